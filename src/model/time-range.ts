@@ -1,0 +1,83 @@
+import { formatInstant, type Micros } from "./instant.ts";
+
+/** Half-open: `from` belongs to it, `to` does not. */
+export interface TimeRange {
+  readonly from: Micros;
+  readonly to: Micros;
+}
+
+/** Ascending, disjoint, and merged: no two of them touch, none is empty. Every function here returns such a list. */
+export type TimeRanges = readonly TimeRange[];
+
+/** Any list of ranges, in any order, as the least list that covers the same moments. */
+export function normalise(ranges: Iterable<TimeRange>): TimeRanges {
+  const sorted = [...ranges].filter(({ from, to }) => from < to).sort((a, b) => a.from - b.from);
+  const merged: TimeRange[] = [];
+  for (const range of sorted) {
+    const last = merged.at(-1);
+    if (last && range.from <= last.to) {
+      if (range.to > last.to) merged[merged.length - 1] = { from: last.from, to: range.to };
+    } else merged.push(range);
+  }
+  return merged;
+}
+
+export function union(a: TimeRanges, b: TimeRanges): TimeRanges {
+  return normalise([...a, ...b]);
+}
+
+/** What of `a` is not in `b`. */
+export function subtract(a: TimeRanges, b: TimeRanges): TimeRanges {
+  const left: TimeRange[] = [];
+  let next = 0;
+  for (const range of a) {
+    let from = range.from;
+    while (next < b.length && (b[next] as TimeRange).to <= from) next++;
+    for (let i = next; i < b.length && (b[i] as TimeRange).from < range.to; i++) {
+      const cut = b[i] as TimeRange;
+      if (cut.from > from) left.push({ from, to: cut.from });
+      from = Math.max(from, cut.to);
+    }
+    if (from < range.to) left.push({ from, to: range.to });
+  }
+  return left;
+}
+
+export function intersect(a: TimeRanges, b: TimeRanges): TimeRanges {
+  const common: TimeRange[] = [];
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    const x = a[i] as TimeRange;
+    const y = b[j] as TimeRange;
+    const from = Math.max(x.from, y.from);
+    const to = Math.min(x.to, y.to);
+    if (from < to) common.push({ from, to });
+    if (x.to < y.to) i++;
+    else j++;
+  }
+  return common;
+}
+
+/** Microseconds covered. */
+export function extent(ranges: TimeRanges): number {
+  return ranges.reduce((sum, { from, to }) => sum + to - from, 0);
+}
+
+export function includes(ranges: TimeRanges, moment: Micros): boolean {
+  return ranges.some(({ from, to }) => from <= moment && moment < to);
+}
+
+/** Throws unless the list is ascending, disjoint and merged: the guard on every read and write of the ledger. */
+export function assertNormal(ranges: TimeRanges): void {
+  let end = Number.NEGATIVE_INFINITY;
+  for (const range of ranges) {
+    if (!(range.from < range.to) || !(range.from > end)) {
+      throw new Error(`time ranges are not disjoint and ascending at ${describeRange(range)}`);
+    }
+    end = range.to;
+  }
+}
+
+export function describeRange({ from, to }: TimeRange): string {
+  const text = (moment: Micros) => (Number.isSafeInteger(moment) ? formatInstant(moment) : String(moment));
+  return `[${text(from)}, ${text(to)})`;
+}

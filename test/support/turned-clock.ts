@@ -1,0 +1,135 @@
+import { type Cancel, type Clock, sleepOn } from "../../src/runtime/clock.ts";
+
+interface Timer {
+  due: number;
+  order: number;
+  callback: () => void;
+}
+
+/**
+ * A clock that tests turn. `advance` moves time by hand; `runUntil` moves it from timer to timer by itself
+ * whenever nothing is held, so that hours of backoff against a real server on a real socket take moments.
+ */
+export class TurnedClock implements Clock {
+  #elapsed = 0;
+  #wallOffset: number;
+  #suspended = 0;
+  #held = 0;
+  #order = 0;
+  readonly #timers = new Set<Timer>();
+
+  constructor(start: number | string = "2026-03-01T12:00:00Z") {
+    this.#wallOffset = typeof start === "string" ? Date.parse(start) : start;
+  }
+
+  now(): number {
+    return this.#wallOffset + this.#elapsed + this.#suspended;
+  }
+
+  monotonic(): number {
+    return this.#elapsed;
+  }
+
+  boottime(): number {
+    return this.#elapsed + this.#suspended;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return sleepOn(this, ms, signal);
+  }
+
+  after(ms: number, callback: () => void): Cancel {
+    const timer = { due: this.#elapsed + Math.max(0, ms), order: this.#order++, callback };
+    this.#timers.add(timer);
+    return () => void this.#timers.delete(timer);
+  }
+
+  hold(): Cancel {
+    return this.#count(1);
+  }
+
+  waive(): Cancel {
+    return this.#count(-1);
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  /** Steps the wall clock alone, as an operator or a time daemon does. */
+  stepWall(ms: number): void {
+    this.#wallOffset += ms;
+  }
+
+  /** The machine slept: wall and boot time went on, monotonic time and timers did not. */
+  suspend(ms: number): void {
+    this.#suspended += ms;
+  }
+
+  /** Moves time by `ms`, firing what falls due in order and letting its consequences run in between. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#elapsed + ms;
+    await settle();
+    for (let next = this.#next(); next !== undefined && next.due <= end; next = this.#next()) {
+      this.#fire(next);
+      await settle();
+    }
+    this.#elapsed = end;
+    await settle();
+  }
+
+  /** Lets time run by itself, from timer to timer, until `promise` is settled. */
+  async runUntil<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const done = promise.finally(() => {
+      settled = true;
+    });
+    done.catch(() => {});
+    while (!settled) {
+      await settle();
+      const next = this.#next();
+      if (settled) break;
+      if (this.#held > 0 || next === undefined) await realMillisecond();
+      else this.#fire(next);
+    }
+    return done;
+  }
+
+  #fire(timer: Timer): void {
+    this.#timers.delete(timer);
+    this.#elapsed = Math.max(this.#elapsed, timer.due);
+    timer.callback();
+  }
+
+  #next(): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of this.#timers) {
+      if (!first || timer.due < first.due || (timer.due === first.due && timer.order < first.order))
+        first = timer;
+    }
+    return first;
+  }
+
+  #count(step: 1 | -1): Cancel {
+    this.#held += step;
+    let released = false;
+    return () => {
+      if (released) return;
+      released = true;
+      this.#held -= step;
+    };
+  }
+}
+
+/** A few turns of the event loop: enough for promise chains and for loopback sockets that are ready. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function realMillisecond(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 1));
+}
