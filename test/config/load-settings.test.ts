@@ -1,0 +1,265 @@
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { inspect } from "node:util";
+import { describe, expect, it } from "vitest";
+import { loadSettings, type SettingsSources } from "../../src/config/load-settings.ts";
+import { optionEntries } from "../../src/config/option-table.ts";
+import { Failure } from "../../src/model/failure.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+function load(yaml: string | undefined, sources: Partial<SettingsSources> = {}) {
+  const directory = temporaryFolder();
+  if (yaml !== undefined) writeFileSync(join(directory, "mds-sync.yaml"), yaml);
+  return loadSettings({ env: {}, directory, ...sources });
+}
+
+/** The line that the operator would read. */
+function complaint(yaml: string | undefined, sources: Partial<SettingsSources> = {}): string {
+  try {
+    load(yaml, sources);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    expect(error.exit).toBe(2);
+    expect(error.line).not.toContain("\n");
+    return error.line.replace(/^.*?mds-sync\.yaml/, "FILE");
+  }
+  throw new Error("the settings were accepted");
+}
+
+describe("where settings come from", () => {
+  it("uses the defaults of the contract when there is no file", () => {
+    const { settings, file, origins } = load(undefined);
+    expect(file).toBeUndefined();
+    expect(settings.service).toMatchObject({
+      refreshSeconds: 30,
+      concurrency: 8,
+      maxRequestsPerSecond: 0,
+      lxIndexIds: {},
+    });
+    expect(settings.warehouse.path).toBe("data/mds.sqlite");
+    expect(settings.sync.lookups).toEqual({ every: 3600 });
+    expect(settings.sync.ohlcv).toEqual({ GWA: { kind: "all" }, MWA: { kind: "all" }, LX: { kind: "all" } });
+    expect(settings.sync.intraday).toEqual({
+      GWA: { kind: "top", count: 50 },
+      MWA: { kind: "none" },
+      LX: { kind: "all" },
+      days: 200,
+    });
+    expect(settings.schedule).toEqual({ nightly: "10 0 * * *", export: "" });
+    expect(settings.http).toEqual({ host: "127.0.0.1", port: 9464, allowedHosts: [] });
+    expect(settings.retention).toEqual({ exchangeTicks: undefined, derivativeTicks: undefined });
+    expect(new Set(origins.values())).toEqual(new Set(["default"]));
+  });
+
+  it("lets the environment beat the file and flags beat both", () => {
+    const yaml = "warehouse: { path: from-file }\nhttp: { port: 1 }\nservice: { concurrency: 3 }";
+    const env = { MDS_WAREHOUSE: "from-environment", MDS_HTTP_PORT: "2" };
+    const { settings, origins } = load(yaml, { env, flags: { "warehouse.path": "from-flag" } });
+    expect(settings.warehouse.path).toBe("from-flag");
+    expect(settings.http.port).toBe(2);
+    expect(settings.service.concurrency).toBe(3);
+    expect(origins.get("warehouse.path")).toBe("--warehouse");
+    expect(origins.get("http.port")).toBe("MDS_HTTP_PORT");
+    expect(origins.get("service.concurrency")).toMatch(/mds-sync\.yaml$/);
+    expect(origins.get("http.host")).toBe("default");
+  });
+
+  it("takes the file that --config names, else MDS_CONFIG, else ./mds-sync.yaml", () => {
+    const folder = temporaryFolder();
+    const other = join(folder, "other.yaml");
+    const third = join(folder, "third.yaml");
+    writeFileSync(other, "service: { concurrency: 4 }");
+    writeFileSync(third, "service: { concurrency: 5 }");
+    const local = "service: { concurrency: 6 }";
+    expect(load(local).settings.service.concurrency).toBe(6);
+    expect(load(local, { env: { MDS_CONFIG: other } }).settings.service.concurrency).toBe(4);
+    expect(load(local, { env: { MDS_CONFIG: other }, file: third }).settings.service.concurrency).toBe(5);
+  });
+
+  it("treats an empty environment variable as not set", () => {
+    expect(load(undefined, { env: { MDS_WAREHOUSE: "" } }).settings.warehouse.path).toBe("data/mds.sqlite");
+  });
+
+  it("accepts an empty file and a file of comments", () => {
+    expect(load("").settings.service.concurrency).toBe(8);
+    expect(load("# nothing\n").settings.service.concurrency).toBe(8);
+    expect(load("service:\n").settings.service.concurrency).toBe(8);
+  });
+
+  it("reads the example file as nothing but the defaults, and the example shows every setting", () => {
+    const file = resolve(import.meta.dirname, "../../config/mds-sync.yaml");
+    const example = loadSettings({ env: {}, directory: "/", file });
+    expect(example.settings).toEqual(load(undefined).settings);
+    const shown = new Set([...example.origins].filter(([, origin]) => origin === file).map(([path]) => path));
+    const hidden = optionEntries.map(({ path }) => path).filter((path) => !shown.has(path));
+    expect(hidden).toEqual(
+      ["baseUrl", "authUrl", "wsUrl", "clientId", "clientSecretFile"].map((key) => `service.${key}`),
+    );
+  });
+});
+
+describe("selectors", () => {
+  it("reads all, none, top and lists, and keeps symbols that YAML would take for something else", () => {
+    const { settings } = load(
+      "sync: { ohlcv: { GWA: [BTC, TRUE, 42, 1e5, NULL], MWA: { top: 7 }, LX: none } }",
+    );
+    expect(settings.sync.ohlcv).toEqual({
+      GWA: { kind: "list", names: ["BTC", "TRUE", "42", "1e5", "NULL"] },
+      MWA: { kind: "top", count: 7 },
+      LX: { kind: "none" },
+    });
+  });
+
+  it("takes false for a stream that is not synced", () => {
+    const { settings, origins } = load("sync: { derivatives: false }");
+    expect(settings.sync.derivatives).toBe(false);
+    expect(settings.sync.marketCap).toEqual({ every: 300 });
+    expect(origins.get("sync.derivatives")).toMatch(/yaml$/);
+  });
+});
+
+describe("what is wrong is said in one line, with the remedy, and exits 2", () => {
+  it.each([
+    [
+      "service: { concurency: 8 }",
+      "FILE: service.concurency is not a setting: did you mean service.concurrency?",
+    ],
+    ["servce: { concurrency: 8 }", "FILE: servce is not a setting: did you mean service?"],
+    ["concurrency: 8", "FILE: concurrency is not a setting: did you mean service.concurrency?"],
+    [
+      "sync: { intraday: { gwa: all } }",
+      "FILE: sync.intraday.gwa is not a setting: did you mean sync.intraday.GWA?",
+    ],
+    [
+      "zzzzzzzzzzzzzzzz: 1",
+      "FILE: zzzzzzzzzzzzzzzz is not a setting: mds-sync settings lists those there are",
+    ],
+    [
+      "service: { concurrency: lots }",
+      'FILE: service.concurrency cannot be "lots": give a whole number from 1 to 64',
+    ],
+    [
+      "service: { concurrency: 0 }",
+      'FILE: service.concurrency cannot be "0": give a whole number from 1 to 64',
+    ],
+    [
+      "service: { baseUrl: http://example.com }",
+      'FILE: service.baseUrl cannot be "http://example.com": give an address such as https://host (http:// only to localhost), without user name or password',
+    ],
+    [
+      "service: { wsUrl: https://example.com }",
+      'FILE: service.wsUrl cannot be "https://example.com": give an address such as wss://host (ws:// only to localhost), without user name or password',
+    ],
+    [
+      "sync: { marketCap: { every: 5 } }",
+      'FILE: sync.marketCap.every cannot be "5": give a duration of at least 30s, such as 30s, 5m, 1h or 2d',
+    ],
+    [
+      "sync: { ohlcv: { GWA: some } }",
+      'FILE: sync.ohlcv.GWA cannot be "some": give all, none, { top: N }, or a list such as [BTC, ETH]',
+    ],
+    [
+      "sync: { ohlcv: { GWA: { top: many } } }",
+      'FILE: sync.ohlcv.GWA cannot be {"top":"many"}: give all, none, { top: N }, or a list such as [BTC, ETH]',
+    ],
+    ["sync: { ohlcv: true }", "FILE: sync.ohlcv holds a single value: give a mapping of settings, or false"],
+    ["service: false", "FILE: service holds a single value: give a mapping of settings"],
+    [
+      "retention: { exchangeTicks: 90 }",
+      'FILE: retention.exchangeTicks cannot be "90": give forever, or a number of days such as 90d',
+    ],
+    [
+      'schedule: { nightly: "61 0 * * *" }',
+      'FILE: schedule.nightly cannot be "61 0 * * *": give five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
+    ],
+    [
+      "schedule: { nightly: * 0 }",
+      "FILE:1:22 is not YAML (BAD_ALIAS): put a value that begins with * into quotes",
+    ],
+    ["service: [", "FILE:1:11 is not YAML (BAD_INDENT): mend the YAML there"],
+    ["service: &a { concurrency: 1 }\nhttp: *a", "FILE uses YAML aliases: write each value out"],
+    ["- a", "FILE is not a mapping of settings: begin with a section such as service:"],
+    [
+      "service: { concurrency: 1, concurrency: 2 }",
+      "FILE:1:28 is not YAML (DUPLICATE_KEY): mend the YAML there",
+    ],
+  ])("%s", (yaml, line) => {
+    expect(complaint(yaml)).toBe(line);
+  });
+
+  it("names the variable or flag that is wrong", () => {
+    expect(complaint(undefined, { env: { MDS_HTTP_PORT: "http" } })).toBe(
+      'MDS_HTTP_PORT: http.port cannot be "http": give a whole number from 0 to 65535',
+    );
+    expect(complaint(undefined, { flags: { "service.concurrency": "0" } })).toBe(
+      '--concurrency: service.concurrency cannot be "0": give a whole number from 1 to 64',
+    );
+  });
+
+  it("says so when the named file does not exist, or is a folder", () => {
+    const folder = temporaryFolder();
+    expect(complaint(undefined, { file: join(folder, "absent.yaml") })).toMatch(
+      /^there is no settings file .*absent\.yaml: check/,
+    );
+    expect(complaint(undefined, { file: folder })).toMatch(/cannot be read \(EISDIR\): check the path/);
+  });
+
+  it("warns about a variable that looks like a misspelt setting", () => {
+    expect(load(undefined, { env: { MDS_BASEURL: "x" } }).warnings).toEqual([
+      "the environment sets MDS_BASEURL, which is not a setting: did you mean MDS_BASE_URL?",
+    ]);
+  });
+});
+
+describe("the client secret", () => {
+  const canary = "s3cr3t-canary-7f1e";
+
+  it.each(["clientSecret", "client_secret", "secret", "password", "accessToken"])(
+    "is refused in the file as service.%s, without being repeated",
+    (key) => {
+      const line = complaint(`service: { ${key}: ${canary} }`);
+      expect(line).toBe(
+        `FILE: service.${key} looks like a secret, which has no place in this file: remove it, and name a file in service.clientSecretFile or set MDS_CLIENT_SECRET`,
+      );
+    },
+  );
+
+  it("is not repeated when it stands inside an address", () => {
+    const line = complaint(`service: { baseUrl: "https://user:${canary}@example.com" }`);
+    expect(line).not.toContain(canary);
+  });
+
+  it("cannot be reached by printing the loaded settings", () => {
+    const loaded = load(undefined, { env: { MDS_CLIENT_SECRET: canary } });
+    expect(loaded.secret.read()).toBe(canary);
+    expect(JSON.stringify(loaded) + inspect(loaded, { depth: 10, showHidden: true })).not.toContain(canary);
+  });
+
+  it("is read from its file each time, so that a rotated one is picked up", () => {
+    const file = join(temporaryFolder(), "secret");
+    writeFileSync(file, "first\n", { mode: 0o600 });
+    const { secret, warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: file } });
+    expect(secret.read()).toBe("first");
+    writeFileSync(file, "second\n");
+    expect(secret.read()).toBe("second");
+    expect(warnings).toEqual([]);
+  });
+
+  it("draws a warning when others may read its file", () => {
+    const file = join(temporaryFolder(), "secret");
+    writeFileSync(file, canary, { mode: 0o644 });
+    const { warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: file } });
+    expect(warnings).toEqual([`the secret file ${file} can be read by other users: chmod o= ${file}`]);
+  });
+
+  it("gives a clear line when its file is missing, empty, or nothing is set", () => {
+    const empty = join(temporaryFolder(), "empty");
+    writeFileSync(empty, "\n");
+    const read = (env: Record<string, string>) => () => load(undefined, { env }).secret.read();
+    expect(read({ MDS_CLIENT_SECRET_FILE: "/nowhere/secret" })).toThrow(
+      "the secret file /nowhere/secret cannot be read (ENOENT)",
+    );
+    expect(read({ MDS_CLIENT_SECRET_FILE: empty })).toThrow(`the secret file ${empty} is empty`);
+    expect(read({})).toThrow("no client secret is set");
+  });
+});

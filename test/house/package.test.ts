@@ -1,0 +1,50 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+
+interface Lock {
+  packages: Record<string, { dev?: boolean; optional?: boolean }>;
+}
+
+/** Packs the project and lays the tarball out as an install would, beside the very dependencies of this clone. */
+function installTarball(): string {
+  const folder = temporaryFolder();
+  execFileSync("npm", ["pack", "--silent", "--pack-destination", folder], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const tarball = readdirSync(folder).find((file) => file.endsWith(".tgz")) ?? "";
+  const modules = join(folder, "node_modules");
+  mkdirSync(modules);
+  execFileSync("tar", ["-xzf", join(folder, tarball), "-C", modules]);
+  const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as Lock;
+  for (const [path, { dev, optional }] of Object.entries(lock.packages)) {
+    // Only what an installing user gets: a dependency that we forgot to declare must fail here.
+    const [, name, nested] = /^node_modules\/((?:@[^/]+\/)?[^/]+)(\/.*)?$/.exec(path) ?? [];
+    if (dev || optional || !name || nested) continue;
+    mkdirSync(dirname(join(modules, name)), { recursive: true });
+    symlinkSync(join(root, path), join(modules, name));
+  }
+  return join(modules, "package");
+}
+
+describe("the packed program", () => {
+  it("runs from its tarball in an empty folder, and ships what it needs", () => {
+    const installed = installTarball();
+    const run = spawnSync(process.execPath, [join(installed, "dist/cli/main.js"), "--version"], {
+      encoding: "utf8",
+      cwd: "/",
+    });
+    expect(run.stderr).toBe("");
+    expect(run.stdout).toBe(`${version}\n`);
+    expect(readdirSync(installed)).toEqual(
+      expect.arrayContaining(["dist", "config", "migrations", "LICENSE", "README.md"]),
+    );
+    expect(readdirSync(installed)).not.toContain("test");
+  });
+});
