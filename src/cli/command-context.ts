@@ -1,0 +1,17 @@
+import type { ExitCode } from "../model/failure.ts";
+import type { Clock } from "../runtime/clock.ts";
+
+/** What the outside world is to a command, so that a test can be the outside world. */
+export interface CommandContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly directory: string;
+  readonly clock: Clock;
+  /** Data, and nothing else. */
+  readonly stdout: NodeJS.WritableStream;
+  /** Talk: warnings, progress, errors. */
+  readonly stderr: NodeJS.WritableStream;
+  /** Aborts when the operator asks the program to stop. */
+  readonly stopping: AbortSignal;
+}
+
+export type CommandResult = ExitCode | undefined;

@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+// Nothing but this file may load before the check: a native module crashes an older Node outright.
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major < 22 || (major === 22 && minor < 12)) {
+  process.stderr.write(
+    `mds-sync: Node ${process.versions.node} is too old: use Node 22.12 or newer (inside a clone, npx mds-sync brings its own)\n`,
+  );
+  process.exit(2);
+}
+const { main } = await import("./program.ts");
+process.exitCode = await main(process.argv.slice(2));
+
+export {};

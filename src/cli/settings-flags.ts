@@ -1,0 +1,36 @@
+import type { Command } from "commander";
+import { flagName, type LoadedSettings, loadSettings } from "../config/load-settings.ts";
+import { optionEntries } from "../config/option-table.ts";
+import type { CommandContext } from "./command-context.ts";
+
+/** Gives a command the flags of the option table, and `--config`. */
+export function addSettingsFlags(command: Command): Command {
+  command.option(
+    "--config <file>",
+    "settings file (else MDS_CONFIG, ./mds-sync.yaml, /etc/mds-sync/mds-sync.yaml)",
+  );
+  for (const { option } of optionEntries) {
+    if (option.flag) command.option(option.flag, option.env ? `${option.help} [${option.env}]` : option.help);
+  }
+  return command;
+}
+
+/** Loads the settings for a command that has those flags; warnings go to the operator at once. */
+export function settingsFor(command: Command, context: CommandContext): LoadedSettings {
+  const given = command.opts<Record<string, string | undefined>>();
+  const flags: Record<string, string> = {};
+  for (const { path, option } of optionEntries) {
+    const value = option.flag ? given[attributeName(option.flag)] : undefined;
+    if (value !== undefined) flags[path] = value;
+  }
+  const loaded = loadSettings({ env: context.env, directory: context.directory, file: given.config, flags });
+  for (const warning of loaded.warnings) context.stderr.write(`mds-sync: warning: ${warning}\n`);
+  return loaded;
+}
+
+/** `--base-url <url>` is `baseUrl` among commander's values. */
+function attributeName(flag: string): string {
+  return flagName(flag)
+    .slice(2)
+    .replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

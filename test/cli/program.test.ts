@@ -1,0 +1,106 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const entry = join(root, "src/cli/main.ts");
+
+function run(args: string[], options: { env?: Record<string, string>; cwd?: string } = {}) {
+  const { stdout, stderr, status } = spawnSync(process.execPath, [entry, ...args], {
+    encoding: "utf8",
+    cwd: options.cwd ?? temporaryFolder(),
+    env: { PATH: process.env.PATH ?? "", ...options.env },
+  });
+  return { stdout, stderr, status };
+}
+
+describe("mds-sync", () => {
+  it("tells its version", () => {
+    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    expect(run(["--version"])).toEqual({ stdout: `${version}\n`, stderr: "", status: 0 });
+  });
+
+  it("shows help that names every command, and only those that work", () => {
+    const { stdout, status } = run(["--help"]);
+    expect(status).toBe(0);
+    const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1]);
+    expect(commands).toEqual(["settings", "simulate"]);
+    for (const command of commands) {
+      const help = run([command ?? "", "--help"]);
+      expect(help).toMatchObject({ status: 0, stderr: "" });
+      expect(help.stdout).toContain(`Usage: mds-sync ${command}`);
+    }
+  });
+
+  it.each([
+    [["setings"], "mds-sync: unknown command 'setings': did you mean settings?\n"],
+    [["settings", "--confg", "x"], "mds-sync: unknown option '--confg': did you mean --config?\n"],
+    [["settings", "--config"], "mds-sync: option '--config <file>' argument missing: see mds-sync --help\n"],
+    [
+      ["settings", "extra"],
+      "mds-sync: too many arguments for 'settings'. Expected 0 arguments but got 1: extra: see mds-sync --help\n",
+    ],
+    [[], "mds-sync: no command given: see mds-sync --help\n"],
+    [["simulate", "--port", "x"], "mds-sync: --port cannot be x: give a whole number from 0 to 65535\n"],
+  ])("answers %j in one line and exits 2", (args, stderr) => {
+    expect(run(args)).toEqual({ stdout: "", stderr, status: 2 });
+  });
+
+  it("says in one line that Node is too old, and exits 2 before anything else loads", () => {
+    // The entry file alone, pretending to be on an older Node: program.ts is not there to be loaded.
+    const folder = temporaryFolder();
+    const source = stripTypeScriptTypes(readFileSync(entry, "utf8"));
+    const file = join(folder, "main.mjs");
+    writeFileSync(
+      file,
+      `Object.defineProperty(process, "versions", { value: { node: "20.20.2" } });\n${source.replace(/^#!.*/, "")}`,
+    );
+    const { stderr, status } = spawnSync(process.execPath, [file], { encoding: "utf8" });
+    expect(stderr).toBe(
+      "mds-sync: Node 20.20.2 is too old: use Node 22.12 or newer (inside a clone, npx mds-sync brings its own)\n",
+    );
+    expect(status).toBe(2);
+  });
+});
+
+describe("mds-sync settings", () => {
+  it("lists every setting with its value and origin", () => {
+    const folder = temporaryFolder();
+    writeFileSync(
+      join(folder, "mds-sync.yaml"),
+      "sync: { intraday: { GWA: [BTC, ETH] }, derivatives: false }",
+    );
+    const { stdout, stderr, status } = run(["settings", "--concurrency", "4"], {
+      cwd: folder,
+      env: { MDS_HTTP_PORT: "0" },
+    });
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^service\.concurrency +4 +--concurrency$/m);
+    expect(stdout).toMatch(/^http\.port +0 +MDS_HTTP_PORT$/m);
+    expect(stdout).toMatch(/^sync\.intraday\.GWA +\[BTC, ETH\] +\S+mds-sync\.yaml$/m);
+    expect(stdout).toMatch(/^sync\.derivatives +false +\S+mds-sync\.yaml$/m);
+    expect(stdout).toMatch(/^sync\.marketCap\.every +5m +default$/m);
+    expect(stderr).toMatch(/^read from .*mds-sync\.yaml\n$/);
+  });
+
+  it("gives JSON on request, and never the secret", () => {
+    const { stdout } = run(["settings", "--json"], { env: { MDS_CLIENT_SECRET: "canary-9d2" } });
+    expect(JSON.parse(stdout)).toMatchObject({
+      settings: { http: { port: 9464 } },
+      secret: "environment",
+      file: null,
+    });
+    expect(stdout).not.toContain("canary-9d2");
+  });
+
+  it("exits 2 with one line for a wrong setting", () => {
+    expect(run(["settings"], { env: { MDS_HTTP_PORT: "x" } })).toEqual({
+      stdout: "",
+      stderr: 'mds-sync: MDS_HTTP_PORT: http.port cannot be "x": give a whole number from 0 to 65535\n',
+      status: 2,
+    });
+  });
+});
