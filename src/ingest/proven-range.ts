@@ -1,0 +1,76 @@
+import type { Micros } from "../model/instant.ts";
+import type { TimeRange } from "../model/time-range.ts";
+
+/** Where a backward walk over a hole stands before a page is read. */
+export interface WalkPosition {
+  /** What the walk is to prove. Its first page was asked for moments up to `hole.to` or later. */
+  readonly hole: TimeRange;
+  /** Every record in `[upper, hole.to)` was on an earlier page of this walk; `hole.to` before the first page. */
+  readonly upper: Micros;
+  /**
+   * The timestamp that this page was asked by, when the walk had to find its place again without a cursor. Records
+   * up to it were on earlier pages and come again.
+   */
+  readonly anchor?: Micros;
+}
+
+export interface PageEvidence {
+  /** Moments of the asked series' records on the page, in the order of the page. */
+  readonly moments: ArrayLike<Micros>;
+  /** Records of other series on the page: the service did not apply our filter. */
+  readonly foreign: number;
+  /** The service has nothing older: a well-formed answer that is the last one. */
+  readonly ends: boolean;
+}
+
+export interface Proof {
+  /** What this page proves, within the hole: it and the earlier pages hold every record in there. */
+  readonly proven: TimeRange | undefined;
+  /** The next page's `upper`. */
+  readonly upper: Micros;
+  /** The walk has proven the hole down to its start. */
+  readonly complete: boolean;
+  /** The page's records are not in descending order: told to the operator, harmless by itself. */
+  readonly disordered: boolean;
+}
+
+/** Why a page proves nothing, and the rest of its walk cannot either. */
+export type Contradiction =
+  /** The filter was not applied: no telling which records of ours the page left out. */
+  | { readonly contradiction: "foreign_rows" }
+  /**
+   * A record in what earlier pages claimed to be complete, and not on them. Pages came in the wrong order, so all that
+   * this walk settled must be taken back.
+   */
+  | { readonly contradiction: "newer_than_proven"; readonly retract: TimeRange };
+
+/**
+ * A page, newest to oldest, proves only the span above its oldest record: records that tie with the oldest may be on
+ * the next page. Only a walk's last page, or one that reaches below the hole, proves down to the hole's start.
+ *
+ * Nothing here looks at the order of records within the page, nor at how many there are: a short page is not the end,
+ * and a service that sorts the other way still sent what it sent.
+ */
+export function prove(
+  { hole, upper, anchor = upper - 1 }: WalkPosition,
+  { moments, foreign, ends }: PageEvidence,
+): Proof | Contradiction {
+  if (foreign > 0) return { contradiction: "foreign_rows" };
+  let oldest = Number.POSITIVE_INFINITY;
+  let newest = Number.NEGATIVE_INFINITY;
+  let previous = Number.POSITIVE_INFINITY;
+  let disordered = false;
+  for (let i = 0; i < moments.length; i++) {
+    const moment = moments[i] as Micros;
+    if (moment < oldest) oldest = moment;
+    if (moment > newest) newest = moment;
+    if (moment > previous) disordered = true;
+    previous = moment;
+  }
+  if (newest >= upper && newest > anchor && newest < hole.to) {
+    return { contradiction: "newer_than_proven", retract: { from: upper, to: hole.to } };
+  }
+  const lower = ends ? hole.from : Math.max(hole.from, oldest + 1);
+  if (lower >= upper) return { proven: undefined, upper, complete: false, disordered };
+  return { proven: { from: lower, to: upper }, upper: lower, complete: lower === hole.from, disordered };
+}
