@@ -1,0 +1,155 @@
+import { brotliCompressSync, constants, deflateRawSync, gzipSync } from "node:zlib";
+import type { Strike } from "./fault-script.ts";
+import type { HttpAnswer } from "./http-answer.ts";
+
+const statusNames: Record<number, string> = {
+  400: "BAD_REQUEST",
+  401: "UNAUTHORIZED",
+  403: "FORBIDDEN",
+  404: "NOT_FOUND",
+  409: "CONFLICT",
+  429: "TOO_MANY_REQUESTS",
+  500: "INTERNAL_SERVER_ERROR",
+  502: "BAD_GATEWAY",
+  503: "SERVICE_UNAVAILABLE",
+  504: "GATEWAY_TIMEOUT",
+};
+
+export function errorAnswer(status: number, message: string, now: number): HttpAnswer {
+  const timestamp = new Date(now).toISOString();
+  const body = { status: statusNames[status] ?? `STATUS_${status}`, timestamp, message, errors: [] };
+  return jsonAnswer(status, JSON.stringify(body), now);
+}
+
+export function jsonAnswer(status: number, json: string, now: number): HttpAnswer {
+  const headers = { "content-type": "application/json", date: imfDate(now) };
+  return { status, headers, body: Buffer.from(json) };
+}
+
+/** The answer as a fault of status, headers or body leaves it; undefined for a word that is none. */
+export function mangleAnswer({ line }: Strike, answer: HttpAnswer, now: number): HttpAnswer | undefined {
+  const plain = (body: string | Uint8Array, type = "application/json"): HttpAnswer => ({
+    status: 200,
+    headers: { ...withoutEncoding(answer.headers), "content-type": type },
+    body: Buffer.from(body),
+  });
+  switch (line.word.word) {
+    case "status":
+    case "rate-limit": {
+      const status = line.word.word === "status" ? line.numberOf("code") : 429;
+      const said = errorAnswer(status, "the simulator was told to fail", now);
+      const wait = retryAfter(line.textOf("retry-after"), line.numberOf("wait"), now);
+      return wait === undefined ? said : { ...said, headers: { ...said.headers, "retry-after": wait } };
+    }
+    case "redirect":
+      return {
+        status: line.numberOf("code"),
+        headers: { location: line.textOf("to"), date: imfDate(now) },
+        body: Buffer.of(),
+      };
+    case "html":
+      return plain(
+        "<!doctype html><title>Sign in</title><p>Welcome to the airport's free network.",
+        "text/html",
+      );
+    case "empty-body":
+      return plain("");
+    case "no-content":
+      return { status: 204, headers: withoutEncoding(answer.headers), body: Buffer.of() };
+    case "bom":
+      return plain(Buffer.concat([Buffer.from("\uFEFF"), answer.body]));
+    case "content-type":
+      return { ...answer, headers: { ...answer.headers, "content-type": line.textOf("type") } };
+    case "envelope":
+      return plain(envelopes[line.textOf("shape")] ?? "{}");
+    case "encoding":
+      return encoded(line.textOf("how"), line.numberOf("mb"), answer);
+    default:
+      return undefined;
+  }
+}
+
+const envelopes: Record<string, string> = {
+  array: "[]",
+  string: '"content"',
+  number: "42",
+  null: "null",
+  "no-content": '{"nextId":null}',
+  "content-object": '{"content":{}}',
+  "content-null": '{"content":null}',
+  "content-string": '{"content":"[]"}',
+};
+
+function encoded(how: string, megabytes: number, answer: HttpAnswer): HttpAnswer {
+  const as = (encoding: string, body: Uint8Array): HttpAnswer => ({
+    ...answer,
+    headers: { ...answer.headers, "content-encoding": encoding },
+    body,
+  });
+  if (how === "plain") return as("gzip", answer.body);
+  if (how === "br") return as("br", brotliCompressSync(answer.body));
+  if (how === "bomb") return as("gzip", gzipBomb(megabytes));
+  const whole = gzipSync(answer.body);
+  if (how === "cut") return as("gzip", whole.subarray(0, Math.floor(whole.length * 0.6)));
+  // A gzip trailer is CRC-32 and length, four bytes each.
+  const crc = whole.length - 8;
+  whole.writeUInt32LE((whole.readUInt32LE(crc) ^ 0xdeadbeef) >>> 0, crc);
+  return as("gzip", whole);
+}
+
+/**
+ * One block of spaces, compressed once and repeated: a full flush ends a block so that it leans on nothing before it,
+ * and gigabytes cost no time to make.
+ */
+function gzipBomb(megabytes: number): Uint8Array {
+  const blockMegabytes = 8;
+  const block = deflateRawSync(Buffer.alloc(blockMegabytes << 20, " "), {
+    finishFlush: constants.Z_FULL_FLUSH,
+  });
+  const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
+  const blocks = Array.from({ length: Math.ceil(megabytes / blockMegabytes) }, () => block);
+  return Buffer.concat([header, ...blocks, deflateRawSync(Buffer.from("{}")), Buffer.alloc(8)]);
+}
+
+function withoutEncoding(headers: Record<string, string>): Record<string, string> {
+  const { "content-encoding": _encoding, "content-length": _length, ...others } = headers;
+  return others;
+}
+
+export function imfDate(ms: number): string {
+  return new Date(ms).toUTCString();
+}
+
+export function retryAfter(form: string, wait: number, now: number): string | undefined {
+  const then = new Date(now + wait);
+  const [weekday = "", day = "", month = "", year = "", time = ""] = then
+    .toUTCString()
+    .replace(",", "")
+    .split(" ");
+  switch (form) {
+    case "seconds":
+      return String(Math.ceil(wait / 1000));
+    case "imf":
+      return then.toUTCString();
+    case "rfc850":
+      return `${weekdays[then.getUTCDay()]}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
+    case "asctime":
+      return `${weekday} ${month} ${String(then.getUTCDate()).padStart(2)} ${time} ${year}`;
+    case "past":
+      return imfDate(now - wait);
+    case "far":
+      return imfDate(now + 10 * 365 * 86_400_000);
+    case "garbage":
+      return "when the moon is full";
+    case "negative":
+      return "-7";
+    case "huge":
+      return "1000000000";
+    case "exponent":
+      return "1e9";
+    default:
+      return undefined;
+  }
+}
+
+const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
