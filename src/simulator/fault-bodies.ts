@@ -1,6 +1,5 @@
-import { brotliCompressSync, constants, deflateRawSync, gzipSync } from "node:zlib";
+import type { PlainAnswer } from "./fault-answer.ts";
 import type { Strike } from "./fault-script.ts";
-import type { HttpAnswer } from "./http-answer.ts";
 
 const statusNames: Record<number, string> = {
   400: "BAD_REQUEST",
@@ -15,22 +14,22 @@ const statusNames: Record<number, string> = {
   504: "GATEWAY_TIMEOUT",
 };
 
-export function errorAnswer(status: number, message: string, now: number): HttpAnswer {
+export function errorAnswer(status: number, message: string, now: number): PlainAnswer {
   const timestamp = new Date(now).toISOString();
   const body = { status: statusNames[status] ?? `STATUS_${status}`, timestamp, message, errors: [] };
   return jsonAnswer(status, JSON.stringify(body), now);
 }
 
-export function jsonAnswer(status: number, json: string, now: number): HttpAnswer {
+export function jsonAnswer(status: number, json: string, now: number): PlainAnswer {
   const headers = { "content-type": "application/json", date: imfDate(now) };
   return { status, headers, body: Buffer.from(json) };
 }
 
 /** The answer as a fault of status, headers or body leaves it; undefined for a word that is none. */
-export function mangleAnswer({ line }: Strike, answer: HttpAnswer, now: number): HttpAnswer | undefined {
-  const plain = (body: string | Uint8Array, type = "application/json"): HttpAnswer => ({
+export function mangleAnswer({ line }: Strike, answer: PlainAnswer, now: number): PlainAnswer | undefined {
+  const plain = (body: string | Uint8Array, type = "application/json"): PlainAnswer => ({
     status: 200,
-    headers: { ...withoutEncoding(answer.headers), "content-type": type },
+    headers: { ...answer.headers, "content-type": type },
     body: Buffer.from(body),
   });
   switch (line.word.word) {
@@ -55,15 +54,13 @@ export function mangleAnswer({ line }: Strike, answer: HttpAnswer, now: number):
     case "empty-body":
       return plain("");
     case "no-content":
-      return { status: 204, headers: withoutEncoding(answer.headers), body: Buffer.of() };
+      return { status: 204, headers: answer.headers, body: Buffer.of() };
     case "bom":
       return plain(Buffer.concat([Buffer.from("\uFEFF"), answer.body]));
     case "content-type":
       return { ...answer, headers: { ...answer.headers, "content-type": line.textOf("type") } };
     case "envelope":
       return plain(envelopes[line.textOf("shape")] ?? "{}");
-    case "encoding":
-      return encoded(line.textOf("how"), line.numberOf("mb"), answer);
     default:
       return undefined;
   }
@@ -79,42 +76,6 @@ const envelopes: Record<string, string> = {
   "content-null": '{"content":null}',
   "content-string": '{"content":"[]"}',
 };
-
-function encoded(how: string, megabytes: number, answer: HttpAnswer): HttpAnswer {
-  const as = (encoding: string, body: Uint8Array): HttpAnswer => ({
-    ...answer,
-    headers: { ...answer.headers, "content-encoding": encoding },
-    body,
-  });
-  if (how === "plain") return as("gzip", answer.body);
-  if (how === "br") return as("br", brotliCompressSync(answer.body));
-  if (how === "bomb") return as("gzip", gzipBomb(megabytes));
-  const whole = gzipSync(answer.body);
-  if (how === "cut") return as("gzip", whole.subarray(0, Math.floor(whole.length * 0.6)));
-  // A gzip trailer is CRC-32 and length, four bytes each.
-  const crc = whole.length - 8;
-  whole.writeUInt32LE((whole.readUInt32LE(crc) ^ 0xdeadbeef) >>> 0, crc);
-  return as("gzip", whole);
-}
-
-/**
- * One block of spaces, compressed once and repeated: a full flush ends a block so that it leans on nothing before it,
- * and gigabytes cost no time to make.
- */
-function gzipBomb(megabytes: number): Uint8Array {
-  const blockMegabytes = 8;
-  const block = deflateRawSync(Buffer.alloc(blockMegabytes << 20, " "), {
-    finishFlush: constants.Z_FULL_FLUSH,
-  });
-  const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
-  const blocks = Array.from({ length: Math.ceil(megabytes / blockMegabytes) }, () => block);
-  return Buffer.concat([header, ...blocks, deflateRawSync(Buffer.from("{}")), Buffer.alloc(8)]);
-}
-
-function withoutEncoding(headers: Record<string, string>): Record<string, string> {
-  const { "content-encoding": _encoding, "content-length": _length, ...others } = headers;
-  return others;
-}
 
 export function imfDate(ms: number): string {
   return new Date(ms).toUTCString();

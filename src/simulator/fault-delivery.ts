@@ -1,22 +1,23 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../runtime/clock.ts";
+import type { PlainAnswer } from "./fault-answer.ts";
 import type { Strike } from "./fault-script.ts";
-import type { HttpAnswer } from "./http-answer.ts";
 
 /** How the answer's bytes reach the client, or do not. */
 export interface Delivery {
   socket: Socket;
   response: ServerResponse;
-  answer: HttpAnswer;
+  answer: PlainAnswer;
   clock: Clock;
   /** The connection has carried a request before this one. */
   isReused: boolean;
 }
 
-export function sendAnswer(response: ServerResponse, { status, headers, body }: HttpAnswer): void {
-  const length = status === 204 ? {} : { "content-length": String(body.length) };
-  response.writeHead(status, { ...headers, ...length });
+export function sendAnswer(response: ServerResponse, { status, headers, body }: PlainAnswer): void {
+  // A 204 has no body, and a length would promise one.
+  const { "content-length": length, ...others } = headers;
+  response.writeHead(status, status === 204 || length === undefined ? others : headers);
   response.end(body);
 }
 
@@ -52,7 +53,7 @@ export async function deliver(strike: Strike, delivery: Delivery): Promise<boole
       return true;
     }
     case "drip": {
-      response.writeHead(answer.status, { ...answer.headers, "content-length": String(answer.body.length) });
+      response.writeHead(answer.status, answer.headers);
       const step = Math.max(1, line.numberOf("bytes"));
       for (let at = 0; at < answer.body.length && !socket.destroyed; at += step) {
         response.write(answer.body.subarray(at, at + step));
@@ -102,7 +103,7 @@ function cut(how: string, wanted: number, { socket, answer }: Delivery): void {
 
 /** The head as bytes, for answers that break what ServerResponse would insist on. */
 function rawHead(
-  { status, headers, body }: HttpAnswer,
+  { status, headers, body }: PlainAnswer,
   framing: Record<string, string> = lengthOf(body),
 ): string {
   const lines = Object.entries({ ...headers, ...framing, connection: "close" })
@@ -112,7 +113,7 @@ function rawHead(
 }
 
 const lengthOf = (body: Uint8Array) => ({ "content-length": String(body.length) });
-const half = ({ body }: HttpAnswer) => body.subarray(0, body.length >> 1);
+const half = ({ body }: PlainAnswer) => body.subarray(0, body.length >> 1);
 
 /**
  * Keeps the client waiting on purpose, for `ms` or until it goes away. The client's request holds a turned clock still;

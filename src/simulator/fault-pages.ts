@@ -1,4 +1,4 @@
-import { gunzipSync } from "node:zlib";
+import type { PlainAnswer } from "./fault-answer.ts";
 import { errorAnswer, imfDate, jsonAnswer } from "./fault-bodies.ts";
 import {
   type Fields,
@@ -9,12 +9,11 @@ import {
   textOf,
 } from "./fault-records.ts";
 import type { Strike } from "./fault-script.ts";
-import type { HttpAnswer } from "./http-answer.ts";
 
 type Query = ReadonlyMap<string, string>;
 
 /** Asks the sane server the same path with another query, or as of another moment. */
-export type Ask = (query: Query, at: number) => HttpAnswer;
+export type Ask = (query: Query, at: number) => PlainAnswer;
 
 /** A JSON answer taken apart: a list has rows and an envelope around them, a single record is one row without. */
 interface Page {
@@ -24,7 +23,7 @@ interface Page {
 }
 
 /** The page as a payload or paging fault leaves it, or undefined when the word is neither or the answer is no page. */
-export function mangleJson(strike: Strike, answer: HttpAnswer): HttpAnswer | undefined {
+export function mangleJson(strike: Strike, answer: PlainAnswer): PlainAnswer | undefined {
   const page = parsePage(answer);
   const mangled = page && (mangleEnvelope(strike, page) ?? mangleRows(strike, page));
   return mangled && withPage(answer, mangled);
@@ -97,13 +96,19 @@ export class PagingFaults {
     this.#refreshMs = refreshMs;
   }
 
-  remember(query: Query, answer: HttpAnswer): void {
+  remember(query: Query, answer: PlainAnswer): void {
     const nextId = nextIdOf(answer);
     if (nextId !== undefined) this.#gaveCursor.set(nextId, query);
   }
 
   /** The second half of a swap needs no strike of its own: the first half has taken its rows. */
-  swappedBack(path: string, query: Query, now: number, ask: Ask, answer: HttpAnswer): HttpAnswer | undefined {
+  swappedBack(
+    path: string,
+    query: Query,
+    now: number,
+    ask: Ask,
+    answer: PlainAnswer,
+  ): PlainAnswer | undefined {
     const cursor = query.get("startAfter") ?? "";
     const giver = this.#gaveCursor.get(cursor);
     if (!giver || !this.#swapped.has(`${path} ${cursor}`)) return undefined;
@@ -111,7 +116,7 @@ export class PagingFaults {
   }
 
   /** The answer to another question, or undefined when this strike asks none. */
-  question({ line }: Strike, path: string, query: Query, now: number, ask: Ask, answer: HttpAnswer) {
+  question({ line }: Strike, path: string, query: Query, now: number, ask: Ask, answer: PlainAnswer) {
     const cursor = query.get("startAfter");
     const giver = this.#gaveCursor.get(cursor ?? "");
     switch (line.word.word) {
@@ -167,8 +172,8 @@ export class PagingFaults {
     length: number,
     kind: string,
     cursor: string | undefined,
-    answer: HttpAnswer,
-  ): HttpAnswer | undefined {
+    answer: PlainAnswer,
+  ): PlainAnswer | undefined {
     if (kind !== "same" && kind !== "cycle") return undefined;
     let back = cursor;
     for (let step = 1; step < length && back !== undefined; step++)
@@ -181,24 +186,24 @@ export class PagingFaults {
   }
 }
 
-export function nextIdOf(answer: HttpAnswer): string | undefined {
+export function nextIdOf(answer: PlainAnswer): string | undefined {
   const found = parsePage(answer)?.envelope.find(([name]) => name === "nextId")?.[1];
   const value: unknown = found === undefined ? undefined : JSON.parse(found);
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** The last page of a walk: it names no successor, or one that holds nothing. */
-export function isLastPage(query: Query, now: number, ask: Ask, answer: HttpAnswer): boolean {
+export function isLastPage(query: Query, now: number, ask: Ask, answer: PlainAnswer): boolean {
   const nextId = nextIdOf(answer);
   if (nextId === undefined) return true;
   return parsePage(ask(new Map([...query, ["startAfter", nextId]]), now))?.rows.length === 0;
 }
 
-function parsePage(answer: HttpAnswer): Page | undefined {
+function parsePage(answer: PlainAnswer): Page | undefined {
   if (answer.status !== 200) return undefined;
   let json: unknown;
   try {
-    json = parseKeepingDigits(Buffer.from(plainBody(answer)).toString());
+    json = parseKeepingDigits(Buffer.from(answer.body).toString());
   } catch {
     return undefined;
   }
@@ -211,25 +216,15 @@ function parsePage(answer: HttpAnswer): Page | undefined {
   return { isList: true, envelope: fieldsOf(json).filter(([name]) => name !== "content"), rows };
 }
 
-function withRowsOf(answer: HttpAnswer, other: HttpAnswer): HttpAnswer | undefined {
+function withRowsOf(answer: PlainAnswer, other: PlainAnswer): PlainAnswer | undefined {
   const [page, donor] = [parsePage(answer), parsePage(other)];
   return page && donor && withPage(answer, { ...page, rows: donor.rows });
 }
 
-function withPage(answer: HttpAnswer, { isList, envelope, rows }: Page): HttpAnswer {
+function withPage(answer: PlainAnswer, { isList, envelope, rows }: Page): PlainAnswer {
   const single = rows[0] ?? [];
   const text = isList
     ? textOf([["content", `[${rows.map(textOf).join(",")}]`], ...envelope])
     : textOf([...single, ...envelope]);
-  return { ...plainAnswer(answer), body: Buffer.from(text) };
-}
-
-/** The same answer without compression: what a fault changes is read and written plainly. */
-export function plainAnswer(answer: HttpAnswer): HttpAnswer {
-  const { "content-encoding": encoding, "content-length": _length, ...headers } = answer.headers;
-  return encoding === undefined ? answer : { ...answer, headers, body: plainBody(answer) };
-}
-
-function plainBody(answer: HttpAnswer): Uint8Array {
-  return answer.headers["content-encoding"] === "gzip" ? gunzipSync(answer.body) : answer.body;
+  return { ...answer, body: Buffer.from(text) };
 }

@@ -1,6 +1,6 @@
+import type { PlainAnswer } from "./fault-answer.ts";
 import { errorAnswer, jsonAnswer } from "./fault-bodies.ts";
 import type { Strike } from "./fault-script.ts";
-import type { HttpAnswer } from "./http-answer.ts";
 
 /** What the faults may ask of the place that issues tokens. */
 export interface TokenDesk {
@@ -33,7 +33,7 @@ export class TokenFaults {
   }
 
   /** The answer as this strike wants it, or undefined when its word concerns no token. */
-  bend({ line }: Strike, body: string, authorization: string | undefined, now: number, answer: HttpAnswer) {
+  bend({ line }: Strike, body: string, authorization: string | undefined, now: number, answer: PlainAnswer) {
     if (line.word.group !== "tokens") return undefined;
     const word = line.word.word;
     if (word === "revoke") {
@@ -60,8 +60,8 @@ export class TokenFaults {
     return granted(grant, now);
   }
 
-  remember(path: string, body: string, now: number, answer: HttpAnswer): void {
-    if (path !== "/oauth/token" || answer.status !== 200) return;
+  remember(body: string, now: number, answer: PlainAnswer): void {
+    if (answer.status !== 200) return;
     const grant = parsed(Buffer.from(answer.body).toString());
     const seconds = Number(grant.get("expires_in"));
     if (!grant.has("access_token") || !Number.isFinite(seconds)) return;

@@ -295,7 +295,9 @@ export const faultWords: readonly FaultWord[] = [
     "websocket",
     lifetime,
     {
-      is: choice("binary garbage utf8 oversized trade no-event array null string number not-json error"),
+      is: choice(
+        "binary garbage utf8 oversized fragments deflated trade no-event array null string number not-json error",
+      ),
       code: text("500"),
       as: choice("string number none", "string"),
       bytes: number(2 ** 21),

@@ -1,31 +1,22 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../runtime/clock.ts";
+import type { PlainAnswer } from "./fault-answer.ts";
 import { mangleAnswer } from "./fault-bodies.ts";
 import { delay, deliver, sendAnswer } from "./fault-delivery.ts";
-import { type Ask, isLastPage, mangleJson, PagingFaults, plainAnswer } from "./fault-pages.ts";
+import { badlyEncoded } from "./fault-encodings.ts";
+import { type Ask, isLastPage, mangleJson, PagingFaults } from "./fault-pages.ts";
 import type { FaultScript, Strike } from "./fault-script.ts";
 import { type TokenDesk, TokenFaults } from "./fault-tokens.ts";
-import type { HttpAnswer } from "./http-answer.ts";
-
-export interface FaultyExchange {
-  request: IncomingMessage;
-  response: ServerResponse;
-  /** Without the version prefix: `/index-ticker`. */
-  path: string;
-  query: ReadonlyMap<string, string>;
-  /** The request's body as text; empty for GET. */
-  body: string;
-  /** What a server without faults would say. */
-  answer: HttpAnswer;
-  ask: Ask;
-}
+import { type HttpAnswer, type HttpQuestion, type Mood, Payload, type WireAnswer } from "./http-answer.ts";
 
 export interface HttpFaultsOptions {
   script: FaultScript;
   clock: Clock;
   refreshSeconds: number;
   tokens: TokenDesk;
+  /** The simulator without faults. */
+  ask(question: HttpQuestion): HttpAnswer;
 }
 
 /**
@@ -33,65 +24,78 @@ export interface HttpFaultsOptions {
  * question is asked (paging, stale pages, tokens), the JSON is changed, the status or body is replaced, and the bytes
  * are delivered badly. Within a step, the later line has the last word.
  */
-export class HttpFaults {
-  readonly #script: FaultScript;
-  readonly #clock: Clock;
+export class HttpFaults implements Mood {
+  readonly #options: HttpFaultsOptions;
   readonly #paging: PagingFaults;
   readonly #tokens: TokenFaults;
   readonly #remembersPages: boolean;
+  readonly #strikes = new WeakMap<HttpQuestion, Strike[]>();
   readonly #served = new WeakSet<Socket>();
 
-  constructor({ script, clock, refreshSeconds, tokens }: HttpFaultsOptions) {
-    this.#script = script;
-    this.#clock = clock;
-    this.#paging = new PagingFaults(refreshSeconds * 1000);
-    this.#tokens = new TokenFaults(tokens);
-    this.#remembersPages = script.lines("request").some(({ word }) => word.group === "paging");
+  constructor(options: HttpFaultsOptions) {
+    this.#options = options;
+    this.#paging = new PagingFaults(options.refreshSeconds * 1000);
+    this.#tokens = new TokenFaults(options.tokens);
+    this.#remembersPages = options.script.lines("request").some(({ word }) => word.group === "paging");
   }
 
-  /** Writes the answer, bent or not. */
-  async send(exchange: FaultyExchange): Promise<void> {
-    const { request, response } = exchange;
-    const { socket } = request;
-    const isReused = this.#served.has(socket);
-    this.#served.add(socket);
-    const strikes = this.#strikes(exchange);
-    const answer = this.#bend(exchange, strikes);
-    const delivery = { socket, response, answer, clock: this.#clock, isReused };
-    for (const strike of strikes) if (!(await delay(strike, delivery))) return;
-    for (const strike of strikes) if (await deliver(strike, delivery)) return;
-    if (!socket.destroyed) sendAnswer(response, answer);
-  }
-
-  #strikes({ request, path, query, body, answer, ask }: FaultyExchange): Strike[] {
-    const method = request.method ?? "GET";
-    const audience = path === "/oauth/token" ? this.#tokens.audienceOf(body) : undefined;
-    return this.#script.strikes({
+  alter(question: HttpQuestion, said: HttpAnswer): HttpAnswer {
+    const { method, body, headers, at: now } = question;
+    const path = question.path.replace(/^\/v3(?=\/)/, "");
+    const query = new Map(question.query);
+    const answer = plain(said);
+    const ask: Ask = (other, at) =>
+      plain(this.#options.ask({ ...question, query: new URLSearchParams([...other]), at }));
+    const strikes = this.#options.script.strikes({
       moment: "request",
       method,
       path,
-      query: audience === undefined ? query : new Map([...query, ["audience", audience]]),
-      isLastPage: () => isLastPage(query, this.#clock.now(), ask, answer),
+      query:
+        path === "/oauth/token" ? new Map([...query, ["audience", this.#tokens.audienceOf(body)]]) : query,
+      isLastPage: () => isLastPage(query, now, ask, answer),
     });
-  }
+    this.#strikes.set(question, strikes);
 
-  #bend({ request, path, query, body, answer, ask }: FaultyExchange, strikes: Strike[]): HttpAnswer {
-    const now = this.#clock.now();
-    const remembers = this.#remembersPages && request.method === "GET";
+    const remembers = this.#remembersPages && method === "GET";
     let bent = (remembers && this.#paging.swappedBack(path, query, now, ask, answer)) || answer;
     for (const strike of strikes) {
       bent =
-        this.#tokens.bend(strike, body, request.headers.authorization, now, bent) ??
+        this.#tokens.bend(strike, body, headers.authorization, now, bent) ??
         this.#paging.question(strike, path, query, now, ask, bent) ??
         bent;
     }
     if (remembers) this.#paging.remember(query, bent);
     for (const strike of strikes) bent = mangleJson(strike, bent) ?? bent;
-    for (const strike of strikes) bent = mangleAnswer(strike, plainAnswer(bent), now) ?? bent;
-    this.#tokens.remember(path, body, now, bent);
-    return bent;
+    for (const strike of strikes) bent = mangleAnswer(strike, bent, now) ?? bent;
+    if (path === "/oauth/token") this.#tokens.remember(body, now, bent);
+    return bent === answer ? said : { ...bent, payload: new Payload(Buffer.from(bent.body)) };
+  }
+
+  deliver(question: HttpQuestion, wire: WireAnswer, response: ServerResponse): void {
+    const strikes = this.#strikes.get(question) ?? [];
+    this.#deliver(strikes, wire, response).catch((problem: Error) => response.destroy(problem));
+  }
+
+  async #deliver(strikes: Strike[], wire: WireAnswer, response: ServerResponse): Promise<void> {
+    const { socket } = response.req;
+    const isReused = this.#served.has(socket);
+    this.#served.add(socket);
+    let answer: PlainAnswer = wire;
+    for (const { line } of strikes)
+      if (line.word.word === "encoding")
+        answer = badlyEncoded(line.textOf("how"), line.numberOf("mb"), answer);
+    const delivery = { socket, response, answer, clock: this.#options.clock, isReused };
+    for (const strike of strikes) if (!(await delay(strike, delivery))) return;
+    for (const strike of strikes) if (await deliver(strike, delivery)) return;
+    sendAnswer(response, answer);
   }
 }
+
+const plain = ({ status, headers, payload }: HttpAnswer): PlainAnswer => ({
+  status,
+  headers,
+  body: payload.bytes,
+});
 
 /** Closes the port in the windows that the script's `refuse` lines name, for as long as the signal lasts. */
 export async function refuseConnections(
