@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { constants, gzipSync } from "node:zlib";
 
 /** One request, read whole. */
@@ -49,20 +49,24 @@ export interface WireAnswer {
   readonly body: Buffer;
 }
 
-/** Where bad days are plugged in: every answer passes through both steps. */
-export interface Mood {
-  /** May say something else than the truth. */
-  alter(question: HttpQuestion, answer: HttpAnswer): HttpAnswer;
-  /** Puts the bytes on the wire, in whatever shape and time. */
-  deliver(question: HttpQuestion, answer: WireAnswer, response: ServerResponse): void;
+/** A request and all that is needed to answer it, well or badly. */
+export interface HttpExchange {
+  readonly question: HttpQuestion;
+  /** What the service says on a good day. */
+  readonly answer: HttpAnswer;
+  /** What it would have said to the same caller, had the query or the moment been another. */
+  readonly ask: (query: URLSearchParams, at: number) => HttpAnswer;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
 }
 
-export const goodMood: Mood = {
-  alter: (_question, answer) => answer,
-  deliver(_question, { status, headers, body }, response) {
-    response.writeHead(status, headers);
-    response.end(body);
-  },
+/** Puts the answer of an exchange on the wire: the one door through which every answer leaves. */
+export type Send = (exchange: HttpExchange) => void;
+
+export const sendWell: Send = ({ question, answer, response }) => {
+  const { status, headers, body } = encode(question, answer);
+  response.writeHead(status, headers);
+  response.end(body);
 };
 
 export function json(status: number, content: string | Payload): HttpAnswer {

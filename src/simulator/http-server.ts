@@ -2,16 +2,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
-import { encode, goodMood, type HttpAnswer, type HttpQuestion, json, type Mood } from "./http-answer.ts";
+import { type HttpAnswer, type HttpQuestion, json, type Send, sendWell } from "./http-answer.ts";
 import { errorBody, Refusal } from "./refusal.ts";
 import type { RequestLog } from "./request-log.ts";
 
 export type Handler = (question: HttpQuestion, remoteAddress: string) => HttpAnswer;
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** Listens, reads each request whole, lets the handler answer in one value, and the mood put it on the wire. */
+/** Listens, reads each request whole, lets the handler answer in one value, and `send` put it on the wire. */
 export class HttpServer {
-  mood: Mood = goodMood;
+  send: Send = sendWell;
   onUpgrade: UpgradeHandler = (_request, socket) => socket.destroy();
   readonly #clock: Clock;
   readonly #log: RequestLog;
@@ -53,17 +53,17 @@ export class HttpServer {
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const question = this.#question(request, Buffer.concat(chunks).toString());
-      const said = this.#answer(question, request.socket.remoteAddress ?? "");
-      const answer = this.mood.alter(question, said);
-      const wire = encode(question, answer);
-      this.#log.add({
-        method: question.method,
-        target: question.target,
-        status: answer.status,
-        at: question.at,
-      });
+      const remote = request.socket.remoteAddress ?? "";
+      const answer = this.#answer(question, remote);
+      const ask = (query: URLSearchParams, at: number) => this.#answer({ ...question, query, at }, remote);
+      const { method, target, at } = question;
+      const logged = this.#log.add({ method, target, status: 0, at });
+      const note = () => {
+        if (response.headersSent) logged.status = response.statusCode;
+      };
+      response.once("finish", note).once("close", note);
       response.sendDate = false;
-      this.mood.deliver(question, wire, response);
+      this.send({ question, answer, ask, request, response });
     });
   }
 

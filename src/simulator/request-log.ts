@@ -2,7 +2,8 @@ export interface LoggedRequest {
   readonly method: string;
   /** Path and query, as they came; for a websocket, without its token. */
   readonly target: string;
-  readonly status: number;
+  /** 0 when no answer was sent, or not yet. */
+  status: number;
   /** The simulator's clock, milliseconds since 1970. */
   readonly at: number;
 }
@@ -15,12 +16,13 @@ export class RequestLog {
   #counts = new Map<string, number>();
   #total = 0;
 
-  add(request: LoggedRequest): void {
+  add(request: LoggedRequest): LoggedRequest {
     this.#total++;
     const path = request.target.split("?", 1)[0] ?? "";
     this.#counts.set(path, (this.#counts.get(path) ?? 0) + 1);
     this.#list.push(request);
     if (this.#list.length > 2 * KEPT) this.#list = this.#list.slice(-KEPT);
+    return request;
   }
 
   get total(): number {

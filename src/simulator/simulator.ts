@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { BarHistory } from "./bar-history.ts";
 import { HistoryPages } from "./history-pages.ts";
-import { goodMood, type Mood } from "./http-answer.ts";
+import { type Send, sendWell } from "./http-answer.ts";
 import { HttpServer } from "./http-server.ts";
 import { IndexFigures } from "./index-figures.ts";
 import { IndexTable } from "./index-series.ts";
@@ -92,7 +92,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   };
   const requests = new RequestLog();
   const server = new HttpServer(clock, requests, (question) => answerService(desks, question));
-  server.mood = moodOf(options.faults ?? "");
+  server.send = senderFor(options.faults ?? "");
   const bound = await server.listen(host, port);
   addresses.rest = `http://${host}:${bound}`;
   addresses.websocket = `ws://${host}:${bound}/v3/stream`;
@@ -108,7 +108,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     truth: new Truth({ table, calendar, ticks, bars }),
     requests,
     setFaults(script) {
-      server.mood = moodOf(script);
+      server.send = senderFor(script);
     },
     grantScopes(granted) {
       tokens.terms.scopes = granted;
@@ -122,7 +122,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
 }
 
 /** The seam for the fault script. */
-function moodOf(script: string): Mood {
+function senderFor(script: string): Send {
   if (script.trim() !== "") throw new Error("fault scripts are not understood yet");
-  return goodMood;
+  return sendWell;
 }

@@ -20,6 +20,20 @@ interface Issued {
   readonly scopes: ReadonlySet<string>;
 }
 
+export interface TokenGrant {
+  readonly access_token: string;
+  readonly scope: string;
+  readonly expires_in: number;
+  readonly token_type: string;
+}
+
+/** In what a token may differ from the usual one. */
+export interface TokenExceptions {
+  readonly lifeSeconds?: number;
+  readonly withoutScope?: string;
+  readonly awkward?: boolean;
+}
+
 export interface TokenTerms {
   clientId: string;
   clientSecret: string;
@@ -57,16 +71,21 @@ export class Tokens {
       throw invalid("grant_type", grant_type, "must be client_credentials");
     if (client_id !== this.terms.clientId || client_secret !== this.terms.clientSecret)
       throw new Refusal(401, "Client credentials are not valid");
+    return JSON.stringify(this.grant(audience ?? "", nowMs));
+  }
+
+  /** A token response, but for what is named: for the endpoint, and for faults that want a strange one. */
+  grant(audience: string, nowMs: number, but: TokenExceptions = {}): TokenGrant {
     const addresses = this.#audiences();
     const target = (["rest", "websocket"] as const).find((one) => addresses[one] === audience);
     if (!target) throw invalid("audience", audience, "must be the REST or the websocket address");
-    const issued = this.#grant(target, nowMs);
-    return JSON.stringify({
+    const issued = this.#issue(target, nowMs, but);
+    return {
       access_token: issued.token,
       scope: [...issued.scopes].join(" "),
       expires_in: Math.floor((issued.expiresAt - nowMs) / 1000),
       token_type: "Bearer",
-    });
+    };
   }
 
   /** The scopes of a good token for this audience; undefined when it is unknown, expired, revoked or for the other one. */
@@ -76,28 +95,32 @@ export class Tokens {
     return issued.scopes;
   }
 
+  revoke(token: string): void {
+    this.#issued.delete(token);
+  }
+
   revokeAll(): void {
     this.#issued.clear();
   }
 
-  #grant(audience: Audience, nowMs: number): Issued {
+  #issue(audience: Audience, nowMs: number, but: TokenExceptions): Issued {
     for (const [token, issued] of this.#issued) if (issued.expiresAt <= nowMs) this.#issued.delete(token);
     if (this.#quirks.tokenReissue === "same")
       for (const issued of this.#issued.values()) if (issued.audience === audience) return issued;
     const issued: Issued = {
-      token: this.#tokenText(this.#count++),
+      token: this.#tokenText(this.#count++, but.awkward ?? this.#quirks.awkwardTokens),
       audience,
-      expiresAt: nowMs + this.terms.tokenSeconds * 1000,
-      scopes: new Set(this.terms.scopes),
+      expiresAt: nowMs + (but.lifeSeconds ?? this.terms.tokenSeconds) * 1000,
+      scopes: new Set(this.terms.scopes.filter((scope) => scope !== but.withoutScope)),
     };
     this.#issued.set(issued.token, issued);
     return issued;
   }
 
-  #tokenText(count: number): string {
+  #tokenText(count: number, awkward: boolean): string {
     const words = Array.from({ length: 12 }, (_, word) => hashOf(this.#seed, 71, count, word));
     const bytes = Buffer.from(Uint32Array.from(words).buffer);
-    if (this.#quirks.awkwardTokens) return `+/${bytes.toString("base64")}==`;
+    if (awkward) return `+/${bytes.toString("base64")}==`;
     const text = bytes.toString("base64url");
     return `${text.slice(0, 12)}.${text.slice(12, 44)}.${text.slice(44)}`;
   }
