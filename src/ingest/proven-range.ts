@@ -30,14 +30,14 @@ export interface Proof {
   readonly upper: Micros;
   /** The walk has proven the hole down to its start. */
   readonly complete: boolean;
-  /** The page's records are not in descending order: told to the operator, harmless by itself. */
-  readonly disordered: boolean;
 }
 
 /** Why a page proves nothing, and the rest of its walk cannot either. */
 export type Contradiction =
   /** The filter was not applied: no telling which records of ours the page left out. */
   | { readonly contradiction: "foreign_rows" }
+  /** Neither newest first nor oldest first: one stray moment would claim time that nobody has read. */
+  | { readonly contradiction: "disordered" }
   /**
    * A record in what earlier pages claimed to be complete, and not on them. Pages came in the wrong order, so all that
    * this walk settled must be taken back.
@@ -48,8 +48,7 @@ export type Contradiction =
  * A page, newest to oldest, proves only the span above its oldest record: records that tie with the oldest may be on
  * the next page. Only a walk's last page, or one that reaches below the hole, proves down to the hole's start.
  *
- * Nothing here looks at the order of records within the page, nor at how many there are: a short page is not the end,
- * and a service that sorts the other way still sent what it sent.
+ * How many records there are says nothing: a short page is not the end. A page sorted the other way is as good.
  */
 export function prove(
   { hole, upper, anchor = upper - 1 }: WalkPosition,
@@ -58,19 +57,23 @@ export function prove(
   if (foreign > 0) return { contradiction: "foreign_rows" };
   let oldest = Number.POSITIVE_INFINITY;
   let newest = Number.NEGATIVE_INFINITY;
-  let previous = Number.POSITIVE_INFINITY;
-  let disordered = false;
+  let rises = false;
+  let falls = false;
   for (let i = 0; i < moments.length; i++) {
     const moment = moments[i] as Micros;
+    if (i > 0) {
+      const previous = moments[i - 1] as Micros;
+      if (moment > previous) rises = true;
+      else if (moment < previous) falls = true;
+    }
     if (moment < oldest) oldest = moment;
     if (moment > newest) newest = moment;
-    if (moment > previous) disordered = true;
-    previous = moment;
   }
+  if (rises && falls) return { contradiction: "disordered" };
   if (newest >= upper && newest > anchor && newest < hole.to) {
     return { contradiction: "newer_than_proven", retract: { from: upper, to: hole.to } };
   }
   const lower = ends ? hole.from : Math.max(hole.from, oldest + 1);
-  if (lower >= upper) return { proven: undefined, upper, complete: false, disordered };
-  return { proven: { from: lower, to: upper }, upper: lower, complete: lower === hole.from, disordered };
+  if (lower >= upper) return { proven: undefined, upper, complete: false };
+  return { proven: { from: lower, to: upper }, upper: lower, complete: lower === hole.from };
 }

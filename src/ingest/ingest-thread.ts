@@ -1,0 +1,166 @@
+import { Worker } from "node:worker_threads";
+import type { Body } from "../model/body.ts";
+import { Failure } from "../model/failure.ts";
+import { MICROS_PER_MS } from "../model/instant.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Log } from "../runtime/log.ts";
+import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
+import { type Call, memoryOf, type Reply, receiveFailure } from "./thread-messages.ts";
+
+export interface IngestOptions {
+  /** The warehouse file. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Storage troubles that pass: the work is kept and done again until it succeeds. */
+export type IngestState = "working" | "disk_full" | "db_locked";
+
+/** Pages queued beyond these make the callers wait: memory stays flat however fast the network is. */
+const MOST_QUEUED = 6;
+const RETRY_STORAGE_MS = 5_000;
+
+/**
+ * The main thread's end of the ingest thread: bytes in, committed facts out. Calls are carried out one after the other,
+ * in the order in which they were made.
+ */
+export class Ingest {
+  readonly #worker: Worker;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #pending = new Map<number, (reply: Reply) => void>();
+  readonly #waiting: (() => void)[] = [];
+  #queued = 0;
+  #nextId = 1;
+  #state: IngestState = "working";
+  #death: Failure | undefined;
+  /** Resolves once the thread is gone. */
+  readonly #gone: Promise<void>;
+
+  private constructor(worker: Worker, { clock, log }: IngestOptions) {
+    this.#worker = worker;
+    this.#clock = clock;
+    this.#log = log;
+    worker.on("message", (reply: Reply) => {
+      const settle = this.#pending.get(reply.id);
+      this.#pending.delete(reply.id);
+      settle?.(reply);
+    });
+    worker.on("error", (error) => this.#die(`the ingest thread failed: ${error.message}`));
+    this.#gone = new Promise((resolve) => {
+      worker.on("exit", () => {
+        this.#die("the ingest thread has ended");
+        resolve();
+      });
+    });
+  }
+
+  /** Starts the thread; resolves once the warehouse is open and migrated there. */
+  static async start(options: IngestOptions): Promise<Ingest> {
+    // The same file under its two names: run in place as TypeScript, or built.
+    const file = import.meta.url.endsWith(".ts") ? "./ingest-worker.ts" : "./ingest-worker.js";
+    const worker = new Worker(new URL(file, import.meta.url), { name: "ingest" });
+    const ingest = new Ingest(worker, options);
+    try {
+      const { setAside } = await ingest.call("open", { path: options.path });
+      if (setAside) options.log.error({ setAside }, "the warehouse could not be used and was set aside");
+    } catch (error) {
+      await worker.terminate();
+      throw error;
+    }
+    return ingest;
+  }
+
+  get state(): IngestState {
+    return this.#state;
+  }
+
+  /** Calls that are queued or under way. */
+  get queued(): number {
+    return this.#queued;
+  }
+
+  /**
+   * Carries out one operation in the ingest thread. The bodies' memory is handed over. Waits for its turn when many are
+   * queued, and through a full disk or a foreign write lock; rejects with the operation's failure otherwise.
+   */
+  async call<N extends OperationName>(
+    operation: N,
+    args: OperationArgs<N>,
+    bodies: readonly Body[] = [],
+    signal?: AbortSignal,
+  ): Promise<OperationResult<N>> {
+    const release = this.#clock.hold();
+    try {
+      await this.#turn();
+      return (await this.#attempt(operation, args, bodies, signal)) as OperationResult<N>;
+    } finally {
+      this.#done();
+      release();
+    }
+  }
+
+  /** Lets what is queued finish, then closes the warehouse. */
+  async close(): Promise<void> {
+    if (this.#death === undefined) await this.call("close", undefined);
+    await this.#worker.terminate();
+    await this.#gone;
+  }
+
+  async #attempt(
+    operation: string,
+    args: unknown,
+    firstBodies: readonly Body[],
+    signal?: AbortSignal,
+  ): Promise<unknown> {
+    let bodies = firstBodies;
+    for (;;) {
+      signal?.throwIfAborted();
+      const reply = await this.#send(operation, args, bodies);
+      if ("value" in reply) {
+        if (this.#state !== "working") this.#log.info({ after: this.#state }, "storage is well again");
+        this.#state = "working";
+        return reply.value;
+      }
+      const failure = receiveFailure(reply.failure);
+      if (failure.code !== "disk_full" && failure.code !== "db_locked") throw failure;
+      if (this.#state !== failure.code) this.#log.error({ code: failure.code }, failure.line);
+      this.#state = failure.code;
+      bodies = reply.bodies;
+      // Waiting for time, not working: a turned clock may move.
+      const resume = this.#clock.waive();
+      await this.#clock.sleep(RETRY_STORAGE_MS, signal).finally(resume);
+    }
+  }
+
+  #send(operation: string, args: unknown, bodies: readonly Body[]): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      if (this.#death) return reject(this.#death);
+      const id = this.#nextId++;
+      const call: Call = { id, operation, args, bodies, now: Math.floor(this.#clock.now() * MICROS_PER_MS) };
+      this.#pending.set(id, resolve);
+      this.#worker.postMessage(call, memoryOf(bodies));
+    });
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#queued >= MOST_QUEUED) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#queued++;
+  }
+
+  /** Hands the place on to whoever waits longest. */
+  #done(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#queued--;
+  }
+
+  #die(message: string): void {
+    if (this.#death) return;
+    this.#death = new Failure(message, { family: "bug", code: "ingest_died" });
+    const failure = { message, family: "bug", code: "ingest_died" } as const;
+    for (const [id, settle] of this.#pending) settle({ id, failure, bodies: [] });
+    this.#pending.clear();
+  }
+}

@@ -1,0 +1,64 @@
+import type { Body } from "../model/body.ts";
+import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { commitWalkPage, type WalkPage } from "./commit-walk-page.ts";
+import type { Call } from "./thread-messages.ts";
+
+/** What an operation works with, in the ingest thread. */
+interface Desk {
+  readonly warehouse: Warehouse;
+  readonly now: Micros;
+}
+
+type Operation = (desk: Desk, args: never, bodies: readonly Body[]) => unknown;
+
+/** What the main thread may ask of the ingest thread once the warehouse is open. */
+const operations = {
+  commitWalkPage: ({ warehouse, now }: Desk, page: WalkPage, bodies: readonly Body[]) =>
+    commitWalkPage(warehouse, page, onlyBody(bodies), now),
+} satisfies Record<string, Operation>;
+
+/** Opening and closing, which stand at both ends of the others. */
+interface Lifecycle {
+  open: (desk: never, args: { path: string }) => { setAside: Warehouse["setAside"] };
+  close: (desk: never, args: undefined) => undefined;
+}
+
+type Operations = typeof operations & Lifecycle;
+export type OperationName = keyof Operations;
+export type OperationArgs<N extends OperationName> = Parameters<Operations[N]>[1];
+export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>;
+
+/** Holds the warehouse and carries out calls, one at a time. */
+export class IngestDesk {
+  #warehouse: Warehouse | undefined;
+  #now: Micros = 0;
+
+  carryOut({ operation, args, bodies, now }: Call): unknown {
+    this.#now = now;
+    if (operation === "open") return this.#open(args as { path: string });
+    if (operation === "close") return this.#close();
+    const warehouse = this.#warehouse;
+    if (!warehouse) throw new Error("the warehouse is not open");
+    const work = operations[operation as keyof typeof operations] as Operation | undefined;
+    if (!work) throw new Error(`there is no operation ${operation}`);
+    return work({ warehouse, now }, args as never, bodies);
+  }
+
+  #open({ path }: { path: string }): ReturnType<Lifecycle["open"]> {
+    // Every transaction is dated by the call that it serves.
+    this.#warehouse = openWarehouse(path, { clock: { now: () => this.#now / MICROS_PER_MS } });
+    return { setAside: this.#warehouse.setAside };
+  }
+
+  #close(): undefined {
+    this.#warehouse?.close();
+    this.#warehouse = undefined;
+  }
+}
+
+function onlyBody(bodies: readonly Body[]): Body {
+  const [body] = bodies;
+  if (!body || bodies.length > 1) throw new Error("a page has one body");
+  return body;
+}

@@ -1,0 +1,50 @@
+import type { Body } from "../model/body.ts";
+import { exitCode, Failure, type FailureDetails } from "../model/failure.ts";
+import type { Micros } from "../model/instant.ts";
+
+/** What the main thread sends: which operation, its arguments, and the bodies, whose memory changes hands. */
+export interface Call {
+  readonly id: number;
+  readonly operation: string;
+  readonly args: unknown;
+  readonly bodies: readonly Body[];
+  /** The moment, by the main thread's clock: the ingest thread has none of its own. */
+  readonly now: Micros;
+}
+
+/** What comes back. A failed call brings its bodies home, so that it can be made again. */
+export type Reply =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly failure: SentFailure; readonly bodies: readonly Body[] };
+
+/** A failure in a form that crosses threads. */
+export interface SentFailure extends Omit<FailureDetails, "cause"> {
+  readonly message: string;
+  readonly stack?: string | undefined;
+}
+
+export function sendFailure(error: unknown): SentFailure {
+  if (error instanceof Failure) {
+    const { message, family, code, remedy, exit } = error;
+    return { message, family, code, exit, ...(remedy === undefined ? {} : { remedy }) };
+  }
+  const known = error instanceof Error;
+  return {
+    message: known ? error.message : String(error),
+    stack: known ? error.stack : undefined,
+    family: "bug",
+    code: "ingest_bug",
+    exit: exitCode.unexpected,
+  };
+}
+
+export function receiveFailure({ message, stack, ...details }: SentFailure): Failure {
+  const failure = new Failure(message, details);
+  if (stack !== undefined) failure.stack = stack;
+  return failure;
+}
+
+/** The memory of the bodies, to be handed over instead of copied. */
+export function memoryOf(bodies: readonly Body[]): ArrayBuffer[] {
+  return bodies.map(({ bytes }) => bytes.buffer);
+}
