@@ -1,10 +1,14 @@
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { BarHistory } from "./bar-history.ts";
+import type { StruckLine } from "./fault-script.ts";
+import { FaultSwitchboard } from "./fault-switchboard.ts";
 import { HistoryPages } from "./history-pages.ts";
-import { type Send, sendWell } from "./http-answer.ts";
 import { HttpServer } from "./http-server.ts";
 import { IndexFigures } from "./index-figures.ts";
 import { IndexTable } from "./index-series.ts";
+import { LiveServer } from "./live-server.ts";
+import { LiveDirectory } from "./live-subscriptions.ts";
+import { liveMessages } from "./live-tick-messages.ts";
 import { Lookups } from "./lookups.ts";
 import { PageCache } from "./page-cache.ts";
 import { PriceModel } from "./price-model.ts";
@@ -35,6 +39,8 @@ export interface SimulatorOptions {
   quirks?: Partial<Quirks>;
   /** The text of a fault script. */
   faults?: string;
+  /** How often websocket clients get a JSON PING; who has not answered by the next one is cut off. 0: never. */
+  pingSeconds?: number;
 }
 
 export interface Simulator {
@@ -47,8 +53,12 @@ export interface Simulator {
   readonly universe: Universe;
   readonly truth: Truth;
   readonly requests: RequestLog;
-  /** Replaces the fault script; an empty text ends all faults. */
+  /** The websocket side: how many clients there are, and bursts for benchmarks. */
+  readonly live: Pick<LiveServer, "clients" | "publish">;
+  /** Replaces the fault script; an empty text ends all faults. Throws, and changes nothing, when a line cannot be read. */
   setFaults(script: string): void;
+  /** How often each line of the script struck. */
+  readonly struck: readonly StruckLine[];
   /** The scopes of tokens issued from now on: a token keeps those that it was issued with. */
   grantScopes(scopes: readonly string[]): void;
   /** Every token issued so far is answered with 401. */
@@ -58,6 +68,7 @@ export interface Simulator {
   stop(): Promise<void>;
 }
 
+const STREAM_PATH = "/v3/stream";
 const CACHED_PAGE_BYTES = 192 * 2 ** 20;
 
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
@@ -92,10 +103,22 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   };
   const requests = new RequestLog();
   const server = new HttpServer(clock, requests, (question) => answerService(desks, question));
-  server.send = senderFor(options.faults ?? "");
+  const live = new LiveServer({
+    clock,
+    source: liveMessages({ calendar, ticks, exchange: () => undefined }),
+    directory: new LiveDirectory(universe, table),
+    path: STREAM_PATH,
+    scopesOf: (token) => tokens.scopesOf(token, "websocket", clock.now()),
+    log: (target, status) => requests.add({ method: "GET", target, status, at: clock.now() }),
+    pingSeconds: options.pingSeconds ?? 30,
+  });
+  server.onUpgrade = (request, socket, head) => live.upgrade(request, socket, head);
+  const listen = async () => void (await server.listen(host, bound));
+  const faults = new FaultSwitchboard({ seed, clock, refreshSeconds, tokens, server, live, listen });
+  faults.set(options.faults ?? "");
   const bound = await server.listen(host, port);
   addresses.rest = `http://${host}:${bound}`;
-  addresses.websocket = `ws://${host}:${bound}/v3/stream`;
+  addresses.websocket = `ws://${host}:${bound}${STREAM_PATH}`;
 
   return {
     baseUrl: addresses.rest,
@@ -107,8 +130,10 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     universe,
     truth: new Truth({ table, calendar, ticks, bars }),
     requests,
-    setFaults(script) {
-      server.send = senderFor(script);
+    live,
+    setFaults: (script) => faults.set(script),
+    get struck() {
+      return faults.struck;
     },
     grantScopes(granted) {
       tokens.terms.scopes = granted;
@@ -117,12 +142,11 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     rotateSecret(secret) {
       tokens.terms.clientSecret = secret;
     },
-    stop: () => server.close(),
+    async stop() {
+      faults.end();
+      await faults.settled();
+      await live.stop();
+      await server.close();
+    },
   };
-}
-
-/** The seam for the fault script. */
-function senderFor(script: string): Send {
-  if (script.trim() !== "") throw new Error("fault scripts are not understood yet");
-  return sendWell;
 }
