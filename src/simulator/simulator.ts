@@ -1,26 +1,19 @@
 import { type Clock, systemClock } from "../runtime/clock.ts";
-import { BarHistory } from "./bar-history.ts";
-import { HistoryPages } from "./history-pages.ts";
+import { answerControl } from "./control-surface.ts";
 import { type Send, sendWell } from "./http-answer.ts";
 import { HttpServer } from "./http-server.ts";
-import { IndexFigures } from "./index-figures.ts";
-import { IndexTable } from "./index-series.ts";
-import { Lookups } from "./lookups.ts";
-import { PageCache } from "./page-cache.ts";
-import { PriceModel } from "./price-model.ts";
+import type { IndexType } from "./index-series.ts";
 import { type Quirks, usualQuirks } from "./quirks.ts";
-import { RecordIds } from "./record-ids.ts";
 import { RequestLog } from "./request-log.ts";
 import { answerService } from "./routes.ts";
-import { TickCalendar } from "./tick-calendar.ts";
-import { TickHistory } from "./tick-history.ts";
 import { allScopes, Tokens } from "./tokens.ts";
-import { Truth } from "./truth.ts";
-import { makeUniverse, type Universe, type UniverseSize } from "./universe.ts";
-import { WireWriter } from "./wire.ts";
+import type { Truth } from "./truth.ts";
+import type { Universe, UniverseSize } from "./universe.ts";
+import { makeWorld } from "./world.ts";
 
 export interface SimulatorOptions {
   seed?: number;
+  /** A dozen assets, or as many as the real service has, or these. */
   size?: UniverseSize;
   /** The service's cadence. */
   refreshSeconds?: number;
@@ -35,6 +28,16 @@ export interface SimulatorOptions {
   quirks?: Partial<Quirks>;
   /** The text of a fault script. */
   faults?: string;
+  /** Room for rendered pages. */
+  cacheMegabytes?: number;
+}
+
+export interface PageRange {
+  readonly type: IndexType;
+  readonly id: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly pageSize?: number;
 }
 
 export interface Simulator {
@@ -44,8 +47,11 @@ export interface Simulator {
   readonly wsUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
+  /** What the lookups serve. */
   readonly universe: Universe;
+  /** What REST serves at any moment, without asking. */
   readonly truth: Truth;
+  /** What was asked. */
   readonly requests: RequestLog;
   /** Replaces the fault script; an empty text ends all faults. */
   setFaults(script: string): void;
@@ -55,68 +61,59 @@ export interface Simulator {
   revokeTokens(): void;
   /** The old client secret is refused from now on. */
   rotateSecret(secret: string): void;
+  /** Renders the pages of a walk back over index ticks beforehand, for benchmarks; says how many rows they hold. */
+  prerender(range: PageRange): number;
   stop(): Promise<void>;
 }
 
-const CACHED_PAGE_BYTES = 192 * 2 ** 20;
-
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
-  const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock } = options;
+  const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock, cacheMegabytes = 192 } = options;
   const { host = "127.0.0.1", port = 0, clientId = "demo", clientSecret = "demo-secret" } = options;
   const { scopes = allScopes, tokenSeconds = 86_400 } = options;
   const quirks: Quirks = { ...usualQuirks, ...options.quirks };
   const tickMs = refreshSeconds * 1000;
-
-  const universe = makeUniverse(seed, size, quirks.ids);
-  const model = new PriceModel(
-    seed,
-    tickMs,
-    universe.assets.map(({ path }) => path),
-  );
-  const figures = new IndexFigures(model, seed);
-  const calendar = new TickCalendar(seed, tickMs, quirks);
-  const ids = new RecordIds(seed, quirks.ids);
-  const wire = new WireWriter(quirks);
-  const table = new IndexTable(universe);
-  const ticks = new TickHistory(calendar, figures, ids, quirks, wire);
-  const bars = new BarHistory(calendar, figures, ids, quirks, wire);
-  const pages = { table, ids, quirks, wire, cache: new PageCache(CACHED_PAGE_BYTES) };
+  const world = makeWorld({ seed, size, tickMs, quirks, cacheBytes: cacheMegabytes * 2 ** 20 });
 
   const addresses = { rest: "", websocket: "" };
-  const tokens = new Tokens(seed, quirks, { clientId, clientSecret, scopes, tokenSeconds }, () => addresses);
-  const desks = {
-    tokens,
-    lookups: new Lookups(universe, quirks, wire),
-    indexTicks: new HistoryPages(ticks, "read:index-ticker", pages),
-    dailyBars: new HistoryPages(bars, "read:ohlcv", pages),
-  };
+  const terms = { clientId, clientSecret, scopes, tokenSeconds };
+  const tokens = new Tokens(seed, quirks, terms, () => addresses);
   const requests = new RequestLog();
-  const server = new HttpServer(clock, requests, (question) => answerService(desks, question));
-  server.send = senderFor(options.faults ?? "");
+  const controls = {
+    requests,
+    setFaults(script: string) {
+      server.send = senderFor(script);
+    },
+    grantScopes(granted: readonly string[]) {
+      terms.scopes = granted;
+    },
+    revokeTokens: () => tokens.revokeAll(),
+    rotateSecret(secret: string) {
+      terms.clientSecret = secret;
+    },
+  };
+  const server = new HttpServer(clock, requests, (question, remoteAddress) => {
+    return question.path.startsWith("/simulator/")
+      ? answerControl(controls, question, remoteAddress)
+      : answerService(world, tokens, question);
+  });
+  controls.setFaults(options.faults ?? "");
   const bound = await server.listen(host, port);
-  addresses.rest = `http://${host}:${bound}`;
-  addresses.websocket = `ws://${host}:${bound}/v3/stream`;
+  const authority = `${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  addresses.rest = `http://${authority}`;
+  addresses.websocket = `ws://${authority}/v3/stream`;
 
   return {
+    ...controls,
     baseUrl: addresses.rest,
     wsUrl: addresses.websocket,
     clientId,
     get clientSecret() {
-      return tokens.terms.clientSecret;
+      return terms.clientSecret;
     },
-    universe,
-    truth: new Truth({ table, calendar, ticks, bars }),
-    requests,
-    setFaults(script) {
-      server.send = senderFor(script);
-    },
-    grantScopes(granted) {
-      tokens.terms.scopes = granted;
-    },
-    revokeTokens: () => tokens.revokeAll(),
-    rotateSecret(secret) {
-      tokens.terms.clientSecret = secret;
-    },
+    universe: world.universe,
+    truth: world.truth,
+    prerender: ({ type, id, fromMs, toMs, pageSize = 2000 }) =>
+      world.indexTicks.prerender(type, id, { fromMs, toMs }, pageSize, clock.now()),
     stop: () => server.close(),
   };
 }
