@@ -103,8 +103,8 @@ export class LiveServer {
     const strike = upgradeStrikes(this.#faults, path).at(-1);
     if (strike?.line.word.word === "upgrade-stall") {
       this.#options.log(path, 0);
-      // Nobody reads this socket any more: without this its end would go unnoticed.
-      socket.resume();
+      // Nobody else reads this socket: without this its end would go unnoticed.
+      socket.on("end", () => socket.destroy()).resume();
       void keepWaiting(this.#clock, socket, Number.POSITIVE_INFINITY);
     } else if (strike) {
       const headers = upgradeHeaders(strike, this.#clock.now());
