@@ -1,23 +1,9 @@
 import type { PlainAnswer } from "./fault-answer.ts";
 import type { Strike } from "./fault-script.ts";
-
-const statusNames: Record<number, string> = {
-  400: "BAD_REQUEST",
-  401: "UNAUTHORIZED",
-  403: "FORBIDDEN",
-  404: "NOT_FOUND",
-  409: "CONFLICT",
-  429: "TOO_MANY_REQUESTS",
-  500: "INTERNAL_SERVER_ERROR",
-  502: "BAD_GATEWAY",
-  503: "SERVICE_UNAVAILABLE",
-  504: "GATEWAY_TIMEOUT",
-};
+import { errorBody } from "./refusal.ts";
 
 export function errorAnswer(status: number, message: string, now: number): PlainAnswer {
-  const timestamp = new Date(now).toISOString();
-  const body = { status: statusNames[status] ?? `STATUS_${status}`, timestamp, message, errors: [] };
-  return jsonAnswer(status, JSON.stringify(body), now);
+  return jsonAnswer(status, errorBody(status, message, new Date(now).toISOString()), now);
 }
 
 export function jsonAnswer(status: number, json: string, now: number): PlainAnswer {

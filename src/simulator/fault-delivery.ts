@@ -56,8 +56,8 @@ export async function deliver(strike: Strike, delivery: Delivery): Promise<boole
       response.writeHead(answer.status, answer.headers);
       const step = Math.max(1, line.numberOf("bytes"));
       for (let at = 0; at < answer.body.length && !socket.destroyed; at += step) {
+        if (at > 0) await keepWaiting(clock, socket, line.numberOf("every"));
         response.write(answer.body.subarray(at, at + step));
-        await keepWaiting(clock, socket, line.numberOf("every"));
       }
       response.end();
       return true;

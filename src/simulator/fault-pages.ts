@@ -43,8 +43,9 @@ function mangleEnvelope({ line, chance }: Strike, page: Page): Page | undefined 
   const { rows, envelope } = page;
   switch (line.word.word) {
     case "next-id": {
-      const values: Record<string, string> = { null: "null", empty: '""' };
-      const value = values[line.textOf("is")];
+      const is = line.textOf("is");
+      if (is === "same" || is === "cycle") return undefined;
+      const value = ({ null: "null", empty: '""' } as Record<string, string>)[is];
       const others = envelope.filter(([name]) => name !== "nextId");
       return { ...page, envelope: value === undefined ? others : [...others, ["nextId", value]] };
     }
@@ -60,7 +61,7 @@ function mangleEnvelope({ line, chance }: Strike, page: Page): Page | undefined 
       return { ...page, rows: line.textOf("row") === "first" ? [...row, ...rows] : [...rows, ...row] };
     }
     case "big-body": {
-      const bytes = rows.reduce((sum, row) => sum + textOf(row).length + 1, 1);
+      const bytes = rows.reduce((sum, row) => sum + textOf(row).length + 1, 0);
       const copies = Math.ceil((line.numberOf("mb") * 2 ** 20) / bytes);
       return { ...page, rows: Array.from({ length: copies }, () => rows).flat() };
     }

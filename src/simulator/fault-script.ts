@@ -17,7 +17,7 @@
  * No sequence is shared between requests, so the order in which they arrive changes nothing (`total` is the exception).
  */
 import type { Clock } from "../runtime/clock.ts";
-import { chanceOf } from "./fault-chance.ts";
+import { hashText } from "./chance.ts";
 import { type FaultLine, parseFaultLines } from "./fault-line.ts";
 import type { FaultMoment } from "./fault-words.ts";
 
@@ -112,6 +112,11 @@ export class FaultScript {
 export function requestKey({ method, path, query }: Pick<FaultEvent, "method" | "path" | "query">): string {
   const sorted = [...query].sort(([left], [right]) => (left < right ? -1 : 1));
   return `${method} ${path}?${sorted.map(([name, value]) => `${name}=${value}`).join("&")}`;
+}
+
+/** The same parts give the same number, whatever was asked before and in whatever order. */
+function chanceOf(...parts: readonly (string | number)[]): number {
+  return hashText(parts.join("\u0000")) / 2 ** 32;
 }
 
 function concerns(line: FaultLine, event: FaultEvent, elapsed: number): boolean {

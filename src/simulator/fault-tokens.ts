@@ -1,23 +1,10 @@
 import type { PlainAnswer } from "./fault-answer.ts";
 import { errorAnswer, jsonAnswer } from "./fault-bodies.ts";
 import type { Strike } from "./fault-script.ts";
+import type { TokenExceptions, Tokens } from "./tokens.ts";
 
 /** What the faults may ask of the place that issues tokens. */
-export interface TokenDesk {
-  /** A token response as the endpoint would give it, but for what is named. */
-  issue(
-    audience: string,
-    but: { lifeSeconds?: number; withoutScope?: string; awkward?: boolean },
-  ): TokenGrant;
-  revoke(token: string): void;
-}
-
-export interface TokenGrant {
-  access_token: string;
-  scope: string;
-  expires_in: number;
-  token_type: string;
-}
+export type TokenDesk = Pick<Tokens, "grant" | "revoke">;
 
 /** Faults of the token endpoint, and tokens that stop working. */
 export class TokenFaults {
@@ -26,10 +13,6 @@ export class TokenFaults {
 
   constructor(desk: TokenDesk) {
     this.#desk = desk;
-  }
-
-  audienceOf(body: string): string {
-    return parsed(body).get("audience") ?? "";
   }
 
   /** The answer as this strike wants it, or undefined when its word concerns no token. */
@@ -42,8 +25,8 @@ export class TokenFaults {
     }
     // Only a token that would have been granted can be a strange one.
     if (answer.status !== 200) return undefined;
-    const audience = this.audienceOf(body);
-    const issue = (but: Parameters<TokenDesk["issue"]>[1]) => granted(this.#desk.issue(audience, but), now);
+    const audience = audienceOf(body);
+    const issue = (but: TokenExceptions) => granted(this.#desk.grant(audience, now, but), now);
     if (word === "token-life") return issue({ lifeSeconds: Math.round(line.numberOf("life") / 1000) });
     if (word === "odd-token") return issue({ awkward: true });
     if (word === "scope-without") return issue({ withoutScope: line.textOf("scope") });
@@ -65,11 +48,15 @@ export class TokenFaults {
     const grant = parsed(Buffer.from(answer.body).toString());
     const seconds = Number(grant.get("expires_in"));
     if (!grant.has("access_token") || !Number.isFinite(seconds)) return;
-    this.#granted.set(this.audienceOf(body), {
+    this.#granted.set(audienceOf(body), {
       grant: Object.fromEntries(grant),
       endsAt: now + seconds * 1000,
     });
   }
+}
+
+export function audienceOf(body: string): string {
+  return parsed(body).get("audience") ?? "";
 }
 
 const granted = (grant: object, now: number) => jsonAnswer(200, JSON.stringify(grant), now);

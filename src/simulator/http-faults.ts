@@ -7,16 +7,22 @@ import { delay, deliver, sendAnswer } from "./fault-delivery.ts";
 import { badlyEncoded } from "./fault-encodings.ts";
 import { type Ask, isLastPage, mangleJson, PagingFaults } from "./fault-pages.ts";
 import type { FaultScript, Strike } from "./fault-script.ts";
-import { type TokenDesk, TokenFaults } from "./fault-tokens.ts";
-import { type HttpAnswer, type HttpQuestion, type Mood, Payload, type WireAnswer } from "./http-answer.ts";
+import { audienceOf, type TokenDesk, TokenFaults } from "./fault-tokens.ts";
+import {
+  encode,
+  type HttpAnswer,
+  type HttpQuestion,
+  Payload,
+  type Send,
+  sendWell,
+  type WireAnswer,
+} from "./http-answer.ts";
 
 export interface HttpFaultsOptions {
   script: FaultScript;
   clock: Clock;
   refreshSeconds: number;
   tokens: TokenDesk;
-  /** The simulator without faults. */
-  ask(question: HttpQuestion): HttpAnswer;
 }
 
 /**
@@ -24,12 +30,11 @@ export interface HttpFaultsOptions {
  * question is asked (paging, stale pages, tokens), the JSON is changed, the status or body is replaced, and the bytes
  * are delivered badly. Within a step, the later line has the last word.
  */
-export class HttpFaults implements Mood {
+export class HttpFaults {
   readonly #options: HttpFaultsOptions;
   readonly #paging: PagingFaults;
   readonly #tokens: TokenFaults;
   readonly #remembersPages: boolean;
-  readonly #strikes = new WeakMap<HttpQuestion, Strike[]>();
   readonly #served = new WeakSet<Socket>();
 
   constructor(options: HttpFaultsOptions) {
@@ -39,23 +44,38 @@ export class HttpFaults implements Mood {
     this.#remembersPages = options.script.lines("request").some(({ word }) => word.group === "paging");
   }
 
-  alter(question: HttpQuestion, said: HttpAnswer): HttpAnswer {
-    const { method, body, headers, at: now } = question;
-    const path = question.path.replace(/^\/v3(?=\/)/, "");
-    const query = new Map(question.query);
-    const answer = plain(said);
-    const ask: Ask = (other, at) =>
-      plain(this.#options.ask({ ...question, query: new URLSearchParams([...other]), at }));
-    const strikes = this.#options.script.strikes({
+  /** Puts an answer on the wire, bent or not. */
+  readonly send: Send = (exchange) => {
+    const { response } = exchange;
+    // The controls stand outside the service that is simulated.
+    if (exchange.question.path.startsWith("/simulator/")) return sendWell(exchange);
+    const answer = plain(exchange.answer);
+    const ask: Ask = (query, at) => plain(exchange.ask(new URLSearchParams([...query]), at));
+    const strikes = this.#draw(exchange.question, answer, ask);
+    const bent = this.#bend(exchange.question, answer, ask, strikes);
+    const said =
+      bent === answer ? exchange.answer : { ...bent, payload: new Payload(Buffer.from(bent.body)) };
+    const wire = encode(exchange.question, said);
+    this.#deliver(strikes, wire, response).catch((problem: Error) => response.destroy(problem));
+  };
+
+  #draw({ method, path, query, body, at }: HttpQuestion, answer: PlainAnswer, ask: Ask): Strike[] {
+    const asked = new Map(query);
+    const place = withoutVersion(path);
+    return this.#options.script.strikes({
       moment: "request",
       method,
-      path,
-      query:
-        path === "/oauth/token" ? new Map([...query, ["audience", this.#tokens.audienceOf(body)]]) : query,
-      isLastPage: () => isLastPage(query, now, ask, answer),
+      path: place,
+      // Both tokens are asked for with the same path: what tells the requests apart is in the body.
+      query: place === TOKEN_PATH ? new Map([...asked, ["audience", audienceOf(body)]]) : asked,
+      isLastPage: () => isLastPage(asked, at, ask, answer),
     });
-    this.#strikes.set(question, strikes);
+  }
 
+  #bend(question: HttpQuestion, answer: PlainAnswer, ask: Ask, strikes: readonly Strike[]): PlainAnswer {
+    const { method, body, headers, at: now } = question;
+    const path = withoutVersion(question.path);
+    const query = new Map(question.query);
     const remembers = this.#remembersPages && method === "GET";
     let bent = (remembers && this.#paging.swappedBack(path, query, now, ask, answer)) || answer;
     for (const strike of strikes) {
@@ -67,13 +87,8 @@ export class HttpFaults implements Mood {
     if (remembers) this.#paging.remember(query, bent);
     for (const strike of strikes) bent = mangleJson(strike, bent) ?? bent;
     for (const strike of strikes) bent = mangleAnswer(strike, bent, now) ?? bent;
-    if (path === "/oauth/token") this.#tokens.remember(body, now, bent);
-    return bent === answer ? said : { ...bent, payload: new Payload(Buffer.from(bent.body)) };
-  }
-
-  deliver(question: HttpQuestion, wire: WireAnswer, response: ServerResponse): void {
-    const strikes = this.#strikes.get(question) ?? [];
-    this.#deliver(strikes, wire, response).catch((problem: Error) => response.destroy(problem));
+    if (path === TOKEN_PATH) this.#tokens.remember(body, now, bent);
+    return bent;
   }
 
   async #deliver(strikes: Strike[], wire: WireAnswer, response: ServerResponse): Promise<void> {
@@ -91,27 +106,10 @@ export class HttpFaults implements Mood {
   }
 }
 
+const TOKEN_PATH = "/oauth/token";
+const withoutVersion = (path: string) => path.replace(/^\/v3(?=\/)/, "");
 const plain = ({ status, headers, payload }: HttpAnswer): PlainAnswer => ({
   status,
   headers,
   body: payload.bytes,
 });
-
-/** Closes the port in the windows that the script's `refuse` lines name, for as long as the signal lasts. */
-export async function refuseConnections(
-  script: FaultScript,
-  clock: Clock,
-  port: { close(): Promise<void>; open(): Promise<void> },
-  signal: AbortSignal,
-): Promise<void> {
-  await Promise.all(
-    script.lines("port").map(async (line) => {
-      await clock.sleep(line.when.from, signal);
-      script.count(line);
-      await port.close();
-      if (!Number.isFinite(line.when.to)) return;
-      await clock.sleep(line.when.to - line.when.from, signal);
-      await port.open();
-    }),
-  );
-}

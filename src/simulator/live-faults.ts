@@ -5,6 +5,7 @@ import type { FaultEvent, FaultScript, Strike } from "./fault-script.ts";
 import { frame, opcodes } from "./live-frames.ts";
 import { oddMessage } from "./live-odd-messages.ts";
 import type { LiveSession } from "./live-session.ts";
+import { errorBody } from "./refusal.ts";
 
 type Properties = ReadonlyMap<string, string>;
 const nothing: Properties = new Map();
@@ -41,10 +42,13 @@ function strikesAt(
 export function refuseUpgrade(
   socket: Duplex,
   status: number,
-  body: string,
+  message: string,
+  now: number,
   headers: Record<string, string> = {},
 ): void {
+  const body = errorBody(status, message, new Date(now).toISOString());
   const lines = Object.entries({
+    date: new Date(now).toUTCString(),
     "content-type": "application/json",
     "content-length": String(Buffer.byteLength(body)),
     connection: "close",
@@ -55,7 +59,7 @@ export function refuseUpgrade(
 
 export function upgradeHeaders({ line }: Strike, now: number): Record<string, string> {
   const wait = retryAfter(line.textOf("retry-after"), line.numberOf("wait"), now);
-  return { date: new Date(now).toUTCString(), ...(wait === undefined ? {} : { "retry-after": wait }) };
+  return wait === undefined ? {} : { "retry-after": wait };
 }
 
 /** Faults of the connection itself, whichever moment drew them. */

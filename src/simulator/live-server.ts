@@ -24,10 +24,13 @@ export interface LiveServerOptions {
   path: string;
   /** The scopes of a good token for the websocket; undefined when it is none. */
   scopesOf(token: string): ReadonlySet<string> | undefined;
-  errorBody(status: number, message: string): string;
+  /** Told of every attempt to connect; the path comes without its token. */
+  log(path: string, status: number): void;
   /** A JSON PING so often; who has not answered by the next one is cut off. 0: never. */
   pingSeconds: number;
 }
+
+type Refuse = (status: number, message: string, headers?: Record<string, string>) => void;
 
 /** The websocket: live ticks for whoever subscribes. */
 export class LiveServer {
@@ -75,8 +78,13 @@ export class LiveServer {
     // A client that goes away in the middle of a frame is its own affair.
     socket.on("error", () => {});
     const url = new URL(request.url ?? "/", "http://localhost");
-    if (url.pathname !== this.#options.path) this.#refuse(socket, 404, "No websocket at this path");
-    else if (!this.#strikeUpgrade(socket, url.pathname)) this.#welcome(request, socket, head, url);
+    const refuse = (status: number, message: string, headers?: Record<string, string>) => {
+      this.#options.log(url.pathname, status);
+      refuseUpgrade(socket, status, message, this.#clock.now(), headers);
+    };
+    if (url.pathname !== this.#options.path) refuse(404, "No websocket at this path");
+    else if (!this.#strikeUpgrade(socket, url.pathname, refuse))
+      this.#welcome(request, socket, head, url, refuse);
   }
 
   /** Ends every connection, as when the port closes. */
@@ -90,29 +98,27 @@ export class LiveServer {
     await new Promise<void>((resolve) => this.#webSockets.close(() => resolve()));
   }
 
-  #refuse(socket: Socket, status: number, message: string, headers?: Record<string, string>): void {
-    refuseUpgrade(socket, status, this.#options.errorBody(status, message), headers);
-  }
-
   /** True when a fault has dealt with the upgrade. */
-  #strikeUpgrade(socket: Socket, path: string): boolean {
+  #strikeUpgrade(socket: Socket, path: string, refuse: Refuse): boolean {
     const strike = upgradeStrikes(this.#faults, path).at(-1);
     if (strike?.line.word.word === "upgrade-stall") {
-      // Nobody reads this socket any more: without this its end would go unnoticed.
-      socket.resume();
+      this.#options.log(path, 0);
+      // Nobody else reads this socket: without this its end would go unnoticed.
+      socket.on("end", () => socket.destroy()).resume();
       void keepWaiting(this.#clock, socket, Number.POSITIVE_INFINITY);
     } else if (strike) {
       const headers = upgradeHeaders(strike, this.#clock.now());
-      this.#refuse(socket, strike.line.numberOf("code"), "the simulator was told to fail", headers);
+      refuse(strike.line.numberOf("code"), "the simulator was told to fail", headers);
     }
     return strike !== undefined;
   }
 
-  #welcome(request: IncomingMessage, socket: Socket, head: Buffer, url: URL): void {
+  #welcome(request: IncomingMessage, socket: Socket, head: Buffer, url: URL, refuse: Refuse): void {
     const scopes = this.#options.scopesOf(url.searchParams.get("access_token") ?? "");
-    if (!scopes) this.#refuse(socket, 401, "No valid OAuth 2.0 token provided");
+    if (!scopes) refuse(401, "No valid OAuth 2.0 token provided");
     else
       this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
+        this.#options.log(url.pathname, 101);
         this.#accept(new LiveSession(webSocket, socket, scopes, this.#clock), url.pathname);
       });
   }
