@@ -38,8 +38,8 @@ export interface FeedOptions<T extends FeedToken = FeedToken> {
   readonly limits?: QueueLimits;
 }
 
-const usualPace = { baseMs: 1_000, capMs: 60_000 };
-const slowPace = { baseMs: 60_000, capMs: 3_600_000 };
+const usualPace = { leastMs: 0, baseMs: 1_000, capMs: 60_000 };
+const slowPace = { leastMs: 60_000, baseMs: 60_000, capMs: 3_600_000 };
 const swapPace = { baseMs: 120_000, capMs: 600_000 };
 const LONGEST_ASKED_PAUSE_MS = 900_000;
 const STABLE_MS = 60_000;
@@ -136,7 +136,8 @@ class LiveFeed<T extends FeedToken> {
 
   #pause(ending: Ending, attempt: number, random: Random): number {
     const asked = ending.retryAfterMs ?? 0;
-    const own = backoffDelay(Math.max(0, attempt - 1), ending.slow ? slowPace : usualPace, random);
+    const pace = ending.slow ? slowPace : usualPace;
+    const own = pace.leastMs + backoffDelay(Math.max(0, attempt - 1), pace, random);
     return Math.max(own, Math.min(asked, LONGEST_ASKED_PAUSE_MS));
   }
 
