@@ -62,7 +62,8 @@ export async function* walkBackwards<P extends PageFacts>(
   let number = 0;
   let emptyPages = 0;
   let beganAnew = false;
-  let previousRows: number | undefined;
+  let previousRows = size;
+  let sizeIgnored = false;
 
   const note = (event: WalkTrouble) => client.observe({ kind: "walk", endpoint, event });
 
@@ -101,8 +102,10 @@ export async function* walkBackwards<P extends PageFacts>(
     const allTied = oldest !== undefined && oldest === newest && oldest === lowest;
     if (older) lowest = oldest;
     if (!descending) note("unordered");
-    if (link === "cursor" && rows > 0 && previousRows !== undefined && previousRows < size)
+    if (!sizeIgnored && link === "cursor" && rows > 0 && previousRows < size) {
+      sizeIgnored = true;
       note("size_ignored");
+    }
     previousRows = rows;
     const at = (end: PagePosition["end"]) => ({ page, position: { number, link, ceiling, end } as const });
 
