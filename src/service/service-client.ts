@@ -70,7 +70,8 @@ export interface ServiceClient extends Requests {
 }
 
 const ATTEMPTS = 6;
-const PATIENCE_MS = 15 * 60_000;
+/** Longer than the longest pause that the service may ask for. */
+const PATIENCE_MS = 20 * 60_000;
 const BACKOFF = { baseMs: 1_000, capMs: 60_000 };
 
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
