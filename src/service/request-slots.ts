@@ -12,13 +12,15 @@ export interface RequestSlotsOptions {
 }
 
 /**
- * Who may use the network next, and how many at once. The number grows by one for each round of clean answers and
+ * Who may use the network next, and how many at once. The number grows by one with rounds of clean answers and
  * halves when the service says "too many" or stays silent; never below one.
  */
 export class RequestSlots {
   readonly #queue: PQueue;
   readonly #options: RequestSlotsOptions;
   #limit: number;
+  /** Clean rounds that one more slot wants: more of them once the service has shown a limit, or every other probe of it fails. */
+  #roundsToGrow = 1;
   #halvedAt = Number.NEGATIVE_INFINITY;
   #nextStart = 0;
 
@@ -45,13 +47,14 @@ export class RequestSlots {
   }
 
   clean(): void {
-    this.#setLimit(Math.min(this.#options.ceiling, this.#limit + 1 / this.#limit));
+    this.#setLimit(Math.min(this.#options.ceiling, this.#limit + 1 / (this.#limit * this.#roundsToGrow)));
   }
 
   /** `startedAt` (monotonic): what was already under way at the last halving is no new evidence. */
   congested(startedAt: number): void {
     if (startedAt <= this.#halvedAt) return;
     this.#halvedAt = this.#options.clock.monotonic();
+    this.#roundsToGrow = 4;
     this.#setLimit(Math.max(1, this.#limit / 2));
   }
 
