@@ -1,4 +1,10 @@
-import { formatInstant, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import {
+  formatInstant,
+  MICROS_PER_DAY,
+  MICROS_PER_MS,
+  MICROS_PER_SECOND,
+  type Micros,
+} from "../model/instant.ts";
 import type { Body } from "./body.ts";
 import type { Priority, Query } from "./endpoints.ts";
 import type { WalkTrouble } from "./observation.ts";
@@ -37,6 +43,8 @@ export interface Walk {
   readonly from: Micros;
   /** The walk starts here and goes back. Exclusive: whether the service includes it is not said. */
   readonly until: Micros;
+  /** How far apart rows are: an end less than this above `from` cannot hide one. 0 where several share a moment. */
+  readonly cadence?: Micros;
   readonly size?: number;
   readonly priority?: Priority;
   readonly signal?: AbortSignal;
@@ -45,8 +53,7 @@ export interface Walk {
 const LARGEST_SIZE = 2000;
 /** What a service that ignores `size` would give: fewer rows than this were not cut off by any page size. */
 const DEFAULT_SIZE = 10;
-/** An end this close above the walk's start needs no second opinion: two refresh periods, at the edge of the window. */
-const EDGE = 60 * MICROS_PER_SECOND;
+const usualCadence = { "/index-ticker": 30 * MICROS_PER_SECOND, "/ohlcv": MICROS_PER_DAY };
 
 /** Pages of one series from `until` back to `from`, each as soon as it has been read. */
 export async function* walkBackwards<P extends PageFacts>(
@@ -54,7 +61,8 @@ export async function* walkBackwards<P extends PageFacts>(
   walk: Walk,
   read: (body: Body) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
-  const { endpoint, from, until, size = LARGEST_SIZE } = walk;
+  const { endpoint, filters, from, until, size = LARGEST_SIZE } = walk;
+  const { cadence = filters.indexId === undefined ? 0 : usualCadence[endpoint] } = walk;
   const cursorsSeen = new Set<string>();
   let anchor = upToMillisecond(until);
   let lowest: Micros | undefined;
@@ -84,7 +92,7 @@ export async function* walkBackwards<P extends PageFacts>(
     const link = cursor === undefined ? "timestamp" : "cursor";
     const ceiling = lowest === undefined ? until : lowest + 1;
     // `size` counts only beside a timestamp, and beside a cursor the timestamp does not move the position.
-    const query = { ...walk.filters, timestamp: formatMillisecond(anchor), size, startAfter: cursor };
+    const query = { ...filters, timestamp: formatMillisecond(anchor), size, startAfter: cursor };
     let page: P;
     try {
       page = await client.request(
@@ -106,7 +114,7 @@ export async function* walkBackwards<P extends PageFacts>(
       sizeIgnored = true;
       note("size_ignored");
     }
-    previousRows = rows;
+    if (rows > 0) previousRows = rows;
     const at = (end: PagePosition["end"]) => ({ page, position: { number, link, ceiling, end } as const });
 
     // In a disordered page one stray old row proves nothing about the others.
@@ -115,7 +123,8 @@ export async function* walkBackwards<P extends PageFacts>(
 
     if (rows === 0 && nextId === undefined) {
       // After a cursor this is an end, or a cursor whose record is gone; a timestamp tells the two apart.
-      const doubtful = link === "cursor" && lowest !== undefined && lowest - from > EDGE && canBeginAnew();
+      const doubtful =
+        link === "cursor" && lowest !== undefined && lowest - from >= cadence && canBeginAnew();
       if (!doubtful) return yield at("served_out");
       yield at(undefined);
       beginAnew("dead_cursor", "its cursor is dead");
