@@ -1,7 +1,7 @@
 import { type History, newestOfEach, type PageRows, type Start, walkBack } from "./history.ts";
 import { Payload } from "./http-answer.ts";
 import { type IndexSeries, type IndexTable, type IndexType, indexTypes } from "./index-series.ts";
-import type { PageCache } from "./page-cache.ts";
+import type { KeptPage, PageCache } from "./page-cache.ts";
 import { QueryValues } from "./query-values.ts";
 import type { Quirks } from "./quirks.ts";
 import type { RecordIds } from "./record-ids.ts";
@@ -56,7 +56,28 @@ export class HistoryPages {
         : { step: this.#history.stepUpTo(timestamp ?? 0), rank: 0 };
     if (!start) return new Payload(`{"content":[]${wire.nextId(undefined, undefined)}}`);
     const limit = startAfter === undefined || this.#sizeCounts(timestamp !== undefined) ? asked : 10;
-    return this.#page(`${type ?? ""}|${id ?? lanes.length}`, lanes, start, limit, nowMs);
+    return this.#page(lanesKey(type, id, lanes), lanes, start, limit, nowMs).payload;
+  }
+
+  /** Makes the pages of a walk over one index from `toMs` back to `fromMs`, and says how many rows they hold. */
+  prerender(
+    type: IndexType,
+    id: string,
+    { fromMs, toMs }: { fromMs: number; toMs: number },
+    size: number,
+    nowMs: number,
+  ): number {
+    const lanes = this.#lanes(type, id, new Set([this.#scope, "read:LX"]));
+    const end = this.#history.stepUpTo(fromMs);
+    let start: Start = { step: this.#history.stepUpTo(toMs), rank: 0 };
+    let rendered = 0;
+    for (;;) {
+      const { payload, last, rows = 0 } = this.#page(lanesKey(type, id, lanes), lanes, start, size, nowMs);
+      payload.gzipped();
+      rendered += rows;
+      if (!last || rows < size || last.step <= end) return rendered;
+      start = { step: last.step, rank: last.rank + 1 };
+    }
   }
 
   #sizeCounts(besideTimestamp: boolean): boolean {
@@ -114,18 +135,21 @@ export class HistoryPages {
     start: Start,
     limit: number,
     nowMs: number,
-  ): Payload {
+  ): KeptPage {
     const { cache, wire } = this.#parts;
     const key = `${this.#history.name}|${lanesKey}|${start.step}|${start.rank}|${limit}`;
     const kept = cache.get(key);
-    if (kept && this.#history.reachable(kept.oldest, nowMs)) return kept.payload;
+    if (kept && this.#history.reachable(kept.oldest, nowMs)) return kept;
     const { rows, more, oldest } = walkBack(this.#history, lanes, start, limit, nowMs);
     const lastId = this.#lastId(rows);
     const end = wire.nextId(more ? lastId : undefined, lastId);
     const payload = new Payload(`{"content":[${this.#history.render(rows, nowMs)}]${end}}`);
+    const count = rows.steps.length;
+    const last = { step: rows.steps[count - 1] ?? 0, rank: rows.series[count - 1]?.rank ?? 0 };
+    const page = { payload, oldest, last: count > 0 ? last : undefined, rows: count };
     const wholeForGood = more || this.#history.endsForGood;
-    if (wholeForGood && this.#history.settled(start.step, nowMs)) cache.keep(key, { payload, oldest });
-    return payload;
+    if (wholeForGood && this.#history.settled(start.step, nowMs)) cache.keep(key, page);
+    return page;
   }
 
   #lastId({ series, steps }: PageRows): string | undefined {
@@ -134,4 +158,12 @@ export class HistoryPages {
     if (!last || step === undefined) return undefined;
     return this.#parts.ids.id(this.#history.kind(last.type), last.ordinal, step);
   }
+}
+
+function lanesKey(
+  type: IndexType | undefined,
+  id: string | undefined,
+  lanes: readonly IndexSeries[],
+): string {
+  return `${type ?? ""}|${id ?? lanes.length}`;
 }

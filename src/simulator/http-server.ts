@@ -1,13 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import type { Duplex } from "node:stream";
+import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../runtime/clock.ts";
 import { type HttpAnswer, type HttpQuestion, json, type Send, sendWell } from "./http-answer.ts";
 import { errorBody, Refusal } from "./refusal.ts";
 import type { RequestLog } from "./request-log.ts";
 
 export type Handler = (question: HttpQuestion, remoteAddress: string) => HttpAnswer;
-export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+export type UpgradeHandler = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 
 /** Listens, reads each request whole, lets the handler answer in one value, and `send` put it on the wire. */
 export class HttpServer {
@@ -26,7 +25,7 @@ export class HttpServer {
     this.#server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
       this.#read(request, response),
     );
-    this.#server.on("upgrade", (request, socket, head) => this.onUpgrade(request, socket, head));
+    this.#server.on("upgrade", (request, socket, head) => this.onUpgrade(request, socket as Socket, head));
   }
 
   async listen(host: string, port: number): Promise<number> {

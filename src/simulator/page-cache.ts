@@ -4,6 +4,9 @@ export interface KeptPage {
   readonly payload: Payload;
   /** The oldest step that the page, or its look ahead, touched. */
   readonly oldest: number;
+  /** Where its last record stands; undefined when it has none. */
+  readonly last?: { readonly step: number; readonly rank: number } | undefined;
+  readonly rows?: number;
 }
 
 /** Rendered pages that can no longer change, least recently asked for out first; bounded by bytes. */

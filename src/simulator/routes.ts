@@ -1,64 +1,69 @@
-import type { HistoryPages } from "./history-pages.ts";
 import { type HttpAnswer, type HttpQuestion, json, type Payload } from "./http-answer.ts";
-import type { Lookups } from "./lookups.ts";
 import { Refusal } from "./refusal.ts";
 import type { Tokens } from "./tokens.ts";
-
-export interface Desks {
-  readonly tokens: Tokens;
-  readonly lookups: Lookups;
-  readonly indexTicks: HistoryPages;
-  readonly dailyBars: HistoryPages;
-}
+import type { World } from "./world.ts";
 
 /** Which part of the service answers which path. Only GET is served below /v3, but for the token. */
-export function answerService(desks: Desks, question: HttpQuestion): HttpAnswer {
+export function answerService(world: World, tokens: Tokens, question: HttpQuestion): HttpAnswer {
   const { method, path, at } = question;
   const segments = path.split("/").slice(1).map(decoded);
   if (segments[0] !== "v3") throw new Refusal(404, `No path ${path}`);
   if (path === "/v3/oauth/token") {
     if (method !== "POST") throw new Refusal(405, "Use POST");
-    return json(200, desks.tokens.issue(question.headers["content-type"] ?? "", question.body, at));
+    return json(200, tokens.issue(question.headers["content-type"] ?? "", question.body, at));
   }
-  const scopes = bearerScopes(desks.tokens, question);
+  const scopes = bearerScopes(tokens, question);
   if (method !== "GET") throw new Refusal(405, "Use GET");
-  const content = answerPath(desks, segments.slice(1), question.query, scopes, at);
+  const content = answerPath(world, segments.slice(1), question.query, scopes, at);
   if (content === undefined) throw new Refusal(404, `No path ${path}`);
   return json(200, content);
 }
 
 function answerPath(
-  desks: Desks,
+  world: World,
   segments: readonly string[],
   query: URLSearchParams,
   scopes: ReadonlySet<string>,
   nowMs: number,
 ): string | Payload | undefined {
-  const [resource, id] = segments;
-  if (segments.length === 2 && id) {
-    switch (resource) {
-      case "asset":
-        return desks.lookups.asset(id);
-      case "market":
-        return desks.lookups.market(id);
-      case "exchange":
-        return desks.lookups.exchange(id);
-    }
-  }
-  if (segments.length !== 1) return undefined;
-  switch (resource) {
+  const [resource, second, third, fourth] = segments;
+  const pattern = segments.map((_, at) => (at === 0 || resource === "derivatives" ? "" : "/:id")).join("");
+  switch (`${resource}${pattern}`) {
     case "asset":
-      return desks.lookups.assets(query);
+      return world.lookups.assets(query);
+    case "asset/:id":
+      return world.lookups.asset(second ?? "");
     case "market":
-      return desks.lookups.markets(query);
+      return world.lookups.markets(query);
+    case "market/:id":
+      return world.lookups.market(second ?? "");
     case "exchange":
-      return desks.lookups.exchanges(query);
+      return world.lookups.exchanges(query);
+    case "exchange/:id":
+      return world.lookups.exchange(second ?? "");
+    case "exchange-ticker":
+      need(scopes, "read:exchange-ticker");
+      return world.exchangeTickers.answer(query, nowMs);
     case "index-ticker":
-      return desks.indexTicks.answer(query, scopes, nowMs);
+      return world.indexTicks.answer(query, scopes, nowMs);
     case "ohlcv":
-      return desks.dailyBars.answer(query, scopes, nowMs);
+      return world.dailyBars.answer(query, scopes, nowMs);
+    case "market-cap":
+      need(scopes, "read:market-cap");
+      return world.marketCaps.answer(query, nowMs);
+    case "derivatives":
+      need(scopes, "read:derivatives");
+      if (second === "contract" && third && fourth && segments.length === 4)
+        return world.derivatives.contract(third, fourth, nowMs);
+      if (segments.length !== 3 || !third) return undefined;
+      if (second === "contract") return world.derivatives.contracts(third, query, nowMs);
+      if (second === "ticker") return world.derivatives.tickers(third, query, nowMs);
   }
   return undefined;
+}
+
+function need(scopes: ReadonlySet<string>, scope: string): void {
+  if (!scopes.has(scope)) throw new Refusal(403, `The scope ${scope} is missing`);
 }
 
 function bearerScopes(tokens: Tokens, { headers, at }: HttpQuestion): ReadonlySet<string> {

@@ -120,7 +120,7 @@ export class Tokens {
   #tokenText(count: number, awkward: boolean): string {
     const words = Array.from({ length: 12 }, (_, word) => hashOf(this.#seed, 71, count, word));
     const bytes = Buffer.from(Uint32Array.from(words).buffer);
-    if (awkward) return `+/${bytes.toString("base64")}==`;
+    if (awkward) return `+/${bytes.toString("base64")}=&a=`;
     const text = bytes.toString("base64url");
     return `${text.slice(0, 12)}.${text.slice(12, 44)}.${text.slice(44)}`;
   }
