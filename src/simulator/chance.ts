@@ -1,0 +1,38 @@
+/**
+ * The simulator's only source of chance: hashes of (seed, place). Nothing is drawn in sequence, so no answer depends
+ * on which request came first.
+ */
+
+/** Spreads every bit of the input over all 32 bits of the result. */
+export function scatter(value: number): number {
+  let h = value | 0;
+  h ^= h >>> 16;
+  h = Math.imul(h, 0x7feb352d);
+  h ^= h >>> 15;
+  h = Math.imul(h, 0x846ca68b);
+  return (h ^ (h >>> 16)) >>> 0;
+}
+
+/** A 32-bit hash of a few whole numbers. */
+export function hashOf(...parts: readonly number[]): number {
+  let h = 0x2545f491;
+  for (const part of parts) h = scatter(h ^ Math.imul(part | 0, 0x9e3779b1) ^ Math.floor(part / 2 ** 32));
+  return h;
+}
+
+/** A 32-bit hash of a text. */
+export function hashText(text: string, salt = 0): number {
+  let h = scatter(salt ^ text.length);
+  for (let at = 0; at < text.length; at++) h = Math.imul(h ^ text.charCodeAt(at), 0x01000193);
+  return scatter(h);
+}
+
+/** A fraction in [0, 1) that belongs to these numbers. */
+export function fractionOf(...parts: readonly number[]): number {
+  return hashOf(...parts) / 2 ** 32;
+}
+
+/** Whether this place is among the few per mille that something happens to. */
+export function strikes(perMille: number, ...parts: readonly number[]): boolean {
+  return perMille > 0 && fractionOf(...parts) * 1000 < perMille;
+}

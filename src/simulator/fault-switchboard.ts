@@ -1,0 +1,89 @@
+import type { Clock } from "../runtime/clock.ts";
+import type { FaultLine } from "./fault-line.ts";
+import { FaultScript, type StruckLine } from "./fault-script.ts";
+import type { TokenDesk } from "./fault-tokens.ts";
+import { sendWell } from "./http-answer.ts";
+import { HttpFaults } from "./http-faults.ts";
+import type { HttpServer } from "./http-server.ts";
+import type { LiveServer } from "./live-server.ts";
+
+export interface SwitchboardOptions {
+  seed: number;
+  clock: Clock;
+  refreshSeconds: number;
+  tokens: TokenDesk;
+  server: HttpServer;
+  live: LiveServer;
+  /** Opens the port again, at the same number. */
+  listen(): Promise<void>;
+}
+
+/** Sets and ends bad days for all parts of the simulator at once. */
+export class FaultSwitchboard {
+  readonly #options: SwitchboardOptions;
+  #script: FaultScript | undefined;
+  #ended = new AbortController();
+  /** Closing and opening the port take turns, whatever script asks for it. */
+  #port = Promise.resolve();
+  #isClosed = false;
+
+  constructor(options: SwitchboardOptions) {
+    this.#options = options;
+  }
+
+  /** Replaces the script; an empty text ends all faults. Throws a FaultScriptError and changes nothing when it cannot be read. */
+  set(text: string): void {
+    const { seed, clock, refreshSeconds, tokens, server, live } = this.#options;
+    const script = text.trim() === "" ? undefined : new FaultScript(text, { seed, clock });
+    this.end();
+    this.#script = script;
+    server.send = script ? new HttpFaults({ script, clock, refreshSeconds, tokens }).send : sendWell;
+    live.setFaults(script);
+    for (const line of script?.lines("port") ?? []) this.#refuse(line, this.#ended.signal);
+  }
+
+  /** Stops what the script does by itself, and leaves the port open. */
+  end(): void {
+    this.#ended.abort();
+    this.#ended = new AbortController();
+    this.#turn(false);
+  }
+
+  /** Resolves when the port has become what it was last told to be. */
+  async settled(): Promise<void> {
+    await this.#port;
+  }
+
+  /** How often each line struck: a run that met no fault proves nothing. */
+  get struck(): StruckLine[] {
+    return this.#script?.struck ?? [];
+  }
+
+  #refuse(line: FaultLine, signal: AbortSignal): void {
+    const { clock } = this.#options;
+    const { from, to } = line.when;
+    const close = clock.after(from, () => {
+      this.#script?.count(line);
+      this.#turn(true);
+    });
+    const open = Number.isFinite(to) ? clock.after(to, () => this.#turn(false)) : () => {};
+    signal.addEventListener("abort", () => {
+      close();
+      open();
+    });
+  }
+
+  #turn(closed: boolean): void {
+    // A turned clock waits until the port is what it should be at this moment.
+    const release = this.#options.clock.hold();
+    this.#port = this.#port
+      .then(async () => {
+        if (closed === this.#isClosed) return;
+        this.#isClosed = closed;
+        if (!closed) return this.#options.listen();
+        this.#options.live.dropAll();
+        await this.#options.server.close();
+      })
+      .finally(release);
+  }
+}

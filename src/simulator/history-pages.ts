@@ -1,0 +1,169 @@
+import { type History, newestOfEach, type PageRows, type Start, walkBack } from "./history.ts";
+import { Payload } from "./http-answer.ts";
+import { type IndexSeries, type IndexTable, type IndexType, indexTypes } from "./index-series.ts";
+import type { KeptPage, PageCache } from "./page-cache.ts";
+import { QueryValues } from "./query-values.ts";
+import type { Quirks } from "./quirks.ts";
+import type { RecordIds } from "./record-ids.ts";
+import { Refusal } from "./refusal.ts";
+import type { WireWriter } from "./wire.ts";
+
+export interface HistoryParts {
+  readonly table: IndexTable;
+  readonly ids: RecordIds;
+  readonly quirks: Quirks;
+  readonly wire: WireWriter;
+  readonly cache: PageCache;
+}
+
+/** Answers /index-ticker and /ohlcv: the same paging over two kinds of history. */
+export class HistoryPages {
+  readonly #history: History;
+  readonly #parts: HistoryParts;
+  readonly #scope: string;
+  readonly #everyType: Readonly<Record<"withLX" | "withoutLX", readonly IndexSeries[]>>;
+
+  constructor(history: History, scope: string, parts: HistoryParts) {
+    this.#history = history;
+    this.#scope = scope;
+    this.#parts = parts;
+    const { all } = parts.table;
+    this.#everyType = { withLX: all, withoutLX: all.filter(({ type }) => type !== "LX") };
+  }
+
+  answer(query: URLSearchParams, scopes: ReadonlySet<string>, nowMs: number): Payload {
+    const { quirks, wire } = this.#parts;
+    const values = new QueryValues(this.#history.name, query, quirks.ids);
+    const type = values.oneOf("indexType", indexTypes);
+    const id = values.id("indexId");
+    const timestamp = values.moment("timestamp");
+    const startAfter = values.id("startAfter");
+    const asked = values.size();
+    if (this.#history.name === "ohlcv") values.oneOf("interval", ["1d"]);
+    values.refuseComplaints();
+
+    const lanes = this.#lanes(type, id, scopes);
+    if (lanes.every(({ firstDay, endDay }) => firstDay >= endDay) && quirks.noData === "404")
+      throw new Refusal(404, `No data for index ${id ?? type}`);
+    if (startAfter === undefined && timestamp === undefined) {
+      const rows = newestOfEach(this.#history, lanes, nowMs);
+      const end = wire.nextId(undefined, quirks.lastPage === "own-id" ? this.#lastId(rows) : undefined);
+      return new Payload(`{"content":[${this.#history.render(rows, nowMs)}]${end}}`);
+    }
+    const start =
+      startAfter !== undefined
+        ? this.#after(startAfter, nowMs)
+        : { step: this.#history.stepUpTo(timestamp ?? 0), rank: 0 };
+    if (!start) return new Payload(`{"content":[]${wire.nextId(undefined, undefined)}}`);
+    const limit = startAfter === undefined || this.#sizeCounts(timestamp !== undefined) ? asked : 10;
+    return this.#page(lanesKey(type, id, lanes), lanes, start, limit, nowMs).payload;
+  }
+
+  /** Makes the pages of a walk over one index from `toMs` back to `fromMs`, and says how many rows they hold. */
+  prerender(
+    type: IndexType,
+    id: string,
+    { fromMs, toMs }: { fromMs: number; toMs: number },
+    size: number,
+    nowMs: number,
+  ): number {
+    const lanes = this.#lanes(type, id, new Set([this.#scope, "read:LX"]));
+    const end = this.#history.stepUpTo(fromMs);
+    let start: Start = { step: this.#history.stepUpTo(toMs), rank: 0 };
+    let rendered = 0;
+    for (;;) {
+      const { payload, last, rows = 0 } = this.#page(lanesKey(type, id, lanes), lanes, start, size, nowMs);
+      payload.gzipped();
+      rendered += rows;
+      if (!last || rows < size || last.step <= end) return rendered;
+      start = { step: last.step, rank: last.rank + 1 };
+    }
+  }
+
+  #sizeCounts(besideTimestamp: boolean): boolean {
+    const rule = this.#parts.quirks.sizeBesideStartAfter;
+    return rule === "honoured" || (rule === "needs-timestamp" && besideTimestamp);
+  }
+
+  /** The indexes that are asked for and may be seen. */
+  #lanes(
+    type: IndexType | undefined,
+    id: string | undefined,
+    scopes: ReadonlySet<string>,
+  ): readonly IndexSeries[] {
+    const { table } = this.#parts;
+    const series = id === undefined ? undefined : table.byId(id);
+    const liquid = (series?.type ?? type) === "LX";
+    const scope = liquid ? "read:LX" : this.#scope;
+    if (!scopes.has(scope)) throw new Refusal(403, `The scope ${scope} is missing`);
+    if (id !== undefined) {
+      if (!series || (type !== undefined && series.type !== type))
+        throw new Refusal(404, `No index ${id} of type ${type ?? "any"}`);
+      return [series];
+    }
+    if (type !== undefined) return table.ofType(type);
+    return this.#everyType[scopes.has("read:LX") ? "withLX" : "withoutLX"];
+  }
+
+  /** Where the records after the one that a cursor names begin; undefined: nowhere. */
+  #after(cursor: string, nowMs: number): Start | undefined {
+    const { ids, table, quirks } = this.#parts;
+    const place = ids.place(cursor);
+    const type = indexTypes.find((one) => this.#history.kind(one) === place?.kind);
+    const series = place && type ? table.ofType(type)[place.ordinal] : undefined;
+    if (place && series) {
+      const { oldest, newest } = this.#history.span(series, nowMs);
+      const alive = place.step >= oldest && place.step <= newest;
+      if (alive && this.#history.known(series, place.step, nowMs))
+        return { step: place.step, rank: series.rank + (quirks.cursor === "exclusive" ? 1 : 0) };
+    }
+    if (quirks.deadCursor === "empty") return undefined;
+    if (quirks.deadCursor === "404") throw new Refusal(404, "startAfter names no existing record");
+    throw new Refusal(400, "Validation error", [
+      {
+        object: this.#history.name,
+        field: "startAfter",
+        rejectedValue: cursor,
+        message: "names no existing record",
+      },
+    ]);
+  }
+
+  #page(
+    lanesKey: string,
+    lanes: readonly IndexSeries[],
+    start: Start,
+    limit: number,
+    nowMs: number,
+  ): KeptPage {
+    const { cache, wire } = this.#parts;
+    const key = `${this.#history.name}|${lanesKey}|${start.step}|${start.rank}|${limit}`;
+    const kept = cache.get(key);
+    if (kept && this.#history.reachable(kept.oldest, nowMs)) return kept;
+    const { rows, more, oldest } = walkBack(this.#history, lanes, start, limit, nowMs);
+    const lastId = this.#lastId(rows);
+    const end = wire.nextId(more ? lastId : undefined, lastId);
+    const payload = new Payload(`{"content":[${this.#history.render(rows, nowMs)}]${end}}`);
+    const count = rows.steps.length;
+    const last = { step: rows.steps[count - 1] ?? 0, rank: rows.series[count - 1]?.rank ?? 0 };
+    const page = { payload, oldest, last: count > 0 ? last : undefined, rows: count };
+    const wholeForGood = more || this.#history.endsForGood;
+    if (wholeForGood && this.#history.settled(start.step, nowMs)) cache.keep(key, page);
+    return page;
+  }
+
+  #lastId({ series, steps }: PageRows): string | undefined {
+    const last = series.at(-1);
+    const step = steps.at(-1);
+    if (!last || step === undefined) return undefined;
+    return this.#parts.ids.id(this.#history.kind(last.type), last.ordinal, step);
+  }
+}
+
+function lanesKey(
+  type: IndexType | undefined,
+  id: string | undefined,
+  lanes: readonly IndexSeries[],
+): string {
+  return `${type ?? ""}|${id ?? lanes.length}`;
+}

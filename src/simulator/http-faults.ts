@@ -1,0 +1,115 @@
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Clock } from "../runtime/clock.ts";
+import type { PlainAnswer } from "./fault-answer.ts";
+import { mangleAnswer } from "./fault-bodies.ts";
+import { delay, deliver, sendAnswer } from "./fault-delivery.ts";
+import { badlyEncoded } from "./fault-encodings.ts";
+import { type Ask, isLastPage, mangleJson, PagingFaults } from "./fault-pages.ts";
+import type { FaultScript, Strike } from "./fault-script.ts";
+import { audienceOf, type TokenDesk, TokenFaults } from "./fault-tokens.ts";
+import {
+  encode,
+  type HttpAnswer,
+  type HttpQuestion,
+  Payload,
+  type Send,
+  sendWell,
+  type WireAnswer,
+} from "./http-answer.ts";
+
+export interface HttpFaultsOptions {
+  script: FaultScript;
+  clock: Clock;
+  refreshSeconds: number;
+  tokens: TokenDesk;
+}
+
+/**
+ * Bends HTTP answers as the script says. Strikes apply in four steps, whatever their order in the script: another
+ * question is asked (paging, stale pages, tokens), the JSON is changed, the status or body is replaced, and the bytes
+ * are delivered badly. Within a step, the later line has the last word.
+ */
+export class HttpFaults {
+  readonly #options: HttpFaultsOptions;
+  readonly #paging: PagingFaults;
+  readonly #tokens: TokenFaults;
+  readonly #remembersPages: boolean;
+  readonly #served = new WeakSet<Socket>();
+
+  constructor(options: HttpFaultsOptions) {
+    this.#options = options;
+    this.#paging = new PagingFaults(options.refreshSeconds * 1000);
+    this.#tokens = new TokenFaults(options.tokens);
+    this.#remembersPages = options.script.lines("request").some(({ word }) => word.group === "paging");
+  }
+
+  /** Puts an answer on the wire, bent or not. */
+  readonly send: Send = (exchange) => {
+    const { response } = exchange;
+    // The controls stand outside the service that is simulated.
+    if (exchange.question.path.startsWith("/simulator/")) return sendWell(exchange);
+    const answer = plain(exchange.answer);
+    const ask: Ask = (query, at) => plain(exchange.ask(new URLSearchParams([...query]), at));
+    const strikes = this.#draw(exchange.question, answer, ask);
+    const bent = this.#bend(exchange.question, answer, ask, strikes);
+    const said =
+      bent === answer ? exchange.answer : { ...bent, payload: new Payload(Buffer.from(bent.body)) };
+    const wire = encode(exchange.question, said);
+    this.#deliver(strikes, wire, response).catch((problem: Error) => response.destroy(problem));
+  };
+
+  #draw({ method, path, query, body, at }: HttpQuestion, answer: PlainAnswer, ask: Ask): Strike[] {
+    const asked = new Map(query);
+    const place = withoutVersion(path);
+    return this.#options.script.strikes({
+      moment: "request",
+      method,
+      path: place,
+      // Both tokens are asked for with the same path: what tells the requests apart is in the body.
+      query: place === TOKEN_PATH ? new Map([...asked, ["audience", audienceOf(body)]]) : asked,
+      isLastPage: () => isLastPage(asked, at, ask, answer),
+    });
+  }
+
+  #bend(question: HttpQuestion, answer: PlainAnswer, ask: Ask, strikes: readonly Strike[]): PlainAnswer {
+    const { method, body, headers, at: now } = question;
+    const path = withoutVersion(question.path);
+    const query = new Map(question.query);
+    const remembers = this.#remembersPages && method === "GET";
+    let bent = (remembers && this.#paging.swappedBack(path, query, now, ask, answer)) || answer;
+    for (const strike of strikes) {
+      bent =
+        this.#tokens.bend(strike, body, headers.authorization, now, bent) ??
+        this.#paging.question(strike, path, query, now, ask, bent) ??
+        bent;
+    }
+    if (remembers) this.#paging.remember(query, bent);
+    for (const strike of strikes) bent = mangleJson(strike, bent) ?? bent;
+    for (const strike of strikes) bent = mangleAnswer(strike, bent, now) ?? bent;
+    if (path === TOKEN_PATH) this.#tokens.remember(body, now, bent);
+    return bent;
+  }
+
+  async #deliver(strikes: Strike[], wire: WireAnswer, response: ServerResponse): Promise<void> {
+    const { socket } = response.req;
+    const isReused = this.#served.has(socket);
+    this.#served.add(socket);
+    let answer: PlainAnswer = wire;
+    for (const { line } of strikes)
+      if (line.word.word === "encoding")
+        answer = badlyEncoded(line.textOf("how"), line.numberOf("mb"), answer);
+    const delivery = { socket, response, answer, clock: this.#options.clock, isReused };
+    for (const strike of strikes) if (!(await delay(strike, delivery))) return;
+    for (const strike of strikes) if (await deliver(strike, delivery)) return;
+    sendAnswer(response, answer);
+  }
+}
+
+const TOKEN_PATH = "/oauth/token";
+const withoutVersion = (path: string) => path.replace(/^\/v3(?=\/)/, "");
+const plain = ({ status, headers, payload }: HttpAnswer): PlainAnswer => ({
+  status,
+  headers,
+  body: payload.bytes,
+});

@@ -1,0 +1,88 @@
+import { hashOf, scatter } from "./chance.ts";
+import { plain } from "./decimal-text.ts";
+import type { IndexSeries } from "./index-series.ts";
+import type { PriceModel } from "./price-model.ts";
+import type { SimulatedAsset } from "./universe.ts";
+
+const LX_DEVIATION = 0.0001;
+const BLOCK = 4096;
+const VOLUME_CELL = 720;
+
+/** The figures of one index at one tick, as they are once nothing about them changes any more. */
+export class IndexFigures {
+  readonly #model: PriceModel;
+  readonly #seed: number;
+
+  constructor(model: PriceModel, seed: number) {
+    this.#model = model;
+    this.#seed = seed;
+  }
+
+  /** GWA is the asset's USD price, MWA the ratio of two, LX the asset's price with a small deviation. */
+  logAt(series: IndexSeries, tick: number): number {
+    const { base, quote } = series;
+    const log = this.#model.logAt(base.ordinal, tick);
+    if (quote) return log - this.#model.logAt(quote.ordinal, tick);
+    return series.type === "LX" ? log + this.#lxDeviation(series, tick) : log;
+  }
+
+  usdLogAt(asset: SimulatedAsset, tick: number): number {
+    return this.#model.logAt(asset.ordinal, tick);
+  }
+
+  /** `logAt` for a run of ticks, through whole blocks of the model: much cheaper by the thousand. */
+  logs(series: IndexSeries, fromTick: number, count: number): Float64Array {
+    const found = new Float64Array(count);
+    const { base, quote } = series;
+    for (let done = 0; done < count; ) {
+      const tick = fromTick + done;
+      const place = tick % BLOCK;
+      const run = Math.min(count - done, BLOCK - place);
+      const logs = this.#model.block(base.ordinal, tick).subarray(place, place + run);
+      found.set(logs, done);
+      if (quote) {
+        const quoted = this.#model.block(quote.ordinal, tick);
+        for (let at = 0; at < run; at++)
+          found[done + at] = (found[done + at] as number) - (quoted[place + at] as number);
+      }
+      done += run;
+    }
+    if (series.type === "LX")
+      for (let at = 0; at < count; at++)
+        found[at] = (found[at] as number) + this.#lxDeviation(series, fromTick + at);
+    return found;
+  }
+
+  price(series: IndexSeries, log: number): string {
+    return plain(Math.exp(log), series.priceDigits);
+  }
+
+  /** The rolling 24-hour volume: drifts over hours, flickers a little from tick to tick. */
+  volumeAt(series: IndexSeries, tick: number): number {
+    const salt = scatter(this.#seed ^ Math.imul(series.base.ordinal + 1, 0x27d4eb2f));
+    const cell = Math.floor(tick / VOLUME_CELL);
+    const along = tick / VOLUME_CELL - cell;
+    const left = scatter(salt ^ Math.imul(cell, 0x165667b1));
+    const right = scatter(salt ^ Math.imul(cell + 1, 0x165667b1));
+    const slow = (left + (right - left) * along) / 2 ** 32;
+    const flicker = scatter(left ^ Math.imul(tick, 0x9e3779b1)) / 2 ** 32;
+    return series.dailyVolume * (0.6 + 0.8 * slow + 0.01 * flicker);
+  }
+
+  volume(series: IndexSeries, tick: number): string {
+    return plain(this.volumeAt(series, tick), series.volumeDigits);
+  }
+
+  /** What was traded since the tick before: LX alone tells it. */
+  tickVolume(series: IndexSeries, tick: number): string {
+    const part = (hashOf(this.#seed, 51, series.ordinal, tick) / 2 ** 32) * 2;
+    return plain((this.volumeAt(series, tick) * part) / 2880, 8);
+  }
+
+  #lxDeviation(series: IndexSeries, tick: number): number {
+    const hash = scatter(
+      this.#seed ^ Math.imul(series.ordinal + 7, 0x2c1b3c6d) ^ Math.imul(tick, 0x9e3779b1),
+    );
+    return (hash / 2 ** 32 - 0.5) * LX_DEVIATION;
+  }
+}

@@ -1,0 +1,153 @@
+import { type Clock, systemClock } from "../runtime/clock.ts";
+import { answerControl } from "./control-surface.ts";
+import type { StruckLine } from "./fault-script.ts";
+import { FaultSwitchboard } from "./fault-switchboard.ts";
+import { HttpServer } from "./http-server.ts";
+import type { IndexType } from "./index-series.ts";
+import { LiveServer } from "./live-server.ts";
+import { LiveDirectory } from "./live-subscriptions.ts";
+import { liveMessages } from "./live-tick-messages.ts";
+import { type Quirks, usualQuirks } from "./quirks.ts";
+import { RequestLog } from "./request-log.ts";
+import { answerService } from "./routes.ts";
+import { allScopes, Tokens } from "./tokens.ts";
+import type { Truth } from "./truth.ts";
+import type { Universe, UniverseSize } from "./universe.ts";
+import { makeWorld } from "./world.ts";
+
+export interface SimulatorOptions {
+  seed?: number;
+  /** A dozen assets, or as many as the real service has, or these. */
+  size?: UniverseSize;
+  /** The service's cadence. */
+  refreshSeconds?: number;
+  clock?: Clock;
+  host?: string;
+  /** 0: any free one. */
+  port?: number;
+  clientId?: string;
+  clientSecret?: string;
+  scopes?: readonly string[];
+  tokenSeconds?: number;
+  quirks?: Partial<Quirks>;
+  /** The text of a fault script. */
+  faults?: string;
+  /** How often websocket clients get a JSON PING; who has not answered by the next one is cut off. 0: never. */
+  pingSeconds?: number;
+  /** Room for rendered pages. */
+  cacheMegabytes?: number;
+}
+
+export interface PageRange {
+  readonly type: IndexType;
+  readonly id: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly pageSize?: number;
+}
+
+export interface Simulator {
+  /** The REST address, which is also the audience of REST tokens. */
+  readonly baseUrl: string;
+  /** The websocket address, which is also the audience of its tokens. */
+  readonly wsUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** What the lookups serve. */
+  readonly universe: Universe;
+  /** What REST serves at any moment, without asking. */
+  readonly truth: Truth;
+  /** What was asked. */
+  readonly requests: RequestLog;
+  /** The websocket side: how many clients there are, and bursts for benchmarks. */
+  readonly live: Pick<LiveServer, "clients" | "publish">;
+  /** Replaces the fault script; an empty text ends all faults. Throws, and changes nothing, when a line cannot be read. */
+  setFaults(script: string): void;
+  /** How often each line of the script struck. */
+  readonly struck: readonly StruckLine[];
+  /** The scopes of tokens issued from now on: a token keeps those that it was issued with. */
+  grantScopes(scopes: readonly string[]): void;
+  /** Every token issued so far is answered with 401. */
+  revokeTokens(): void;
+  /** The old client secret is refused from now on. */
+  rotateSecret(secret: string): void;
+  /** Renders the pages of a walk back over index ticks beforehand, for benchmarks; says how many rows they hold. */
+  prerender(range: PageRange): number;
+  stop(): Promise<void>;
+}
+
+const STREAM_PATH = "/v3/stream";
+
+export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+  const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock, cacheMegabytes = 192 } = options;
+  const { host = "127.0.0.1", port = 0, clientId = "demo", clientSecret = "demo-secret" } = options;
+  const { scopes = allScopes, tokenSeconds = 86_400 } = options;
+  const quirks: Quirks = { ...usualQuirks, ...options.quirks };
+  const tickMs = refreshSeconds * 1000;
+  const world = makeWorld({ seed, size, tickMs, quirks, cacheBytes: cacheMegabytes * 2 ** 20 });
+
+  const addresses = { rest: "", websocket: "" };
+  const terms = { clientId, clientSecret, scopes, tokenSeconds };
+  const tokens = new Tokens(seed, quirks, terms, () => addresses);
+  const requests = new RequestLog();
+  const controls = {
+    requests,
+    setFaults: (script: string) => faults.set(script),
+    get struck(): readonly StruckLine[] {
+      return faults.struck;
+    },
+    grantScopes(granted: readonly string[]) {
+      terms.scopes = granted;
+    },
+    revokeTokens: () => tokens.revokeAll(),
+    rotateSecret(secret: string) {
+      terms.clientSecret = secret;
+    },
+  };
+  const server = new HttpServer(clock, requests, (question, remoteAddress) => {
+    return question.path.startsWith("/simulator/")
+      ? answerControl(controls, question, remoteAddress)
+      : answerService(world, tokens, question);
+  });
+  const live = new LiveServer({
+    clock,
+    source: liveMessages(world),
+    directory: new LiveDirectory(world.universe, world.table),
+    path: STREAM_PATH,
+    scopesOf: (token) => tokens.scopesOf(token, "websocket", clock.now()),
+    log: (target, status) => requests.add({ method: "GET", target, status, at: clock.now() }),
+    pingSeconds: options.pingSeconds ?? 30,
+  });
+  server.onUpgrade = (request, socket, head) => live.upgrade(request, socket, head);
+  const listen = async () => void (await server.listen(host, bound));
+  const faults = new FaultSwitchboard({ seed, clock, refreshSeconds, tokens, server, live, listen });
+  faults.set(options.faults ?? "");
+  const bound = await server.listen(host, port);
+  const authority = `${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  addresses.rest = `http://${authority}`;
+  addresses.websocket = `ws://${authority}${STREAM_PATH}`;
+
+  return {
+    ...controls,
+    baseUrl: addresses.rest,
+    wsUrl: addresses.websocket,
+    clientId,
+    get clientSecret() {
+      return terms.clientSecret;
+    },
+    get struck() {
+      return faults.struck;
+    },
+    universe: world.universe,
+    truth: world.truth,
+    live,
+    prerender: ({ type, id, fromMs, toMs, pageSize = 2000 }) =>
+      world.indexTicks.prerender(type, id, { fromMs, toMs }, pageSize, clock.now()),
+    async stop() {
+      faults.end();
+      await faults.settled();
+      await live.stop();
+      await server.close();
+    },
+  };
+}

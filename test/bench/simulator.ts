@@ -1,0 +1,107 @@
+import { type Agent, Agent as HttpAgent, request } from "node:http";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+
+const PAGE_ROWS = 2000;
+const DAY_MS = 86_400_000;
+
+interface Measured {
+  readonly rows: number;
+  readonly seconds: number;
+  readonly bytes: number;
+}
+
+/**
+ * How fast the simulator serves index ticks over HTTP: out of its page cache, and when every page is new. Server and
+ * client share one process and so one core; the client only counts bytes, so the figures are near the server's own.
+ */
+export async function benchSimulator(print: (line: string) => void): Promise<void> {
+  const simulator = await startSimulator({ cacheMegabytes: 512 });
+  const agent = new HttpAgent({ keepAlive: true, maxSockets: 8 });
+  try {
+    const token = await accessToken(simulator);
+    const assets = simulator.universe.assets.filter(
+      ({ status, firstDay, endDay }) => status === "ACTIVE" && firstDay < endDay,
+    );
+    const ask = (pages: readonly string[], gzip: boolean) => fetchAll(simulator, agent, token, pages, gzip);
+    const midnight = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+    // Pages of distinct assets and days: none is asked for twice within a run.
+    const pages = (firstDay: number) =>
+      Array.from({ length: 300 }, (_, at) => {
+        const asset = assets[at % assets.length];
+        const timestamp = new Date(
+          midnight - (firstDay + Math.floor(at / assets.length)) * DAY_MS,
+        ).toISOString();
+        return `/v3/index-ticker?indexType=GWA&indexId=${asset?.id}&size=${PAGE_ROWS}&timestamp=${timestamp}`;
+      });
+    await ask(pages(150).slice(0, 60), true);
+    for (const [how, firstDay, gzip] of [
+      ["identity", 1, false],
+      ["gzip", 60, true],
+    ] as const) {
+      const list = pages(firstDay);
+      print(line(`simulator, every page new, ${how}`, await ask(list, gzip)));
+      const warmed = [...list, ...list, ...list];
+      print(line(`simulator, warmed pages, ${how}`, await ask(warmed, gzip)));
+    }
+  } finally {
+    agent.destroy();
+    await simulator.stop();
+  }
+}
+
+function line(what: string, { rows, seconds, bytes }: Measured): string {
+  const perSecond = Math.round(rows / seconds).toLocaleString("en-US");
+  return `${what}: ${perSecond} rows/s (${rows} rows, ${(bytes / 2 ** 20).toFixed(0)} MiB, ${seconds.toFixed(2)} s, client in the same process)`;
+}
+
+async function fetchAll(
+  simulator: Simulator,
+  agent: Agent,
+  token: string,
+  pages: readonly string[],
+  gzip: boolean,
+): Promise<Measured> {
+  const begun = performance.now();
+  const waiting = [...pages];
+  let bytes = 0;
+  const drain = async () => {
+    for (let page = waiting.pop(); page !== undefined; page = waiting.pop())
+      bytes += await pageBytes(simulator.baseUrl + page, agent, token, gzip);
+  };
+  await Promise.all(Array.from({ length: 8 }, drain));
+  return { rows: pages.length * PAGE_ROWS, seconds: (performance.now() - begun) / 1000, bytes };
+}
+
+function pageBytes(url: string, agent: Agent, token: string, gzip: boolean): Promise<number> {
+  const headers = { authorization: `Bearer ${token}`, ...(gzip ? { "accept-encoding": "gzip" } : {}) };
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  request(url, { agent, headers }, (response) => {
+    let bytes = 0;
+    response.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    response.on("end", () => {
+      if (response.statusCode === 200) resolve(bytes);
+      else reject(new Error(`status ${response.statusCode}`));
+    });
+    response.on("error", reject);
+  })
+    .on("error", reject)
+    .end();
+  return promise;
+}
+
+async function accessToken({ baseUrl, clientId, clientSecret }: Simulator): Promise<string> {
+  const answer = await fetch(`${baseUrl}/v3/oauth/token`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      grant_type: "client_credentials",
+      client_id: clientId,
+      client_secret: clientSecret,
+      audience: baseUrl,
+    }),
+  });
+  const { access_token } = (await answer.json()) as { access_token: string };
+  return access_token;
+}
