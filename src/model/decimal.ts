@@ -23,34 +23,46 @@ const grammar = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d{1,4}))?$/;
 
 /** Reads a JSON number's text or a decimal string. Undefined for anything else, `NaN`, `0x10` and `1,234` included. */
 export function readDecimal(text: string): Decimal | undefined {
-  if (isShortPlain(text)) {
-    const real = Number(text);
-    if (real === 0 || (Math.abs(real) >= LEAST_EXACT && Math.abs(real) < EXACT_BELOW))
-      return { real, exact: null };
-    return { real, exact: plainNotation(text) ?? null };
+  const short = shortPlain(text);
+  if (!Number.isNaN(short)) {
+    if (short === 0 || (Math.abs(short) >= LEAST_EXACT && Math.abs(short) < EXACT_BELOW))
+      return { real: short, exact: null };
+    return { real: short, exact: plainNotation(text) ?? null };
   }
   const plain = plainNotation(text);
   if (plain === undefined) return undefined;
   const real = Number(plain);
   const magnitude = Math.abs(real);
-  const short =
+  const fits =
     significantDigits(plain) <= EXACT_DIGITS && magnitude >= LEAST_EXACT && magnitude < EXACT_BELOW;
-  return { real, exact: plain === "0" || short ? null : plain };
+  return { real, exact: plain === "0" || fits ? null : plain };
 }
 
-/** The hot path: `-?digits[.digits]` of at most 15 digits, no sign of anything unusual. */
-function isShortPlain(text: string): boolean {
+const powersOfTen = Array.from({ length: EXACT_DIGITS + 1 }, (_, power) => 10 ** power);
+
+/**
+ * The hot path: `-?digits[.digits]` of at most 15 digits, no sign of anything unusual; NaN for all else. The digits as an
+ * integer and the power of ten are both exact doubles, so that their quotient is the same double that `Number` gives,
+ * at a third of the cost.
+ */
+function shortPlain(text: string): number {
   const length = text.length;
-  if (length === 0 || length > EXACT_DIGITS + 2) return false;
+  const negative = text.charCodeAt(0) === 45;
+  if (length === 0 || length > EXACT_DIGITS + 2) return Number.NaN;
+  let mantissa = 0;
   let digits = 0;
-  let points = 0;
-  for (let i = text.charCodeAt(0) === 45 ? 1 : 0; i < length; i++) {
+  let point = -1;
+  for (let i = negative ? 1 : 0; i < length; i++) {
     const code = text.charCodeAt(i);
-    if (code >= 48 && code <= 57) digits++;
-    else if (code === 46 && digits > 0 && i < length - 1) points++;
-    else return false;
+    if (code >= 48 && code <= 57) {
+      mantissa = mantissa * 10 + (code - 48);
+      digits++;
+    } else if (code === 46 && point < 0 && digits > 0 && i < length - 1) point = digits;
+    else return Number.NaN;
   }
-  return digits > 0 && digits <= EXACT_DIGITS && points <= 1;
+  if (digits === 0 || digits > EXACT_DIGITS) return Number.NaN;
+  const magnitude = point < 0 ? mantissa : mantissa / (powersOfTen[digits - point] ?? 1);
+  return negative ? -magnitude : magnitude;
 }
 
 /** The same value without exponent, superfluous zeros or signs; undefined where the text is not a decimal. */

@@ -1,0 +1,48 @@
+import { gunzipSync } from "node:zlib";
+import { Failure } from "../model/failure.ts";
+
+/** An answer as it came over the wire. The ingest thread unpacks and reads it. */
+export interface Body {
+  /** Owns its buffer, so that it may be transferred to another thread. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** What the service says. It may be mistaken: `decodeBody` looks at the bytes. */
+  readonly encoding: "gzip" | "identity";
+  /** The answer's own `Date`, in milliseconds. */
+  readonly serverTime: number | undefined;
+  /** How much older than the request the answer is: more than 0 when a cache between us and the service kept it. */
+  readonly ageMs: number;
+  /** When the request left, on the boot clock: of two answers the later asked is the truer. */
+  readonly askedAt: number;
+}
+
+export const LARGEST_DECODED_BODY = 64 * 1024 * 1024;
+/** Compressed bytes beyond this are not even taken off the wire. */
+export const LARGEST_BODY = LARGEST_DECODED_BODY;
+
+/** A page that cannot be read is trouble on the way, like a broken connection: asked again, never taken for an end. */
+export function malformedBody(why: string, cause?: unknown): Failure {
+  return new Failure(`the service's answer cannot be read (${why})`, {
+    family: "retry",
+    code: "malformed_body",
+    remedy:
+      "it is asked again by itself; if it lasts, look for a proxy or portal that answers in the service's place",
+    cause,
+  });
+}
+
+/** The plain bytes of an answer, without a byte order mark. Throws `malformed_body`; never yields a part of a page. */
+export function decodeBody(body: Pick<Body, "bytes" | "encoding">, cap = LARGEST_DECODED_BODY): Uint8Array {
+  const { bytes } = body;
+  const zipped = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  let plain: Uint8Array = bytes;
+  if (zipped) {
+    try {
+      plain = gunzipSync(bytes, { maxOutputLength: cap });
+    } catch (error) {
+      const tooLarge = (error as { code?: unknown }).code === "ERR_BUFFER_TOO_LARGE";
+      throw malformedBody(tooLarge ? "larger than the cap once unpacked" : "broken or truncated gzip", error);
+    }
+  }
+  if (plain.byteLength > cap) throw malformedBody("larger than the cap");
+  return plain[0] === 0xef && plain[1] === 0xbb && plain[2] === 0xbf ? plain.subarray(3) : plain;
+}

@@ -1,0 +1,61 @@
+import type { Micros } from "../model/instant.ts";
+import { type FeedMessage, type Subscription, subscriptionKey } from "./feed-messages.ts";
+
+type Doubt = Extract<FeedMessage, { kind: "unconfirmed" }>["reason"];
+
+/**
+ * How each subscription stands, over all connections: the reader hears of changes only, and what the service has
+ * refused is not asked for again at every reconnect.
+ */
+export class Standing {
+  readonly #tell: (message: FeedMessage) => void;
+  readonly #now: () => Micros;
+  readonly #standing = new Map<string, string>();
+  readonly #askNotBefore = new Map<string, number>();
+
+  constructor(tell: (message: FeedMessage) => void, now: () => Micros) {
+    this.#tell = tell;
+    this.#now = now;
+  }
+
+  /** The service has said yes. For a subscription that fell silent that is no news: it had said so before. */
+  confirm(subscription: Subscription): void {
+    const key = subscriptionKey(subscription);
+    this.#askNotBefore.delete(key);
+    if (this.#standing.get(key) !== "unconfirmed silent") this.recover(subscription);
+  }
+
+  /** Its ticks flow. */
+  recover(subscription: Subscription): void {
+    if (this.#enter(subscription, "confirmed"))
+      this.#tell({ kind: "subscribed", subscription, at: this.#now() });
+  }
+
+  doubt(subscription: Subscription, reason: Doubt): void {
+    if (this.#enter(subscription, `unconfirmed ${reason}`))
+      this.#tell({ kind: "unconfirmed", subscription, reason });
+  }
+
+  park(subscription: Subscription, code: string, message: string, askNotBefore: number): void {
+    this.#askNotBefore.set(subscriptionKey(subscription), askNotBefore);
+    if (this.#enter(subscription, `parked ${code}`))
+      this.#tell({ kind: "parked", subscription, code, message });
+  }
+
+  /** When a parked subscription may be asked for again, on the monotonic clock; 0 for any other. */
+  askNotBefore(subscription: Subscription): number {
+    return this.#askNotBefore.get(subscriptionKey(subscription)) ?? 0;
+  }
+
+  /** The connection is gone: what was confirmed has to be confirmed again. */
+  lost(): void {
+    for (const [key, state] of this.#standing) if (state === "confirmed") this.#standing.delete(key);
+  }
+
+  #enter(subscription: Subscription, state: string): boolean {
+    const key = subscriptionKey(subscription);
+    if (this.#standing.get(key) === state) return false;
+    this.#standing.set(key, state);
+    return true;
+  }
+}

@@ -1,0 +1,274 @@
+import { type RawData, WebSocket } from "ws";
+import { formatInstant, type Micros } from "../model/instant.ts";
+import type { Cancel, Clock } from "../runtime/clock.ts";
+import type { Random } from "../runtime/random.ts";
+import { type Ending, endingOfClose, endingOfError, endingOfStatus, isBadFrame } from "./feed-ending.ts";
+import { type Frame, readFrame } from "./feed-frames.ts";
+import type { Subscription } from "./feed-messages.ts";
+import type { Standing } from "./feed-standing.ts";
+import { type ConnectionEvent, type ConnectionState, nextState } from "./feed-states.ts";
+import { Subscriber } from "./feed-subscriber.ts";
+import type { ServiceTime } from "./feed-time.ts";
+
+const LARGEST_FRAME = 2 ** 20;
+const MOST_FRAGMENTS = 4_096;
+const GREETING_DEADLINE_MS = 10_000;
+const PULSE_MS = 5_000;
+const PING_EVERY_MS = 15_000;
+const SILENCE_MS = 45_000;
+const SUSPENSION_MS = 10_000;
+const LONGEST_PAUSE_MS = 5_000;
+
+export interface ConnectionListener {
+  onGreeted(): void;
+  onTick(source: "index" | "exchange", text: string): void;
+  onNoise(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
+  onConfirmed(subscription: Subscription): void;
+  /** Every subscription has been answered, one way or another. */
+  onFollowing(): void;
+  onPulse(): void;
+  onEnded(ending: Ending): void;
+}
+
+interface ConnectionOptions {
+  /** With the token in it: it must not reach any message, and no error of the library's is passed on as it is. */
+  readonly address: string;
+  /** Takes the token out of a text of the service's. */
+  readonly conceal: (text: string) => string;
+  readonly subscriptions: readonly Subscription[];
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly standing: Standing;
+  readonly time: ServiceTime;
+  readonly listener: ConnectionListener;
+}
+
+/** One websocket from its dialling to its end. It ends once, by itself or by `end`, and is silent afterwards. */
+export class LiveConnection {
+  readonly #options: ConnectionOptions;
+  readonly #socket: WebSocket;
+  readonly #subscriber: Subscriber;
+  readonly #timers = new Set<Cancel>();
+  readonly #bornBoottime: number;
+  readonly #bornMonotonic: number;
+  #state: ConnectionState = "dialling";
+  #heardAt: number;
+  #lastHeard: Micros;
+  #pingedAt: number;
+  #greetedAt: number | undefined;
+  #hadTick = false;
+  #paused: Cancel | undefined;
+  /** Turned time waits for the dialling, which is no matter of time; the deadline is for servers that keep us waiting. */
+  readonly #dialled: Cancel;
+
+  constructor(options: ConnectionOptions) {
+    const { address, clock, random, standing, subscriptions, listener, time } = options;
+    this.#options = options;
+    this.#bornBoottime = clock.boottime();
+    this.#bornMonotonic = this.#heardAt = this.#pingedAt = clock.monotonic();
+    this.#lastHeard = time.now();
+    this.#subscriber = new Subscriber({
+      subscriptions,
+      clock,
+      random,
+      standing,
+      send: (text) => this.#send(text),
+      onAsking: () => this.#on("asking"),
+      onAnswered: () => this.#on("answered"),
+      onConfirmed: (subscription) => listener.onConfirmed(subscription),
+    });
+    this.#socket = new WebSocket(address, {
+      perMessageDeflate: false,
+      maxPayload: LARGEST_FRAME,
+      followRedirects: false,
+      // Missing in the type definitions of this release.
+      ...{ maxFragments: MOST_FRAGMENTS },
+    });
+    this.#listen();
+    this.#dialled = clock.hold();
+    this.#after(GREETING_DEADLINE_MS, () => {
+      if (this.#state === "dialling" || this.#state === "greeting") this.end({ reason: "no_greeting" });
+    });
+    this.#after(PULSE_MS, () => this.#pulse());
+  }
+
+  /** When anything was last heard, by the service's clock. */
+  get lastHeard(): Micros {
+    return this.#lastHeard;
+  }
+
+  /** It has greeted us at some time. */
+  get wasGreeted(): boolean {
+    return this.#greetedAt !== undefined;
+  }
+
+  /** It has been of use for at least `ms`: ticks came, not only a greeting. */
+  hasServed(ms: number): boolean {
+    return (
+      this.#hadTick &&
+      this.#greetedAt !== undefined &&
+      this.#options.clock.monotonic() - this.#greetedAt >= ms
+    );
+  }
+
+  resubscribe(subscription: Subscription): void {
+    if (this.#state === "subscribing" || this.#state === "following") this.#subscriber.again(subscription);
+  }
+
+  /** Lets the kernel hold what comes, for a while: a PING must not wait for a slow reader for ever. */
+  pause(onTooLong: () => void): void {
+    if (this.#paused || this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#socket.pause();
+    this.#paused = this.#after(LONGEST_PAUSE_MS, () => {
+      this.resume();
+      onTooLong();
+    });
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#cancel(this.#paused);
+    this.#paused = undefined;
+    this.#heardAt = this.#options.clock.monotonic();
+    this.#socket.resume();
+  }
+
+  end(ending: Ending): void {
+    if (this.#state === "ended") return;
+    this.#on("ended");
+    for (const cancel of this.#timers) cancel();
+    this.#timers.clear();
+    this.#subscriber.stop();
+    // The close frame is written at once where the socket still takes it; nobody waits for the answer.
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.close(1000);
+    this.#socket.terminate();
+    this.#options.listener.onEnded(ending);
+  }
+
+  #listen(): void {
+    this.#socket.on("open", () => this.#on("opened"));
+    this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    this.#socket.on("ping", () => this.#heard());
+    this.#socket.on("pong", () => this.#heard());
+    this.#socket.on("unexpected-response", (_request, response) => {
+      this.end(endingOfStatus(response.statusCode, response.headers));
+      response.destroy();
+    });
+    this.#socket.on("error", (error) => {
+      if (this.#state === "ended") return;
+      const ending = endingOfError(error);
+      if (isBadFrame(error))
+        this.#options.listener.onNoise({
+          kind: "unknown",
+          event: "(frame)",
+          reason: ending.reason,
+          text: "",
+        });
+      this.end(ending);
+    });
+    this.#socket.on("close", (code) => this.end(endingOfClose(code, this.wasGreeted)));
+  }
+
+  /** Every change of state goes through the table; what a state brings with it happens on entering it. */
+  #on(event: ConnectionEvent): void {
+    const before = this.#state;
+    this.#state = nextState(before, event);
+    if (this.#state === before) return;
+    if (before === "dialling") this.#dialled();
+    if (this.#state === "following") this.#options.listener.onFollowing();
+    if (this.#state === "subscribing" && before === "greeting") {
+      this.#greetedAt = this.#options.clock.monotonic();
+      this.#options.listener.onGreeted();
+      this.#subscriber.proceed();
+    }
+  }
+
+  #receive(data: RawData, isBinary: boolean): void {
+    if (this.#state === "ended") return;
+    this.#heard();
+    const frame = readFrame(asBuffer(data), isBinary);
+    const { listener, time, conceal } = this.#options;
+    switch (frame.kind) {
+      case "tick":
+        this.#hadTick = true;
+        listener.onTick(frame.source, frame.text);
+        break;
+      case "ping":
+        this.#send(
+          JSON.stringify({ event: "PONG", timestamp: formatInstant(time.now()), requestId: frame.requestId }),
+        );
+        break;
+      case "pong":
+        time.hear(frame.timestamp);
+        break;
+      case "connected":
+        time.hear(frame.timestamp);
+        this.#on("greeted");
+        break;
+      case "subscribed":
+        this.#subscriber.confirmed(frame.source, frame.fields);
+        break;
+      case "error":
+        this.#refused(frame.code, conceal(frame.message));
+        break;
+      case "unknown":
+        listener.onNoise({ ...frame, event: conceal(frame.event), text: conceal(frame.text) });
+    }
+  }
+
+  #refused(code: string, message: string): void {
+    if (code === "401") this.end({ reason: "error_401", tokenRefused: true });
+    else if (!this.#subscriber.failed(code, message))
+      this.#options.listener.onNoise({ kind: "error", code, message });
+  }
+
+  #heard(): void {
+    this.#heardAt = this.#options.clock.monotonic();
+    this.#lastHeard = this.#options.time.now();
+  }
+
+  #pulse(): void {
+    const { clock, listener } = this.#options;
+    const now = clock.monotonic();
+    const suspendedMs = clock.boottime() - this.#bornBoottime - (now - this.#bornMonotonic);
+    const silentMs = this.#paused ? 0 : now - this.#heardAt;
+    if (suspendedMs > SUSPENSION_MS || silentMs >= SILENCE_MS) {
+      // After a sleep of the machine the peer, which has not slept, has long given us up.
+      this.end({ reason: suspendedMs > SUSPENSION_MS ? "suspended" : "silent" });
+      return;
+    }
+    // An ERROR in answer to a PING would be blamed on a subscription in flight, so it waits for its answer.
+    const mayPing = !this.#subscriber.isAsking || silentMs >= PING_EVERY_MS;
+    if (this.wasGreeted && mayPing && now - this.#pingedAt >= PING_EVERY_MS) {
+      this.#pingedAt = now;
+      this.#send('{"event":"PING"}');
+    }
+    if (this.#state === "following") listener.onPulse();
+    this.#after(PULSE_MS, () => this.#pulse());
+  }
+
+  #send(text: string): void {
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    // A failed write ends the socket, and `close` tells.
+    this.#socket.send(text, () => {});
+  }
+
+  #after(ms: number, callback: () => void): Cancel {
+    const cancel = this.#options.clock.after(ms, () => {
+      this.#timers.delete(cancel);
+      callback();
+    });
+    this.#timers.add(cancel);
+    return cancel;
+  }
+
+  #cancel(cancel: Cancel): void {
+    this.#timers.delete(cancel);
+    cancel();
+  }
+}
+
+function asBuffer(data: RawData): Buffer {
+  if (Buffer.isBuffer(data)) return data;
+  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
+}

@@ -1,0 +1,286 @@
+import { Failure } from "../model/failure.ts";
+import { backoffDelay } from "../runtime/backoff.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Log } from "../runtime/log.ts";
+import type { Random } from "../runtime/random.ts";
+import { checkedUrl, feedAddress, withoutSecret } from "./feed-address.ts";
+import { CadenceWatch, type IsQuiet, type Remedy } from "./feed-cadence.ts";
+import type { Ending } from "./feed-ending.ts";
+import { type Frame, tickIdentity } from "./feed-frames.ts";
+import { type FeedMessage, keysOfTick, type Subscription } from "./feed-messages.ts";
+import { FeedQueue, type QueueLimits, usualLimits } from "./feed-queue.ts";
+import { Standing } from "./feed-standing.ts";
+import { ServiceTime } from "./feed-time.ts";
+import { type FeedToken, type FeedTokens, LONGEST_USE_MS, stayMs } from "./feed-tokens.ts";
+import { LiveConnection } from "./live-connection.ts";
+
+/** What the feed tells whoever counts. */
+export interface FeedObservation {
+  readonly kind: "feed";
+  readonly event: "attempt" | "connected" | "ended" | "swapped" | "silent";
+  /** Why it ended, or what is done about the silence. */
+  readonly reason?: string;
+}
+
+export interface FeedOptions<T extends FeedToken = FeedToken> {
+  /** The websocket's address; also the audience of its tokens. */
+  readonly wsUrl: string;
+  readonly tokens: FeedTokens<T>;
+  readonly subscriptions: readonly Subscription[];
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly observe: (observation: FeedObservation) => void;
+  /** The service's intraday cadence. */
+  readonly refreshSeconds: number;
+  readonly isQuiet: IsQuiet;
+  readonly signal?: AbortSignal | undefined;
+  readonly limits?: QueueLimits;
+}
+
+const usualPace = { leastMs: 0, baseMs: 1_000, capMs: 60_000 };
+const slowPace = { leastMs: 60_000, baseMs: 60_000, capMs: 3_600_000 };
+const swapPace = { baseMs: 120_000, capMs: 600_000 };
+const LONGEST_ASKED_PAUSE_MS = 900_000;
+const STABLE_MS = 60_000;
+const LONGEST_SAMPLE = 2_000;
+
+/**
+ * Follows the live feed until the signal aborts or the reader stops reading. Connections come and go underneath; that
+ * they do is a message like any other, in its place among the ticks. What was heard before the end is still delivered.
+ */
+export async function* followFeed<T extends FeedToken>(
+  options: FeedOptions<T>,
+): AsyncGenerator<FeedMessage, void, undefined> {
+  checkedUrl(options.wsUrl);
+  const stop = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
+  const feed = new LiveFeed(options);
+  let isOver = false;
+  const running = feed.run(signal).finally(() => {
+    isOver = true;
+    feed.queue.wake();
+  });
+  // Its failure is thrown to the reader below, once there is nothing left to read.
+  running.catch(() => {});
+  try {
+    for (;;) {
+      const message = feed.queue.take();
+      if (message) yield message;
+      else if (isOver) return await running;
+      else await feed.queue.filled();
+    }
+  } finally {
+    stop.abort();
+  }
+}
+
+interface Session<T extends FeedToken> {
+  readonly token: T;
+  readonly connection: LiveConnection;
+  readonly following: Promise<void>;
+  readonly ended: Promise<Ending>;
+}
+
+class LiveFeed<T extends FeedToken> {
+  readonly queue: FeedQueue;
+  readonly #options: FeedOptions<T>;
+  readonly #time: ServiceTime;
+  readonly #standing: Standing;
+  readonly #watch: CadenceWatch;
+  /** All that are open: two of them during a swap. */
+  readonly #connections = new Set<LiveConnection>();
+  #current: LiveConnection | undefined;
+  /** The reader has been too slow for too long: sockets are read all the same, and ticks dropped. */
+  #isShedding = false;
+
+  constructor(options: FeedOptions<T>) {
+    const { clock, refreshSeconds, isQuiet } = options;
+    this.#options = options;
+    this.#time = new ServiceTime(clock);
+    const now = () => this.#time.now();
+    this.queue = new FeedQueue(options.limits ?? usualLimits, now);
+    this.queue.onRelief = () => this.#relieve();
+    this.#standing = new Standing((message) => this.queue.push(message), now);
+    this.#watch = new CadenceWatch({
+      clock,
+      refreshSeconds,
+      isQuiet,
+      serviceNow: now,
+      onSilent: (subscription, remedy) => this.#heal(subscription, remedy),
+      onRecovered: (subscription) => this.#standing.recover(subscription),
+    });
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, log } = this.#options;
+    const stop = () => {
+      for (const connection of this.#connections) connection.end({ reason: "stopped" });
+    };
+    signal.addEventListener("abort", stop, { once: true });
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      const { ending, last } = await this.#stay(signal);
+      if (signal.aborted) break;
+      if (last?.hasServed(STABLE_MS)) attempt = 0;
+      const inMs = this.#pause(ending, attempt, random);
+      const { reason } = ending;
+      if (last?.wasGreeted) {
+        this.#standing.lost();
+        this.queue.push({ kind: "disconnected", reason, since: last.lastHeard });
+      } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
+      log.warn({ reason, attempt, inMs: Math.round(inMs) }, "live feed is down, connecting again");
+      await clock.sleep(inMs, signal).catch(() => {});
+    }
+    signal.removeEventListener("abort", stop);
+  }
+
+  #pause(ending: Ending, attempt: number, random: Random): number {
+    const asked = ending.retryAfterMs ?? 0;
+    const pace = ending.slow ? slowPace : usualPace;
+    const own = pace.leastMs + backoffDelay(Math.max(0, attempt - 1), pace, random);
+    return Math.max(own, Math.min(asked, LONGEST_ASKED_PAUSE_MS));
+  }
+
+  /** Connects and stays connected, from connection to connection while they overlap. Returns when there is none left. */
+  async #stay(signal: AbortSignal): Promise<{ ending: Ending; last: LiveConnection | undefined }> {
+    const { clock, random, log } = this.#options;
+    this.#options.observe({ kind: "feed", event: "attempt" });
+    const token = await this.#token(signal).catch((error: unknown) => endingOfTokens(error));
+    if ("reason" in token) return { ending: token, last: undefined };
+    let session = this.#dial(token, signal, true);
+    let wait = stayMs(token, clock.boottime(), random());
+    for (let failures = 0; ; ) {
+      const left = new AbortController();
+      const due = clock.sleep(wait, left.signal).then(
+        () => undefined,
+        () => undefined,
+      );
+      const ending = (await Promise.race([session.ended, due])) ?? (await this.#peek(session));
+      left.abort();
+      if (ending) return { ending, last: session.connection };
+      const successor = await this.#succeed(session, signal);
+      if (successor) {
+        failures = 0;
+        session = successor;
+        wait = stayMs(session.token, clock.boottime(), random());
+      } else wait = backoffDelay(failures++, swapPace, random);
+      log.info({ swapped: successor !== undefined }, "live feed's connection was due for a younger token");
+    }
+  }
+
+  /** The ending of a session that has ended, undefined for one that goes on. */
+  #peek(session: Session<T>): Promise<Ending | undefined> {
+    return Promise.race([session.ended, Promise.resolve(undefined)]);
+  }
+
+  /** Opens a second connection and, once it is subscribed, leaves the first; undefined if either ended on the way. */
+  async #succeed(session: Session<T>, signal: AbortSignal): Promise<Session<T> | undefined> {
+    const { tokens, wsUrl } = this.#options;
+    const token = await tokens
+      .renew(wsUrl, signal)
+      .catch(() => this.#token(signal))
+      .catch(() => undefined);
+    if (!token || signal.aborted) return undefined;
+    const successor = this.#dial(token, signal, false);
+    const first = await Promise.race([
+      successor.following.then(() => "following" as const),
+      successor.ended,
+      session.ended,
+    ]);
+    if (first !== "following") {
+      successor.connection.end({ reason: "not_needed" });
+      return undefined;
+    }
+    this.#current = successor.connection;
+    session.connection.end({ reason: "superseded" });
+    this.queue.push({ kind: "swapped", at: this.#time.now() });
+    this.#options.observe({ kind: "feed", event: "swapped" });
+    return successor;
+  }
+
+  /** A token that the service will still take, whatever the cache believes about its end. */
+  async #token(signal: AbortSignal): Promise<T> {
+    const { tokens, wsUrl, clock } = this.#options;
+    const token = await tokens.get(wsUrl, signal);
+    if (clock.boottime() - token.issuedAt < LONGEST_USE_MS) return token;
+    tokens.refused(wsUrl, token);
+    return tokens.get(wsUrl, signal);
+  }
+
+  #dial(token: T, signal: AbortSignal, isFirst: boolean): Session<T> {
+    const { wsUrl, subscriptions, clock, random, tokens, log, observe } = this.#options;
+    const following = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<Ending>();
+    const connection: LiveConnection = new LiveConnection({
+      address: feedAddress(wsUrl, token.text),
+      conceal: (text) => withoutSecret(text, token.text),
+      subscriptions,
+      clock,
+      random,
+      standing: this.#standing,
+      time: this.#time,
+      listener: {
+        onGreeted: () => {
+          tokens.accepted(wsUrl, token);
+          if (isFirst) this.queue.push({ kind: "connected", at: this.#time.now() });
+          observe({ kind: "feed", event: "connected" });
+          log.info({ subscriptions: subscriptions.length }, "live feed connected");
+        },
+        onTick: (source, text) => this.#tick(source, text),
+        onNoise: (frame) => this.#noise(frame),
+        onConfirmed: (subscription) => this.#watch.expect(subscription),
+        onFollowing: () => following.resolve(),
+        onPulse: () => {
+          if (connection === this.#current) void this.#watch.look();
+        },
+        onEnded: (ending) => {
+          this.#connections.delete(connection);
+          if (ending.tokenRefused) tokens.refused(wsUrl, token);
+          observe({ kind: "feed", event: "ended", reason: ending.reason });
+          ended.resolve(ending);
+        },
+      },
+    });
+    if (isFirst) this.#current = connection;
+    this.#connections.add(connection);
+    if (signal.aborted) connection.end({ reason: "stopped" });
+    return { token, connection, following: following.promise, ended: ended.promise };
+  }
+
+  #tick(source: "index" | "exchange", text: string): void {
+    this.queue.tick(text);
+    this.#watch.tick(keysOfTick(tickIdentity(source, text)));
+    if (!this.queue.isPressed || this.#isShedding) return;
+    for (const connection of this.#connections)
+      connection.pause(() => {
+        this.#isShedding = true;
+      });
+  }
+
+  #relieve(): void {
+    this.#isShedding = false;
+    for (const connection of this.#connections) connection.resume();
+  }
+
+  #noise(frame: Extract<Frame, { kind: "unknown" | "error" }>): void {
+    if (frame.kind === "error") this.queue.noise({ ...frame, count: 1 });
+    else {
+      const { kind, event, reason, text } = frame;
+      this.queue.noise({ kind, event, reason, sample: text.slice(0, LONGEST_SAMPLE), count: 1 });
+    }
+  }
+
+  #heal(subscription: Subscription, remedy: Remedy): void {
+    const { log, observe } = this.#options;
+    observe({ kind: "feed", event: "silent", reason: remedy });
+    log.warn({ subscription, remedy }, "ticks of a subscription have stopped while the market has not");
+    if (remedy === "poll") this.#standing.doubt(subscription, "silent");
+    if (remedy === "reconnect") this.#current?.end({ reason: "no_ticks" });
+    else this.#current?.resubscribe(subscription);
+  }
+}
+
+function endingOfTokens(error: unknown): Ending {
+  if (!(error instanceof Failure)) return { reason: "no_token" };
+  return { reason: error.code, slow: error.family === "operator" };
+}

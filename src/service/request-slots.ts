@@ -1,0 +1,78 @@
+import PQueue from "p-queue";
+import type { Clock } from "../runtime/clock.ts";
+import type { Priority } from "./endpoints.ts";
+
+export interface RequestSlotsOptions {
+  readonly clock: Clock;
+  /** The most that may ever be under way at once. */
+  readonly ceiling: number;
+  /** 0: as many as the service answers cleanly. */
+  readonly maxPerSecond: number;
+  readonly limitChanged: (limit: number) => void;
+}
+
+/**
+ * Who may use the network next, and how many at once. The number grows by one with rounds of clean answers and
+ * halves when the service says "too many" or stays silent; never below one.
+ */
+export class RequestSlots {
+  readonly #queue: PQueue;
+  readonly #options: RequestSlotsOptions;
+  #limit: number;
+  /** Clean rounds that one more slot wants: more of them once the service has shown a limit, or every other probe of it fails. */
+  #roundsToGrow = 1;
+  #halvedAt = Number.NEGATIVE_INFINITY;
+  #nextStart = 0;
+
+  constructor(options: RequestSlotsOptions) {
+    this.#options = options;
+    this.#limit = Math.min(2, options.ceiling);
+    this.#queue = new PQueue({ concurrency: this.#limit });
+  }
+
+  get limit(): number {
+    return Math.floor(this.#limit);
+  }
+
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  run<T>(priority: Priority, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    const paced = async () => {
+      await this.#turn(signal);
+      return work();
+    };
+    return this.#queue.add(paced, { priority, signal });
+  }
+
+  clean(): void {
+    this.#setLimit(Math.min(this.#options.ceiling, this.#limit + 1 / (this.#limit * this.#roundsToGrow)));
+  }
+
+  /** `startedAt` (monotonic): what was already under way at the last halving is no new evidence. */
+  congested(startedAt: number): void {
+    if (startedAt <= this.#halvedAt) return;
+    this.#halvedAt = this.#options.clock.monotonic();
+    this.#roundsToGrow = 4;
+    this.#setLimit(Math.max(1, this.#limit / 2));
+  }
+
+  /** p-queue's own interval runs on the system clock, so the pace is kept here. */
+  async #turn(signal: AbortSignal | undefined): Promise<void> {
+    const { clock, maxPerSecond } = this.#options;
+    if (maxPerSecond <= 0) return;
+    const now = clock.monotonic();
+    const start = Math.max(now, this.#nextStart);
+    this.#nextStart = start + 1000 / maxPerSecond;
+    if (start > now) await clock.sleep(start - now, signal);
+  }
+
+  #setLimit(limit: number): void {
+    const before = this.limit;
+    this.#limit = limit;
+    if (this.limit === before) return;
+    this.#queue.concurrency = this.limit;
+    this.#options.limitChanged(this.limit);
+  }
+}

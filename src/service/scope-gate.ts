@@ -1,0 +1,69 @@
+import { exitCode, Failure } from "../model/failure.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { type Ask, scopesOf } from "./endpoints.ts";
+
+const ASK_AGAIN_MS = 3_600_000;
+
+/** What is not asked for the time being, because the client's profile does not allow it. */
+export interface Parked {
+  readonly endpoint: string;
+  /** Empty where it is not known which scope is missing. */
+  readonly scopes: readonly string[];
+  /** On the boot clock. */
+  readonly since: number;
+  readonly askAgainAt: number;
+}
+
+/** Requests that need the same scopes are parked together, so LX never takes the other indices with it. */
+function keyOf(ask: Ask): string {
+  return scopesOf(ask).join(" ") || ask.endpoint;
+}
+
+/** Remembers which scopes are missing, and asks again hourly whether that is still so. */
+export class ScopeGate {
+  readonly #clock: Clock;
+  readonly #parked = new Map<string, Parked>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get parked(): readonly Parked[] {
+    return [...this.#parked.values()];
+  }
+
+  /** Throws while the request is parked; true if it was, and its hour is over. */
+  due(ask: Ask): boolean {
+    const parked = this.#parked.get(keyOf(ask));
+    if (parked && this.#clock.boottime() < parked.askAgainAt) throw forbidden(parked);
+    return parked !== undefined;
+  }
+
+  /** `missing`: what the token lacks; without it, the service said 403 and the most particular scope is the likely one. */
+  park(ask: Ask, missing: readonly string[] = scopesOf(ask).slice(-1)): Failure {
+    const now = this.#clock.boottime();
+    const since = this.#parked.get(keyOf(ask))?.since ?? now;
+    const parked = { endpoint: ask.endpoint, scopes: missing, since, askAgainAt: now + ASK_AGAIN_MS };
+    this.#parked.set(keyOf(ask), parked);
+    return forbidden(parked);
+  }
+
+  granted(ask: Ask): void {
+    this.#parked.delete(keyOf(ask));
+  }
+}
+
+/** The scopes that a token is known not to carry. */
+export function missingScopes(ask: Ask, scopes: ReadonlySet<string> | undefined): readonly string[] {
+  return scopes ? scopesOf(ask).filter((scope) => !scopes.has(scope)) : [];
+}
+
+function forbidden({ endpoint, scopes }: Parked): Failure {
+  const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${endpoint}`;
+  return new Failure(`the service does not allow ${endpoint}: ${what} is missing`, {
+    family: "operator",
+    code: "forbidden",
+    remedy: `have ${what} added to the client's profile; it is asked again hourly`,
+    exit: exitCode.incomplete,
+  });
+}

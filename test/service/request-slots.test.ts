@@ -1,0 +1,139 @@
+import type { ServerResponse } from "node:http";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { priority } from "../../src/service/endpoints.ts";
+import { TurnedClock } from "../support/turned-clock.ts";
+import { clientOf, readPage } from "./client-under-test.ts";
+import { json, type StubService, startStub, zipped } from "./stub-service.ts";
+
+const asset = { endpoint: "/asset" };
+let clock: TurnedClock;
+let stub: StubService | undefined;
+beforeEach(() => {
+  clock = new TurnedClock();
+});
+afterEach(async () => stub?.stop());
+
+/** A server that counts how many requests it has at once, and answers each after a second. */
+async function slowServer(answer: (response: ServerResponse, count: number) => void) {
+  let current = 0;
+  const load = { most: 0 };
+  stub = await startStub({
+    clock,
+    answer: (_, response, count) => {
+      const release = clock.waive();
+      load.most = Math.max(load.most, ++current);
+      clock.after(1_000, () => {
+        release();
+        current--;
+        answer(response, count);
+      });
+    },
+  });
+  return { load, stub };
+}
+
+describe("request slots", () => {
+  it("grow with clean answers up to the ceiling, and no further", async () => {
+    const { load, stub } = await slowServer((response) => zipped(response, { content: [] }));
+    const { client, observed } = clientOf(stub.baseUrl, clock, { concurrency: 5 });
+    await clock.runUntil(Promise.all(Array.from({ length: 60 }, () => client.request(asset, readPage))));
+    expect(load.most).toBe(5);
+    const limits = observed.flatMap((each) => (each.kind === "concurrency" ? [each.limit] : []));
+    expect(limits).toEqual([3, 4, 5]);
+  });
+
+  it("halve at 429 and at a timeout, never below one, and grow again", async () => {
+    let angry = false;
+    const { stub } = await slowServer((response) =>
+      angry ? json(response, {}, 429) : zipped(response, { content: [] }),
+    );
+    const { client } = clientOf(stub.baseUrl, clock, { concurrency: 8 });
+    const many = (count: number) =>
+      clock.runUntil(
+        Promise.allSettled(
+          Array.from({ length: count }, () => client.request({ ...asset, attempts: 1 }, readPage)),
+        ),
+      );
+    await many(60);
+    expect(client.health().concurrency).toBe(8);
+    angry = true;
+    await many(1);
+    expect(client.health().concurrency).toBe(4);
+    await many(20);
+    expect(client.health().concurrency).toBe(1);
+    angry = false;
+    await many(60);
+    expect(client.health().concurrency).toBeGreaterThan(3);
+  });
+
+  it("B15: a server that takes one request at a time, 30 seconds each, is still read to the end", async () => {
+    const waiting: ServerResponse[] = [];
+    let busy = false;
+    const next = () => {
+      const response = waiting.shift();
+      busy = response !== undefined;
+      if (!response) return;
+      const release = clock.waive();
+      clock.after(30_000, () => {
+        release();
+        if (!response.destroyed) zipped(response, { content: [] });
+        next();
+      });
+    };
+    stub = await startStub({
+      clock,
+      answer: (_, response) => {
+        const release = clock.waive();
+        response.on("close", release);
+        waiting.push(response);
+        if (!busy) next();
+      },
+    });
+    const { client } = clientOf(stub.baseUrl, clock);
+    const pages = await clock.runUntil(
+      Promise.all(Array.from({ length: 20 }, () => client.request(asset, readPage))),
+    );
+    expect(pages).toHaveLength(20);
+    expect(stub.requests.length).toBeLessThan(40);
+  });
+
+  it("C18: the head goes first, then what is about to leave the window, then history", async () => {
+    const { stub } = await slowServer((response) => zipped(response, { content: [] }));
+    const { client } = clientOf(stub.baseUrl, clock, { concurrency: 1 });
+    await clock.runUntil(client.request(asset, readPage));
+    const ask = (name: keyof typeof priority) =>
+      client.request({ endpoint: `/${name}`, priority: priority[name] }, readPage);
+    const order = ["history", "history", "expiring", "head", "expiring", "head"] as const;
+    const asks = [client.request({ endpoint: "/first" }, readPage)];
+    await clock.advance(0);
+    await clock.runUntil(Promise.all([...asks, ...order.map(ask)]));
+    expect(stub.requests.slice(2).map(({ path }) => path.slice(4))).toEqual([
+      "head",
+      "head",
+      "expiring",
+      "expiring",
+      "history",
+      "history",
+    ]);
+  });
+
+  it("keep to the configured pace", async () => {
+    stub = await startStub({ clock });
+    const { client } = clientOf(stub.baseUrl, clock, { maxRequestsPerSecond: 4 });
+    await clock.runUntil(Promise.all(Array.from({ length: 40 }, () => client.request(asset, readPage))));
+    const times = stub.requests.map(({ at }) => at).sort((a, b) => a - b);
+    for (const [n, at] of times.entries()) expect(at).toBeGreaterThanOrEqual(n * 250 - 1);
+    expect(times.at(-1)).toBeLessThan(11_000);
+  });
+
+  it("are not held while a page is being read", async () => {
+    stub = await startStub({ clock });
+    const { client } = clientOf(stub.baseUrl, clock, { concurrency: 1 });
+    let finish = () => {};
+    const reading = client.request(asset, () => new Promise<void>((resolve) => (finish = resolve)));
+    await clock.runUntil(client.request(asset, readPage));
+    expect(stub.requests).toHaveLength(2);
+    finish();
+    await reading;
+  });
+});
