@@ -1,0 +1,100 @@
+import Database from "better-sqlite3";
+import { Failure } from "../model/failure.ts";
+import { withFailures } from "./sqlite-failure.ts";
+
+export type Statement = Database.Statement<unknown[], unknown>;
+
+/** How long a statement waits for another program's write transaction before it gives up. */
+const BUSY_TIMEOUT_MS = 5_000;
+/** Left in place after a checkpoint; a longer WAL is cut back to this. */
+const WAL_KEPT_BYTES = 64 * 1024 * 1024;
+/** Pages in the WAL before a commit also checkpoints. */
+const WAL_CHECKPOINT_PAGES = 2_000;
+const CACHE_KIB = 64 * 1024;
+
+/** Asked for and read back: SQLite ignores a pragma that it does not know or cannot grant without a word. */
+const writerPragmas = [
+  ["journal_mode", "wal"],
+  // better-sqlite3 is built with NORMAL for WAL, which loses the last commits when the power fails.
+  ["synchronous", 2],
+  ["wal_autocheckpoint", WAL_CHECKPOINT_PAGES],
+  ["journal_size_limit", WAL_KEPT_BYTES],
+  ["cache_size", -CACHE_KIB],
+  ["busy_timeout", BUSY_TIMEOUT_MS],
+] as const;
+
+const readerPragmas = [
+  ["query_only", 1],
+  ["cache_size", -CACHE_KIB],
+  ["busy_timeout", BUSY_TIMEOUT_MS],
+] as const;
+
+/** One SQLite connection with its prepared statements. */
+export class Connection {
+  readonly path: string;
+  readonly database: Database.Database;
+  readonly #statements = new Map<string, Statement>();
+
+  constructor(path: string, database: Database.Database) {
+    this.path = path;
+    this.database = database;
+  }
+
+  /** The prepared form of `sql`, made once. */
+  statement(sql: string): Statement {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.database.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.database.close();
+  }
+}
+
+export function connectWriter(path: string): Connection {
+  return withFailures(path, () => {
+    const database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
+    try {
+      setPragmas(database, writerPragmas);
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+    return new Connection(path, database);
+  });
+}
+
+/** For looking on: it cannot write, blocks no writer and is blocked by none. The file must exist. */
+export function openReader(path: string): Connection {
+  return withFailures(path, () => {
+    const database = new Database(path, {
+      readonly: true,
+      fileMustExist: true,
+      timeout: BUSY_TIMEOUT_MS,
+    });
+    setPragmas(database, readerPragmas);
+    return new Connection(path, database);
+  });
+}
+
+function setPragmas(
+  database: Database.Database,
+  pragmas: readonly (readonly [string, string | number])[],
+): void {
+  for (const [name, value] of pragmas) {
+    database.pragma(`${name} = ${value}`);
+    const granted = database.pragma(name, { simple: true });
+    if (granted !== value) {
+      throw new Failure(`SQLite did not grant ${name} = ${value} but ${String(granted)}`, {
+        family: "operator",
+        code: "pragma_refused",
+        remedy: "put the warehouse on a local file system",
+      });
+    }
+  }
+}

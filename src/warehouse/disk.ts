@@ -1,0 +1,58 @@
+import { lstatSync, type StatsFs, statfsSync } from "node:fs";
+import { dirname } from "node:path";
+import { exitCode, Failure } from "../model/failure.ts";
+import { withFailures } from "./sqlite-failure.ts";
+
+/** Below this much free space nothing is written: readers, checkpoints and the operator need room to act in. */
+export const SPACE_RESERVE_BYTES = 64 * 1024 * 1024;
+
+/** File systems whose locks and shared memory WAL cannot rely on, by their magic number. */
+const networkFileSystems = new Map([
+  [0x6969, "NFS"],
+  [0xff534d42, "CIFS"],
+  [0xfe534d42, "SMB2"],
+  [0x517b, "SMB"],
+  [0x73757245, "Coda"],
+  [0x5346414f, "AFS"],
+]);
+
+/** Injected in tests: a full disk and a network mount are hard to come by. */
+export type FileSystemInfo = (path: string) => Pick<StatsFs, "type" | "bavail" | "bsize">;
+
+export const fileSystemInfo: FileSystemInfo = (path) => statfsSync(path);
+
+export function freeBytes(path: string, info: FileSystemInfo = fileSystemInfo): number {
+  const { bavail, bsize } = withFailures(path, () => info(dirname(path)));
+  return Number(bavail) * Number(bsize);
+}
+
+/** Throws `disk_full` when fewer than `needed` bytes would be left. */
+export function assertSpace(path: string, needed: number, info: FileSystemInfo = fileSystemInfo): void {
+  const free = freeBytes(path, info);
+  if (free >= needed) return;
+  throw new Failure(`only ${megabytes(free)} are left on the disk of ${path}`, {
+    family: "retry",
+    code: "disk_full",
+    remedy: `free some space: ${megabytes(needed)} are needed; the sync resumes by itself`,
+  });
+}
+
+export function assertLocalFileSystem(path: string, info: FileSystemInfo = fileSystemInfo): void {
+  const { type } = withFailures(path, () => info(dirname(path)));
+  const name = networkFileSystems.get(Number(type) >>> 0);
+  if (name === undefined) return;
+  throw new Failure(`${path} lies on a network file system (${name})`, {
+    family: "operator",
+    code: "network_file_system",
+    remedy: "set warehouse.path to a local disk; hand out copies with `mds-sync backup` or `mds-sync export`",
+    exit: exitCode.usage,
+  });
+}
+
+export function isSymbolicLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.floor(bytes / 1024 / 1024)} MiB`;
+}

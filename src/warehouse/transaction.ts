@@ -1,0 +1,38 @@
+import type { Micros } from "../model/instant.ts";
+import type { Stream } from "../model/series.ts";
+import type { Connection, Statement } from "./connection.ts";
+import type { Dictionary } from "./dictionary.ts";
+
+/** An open write transaction. Everything that writes takes one, and refuses it once it is over. */
+export class Transaction {
+  /** The moment of the commit by the writer's clock: `changed_at`, `seen_at`, `received_at`. */
+  readonly now: Micros;
+  readonly dictionary: Dictionary;
+  readonly #connection: Connection;
+  readonly #carried = new Set<string>();
+  #open = true;
+
+  constructor(connection: Connection, dictionary: Dictionary, now: Micros) {
+    this.#connection = connection;
+    this.dictionary = dictionary;
+    this.now = now;
+  }
+
+  statement(sql: string): Statement {
+    if (!this.#open) throw new Error("the transaction is over: nothing more can be written in it");
+    return this.#connection.statement(sql);
+  }
+
+  /** Notes that the rows of a page of this series stand in this transaction, whether or not they changed anything. */
+  carry(stream: Stream, key: number): void {
+    this.#carried.add(`${stream} ${key}`);
+  }
+
+  carries(stream: Stream, key: number): boolean {
+    return this.#carried.has(`${stream} ${key}`);
+  }
+
+  end(): void {
+    this.#open = false;
+  }
+}

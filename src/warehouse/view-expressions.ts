@@ -1,0 +1,44 @@
+/*
+ * SQL that several views share. Only what SQLite 3.37 has, and never a cast from REAL to TEXT: its digits differ
+ * between versions.
+ */
+
+/** Microseconds since 1970 as `YYYY-MM-DDTHH:MM:SS.ffffffZ`. Whole seconds go through strftime, so nothing is rounded. */
+export function timeText(ts: string): string {
+  const fraction = `((${ts}) % 1000000 + 1000000) % 1000000`;
+  const seconds = `((${ts}) - ${fraction}) / 1000000`;
+  return `strftime('%Y-%m-%dT%H:%M:%S', ${seconds}, 'unixepoch') || '.' || substr(CAST(1000000 + ${fraction} AS TEXT), 2) || 'Z'`;
+}
+
+/** This moment by the service's clock, in microseconds. */
+export const presentTs =
+  "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + (SELECT clock_skew FROM warehouse_state))";
+
+/**
+ * The exact digits of a REAL that came from at most 15 significant digits: times a power of ten that makes it an
+ * integer below 10^15, which rounding finds exactly; the rest is integer arithmetic and text.
+ */
+export function digitsOf(real: string): string {
+  const scaled = `CAST(round(abs(${real}) * d.factor) AS INTEGER)`;
+  const plain = `CAST(${scaled} / d.unit AS TEXT) || '.' || d.zeros || substr(CAST(d.unit + ${scaled} % d.unit AS TEXT), 2)`;
+  return `(SELECT CASE WHEN ${real} < 0 THEN '-' ELSE '' END || rtrim(rtrim(${plain}, '0'), '.')
+    FROM decimal_scales d WHERE d.low <= abs(${real}) ORDER BY d.low DESC LIMIT 1)`;
+}
+
+/** A decimal column and its `_exact` companion: the digits kept aside where the REAL cannot give them back. */
+export function decimalColumns(row: string, column: string): string {
+  const real = `${row}.${column}`;
+  return `${real} AS ${column}, coalesce(${fromAside(row, column)}, ${digitsOf(real)}) AS ${column}_exact`;
+}
+
+/** One entry of a row's nullable sidecar. */
+export function fromAside(row: string, entry: string): string {
+  return `json_extract(${row}.aside, '$.${entry}')`;
+}
+
+/** 1 where the ledger holds `ts` up to `until` as proven present or empty. One index seek. */
+export function isSettled(stream: string, series: string, ts: string, until = `${ts} + 1`): string {
+  return `coalesce((SELECT g.to_ts >= ${until} AND g.proof <> 'lost' FROM settled_ranges g
+    WHERE g.stream = '${stream}' AND g.series = ${series} AND g.from_ts <= ${ts}
+    ORDER BY g.from_ts DESC LIMIT 1), 0)`;
+}

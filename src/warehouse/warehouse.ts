@@ -1,0 +1,178 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { Failure } from "../model/failure.ts";
+import { MICROS_PER_MS } from "../model/instant.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { type Log, silentLog } from "../runtime/log.ts";
+import { type Connection, connectWriter } from "./connection.ts";
+import { Dictionary } from "./dictionary.ts";
+import {
+  assertLocalFileSystem,
+  assertSpace,
+  type FileSystemInfo,
+  fileSystemInfo,
+  isSymbolicLink,
+  SPACE_RESERVE_BYTES,
+} from "./disk.ts";
+import { inspectFile, type SetAside, watchFile } from "./file-health.ts";
+import { migrate } from "./migrate.ts";
+import { asFailure, isPoison, withFailures } from "./sqlite-failure.ts";
+import { Transaction } from "./transaction.ts";
+import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
+
+export interface WarehouseOptions {
+  readonly clock: Pick<Clock, "now">;
+  readonly log?: Log;
+  /** Tests put a full disk or a network mount here. */
+  readonly fileSystem?: FileSystemInfo;
+}
+
+/** The one writer of a warehouse file. Synchronous throughout; lives in the ingest thread. */
+export class Warehouse {
+  readonly path: string;
+  /** What was found at the path and could not be used; it lies under the names given here. */
+  readonly setAside: SetAside | undefined;
+  readonly connection: Connection;
+  readonly dictionary: Dictionary;
+  readonly #clock: Pick<Clock, "now">;
+  readonly #fileSystem: FileSystemInfo;
+  readonly #lock: WriterLock;
+  readonly #file: { assertSame(): void };
+  readonly #epoch: number;
+  #inTransaction = false;
+  #poison: unknown;
+
+  constructor(parts: {
+    connection: Connection;
+    lock: WriterLock;
+    clock: Pick<Clock, "now">;
+    fileSystem: FileSystemInfo;
+    setAside: SetAside | undefined;
+  }) {
+    this.connection = parts.connection;
+    this.path = parts.connection.path;
+    this.setAside = parts.setAside;
+    this.dictionary = new Dictionary(parts.connection);
+    this.#lock = parts.lock;
+    this.#clock = parts.clock;
+    this.#fileSystem = parts.fileSystem;
+    this.#file = watchFile(this.path);
+    this.#epoch = withFailures(this.path, () => raiseEpoch(parts.connection));
+  }
+
+  /**
+   * Runs `work` in one `BEGIN IMMEDIATE` transaction: all of it is on disk when this returns, or nothing is when it
+   * throws. `work` must be synchronous: what an async function does after its first await would escape.
+   */
+  transaction<T>(work: (transaction: Transaction) => T): T {
+    if (this.#poison) throw this.#poison;
+    if (this.#inTransaction) throw new Error("a transaction is open already: pass it on instead of nesting");
+    assertSpace(this.path, SPACE_RESERVE_BYTES, this.#fileSystem);
+    const { database } = this.connection;
+    this.#inTransaction = true;
+    let transaction: Transaction | undefined;
+    try {
+      database.exec("BEGIN IMMEDIATE");
+      this.#assertEpoch();
+      transaction = new Transaction(this.connection, this.dictionary, this.#clock.now() * MICROS_PER_MS);
+      const result = work(transaction);
+      if (isThenable(result)) throw new Error("a transaction cannot wait: its work must be synchronous");
+      database.exec("COMMIT");
+      return result;
+    } catch (error) {
+      this.dictionary.forget();
+      const failure = asFailure(error, this.path);
+      if (isPoison(failure)) this.#poison = failure;
+      // SQLite has rolled back by itself after some errors, a full disk among them.
+      if (database.inTransaction) this.#rollback();
+      throw failure;
+    } finally {
+      transaction?.end();
+      this.#inTransaction = false;
+    }
+  }
+
+  /** Throws when the file at the path is no longer the one that is open. To be asked each minute. */
+  assertFileInPlace(): void {
+    this.#file.assertSame();
+  }
+
+  close(): void {
+    this.connection.close();
+    this.#lock.release();
+  }
+
+  #rollback(): void {
+    try {
+      this.connection.database.exec("ROLLBACK");
+    } catch (error) {
+      this.#poison ??= asFailure(error, this.path);
+    }
+  }
+
+  /** The write lock is held here, so an epoch that is ours now is ours at the commit too. */
+  #assertEpoch(): void {
+    const epoch = this.connection.statement("SELECT epoch FROM warehouse_state").pluck().get();
+    if (epoch === this.#epoch) return;
+    this.#poison = new Failure(`another mds-sync has become the writer of ${this.path}`, {
+      family: "operator",
+      code: "writer_replaced",
+      remedy: "end this process; it was taken for dead",
+    });
+    throw this.#poison;
+  }
+}
+
+/** Takes the lock, looks at the file, migrates, and becomes the writer. */
+export function openWarehouse(path: string, options: WarehouseOptions): Warehouse {
+  const { clock, log = silentLog, fileSystem = fileSystemInfo } = options;
+  withFailures(path, () => mkdirSync(dirname(path), { recursive: true }));
+  assertLocalFileSystem(path, fileSystem);
+  if (isSymbolicLink(path)) {
+    log.warn({ path }, "the warehouse is a symbolic link: keep its -wal and -shm beside the real file");
+  }
+  const lock = takeWriterLock(path);
+  let connection: Connection | undefined;
+  try {
+    const found = inspectFile(path, clock.now() * MICROS_PER_MS);
+    if (found) log.error({ ...found }, "the warehouse could not be used and was set aside");
+    if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem);
+    connection = connectWriter(path);
+    const opened = connection;
+    withFailures(path, () => migrate(opened, { fileSystem }));
+    return new Warehouse({ connection, lock, clock, fileSystem, setAside: found });
+  } catch (error) {
+    connection?.close();
+    lock.release();
+    throw error;
+  }
+}
+
+/** A new file appears under its name only when it is whole: a crash leaves no empty one that looks like damage. */
+function createFile(path: string, fileSystem: FileSystemInfo): void {
+  const unfinished = `${path}.new`;
+  for (const end of ["", "-wal", "-shm"]) rmSync(unfinished + end, { force: true });
+  const connection = connectWriter(unfinished);
+  try {
+    withFailures(path, () => migrate(connection, { fileSystem }));
+  } finally {
+    connection.close();
+  }
+  withFailures(path, () => {
+    renameSync(unfinished, path);
+    const directory = openSync(dirname(path), "r");
+    fsyncSync(directory);
+    closeSync(directory);
+  });
+}
+
+function raiseEpoch({ database }: Connection): number {
+  return database
+    .prepare("UPDATE warehouse_state SET epoch = epoch + 1 RETURNING epoch")
+    .pluck()
+    .get() as number;
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "then" in value;
+}

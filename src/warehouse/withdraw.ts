@@ -1,0 +1,62 @@
+import type { Micros } from "../model/instant.ts";
+import type { TimeRange } from "../model/time-range.ts";
+import { keepRevision } from "./revisions.ts";
+import { type RowStream, type RowTable, rowTables, type Value } from "./row-tables.ts";
+import { countRows } from "./stream-state.ts";
+import type { Transaction } from "./transaction.ts";
+
+export interface Withdrawal {
+  /** Rows that moved to `revisions`. */
+  readonly withdrawn: number;
+  /** How many rows the page lacked, when that was too many to believe: nothing moved, and nothing may be settled. */
+  readonly refused: number;
+}
+
+/** A page that contradicts more than this share of its own size is taken for the service's mistake. */
+const BELIEVABLE_SHARE = 0.1;
+
+/**
+ * A page is authoritative for the range that it proves: stored rows there that it lacks were never confirmed, moved or
+ * deleted. To be called after the page's rows are written and before the range is settled.
+ */
+export function withdrawMissing(
+  transaction: Transaction,
+  page: {
+    stream: RowStream;
+    series: number;
+    /** What the page proves. */
+    range: TimeRange;
+    /** The timestamps of the page's rows of this series. */
+    present: readonly Micros[];
+    /** All rows of the page; `present` where they are the same. */
+    pageRows?: number;
+  },
+): Withdrawal {
+  const table: RowTable<never> = rowTables[page.stream];
+  const { keyColumn, momentColumn } = table;
+  const where = `FROM ${table.table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
+  const bounds = [page.series, table.moment(page.range.from), table.moment(page.range.to)];
+  const inRange = page.present.filter((ts) => page.range.from <= ts && ts < page.range.to);
+  // The page's own rows are stored by now, so equal numbers mean equal rows: the ordinary case, without reading them.
+  const stored = transaction.statement(`SELECT count(*) ${where}`).pluck().get(bounds) as number;
+  const expected = new Set(inRange.map((ts) => table.moment(ts)));
+  if (stored === expected.size) return { withdrawn: 0, refused: 0 };
+
+  const rows = transaction
+    .statement(`SELECT ${momentColumn}, ${table.columns.join(", ")} ${where}`)
+    .raw()
+    .all(bounds) as [string | number, ...Value[]][];
+  const missing = rows.filter(([moment]) => !expected.has(moment));
+  if (missing.length > (page.pageRows ?? page.present.length) * BELIEVABLE_SHARE) {
+    return { withdrawn: 0, refused: missing.length };
+  }
+  const erase = transaction.statement(
+    `DELETE FROM ${table.table} WHERE ${keyColumn} = ? AND ${momentColumn} = ?`,
+  );
+  for (const [moment, ...before] of missing) {
+    keepRevision(transaction, table, { key: page.series, ts: table.momentTs(moment), before, after: null });
+    erase.run([page.series, moment]);
+  }
+  countRows(transaction, page.stream, -missing.length);
+  return { withdrawn: missing.length, refused: 0 };
+}

@@ -1,0 +1,50 @@
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import Database from "better-sqlite3";
+import { Failure } from "../model/failure.ts";
+import { asFailure } from "./sqlite-failure.ts";
+
+export interface WriterLock {
+  release(): void;
+}
+
+/**
+ * One writer per warehouse. The lock is the operating system's own, on a second file: a stopped process keeps it, a
+ * dead one loses it, whatever killed it. SQLite takes it for us by an exclusive transaction that stays open, because
+ * SQLite also knows the trap: a POSIX lock is lost as soon as the process closes *any* descriptor of the file. So
+ * nothing else may open the lock file; who holds it stands in a file of its own.
+ */
+export function takeWriterLock(path: string): WriterLock {
+  const holderFile = `${path}.writer`;
+  let lock: Database.Database | undefined;
+  try {
+    lock = new Database(`${path}.lock`, { timeout: 0 });
+    lock.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    lock?.close();
+    const failure = asFailure(error, `${path}.lock`);
+    if (!(failure instanceof Failure) || failure.code !== "db_locked") throw failure;
+    throw new Failure(`another mds-sync writes ${path} (${holder(holderFile)})`, {
+      family: "retry",
+      code: "writer_elsewhere",
+      remedy: "leave the work to it, or stop it first",
+    });
+  }
+  const held = lock;
+  writeFileSync(holderFile, `pid ${process.pid} on ${hostname()}\n`);
+  return {
+    release() {
+      if (!held.open) return;
+      rmSync(holderFile, { force: true });
+      held.close();
+    },
+  };
+}
+
+function holder(file: string): string {
+  try {
+    return readFileSync(file, "utf8").trim() || "pid unknown";
+  } catch {
+    return "pid unknown";
+  }
+}
