@@ -63,7 +63,7 @@ async function start(options: SimulatorOptions): Promise<Simulator> {
     return await startSimulator(options);
   } catch (error) {
     if (error instanceof FaultScriptError)
-      return wrong("--faults", "read", `a script without this: ${error.message}`);
+      throw usage(`--faults: ${error.message}`, "see mds-sync simulate --help");
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "EADDRINUSE" || code === "EACCES")
       return wrong("--port", `${options.port} (${code})`, "a free one, or 0");
@@ -139,10 +139,9 @@ function quirkHelp(): string {
 }
 
 function wrong(flag: string, value: string, right: string): never {
-  throw new Failure(`${flag} cannot be ${value}`, {
-    family: "operator",
-    code: "usage",
-    remedy: `give ${right}`,
-    exit: exitCode.usage,
-  });
+  throw usage(`${flag} cannot be ${value}`, `give ${right}`);
+}
+
+function usage(message: string, remedy: string): Failure {
+  return new Failure(message, { family: "operator", code: "usage", remedy, exit: exitCode.usage });
 }

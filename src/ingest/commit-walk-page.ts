@@ -5,10 +5,10 @@ import type { DailyBar, IndexTick } from "../model/records.ts";
 import type { Series } from "../model/series.ts";
 import { includes, type TimeRange } from "../model/time-range.ts";
 import { type LedgerLine, retract, settle } from "../warehouse/ledger.ts";
-import { noteRejects, noteUnknownFields } from "../warehouse/leftovers.ts";
+import { countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
 import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
-import { withdraw } from "../warehouse/withdraw.ts";
+import { withdrawMissing } from "../warehouse/withdraw.ts";
 import { type Written, writeRecords } from "../warehouse/write-rows.ts";
 import { type DecodedPage, decodePage } from "./decode-page.ts";
 import { type Contradiction, type PageEvidence, prove, type WalkPosition } from "./proven-range.ts";
@@ -66,8 +66,8 @@ export function commitWalkPage(
     const line = { stream, series: transaction.dictionary.series(indexType, indexId) };
     transaction.carry(line.stream, line.series);
     const written = write(transaction, page.series, decoded);
-    noteRejects(transaction, stream, decoded.rejects, page.request);
-    noteUnknownFields(transaction, stream, decoded.unknownFields);
+    keepRejects(transaction, stream, decoded.rejects, page.request);
+    countUnknownFields(transaction, stream, decoded.unknownFields);
     const facts = {
       elements: decoded.rawCount,
       written,
@@ -87,8 +87,8 @@ export function commitWalkPage(
     }
     if (proof.proven === undefined) return { ...facts, alarm: undefined };
     const standing = standingMoments(page.position, evidence.moments);
-    const withdrawn = withdraw(transaction, line, proof.proven, standing);
-    if (withdrawn === "refused") return { ...facts, alarm: "mass_withdrawal" };
+    const { withdrawn, refused } = withdrawMissing(transaction, { ...line, range: proof.proven, present: standing });
+    if (refused > 0) return { ...facts, alarm: "mass_withdrawal" };
     settleProven(transaction, line, proof.proven, standing, evidence.ends);
     return {
       ...facts,
