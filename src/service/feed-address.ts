@@ -1,40 +1,18 @@
-import { Failure } from "../model/failure.ts";
+import { Agent } from "node:https";
+import { encodeOpaque } from "./endpoints.ts";
 
 /** The address to dial, token included: it must never be shown. */
-export function feedAddress(wsUrl: string, token: string): string {
-  const url = checkedUrl(wsUrl);
-  url.searchParams.set("access_token", token);
+export function feedAddress(wsUrl: URL, token: string): string {
+  const url = new URL(wsUrl);
+  url.hash = "";
+  // By hand: the form encoding of URLSearchParams is not the one that secrets are searched for in texts.
+  url.search = `${url.search}${url.search === "" ? "?" : "&"}access_token=${encodeOpaque(token)}`;
   return url.href;
 }
 
-/** Throws unless the address is a websocket's and the token would travel encrypted or not leave the machine. */
-export function checkedUrl(wsUrl: string): URL {
-  const url = URL.canParse(wsUrl) ? new URL(wsUrl) : undefined;
-  const remedy = "set service.wsUrl (MDS_WS_URL) to the wss:// address of the service";
-  if (url?.protocol !== "wss:" && url?.protocol !== "ws:")
-    throw new Failure("the websocket address is not one", {
-      family: "operator",
-      code: "bad_address",
-      remedy,
-    });
-  const host = url.hostname;
-  const isLoopback = host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
-  if (url.protocol === "ws:" && !isLoopback)
-    throw new Failure("the websocket address is not encrypted", {
-      family: "operator",
-      code: "insecure_address",
-      remedy,
-    });
-  url.hash = "";
-  return url;
-}
-
-/** What the service wrote, without the token, in whichever way it may repeat it. */
-export function withoutSecret(text: string, secret: string): string {
-  if (secret === "") return text;
-  let cleaned = text;
-  const query = new URLSearchParams({ token: secret }).toString().slice("token=".length);
-  for (const form of [secret, encodeURIComponent(secret), query, JSON.stringify(secret).slice(1, -1)])
-    cleaned = cleaned.replaceAll(form, "[token]");
-  return cleaned;
+/** The way out through `HTTPS_PROXY`, where the environment names one; this machine itself is always dialled directly. */
+export function agentFor(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | undefined {
+  if (wsUrl.protocol !== "wss:" || (!env.HTTPS_PROXY && !env.https_proxy)) return undefined;
+  if (/^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(wsUrl.hostname)) return undefined;
+  return new Agent({ proxyEnv: env, keepAlive: false });
 }

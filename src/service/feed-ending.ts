@@ -1,3 +1,6 @@
+import { parseHttpDate } from "./http-date.ts";
+import { retryAfterMs } from "./retry-after.ts";
+
 /** Why a connection ended, or never began, in one word that metrics and people can use. Never a text of the service's. */
 export interface Ending {
   readonly reason: string;
@@ -9,23 +12,17 @@ export interface Ending {
   readonly retryAfterMs?: number;
 }
 
-/** The answer to the upgrade was an ordinary one: the same classes as in REST. */
+/** The answer to the upgrade was an ordinary one: the same classes as in REST. `now` is the local wall clock. */
 export function endingOfStatus(
   status: number | undefined,
-  headers: Readonly<Record<string, string | string[] | undefined>>,
+  headers: { readonly date?: string | undefined; readonly "retry-after"?: string | undefined },
+  now: number,
 ): Ending {
   const reason = `http_${status ?? 0}`;
   if (status === 401) return { reason, tokenRefused: true };
-  if (status === 429 || (status !== undefined && status >= 500))
-    return { reason, retryAfterMs: retryAfterMs(String(headers["retry-after"]), String(headers.date)) };
-  return { reason, slow: true };
-}
-
-/** Seconds, or a date that is compared with the one that the same server put on its answer; 0 where neither can be read. */
-function retryAfterMs(header: string, answered: string): number {
-  if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
-  const wait = Date.parse(header) - Date.parse(answered);
-  return wait > 0 ? wait : 0;
+  if (status !== 429 && (status === undefined || status < 500)) return { reason, slow: true };
+  const answeredAt = parseHttpDate(headers.date ?? "", now) ?? now;
+  return { reason, retryAfterMs: retryAfterMs(headers["retry-after"], answeredAt) };
 }
 
 /**

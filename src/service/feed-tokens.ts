@@ -1,18 +1,7 @@
-/** What the feed needs of the access tokens. */
-export interface FeedToken {
-  readonly text: string;
-  /** Both on the boot clock, in milliseconds. */
-  readonly issuedAt: number;
-  readonly endsAt: number;
-}
+import type { AccessToken, AccessTokens } from "./access-tokens.ts";
 
-export interface FeedTokens<T extends FeedToken = FeedToken> {
-  get(audience: string, signal?: AbortSignal): Promise<T>;
-  /** A new token although the old one lives. */
-  renew(audience: string, signal?: AbortSignal): Promise<T>;
-  refused(audience: string, token: T): void;
-  accepted(audience: string, token: T): void;
-}
+/** What the feed needs of the access tokens. */
+export type FeedTokens = Pick<AccessTokens, "get" | "renew" | "refused" | "accepted">;
 
 const HOUR_MS = 3_600_000;
 /** The service takes a token for so long after it was issued, whatever it says about its end. */
@@ -24,7 +13,7 @@ const SPREAD_MS = 300_000;
  * How long to stay on a connection before it is replaced by one with a younger token: until the token's last
  * hour, and never a whole day. A token with hardly an hour left does not make us hurry, since it is only looked at on connecting.
  */
-export function stayMs(token: FeedToken, boottime: number, chance: number): number {
+export function stayMs(token: AccessToken, boottime: number, chance: number): number {
   const lastHour = Math.min(token.endsAt, token.issuedAt + LONGEST_USE_MS) - HOUR_MS;
   return Math.max(SHORTEST_STAY_MS, lastHour - boottime - chance * SPREAD_MS);
 }

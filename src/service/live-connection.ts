@@ -1,3 +1,4 @@
+import type { Agent } from "node:https";
 import { type RawData, WebSocket } from "ws";
 import { formatInstant, type Micros } from "../model/instant.ts";
 import type { Cancel, Clock } from "../runtime/clock.ts";
@@ -33,6 +34,7 @@ export interface ConnectionListener {
 interface ConnectionOptions {
   /** With the token in it: it must not reach any message, and no error of the library's is passed on as it is. */
   readonly address: string;
+  readonly agent: Agent | undefined;
   /** Takes the token out of a text of the service's. */
   readonly conceal: (text: string) => string;
   readonly subscriptions: readonly Subscription[];
@@ -81,6 +83,7 @@ export class LiveConnection {
       perMessageDeflate: false,
       maxPayload: LARGEST_FRAME,
       followRedirects: false,
+      ...(options.agent ? { agent: options.agent } : {}),
       // Missing in the type definitions of this release.
       ...{ maxFragments: MOST_FRAGMENTS },
     });
@@ -151,7 +154,7 @@ export class LiveConnection {
     this.#socket.on("ping", () => this.#heard());
     this.#socket.on("pong", () => this.#heard());
     this.#socket.on("unexpected-response", (_request, response) => {
-      this.end(endingOfStatus(response.statusCode, response.headers));
+      this.end(endingOfStatus(response.statusCode, response.headers, this.#options.clock.now()));
       response.destroy();
     });
     this.#socket.on("error", (error) => {

@@ -1,9 +1,12 @@
+import type { Agent } from "node:https";
 import { Failure } from "../model/failure.ts";
 import { backoffDelay } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Random } from "../runtime/random.ts";
-import { checkedUrl, feedAddress, withoutSecret } from "./feed-address.ts";
+import type { AccessToken } from "./access-tokens.ts";
+import { Concealment } from "./concealment.ts";
+import { agentFor, feedAddress } from "./feed-address.ts";
 import { CadenceWatch, type IsQuiet, type Remedy } from "./feed-cadence.ts";
 import type { Ending } from "./feed-ending.ts";
 import { type Frame, tickIdentity } from "./feed-frames.ts";
@@ -11,8 +14,9 @@ import { type FeedMessage, keysOfTick, type Subscription } from "./feed-messages
 import { FeedQueue, type QueueLimits, usualLimits } from "./feed-queue.ts";
 import { Standing } from "./feed-standing.ts";
 import { ServiceTime } from "./feed-time.ts";
-import { type FeedToken, type FeedTokens, LONGEST_USE_MS, stayMs } from "./feed-tokens.ts";
+import { type FeedTokens, LONGEST_USE_MS, stayMs } from "./feed-tokens.ts";
 import { LiveConnection } from "./live-connection.ts";
+import { checkedAddress } from "./transport.ts";
 
 /** What the feed tells whoever counts. */
 export interface FeedObservation {
@@ -22,10 +26,10 @@ export interface FeedObservation {
   readonly reason?: string;
 }
 
-export interface FeedOptions<T extends FeedToken = FeedToken> {
+export interface FeedOptions {
   /** The websocket's address; also the audience of its tokens. */
   readonly wsUrl: string;
-  readonly tokens: FeedTokens<T>;
+  readonly tokens: FeedTokens;
   readonly subscriptions: readonly Subscription[];
   readonly clock: Clock;
   readonly random: Random;
@@ -41,7 +45,6 @@ export interface FeedOptions<T extends FeedToken = FeedToken> {
 const usualPace = { leastMs: 0, baseMs: 1_000, capMs: 60_000 };
 const slowPace = { leastMs: 60_000, baseMs: 60_000, capMs: 3_600_000 };
 const swapPace = { baseMs: 120_000, capMs: 600_000 };
-const LONGEST_ASKED_PAUSE_MS = 900_000;
 const STABLE_MS = 60_000;
 const LONGEST_SAMPLE = 2_000;
 
@@ -49,13 +52,11 @@ const LONGEST_SAMPLE = 2_000;
  * Follows the live feed until the signal aborts or the reader stops reading. Connections come and go underneath; that
  * they do is a message like any other, in its place among the ticks. What was heard before the end is still delivered.
  */
-export async function* followFeed<T extends FeedToken>(
-  options: FeedOptions<T>,
-): AsyncGenerator<FeedMessage, void, undefined> {
-  checkedUrl(options.wsUrl);
+export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMessage, void, undefined> {
+  const url = checkedAddress("service.wsUrl", options.wsUrl);
   const stop = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
-  const feed = new LiveFeed(options);
+  const feed = new LiveFeed(options, url);
   let isOver = false;
   const running = feed.run(signal).finally(() => {
     isOver = true;
@@ -75,16 +76,19 @@ export async function* followFeed<T extends FeedToken>(
   }
 }
 
-interface Session<T extends FeedToken> {
-  readonly token: T;
+interface Session {
+  readonly token: AccessToken;
   readonly connection: LiveConnection;
   readonly following: Promise<void>;
   readonly ended: Promise<Ending>;
 }
 
-class LiveFeed<T extends FeedToken> {
+class LiveFeed {
   readonly queue: FeedQueue;
-  readonly #options: FeedOptions<T>;
+  readonly #options: FeedOptions;
+  readonly #url: URL;
+  readonly #agent: Agent | undefined;
+  readonly #concealment = new Concealment();
   readonly #time: ServiceTime;
   readonly #standing: Standing;
   readonly #watch: CadenceWatch;
@@ -94,7 +98,9 @@ class LiveFeed<T extends FeedToken> {
   /** The reader has been too slow for too long: sockets are read all the same, and ticks dropped. */
   #isShedding = false;
 
-  constructor(options: FeedOptions<T>) {
+  constructor(options: FeedOptions, url: URL) {
+    this.#url = url;
+    this.#agent = agentFor(url, process.env);
     const { clock, refreshSeconds, isQuiet } = options;
     this.#options = options;
     this.#time = new ServiceTime(clock);
@@ -135,10 +141,9 @@ class LiveFeed<T extends FeedToken> {
   }
 
   #pause(ending: Ending, attempt: number, random: Random): number {
-    const asked = ending.retryAfterMs ?? 0;
     const pace = ending.slow ? slowPace : usualPace;
     const own = pace.leastMs + backoffDelay(Math.max(0, attempt - 1), pace, random);
-    return Math.max(own, Math.min(asked, LONGEST_ASKED_PAUSE_MS));
+    return Math.max(own, ending.retryAfterMs ?? 0);
   }
 
   /** Connects and stays connected, from connection to connection while they overlap. Returns when there is none left. */
@@ -169,12 +174,12 @@ class LiveFeed<T extends FeedToken> {
   }
 
   /** The ending of a session that has ended, undefined for one that goes on. */
-  #peek(session: Session<T>): Promise<Ending | undefined> {
+  #peek(session: Session): Promise<Ending | undefined> {
     return Promise.race([session.ended, Promise.resolve(undefined)]);
   }
 
   /** Opens a second connection and, once it is subscribed, leaves the first; undefined if either ended on the way. */
-  async #succeed(session: Session<T>, signal: AbortSignal): Promise<Session<T> | undefined> {
+  async #succeed(session: Session, signal: AbortSignal): Promise<Session | undefined> {
     const { tokens, wsUrl } = this.#options;
     const token = await tokens
       .renew(wsUrl, signal)
@@ -199,7 +204,7 @@ class LiveFeed<T extends FeedToken> {
   }
 
   /** A token that the service will still take, whatever the cache believes about its end. */
-  async #token(signal: AbortSignal): Promise<T> {
+  async #token(signal: AbortSignal): Promise<AccessToken> {
     const { tokens, wsUrl, clock } = this.#options;
     const token = await tokens.get(wsUrl, signal);
     if (clock.boottime() - token.issuedAt < LONGEST_USE_MS) return token;
@@ -207,13 +212,15 @@ class LiveFeed<T extends FeedToken> {
     return tokens.get(wsUrl, signal);
   }
 
-  #dial(token: T, signal: AbortSignal, isFirst: boolean): Session<T> {
+  #dial(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {
     const { wsUrl, subscriptions, clock, random, tokens, log, observe } = this.#options;
+    this.#concealment.conceal(token.text);
     const following = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<Ending>();
     const connection: LiveConnection = new LiveConnection({
-      address: feedAddress(wsUrl, token.text),
-      conceal: (text) => withoutSecret(text, token.text),
+      address: feedAddress(this.#url, token.text),
+      agent: this.#agent,
+      conceal: (text) => this.#concealment.clean(text),
       subscriptions,
       clock,
       random,

@@ -1,8 +1,9 @@
 import { onTestFinished } from "vitest";
 import { silentLog } from "../../src/runtime/log.ts";
 import { seededRandom } from "../../src/runtime/random.ts";
+import type { AccessToken } from "../../src/service/access-tokens.ts";
 import type { FeedMessage, Subscription } from "../../src/service/feed-messages.ts";
-import type { FeedToken, FeedTokens } from "../../src/service/feed-tokens.ts";
+import type { FeedTokens } from "../../src/service/feed-tokens.ts";
 import { type FeedObservation, type FeedOptions, followFeed } from "../../src/service/live-feed.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
 import { FeedServer, type Manners } from "./feed-server.ts";
@@ -17,23 +18,23 @@ export class CountedTokens implements FeedTokens {
   accepts = 0;
   lifeMs = 86_400_000;
   readonly #clock: TurnedClock;
-  #token: FeedToken | undefined;
+  #token: AccessToken | undefined;
 
   constructor(clock: TurnedClock) {
     this.#clock = clock;
   }
 
-  async get(): Promise<FeedToken> {
+  async get(): Promise<AccessToken> {
     if (!this.#token || this.#clock.boottime() >= this.#token.endsAt) this.#token = this.#grant();
     return this.#token;
   }
 
-  async renew(): Promise<FeedToken> {
+  async renew(): Promise<AccessToken> {
     this.#token = this.#grant();
     return this.#token;
   }
 
-  refused(_audience: string, token: FeedToken): void {
+  refused(_audience: string, token: AccessToken): void {
     if (token === this.#token) this.#token = undefined;
   }
 
@@ -41,10 +42,15 @@ export class CountedTokens implements FeedTokens {
     this.accepts++;
   }
 
-  #grant(): FeedToken {
+  #grant(): AccessToken {
     const now = this.#clock.boottime();
     this.granted++;
-    return { text: `canary+/=&?#%-${this.granted}`, issuedAt: now, endsAt: now + this.lifeMs };
+    return {
+      text: `canary+/=&?#%-${this.granted}`,
+      scopes: undefined,
+      issuedAt: now,
+      endsAt: now + this.lifeMs,
+    };
   }
 }
 

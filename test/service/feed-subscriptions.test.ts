@@ -98,7 +98,7 @@ describe("E5: errors", () => {
     const feed = await failing(code);
     await feed.until(() => feed.of("subscribed").length === 1);
     expect(feed.of("parked")).toEqual([
-      { kind: "parked", subscription: gwa, code: String(code), message: "no, [token] may not" },
+      { kind: "parked", subscription: gwa, code: String(code), message: "no, [secret] may not" },
     ]);
     expect(feed.of("subscribed")[0]?.subscription).toEqual(lx);
     // Neither time nor a new connection makes it ask again before an hour is over.

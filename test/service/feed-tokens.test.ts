@@ -1,6 +1,8 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../src/model/failure.ts";
-import { withoutSecret } from "../../src/service/feed-address.ts";
+import { agentFor, feedAddress } from "../../src/service/feed-address.ts";
 import { stayMs } from "../../src/service/feed-tokens.ts";
 import { follow, followSubscribed, gwa, lx } from "./feed-following.ts";
 
@@ -78,7 +80,7 @@ describe("E14: a connection that outlives its token", () => {
   });
 
   it("stays for ten minutes at least, even if tokens live for one", () => {
-    const token = { text: "", issuedAt: 0, endsAt: 60_000 };
+    const token = { text: "", scopes: undefined, issuedAt: 0, endsAt: 60_000 };
     expect(stayMs(token, 0, 0)).toBe(600_000);
     expect(stayMs({ ...token, endsAt: 24 * HOUR }, 0, 0)).toBe(23 * HOUR);
     expect(stayMs({ ...token, endsAt: 999 * HOUR }, 0, 1)).toBe(23 * HOUR - 300_000);
@@ -102,19 +104,42 @@ describe("E15: a token of awkward characters", () => {
     peer.socket.close(4000, `${peer.token}`);
     await feed.elapseUntil(() => feed.of("connected").length === 2, 5_000);
     const everything = JSON.stringify([feed.messages, feed.logged, feed.observations]);
-    expect(everything).toContain("[token]");
+    expect(everything).toContain("[secret]");
     expect(everything).not.toContain("canary");
   });
 
-  it("is taken out of a text in every form that an address or JSON gives it", () => {
-    const secret = 'a+b/c "d';
-    const text = [
-      secret,
-      encodeURIComponent(secret),
-      new URLSearchParams({ t: secret }),
-      JSON.stringify({ secret }),
-    ];
-    expect(withoutSecret(text.join(" "), secret)).toBe('[token] [token] t=[token] {"secret":"[token]"}');
+  it("joins whatever query the address has", () => {
+    const dialled = new URL(feedAddress(new URL("wss://feed.example/v3?region=eu#x"), "a+b&c"));
+    expect(Object.fromEntries(dialled.searchParams)).toEqual({ region: "eu", access_token: "a+b&c" });
+    expect(dialled.hash).toBe("");
+  });
+
+  it("does not show itself to a proxy", async () => {
+    const asked: string[] = [];
+    const proxy = createServer();
+    proxy.on("connect", (request, socket) => {
+      asked.push(`${request.url} ${JSON.stringify(request.headers)}`);
+      socket.end("HTTP/1.1 502 No\r\n\r\n");
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    process.env.HTTPS_PROXY = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    try {
+      const feed = await follow({}, { wsUrl: "wss://feed.invalid/v3" });
+      await feed.until(() => feed.of("retrying").length === 1);
+      expect(asked).toHaveLength(1);
+      expect(asked[0]).toMatch(/^feed\.invalid:443 /);
+      expect(JSON.stringify([asked, feed.messages])).not.toContain("canary");
+    } finally {
+      delete process.env.HTTPS_PROXY;
+      proxy.close();
+    }
+  });
+
+  it("goes to this machine without a proxy", () => {
+    const env = { HTTPS_PROXY: "http://proxy.example:3128" };
+    expect(agentFor(new URL("wss://localhost:1/"), env)).toBeUndefined();
+    expect(agentFor(new URL("wss://feed.example/"), {})).toBeUndefined();
+    expect(agentFor(new URL("wss://feed.example/"), env)).toBeDefined();
   });
 });
 
