@@ -22,6 +22,8 @@ CREATE TABLE `rejects` (
 	`request` text
 ) STRICT;
 --> statement-breakpoint
+CREATE UNIQUE INDEX `rejects_by_raw` ON `rejects` (`stream`,`raw`);
+--> statement-breakpoint
 CREATE TABLE `settled_ranges` (
 	`stream` text NOT NULL,
 	`series` integer NOT NULL,

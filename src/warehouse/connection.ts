@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { Failure } from "../model/failure.ts";
 import { withFailures } from "./sqlite-failure.ts";
@@ -80,6 +81,17 @@ export function openReader(path: string): Connection {
     setPragmas(database, readerPragmas);
     return new Connection(path, database);
   });
+}
+
+/**
+ * For looking at a file before anybody writes it. Read-only where a WAL waits to be recovered, since closing a writer
+ * would move it into the file; otherwise as a writer that does not write, which leaves nothing behind when it closes.
+ */
+export function openForInspection(path: string): Connection {
+  const hasWal = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  const database = new Database(path, { readonly: hasWal, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
+  setPragmas(database, readerPragmas);
+  return new Connection(path, database);
 }
 
 function setPragmas(

@@ -7,6 +7,7 @@ import type { Connection } from "./connection.ts";
 export class Dictionary {
   readonly #connection: Connection;
   readonly #series = new Map<string, Map<string, number>>();
+  readonly #names = new Map<number, string>();
   readonly #listings = new Map<string, Map<string, number>>();
   readonly #contracts = new Map<string, Map<string, number>>();
 
@@ -26,6 +27,15 @@ export class Dictionary {
         name,
       ]);
     });
+  }
+
+  /** What the service calls an index that no lookup names: the LX ones. */
+  nameSeries(series: number, name: string): void {
+    if (this.#names.get(series) === name) return;
+    this.#connection
+      .statement("UPDATE series SET name = ? WHERE series = ? AND name <> ?")
+      .run([name, series, name]);
+    this.#names.set(series, name);
   }
 
   /** The key of a subscription of a latest-only stream: one exchange, or everything. */
@@ -77,6 +87,7 @@ export class Dictionary {
 
   forget(): void {
     this.#series.clear();
+    this.#names.clear();
     this.#listings.clear();
     this.#contracts.clear();
   }

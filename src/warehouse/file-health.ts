@@ -1,7 +1,7 @@
 import { existsSync, renameSync, statSync } from "node:fs";
 import { Failure } from "../model/failure.ts";
 import { formatInstant, type Micros } from "../model/instant.ts";
-import { openReader } from "./connection.ts";
+import { openForInspection } from "./connection.ts";
 import { assertKnownVersion } from "./migrate.ts";
 import { asFailure } from "./sqlite-failure.ts";
 
@@ -29,9 +29,9 @@ export function inspectFile(path: string, now: Micros): SetAside | undefined {
 
 /** What is wrong with the file's structure, or undefined. Throws for a file that is sound but not to be written. */
 function findDamage(path: string): string | undefined {
-  let reader: ReturnType<typeof openReader> | undefined;
+  let reader: ReturnType<typeof openForInspection> | undefined;
   try {
-    reader = openReader(path);
+    reader = openForInspection(path);
     assertKnownVersion(reader);
     const verdict = reader.database.pragma("quick_check(1)", { simple: true });
     return verdict === "ok" ? undefined : `quick_check: ${String(verdict)}`;

@@ -44,6 +44,7 @@ export function settle(
     throw new Error(`the transaction carries no rows of ${at.stream} for this series: nothing to settle`);
   }
   if (proof === "rows" && reason !== null) throw new Error("rows need no reason");
+  if (proof === "lost" && reason === null) throw new Error("what is lost is lost for a reason");
   if (proof === "empty") assertNoRows(transaction, at, range);
   if (proof === "lost") {
     const proven = touching(transaction, at, range).filter((settled) => settled.proof !== "lost");

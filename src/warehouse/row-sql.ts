@@ -6,6 +6,8 @@ export const ROWS_A_STATEMENT = 50;
 interface RowSql {
   readonly insertMany: string;
   readonly insertOne: string;
+  /** Many rows in the table's lean form; the key is the parameter `@key`. */
+  readonly insertLean: string | undefined;
   readonly replaceOne: string;
   /** One row by key and moment. */
   readonly stored: string;
@@ -16,7 +18,7 @@ interface RowSql {
 /** Written once a table: the long text of 50 rows is the key under which its prepared statement is found. */
 const written = new Map<string, RowSql>();
 
-export function rowSql<Row>({ table, keyColumn, momentColumn, columns }: RowTable<Row>): RowSql {
+export function rowSql<Row>({ table, keyColumn, momentColumn, columns, lean }: RowTable<Row>): RowSql {
   let sql = written.get(table);
   if (!sql) {
     const names = [keyColumn, momentColumn, ...columns];
@@ -24,6 +26,13 @@ export function rowSql<Row>({ table, keyColumn, momentColumn, columns }: RowTabl
     const into = `INTO ${table} (${names.join(", ")}) VALUES`;
     sql = {
       insertMany: `INSERT ${into} ${Array(ROWS_A_STATEMENT).fill(row).join(", ")}`,
+      insertLean:
+        lean &&
+        `INSERT INTO ${table} (${[keyColumn, momentColumn, ...lean.columns, "source"].join(", ")}) VALUES ${Array(
+          ROWS_A_STATEMENT,
+        )
+          .fill(`(@key, ?, ${lean.columns.map(() => "?").join(", ")}, 0)`)
+          .join(", ")}`,
       insertOne: `INSERT ${into} ${row}`,
       replaceOne: `REPLACE ${into} ${row}`,
       stored: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} = ?`,

@@ -26,8 +26,23 @@ export interface RowTable<Row> {
   /** A timestamp as the table's moment column holds it. */
   moment(ts: Micros): Moment;
   momentTs(moment: Moment): Micros;
+  /** Whether two records certainly have the same key: spares a lookup for each row of a page. */
+  alike(a: Row, b: Row): boolean;
   /** Appends the values of `columns`. `source`: 0 REST, 1 live. */
   encode(record: Row, source: number, values: Value[]): void;
+  readonly lean?: LeanForm<Row>;
+  /** What the record calls its series, where it does. */
+  nameOf?(record: Row): string | null;
+}
+
+/**
+ * The form of an ordinary REST row of the hot path: the columns left out are null, `source` is 0 and the key is bound
+ * once for all rows of the statement. Half as many values to bind are a third of the time.
+ */
+export interface LeanForm<Row> {
+  readonly columns: readonly string[];
+  /** Appends moment and columns, or returns false for a record that needs more than they hold. */
+  encode(record: Row, values: Value[]): boolean;
 }
 
 const byTs = {
@@ -75,23 +90,16 @@ function pushDecimals(
 
 const tickDecimals = ["price", "volume", "tick_volume"];
 
-/** The hot path: no arrays and no loops for an ordinary tick. */
-function encodeIndexTick(tick: IndexTick, source: number, values: Value[]): void {
-  const { price, volume, tickVolume } = tick;
-  const plain =
-    (price === null || price.exact === null) &&
-    (volume === null || volume.exact === null) &&
-    (tickVolume === null || tickVolume.exact === null) &&
-    tick.quality === null &&
-    tick.extra === null;
-  values.push(
-    price === null ? null : price.real,
-    volume === null ? null : volume.real,
-    tickVolume === null ? null : tickVolume.real,
-    source,
-    plain ? null : asideOf(tickDecimals, [price, volume, tickVolume], tick),
-  );
-}
+const leanTick: LeanForm<IndexTick> = {
+  columns: ["price", "volume"],
+  encode(tick, values) {
+    const { price, volume } = tick;
+    if (price === null || volume === null || price.exact !== null || volume.exact !== null) return false;
+    if (tick.tickVolume !== null || tick.quality !== null || tick.extra !== null) return false;
+    values.push(tick.ts, price.real, volume.real);
+    return true;
+  },
+};
 
 const barDecimals = ["open", "high", "low", "close", "volume", "volume_usd", "vwap", "twap"];
 const exchangeDecimals = ["last", "bid", "ask", "volume"];
@@ -130,7 +138,12 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     sourceAt: tickDecimals.length,
     key: (transaction, tick) => transaction.dictionary.series(tick.indexType, tick.indexId),
     ts: (tick) => tick.ts,
-    encode: encodeIndexTick,
+    alike: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
+    encode(t, source, values) {
+      pushDecimals(tickDecimals, [t.price, t.volume, t.tickVolume], [source], t, values);
+    },
+    lean: leanTick,
+    nameOf: (tick) => tick.name,
   },
   ohlcv: {
     ...byDay,
@@ -142,6 +155,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     sourceAt: -1,
     key: (transaction, bar) => transaction.dictionary.series(bar.indexType, bar.indexId),
     ts: (bar) => bar.start,
+    alike: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
     encode(b, _source, values) {
       const figures = [b.open, b.high, b.low, b.close, b.volume, b.volumeUsd, b.vwap, b.twap];
       pushDecimals(barDecimals, figures, [b.recordId], b, values);
@@ -157,6 +171,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     sourceAt: exchangeDecimals.length + 1,
     key: (transaction, tick) => transaction.dictionary.listing(tick.exchangeId, tick.marketId),
     ts: (tick) => tick.ts,
+    alike: (a, b) => a.marketId === b.marketId && a.exchangeId === b.exchangeId,
     encode(t, source, values) {
       pushDecimals(exchangeDecimals, [t.last, t.bid, t.ask, t.volume], [t.lastMoved, source], t, values);
     },
@@ -171,6 +186,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     sourceAt: -1,
     key: (transaction, cap) => transaction.dictionary.series("GWA", cap.assetId),
     ts: (cap) => cap.ts,
+    alike: (a, b) => a.assetId === b.assetId,
     encode(c, _source, values) {
       const sizes = [c.price, c.volume, c.marketCap, c.totalMarketCap, c.freeFloatSupply, c.totalSupply];
       const changes = [c.change24h, c.change7d, c.change30d];
@@ -192,6 +208,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
         firstSeen: formatInstant(transaction.now),
       }),
     ts: (tick) => tick.ts,
+    alike: (a, b) => a.contractId === b.contractId && a.derivativeType === b.derivativeType,
     encode(t, _source, values) {
       const trade = [t.price, t.volume, t.volumeUsd, t.openInterest, t.openInterestUsd];
       const marks = [t.bid, t.ask, t.indexPrice, t.markPrice, t.fundingRate];

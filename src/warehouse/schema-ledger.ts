@@ -1,4 +1,4 @@
-import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 /** The ledger: what is proven, as half-open ranges, disjoint per stream and series. View: `coverage`. */
 export const settledRanges = sqliteTable(
@@ -96,16 +96,20 @@ export const decimalScales = sqliteTable("decimal_scales", {
   zeros: text("zeros").notNull(),
 });
 
-/** Records that could not be read, as they came. */
-export const rejects = sqliteTable("rejects", {
-  reject: integer("reject").primaryKey(),
-  stream: text("stream").notNull(),
-  receivedAt: text("received_at").notNull(),
-  reason: text("reason").notNull(),
-  raw: text("raw").notNull(),
-  /** The request that brought it, without secrets; null for the websocket. */
-  request: text("request"),
-});
+/** Records that could not be read, as they came; one that comes again is not kept twice. */
+export const rejects = sqliteTable(
+  "rejects",
+  {
+    reject: integer("reject").primaryKey(),
+    stream: text("stream").notNull(),
+    receivedAt: text("received_at").notNull(),
+    reason: text("reason").notNull(),
+    raw: text("raw").notNull(),
+    /** The request that brought it, without secrets; null for the websocket. */
+    request: text("request"),
+  },
+  (table) => [uniqueIndex("rejects_by_raw").on(table.stream, table.raw)],
+);
 
 /** Properties that this version does not know. */
 export const unknownFields = sqliteTable(

@@ -40,3 +40,13 @@ export function noteMissingScopes(transaction: Transaction, stream: Stream, scop
     )
     .run([stream, text]);
 }
+
+/** Lookups are small: counted when refreshed, and as fresh as their last refresh. */
+export function setRowCount(transaction: Transaction, stream: Stream, table: string): void {
+  transaction
+    .statement(
+      `INSERT INTO stream_states (stream, rows, newest_ts, missing_scopes) VALUES (?, (SELECT count(*) FROM ${table}), ?, '[]')
+      ON CONFLICT (stream) DO UPDATE SET rows = excluded.rows, newest_ts = excluded.newest_ts`,
+    )
+    .run([stream, transaction.now]);
+}

@@ -1,7 +1,12 @@
 import type { Micros } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
+import type { TimeRange } from "../model/time-range.ts";
 import type { Connection, Statement } from "./connection.ts";
 import type { Dictionary } from "./dictionary.ts";
+
+export interface Filled extends TimeRange {
+  readonly rows: number;
+}
 
 /** An open write transaction. Everything that writes takes one, and refuses it once it is over. */
 export class Transaction {
@@ -10,6 +15,7 @@ export class Transaction {
   readonly dictionary: Dictionary;
   readonly #connection: Connection;
   readonly #carried = new Set<string>();
+  readonly #filled = new Map<string, Filled>();
   #open = true;
 
   constructor(connection: Connection, dictionary: Dictionary, now: Micros) {
@@ -30,6 +36,15 @@ export class Transaction {
 
   carries(stream: Stream, key: number): boolean {
     return this.#carried.has(`${stream} ${key}`);
+  }
+
+  /** Notes that a stretch of a series held nothing before this transaction put these rows there. */
+  noteFilled(stream: Stream, key: number, filled: Filled): void {
+    this.#filled.set(`${stream} ${key}`, filled);
+  }
+
+  filled(stream: Stream, key: number): Filled | undefined {
+    return this.#filled.get(`${stream} ${key}`);
   }
 
   end(): void {

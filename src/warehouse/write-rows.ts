@@ -33,6 +33,8 @@ export function writeRecords<S extends RowStream>(
   const writer = new RowWriter(transaction, table, source);
   for (const [key, group] of groupByKey(transaction, table, records)) {
     transaction.carry(stream, key);
+    const name = table.nameOf?.(group[0] as StreamRecords[S]);
+    if (name) transaction.dictionary.nameSeries(key, name);
     writer.writeSeries(key, ascending(table, group, source));
   }
   return writer.finish();
@@ -44,17 +46,16 @@ function groupByKey<Row>(
   records: readonly Row[],
 ): Iterable<[number, readonly Row[]]> {
   const groups = new Map<number, Row[]>();
-  let lastKey = Number.NaN;
-  let lastGroup: Row[] = [];
+  let last: Row | undefined;
+  let group: Row[] = [];
   for (const record of records) {
-    const key = table.key(transaction, record);
-    if (key !== lastKey) {
-      lastKey = key;
-      const known = groups.get(key);
-      lastGroup = known ?? [];
-      if (!known) groups.set(key, lastGroup);
+    if (last === undefined || !table.alike(last, record)) {
+      const key = table.key(transaction, record);
+      group = groups.get(key) ?? [];
+      groups.set(key, group);
     }
-    lastGroup.push(record);
+    last = record;
+    group.push(record);
   }
   return [...groups].sort(([a], [b]) => a - b);
 }
@@ -104,7 +105,7 @@ class RowWriter<Row> {
     const newest = this.#table.ts(last);
     if (this.#newest === undefined || newest > this.#newest) this.#newest = newest;
     if (this.#source === "rest" && this.#isVacant(key, records)) {
-      this.#append(key, records);
+      this.#fill(key, records);
       return;
     }
     for (let i = 0; i < records.length; i += ROWS_A_STATEMENT) {
@@ -131,6 +132,37 @@ class RowWriter<Row> {
     const first = moment(ts(records[0] as Row));
     const last = moment(ts(records.at(-1) as Row));
     return this.#transaction.statement(rowSql(this.#table).occupied).get([key, first, last]) === undefined;
+  }
+
+  /** The rows of a vacant range: remembered, so that the search for rows that the page lacks need not count them. */
+  #fill(key: number, records: readonly Row[]): void {
+    const { stream, ts, lean } = this.#table;
+    const from = ts(records[0] as Row);
+    this.#transaction.noteFilled(stream, key, {
+      from,
+      to: ts(records.at(-1) as Row) + 1,
+      rows: records.length,
+    });
+    const sql = rowSql(this.#table).insertLean;
+    if (lean === undefined || sql === undefined) {
+      this.#append(key, records);
+      return;
+    }
+    const statement = this.#transaction.statement(sql);
+    const left: Row[] = [];
+    let values: Value[] = [];
+    let chunk: Row[] = [];
+    for (const record of records) {
+      if (!lean.encode(record, values)) left.push(record);
+      else if (chunk.push(record) === ROWS_A_STATEMENT) {
+        statement.run(values, { key });
+        this.#inserted += ROWS_A_STATEMENT;
+        values = [];
+        chunk = [];
+      }
+    }
+    this.#append(key, left);
+    this.#append(key, chunk);
   }
 
   #append(key: number, records: readonly Row[]): void {

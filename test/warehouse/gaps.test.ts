@@ -212,7 +212,7 @@ describe("gaps", () => {
         expect(holes(warehouse.connection, "ohlcv", present, key)[0]?.open ?? []).toEqual(expected);
         warehouse.connection.database.prepare("DELETE FROM wanted_ranges").run();
       }),
-      { numRuns: 400 },
+      { numRuns: 200 },
     );
   });
 });

@@ -78,7 +78,7 @@ describe("the ledger", () => {
         const changes = said.filter((text, i) => text !== undefined && text !== said[i - 1]).length;
         expect(settled).toHaveLength(changes);
       }),
-      { numRuns: 1500 },
+      { numRuns: 600 },
     );
   });
 

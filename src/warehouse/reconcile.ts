@@ -1,0 +1,168 @@
+import { formatInstant } from "../model/instant.ts";
+import type { Value } from "./row-tables.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** A lookup's table: its key, and the columns whose changes people want to hear of. */
+export interface LookupTable {
+  readonly entity: string;
+  readonly table: string;
+  readonly keys: readonly string[];
+  readonly tracked: readonly string[];
+  /** Kept, but a change of these alone is no news. */
+  readonly kept: readonly string[];
+  /** Tracked columns that hold moments. */
+  readonly moments?: readonly string[];
+}
+
+export interface Reconciled {
+  readonly added: number;
+  readonly changed: number;
+  /** Marked as no longer listed, after enough lists in a row lacked them. */
+  readonly delisted: number;
+  /** Set when so many rows were missing that the list is taken for the service's mistake: none was counted absent. */
+  readonly incident: { readonly missing: number; readonly listed: number } | null;
+}
+
+/** Complete lists in a row that must lack a row before it is marked. */
+const CONFIRMATIONS = 3;
+/** A list that lacks more than this share of what was listed is an incident. */
+const BELIEVABLE_SHARE = 0.1;
+
+type Scope = readonly { readonly column: string; readonly value: Value }[];
+
+interface Stored {
+  readonly values: readonly Value[];
+  readonly delistedAt: string | null;
+  readonly absences: number;
+}
+
+/**
+ * Brings a lookup in step with a list of the service, each incoming row as key, tracked and kept values. With `complete`
+ * the list is all there is (in `scope`), and rows that it lacks are counted absent; they stay, marked in time.
+ */
+export function reconcile(
+  transaction: Transaction,
+  lookup: LookupTable,
+  incoming: readonly (readonly Value[])[],
+  options: { complete: boolean; scope?: Scope },
+): Reconciled {
+  const now = formatInstant(transaction.now);
+  const stored = readStored(transaction, lookup, options.scope ?? []);
+  const seen = new Map(incoming.map((values) => [keyOf(lookup, values), values]));
+  let added = 0;
+  let changed = 0;
+  for (const [key, values] of seen) {
+    const before = stored.get(key);
+    if (!before) {
+      insert(transaction, lookup, values, now);
+      added++;
+    } else if (update(transaction, lookup, before, values, now)) changed++;
+  }
+  if (!options.complete) return { added, changed, delisted: 0, incident: null };
+
+  const listed = [...stored].filter(([, row]) => row.delistedAt === null);
+  const missing = listed.filter(([key]) => !seen.has(key));
+  if (missing.length > Math.max(1, listed.length * BELIEVABLE_SHARE)) {
+    return { added, changed, delisted: 0, incident: { missing: missing.length, listed: listed.length } };
+  }
+  let delisted = 0;
+  for (const [, row] of missing) if (countAbsence(transaction, lookup, row, now)) delisted++;
+  return { added, changed, delisted, incident: null };
+}
+
+function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope): Map<string, Stored> {
+  const columns = [...lookup.keys, ...lookup.tracked, ...lookup.kept];
+  const where = scope.map(({ column }) => ` AND ${column} = ?`).join("");
+  const rows = transaction
+    .statement(`SELECT delisted_at, absences, ${columns.join(", ")} FROM ${lookup.table} WHERE true${where}`)
+    .raw()
+    .all(scope.map(({ value }) => value)) as [string | null, number, ...Value[]][];
+  return new Map(
+    rows.map(([delistedAt, absences, ...values]) => [
+      keyOf(lookup, values),
+      { values, delistedAt, absences },
+    ]),
+  );
+}
+
+function insert(transaction: Transaction, lookup: LookupTable, values: readonly Value[], now: string): void {
+  const columns = [...lookup.keys, ...lookup.tracked, ...lookup.kept, "first_seen", "absences"];
+  // A row outside the scope may have the key: a stub that a tick has left, or one that moved here.
+  const updates = [...lookup.tracked, ...lookup.kept, "absences"].map(
+    (column) => `${column} = excluded.${column}`,
+  );
+  transaction
+    .statement(
+      `INSERT INTO ${lookup.table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
+      ON CONFLICT (${lookup.keys.join(", ")}) DO UPDATE SET ${updates.join(", ")}, delisted_at = NULL`,
+    )
+    .run([...values, now, 0]);
+}
+
+function update(
+  transaction: Transaction,
+  lookup: LookupTable,
+  before: Stored,
+  after: readonly Value[],
+  now: string,
+): boolean {
+  const differs = after.some((value, i) => value !== before.values[i]);
+  if (!differs && before.absences === 0 && before.delistedAt === null) return false;
+  const columns = [...lookup.tracked, ...lookup.kept];
+  const keys = lookup.keys.length;
+  lookup.tracked.forEach((field, i) => {
+    const [old, latest] = [before.values[keys + i] ?? null, after[keys + i] ?? null];
+    if (old !== latest) noteChange(transaction, lookup, after, { field, old, new: latest, now });
+  });
+  if (before.delistedAt !== null) {
+    noteChange(transaction, lookup, after, { field: "delisted_at", old: before.delistedAt, new: null, now });
+  }
+  transaction
+    .statement(
+      `UPDATE ${lookup.table} SET ${columns.map((column) => `${column} = ?`).join(", ")}, absences = 0,
+        delisted_at = NULL WHERE ${whereKey(lookup)}`,
+    )
+    .run([...after.slice(keys), ...after.slice(0, keys)]);
+  return differs || before.delistedAt !== null;
+}
+
+function countAbsence(transaction: Transaction, lookup: LookupTable, row: Stored, now: string): boolean {
+  const key = row.values.slice(0, lookup.keys.length);
+  const absences = row.absences + 1;
+  const isGone = absences >= CONFIRMATIONS;
+  transaction
+    .statement(`UPDATE ${lookup.table} SET absences = ?, delisted_at = ? WHERE ${whereKey(lookup)}`)
+    .run([absences, isGone ? now : null, ...key]);
+  if (isGone) noteChange(transaction, lookup, key, { field: "delisted_at", old: null, new: now, now });
+  return isGone;
+}
+
+function noteChange(
+  transaction: Transaction,
+  lookup: LookupTable,
+  values: readonly Value[],
+  change: { field: string; old: Value; new: Value; now: string },
+): void {
+  const isMoment = lookup.moments?.includes(change.field);
+  const text = (value: Value) =>
+    value === null ? null : isMoment && typeof value === "number" ? formatInstant(value) : String(value);
+  transaction
+    .statement("INSERT INTO status_changes (entity, id, field, old, new, seen_at) VALUES (?, ?, ?, ?, ?, ?)")
+    .run([
+      lookup.entity,
+      values.slice(0, lookup.keys.length).join("/"),
+      change.field,
+      text(change.old),
+      text(change.new),
+      change.now,
+    ]);
+}
+
+function whereKey({ keys }: LookupTable): string {
+  return keys.map((key) => `${key} = ?`).join(" AND ");
+}
+
+/** Identifiers are opaque and may hold any character, so they are told apart by their JSON. */
+function keyOf({ keys }: LookupTable, values: readonly Value[]): string {
+  return keys.length === 1 ? String(values[0]) : JSON.stringify(values.slice(0, keys.length));
+}

@@ -1,0 +1,201 @@
+import { createHash } from "node:crypto";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
+import { describe, expect, it } from "vitest";
+import { Failure } from "../../src/model/failure.ts";
+import { connectWriter } from "../../src/warehouse/connection.ts";
+import { migrate, migrationsFolder } from "../../src/warehouse/migrate.ts";
+import * as ledger from "../../src/warehouse/schema-ledger.ts";
+import * as lookups from "../../src/warehouse/schema-lookups.ts";
+import * as rowSchema from "../../src/warehouse/schema-rows.ts";
+import { openWarehouse } from "../../src/warehouse/warehouse.ts";
+import { TurnedClock } from "../support/turned-clock.ts";
+import { openScratch, rows, scratch } from "./support.ts";
+
+interface JournalEntry {
+  idx: number;
+  when: number;
+  tag: string;
+}
+const journal = (folder = migrationsFolder) =>
+  JSON.parse(readFileSync(join(folder, "meta/_journal.json"), "utf8")) as { entries: JournalEntry[] };
+
+const tables = Object.values({ ...rowSchema, ...lookups, ...ledger }) as SQLiteTable[];
+const digest = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
+
+/** The migrations with one more at the end, as a later version would have them. */
+function laterMigrations(sql: string): string {
+  const folder = join(scratch(), "migrations");
+  cpSync(migrationsFolder, folder, { recursive: true });
+  const { entries } = journal();
+  const idx = entries.length;
+  const next = {
+    idx,
+    version: "6",
+    when: (entries.at(-1)?.when ?? 0) + 1,
+    tag: `000${idx}_later`,
+    breakpoints: true,
+  };
+  writeFileSync(join(folder, `${next.tag}.sql`), sql);
+  writeFileSync(
+    join(folder, "meta/_journal.json"),
+    JSON.stringify({ ...journal(), entries: [...entries, next] }),
+  );
+  return folder;
+}
+
+const refusal = (work: () => unknown): Failure => {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
+  throw new Error("nothing was refused");
+};
+
+describe("migrations", () => {
+  it("ascend in the journal, one file each, and none is left out", () => {
+    const { entries } = journal();
+    expect(entries.map(({ idx }) => idx)).toEqual(entries.map((_, i) => i));
+    expect(entries.map(({ when }) => when)).toEqual(entries.map(({ when }) => when).sort((a, b) => a - b));
+    expect(new Set(entries.map(({ when }) => when)).size).toBe(entries.length);
+    const files = readdirSync(migrationsFolder).filter((file) => file.endsWith(".sql"));
+    expect(files.sort()).toEqual(entries.map(({ tag }) => `${tag}.sql`).sort());
+  });
+
+  it("are all applied to a new warehouse, and the version counts them", () => {
+    const warehouse = openScratch();
+    const applied = rows(warehouse, "SELECT hash FROM __drizzle_migrations ORDER BY created_at");
+    const files = journal().entries.map(({ tag }) => ({
+      hash: digest(join(migrationsFolder, `${tag}.sql`)),
+    }));
+    expect(applied).toEqual(files);
+    expect(warehouse.connection.database.pragma("user_version", { simple: true })).toBe(files.length);
+  });
+
+  it("leave every table STRICT, and those without an integer key WITHOUT ROWID", () => {
+    const warehouse = openScratch();
+    const list = (warehouse.connection.database.pragma("table_list") as Record<string, unknown>[]).filter(
+      ({ name, type }) => type === "table" && !/^(sqlite_|__drizzle)/.test(name as string),
+    );
+    expect(list).toHaveLength(tables.length);
+    for (const { name, strict, wr } of list) {
+      const columns = warehouse.connection.database.pragma(`table_info(${String(name)})`) as Record<
+        string,
+        unknown
+      >[];
+      const keys = columns.filter(({ pk }) => pk !== 0);
+      const hasIntegerKey = keys.length === 1 && keys[0]?.type === "INTEGER";
+      expect({ name, strict, wr }).toEqual({ name, strict: 1, wr: hasIntegerKey ? 0 : 1 });
+    }
+  });
+
+  it("agree with the schema in every column, its type, its nullability and its place in the key", () => {
+    const warehouse = openScratch();
+    for (const table of tables) {
+      const { name, columns, primaryKeys } = getTableConfig(table);
+      const key = primaryKeys[0]?.columns.map((column) => column.name);
+      const declared = columns.map((column) => ({
+        name: column.name,
+        type: column.getSQLType().toUpperCase(),
+        notnull: Number(column.notNull),
+        pk: key ? key.indexOf(column.name) + 1 : Number(column.primary),
+      }));
+      const info = warehouse.connection.database.pragma(`table_info(${name})`) as Record<string, unknown>[];
+      const actual = info.map((c) => ({
+        name: c.name,
+        type: String(c.type).toUpperCase(),
+        notnull: c.notnull,
+        pk: c.pk,
+      }));
+      expect({ name, columns: actual }).toEqual({ name, columns: declared });
+    }
+  });
+
+  it("F12: a warehouse of a newer version is refused untouched, exit 2", () => {
+    const path = join(scratch(), "mds.sqlite");
+    openWarehouse(path, { clock: new TurnedClock() }).close();
+    const later = connectWriter(path);
+    migrate(later, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") });
+    later.close();
+    const before = digest(path);
+    const failure = refusal(() => openWarehouse(path, { clock: new TurnedClock() }));
+    expect(failure).toMatchObject({ code: "newer_warehouse", exit: 2 });
+    expect(failure.line).toContain("newer version");
+    expect(digest(path)).toBe(before);
+    expect(existsSync(`${path}-wal`)).toBe(false);
+  });
+
+  it("F13: a migration that fails halfway leaves nothing behind and is done whole the next time", () => {
+    const path = join(scratch(), "mds.sqlite");
+    openWarehouse(path, { clock: new TurnedClock() }).close();
+    const broken = laterMigrations(
+      "CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT;\n--> statement-breakpoint\nSELECT no_such_function()",
+    );
+    const first = connectWriter(path);
+    expect(() => migrate(first, { folder: broken })).toThrow("no_such_function");
+    expect(
+      first.database.prepare("SELECT count(*) FROM sqlite_master WHERE name = 'new_thing'").pluck().get(),
+    ).toBe(0);
+    expect(first.database.pragma("user_version", { simple: true })).toBe(1);
+    expect(
+      migrate(first, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") }),
+    ).toBe(1);
+    first.close();
+  });
+
+  it("F13: a migration does not begin without the space that it may need", () => {
+    const path = join(scratch(), "mds.sqlite");
+    const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
+    const failure = refusal(() => openWarehouse(path, { clock: new TurnedClock(), fileSystem: tiny }));
+    expect(failure).toMatchObject({ code: "disk_full", exit: 75 });
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it("replace the views of another version and leave a quant's own alone", () => {
+    const path = join(scratch(), "mds.sqlite");
+    openWarehouse(path, { clock: new TurnedClock() }).close();
+    const database = new Database(path);
+    database.exec(
+      "CREATE VIEW my_ticks AS SELECT 1 AS one; DROP VIEW index_ticks; UPDATE warehouse_state SET views = 'old'",
+    );
+    database.close();
+    const warehouse = openScratch({ path });
+    expect(rows(warehouse, "SELECT one FROM my_ticks")).toEqual([{ one: 1 }]);
+    expect(rows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
+  });
+
+  it("refuse another program's database as it is", () => {
+    const path = join(scratch(), "mds.sqlite");
+    const database = new Database(path);
+    database.exec("CREATE TABLE theirs (x)");
+    database.close();
+    const before = digest(path);
+    expect(refusal(() => openWarehouse(path, { clock: new TurnedClock() }))).toMatchObject({
+      code: "foreign_database",
+      exit: 2,
+    });
+    expect(digest(path)).toBe(before);
+  });
+
+  it("start over when the creation of the file was cut short", () => {
+    const directory = scratch();
+    const path = join(directory, "mds.sqlite");
+    mkdirSync(directory, { recursive: true });
+    appendFileSync(`${path}.new`, "half a database");
+    const warehouse = openScratch({ path });
+    expect(warehouse.setAside).toBeUndefined();
+    expect(readdirSync(directory).filter((file) => file.includes(".new"))).toEqual([]);
+  });
+});
