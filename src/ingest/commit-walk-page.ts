@@ -87,7 +87,11 @@ export function commitWalkPage(
     }
     if (proof.proven === undefined) return { ...facts, alarm: undefined };
     const standing = standingMoments(page.position, evidence.moments);
-    const { withdrawn, refused } = withdrawMissing(transaction, { ...line, range: proof.proven, present: standing });
+    const { withdrawn, refused } = withdrawMissing(transaction, {
+      ...line,
+      range: proof.proven,
+      present: standing,
+    });
     if (refused > 0) return { ...facts, alarm: "mass_withdrawal" };
     settleProven(transaction, line, proof.proven, standing, evidence.ends);
     return {

@@ -1,6 +1,9 @@
 import type { Body } from "../model/body.ts";
 import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import { truncateWal } from "../warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { commitLive } from "./commit-live.ts";
+import { commitLookup, type LookupList } from "./commit-lookup.ts";
 import { commitWalkPage, type WalkPage } from "./commit-walk-page.ts";
 import type { Call } from "./thread-messages.ts";
 
@@ -16,6 +19,14 @@ type Operation = (desk: Desk, args: never, bodies: readonly Body[]) => unknown;
 const operations = {
   commitWalkPage: ({ warehouse, now }: Desk, page: WalkPage, bodies: readonly Body[]) =>
     commitWalkPage(warehouse, page, onlyBody(bodies), now),
+  commitLookup: ({ warehouse }: Desk, list: LookupList, bodies: readonly Body[]) =>
+    commitLookup(warehouse, list, bodies),
+  commitLive: ({ warehouse }: Desk, messages: readonly string[]) => commitLive(warehouse, messages),
+  /** Each minute: that the file is still ours, and how long the WAL has become. */
+  checkStorage: ({ warehouse }: Desk, _: undefined) => {
+    warehouse.assertFileInPlace();
+    return truncateWal(warehouse.connection);
+  },
 } satisfies Record<string, Operation>;
 
 /** Opening and closing, which stand at both ends of the others. */

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -46,5 +46,19 @@ describe("the packed program", () => {
       expect.arrayContaining(["dist", "config", "migrations", "LICENSE", "README.md"]),
     );
     expect(readdirSync(installed)).not.toContain("test");
+
+    // The ingest thread starts from its built file, and finds its migrations beside it.
+    const script = join(installed, "open-a-warehouse.mjs");
+    writeFileSync(
+      script,
+      `import { Ingest } from "./dist/ingest/ingest-thread.js";
+      import { systemClock } from "./dist/runtime/clock.js";
+      import { silentLog } from "./dist/runtime/log.js";
+      const ingest = await Ingest.start({ path: process.argv[2], clock: systemClock, log: silentLog });
+      await ingest.close();
+      process.stdout.write("closed");`,
+    );
+    const opened = spawnSync(process.execPath, [script, join(installed, "mds.sqlite")], { encoding: "utf8" });
+    expect(opened).toMatchObject({ stdout: "closed", stderr: "", status: 0 });
   });
 });
