@@ -11,6 +11,10 @@ export interface Controls {
   rotateSecret(secret: string): void;
 }
 
+export function isControl({ path }: HttpQuestion): boolean {
+  return path.startsWith("/simulator/");
+}
+
 /**
  * The controls over HTTP, for a simulator in a process of its own; answered to this machine alone:
  * POST /simulator/faults (a fault script), POST /simulator/scopes (one text, blanks between), POST /simulator/secret,

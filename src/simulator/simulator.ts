@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../runtime/clock.ts";
-import { answerControl } from "./control-surface.ts";
+import { answerControl, isControl } from "./control-surface.ts";
 import { type Send, sendWell } from "./http-answer.ts";
 import { HttpServer } from "./http-server.ts";
 import type { IndexType } from "./index-series.ts";
@@ -92,7 +92,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     },
   };
   const server = new HttpServer(clock, requests, (question, remoteAddress) => {
-    return question.path.startsWith("/simulator/")
+    return isControl(question)
       ? answerControl(controls, question, remoteAddress)
       : answerService(world, tokens, question);
   });
