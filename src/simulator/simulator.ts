@@ -33,6 +33,8 @@ export interface SimulatorOptions {
 }
 
 export interface PageRange {
+  /** Index ticks unless told. */
+  readonly stream?: "index-ticker" | "ohlcv";
   readonly type: IndexType;
   readonly id: string;
   readonly fromMs: number;
@@ -61,7 +63,7 @@ export interface Simulator {
   revokeTokens(): void;
   /** The old client secret is refused from now on. */
   rotateSecret(secret: string): void;
-  /** Renders the pages of a walk back over index ticks beforehand, for benchmarks; says how many rows they hold. */
+  /** Renders the pages of a walk back over one index beforehand, for benchmarks; says how many rows they hold. */
   prerender(range: PageRange): number;
   stop(): Promise<void>;
 }
@@ -112,8 +114,10 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     },
     universe: world.universe,
     truth: world.truth,
-    prerender: ({ type, id, fromMs, toMs, pageSize = 2000 }) =>
-      world.indexTicks.prerender(type, id, { fromMs, toMs }, pageSize, clock.now()),
+    prerender({ stream = "index-ticker", type, id, fromMs, toMs, pageSize = 2000 }) {
+      const pages = stream === "ohlcv" ? world.dailyBars : world.indexTicks;
+      return pages.prerender(type, id, { fromMs, toMs }, pageSize, clock.now());
+    },
     stop: () => server.close(),
   };
 }

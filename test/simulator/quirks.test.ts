@@ -195,7 +195,13 @@ describe("switches for what exists", () => {
     expect(after.map(({ timestamp }: { timestamp: string }) => timestamp)).toEqual(
       after.map((_: unknown, at: number) => iso(caller.now - 610_000 - at * 30_000)),
     );
-    const truth = caller.simulator.truth.indexTicks("GWA", id, 0, caller.now - 600_000, caller.now);
+    const truth = caller.simulator.truth.indexTicks(
+      "GWA",
+      id,
+      caller.now - DAY,
+      caller.now - 600_000,
+      caller.now,
+    );
     expect(after).toEqual(truth.slice(-20).toReversed());
   });
 
