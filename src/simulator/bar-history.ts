@@ -31,7 +31,8 @@ interface DaySummary {
   readonly high: number;
   readonly low: number;
   readonly close: number;
-  readonly mean: number;
+  /** Near enough to the day's mean; averages are told in its place. */
+  readonly middle: number;
   readonly lastTick: number;
 }
 
@@ -100,7 +101,7 @@ export class BarHistory implements History {
     const price = (log: number) => this.#figures.price(series, log);
     const volume = this.#figures.volumeAt(series, summary.lastTick);
     const quoteUsd = series.quote ? Math.exp(this.#figures.usdLogAt(series.quote, summary.lastTick)) : 1;
-    const vwap = (summary.mean * 3 + summary.close) / 4;
+    const vwap = (summary.middle * 3 + summary.close) / 4;
     return {
       id: this.#ids.id(this.kind(series.type), series.ordinal, day),
       indexId: series.id,
@@ -112,7 +113,7 @@ export class BarHistory implements History {
       volume: this.#figures.volume(series, summary.lastTick),
       volumeUsd: plain(volume * Math.exp(vwap) * quoteUsd, 2),
       vwap: price(vwap),
-      twap: price(summary.mean),
+      twap: price(summary.middle),
       startTimestamp: this.#utc.write(day * DAY_MS),
       endTimestamp: this.#utc.write(day * DAY_MS + this.#endOffset()),
       ...(this.#quirks.barTimestamp ? { timestamp: this.#utc.write(day * DAY_MS) } : {}),
@@ -146,28 +147,34 @@ export class BarHistory implements History {
     const end = Math.min(this.#calendar.firstTickOfDay(day + 1), this.#calendar.newest(nowMs) + 1);
     if (end <= first) return undefined;
     const logs = this.#figures.logs(series, first, end - first);
-    const changing = this.#calendar.changing;
-    let open = Number.NaN;
-    let close = Number.NaN;
-    let high = Number.NEGATIVE_INFINITY;
-    let low = Number.POSITIVE_INFINITY;
-    let sum = 0;
-    let count = 0;
+    const known = this.#calendar.changing ? this.#knownLogs(series, first, logs, nowMs) : undefined;
+    const lastTick = known ? known.lastTick : end - 1;
+    return summaryOf(known ? known.logs : logs, lastTick);
+  }
+
+  /** What is known now of a run of ticks, as it is known now. */
+  #knownLogs(series: IndexSeries, first: number, logs: Float64Array, nowMs: number) {
+    const found: number[] = [];
     let lastTick = first;
     for (let at = 0; at < logs.length; at++) {
-      let log = logs[at] as number;
-      if (changing) {
-        if (!this.#calendar.known(series, first + at, nowMs)) continue;
-        log += this.#calendar.error(series, first + at, nowMs);
-      }
-      if (count === 0) open = log;
-      if (log > high) high = log;
-      if (log < low) low = log;
-      close = log;
-      sum += log;
-      count++;
+      if (!this.#calendar.known(series, first + at, nowMs)) continue;
+      found.push((logs[at] as number) + this.#calendar.error(series, first + at, nowMs));
       lastTick = first + at;
     }
-    return count === 0 ? undefined : { open, high, low, close, mean: sum / count, lastTick };
+    return { logs: Float64Array.from(found), lastTick };
   }
+}
+
+function summaryOf(logs: Float64Array, lastTick: number): DaySummary | undefined {
+  if (logs.length === 0) return undefined;
+  const open = logs[0] as number;
+  const close = logs[logs.length - 1] as number;
+  let high = open;
+  let low = open;
+  for (let at = 1; at < logs.length; at++) {
+    const log = logs[at] as number;
+    if (log > high) high = log;
+    else if (log < low) low = log;
+  }
+  return { open, high, low, close, middle: (open + high + low + close) / 4, lastTick };
 }

@@ -14,7 +14,6 @@ import {
   type HttpQuestion,
   Payload,
   type Send,
-  sendWell,
   type WireAnswer,
 } from "./http-answer.ts";
 
@@ -47,8 +46,6 @@ export class HttpFaults {
   /** Puts an answer on the wire, bent or not. */
   readonly send: Send = (exchange) => {
     const { response } = exchange;
-    // The controls stand outside the service that is simulated.
-    if (exchange.question.path.startsWith("/simulator/")) return sendWell(exchange);
     const answer = plain(exchange.answer);
     const ask: Ask = (query, at) => plain(exchange.ask(new URLSearchParams([...query]), at));
     const strikes = this.#draw(exchange.question, answer, ask);

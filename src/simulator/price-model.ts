@@ -42,6 +42,8 @@ export class PriceModel {
   readonly #paths: readonly Path[];
   readonly #topLevel: number;
   readonly #blocks = new Map<number, Float64Array>();
+  /** Scratch of one filling: the temper of the cell that begins at each tick. */
+  readonly #tempers = new Float64Array(BLOCK_TICKS);
 
   constructor(seed: number, tickMs: number, shapes: readonly PathShape[]) {
     this.#topLevel = Math.max(BLOCK_LEVEL, Math.ceil(Math.log2((1.5 * YEAR_MS) / tickMs)));
@@ -102,27 +104,40 @@ export class PriceModel {
     const first = number * BLOCK_TICKS;
     const whole = this.#descend(path, first, BLOCK_LEVEL);
     const values = new Float64Array(BLOCK_TICKS + 1);
-    const tempers = new Float64Array(BLOCK_TICKS);
+    const tempers = this.#tempers;
     values[0] = whole.at;
     values[BLOCK_TICKS] = whole.end;
     tempers[0] = whole.temper;
-    for (let level = BLOCK_LEVEL; level > 0; level--) {
-      const span = 1 << level;
-      const half = span >> 1;
-      const deviation = path.deviation[level] ?? 0;
-      let cell = first / span;
-      for (let start = 0; start < BLOCK_TICKS; start += span, cell++) {
-        const hash = cellHash(path.salt, level, cell);
-        const temper = (tempers[start] as number) * (TEMPERS[hash & 255] as number);
-        const ends = (values[start] as number) + (values[start + span] as number);
-        values[start + half] = ends / 2 + deviation * temper * draw(hash);
-        tempers[start] = temper;
-        tempers[start + half] = temper;
-      }
-    }
+    for (let level = BLOCK_LEVEL; level > 0; level--) fillLevel(path, level, first, values, tempers);
     for (let at = 0; at < BLOCK_TICKS; at++)
       values[at] = path.base + path.perTick * (first + at) + (values[at] as number);
     return values;
+  }
+}
+
+/** Sets the middles of all cells of one level; hot, so the number of a cell is kept a small integer. */
+function fillLevel(
+  path: Path,
+  level: number,
+  first: number,
+  values: Float64Array,
+  tempers: Float64Array,
+): void {
+  const span = 1 << level;
+  const half = span >> 1;
+  const salt = path.salt | 0;
+  const deviation = path.deviation[level] ?? 0;
+  let cell = (first / span) | 0;
+  let left = values[0] as number;
+  for (let start = 0; start < BLOCK_TICKS; start += span) {
+    const hash = cellHash(salt, level, cell);
+    const temper = (tempers[start] as number) * (TEMPERS[hash & 255] as number);
+    const right = values[start + span] as number;
+    values[start + half] = (left + right) / 2 + deviation * temper * draw(hash);
+    tempers[start] = temper;
+    tempers[start + half] = temper;
+    left = right;
+    cell = (cell + 1) | 0;
   }
 }
 
