@@ -40,7 +40,9 @@ export class HttpFaults {
     this.#options = options;
     this.#paging = new PagingFaults(options.refreshSeconds * 1000);
     this.#tokens = new TokenFaults(options.tokens);
-    this.#remembersPages = options.script.lines("request").some(({ word }) => word.group === "paging");
+    this.#remembersPages = options.script
+      .lines("request")
+      .some(({ word }) => cursorWords.includes(word.word));
   }
 
   /** Puts an answer on the wire, bent or not. */
@@ -136,6 +138,8 @@ function isSame(left: PlainAnswer, right: PlainAnswer): boolean {
   );
 }
 
+/** Faults that lead back along a walk, for which the walk must be known. */
+const cursorWords = ["repeat-page", "swap-pages", "next-id"];
 const TOKEN_PATH = "/oauth/token";
 const withoutVersion = (path: string) => path.replace(/^\/v3(?=\/)/, "");
 const plain = ({ status, headers, payload }: HttpAnswer): PlainAnswer => ({
