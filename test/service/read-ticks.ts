@@ -15,8 +15,8 @@ export const readTicks =
     let page: { content: Tick[]; nextId?: string | null };
     try {
       page = JSON.parse(new TextDecoder().decode(decodeBody(body)));
-    } catch (error) {
-      throw malformedBody("not JSON", error);
+    } catch {
+      throw malformedBody("not JSON");
     }
     if (!Array.isArray(page?.content)) throw malformedBody("no content");
     let oldest: Micros | undefined;
