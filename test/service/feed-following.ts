@@ -16,12 +16,13 @@ export const kraken: Subscription = { source: "exchange", exchangeId: "kraken" }
 export class CountedTokens implements FeedTokens {
   granted = 0;
   accepts = 0;
-  lifeMs = 86_400_000;
+  lifeMs: number;
   readonly #clock: TurnedClock;
   #token: AccessToken | undefined;
 
-  constructor(clock: TurnedClock) {
+  constructor(clock: TurnedClock, lifeMs = 86_400_000) {
     this.#clock = clock;
+    this.lifeMs = lifeMs;
   }
 
   async get(): Promise<AccessToken> {
@@ -54,6 +55,8 @@ export class CountedTokens implements FeedTokens {
   }
 }
 
+export type FollowOptions = Partial<FeedOptions> & { tokenLifeMs?: number };
+
 /** A feed that is being read, and the server that it reads from. */
 export class Following {
   readonly clock: TurnedClock;
@@ -67,10 +70,10 @@ export class Following {
   readonly #stop = new AbortController();
   readonly #reading: Promise<void>;
 
-  constructor(server: FeedServer, clock: TurnedClock, options: Partial<FeedOptions>) {
+  constructor(server: FeedServer, clock: TurnedClock, options: FollowOptions) {
     this.server = server;
     this.clock = clock;
-    this.tokens = new CountedTokens(clock);
+    this.tokens = new CountedTokens(clock, options.tokenLifeMs);
     const keep = (fields: unknown, message: string) => void this.logged.push([fields, message]);
     const feed = followFeed({
       wsUrl: server.url,
@@ -136,7 +139,7 @@ export class Following {
   }
 }
 
-export async function follow(manners: Manners = {}, options: Partial<FeedOptions> = {}): Promise<Following> {
+export async function follow(manners: Manners = {}, options: FollowOptions = {}): Promise<Following> {
   const following = new Following(await FeedServer.start(manners), new TurnedClock(), options);
   onTestFinished(() => following.stop());
   return following;
@@ -145,7 +148,7 @@ export async function follow(manners: Manners = {}, options: Partial<FeedOptions
 /** The same, once everything is subscribed. */
 export async function followSubscribed(
   manners: Manners = {},
-  options: Partial<FeedOptions> = {},
+  options: FollowOptions = {},
 ): Promise<Following> {
   const following = await follow(manners, options);
   const wanted = options.subscriptions?.length ?? 1;
