@@ -5,6 +5,7 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -187,7 +188,7 @@ describe("other faults of the disk", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it("F17: a symbolic link is followed with a warning", () => {
+  it("F17: a symbolic link is followed with a warning, and leads to the same lock", () => {
     const path = filled();
     const link = join(scratch(), "link.sqlite");
     symlinkSync(path, link);
@@ -195,6 +196,8 @@ describe("other faults of the disk", () => {
     const log = { ...silentLog, warn: (_fields: unknown, message: string) => void warnings.push(message) };
     const warehouse = openScratch({ path: link, log });
     expect(warnings[0]).toContain("symbolic link");
+    expect(warehouse.path).toBe(realpathSync(path));
+    expect(failureOf(() => openWarehouse(path, { clock: new TurnedClock() })).code).toBe("writer_elsewhere");
     expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
   });
 });

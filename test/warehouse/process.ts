@@ -15,8 +15,13 @@ export interface Holder {
   kill(): Promise<void>;
 }
 
-export function startHolder(role: "writer" | "reader" | "blocker", path: string): Holder {
-  const child: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, "holder.ts"), role, path], {
+export function startHolder(
+  role: "writer" | "reader" | "blocker" | "migrator",
+  path: string,
+  ...more: string[]
+): Holder {
+  const script = join(import.meta.dirname, "holder.ts");
+  const child: ChildProcess = spawn(process.execPath, [script, role, path, ...more], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));

@@ -10,8 +10,8 @@ import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
 import { at, tick } from "./records.ts";
 
-const SERIES = 40;
-const ROWS = 5000;
+const SERIES = 50;
+const ROWS = 10_000;
 const STEP = 30_000_000;
 const T = at("2026-03-01T00:00:00Z");
 
