@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { Failure } from "../model/failure.ts";
+import { resolvePath } from "./disk.ts";
 import { withFailures } from "./sqlite-failure.ts";
 
 export type Statement = Database.Statement<unknown[], unknown>;
@@ -71,8 +72,9 @@ export function connectWriter(path: string): Connection {
 }
 
 /** For looking on: it cannot write, blocks no writer and is blocked by none. The file must exist. */
-export function openReader(path: string): Connection {
-  return withFailures(path, () => {
+export function openReader(given: string): Connection {
+  return withFailures(given, () => {
+    const path = resolvePath(given);
     const database = new Database(path, {
       readonly: true,
       fileMustExist: true,

@@ -1,5 +1,5 @@
-import { lstatSync, type StatsFs, statfsSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, lstatSync, realpathSync, type StatsFs, statfsSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { exitCode, Failure } from "../model/failure.ts";
 import { withFailures } from "./sqlite-failure.ts";
 
@@ -47,6 +47,16 @@ export function assertLocalFileSystem(path: string, info: FileSystemInfo = fileS
     remedy: "set warehouse.path to a local disk; hand out copies with `mds-sync backup` or `mds-sync export`",
     exit: exitCode.usage,
   });
+}
+
+/**
+ * The file itself, whatever links lead to it: SQLite puts the WAL beside the file, not beside the link, and two
+ * writers that came by two links must meet at one lock.
+ */
+export function resolvePath(path: string): string {
+  if (existsSync(path)) return realpathSync(path);
+  const directory = dirname(path);
+  return existsSync(directory) ? join(realpathSync(directory), basename(path)) : path;
 }
 
 export function isSymbolicLink(path: string): boolean {

@@ -47,7 +47,9 @@ export function asFailure(error: unknown, path: string): unknown {
       cause: error,
     });
   }
-  if (/^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)|^(EACCES|EPERM|EROFS|ENOENT|ENOTDIR|EISDIR)$/.test(code)) {
+  if (
+    /^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)|^(EACCES|EPERM|EROFS|ENOENT|ENOTDIR|EEXIST|EISDIR)$/.test(code)
+  ) {
     return new Failure(`${path} cannot be opened for writing (${code})`, {
       family: "operator",
       code: "db_not_writable",

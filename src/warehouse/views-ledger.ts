@@ -6,6 +6,17 @@ const seriesColumns =
 /** The ledger's ranges of the claim's series. */
 const same = "g.stream = c.stream AND g.series = c.series";
 
+/** One gap of a claim from `start` to where the next settled range begins, with what its judgement needs. */
+const gapFrom = (
+  start: string,
+) => `SELECT c.stream, c.kept_for, c.observed, c.hindrance, c.claim_ts, c.edge_ts,
+    s.index_type, s.index_id, s.name, ${start} AS gap_from,
+    min(c.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g WHERE ${same} AND g.from_ts >= ${start}),
+      c.end_ts)) AS gap_to,
+    min(c.claim_ts, coalesce((SELECT l.from_ts FROM live_spans l WHERE l.stream = c.stream
+      AND l.index_type = s.index_type AND l.to_ts >= c.claim_ts), c.claim_ts)) AS settling_from
+  FROM claims c CROSS JOIN series s ON s.series = c.series`;
+
 /**
  * wanted − settled, at the moment of the query. A gap begins where a wanted range does or where a settled one ends,
  * and lasts until the next settled one begins: all found by index seek. Each gap then falls into at most three
@@ -21,39 +32,29 @@ claims AS (
     m.now - w.kept_for AS edge_ts
   FROM moment m CROSS JOIN wanted_ranges w
 ),
-starts AS (
-  SELECT c.*, c.from_ts AS gap_from FROM claims c
+holes AS (
+  ${gapFrom("c.from_ts")}
   WHERE coalesce((SELECT g.to_ts FROM settled_ranges g WHERE ${same} AND g.from_ts < c.from_ts
     ORDER BY g.from_ts DESC LIMIT 1), c.from_ts) <= c.from_ts
   UNION ALL
-  SELECT c.*, g.to_ts FROM claims c JOIN settled_ranges g ON ${same}
-  WHERE g.to_ts > c.from_ts AND g.to_ts < c.end_ts AND g.from_ts < c.end_ts
-),
-holes AS (
-  SELECT c.*, min(c.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g
-    WHERE ${same} AND g.from_ts >= c.gap_from), c.end_ts)) AS gap_to
-  FROM starts c
+  ${gapFrom("r.to_ts")} CROSS JOIN settled_ranges r ON r.stream = c.stream AND r.series = c.series
+  WHERE r.to_ts > c.from_ts AND r.to_ts < c.end_ts AND r.from_ts < c.end_ts
 ),
 judged AS (
-  SELECT h.*, s.index_type, s.index_id, s.name,
-    CASE WHEN h.observed THEN h.claim_ts ELSE coalesce(h.edge_ts, h.gap_from) END AS lost_until,
-    min(h.claim_ts, coalesce((SELECT l.from_ts FROM live_spans l WHERE l.stream = h.stream
-      AND l.index_type = s.index_type AND l.to_ts >= h.claim_ts), h.claim_ts)) AS settling_from
-  FROM holes h JOIN series s ON s.series = h.series
-  WHERE h.gap_from < h.gap_to
+  SELECT h.*, CASE WHEN h.observed THEN h.claim_ts ELSE coalesce(h.edge_ts, h.gap_from) END AS lost_until
+  FROM holes h
 ),
+kinds AS (SELECT 'lost' AS kind UNION ALL SELECT 'pending' UNION ALL SELECT 'settling'),
 parts AS (
-  SELECT stream, index_type, index_id, name, kept_for, gap_from AS from_ts, min(gap_to, lost_until) AS to_ts,
-    'lost' AS state, CASE WHEN observed THEN 'not observed' ELSE 'aged out' END AS reason
-  FROM judged
-  UNION ALL
-  SELECT stream, index_type, index_id, name, kept_for, max(gap_from, lost_until), min(gap_to, settling_from),
-    'open', coalesce(hindrance, 'pending')
-  FROM judged
-  UNION ALL
-  SELECT stream, index_type, index_id, name, kept_for, max(gap_from, lost_until, settling_from), gap_to,
-    'open', 'settling'
-  FROM judged
+  SELECT j.stream, j.index_type, j.index_id, j.name, j.kept_for,
+    CASE k.kind WHEN 'lost' THEN j.gap_from WHEN 'pending' THEN max(j.gap_from, j.lost_until)
+      ELSE max(j.gap_from, j.lost_until, j.settling_from) END AS from_ts,
+    CASE k.kind WHEN 'lost' THEN min(j.gap_to, j.lost_until) WHEN 'pending' THEN min(j.gap_to, j.settling_from)
+      ELSE j.gap_to END AS to_ts,
+    CASE k.kind WHEN 'lost' THEN 'lost' ELSE 'open' END AS state,
+    CASE k.kind WHEN 'lost' THEN CASE WHEN j.observed THEN 'not observed' ELSE 'aged out' END
+      WHEN 'pending' THEN coalesce(j.hindrance, 'pending') ELSE 'settling' END AS reason
+  FROM judged j CROSS JOIN kinds k
   UNION ALL
   SELECT g.stream, s.index_type, s.index_id, s.name, NULL, g.from_ts, g.to_ts, 'lost', g.reason
   FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.proof = 'lost'

@@ -12,6 +12,7 @@ import {
   type FileSystemInfo,
   fileSystemInfo,
   isSymbolicLink,
+  resolvePath,
   SPACE_RESERVE_BYTES,
 } from "./disk.ts";
 import { inspectFile, type SetAside, watchFile } from "./file-health.ts";
@@ -124,13 +125,12 @@ export class Warehouse {
 }
 
 /** Takes the lock, looks at the file, migrates, and becomes the writer. */
-export function openWarehouse(path: string, options: WarehouseOptions): Warehouse {
+export function openWarehouse(given: string, options: WarehouseOptions): Warehouse {
   const { clock, log = silentLog, fileSystem = fileSystemInfo } = options;
-  withFailures(path, () => mkdirSync(dirname(path), { recursive: true }));
+  withFailures(given, () => mkdirSync(dirname(given), { recursive: true }));
+  const path = withFailures(given, () => resolvePath(given));
   assertLocalFileSystem(path, fileSystem);
-  if (isSymbolicLink(path)) {
-    log.warn({ path }, "the warehouse is a symbolic link: keep its -wal and -shm beside the real file");
-  }
+  if (isSymbolicLink(given)) log.warn({ link: given, path }, "the warehouse is a symbolic link");
   const lock = takeWriterLock(path);
   let connection: Connection | undefined;
   try {

@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import { plainNotation, readDecimal } from "../../src/model/decimal.ts";
 import { formatInstant } from "../../src/model/instant.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
-import { decimal, openScratch, rows, tick } from "./support.ts";
+import { decimal, tick } from "./records.ts";
+import { openScratch, rows } from "./support.ts";
 
 const decimalText = fc
   .tuple(

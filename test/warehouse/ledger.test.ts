@@ -4,7 +4,8 @@ import type { TimeRange } from "../../src/model/time-range.ts";
 import { type Proof, retract, settle, settleAsLost, settledRanges } from "../../src/warehouse/ledger.ts";
 import type { Transaction } from "../../src/warehouse/transaction.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
-import { openScratch, rows, tick } from "./support.ts";
+import { tick } from "./records.ts";
+import { openScratch, rows } from "./support.ts";
 
 const SPAN = 30;
 const range = fc

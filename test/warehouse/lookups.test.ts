@@ -5,7 +5,8 @@ import { countUnknownEvent, countUnknownFields, keepRejects } from "../../src/wa
 import type { Warehouse } from "../../src/warehouse/warehouse.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
-import { at, decimal, openScratch, rows, tick } from "./support.ts";
+import { at, decimal, tick } from "./records.ts";
+import { openScratch, rows } from "./support.ts";
 
 const kept = { quality: null, extra: null };
 

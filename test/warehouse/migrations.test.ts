@@ -13,13 +13,16 @@ import Database from "better-sqlite3";
 import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../src/model/failure.ts";
-import { connectWriter } from "../../src/warehouse/connection.ts";
+import { connectWriter, openReader } from "../../src/warehouse/connection.ts";
 import { migrate, migrationsFolder } from "../../src/warehouse/migrate.ts";
 import * as ledger from "../../src/warehouse/schema-ledger.ts";
 import * as lookups from "../../src/warehouse/schema-lookups.ts";
 import * as rowSchema from "../../src/warehouse/schema-rows.ts";
 import { openWarehouse } from "../../src/warehouse/warehouse.ts";
+import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
+import { startHolder } from "./process.ts";
+import { tick } from "./records.ts";
 import { openScratch, rows, scratch } from "./support.ts";
 
 interface JournalEntry {
@@ -153,6 +156,26 @@ describe("migrations", () => {
       migrate(first, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") }),
     ).toBe(1);
     first.close();
+  });
+
+  it("F13: a migration that is killed halfway is done whole the next time, with the rows that were there", async () => {
+    const path = join(scratch(), "mds.sqlite");
+    const warehouse = openWarehouse(path, { clock: new TurnedClock() });
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1, "1.5")], "rest"));
+    warehouse.close();
+    const sql = "ALTER TABLE index_tick_rows ADD COLUMN mood TEXT;\n--> statement-breakpoint\nSELECT ";
+    const killed = startHolder("migrator", path, laterMigrations(`${sql}die()`));
+    expect(await killed.next()).toBe("gone");
+    const reader = openReader(path);
+    expect(reader.database.prepare("SELECT * FROM index_tick_rows").get()).not.toHaveProperty("mood");
+    reader.close();
+    const again = connectWriter(path);
+    expect(migrate(again, { folder: laterMigrations(`${sql}1`) })).toBe(1);
+    expect(again.database.prepare("SELECT ts, mood FROM index_tick_rows").all()).toEqual([
+      { ts: 1, mood: null },
+    ]);
+    expect(again.database.pragma("integrity_check", { simple: true })).toBe("ok");
+    again.close();
   });
 
   it("F13: a migration does not begin without the space that it may need", () => {

@@ -4,7 +4,8 @@ import { readStatus } from "../../src/warehouse/status.ts";
 import type { Warehouse } from "../../src/warehouse/warehouse.ts";
 import { withdrawMissing } from "../../src/warehouse/withdraw.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
-import { at, bar, openScratch, rows, tick } from "./support.ts";
+import { at, bar, tick } from "./records.ts";
+import { openScratch, rows } from "./support.ts";
 
 const T = at("2026-03-01T11:00:00Z");
 

@@ -6,7 +6,8 @@ import { settle, settledRanges } from "../../src/warehouse/ledger.ts";
 import { readStatus } from "../../src/warehouse/status.ts";
 import type { Warehouse } from "../../src/warehouse/warehouse.ts";
 import { type Source, writeRecords } from "../../src/warehouse/write-rows.ts";
-import { at, bar, decimal, openScratch, rows, tick } from "./support.ts";
+import { at, bar, decimal, tick } from "./records.ts";
+import { openScratch, rows } from "./support.ts";
 
 const write = (warehouse: Warehouse, ticks: readonly IndexTick[], source: Source = "rest") =>
   warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", ticks, source));

@@ -1,0 +1,144 @@
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { Failure } from "../../src/model/failure.ts";
+import { openReader } from "../../src/warehouse/connection.ts";
+import { readStatus } from "../../src/warehouse/status.ts";
+import { lockHolders, truncateWal, walBytes } from "../../src/warehouse/wal.ts";
+import { openWarehouse, type Warehouse } from "../../src/warehouse/warehouse.ts";
+import { writeRecords } from "../../src/warehouse/write-rows.ts";
+import { TurnedClock } from "../support/turned-clock.ts";
+import { startHolder } from "./process.ts";
+import { tick } from "./records.ts";
+import { openScratch, rows, scratch } from "./support.ts";
+
+const page = (from: number) => Array.from({ length: 500 }, (_, i) => tick(from + i, "1.5"));
+const write = (warehouse: Warehouse, from = 0) =>
+  warehouse.transaction((t) => writeRecords(t, "index_ticks", page(from), "rest"));
+
+function failureOf(work: () => unknown): Failure {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
+  throw new Error("nothing failed");
+}
+
+describe("one writer", () => {
+  it("F9: a second one is told who writes, also while the first is stopped, and may begin once it is killed", async () => {
+    const path = join(scratch(), "mds.sqlite");
+    const first = startHolder("writer", path);
+    expect(await first.next()).toBe("open");
+    expect(await first.act()).toBe("wrote 1");
+    const open = () => openWarehouse(path, { clock: new TurnedClock() });
+    const refused = failureOf(open);
+    expect(refused).toMatchObject({ code: "writer_elsewhere", exit: 75 });
+    expect(refused.line).toContain(`pid ${first.pid} on `);
+    expect(refused.line.split("\n")).toHaveLength(1);
+    first.signal("SIGSTOP");
+    expect(failureOf(open).code).toBe("writer_elsewhere");
+    first.signal("SIGCONT");
+    expect(await first.act()).toBe("wrote 2");
+    await first.kill();
+    const second = openScratch({ path });
+    expect(rows(second, "SELECT ts FROM index_ticks")).toEqual([{ ts: 1 }, { ts: 2 }]);
+    expect(second.setAside).toBeUndefined();
+  });
+
+  it("F9: a zombie whose epoch is over cannot commit, even if its lock was taken from it", () => {
+    const warehouse = openScratch();
+    write(warehouse);
+    const other = new Database(warehouse.path);
+    other.exec("UPDATE warehouse_state SET epoch = epoch + 1");
+    other.close();
+    expect(failureOf(() => write(warehouse, 9000))).toMatchObject({
+      code: "writer_replaced",
+      family: "operator",
+    });
+    expect(failureOf(() => write(warehouse, 9000)).code).toBe("writer_replaced");
+    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 500 }]);
+  });
+
+  it("keeps its lock when the same process tries to open the warehouse again", () => {
+    const path = join(scratch(), "mds.sqlite");
+    const warehouse = openScratch({ path });
+    for (let attempt = 0; attempt < 3; attempt++) {
+      expect(failureOf(() => openWarehouse(path, { clock: new TurnedClock() })).code).toBe(
+        "writer_elsewhere",
+      );
+    }
+    expect(write(warehouse).inserted).toBe(500);
+  });
+
+  it("refuses a nested transaction and one that waits", () => {
+    const warehouse = openScratch();
+    expect(() => warehouse.transaction(() => warehouse.transaction(() => 1))).toThrow("open already");
+    const escaping = () =>
+      warehouse.transaction(async (t) => writeRecords(t, "index_ticks", page(0), "rest"));
+    expect(escaping).toThrow("must be synchronous");
+    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 0 }]);
+    expect(write(warehouse).inserted).toBe(500);
+  });
+
+  it("F8: begins every transaction as a writer, so that another's commit cannot spoil it halfway", () => {
+    const warehouse = openScratch();
+    const other = new Database(warehouse.path, { timeout: 0 });
+    warehouse.transaction((transaction) => {
+      transaction.statement("SELECT count(*) FROM series").get();
+      expect(() => other.exec("UPDATE warehouse_state SET clock_skew = 1")).toThrow("database is locked");
+      writeRecords(transaction, "index_ticks", page(0), "rest");
+    });
+    other.close();
+    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 500 }]);
+  });
+});
+
+describe("readers", () => {
+  it("see one snapshot, block no writer and are blocked by none", () => {
+    const warehouse = openScratch();
+    write(warehouse);
+    const reader = openReader(warehouse.path);
+    const count = () => reader.database.prepare("SELECT count(*) FROM index_ticks").pluck().get();
+    reader.database.exec("BEGIN");
+    expect(count()).toBe(500);
+    write(warehouse, 1000);
+    expect(count()).toBe(500);
+    reader.database.exec("COMMIT");
+    warehouse.transaction((transaction) => {
+      writeRecords(transaction, "index_ticks", page(2000), "rest");
+      expect(count()).toBe(1000);
+      expect(readStatus(reader, 0).streams).toHaveLength(9);
+    });
+    expect(() => reader.database.exec("DELETE FROM index_tick_rows")).toThrow("readonly");
+    reader.close();
+  });
+
+  it("F6: one that stays keeps the WAL from shrinking, is named, and the WAL is cut once it ends", async () => {
+    const warehouse = openScratch();
+    write(warehouse);
+    const reader = startHolder("reader", warehouse.path);
+    expect(await reader.next()).toBe("open");
+    for (let i = 1; i < 20; i++) write(warehouse, i * 1000);
+    const blocked = truncateWal(warehouse.connection);
+    expect(blocked).toMatchObject({ isTruncated: false, holders: { readers: [reader.pid] } });
+    expect(blocked.walBytes).toBeGreaterThan(100_000);
+    expect(warehouse.connection.database.pragma("busy_timeout", { simple: true })).toBe(5000);
+    expect(write(warehouse, 99_000).inserted).toBe(500);
+    expect(await reader.act()).toBe("closed");
+    expect(truncateWal(warehouse.connection)).toMatchObject({ isTruncated: true, walBytes: 0 });
+    expect(walBytes(warehouse.path)).toBe(0);
+  });
+
+  it("F7: a quant's write transaction makes the writer wait, then say db_locked and who; its end heals", async () => {
+    const warehouse = openScratch();
+    const blocker = startHolder("blocker", warehouse.path);
+    expect(await blocker.next()).toBe("open");
+    warehouse.connection.database.pragma("busy_timeout = 50");
+    expect(failureOf(() => write(warehouse))).toMatchObject({ code: "db_locked", family: "retry", exit: 75 });
+    expect(lockHolders(warehouse.path).writers).toEqual([blocker.pid]);
+    expect(await blocker.act()).toBe("closed");
+    expect(write(warehouse).inserted).toBe(500);
+  });
+});

@@ -1,0 +1,203 @@
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { Failure } from "../../src/model/failure.ts";
+import { silentLog } from "../../src/runtime/log.ts";
+import { openWarehouse, type Warehouse } from "../../src/warehouse/warehouse.ts";
+import { writeRecords } from "../../src/warehouse/write-rows.ts";
+import { TurnedClock } from "../support/turned-clock.ts";
+import { tick } from "./records.ts";
+import { openScratch, rows, scratch } from "./support.ts";
+
+const write = (warehouse: Warehouse, count = 500, from = 0) =>
+  warehouse.transaction((transaction) =>
+    writeRecords(
+      transaction,
+      "index_ticks",
+      Array.from({ length: count }, (_, i) => tick(from + i, "1.5")),
+      "rest",
+    ),
+  );
+
+/** A warehouse with rows, closed. */
+function filled(): string {
+  const path = join(scratch(), "mds.sqlite");
+  const warehouse = openWarehouse(path, { clock: new TurnedClock() });
+  write(warehouse, 5000);
+  warehouse.close();
+  return path;
+}
+
+function failureOf(work: () => unknown): Failure {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
+  throw new Error("nothing failed");
+}
+
+describe("F10: a damaged file is set aside under a dated name, never deleted, and a new one takes its place", () => {
+  const damages: Record<string, (path: string) => void> = {
+    "a page overwritten": (path) => {
+      const file = openSync(path, "r+");
+      for (let page = 3; page < 20; page++) writeSync(file, Buffer.alloc(2000, 0xa5), 0, 2000, page * 4096);
+      closeSync(file);
+    },
+    truncated: (path) => truncateSync(path, Math.floor(statSync(path).size / 2)),
+    "cut inside its header": (path) => truncateSync(path, 60),
+    "of length zero": (path) => truncateSync(path, 0),
+    "not a database": (path) =>
+      writeFileSync(path, "Dear diary, today I wrote over a database. ".repeat(300)),
+    "gone, its WAL left behind": (path) => {
+      rmSync(path);
+      writeFileSync(`${path}-wal`, "frames of something");
+    },
+  };
+  it.each(Object.keys(damages))("%s", (name) => {
+    const path = filled();
+    damages[name]?.(path);
+    const errors: unknown[] = [];
+    const log = { ...silentLog, error: (fields: unknown) => void errors.push(fields) };
+    const warehouse = openScratch({ path, log });
+    expect(warehouse.setAside?.files.length).toBeGreaterThan(0);
+    for (const file of warehouse.setAside?.files ?? []) {
+      expect(file).toMatch(/mds\.sqlite\.aside-2026-03-01T120000Z/);
+      expect(existsSync(file)).toBe(true);
+    }
+    expect(errors).toEqual([warehouse.setAside]);
+    expect(write(warehouse).inserted).toBe(500);
+    expect(warehouse.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
+  });
+
+  it("twice in one second, under two names", () => {
+    const path = filled();
+    for (let i = 0; i < 2; i++) {
+      truncateSync(path, 0);
+      openWarehouse(path, { clock: new TurnedClock() }).close();
+    }
+    expect(readdirSync(join(path, "..")).filter((file) => file.includes("aside"))).toHaveLength(2);
+  });
+
+  it("not when only the index of the WAL is missing: that is rebuilt", () => {
+    const path = filled();
+    const copy = join(scratch(), "mds.sqlite");
+    const warehouse = openScratch({ path });
+    write(warehouse, 10, 90_000);
+    copyFileSync(path, copy);
+    copyFileSync(`${path}-wal`, `${copy}-wal`);
+    const restored = openScratch({ path: copy });
+    expect(restored.setAside).toBeUndefined();
+    expect(rows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5010 }]);
+  });
+});
+
+describe("F11: a file that is taken away while it is open", () => {
+  it.each(["removed", "replaced"])("%s", (how) => {
+    const path = filled();
+    const warehouse = openScratch({ path });
+    warehouse.assertFileInPlace();
+    renameSync(path, `${path}.moved`);
+    if (how === "replaced") writeFileSync(path, "");
+    expect(failureOf(() => warehouse.assertFileInPlace())).toMatchObject({ code: "db_replaced" });
+    expect(failureOf(() => warehouse.assertFileInPlace()).message).toContain(how);
+  });
+});
+
+describe("F3: a full disk", () => {
+  it("rolls back, says disk_full, and the same page goes in once there is space", () => {
+    const warehouse = openScratch();
+    write(warehouse);
+    const { database } = warehouse.connection;
+    database.pragma(`max_page_count = ${(database.pragma("page_count", { simple: true }) as number) + 4}`);
+    expect(failureOf(() => write(warehouse, 20_000, 1000))).toMatchObject({
+      code: "disk_full",
+      family: "retry",
+      exit: 75,
+    });
+    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 500 }]);
+    database.pragma("max_page_count = 1000000");
+    expect(write(warehouse, 20_000, 1000).inserted).toBe(20_000);
+    expect(rows(warehouse, "SELECT rows FROM stream_states")).toEqual([{ rows: 20_500 }]);
+  });
+
+  it("is noticed before it is full, and heals", () => {
+    let free = 1e12;
+    const fileSystem = () => ({ type: 0xef53, bavail: free / 4096, bsize: 4096 });
+    const warehouse = openScratch({ fileSystem });
+    free = 1e6;
+    expect(failureOf(() => write(warehouse)).code).toBe("disk_full");
+    free = 1e12;
+    expect(write(warehouse).inserted).toBe(500);
+  });
+});
+
+describe("other faults of the disk", () => {
+  it("F4: an error on sync is not retried: nothing more is written by this process", () => {
+    const warehouse = openScratch();
+    const failSync = () =>
+      warehouse.transaction(() => {
+        throw new Database.SqliteError("disk I/O error", "SQLITE_IOERR_FSYNC");
+      });
+    expect(failureOf(failSync)).toMatchObject({ code: "io_error", family: "operator", exit: 1 });
+    expect(failureOf(() => write(warehouse)).code).toBe("io_error");
+  });
+
+  it("F5: a directory that cannot be made or a file that cannot be written is said with its remedy, exit 2", () => {
+    const directory = scratch();
+    writeFileSync(join(directory, "file"), "");
+    mkdirSync(join(directory, "mds.sqlite"));
+    const clock = new TurnedClock();
+    for (const path of [join(directory, "file/deep/mds.sqlite"), join(directory, "mds.sqlite")]) {
+      const failure = failureOf(() => openWarehouse(path, { clock }));
+      expect(failure).toMatchObject({ family: "operator", code: "db_not_writable", exit: 2 });
+      expect(failure.remedy).toContain("directory");
+    }
+  });
+
+  it.each([
+    [0x6969, "NFS"],
+    [0xff534d42 | 0, "CIFS"],
+  ])("F17: a network file system is refused (%s)", (type, name) => {
+    const path = join(scratch(), "mds.sqlite");
+    const failure = failureOf(() =>
+      openWarehouse(path, {
+        clock: new TurnedClock(),
+        fileSystem: () => ({ type, bavail: 1e9, bsize: 4096 }),
+      }),
+    );
+    expect(failure).toMatchObject({ code: "network_file_system", exit: 2 });
+    expect(failure.message).toContain(name);
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it("F17: a symbolic link is followed with a warning, and leads to the same lock", () => {
+    const path = filled();
+    const link = join(scratch(), "link.sqlite");
+    symlinkSync(path, link);
+    const warnings: string[] = [];
+    const log = { ...silentLog, warn: (_fields: unknown, message: string) => void warnings.push(message) };
+    const warehouse = openScratch({ path: link, log });
+    expect(warnings[0]).toContain("symbolic link");
+    expect(warehouse.path).toBe(realpathSync(path));
+    expect(failureOf(() => openWarehouse(path, { clock: new TurnedClock() })).code).toBe("writer_elsewhere");
+    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
+  });
+});
