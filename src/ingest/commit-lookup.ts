@@ -1,17 +1,17 @@
-import { type Body, decodeBody } from "../model/body.ts";
 import type { Reject, StreamRecords, UnknownField } from "../model/records.ts";
 import { writeAssets, writeContracts, writeExchanges, writeMarkets } from "../warehouse/lookups.ts";
 import { countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
 import type { Reconciled } from "../warehouse/reconcile.ts";
 import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
-import { decodePage } from "./decode-page.ts";
+import type { HeldPages } from "./held-pages.ts";
 
-/** A whole list of the service, as it was asked for. */
+/** All pages of a list of the service, read before. */
 export type LookupList = (
   | { readonly stream: "assets" | "markets" | "exchanges" }
   | { readonly stream: "derivative_contracts"; readonly derivativeType: string; readonly exchangeId: string }
 ) & {
+  readonly held: readonly number[];
   /** The request without secrets, for `rejects`. */
   readonly request: string;
 };
@@ -22,8 +22,8 @@ export interface LookupCommit extends Reconciled {
 }
 
 /** All pages of one list, one transaction: only a whole list can tell what is no longer on it. */
-export function commitLookup(warehouse: Warehouse, list: LookupList, bodies: readonly Body[]): LookupCommit {
-  const { records, rejects, unknownFields } = readList(list, bodies);
+export function commitLookup(warehouse: Warehouse, pages: HeldPages, list: LookupList): LookupCommit {
+  const { records, rejects, unknownFields } = readList(pages, list);
   // A record that could not be read is still listed: what the list seems to lack proves nothing then.
   const complete = rejects.length === 0;
   return warehouse.transaction((transaction) => {
@@ -36,13 +36,12 @@ export function commitLookup(warehouse: Warehouse, list: LookupList, bodies: rea
 
 type LookupRecord = StreamRecords["assets" | "markets" | "exchanges" | "derivative_contracts"];
 
-function readList(list: LookupList, bodies: readonly Body[]) {
-  const context = "derivativeType" in list ? { derivativeType: list.derivativeType } : {};
+function readList(pages: HeldPages, list: LookupList) {
   const byId = new Map<string, LookupRecord>();
   const rejects: Reject[] = [];
   const unknownFields: UnknownField[] = [];
-  for (const body of bodies) {
-    const page = decodePage(list.stream, decodeBody(body), context);
+  for (const held of list.held) {
+    const page = pages.get(list.stream, held);
     for (const record of page.records) byId.set(record.id, record);
     rejects.push(...page.rejects);
     unknownFields.push(...page.unknownFields);

@@ -5,11 +5,13 @@ import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { commitLive } from "./commit-live.ts";
 import { commitLookup, type LookupList } from "./commit-lookup.ts";
 import { commitWalkPage, type WalkPage } from "./commit-walk-page.ts";
+import { HeldPages, type PageQuestion } from "./held-pages.ts";
 import type { Call } from "./thread-messages.ts";
 
 /** What an operation works with, in the ingest thread. */
 interface Desk {
   readonly warehouse: Warehouse;
+  readonly pages: HeldPages;
   readonly now: Micros;
 }
 
@@ -17,10 +19,20 @@ type Operation = (desk: Desk, args: never, bodies: readonly Body[]) => unknown;
 
 /** What the main thread may ask of the ingest thread once the warehouse is open. */
 const operations = {
-  commitWalkPage: ({ warehouse, now }: Desk, page: WalkPage, bodies: readonly Body[]) =>
-    commitWalkPage(warehouse, page, onlyBody(bodies), now),
-  commitLookup: ({ warehouse }: Desk, list: LookupList, bodies: readonly Body[]) =>
-    commitLookup(warehouse, list, bodies),
+  /** Reads a body and keeps the page here, for a commit to name. */
+  readPage: ({ pages, now }: Desk, question: PageQuestion, bodies: readonly Body[]) =>
+    pages.read(question, onlyBody(bodies), now),
+  dropPages: ({ pages }: Desk, held: readonly number[]) => pages.drop(held),
+  commitWalkPage({ warehouse, pages, now }: Desk, page: WalkPage) {
+    const commit = commitWalkPage(warehouse, pages, page, now);
+    pages.drop([page.held]);
+    return commit;
+  },
+  commitLookup({ warehouse, pages }: Desk, list: LookupList) {
+    const commit = commitLookup(warehouse, pages, list);
+    pages.drop(list.held);
+    return commit;
+  },
   commitLive: ({ warehouse }: Desk, messages: readonly string[]) => commitLive(warehouse, messages),
   /** Each minute: that the file is still ours, and how long the WAL has become. */
   checkStorage: ({ warehouse }: Desk, _: undefined) => {
@@ -43,6 +55,7 @@ export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>
 /** Holds the warehouse and carries out calls, one at a time. */
 export class IngestDesk {
   #warehouse: Warehouse | undefined;
+  readonly #pages = new HeldPages();
   #now: Micros = 0;
 
   carryOut({ operation, args, bodies, now }: Call): unknown {
@@ -53,7 +66,7 @@ export class IngestDesk {
     if (!warehouse) throw new Error("the warehouse is not open");
     const work = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!work) throw new Error(`there is no operation ${operation}`);
-    return work({ warehouse, now }, args as never, bodies);
+    return work({ warehouse, pages: this.#pages, now }, args as never, bodies);
   }
 
   #open({ path }: { path: string }): ReturnType<Lifecycle["open"]> {

@@ -3,6 +3,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { WalkPage } from "../../src/ingest/commit-walk-page.ts";
 import { Ingest } from "../../src/ingest/ingest-thread.ts";
+import type { Body } from "../../src/model/body.ts";
 import type { Failure } from "../../src/model/failure.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -25,12 +26,20 @@ async function start(path = join(temporaryFolder(), "mds.sqlite")) {
 }
 
 const hole = { from: at("10:00:00"), to: at("12:00:00") };
-const wholePage: WalkPage = {
+const wholePage: Omit<WalkPage, "held"> = {
   series: btc,
   position: { hole, upper: hole.to },
-  mayEnd: true,
+  ends: true,
   request: "GET /index-ticker",
 };
+
+/** Reads a page and commits it, as a walk does. */
+async function commitPage(ingest: Ingest, page: Omit<WalkPage, "held" | "ends">, body: Body) {
+  const { stream } = page.series;
+  const { held, ...read } = await ingest.call("readPage", { stream, series: page.series }, [body]);
+  const commit = await ingest.call("commitWalkPage", { ...page, held, ends: read.nextId === undefined });
+  return { ...read, ...commit };
+}
 const coverageSql = "SELECT from_time, to_time, proof FROM coverage ORDER BY from_ts";
 const whole = [
   { from_time: "2026-03-01T10:00:00.000000Z", to_time: "2026-03-01T12:00:00.000000Z", proof: "rows" },
@@ -40,9 +49,9 @@ describe("a page of a walk", () => {
   it("is committed with what it proves, and the rows are there for any SQLite tool", async () => {
     const { ingest, query } = await start();
     const rows = ticks(at("11:00:00"), at("12:00:00"));
-    const first = await ingest.call("commitWalkPage", wholePage, [pageOf(rows, "more")]);
+    const first = await commitPage(ingest, wholePage, pageOf(rows, "more"));
     expect(first).toMatchObject({
-      elements: 120,
+      rows: 120,
       written: { inserted: 120 },
       nextId: "more",
       complete: false,
@@ -50,10 +59,12 @@ describe("a page of a walk", () => {
     });
     expect(first.proven).toEqual({ from: at("11:00:00") + 1, to: hole.to });
 
-    const position = { hole, upper: first.upper };
-    const second = await ingest.call("commitWalkPage", { ...wholePage, position }, [
+    const position = { hole, upper: first.proven?.from ?? 0 };
+    const second = await commitPage(
+      ingest,
+      { ...wholePage, position },
       pageOf(ticks(at("09:59:00"), at("11:00:00"))),
-    ]);
+    );
     expect(second).toMatchObject({ complete: true, alarm: undefined });
     expect(query(coverageSql)).toEqual(whole);
     expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
@@ -69,8 +80,8 @@ describe("a page of a walk", () => {
   it("changes nothing when it comes again", async () => {
     const { ingest, query } = await start();
     const rows = ticks(hole.from, hole.to);
-    await ingest.call("commitWalkPage", wholePage, [pageOf(rows)]);
-    const again = await ingest.call("commitWalkPage", wholePage, [pageOf(rows)]);
+    await commitPage(ingest, wholePage, pageOf(rows));
+    const again = await commitPage(ingest, wholePage, pageOf(rows));
     expect(again.written).toEqual({ inserted: 0, changed: 0, unchanged: 240, outranked: 0 });
     expect(query(coverageSql)).toEqual(whole);
     expect(query("SELECT * FROM revisions")).toEqual([]);
@@ -78,8 +89,8 @@ describe("a page of a walk", () => {
 
   it("says empty below the oldest record of all, and for a hole without any", async () => {
     const { ingest, query } = await start();
-    await ingest.call("commitWalkPage", wholePage, [pageOf(ticks(at("11:00:00"), hole.to))]);
-    await ingest.call("commitWalkPage", { ...wholePage, series: { ...btc, indexId: "none" } }, [pageOf([])]);
+    await commitPage(ingest, wholePage, pageOf(ticks(at("11:00:00"), hole.to)));
+    await commitPage(ingest, { ...wholePage, series: { ...btc, indexId: "none" } }, pageOf([]));
     expect(
       query(
         `SELECT index_id, substr(from_time, 12, 5) AS "from", substr(to_time, 12, 5) AS "to", proof FROM coverage ORDER BY 1, 2`,
@@ -94,14 +105,14 @@ describe("a page of a walk", () => {
   it("that cannot be read at all commits nothing, and may be asked for again", async () => {
     const { ingest, query } = await start();
     for (const content of ["<html>", { status: "OK" }, { content: "x" }, []]) {
-      await expect(ingest.call("commitWalkPage", wholePage, [bodyOf(content)])).rejects.toMatchObject({
+      await expect(commitPage(ingest, wholePage, bodyOf(content))).rejects.toMatchObject({
         code: "malformed_body",
         family: "retry",
       });
     }
     const truncated = pageOf(ticks(hole.from, hole.to));
     const cut = { ...truncated, bytes: truncated.bytes.slice(0, -20) };
-    await expect(ingest.call("commitWalkPage", wholePage, [cut])).rejects.toMatchObject({
+    await expect(commitPage(ingest, wholePage, cut)).rejects.toMatchObject({
       code: "malformed_body",
     });
     expect(
@@ -113,7 +124,7 @@ describe("a page of a walk", () => {
     const { ingest, query } = await start();
     const broken = { id: "x", indexId: "btc-id", indexType: "GWA", price: "1" };
     const content = [...ticks(at("11:00:00"), hole.to).map(recordOf), broken];
-    const commit = await ingest.call("commitWalkPage", wholePage, [bodyOf({ content })]);
+    const commit = await commitPage(ingest, wholePage, bodyOf({ content }));
     expect(commit).toMatchObject({ rejected: 1, written: { inserted: 120 }, complete: true });
     expect(query("SELECT stream, reason, raw, request FROM rejects")).toEqual([
       {
@@ -127,11 +138,11 @@ describe("a page of a walk", () => {
 
   it("replaces a corrected row and keeps what it said", async () => {
     const { ingest, query } = await start();
-    await ingest.call("commitWalkPage", wholePage, [pageOf(ticks(hole.from, hole.to))]);
+    await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
     const corrected = ticks(hole.from, hole.to).map((row) =>
       row.ts === at("11:00:00") ? { ...row, price: "1.5" } : row,
     );
-    const commit = await ingest.call("commitWalkPage", wholePage, [pageOf(corrected)]);
+    const commit = await commitPage(ingest, wholePage, pageOf(corrected));
     expect(commit.written).toMatchObject({ changed: 1, unchanged: 239 });
     const [revision] = query("SELECT time, before, after FROM revisions");
     expect(revision?.time).toBe("2026-03-01T11:00:00.000000Z");
@@ -142,9 +153,9 @@ describe("a page of a walk", () => {
   it("withdraws a stored row that it lacks, and refuses to withdraw many", async () => {
     const { ingest, query } = await start();
     const rows = ticks(hole.from, hole.to);
-    await ingest.call("commitWalkPage", wholePage, [pageOf(rows)]);
+    await commitPage(ingest, wholePage, pageOf(rows));
     const without = rows.filter(({ ts }) => ts !== at("11:00:00"));
-    expect(await ingest.call("commitWalkPage", wholePage, [pageOf(without)])).toMatchObject({
+    expect(await commitPage(ingest, wholePage, pageOf(without))).toMatchObject({
       withdrawn: 1,
       alarm: undefined,
     });
@@ -152,19 +163,17 @@ describe("a page of a walk", () => {
       { time: "2026-03-01T11:00:00.000000Z", after: null },
     ]);
 
-    const few = await ingest.call("commitWalkPage", wholePage, [pageOf(rows.slice(0, 100))]);
+    const few = await commitPage(ingest, wholePage, pageOf(rows.slice(0, 100)));
     expect(few).toMatchObject({ withdrawn: 0, alarm: "mass_withdrawal", proven: undefined });
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 239 }]);
   });
 
   it("never withdraws the previous page's oldest record", async () => {
     const { ingest, query } = await start();
-    const first = await ingest.call("commitWalkPage", wholePage, [
-      pageOf(ticks(at("11:00:00"), hole.to), "more"),
-    ]);
-    const position = { hole, upper: first.upper };
+    const first = await commitPage(ingest, wholePage, pageOf(ticks(at("11:00:00"), hole.to), "more"));
+    const position = { hole, upper: first.proven?.from ?? 0 };
     const rest = pageOf(ticks(hole.from, at("11:00:00")));
-    expect(await ingest.call("commitWalkPage", { ...wholePage, position }, [rest])).toMatchObject({
+    expect(await commitPage(ingest, { ...wholePage, position }, rest)).toMatchObject({
       withdrawn: 0,
     });
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
@@ -173,7 +182,7 @@ describe("a page of a walk", () => {
   it("proves nothing when it holds another series' records, which are kept under their own name", async () => {
     const { ingest, query } = await start();
     const rows = ticks(hole.from, hole.to).map((row, i) => (i === 7 ? { ...row, indexId: "eth-id" } : row));
-    expect(await ingest.call("commitWalkPage", wholePage, [pageOf(rows)])).toMatchObject({
+    expect(await commitPage(ingest, wholePage, pageOf(rows))).toMatchObject({
       foreign: 1,
       alarm: "foreign_rows",
     });
@@ -186,14 +195,18 @@ describe("a page of a walk", () => {
 
   it("takes back what its walk had claimed when a later page shows that pages were swapped", async () => {
     const { ingest, query } = await start();
-    const swapped = await ingest.call("commitWalkPage", wholePage, [
+    const swapped = await commitPage(
+      ingest,
+      wholePage,
       pageOf(ticks(at("10:30:00"), at("11:00:00")), "more"),
-    ]);
+    );
     expect(query("SELECT * FROM coverage")).toHaveLength(1);
-    const position = { hole, upper: swapped.upper };
-    const late = await ingest.call("commitWalkPage", { ...wholePage, position }, [
+    const position = { hole, upper: swapped.proven?.from ?? 0 };
+    const late = await commitPage(
+      ingest,
+      { ...wholePage, position },
       pageOf(ticks(at("11:00:00"), hole.to), "more"),
-    ]);
+    );
     expect(late.alarm).toBe("newer_than_proven");
     expect(query("SELECT * FROM coverage")).toEqual([]);
   });
@@ -201,7 +214,7 @@ describe("a page of a walk", () => {
   it("is not the end of a series merely because a stray record is from 1970", async () => {
     const { ingest } = await start();
     const rows = [...ticks(at("11:00:00"), hole.to), { ts: 0 }];
-    const commit = await ingest.call("commitWalkPage", wholePage, [pageOf(rows, "more")]);
+    const commit = await commitPage(ingest, wholePage, pageOf(rows, "more"));
     expect(commit).toMatchObject({ complete: false, oldest: at("11:00:00") });
   });
 });
@@ -222,7 +235,7 @@ describe("live ticks", () => {
       { name: "TRADE", count: 1 },
     ]);
 
-    await ingest.call("commitWalkPage", wholePage, [pageOf(rows)]);
+    await commitPage(ingest, wholePage, pageOf(rows));
     expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
       { rows: 20, settled: 20 },
     ]);
@@ -236,7 +249,7 @@ describe("live ticks", () => {
 
   it("never overwrite what REST has settled", async () => {
     const { ingest, query } = await start();
-    await ingest.call("commitWalkPage", wholePage, [pageOf(ticks(hole.from, hole.to))]);
+    await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
     const live = await ingest.call("commitLive", [liveMessage({ ts: at("11:00:00"), price: "9" })]);
     expect(live.indexTicks).toMatchObject({ outranked: 1, changed: 0 });
     expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:00:00%'")).toEqual([
@@ -262,7 +275,7 @@ describe("the thread", () => {
       const slice = { from, to: from + 180 * SECOND };
       const page = { ...wholePage, position: { hole: slice, upper: slice.to } };
       most = Math.max(most, ingest.queued);
-      return ingest.call("commitWalkPage", page, [pageOf(ticks(slice.from, slice.to))]);
+      return commitPage(ingest, page, pageOf(ticks(slice.from, slice.to)));
     });
     most = Math.max(most, ingest.queued);
     await Promise.all(commits);
@@ -274,7 +287,7 @@ describe("the thread", () => {
     const { ingest, query, path, clock } = await start();
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
-    const commit = ingest.call("commitWalkPage", wholePage, [pageOf(ticks(hole.from, hole.to))]);
+    const commit = commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
     while (ingest.state !== "db_locked") await new Promise((tick) => setTimeout(tick, 50));
     quant.exec("ROLLBACK");
     quant.close();
