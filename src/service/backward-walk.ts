@@ -43,7 +43,7 @@ export interface Walk {
   readonly from: Micros;
   /** The walk starts here and goes back. Exclusive: whether the service includes it is not said. */
   readonly until: Micros;
-  /** How far apart rows are: an end less than this above `from` cannot hide one. 0 where several share a moment. */
+  /** How far apart rows usually are; 30 seconds, or a day for OHLCV, unless told. */
   readonly cadence?: Micros;
   readonly size?: number;
   readonly priority?: Priority;
@@ -53,16 +53,22 @@ export interface Walk {
 const LARGEST_SIZE = 2000;
 /** What a service that ignores `size` would give: fewer rows than this were not cut off by any page size. */
 const DEFAULT_SIZE = 10;
+/** The same page is asked for again so often while the service sends another. */
+const CONTRADICTIONS_BORNE = 3;
 const usualCadence = { "/index-ticker": 30 * MICROS_PER_SECOND, "/ohlcv": MICROS_PER_DAY };
 
-/** Pages of one series from `until` back to `from`, each as soon as it has been read. */
+/**
+ * Pages of one series from `until` back to `from`, each as soon as it has been read. What `read` was given need not
+ * come out: a page that contradicts the service's other answers is asked for again instead.
+ */
 export async function* walkBackwards<P extends PageFacts>(
   client: Requests,
   walk: Walk,
   read: (body: Body) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
-  const { endpoint, filters, from, until, size = LARGEST_SIZE } = walk;
-  const { cadence = filters.indexId === undefined ? 0 : usualCadence[endpoint] } = walk;
+  const { endpoint, filters, from, until, size = LARGEST_SIZE, cadence = usualCadence[endpoint] } = walk;
+  // One index has one row at a time, so an end less than a period above the start cannot hide another.
+  const edge = filters.indexId === undefined ? 0 : cadence;
   const cursorsSeen = new Set<string>();
   let anchor = upToMillisecond(until);
   let lowest: Micros | undefined;
@@ -70,6 +76,9 @@ export async function* walkBackwards<P extends PageFacts>(
   let number = 0;
   let emptyPages = 0;
   let beganAnew = false;
+  let contradictions = 0;
+  /** The service has shown that disorder is its way, so the same page need not be asked for again. */
+  let disorderBorne = false;
   let previousRows = size;
   let sizeIgnored = false;
 
@@ -77,6 +86,20 @@ export async function* walkBackwards<P extends PageFacts>(
 
   /** Whether going on from the oldest row's timestamp would ask something that was not asked before. */
   const canBeginAnew = () => lowest !== undefined && upToMillisecond(lowest + 1) < anchor;
+
+  /** `size` counts only beside a timestamp, and beside a cursor the timestamp does not move the position: both, always. */
+  function ask(moment: Micros, startAfter: string | undefined, most: number): Promise<P> {
+    const query = { ...filters, timestamp: formatMillisecond(moment), size: most, startAfter };
+    return client.request({ endpoint, query, priority: walk.priority ?? 0, signal: walk.signal }, read);
+  }
+
+  /** Pages may have been swapped. Where the distance to what came before is suspicious, a small question tells. */
+  async function leavesOutRows(newest: Micros | undefined): Promise<boolean> {
+    const [above, most] = lowest === undefined ? [until, cadence * (size / 2)] : [lowest, cadence * 1.5];
+    if (newest === undefined || above - newest <= most) return false;
+    const answered = (await ask(downToMillisecond(above - 1), undefined, 1)).newest;
+    return answered !== undefined && answered > newest;
+  }
 
   function beginAnew(event: WalkTrouble, why: string): void {
     note(event);
@@ -91,25 +114,36 @@ export async function* walkBackwards<P extends PageFacts>(
   for (;;) {
     const link = cursor === undefined ? "timestamp" : "cursor";
     const ceiling = lowest === undefined ? until : lowest + 1;
-    // `size` counts only beside a timestamp, and beside a cursor the timestamp does not move the position.
-    const query = { ...filters, timestamp: formatMillisecond(anchor), size, startAfter: cursor };
     let page: P;
     try {
-      page = await client.request(
-        { endpoint, query, priority: walk.priority ?? 0, signal: walk.signal },
-        read,
-      );
+      page = await ask(anchor, cursor, size);
     } catch (error) {
       if (cursor === undefined || !isDeadCursor(error)) throw error;
       beginAnew("dead_cursor", "its cursor is dead");
       continue;
     }
-    number++;
     const { rows, nextId, oldest, newest, descending } = page;
+
+    if (!descending && !disorderBorne) {
+      note("unordered");
+      disorderBorne = ++contradictions > CONTRADICTIONS_BORNE;
+      if (!disorderBorne) continue;
+    }
+    // What follows a cursor is never newer than what came before it, and leaves out nothing that the service has.
+    const repeats = link === "cursor" && newest !== undefined && lowest !== undefined && newest > lowest;
+    if (repeats || (await leavesOutRows(newest))) {
+      if (++contradictions > CONTRADICTIONS_BORNE)
+        throw paginationCycle(endpoint, "its pages contradict each other");
+      if (canBeginAnew()) beginAnew("contradiction", "its pages contradict each other");
+      else note("contradiction");
+      continue;
+    }
+
+    contradictions = 0;
+    number++;
     const older = oldest !== undefined && (lowest === undefined || oldest < lowest);
     const allTied = oldest !== undefined && oldest === newest && oldest === lowest;
     if (older) lowest = oldest;
-    if (!descending) note("unordered");
     if (!sizeIgnored && link === "cursor" && rows > 0 && previousRows < size) {
       sizeIgnored = true;
       note("size_ignored");
@@ -123,8 +157,7 @@ export async function* walkBackwards<P extends PageFacts>(
 
     if (rows === 0 && nextId === undefined) {
       // After a cursor this is an end, or a cursor whose record is gone; a timestamp tells the two apart.
-      const doubtful =
-        link === "cursor" && lowest !== undefined && lowest - from >= cadence && canBeginAnew();
+      const doubtful = link === "cursor" && lowest !== undefined && lowest - from >= edge && canBeginAnew();
       if (!doubtful) return yield at("served_out");
       yield at(undefined);
       beginAnew("dead_cursor", "its cursor is dead");
@@ -150,6 +183,10 @@ export async function* walkBackwards<P extends PageFacts>(
     cursorsSeen.add(nextId);
     cursor = nextId;
   }
+}
+
+function downToMillisecond(moment: Micros): Micros {
+  return Math.floor(moment / MICROS_PER_MS) * MICROS_PER_MS;
 }
 
 function upToMillisecond(moment: Micros): Micros {

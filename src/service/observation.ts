@@ -33,6 +33,7 @@ export type AuthState =
 export type WalkTrouble =
   | "cycle"
   | "dead_cursor"
+  | "contradiction"
   | "empty_pages"
   | "unordered"
   | "size_ignored"

@@ -1,4 +1,5 @@
-import { type FaultMoment, type FaultWord, faultWords } from "./fault-words.ts";
+import type { FaultMoment, FaultWord } from "./fault-vocabulary.ts";
+import { faultWords } from "./fault-words.ts";
 
 /** When a line strikes; all of it must hold. Counts are per line and per very request. */
 export interface FaultWhen {

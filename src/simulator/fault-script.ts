@@ -19,7 +19,7 @@
 import type { Clock } from "../runtime/clock.ts";
 import { hashText } from "./chance.ts";
 import { type FaultLine, parseFaultLines } from "./fault-line.ts";
-import type { FaultMoment } from "./fault-words.ts";
+import type { FaultMoment } from "./fault-vocabulary.ts";
 
 /** What happens, as far as a script is concerned. */
 export interface FaultEvent {

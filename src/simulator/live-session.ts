@@ -61,9 +61,7 @@ export class LiveSession {
       this.drop(1006);
       return;
     }
-    // Turned time stands still until the kernel has taken the bytes; a client that reads slowly is not a matter of time.
-    const release = this.#clock.hold();
-    this.socket.write(frames, () => release());
+    this.socket.write(frames);
   }
 
   /** Ends the connection; 1006 is what a client sees when no close frame came. */

@@ -40,20 +40,33 @@ export class LiveTicker {
   }
 
   /**
-   * Sends `ticks` records to every subscriber at once: the series in turn, at successive moments that end with the
-   * tick `upTo` (the newest, unless told). Returns how many were written to all clients together.
+   * Renders a burst for every present subscriber beforehand: `ticks` real records for each, the series in turn, at
+   * successive moments that end with the tick `upTo` (the newest, unless told). The result sends it, as often as it is
+   * called, and says how many were written to all clients together.
    */
-  publish(ticks: number, upTo = this.#newestTick()): number {
-    let written = 0;
-    for (const [session, series] of this.#audiences()) {
-      const rounds = Math.ceil(ticks / Math.max(1, series.length));
-      const frames: Buffer[] = [];
-      for (let tick = upTo - rounds + 1; tick <= upTo; tick++)
-        for (const each of series) if (frames.length < ticks) frames.push(...this.#frame(each, tick));
-      session.write(Buffer.concat(frames));
-      written += frames.length;
-    }
-    return written;
+  prepare(ticks: number, upTo = this.#newestTick()): () => number {
+    const rendered = new Map<readonly LiveSeries[], { count: number; bytes: Buffer }>();
+    const audiences = this.#audiences();
+    for (const [, series] of audiences)
+      if (!rendered.has(series)) rendered.set(series, this.#burst(series, ticks, upTo));
+    return () => {
+      let written = 0;
+      for (const [session, series] of audiences) {
+        const burst = rendered.get(series);
+        if (!burst) continue;
+        session.write(burst.bytes);
+        written += burst.count;
+      }
+      return written;
+    };
+  }
+
+  #burst(series: readonly LiveSeries[], ticks: number, upTo: number): { count: number; bytes: Buffer } {
+    const rounds = Math.ceil(ticks / Math.max(1, series.length));
+    const frames: Buffer[] = [];
+    for (let tick = upTo - rounds + 1; tick <= upTo; tick++)
+      for (const each of series) if (frames.length < ticks) frames.push(...this.#frame(each, tick));
+    return { count: frames.length, bytes: Buffer.concat(frames) };
   }
 
   /** The last so many ticks of each series again, to one client. */

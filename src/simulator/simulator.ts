@@ -60,7 +60,7 @@ export interface Simulator {
   /** What was asked. */
   readonly requests: RequestLog;
   /** The websocket side: how many clients there are, and bursts for benchmarks. */
-  readonly live: Pick<LiveServer, "clients" | "publish">;
+  readonly live: Pick<LiveServer, "clients" | "publish" | "prepare">;
   /** Replaces the fault script; an empty text ends all faults. Throws, and changes nothing, when a line cannot be read. */
   setFaults(script: string): void;
   /** How often each line of the script struck. */

@@ -57,8 +57,8 @@ export async function readPage(body: Body): Promise<ReadPage> {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(decodeBody(body)));
-  } catch (error) {
-    throw malformedBody("not JSON", error);
+  } catch {
+    throw malformedBody("not JSON");
   }
   const { content, nextId } = (value ?? {}) as { content?: unknown; nextId?: unknown };
   if (!Array.isArray(content)) throw malformedBody("no content");

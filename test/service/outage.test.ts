@@ -97,6 +97,32 @@ describe("an hour's outage", () => {
     expect(clock.monotonic()).toBeLessThan(17 * minute);
   });
 
+  it("B4: a probe whose caller went away makes room for the next one", async () => {
+    let mode: "fail" | "hang" | "well" = "fail";
+    stub = await startStub({
+      clock,
+      answer: (_, response) => {
+        if (mode === "fail") json(response, {}, 503);
+        if (mode === "well") zipped(response, { content: [] });
+      },
+    });
+    const { client } = clientOf(stub.baseUrl, clock);
+    const twice = [1, 2].map(() => client.request({ ...asset, attempts: 4 }, readPage));
+    await clock.runUntil(Promise.allSettled(twice));
+    expect(client.health().breaker).toBe("open");
+    mode = "hang";
+    await clock.advance(minute);
+    const asked = stub.requests.length;
+    const controller = new AbortController();
+    const left = client.request({ ...asset, signal: controller.signal }, readPage);
+    while (stub.requests.length === asked) await clock.advance(1);
+    controller.abort(new Error("stopping"));
+    await expect(left).rejects.toThrow("stopping");
+    mode = "well";
+    expect((await clock.runUntil(client.request(asset, readPage))).rows).toBe(0);
+    expect(client.health().breaker).toBe("closed");
+  });
+
   it("B4: a burst of failures heals in seconds", async () => {
     stub = await startStub({
       clock,
@@ -174,6 +200,26 @@ describe("the retry budget", () => {
     expect(waits.slice(20)).toEqual([20_000, 40_000]);
     await clock.advance(hour);
     expect(budget.take()).toBe(0);
+  });
+
+  it("holds back the second tries when every first one fails, though the breaker never opens", async () => {
+    const tried = new Set<string>();
+    stub = await startStub({
+      clock,
+      answer: ({ target }, response) => {
+        if (tried.has(target)) return zipped(response, { content: [] });
+        tried.add(target);
+        json(response, {}, 500);
+      },
+    });
+    const { client } = clientOf(stub.baseUrl, clock);
+    let next = 0;
+    const worker = async () => {
+      while (next < 60) await client.request({ ...asset, query: { symbol: next++ } }, readPage);
+    };
+    await clock.runUntil(Promise.all([worker(), worker(), worker()]));
+    expect(stub.requests).toHaveLength(120);
+    expect(clock.monotonic()).toBeGreaterThan(5 * minute);
   });
 
   it("is earned back by successes", () => {

@@ -24,12 +24,15 @@ const faults = [
   "same-next",
   "old-next",
   "no-such-next",
+  "next-pages-rows",
+  "previous-rows",
 ] as const;
 type Fault = (typeof faults)[number];
 
 /** A service that tells no lie about what it has, but stumbles over its own pages as the schedule says. */
 function stumbling(history: readonly HistoryRow[], schedule: readonly Fault[]) {
   const cursors: string[] = [];
+  let previous: HistoryPage["content"] = [];
   let count = 0;
   const answer = (query: Record<string, string | undefined>): HistoryPage => {
     const fault = schedule[count++] ?? "none";
@@ -42,6 +45,12 @@ function stumbling(history: readonly HistoryRow[], schedule: readonly Fault[]) {
       const row = history.find(({ id }) => id === query.startAfter);
       if (row) page.content.unshift({ id: row.id, timestamp: new Date(row.ts / 1000).toISOString() });
     }
+    if (byCursor && fault === "next-pages-rows" && page.nextId) {
+      const next = honestPage(history, { ...query, startAfter: page.nextId });
+      if (next.content.length > 0) page.content = next.content;
+    }
+    if (byCursor && fault === "previous-rows") page.content = previous;
+    previous = page.content;
     if (fault === "reversed") page.content.reverse();
     const [first, next] = page.content;
     if (fault === "swapped" && first && next) page.content.splice(0, 2, next, first);

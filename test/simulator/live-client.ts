@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { WebSocket } from "ws";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { FaultClient } from "./fault-client.ts";
@@ -15,6 +14,7 @@ export class LiveClient {
   ended: { code?: number; status?: number; error?: string; retryAfter?: string } = {};
   pongs = 0;
   #answersPings = true;
+  #changed = Promise.withResolvers<void>();
 
   constructor(url: string, options: { answersPings?: boolean } = {}) {
     this.#answersPings = options.answersPings ?? true;
@@ -23,6 +23,7 @@ export class LiveClient {
     this.socket.on("pong", () => this.pongs++);
     this.socket.on("close", (code) => {
       this.ended.code ??= code;
+      this.#wake();
     });
     this.socket.on("error", (error: NodeJS.ErrnoException) => {
       this.ended.error = error.code ?? error.message;
@@ -48,7 +49,7 @@ export class LiveClient {
   async until(event: string, count = 1): Promise<LiveMessage[]> {
     while (this.of(event).length < count) {
       if (this.socket.readyState === WebSocket.CLOSED) throw new Error(`closed before ${event}`);
-      await Promise.race([once(this.socket, "message"), once(this.socket, "close")]);
+      await this.#changed.promise;
     }
     return this.of(event);
   }
@@ -57,6 +58,11 @@ export class LiveClient {
     if (this.socket.readyState !== WebSocket.CLOSED)
       await new Promise((resolve) => this.socket.once("close", resolve));
     return this.ended;
+  }
+
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
   }
 
   #note(data: Buffer, isBinary: boolean): void {
@@ -72,6 +78,7 @@ export class LiveClient {
     }
     const { event, requestId } = message as LiveMessage;
     this.messages.push(message as LiveMessage);
+    this.#wake();
     if (event === "PING" && this.#answersPings)
       this.send({ event: "PONG", ...(requestId === undefined ? {} : { requestId }) });
   }
