@@ -81,7 +81,7 @@ export interface Simulator {
 const STREAM_PATH = "/v3/stream";
 
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
-  const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock, cacheMegabytes = 192 } = options;
+  const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock, cacheMegabytes = 96 } = options;
   const { host = "127.0.0.1", port = 0, clientId = "demo", clientSecret = "demo-secret" } = options;
   const { scopes = allScopes, tokenSeconds = 86_400 } = options;
   const quirks: Quirks = { ...usualQuirks, ...options.quirks };

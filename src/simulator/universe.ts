@@ -1,7 +1,7 @@
 import { inventedName, type KnownAsset, knownAssets } from "./asset-names.ts";
 import { fractionOf, hashOf } from "./chance.ts";
 import { inventedExchange, type KnownExchange, knownExchanges } from "./exchange-names.ts";
-import type { PathShape } from "./price-model.ts";
+import type { PathShape } from "./price-path.ts";
 import type { Quirks } from "./quirks.ts";
 import { entityUuid, idDress } from "./record-ids.ts";
 import { DAY_MS } from "./utc-text.ts";

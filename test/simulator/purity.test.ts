@@ -61,6 +61,35 @@ describe("the simulator is pure", () => {
   });
 });
 
+describe("the extremes of a run of ticks", () => {
+  it("are those that a look at every tick finds, to the last bit", () => {
+    const calm = { usd: 1, yearlyVolatility: 0.012, yearlyGrowth: 0, memoryDays: 1 };
+    const wild = { usd: 100, yearlyVolatility: 1.1, yearlyGrowth: 0.3, memoryDays: 700 };
+    const run = fc.record({
+      seed: fc.integer(),
+      first: fc.integer({ min: 45_000_000, max: 70_000_000 }),
+      length: fc.integer({ min: 1, max: 6000 }),
+      quoted: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(run, ({ seed, first, length, quoted }) => {
+        const model = new PriceModel(seed, 30_000, [wild, calm]);
+        let high = Number.NEGATIVE_INFINITY;
+        let low = Number.POSITIVE_INFINITY;
+        for (let tick = first; tick < first + length; tick++) {
+          const place = tick % 4096;
+          const base = model.block(0, tick)[place] ?? 0;
+          const log = quoted ? base - (model.block(1, tick)[place] ?? 0) : base;
+          high = Math.max(high, log);
+          low = Math.min(low, log);
+        }
+        expect(model.extremes(0, quoted ? 1 : undefined, first, first + length)).toEqual({ high, low });
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
 describe("record ids", () => {
   it("encode their place both ways, as UUIDs or not", () => {
     for (const style of ["uuid", "opaque"] as const) {
