@@ -227,6 +227,20 @@ describe("faults of time and connection", () => {
     client.simulator.setFaults("");
   });
 
+  it("leaves the controls alone, and tells over them how often each line struck", async () => {
+    const control = `${client.simulator.baseUrl}/simulator/faults`;
+    await fetch(control, { method: "POST", body: "* * status 503" });
+    expect((await client.get("/asset")).status).toBe(503);
+    expect(await (await fetch(control)).json()).toEqual([{ line: 1, text: "* * status 503", struck: 1 }]);
+    const refused = await fetch(control, { method: "POST", body: "GET /asset statis 503" });
+    expect([refused.status, await refused.text()]).toEqual([
+      400,
+      expect.stringContaining('did you mean \\"status\\"?'),
+    ]);
+    expect((await client.get("/asset")).status).toBe(503);
+    client.simulator.setFaults("");
+  });
+
   it("answers as ever when the script is taken away", async () => {
     expect(await client.get("/asset")).toMatchObject({ status: 200, isWhole: true });
     expect(client.simulator.struck).toEqual([]);
