@@ -55,19 +55,23 @@ export function decodePage<S extends Stream>(
   const page = parse(text);
   if (!isProperties(page) || !Array.isArray(page.content))
     throw malformed("the answer is not an object with a list in `content`");
+  let pageSlices: Map<string, string> | undefined;
+  const sourceOf = (name: string) => {
+    pageSlices ??= propertySlices(text);
+    return pageSlices.get(name) ?? "";
+  };
   let contentSlices: string[] | undefined;
   const sliceOf = (index: number) => {
-    contentSlices ??= elementSlices(propertySlices(text).get("content") ?? "[]");
+    contentSlices ??= elementSlices(sourceOf("content"));
     return contentSlices[index] ?? "";
   };
   const tally = new UnknownTally();
   for (const name in page) {
-    if (name !== "content" && name !== "nextId")
-      tally.count(`page.${name}`, () => canonicalJson(propertySlices(text).get(name) ?? ""));
+    if (name !== "content" && name !== "nextId") tally.count(`page.${name}`, canonicalJson(sourceOf(name)));
   }
   return {
     ...readAll(readers[stream], page.content, sliceOf, context, tally),
-    nextId: cursor(page.nextId, text),
+    nextId: cursor(page.nextId, sourceOf),
     rawCount: page.content.length,
   };
 }
@@ -114,9 +118,9 @@ export function readAll<R>(
  * A cursor of an unexpected kind is passed on as text: the service refuses it and the walk re-anchors, whereas to take
  * it for the end would be to claim history that nobody has read.
  */
-function cursor(value: unknown, text: string): string | undefined {
+function cursor(value: unknown, sourceOf: (name: string) => string): string | undefined {
   if (value === undefined || value === null || value === "") return undefined;
-  return typeof value === "string" ? value : canonicalJson(propertySlices(text).get("nextId") ?? "");
+  return typeof value === "string" ? value : canonicalJson(sourceOf("nextId"));
 }
 
 function capped(raw: string): string {

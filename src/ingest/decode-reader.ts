@@ -31,7 +31,7 @@ export class RecordReader {
   #slices: Map<string, string> | undefined;
   /** The names of the last record that had only known ones: the next record has the same, nearly always. */
   #usualNames: readonly string[] = [];
-  readonly #extras = new Map<string, string>();
+  #extras: [name: string, json: string][] = [];
   readonly #text: RecordText;
   readonly #tally: UnknownTally;
   /** What a nested object's names are called in notes and counts: `marketCapPercentChange.`. */
@@ -49,7 +49,7 @@ export class RecordReader {
     this.rejection = null;
     this.#quality = null;
     this.#slices = undefined;
-    if (this.#extras.size > 0) this.#extras.clear();
+    if (this.#extras.length > 0) this.#extras = [];
   }
 
   /** A figure that cannot be below zero: with a minus sign it is an error upstream, `-0` included. */
@@ -110,7 +110,7 @@ export class RecordReader {
   /** An enum-like field: any text is kept, one that this version does not know is counted. */
   oneOf(name: string, value: unknown, known: ReadonlySet<string>): string | null {
     const text = this.text(name, value);
-    if (text !== null && !known.has(text)) this.#tally.count(`${this.#prefix}${name} = ${text}`, () => text);
+    if (text !== null && !known.has(text)) this.#tally.count(`${this.#prefix}${name} = ${text}`, text);
     return text;
   }
 
@@ -185,7 +185,7 @@ export class RecordReader {
 
   /** Keeps something beside the fields that the record type has. */
   keep(name: string, json: string): void {
-    this.#extras.set(name, json);
+    this.#extras.push([name, json]);
   }
 
   quality(): string | null {
@@ -197,10 +197,8 @@ export class RecordReader {
    * unknown.
    */
   extra(known: ReadonlySet<string>, foreseen?: ReadonlySet<string>): string | null {
-    if (this.#extras.size === 0 && this.#hasUsualNames()) return null;
-    const names: string[] = [];
+    if (this.#extras.length === 0 && this.#hasUsualNames()) return null;
     for (const name in this.#record) {
-      names.push(name);
       if (known.has(name)) continue;
       const value = this.#record[name];
       // Strings, booleans and null have one form each, so that a new field of those kinds does not slow a page down.
@@ -208,15 +206,15 @@ export class RecordReader {
         typeof value === "number" || (typeof value === "object" && value !== null)
           ? canonicalJson(this.sourceOf(name))
           : JSON.stringify(value);
-      this.#extras.set(name, json);
-      if (!foreseen?.has(name)) this.#tally.count(`${this.#prefix}${name}`, () => json);
+      this.#extras.push([name, json]);
+      if (!foreseen?.has(name)) this.#tally.count(this.#prefix === "" ? name : this.#prefix + name, json);
     }
-    if (this.#extras.size === 0) {
-      this.#usualNames = names;
+    if (this.#extras.length === 0) {
+      this.#usualNames = Object.keys(this.#record);
       return null;
     }
-    const sorted = [...this.#extras].sort(([a], [b]) => (a < b ? -1 : 1));
-    return `{${sorted.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(",")}}`;
+    if (this.#extras.length > 1) this.#extras.sort(([a], [b]) => (a < b ? -1 : 1));
+    return `{${this.#extras.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(",")}}`;
   }
 
   #hasUsualNames(): boolean {

@@ -9,12 +9,17 @@ const LONGEST_SAMPLE = 500;
 export class UnknownTally {
   readonly #seen = new Map<string, { count: number; sample: string }>();
 
-  count(name: string, sample: () => string): void {
+  count(name: string, sample: string): void {
+    const known = this.#seen.get(name);
+    if (known) {
+      known.count++;
+      return;
+    }
     const short = name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name;
     const key = this.#seen.has(short) || this.#seen.size < MOST_NAMES ? short : "(other names)";
     const entry = this.#seen.get(key);
     if (entry) entry.count++;
-    else this.#seen.set(key, { count: 1, sample: sample().slice(0, LONGEST_SAMPLE) });
+    else this.#seen.set(key, { count: 1, sample: sample.slice(0, LONGEST_SAMPLE) });
   }
 
   fields(): UnknownField[] {

@@ -5,6 +5,7 @@ import { type Subscription, subscriptionKey } from "./feed-messages.ts";
 /** A tick may be late by one period and lost once without anybody being alarmed. */
 const PERIODS = 2.5;
 const FALLBACK_MS = 600_000;
+const ANSWER_DEADLINE_MS = 30_000;
 
 /** What to do about a subscription whose ticks have stopped while the market has not. */
 export type Remedy = "resubscribe" | "reconnect" | "poll";
@@ -88,12 +89,16 @@ export class CadenceWatch {
     this.#options.onSilent(silent.subscription, remedy);
   }
 
-  /** Undefined: REST could not say. Then nothing is torn down on a suspicion. */
+  /** Undefined: REST could not say, or not in time. Then nothing is torn down on a suspicion. */
   async #isQuiet({ subscription, lastTick }: Watched): Promise<boolean | undefined> {
+    const answered = new AbortController();
+    const tooLate = this.#options.clock.sleep(ANSWER_DEADLINE_MS, answered.signal).catch(() => undefined);
     try {
-      return await this.#options.isQuiet(subscription, lastTick);
+      return (await Promise.race([this.#options.isQuiet(subscription, lastTick), tooLate])) ?? undefined;
     } catch {
       return undefined;
+    } finally {
+      answered.abort();
     }
   }
 }

@@ -62,15 +62,18 @@ export type FeedMessage =
   /** An attempt to connect failed. */
   | { readonly kind: "retrying"; readonly reason: string; readonly attempt: number; readonly inMs: number };
 
-/** Equal texts mean the same subscription. */
+/** Equal texts mean the same subscription. Made for every tick, so it is put together by hand. */
 export function subscriptionKey(subscription: Subscription): string {
-  return subscription.source === "index"
-    ? JSON.stringify([
-        "index",
-        subscription.indexId ?? null,
-        subscription.indexId ? null : subscription.indexType,
-      ])
-    : JSON.stringify(["exchange", subscription.exchangeId ?? null, subscription.marketId ?? null]);
+  if (subscription.source === "index") {
+    const { indexId, indexType } = subscription;
+    return indexId === undefined ? `type ${indexType}` : `index ${indexId}`;
+  }
+  const { exchangeId, marketId } = subscription;
+  if (exchangeId === undefined) return `market ${marketId}`;
+  // With its length, no two pairs of ids, whatever is in them, give the same text.
+  return marketId === undefined
+    ? `exchange ${exchangeId}`
+    : `both ${exchangeId.length} ${exchangeId} ${marketId}`;
 }
 
 /** The subscribe message. An index is named by its id alone where that is known, as the service wants it. */

@@ -11,7 +11,7 @@ afterEach(() => service.simulator.setFaults(""));
 afterAll(() => service.simulator.stop());
 
 const ticks = "/index-ticker?indexType=LX&timestamp=2026-03-01T12:00:00Z&size=50";
-const ask = async (stream: Stream, path: string, derivativeType?: string) =>
+const ask = async <S extends Stream>(stream: S, path: string, derivativeType?: string) =>
   decodePage(stream, (await service.get(path)).body, { derivativeType });
 
 describe("what the simulator serves", () => {

@@ -206,6 +206,13 @@ describe("E13: ticks that stop while the socket lives", () => {
     expect(asked).toEqual([gwa]);
   });
 
+  it("are looked after again when REST has left a question unanswered", async () => {
+    let asked = 0;
+    const feed = await silent(() => (++asked === 1 ? new Promise(() => {}) : Promise.resolve(false)));
+    await feed.elapseUntil(() => asked === 2, 200_000);
+    await feed.elapseUntil(() => feed.server.peer.asked("SUBSCRIBE_INDEX_TICKER").length === 2, 1_000);
+  });
+
   it("bring nothing down while REST cannot say", async () => {
     const feed = await silent(async () => {
       throw new Error("no answer");
