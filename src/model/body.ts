@@ -1,5 +1,5 @@
 import { gunzipSync } from "node:zlib";
-import { Failure } from "../model/failure.ts";
+import { Failure } from "./failure.ts";
 
 /** An answer as it came over the wire. The ingest thread unpacks and reads it. */
 export interface Body {
@@ -19,14 +19,16 @@ export const LARGEST_DECODED_BODY = 64 * 1024 * 1024;
 /** Compressed bytes beyond this are not even taken off the wire. */
 export const LARGEST_BODY = LARGEST_DECODED_BODY;
 
-/** A page that cannot be read is trouble on the way, like a broken connection: asked again, never taken for an end. */
-export function malformedBody(why: string, cause?: unknown): Failure {
+/**
+ * A page that cannot be read is trouble on the way, like a broken connection: asked again, never taken for an end.
+ * It takes no cause on purpose: the errors of JSON.parse quote the body.
+ */
+export function malformedBody(why: string): Failure {
   return new Failure(`the service's answer cannot be read (${why})`, {
     family: "retry",
     code: "malformed_body",
     remedy:
       "it is asked again by itself; if it lasts, look for a proxy or portal that answers in the service's place",
-    cause,
   });
 }
 
@@ -40,7 +42,7 @@ export function decodeBody(body: Pick<Body, "bytes" | "encoding">, cap = LARGEST
       plain = gunzipSync(bytes, { maxOutputLength: cap });
     } catch (error) {
       const tooLarge = (error as { code?: unknown }).code === "ERR_BUFFER_TOO_LARGE";
-      throw malformedBody(tooLarge ? "larger than the cap once unpacked" : "broken or truncated gzip", error);
+      throw malformedBody(tooLarge ? "larger than the cap once unpacked" : "broken or truncated gzip");
     }
   }
   if (plain.byteLength > cap) throw malformedBody("larger than the cap");

@@ -1,3 +1,4 @@
+import type { Body } from "../model/body.ts";
 import {
   formatInstant,
   MICROS_PER_DAY,
@@ -5,7 +6,6 @@ import {
   MICROS_PER_SECOND,
   type Micros,
 } from "../model/instant.ts";
-import type { Body } from "./body.ts";
 import type { Priority, Query } from "./endpoints.ts";
 import type { WalkTrouble } from "./observation.ts";
 import { EMPTY_PAGES_FOLLOWED, isDeadCursor, paginationCycle } from "./pagination-trouble.ts";

@@ -1,4 +1,4 @@
-import type { Body } from "./body.ts";
+import type { Body } from "../model/body.ts";
 import type { Priority, Query } from "./endpoints.ts";
 import { EMPTY_PAGES_FOLLOWED, isDeadCursor, paginationCycle } from "./pagination-trouble.ts";
 import type { Requests } from "./service-client.ts";

@@ -1,7 +1,7 @@
+import type { Body } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "./access-tokens.ts";
-import type { Body } from "./body.ts";
 import type { Concealment } from "./concealment.ts";
 import { type Ask, pathOf, priority } from "./endpoints.ts";
 import type { HostGate, Pass } from "./host-gate.ts";

@@ -1,11 +1,11 @@
 import pRetry from "p-retry";
+import type { Body } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
 import { backoffDelay } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Random } from "../runtime/random.ts";
 import { type AccessTokens, createAccessTokens } from "./access-tokens.ts";
-import type { Body } from "./body.ts";
 import { Concealment } from "./concealment.ts";
 import type { Ask } from "./endpoints.ts";
 import { HostGate } from "./host-gate.ts";

@@ -1,5 +1,5 @@
+import { decodeBody } from "../model/body.ts";
 import { exitCode, Failure } from "../model/failure.ts";
-import { decodeBody } from "./body.ts";
 import type { Concealment } from "./concealment.ts";
 import type { Answer } from "./transport.ts";
 

@@ -1,5 +1,5 @@
+import { decodeBody } from "../model/body.ts";
 import { exitCode, Failure } from "../model/failure.ts";
-import { decodeBody } from "./body.ts";
 import type { Answer } from "./transport.ts";
 
 /** Shorter lives are taken for this long: a service that says 0 must not be asked for a token per request. */

@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
+import { type Body, LARGEST_BODY, malformedBody } from "../model/body.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { type Body, LARGEST_BODY, malformedBody } from "./body.ts";
 import { parseHttpDate } from "./http-date.ts";
 import { networkFailure } from "./network-failure.ts";
 import { retryAfterMs } from "./retry-after.ts";

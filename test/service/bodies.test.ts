@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
+import { type Body, decodeBody } from "../../src/model/body.ts";
 import { Failure } from "../../src/model/failure.ts";
-import { type Body, decodeBody } from "../../src/service/body.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
 import { clientOf, readPage } from "./client-under-test.ts";
 import { type SeenRequest, type StubService, startStub, zipped } from "./stub-service.ts";

@@ -1,6 +1,6 @@
+import { type Body, decodeBody, malformedBody } from "../../src/model/body.ts";
 import { type Micros, parseInstant } from "../../src/model/instant.ts";
 import type { PageFacts } from "../../src/service/backward-walk.ts";
-import { type Body, decodeBody, malformedBody } from "../../src/service/body.ts";
 
 interface Tick {
   id: string;

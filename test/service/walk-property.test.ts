@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { Body } from "../../src/model/body.ts";
 import { exitCode, Failure } from "../../src/model/failure.ts";
 import { type Micros, parseInstant } from "../../src/model/instant.ts";
 import { walkBackwards } from "../../src/service/backward-walk.ts";
-import type { Body } from "../../src/service/body.ts";
 import type { Ask } from "../../src/service/endpoints.ts";
 import type { Requests } from "../../src/service/service-client.ts";
 import { readPage } from "./client-under-test.ts";
