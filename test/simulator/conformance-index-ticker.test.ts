@@ -166,6 +166,15 @@ describe("the intraday window", () => {
     expect(await oldest()).toBe("12:01:30");
   });
 
+  it("takes rows that leave the window out of pages that were served before", async () => {
+    const turned = await startedCaller();
+    const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY + 300_000), size: 5 };
+    const before = (await turned.get("/index-ticker", query)).body;
+    await turned.clock.advance(240_000);
+    const after = (await turned.get("/index-ticker", query)).body;
+    expect(after).toEqual({ content: before.content.slice(0, 2), nextId: null });
+  });
+
   it("answers a cursor that has left the window with 404", async () => {
     const turned = await startedCaller();
     const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY + 60_000), size: 1 };

@@ -50,7 +50,7 @@ describe("faults of status and headers", () => {
   });
 
   it("redirect names another address", async () => {
-    const { status, headers } = await under("redirect to=http://elsewhere.example/ code=308");
+    const { status, headers } = await under("redirect http://elsewhere.example/ code=308");
     expect([status, headers.location]).toEqual([308, "http://elsewhere.example/"]);
   });
 });
