@@ -11,6 +11,11 @@ export interface Body {
   readonly serverTime: number | undefined;
   /** How much older than the request the answer is: more than 0 when a cache between us and the service kept it. */
   readonly ageMs: number;
+  /**
+   * The moment, by the service's clock, at which the page was true. It proves nothing about what came after: a kept
+   * page that was asked for up to now would otherwise turn the rows since then into proven emptiness.
+   */
+  readonly asOf: number | undefined;
   /** When the request left, on the boot clock: of two answers the later asked is the truer. */
   readonly askedAt: number;
 }

@@ -100,14 +100,20 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
       const answeredAt = clock.boottime();
       const serverTime = parseHttpDate(header("date") ?? "", clock.now());
       const admittedAge = /^\d+$/.test(header("age") ?? "") ? Number(header("age")) * 1000 : 0;
-      const ageMs = server.learn(serverTime, admittedAge, askedAt, answeredAt);
+      const freshness = server.learn(serverTime, admittedAge, askedAt, answeredAt);
       const coding = (header("content-encoding") ?? "identity").trim().toLowerCase();
       if (ok && !["gzip", "x-gzip", "identity", ""].includes(coding)) {
         throw malformedBody("an encoding that was not asked for");
       }
       return {
         status: response.statusCode,
-        body: { bytes, encoding: coding.endsWith("gzip") ? "gzip" : "identity", serverTime, ageMs, askedAt },
+        body: {
+          bytes,
+          encoding: coding.endsWith("gzip") ? "gzip" : "identity",
+          serverTime,
+          ...freshness,
+          askedAt,
+        },
         retryAfterMs: retryAfterMs(header("retry-after"), serverTime ?? server.now() ?? clock.now()),
         ms: clock.monotonic() - begun,
       };

@@ -181,10 +181,26 @@ describe("connections", () => {
       if (count === 4) response.setHeader("date", new Date(clock.now() - 120_000).toUTCString());
       zipped(response, { content: [] });
     });
-    const ages: number[] = [];
-    for (let at = 0; at < 5; at++)
-      ages.push(await clock.runUntil(client.request(asset, async ({ ageMs }) => ageMs)));
-    expect(ages).toEqual([0, 0, 90_000, 120_000, 0]);
+    const ages: [number, number][] = [];
+    for (let at = 0; at < 5; at++) {
+      ages.push(
+        await clock
+          .runUntil(
+            client.request(
+              asset,
+              async ({ ageMs, asOf }) => [ageMs, (asOf ?? Number.NaN) - clock.now()] as const,
+            ),
+          )
+          .then(([age, asOf]) => [age, asOf]),
+      );
+    }
+    expect(ages).toEqual([
+      [0, 0],
+      [0, 0],
+      [90_000, -90_000],
+      [120_000, -120_000],
+      [0, 0],
+    ]);
     expect(observed.filter((each) => each.kind === "request" && each.stale)).toHaveLength(2);
     expect(client.serverNow()).toBe(clock.now());
   });

@@ -73,7 +73,14 @@ function stumbling(history: readonly HistoryRow[], schedule: readonly Fault[]) {
           ]),
         );
         const bytes = new TextEncoder().encode(JSON.stringify(answer(query)));
-        return read({ bytes, encoding: "identity", serverTime: undefined, ageMs: 0, askedAt: 0 });
+        return read({
+          bytes,
+          encoding: "identity",
+          serverTime: undefined,
+          ageMs: 0,
+          asOf: undefined,
+          askedAt: 0,
+        });
       } catch (error) {
         if (!(error instanceof DeadCursor)) throw error;
         throw new Failure("gone", { family: "operator", code: "not_found", exit: exitCode.incomplete });
