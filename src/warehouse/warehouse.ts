@@ -16,6 +16,7 @@ import {
   SPACE_RESERVE_BYTES,
 } from "./disk.ts";
 import { inspectFile, type SetAside, watchFile } from "./file-health.ts";
+import { Frontier } from "./frontier.ts";
 import { migrate } from "./migrate.ts";
 import { asFailure, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
@@ -34,7 +35,8 @@ export class Warehouse {
   /** What was found at the path and could not be used; it lies under the names given here. */
   readonly setAside: SetAside | undefined;
   readonly connection: Connection;
-  readonly dictionary: Dictionary;
+  readonly #dictionary: Dictionary;
+  readonly #frontier: Frontier;
   readonly #clock: Pick<Clock, "now">;
   readonly #fileSystem: FileSystemInfo;
   readonly #lock: WriterLock;
@@ -53,7 +55,8 @@ export class Warehouse {
     this.connection = parts.connection;
     this.path = parts.connection.path;
     this.setAside = parts.setAside;
-    this.dictionary = new Dictionary(parts.connection);
+    this.#dictionary = new Dictionary(parts.connection);
+    this.#frontier = new Frontier(parts.connection);
     this.#lock = parts.lock;
     this.#clock = parts.clock;
     this.#fileSystem = parts.fileSystem;
@@ -75,13 +78,16 @@ export class Warehouse {
     try {
       database.exec("BEGIN IMMEDIATE");
       this.#assertEpoch();
-      transaction = new Transaction(this.connection, this.dictionary, this.#clock.now() * MICROS_PER_MS);
+      const memory = { dictionary: this.#dictionary, frontier: this.#frontier };
+      transaction = new Transaction(this.connection, memory, this.#clock.now() * MICROS_PER_MS);
       const result = work(transaction);
       if (isThenable(result)) throw new Error("a transaction cannot wait: its work must be synchronous");
       database.exec("COMMIT");
       return result;
     } catch (error) {
-      this.dictionary.forget();
+      // What was learned in this transaction never came to be.
+      this.#dictionary.forget();
+      this.#frontier.forget();
       const failure = asFailure(error, this.path);
       if (isPoison(failure)) this.#poison = failure;
       // SQLite has rolled back by itself after some errors, a full disk among them.
