@@ -18,6 +18,7 @@ import {
 import { inspectFile, type SetAside, watchFile } from "./file-health.ts";
 import { Frontier } from "./frontier.ts";
 import { migrate } from "./migrate.ts";
+import { recordLoss } from "./salvage.ts";
 import { asFailure, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
 import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
@@ -105,8 +106,11 @@ export class Warehouse {
   }
 
   close(): void {
-    this.connection.close();
-    this.#lock.release();
+    try {
+      this.connection.close();
+    } finally {
+      this.#lock.release();
+    }
   }
 
   #rollback(): void {
@@ -146,7 +150,9 @@ export function openWarehouse(given: string, options: WarehouseOptions): Warehou
     connection = connectWriter(path);
     const opened = connection;
     withFailures(path, () => migrate(opened, { fileSystem }));
-    return new Warehouse({ connection, lock, clock, fileSystem, setAside: found });
+    const warehouse = new Warehouse({ connection, lock, clock, fileSystem, setAside: found });
+    if (found) warehouse.transaction((transaction) => recordLoss(transaction, found));
+    return warehouse;
   } catch (error) {
     connection?.close();
     lock.release();
