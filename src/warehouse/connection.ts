@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { Failure } from "../model/failure.ts";
-import { resolvePath } from "./disk.ts";
 import { withFailures } from "./sqlite-failure.ts";
 
 export type Statement = Database.Statement<unknown[], unknown>;
@@ -71,15 +70,10 @@ export function connectWriter(path: string): Connection {
   });
 }
 
-/** For looking on: it cannot write, blocks no writer and is blocked by none. The file must exist. */
-export function openReader(given: string): Connection {
-  return withFailures(given, () => {
-    const path = resolvePath(given);
-    const database = new Database(path, {
-      readonly: true,
-      fileMustExist: true,
-      timeout: BUSY_TIMEOUT_MS,
-    });
+/** Cannot write, blocks no writer and is blocked by none. */
+export function connectReader(path: string): Connection {
+  return withFailures(path, () => {
+    const database = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
     setPragmas(database, readerPragmas);
     return new Connection(path, database);
   });

@@ -3,6 +3,7 @@ import { assertNormal, describeRange, normalise, subtract, type TimeRange } from
 import type { Connection } from "./connection.ts";
 import { rowTables } from "./row-tables.ts";
 import type { Transaction } from "./transaction.ts";
+import { isWalked } from "./walked-streams.ts";
 
 export type Proof = "rows" | "empty" | "lost";
 
@@ -83,6 +84,7 @@ function enter(
   const others = touched.filter((settled) => !alike.includes(settled)).flatMap((s) => cut(s, range));
   const merged = normalise([range, ...alike]).map(({ from, to }) => ({ from, to, proof, reason }));
   replace(transaction, at, touched, [...others, ...merged]);
+  if (isWalked(at.stream)) transaction.frontier.raise(at.stream, at.series, range.to - 1);
 }
 
 function contains(outer: TimeRange | undefined, inner: TimeRange): boolean {
@@ -136,8 +138,7 @@ export function assertLedger(ranges: readonly SettledRange[]): void {
 
 /** Coverage without its rows must be impossible, and rows inside what is proven empty as well. */
 function assertNoRows(transaction: Transaction, at: LedgerLine, range: TimeRange): void {
-  // Latest-only streams keep one line per subscription, not one per series of rows.
-  if (at.stream !== "index_ticks" && at.stream !== "ohlcv") return;
+  if (!isWalked(at.stream)) return;
   const { table, keyColumn, momentColumn, moment } = rowTables[at.stream];
   const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? LIMIT 1`;
   if (transaction.statement(sql).get([at.series, moment(range.from), moment(range.to)])) {

@@ -3,6 +3,7 @@ import type { Stream } from "../model/series.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import type { Connection, Statement } from "./connection.ts";
 import type { Dictionary } from "./dictionary.ts";
+import type { Frontier } from "./frontier.ts";
 
 export interface Filled extends TimeRange {
   readonly rows: number;
@@ -13,14 +14,16 @@ export class Transaction {
   /** The moment of the commit by the writer's clock: `changed_at`, `seen_at`, `received_at`. */
   readonly now: Micros;
   readonly dictionary: Dictionary;
+  readonly frontier: Frontier;
   readonly #connection: Connection;
   readonly #carried = new Set<string>();
   readonly #filled = new Map<string, Filled>();
   #open = true;
 
-  constructor(connection: Connection, dictionary: Dictionary, now: Micros) {
+  constructor(connection: Connection, memory: { dictionary: Dictionary; frontier: Frontier }, now: Micros) {
     this.#connection = connection;
-    this.dictionary = dictionary;
+    this.dictionary = memory.dictionary;
+    this.frontier = memory.frontier;
     this.now = now;
   }
 

@@ -16,7 +16,9 @@ import {
   SPACE_RESERVE_BYTES,
 } from "./disk.ts";
 import { inspectFile, type SetAside, watchFile } from "./file-health.ts";
+import { Frontier } from "./frontier.ts";
 import { migrate } from "./migrate.ts";
+import { recordLoss } from "./salvage.ts";
 import { asFailure, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
 import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
@@ -34,7 +36,8 @@ export class Warehouse {
   /** What was found at the path and could not be used; it lies under the names given here. */
   readonly setAside: SetAside | undefined;
   readonly connection: Connection;
-  readonly dictionary: Dictionary;
+  readonly #dictionary: Dictionary;
+  readonly #frontier: Frontier;
   readonly #clock: Pick<Clock, "now">;
   readonly #fileSystem: FileSystemInfo;
   readonly #lock: WriterLock;
@@ -53,7 +56,8 @@ export class Warehouse {
     this.connection = parts.connection;
     this.path = parts.connection.path;
     this.setAside = parts.setAside;
-    this.dictionary = new Dictionary(parts.connection);
+    this.#dictionary = new Dictionary(parts.connection);
+    this.#frontier = new Frontier(parts.connection);
     this.#lock = parts.lock;
     this.#clock = parts.clock;
     this.#fileSystem = parts.fileSystem;
@@ -75,13 +79,16 @@ export class Warehouse {
     try {
       database.exec("BEGIN IMMEDIATE");
       this.#assertEpoch();
-      transaction = new Transaction(this.connection, this.dictionary, this.#clock.now() * MICROS_PER_MS);
+      const memory = { dictionary: this.#dictionary, frontier: this.#frontier };
+      transaction = new Transaction(this.connection, memory, this.#clock.now() * MICROS_PER_MS);
       const result = work(transaction);
       if (isThenable(result)) throw new Error("a transaction cannot wait: its work must be synchronous");
       database.exec("COMMIT");
       return result;
     } catch (error) {
-      this.dictionary.forget();
+      // What was learned in this transaction never came to be.
+      this.#dictionary.forget();
+      this.#frontier.forget();
       const failure = asFailure(error, this.path);
       if (isPoison(failure)) this.#poison = failure;
       // SQLite has rolled back by itself after some errors, a full disk among them.
@@ -99,8 +106,11 @@ export class Warehouse {
   }
 
   close(): void {
-    this.connection.close();
-    this.#lock.release();
+    try {
+      this.connection.close();
+    } finally {
+      this.#lock.release();
+    }
   }
 
   #rollback(): void {
@@ -140,7 +150,9 @@ export function openWarehouse(given: string, options: WarehouseOptions): Warehou
     connection = connectWriter(path);
     const opened = connection;
     withFailures(path, () => migrate(opened, { fileSystem }));
-    return new Warehouse({ connection, lock, clock, fileSystem, setAside: found });
+    const warehouse = new Warehouse({ connection, lock, clock, fileSystem, setAside: found });
+    if (found) warehouse.transaction((transaction) => recordLoss(transaction, found));
+    return warehouse;
   } catch (error) {
     connection?.close();
     lock.release();

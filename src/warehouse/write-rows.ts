@@ -6,6 +6,7 @@ import { ROWS_A_STATEMENT, rowSql } from "./row-sql.ts";
 import { type RowStream, type RowTable, rowTables, type Value } from "./row-tables.ts";
 import { countRows } from "./stream-state.ts";
 import type { Transaction } from "./transaction.ts";
+import { isWalked } from "./walked-streams.ts";
 
 export type Source = "rest" | "live";
 
@@ -104,14 +105,32 @@ class RowWriter<Row> {
     if (last === undefined) return;
     const newest = this.#table.ts(last);
     if (this.#newest === undefined || newest > this.#newest) this.#newest = newest;
-    if (this.#source === "rest" && this.#isVacant(key, records)) {
+    if (this.#source === "live") this.#writeLive(key, records);
+    else this.#writePage(key, records);
+    this.#transaction.frontier.raise(this.#table.stream, key, newest);
+  }
+
+  #writeLive(key: number, records: readonly Row[]): void {
+    const { stream, ts } = this.#table;
+    for (const record of records) {
+      const isNew = this.#transaction.frontier.isBeyond(stream, this.#table, key, ts(record));
+      if (isNew) this.#append(key, record);
+      else this.#compare(key, record);
+    }
+  }
+
+  #writePage(key: number, records: readonly Row[]): void {
+    if (this.#isVacant(key, records)) {
       this.#fill(key, records);
       return;
     }
     for (let i = 0; i < records.length; i += ROWS_A_STATEMENT) {
       const chunk = records.slice(i, i + ROWS_A_STATEMENT);
-      if (this.#source === "rest" && this.#isVacant(key, chunk)) this.#append(key, chunk);
-      else for (const record of chunk) this.#compare(key, record);
+      const isVacant = this.#isVacant(key, chunk);
+      for (const record of chunk) {
+        if (isVacant) this.#append(key, record);
+        else this.#compare(key, record);
+      }
     }
   }
 
@@ -145,7 +164,7 @@ class RowWriter<Row> {
     });
     const sql = rowSql(this.#table).insertLean;
     if (lean === undefined || sql === undefined) {
-      this.#append(key, records);
+      for (const record of records) this.#append(key, record);
       return;
     }
     const statement = this.#transaction.statement(sql);
@@ -161,19 +180,16 @@ class RowWriter<Row> {
         chunk = [];
       }
     }
-    this.#append(key, left);
-    this.#append(key, chunk);
+    for (const record of left) this.#append(key, record);
+    for (const record of chunk) this.#append(key, record);
   }
 
-  #append(key: number, records: readonly Row[]): void {
+  #append(key: number, record: Row): void {
     const { moment, ts, encode } = this.#table;
-    const source = this.#source === "live" ? 1 : 0;
+    this.#fresh.push(key, moment(ts(record)));
+    encode(record, this.#source === "live" ? 1 : 0, this.#fresh);
     const full = ROWS_A_STATEMENT * this.#width;
-    for (const record of records) {
-      this.#fresh.push(key, moment(ts(record)));
-      encode(record, source, this.#fresh);
-      if (this.#fresh.length === full) this.#flush(full);
-    }
+    if (this.#fresh.length === full) this.#flush(full);
   }
 
   #compare(key: number, record: Row): void {
@@ -182,7 +198,7 @@ class RowWriter<Row> {
     const before = this.#stored(key, ts);
     if (before === undefined) {
       if (this.#source === "live") this.#reopenIfSettled(key, ts);
-      this.#append(key, [record]);
+      this.#append(key, record);
       return;
     }
     const after: Value[] = [];
@@ -212,7 +228,7 @@ class RowWriter<Row> {
 
   #isSettled(key: number, ts: Micros): boolean {
     const { stream } = this.#table;
-    if (stream !== "index_ticks" && stream !== "ohlcv") return false;
+    if (!isWalked(stream)) return false;
     const sql = `SELECT to_ts > ? AND proof <> 'lost' FROM settled_ranges
       WHERE stream = ? AND series = ? AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
     return this.#transaction.statement(sql).pluck().get([ts, stream, key, ts]) === 1;

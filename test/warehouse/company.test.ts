@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { Failure } from "../../src/model/failure.ts";
-import { openReader } from "../../src/warehouse/connection.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
 import { readStatus } from "../../src/warehouse/status.ts";
 import { lockHolders, truncateWal, walBytes } from "../../src/warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../../src/warehouse/warehouse.ts";
@@ -10,21 +9,11 @@ import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
 import { startHolder } from "./process.ts";
 import { tick } from "./records.ts";
-import { openScratch, rows, scratch } from "./support.ts";
+import { failureOf, openScratch, rows, scratch } from "./support.ts";
 
 const page = (from: number) => Array.from({ length: 500 }, (_, i) => tick(from + i, "1.5"));
 const write = (warehouse: Warehouse, from = 0) =>
   warehouse.transaction((t) => writeRecords(t, "index_ticks", page(from), "rest"));
-
-function failureOf(work: () => unknown): Failure {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof Failure) return error;
-    throw error;
-  }
-  throw new Error("nothing failed");
-}
 
 describe("one writer", () => {
   it("F9: a second one is told who writes, also while the first is stopped, and may begin once it is killed", async () => {

@@ -17,13 +17,13 @@ import {
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { Failure } from "../../src/model/failure.ts";
 import { silentLog } from "../../src/runtime/log.ts";
+import { observe } from "../../src/warehouse/observations.ts";
 import { openWarehouse, type Warehouse } from "../../src/warehouse/warehouse.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
-import { tick } from "./records.ts";
-import { openScratch, rows, scratch } from "./support.ts";
+import { at, tick } from "./records.ts";
+import { failureOf, openScratch, rows, scratch } from "./support.ts";
 
 const write = (warehouse: Warehouse, count = 500, from = 0) =>
   warehouse.transaction((transaction) =>
@@ -44,14 +44,13 @@ function filled(): string {
   return path;
 }
 
-function failureOf(work: () => unknown): Failure {
+function withDatabase<T>(path: string, work: (database: Database.Database) => T): T {
+  const database = new Database(path);
   try {
-    work();
-  } catch (error) {
-    if (error instanceof Failure) return error;
-    throw error;
+    return work(database);
+  } finally {
+    database.close();
   }
-  throw new Error("nothing failed");
 }
 
 describe("F10: a damaged file is set aside under a dated name, never deleted, and a new one takes its place", () => {
@@ -85,6 +84,49 @@ describe("F10: a damaged file is set aside under a dated name, never deleted, an
     expect(errors).toEqual([warehouse.setAside]);
     expect(write(warehouse).inserted).toBe(500);
     expect(warehouse.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
+  });
+
+  it("and what was observed of latest-only streams is entered as lost, since it cannot be fetched again", () => {
+    const path = join(scratch(), "mds.sqlite");
+    const old = openWarehouse(path, { clock: new TurnedClock("2026-02-01T00:00:00Z") });
+    const from = at("2026-02-01T00:00:00Z");
+    old.transaction((transaction) => {
+      observe(transaction, {
+        stream: "exchange_ticks",
+        exchangeId: "kraken-id",
+        at: from,
+        cadence: 30_000_000,
+      });
+      writeRecords(
+        transaction,
+        "index_ticks",
+        Array.from({ length: 9000 }, (_, i) => tick(i, "1.5")),
+        "rest",
+      );
+    });
+    old.close();
+    const [first, pages] = withDatabase(path, (database) => [
+      database
+        .prepare("SELECT rootpage FROM sqlite_master WHERE name = 'index_tick_rows'")
+        .pluck()
+        .get() as number,
+      database.pragma("page_count", { simple: true }) as number,
+    ]);
+    const file = openSync(path, "r+");
+    for (const page of [first, pages]) writeSync(file, Buffer.alloc(2000, 0xa5), 0, 2000, (page - 1) * 4096);
+    closeSync(file);
+    const warehouse = openScratch({ path });
+    expect(warehouse.setAside?.files).toHaveLength(1);
+    expect(rows(warehouse, "SELECT stream, index_id, from_ts, to_ts, proof, reason FROM coverage")).toEqual([
+      {
+        stream: "exchange_ticks",
+        index_id: "kraken-id",
+        from_ts: from,
+        to_ts: at("2026-03-01T12:00:00Z"),
+        proof: "lost",
+        reason: "warehouse damaged",
+      },
+    ]);
   });
 
   it("twice in one second, under two names", () => {

@@ -12,8 +12,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { describe, expect, it } from "vitest";
-import { Failure } from "../../src/model/failure.ts";
-import { connectWriter, openReader } from "../../src/warehouse/connection.ts";
+import { connectReader, connectWriter } from "../../src/warehouse/connection.ts";
 import { migrate, migrationsFolder } from "../../src/warehouse/migrate.ts";
 import * as ledger from "../../src/warehouse/schema-ledger.ts";
 import * as lookups from "../../src/warehouse/schema-lookups.ts";
@@ -23,7 +22,7 @@ import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
 import { startHolder } from "./process.ts";
 import { tick } from "./records.ts";
-import { openScratch, rows, scratch } from "./support.ts";
+import { failureOf, openScratch, rows, scratch } from "./support.ts";
 
 interface JournalEntry {
   idx: number;
@@ -56,16 +55,6 @@ function laterMigrations(sql: string): string {
   );
   return folder;
 }
-
-const refusal = (work: () => unknown): Failure => {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof Failure) return error;
-    throw error;
-  }
-  throw new Error("nothing was refused");
-};
 
 describe("migrations", () => {
   it("ascend in the journal, one file each, and none is left out", () => {
@@ -133,7 +122,7 @@ describe("migrations", () => {
     migrate(later, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") });
     later.close();
     const before = digest(path);
-    const failure = refusal(() => openWarehouse(path, { clock: new TurnedClock() }));
+    const failure = failureOf(() => openWarehouse(path, { clock: new TurnedClock() }));
     expect(failure).toMatchObject({ code: "newer_warehouse", exit: 2 });
     expect(failure.line).toContain("newer version");
     expect(digest(path)).toBe(before);
@@ -166,7 +155,7 @@ describe("migrations", () => {
     const sql = "ALTER TABLE index_tick_rows ADD COLUMN mood TEXT;\n--> statement-breakpoint\nSELECT ";
     const killed = startHolder("migrator", path, laterMigrations(`${sql}die()`));
     expect(await killed.next()).toBe("gone");
-    const reader = openReader(path);
+    const reader = connectReader(path);
     expect(reader.database.prepare("SELECT * FROM index_tick_rows").get()).not.toHaveProperty("mood");
     reader.close();
     const again = connectWriter(path);
@@ -181,7 +170,7 @@ describe("migrations", () => {
   it("F13: a migration does not begin without the space that it may need", () => {
     const path = join(scratch(), "mds.sqlite");
     const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
-    const failure = refusal(() => openWarehouse(path, { clock: new TurnedClock(), fileSystem: tiny }));
+    const failure = failureOf(() => openWarehouse(path, { clock: new TurnedClock(), fileSystem: tiny }));
     expect(failure).toMatchObject({ code: "disk_full", exit: 75 });
     expect(existsSync(path)).toBe(false);
   });
@@ -205,7 +194,7 @@ describe("migrations", () => {
     database.exec("CREATE TABLE theirs (x)");
     database.close();
     const before = digest(path);
-    expect(refusal(() => openWarehouse(path, { clock: new TurnedClock() }))).toMatchObject({
+    expect(failureOf(() => openWarehouse(path, { clock: new TurnedClock() }))).toMatchObject({
       code: "foreign_database",
       exit: 2,
     });

@@ -1,15 +1,16 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../src/model/instant.ts";
 import type { ExchangeTick } from "../../src/model/records.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
-import { openReader } from "../../src/warehouse/connection.ts";
+import { readGaps } from "../../src/warehouse/gaps.ts";
 import { holes } from "../../src/warehouse/holes.ts";
 import { settle } from "../../src/warehouse/ledger.ts";
 import { observe } from "../../src/warehouse/observations.ts";
 import { select } from "../../src/warehouse/query.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
 import { prune } from "../../src/warehouse/retention.ts";
 import { readStatus } from "../../src/warehouse/status.ts";
 import { noteError, noteMissingScopes } from "../../src/warehouse/stream-state.ts";
@@ -17,7 +18,7 @@ import { declareWanted } from "../../src/warehouse/wanted.ts";
 import type { Warehouse } from "../../src/warehouse/warehouse.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { decimal, tick } from "./records.ts";
-import { openScratch, rows, scratch } from "./support.ts";
+import { failureOf, openScratch, rows, scratch } from "./support.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
 const present = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
@@ -90,6 +91,35 @@ describe("holes", () => {
       },
     ]);
     expect(holes(warehouse.connection, "ohlcv", present)).toEqual([]);
+  });
+});
+
+describe("gaps, filtered", () => {
+  it("are those of the streams and series asked for that reach into the window", () => {
+    const warehouse = openScratch({ clock: systemClock });
+    fill(warehouse);
+    expect(readGaps(warehouse.connection)).toHaveLength(2);
+    expect(readGaps(warehouse.connection, { streams: ["ohlcv"] })).toEqual([]);
+    expect(readGaps(warehouse.connection, { series: ["btc-id"] })).toHaveLength(2);
+    expect(readGaps(warehouse.connection, { series: ["eth-id"] })).toEqual([]);
+    expect(readGaps(warehouse.connection, { to: present - 2 * HOUR })).toEqual([]);
+    const window = { from: present - 2 * HOUR, to: present - HOUR };
+    expect(readGaps(warehouse.connection, window)).toMatchObject([{ state: "open", reason: "pending" }]);
+  });
+});
+
+describe("a reader", () => {
+  it("says that there is no warehouse, or that its version does not fit, in one line with exit 2", () => {
+    const directory = scratch();
+    const nowhere = failureOf(() => openReader(join(directory, "mds.sqlite")));
+    expect(nowhere).toMatchObject({ code: "no_warehouse", exit: 2 });
+    expect(readdirSync(directory)).toEqual([]);
+    const warehouse = openScratch({ clock: systemClock });
+    const { database } = warehouse.connection;
+    database.exec("DELETE FROM __drizzle_migrations");
+    expect(failureOf(() => openReader(warehouse.path))).toMatchObject({ code: "older_warehouse", exit: 2 });
+    database.exec("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('from the future', 1)");
+    expect(failureOf(() => openReader(warehouse.path))).toMatchObject({ code: "newer_warehouse", exit: 2 });
   });
 });
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { Failure } from "../../src/model/failure.ts";
 import { openWarehouse, type Warehouse, type WarehouseOptions } from "../../src/warehouse/warehouse.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
 
@@ -21,4 +22,15 @@ export function openScratch(options: Partial<WarehouseOptions> & { path?: string
 
 export function rows(warehouse: Warehouse, sql: string, ...values: unknown[]): Record<string, unknown>[] {
   return warehouse.connection.database.prepare(sql).all(...values) as Record<string, unknown>[];
+}
+
+/** The Failure that `work` ends with. */
+export function failureOf(work: () => unknown): Failure {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
+  throw new Error("nothing failed");
 }

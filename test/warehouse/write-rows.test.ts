@@ -140,6 +140,31 @@ describe("index ticks", () => {
     ]);
   });
 
+  it("are new or not by what is stored and settled, whatever was remembered in a transaction that failed", () => {
+    const warehouse = openScratch();
+    const line = { stream: "index_ticks", series: 1 } as const;
+    write(warehouse, [tick(T, "1")], "live");
+    expect(() =>
+      warehouse.transaction((transaction) => {
+        writeRecords(transaction, "index_ticks", [tick(T + 50, "1")], "live");
+        throw new Error("never mind");
+      }),
+    ).toThrow("never mind");
+    expect(write(warehouse, [tick(T + 50, "2"), tick(T + 40, "2")], "live").inserted).toBe(2);
+    expect(write(warehouse, [tick(T + 50, "2")], "live").unchanged).toBe(1);
+    warehouse.transaction((transaction) => {
+      writeRecords(transaction, "index_ticks", [tick(T + 50, "2")], "rest");
+      settle(transaction, line, { from: T, to: T + 100 }, "rows");
+    });
+    expect(write(warehouse, [tick(T + 60, "3")], "live").inserted).toBe(1);
+    expect(settledRanges(warehouse.connection, line)).toHaveLength(2);
+    expect(write(warehouse, [tick(T + 60, "3")], "rest").unchanged).toBe(1);
+    expect(write(warehouse, [tick(T + 61, "3"), tick(T + 60, "4")], "rest")).toMatchObject({
+      inserted: 1,
+      changed: 1,
+    });
+  });
+
   it("E10: of live ticks of one moment the last stands; of a page's ties the first", () => {
     const warehouse = openScratch();
     write(warehouse, [tick(T, "1"), tick(T + 1, "5"), tick(T, "2")], "live");
