@@ -1,0 +1,14 @@
+import { writeSync } from "node:fs";
+import { truncateWal } from "../../src/warehouse/wal.ts";
+import { open, walk } from "./work.ts";
+
+// A process that is killed in the middle of its work. It tells what is on disk through a pipe, write by write.
+const [, , task, path = ""] = process.argv;
+const say = (line: string) => writeSync(1, `${line}\n`);
+
+const warehouse = open(path);
+say("open");
+if (task === "commit") walk(warehouse, (page) => say(`page ${page}`));
+if (task === "checkpoint") say(`truncated ${truncateWal(warehouse.connection).isTruncated}`);
+if (task === "for ever") for (;;) walk(warehouse, (page) => say(`page ${page}`));
+warehouse.close();
