@@ -56,7 +56,7 @@ export class RecordReader {
   amount(name: string, value: unknown): Decimal | null {
     if (typeof value === "string" && value.charCodeAt(0) !== MINUS) {
       const decimal = readDecimal(value);
-      if (decimal !== undefined && Number.isFinite(decimal.real)) return decimal;
+      if (decimal !== undefined) return decimal;
     }
     return value === undefined ? null : this.#unusualDecimal(name, value, false);
   }
@@ -82,7 +82,6 @@ export class RecordReader {
       typeof value === "string" ? value : typeof value === "number" ? this.sourceOf(name) : undefined;
     const decimal = text === undefined ? undefined : readDecimal(text);
     if (text === undefined || decimal === undefined) return this.#unread(name, "is not a decimal");
-    if (!Number.isFinite(decimal.real)) return this.#unread(name, "is out of range");
     if (text.charCodeAt(0) !== MINUS) return decimal;
     if (!mayBeNegative) return this.#unread(name, "is negative");
     return decimal.real === 0 ? { real: 0, exact: decimal.exact } : decimal;

@@ -21,7 +21,7 @@ const LONGEST = 400;
 
 const grammar = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d{1,4}))?$/;
 
-/** Reads a JSON number's text or a decimal string. Undefined for anything else, `NaN`, `0x10` and `1,234` included. */
+/** Reads a JSON number's text or a decimal string. Undefined for anything else: `NaN`, `0x10`, `1,234`, more than a double can hold. */
 export function readDecimal(text: string): Decimal | undefined {
   const short = shortPlain(text);
   if (!Number.isNaN(short)) {
@@ -32,6 +32,7 @@ export function readDecimal(text: string): Decimal | undefined {
   const plain = plainNotation(text);
   if (plain === undefined) return undefined;
   const real = Number(plain);
+  if (!Number.isFinite(real)) return undefined;
   const magnitude = Math.abs(real);
   const fits =
     significantDigits(plain) <= EXACT_DIGITS && magnitude >= LEAST_EXACT && magnitude < EXACT_BELOW;

@@ -43,6 +43,7 @@ describe("readDecimal", () => {
 
   it("refuses an exponent bomb without expanding it", () => {
     expect(readDecimal("1e9999")).toBeUndefined();
+    expect(readDecimal("1e400")).toBeUndefined();
     expect(readDecimal("9".repeat(1000))).toBeUndefined();
   });
 
