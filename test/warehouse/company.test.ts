@@ -61,6 +61,12 @@ describe("one writer", () => {
     expect(write(warehouse).inserted).toBe(500);
   });
 
+  it("has the durability that it asked for", () => {
+    const { database } = openScratch().connection;
+    const pragma = (name: string) => database.pragma(name, { simple: true });
+    expect([pragma("journal_mode"), pragma("synchronous"), pragma("busy_timeout")]).toEqual(["wal", 2, 5000]);
+  });
+
   it("refuses a nested transaction and one that waits", () => {
     const warehouse = openScratch();
     expect(() => warehouse.transaction(() => warehouse.transaction(() => 1))).toThrow("open already");

@@ -123,10 +123,13 @@ describe("the ledger", () => {
     ).toThrow("the page was a lie");
     expect(rows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
     expect(rows(warehouse, "SELECT * FROM coverage")).toEqual([]);
-    warehouse.transaction((t) =>
-      writeRecords(t, "index_ticks", [tick(5, "1", { indexId: "eth-id" })], "rest"),
-    );
-    expect(rows(warehouse, "SELECT index_id, ts FROM index_ticks")).toEqual([{ index_id: "eth-id", ts: 5 }]);
+    for (const indexId of ["eth-id", "btc-id"]) {
+      warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(5, "1", { indexId })], "rest"));
+    }
+    expect(rows(warehouse, "SELECT index_id FROM index_ticks ORDER BY index_id")).toEqual([
+      { index_id: "btc-id" },
+      { index_id: "eth-id" },
+    ]);
   });
 
   it("notices a ledger that contradicts itself instead of trusting it", () => {
