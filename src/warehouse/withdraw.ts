@@ -14,6 +14,8 @@ export interface Withdrawal {
 
 /** A page that contradicts more than this share of its own size is taken for the service's mistake. */
 const BELIEVABLE_SHARE = 0.1;
+/** So few are believed of any page: a tenth of a short page is less than one row, and would leave it open for ever. */
+const BELIEVABLE_FEW = 2;
 
 /**
  * A page is authoritative for the range that it proves: stored rows there that it lacks were never confirmed, moved or
@@ -57,7 +59,8 @@ export function withdrawMissing(
     .raw()
     .all(bounds(page.range)) as [string | number, ...Value[]][];
   const missing = rows.filter(([moment]) => !expected.has(moment));
-  if (missing.length > (page.pageRows ?? page.present.length) * BELIEVABLE_SHARE) {
+  const believable = Math.max(BELIEVABLE_FEW, (page.pageRows ?? page.present.length) * BELIEVABLE_SHARE);
+  if (missing.length > believable) {
     return { withdrawn: 0, refused: missing.length };
   }
   const erase = transaction.statement(
