@@ -1,6 +1,6 @@
 import { plain } from "./decimal-text.ts";
 import type { History, PageRows } from "./history.ts";
-import type { IndexFigures } from "./index-figures.ts";
+import { extremesOf, type IndexFigures } from "./index-figures.ts";
 import type { IndexSeries, IndexType } from "./index-series.ts";
 import type { Quirks } from "./quirks.ts";
 import type { RecordIds } from "./record-ids.ts";
@@ -31,7 +31,6 @@ interface DaySummary {
   readonly high: number;
   readonly low: number;
   readonly close: number;
-  readonly mean: number;
   readonly lastTick: number;
 }
 
@@ -100,7 +99,9 @@ export class BarHistory implements History {
     const price = (log: number) => this.#figures.price(series, log);
     const volume = this.#figures.volumeAt(series, summary.lastTick);
     const quoteUsd = series.quote ? Math.exp(this.#figures.usdLogAt(series.quote, summary.lastTick)) : 1;
-    const vwap = (summary.mean * 3 + summary.close) / 4;
+    // Near enough to the day's averages, and always between its extremes.
+    const twap = (summary.open + summary.high + summary.low + summary.close) / 4;
+    const vwap = (twap * 3 + summary.close) / 4;
     return {
       id: this.#ids.id(this.kind(series.type), series.ordinal, day),
       indexId: series.id,
@@ -112,7 +113,7 @@ export class BarHistory implements History {
       volume: this.#figures.volume(series, summary.lastTick),
       volumeUsd: plain(volume * Math.exp(vwap) * quoteUsd, 2),
       vwap: price(vwap),
-      twap: price(summary.mean),
+      twap: price(twap),
       startTimestamp: this.#utc.write(day * DAY_MS),
       endTimestamp: this.#utc.write(day * DAY_MS + this.#endOffset()),
       ...(this.#quirks.barTimestamp ? { timestamp: this.#utc.write(day * DAY_MS) } : {}),
@@ -145,29 +146,28 @@ export class BarHistory implements History {
     const first = this.#calendar.firstTickOfDay(day);
     const end = Math.min(this.#calendar.firstTickOfDay(day + 1), this.#calendar.newest(nowMs) + 1);
     if (end <= first) return undefined;
+    if (!this.#calendar.changing) {
+      const open = this.#figures.logAt(series, first);
+      const close = this.#figures.logAt(series, end - 1);
+      return { open, close, ...this.#figures.extremes(series, first, end), lastTick: end - 1 };
+    }
+    const { logs, lastTick } = this.#knownLogs(series, first, end, nowMs);
+    const open = logs[0];
+    const close = logs.at(-1);
+    if (open === undefined || close === undefined) return undefined;
+    return { open, close, ...extremesOf(logs), lastTick };
+  }
+
+  /** What is known now of a run of ticks, as it is known now. */
+  #knownLogs(series: IndexSeries, first: number, end: number, nowMs: number) {
     const logs = this.#figures.logs(series, first, end - first);
-    const changing = this.#calendar.changing;
-    let open = Number.NaN;
-    let close = Number.NaN;
-    let high = Number.NEGATIVE_INFINITY;
-    let low = Number.POSITIVE_INFINITY;
-    let sum = 0;
-    let count = 0;
+    const found: number[] = [];
     let lastTick = first;
     for (let at = 0; at < logs.length; at++) {
-      let log = logs[at] as number;
-      if (changing) {
-        if (!this.#calendar.known(series, first + at, nowMs)) continue;
-        log += this.#calendar.error(series, first + at, nowMs);
-      }
-      if (count === 0) open = log;
-      if (log > high) high = log;
-      if (log < low) low = log;
-      close = log;
-      sum += log;
-      count++;
+      if (!this.#calendar.known(series, first + at, nowMs)) continue;
+      found.push((logs[at] as number) + this.#calendar.error(series, first + at, nowMs));
       lastTick = first + at;
     }
-    return count === 0 ? undefined : { open, high, low, close, mean: sum / count, lastTick };
+    return { logs: Float64Array.from(found), lastTick };
   }
 }

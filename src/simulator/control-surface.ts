@@ -13,6 +13,10 @@ export interface Controls {
   rotateSecret(secret: string): void;
 }
 
+export function isControl({ path }: HttpQuestion): boolean {
+  return path.startsWith("/simulator/");
+}
+
 /**
  * The controls over HTTP, for a simulator in a process of its own; answered to this machine alone:
  * POST /simulator/faults (a fault script), GET /simulator/faults (how often each line struck), POST /simulator/scopes (one text, blanks between), POST /simulator/secret,

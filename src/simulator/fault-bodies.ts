@@ -29,7 +29,7 @@ export function mangleAnswer({ line }: Strike, answer: PlainAnswer, now: number)
     case "redirect":
       return {
         status: line.numberOf("code"),
-        headers: { location: line.textOf("to"), date: imfDate(now) },
+        headers: { location: line.textOf("location"), date: imfDate(now) },
         body: Buffer.of(),
       };
     case "html":

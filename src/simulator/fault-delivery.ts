@@ -10,8 +10,13 @@ export interface Delivery {
   response: ServerResponse;
   answer: PlainAnswer;
   clock: Clock;
-  /** The connection has carried a request before this one. */
-  isReused: boolean;
+}
+
+const words = ["latency", "slow-headers", "drip", "stall", "reset", "hang-up", "cut"];
+
+/** Whether the fault has to do with delivery, given whether the connection has carried a request before. */
+export function concernsDelivery({ line }: Strike, isReused: boolean): boolean {
+  return words.includes(line.word.word) && (isReused || line.textOf("socket") !== "reused");
 }
 
 export function sendAnswer(response: ServerResponse, { status, headers, body }: PlainAnswer): void {
@@ -27,16 +32,16 @@ export async function delay({ line }: Strike, { socket, clock }: Delivery): Prom
   return !socket.destroyed;
 }
 
-/** Delivers the answer as this fault would; false when the word is none that concerns delivery. */
+/** Delivers the answer as this fault would; false when the fault only delays it. */
 export async function deliver(strike: Strike, delivery: Delivery): Promise<boolean> {
   const { line } = strike;
-  const { socket, answer, clock, response, isReused } = delivery;
+  const { socket, answer, clock, response } = delivery;
   switch (line.word.word) {
     case "reset":
+      socket.resetAndDestroy();
+      return true;
     case "hang-up":
-      if (line.textOf("socket") === "reused" && !isReused) return false;
-      if (line.word.word === "reset") socket.resetAndDestroy();
-      else socket.destroy();
+      socket.destroy();
       return true;
     case "stall":
       if (line.textOf("at") === "body")

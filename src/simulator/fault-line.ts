@@ -1,5 +1,5 @@
 import type { FaultMoment, FaultWord } from "./fault-vocabulary.ts";
-import { faultWords } from "./fault-words.ts";
+import { faultConditions, faultWords } from "./fault-words.ts";
 
 /** When a line strikes; all of it must hold. Counts are per line and per very request. */
 export interface FaultWhen {
@@ -35,7 +35,7 @@ export interface FaultLine {
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const places = ["GET", "POST", "*", "ws", "port"];
-const conditions = ["p", "times", "every", "after", "total", "from", "to", "page", "query"];
+const conditions = Object.keys(faultConditions);
 
 /** A script that cannot be read; the message names the line and what would be right. */
 export class FaultScriptError extends Error {
@@ -140,6 +140,8 @@ function parseLine(tokens: Token[], text: string, number: number): FaultLine {
   };
   const p = condition("p", "number", 1);
   if (p < 0 || p > 1) fail(`p is a probability between 0 and 1, not ${p}`);
+  const every = condition("every", "number", 1);
+  if (every < 1 || !Number.isInteger(every)) fail(`every is a whole number from 1 on, not ${every}`);
   const page = given.get("page") ?? "any";
   if (!isPage(page)) return unknown("value of page", page, ["first", "later", "last"]);
   return {
@@ -154,7 +156,7 @@ function parseLine(tokens: Token[], text: string, number: number): FaultLine {
     when: {
       p,
       times: condition("times", "number", Number.POSITIVE_INFINITY),
-      every: condition("every", "number", 1),
+      every,
       after: condition("after", "number", 0),
       total: condition("total", "number", Number.POSITIVE_INFINITY),
       from: condition("from", "duration", 0),

@@ -39,6 +39,8 @@ export interface Strike {
   line: FaultLine;
   /** Further decisions of the same strike, as pure as the strike itself. */
   chance(...about: (string | number)[]): number;
+  /** The fault found nothing to change (no cursor, no such property): it has not struck after all. */
+  miss(): void;
 }
 
 export interface StruckLine {
@@ -84,7 +86,11 @@ export class FaultScript {
       if (count.strikes >= times || entry.struck >= total || chance("strikes") >= p) continue;
       count.strikes++;
       entry.struck++;
-      struck.push({ line, chance });
+      const miss = () => {
+        count.strikes--;
+        entry.struck--;
+      };
+      struck.push({ line, chance, miss });
     }
     return struck;
   }

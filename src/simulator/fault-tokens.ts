@@ -24,8 +24,8 @@ export class TokenFaults {
       return errorAnswer(401, "the token has been revoked", now);
     }
     // Only a token that would have been granted can be a strange one.
-    if (answer.status !== 200) return undefined;
     const audience = audienceOf(body);
+    if (answer.status !== 200 || audience === "") return undefined;
     const issue = (but: TokenExceptions) => granted(this.#desk.grant(audience, now, but), now);
     if (word === "token-life") return issue({ lifeSeconds: Math.round(line.numberOf("life") / 1000) });
     if (word === "odd-token") return issue({ awkward: true });

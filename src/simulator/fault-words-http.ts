@@ -50,7 +50,7 @@ export const httpWords: readonly FaultWord[] = [
     "redirect",
     "http",
     http,
-    { to: text("http://localhost:1/elsewhere"), code: number(307) },
+    { location: text("http://localhost:1/elsewhere"), code: number(307) },
     "redirects to another address",
   ),
   word("latency", "http", http, { by: duration() }, "answers whole, but later"),
@@ -59,7 +59,7 @@ export const httpWords: readonly FaultWord[] = [
     "http",
     http,
     { by: duration("60s") },
-    "accepts the request and sends the headers only after this long",
+    "sends the status line at once and the rest only after this long",
   ),
   word(
     "drip",

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Clock } from "../runtime/clock.ts";
 import type { PlainAnswer } from "./fault-answer.ts";
 import { mangleAnswer } from "./fault-bodies.ts";
-import { delay, deliver, sendAnswer } from "./fault-delivery.ts";
+import { concernsDelivery, delay, deliver, sendAnswer } from "./fault-delivery.ts";
 import { badlyEncoded } from "./fault-encodings.ts";
 import { type Ask, isLastPage, mangleJson, PagingFaults } from "./fault-pages.ts";
 import type { FaultScript, Strike } from "./fault-script.ts";
@@ -14,7 +14,6 @@ import {
   type HttpQuestion,
   Payload,
   type Send,
-  sendWell,
   type WireAnswer,
 } from "./http-answer.ts";
 
@@ -41,22 +40,23 @@ export class HttpFaults {
     this.#options = options;
     this.#paging = new PagingFaults(options.refreshSeconds * 1000);
     this.#tokens = new TokenFaults(options.tokens);
-    this.#remembersPages = options.script.lines("request").some(({ word }) => word.group === "paging");
+    this.#remembersPages = options.script
+      .lines("request")
+      .some(({ word }) => cursorWords.includes(word.word));
   }
 
   /** Puts an answer on the wire, bent or not. */
   readonly send: Send = (exchange) => {
     const { response } = exchange;
-    // The controls stand outside the service that is simulated.
-    if (exchange.question.path.startsWith("/simulator/")) return sendWell(exchange);
     const answer = plain(exchange.answer);
     const ask: Ask = (query, at) => plain(exchange.ask(new URLSearchParams([...query]), at));
     const strikes = this.#draw(exchange.question, answer, ask);
-    const bent = this.#bend(exchange.question, answer, ask, strikes);
+    const effective = new Set<Strike>();
+    const bent = this.#bend(exchange.question, answer, ask, strikes, effective);
     const said =
       bent === answer ? exchange.answer : { ...bent, payload: new Payload(Buffer.from(bent.body)) };
     const wire = encode(exchange.question, said);
-    this.#deliver(strikes, wire, response).catch((problem: Error) => response.destroy(problem));
+    this.#deliver(strikes, effective, wire, response).catch((problem: Error) => response.destroy(problem));
   };
 
   #draw({ method, path, query, body, at }: HttpQuestion, answer: PlainAnswer, ask: Ask): Strike[] {
@@ -72,40 +72,74 @@ export class HttpFaults {
     });
   }
 
-  #bend(question: HttpQuestion, answer: PlainAnswer, ask: Ask, strikes: readonly Strike[]): PlainAnswer {
+  /** Notes in `effective` which strikes changed anything. */
+  #bend(
+    question: HttpQuestion,
+    answer: PlainAnswer,
+    ask: Ask,
+    strikes: readonly Strike[],
+    effective: Set<Strike>,
+  ): PlainAnswer {
     const { method, body, headers, at: now } = question;
     const path = withoutVersion(question.path);
     const query = new Map(question.query);
     const remembers = this.#remembersPages && method === "GET";
     let bent = (remembers && this.#paging.swappedBack(path, query, now, ask, answer)) || answer;
-    for (const strike of strikes) {
-      bent =
+    const apply = (fault: (strike: Strike) => PlainAnswer | undefined) => {
+      for (const strike of strikes) {
+        const next = fault(strike);
+        if (next === undefined || isSame(next, bent)) continue;
+        bent = next;
+        effective.add(strike);
+      }
+    };
+    apply(
+      (strike) =>
         this.#tokens.bend(strike, body, headers.authorization, now, bent) ??
-        this.#paging.question(strike, path, query, now, ask, bent) ??
-        bent;
-    }
+        this.#paging.question(strike, path, query, now, ask, bent),
+    );
     if (remembers) this.#paging.remember(query, bent);
-    for (const strike of strikes) bent = mangleJson(strike, bent) ?? bent;
-    for (const strike of strikes) bent = mangleAnswer(strike, bent, now) ?? bent;
+    apply((strike) => mangleJson(strike, bent));
+    apply((strike) => mangleAnswer(strike, bent, now));
     if (path === TOKEN_PATH) this.#tokens.remember(body, now, bent);
     return bent;
   }
 
-  async #deliver(strikes: Strike[], wire: WireAnswer, response: ServerResponse): Promise<void> {
+  async #deliver(
+    strikes: readonly Strike[],
+    effective: Set<Strike>,
+    wire: WireAnswer,
+    response: ServerResponse,
+  ): Promise<void> {
     const { socket } = response.req;
     const isReused = this.#served.has(socket);
     this.#served.add(socket);
     let answer: PlainAnswer = wire;
-    for (const { line } of strikes)
+    const deliveries = strikes.filter((strike) => {
+      const { line } = strike;
       if (line.word.word === "encoding")
         answer = badlyEncoded(line.textOf("how"), line.numberOf("mb"), answer);
-    const delivery = { socket, response, answer, clock: this.#options.clock, isReused };
-    for (const strike of strikes) if (!(await delay(strike, delivery))) return;
-    for (const strike of strikes) if (await deliver(strike, delivery)) return;
+      else if (concernsDelivery(strike, isReused)) return true;
+      else if (!effective.has(strike)) strike.miss();
+      return false;
+    });
+    const delivery = { socket, response, answer, clock: this.#options.clock };
+    for (const strike of deliveries) if (!(await delay(strike, delivery))) return;
+    for (const strike of deliveries) if (await deliver(strike, delivery)) return;
     sendAnswer(response, answer);
   }
 }
 
+function isSame(left: PlainAnswer, right: PlainAnswer): boolean {
+  return (
+    left.status === right.status &&
+    left.headers === right.headers &&
+    Buffer.compare(left.body, right.body) === 0
+  );
+}
+
+/** Faults that lead back along a walk, for which the walk must be known. */
+const cursorWords = ["repeat-page", "swap-pages", "next-id"];
 const TOKEN_PATH = "/oauth/token";
 const withoutVersion = (path: string) => path.replace(/^\/v3(?=\/)/, "");
 const plain = ({ status, headers, payload }: HttpAnswer): PlainAnswer => ({

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../runtime/clock.ts";
+import { isControl } from "./control-surface.ts";
 import { type HttpAnswer, type HttpQuestion, json, type Send, sendWell } from "./http-answer.ts";
 import { errorBody, Refusal } from "./refusal.ts";
 import type { RequestLog } from "./request-log.ts";
@@ -55,14 +56,17 @@ export class HttpServer {
       const remote = request.socket.remoteAddress ?? "";
       const answer = this.#answer(question, remote);
       const ask = (query: URLSearchParams, at: number) => this.#answer({ ...question, query, at }, remote);
+      const exchange = { question, answer, ask, request, response };
+      response.sendDate = false;
+      // The controls are no part of the service: never logged, never struck by a fault.
+      if (isControl(question)) return sendWell(exchange);
       const { method, target, at } = question;
       const logged = this.#log.add({ method, target, status: 0, at });
       const note = () => {
         if (response.headersSent) logged.status = response.statusCode;
       };
       response.once("finish", note).once("close", note);
-      response.sendDate = false;
-      this.send({ question, answer, ask, request, response });
+      this.send(exchange);
     });
   }
 

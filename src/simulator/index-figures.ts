@@ -1,6 +1,7 @@
 import { hashOf, scatter } from "./chance.ts";
 import { plain } from "./decimal-text.ts";
 import type { IndexSeries } from "./index-series.ts";
+import type { Extremes } from "./price-extremes.ts";
 import type { PriceModel } from "./price-model.ts";
 import type { SimulatedAsset } from "./universe.ts";
 
@@ -53,6 +54,12 @@ export class IndexFigures {
     return found;
   }
 
+  /** The extremes of `logAt` over [first, end), found without reading every tick where that is possible. */
+  extremes(series: IndexSeries, first: number, end: number): Extremes {
+    if (series.type === "LX") return extremesOf(this.logs(series, first, end - first));
+    return this.#model.extremes(series.base.ordinal, series.quote?.ordinal, first, end);
+  }
+
   price(series: IndexSeries, log: number): string {
     return plain(Math.exp(log), series.priceDigits);
   }
@@ -85,4 +92,14 @@ export class IndexFigures {
     );
     return (hash / 2 ** 32 - 0.5) * LX_DEVIATION;
   }
+}
+
+export function extremesOf(logs: Float64Array): Extremes {
+  let high = Number.NEGATIVE_INFINITY;
+  let low = Number.POSITIVE_INFINITY;
+  for (const log of logs) {
+    if (log > high) high = log;
+    if (log < low) low = log;
+  }
+  return { high, low };
 }

@@ -110,9 +110,12 @@ export function bendTick(script: FaultScript, { session, text, seriesKey, tick }
 
   for (const strike of strikes) {
     strikeConnection(strike, session);
-    if (strike.line.word.word === "other-value") fields = fields.map(otherValue);
-    else if (strike.line.word.group === "payload" && isChosen(strike, 0, 1))
-      fields = mangleRecord(strike, fields) ?? fields;
+    const { word, group } = strike.line.word;
+    const mangles = group === "payload" && isChosen(strike, 0, 1);
+    const before = fields;
+    if (word === "other-value") fields = fields.map(otherValue);
+    if (mangles) fields = mangleRecord(strike, fields) ?? fields;
+    if (group === "payload" && textOf(fields) === textOf(before)) strike.miss();
   }
   const has = (word: string) => strikes.find(({ line }) => line.word.word === word);
   const bytes = frame(textOf(fields), has("binary-tick") ? opcodes.binary : opcodes.text);

@@ -1,37 +1,11 @@
-import { hashOf, scatter } from "./chance.ts";
-
-/** What sets one asset's price path apart from another's. */
-export interface PathShape {
-  /** Typical USD price at the beginning of 2026. */
-  readonly usd: number;
-  /** Standard deviation of the logarithm over a year. */
-  readonly yearlyVolatility: number;
-  /** Growth of the logarithm per year. */
-  readonly yearlyGrowth: number;
-  /** Days after which the price has forgotten where it was: short for what is pegged to a currency. */
-  readonly memoryDays: number;
-}
+import { hashOf } from "./chance.ts";
+import { type CellEnds, ExtremeSearch, type Extremes } from "./price-extremes.ts";
+import { cellHash, draw, type PathShape, type PricePath, pathOf, TEMPERS } from "./price-path.ts";
 
 const YEAR_MS = 31_557_600_000;
-const ANCHOR_MS = Date.UTC(2026, 0, 1);
 const BLOCK_LEVEL = 12;
 const BLOCK_TICKS = 1 << BLOCK_LEVEL;
 const CACHED_BLOCKS = 768;
-
-/** The deviation of a cell's middle is the sum of two even draws: bounded, bell-like, unit variance. */
-const DRAW = Math.sqrt(6) / 4095;
-
-/** Each cell is a little calmer or wilder than the one that holds it; over twenty levels this makes calm and wild weeks. */
-const TEMPERS = Float64Array.from({ length: 256 }, (_, at) => Math.exp((at / 255 - 0.5) * 0.46) / 1.009);
-
-interface Path {
-  readonly salt: number;
-  readonly base: number;
-  readonly perTick: number;
-  /** Deviation of a cell's middle, by level (a cell of level L spans 2^L ticks). */
-  readonly deviation: Float64Array;
-  readonly ends: number;
-}
 
 /**
  * Logarithms of USD prices as fractal walks: the middle of every dyadic cell of time deviates from the line between its
@@ -39,9 +13,11 @@ interface Path {
  * costs one draw a tick. Both do the same arithmetic in the same order, so their results are equal to the last bit.
  */
 export class PriceModel {
-  readonly #paths: readonly Path[];
+  readonly #paths: readonly PricePath[];
   readonly #topLevel: number;
   readonly #blocks = new Map<number, Float64Array>();
+  /** Scratch of one filling: the temper of the cell that begins at each tick. */
+  readonly #tempers = new Float64Array(BLOCK_TICKS);
 
   constructor(seed: number, tickMs: number, shapes: readonly PathShape[]) {
     this.#topLevel = Math.max(BLOCK_LEVEL, Math.ceil(Math.log2((1.5 * YEAR_MS) / tickMs)));
@@ -73,14 +49,26 @@ export class PriceModel {
     return made;
   }
 
-  #path(asset: number): Path {
+  /** The highest and lowest logarithm over the ticks [first, end) of one asset's price in another's (or in USD). */
+  extremes(base: number, quote: number | undefined, first: number, end: number): Extremes {
+    const basePath = this.#path(base);
+    const quotePath = quote === undefined ? undefined : this.#path(quote);
+    const start = first - (first % BLOCK_TICKS);
+    const cells = Array.from({ length: Math.ceil((end - start) / BLOCK_TICKS) }, (_, at) => ({
+      base: this.#descend(basePath, start + at * BLOCK_TICKS, BLOCK_LEVEL),
+      quote: quotePath && this.#descend(quotePath, start + at * BLOCK_TICKS, BLOCK_LEVEL),
+    }));
+    return new ExtremeSearch(basePath, quotePath, first, end).search(BLOCK_LEVEL, start, cells);
+  }
+
+  #path(asset: number): PricePath {
     const path = this.#paths[asset];
     if (!path) throw new RangeError(`no asset ${asset}`);
     return path;
   }
 
   /** Follows the cells that hold `tick` down to level `bottom`: the values at that cell's ends, and its temper. */
-  #descend(path: Path, tick: number, bottom: number): { at: number; end: number; temper: number } {
+  #descend(path: PricePath, tick: number, bottom: number): CellEnds {
     let cell = Math.floor(tick / 2 ** this.#topLevel);
     let left = path.ends * draw(cellHash(path.salt, this.#topLevel + 1, cell));
     let right = path.ends * draw(cellHash(path.salt, this.#topLevel + 1, cell + 1));
@@ -98,54 +86,45 @@ export class PriceModel {
     return { at: left, end: right, temper };
   }
 
-  #fill(path: Path, number: number): Float64Array {
+  #fill(path: PricePath, number: number): Float64Array {
     const first = number * BLOCK_TICKS;
     const whole = this.#descend(path, first, BLOCK_LEVEL);
     const values = new Float64Array(BLOCK_TICKS + 1);
-    const tempers = new Float64Array(BLOCK_TICKS);
+    const tempers = this.#tempers;
     values[0] = whole.at;
     values[BLOCK_TICKS] = whole.end;
     tempers[0] = whole.temper;
-    for (let level = BLOCK_LEVEL; level > 0; level--) {
-      const span = 1 << level;
-      const half = span >> 1;
-      const deviation = path.deviation[level] ?? 0;
-      let cell = first / span;
-      for (let start = 0; start < BLOCK_TICKS; start += span, cell++) {
-        const hash = cellHash(path.salt, level, cell);
-        const temper = (tempers[start] as number) * (TEMPERS[hash & 255] as number);
-        const ends = (values[start] as number) + (values[start + span] as number);
-        values[start + half] = ends / 2 + deviation * temper * draw(hash);
-        tempers[start] = temper;
-        tempers[start + half] = temper;
-      }
-    }
+    for (let level = BLOCK_LEVEL; level > 0; level--) fillLevel(path, level, first, values, tempers);
     for (let at = 0; at < BLOCK_TICKS; at++)
       values[at] = path.base + path.perTick * (first + at) + (values[at] as number);
     return values;
   }
 }
 
-function pathOf(shape: PathShape, salt: number, tickMs: number, topLevel: number): Path {
-  const years = (level: number) => Math.min((2 ** level * tickMs) / YEAR_MS, shape.memoryDays / 365.25);
-  const perTick = (shape.yearlyGrowth * tickMs) / YEAR_MS;
-  return {
-    salt,
-    perTick,
-    base: Math.log(shape.usd) - (perTick * ANCHOR_MS) / tickMs,
-    deviation: Float64Array.from({ length: topLevel + 1 }, (_, level) => {
-      return (shape.yearlyVolatility * Math.sqrt(years(level))) / 2;
-    }),
-    ends: shape.yearlyVolatility * Math.sqrt(years(topLevel)) * 0.4,
-  };
-}
-
-function cellHash(salt: number, level: number, cell: number): number {
-  return scatter(salt ^ Math.imul(cell, 0x9e3779b1) ^ Math.imul(level, 0x85ebca6b));
-}
-
-function draw(hash: number): number {
-  return ((hash >>> 20) + ((hash >>> 8) & 0xfff) - 4095) * DRAW;
+/** Sets the middles of all cells of one level; hot, so the number of a cell is kept a small integer. */
+function fillLevel(
+  path: PricePath,
+  level: number,
+  first: number,
+  values: Float64Array,
+  tempers: Float64Array,
+): void {
+  const span = 1 << level;
+  const half = span >> 1;
+  const salt = path.salt | 0;
+  const deviation = path.deviation[level] ?? 0;
+  let cell = (first / span) | 0;
+  let left = values[0] as number;
+  for (let start = 0; start < BLOCK_TICKS; start += span) {
+    const hash = cellHash(salt, level, cell);
+    const temper = (tempers[start] as number) * (TEMPERS[hash & 255] as number);
+    const right = values[start + span] as number;
+    values[start + half] = (left + right) / 2 + deviation * temper * draw(hash);
+    tempers[start] = temper;
+    tempers[start + half] = temper;
+    left = right;
+    cell = (cell + 1) | 0;
+  }
 }
 
 function blockKey(asset: number, block: number): number {

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../runtime/clock.ts";
-import { answerControl } from "./control-surface.ts";
+import { answerControl, isControl } from "./control-surface.ts";
 import type { StruckLine } from "./fault-script.ts";
 import { FaultSwitchboard } from "./fault-switchboard.ts";
 import { HttpServer } from "./http-server.ts";
@@ -39,6 +39,8 @@ export interface SimulatorOptions {
 }
 
 export interface PageRange {
+  /** Index ticks unless told. */
+  readonly stream?: "index-ticker" | "ohlcv";
   readonly type: IndexType;
   readonly id: string;
   readonly fromMs: number;
@@ -71,7 +73,7 @@ export interface Simulator {
   revokeTokens(): void;
   /** The old client secret is refused from now on. */
   rotateSecret(secret: string): void;
-  /** Renders the pages of a walk back over index ticks beforehand, for benchmarks; says how many rows they hold. */
+  /** Renders the pages of a walk back over one index beforehand, for benchmarks; says how many rows they hold. */
   prerender(range: PageRange): number;
   stop(): Promise<void>;
 }
@@ -79,7 +81,7 @@ export interface Simulator {
 const STREAM_PATH = "/v3/stream";
 
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
-  const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock, cacheMegabytes = 192 } = options;
+  const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock, cacheMegabytes = 96 } = options;
   const { host = "127.0.0.1", port = 0, clientId = "demo", clientSecret = "demo-secret" } = options;
   const { scopes = allScopes, tokenSeconds = 86_400 } = options;
   const quirks: Quirks = { ...usualQuirks, ...options.quirks };
@@ -105,7 +107,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     },
   };
   const server = new HttpServer(clock, requests, (question, remoteAddress) => {
-    return question.path.startsWith("/simulator/")
+    return isControl(question)
       ? answerControl(controls, question, remoteAddress)
       : answerService(world, tokens, question);
   });
@@ -141,8 +143,10 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     universe: world.universe,
     truth: world.truth,
     live,
-    prerender: ({ type, id, fromMs, toMs, pageSize = 2000 }) =>
-      world.indexTicks.prerender(type, id, { fromMs, toMs }, pageSize, clock.now()),
+    prerender({ stream = "index-ticker", type, id, fromMs, toMs, pageSize = 2000 }) {
+      const pages = stream === "ohlcv" ? world.dailyBars : world.indexTicks;
+      return pages.prerender(type, id, { fromMs, toMs }, pageSize, clock.now());
+    },
     async stop() {
       faults.end();
       await faults.settled();

@@ -78,6 +78,12 @@ export class TickHistory implements History {
     return this.#record(series, tick, this.#figures.logAt(series, tick), nowMs);
   }
 
+  /** The records of many ticks of one index; much cheaper than one by one. */
+  records(series: IndexSeries, ticks: readonly number[], nowMs: number): IndexTickRecord[] {
+    const logs = this.#logsOf({ series: ticks.map(() => series), steps: ticks.toReversed() });
+    return ticks.map((tick, at) => this.#record(series, tick, logs[ticks.length - 1 - at] as number, nowMs));
+  }
+
   render(rows: PageRows, nowMs: number): string {
     const { extraProperties, reorderedProperties } = this.#quirks;
     const logs = this.#logsOf(rows);

@@ -39,10 +39,9 @@ export class Truth {
     const { oldest, newest } = ticks.span(series, nowMs);
     const first = Math.max(oldest, Math.ceil(fromMs / calendar.tickMs));
     const end = Math.min(newest + 1, Math.ceil(toMs / calendar.tickMs));
-    const found: IndexTickRecord[] = [];
-    for (let tick = first; tick < end; tick++)
-      if (ticks.known(series, tick, nowMs)) found.push(ticks.record(series, tick, nowMs));
-    return found;
+    const known: number[] = [];
+    for (let tick = first; tick < end; tick++) if (ticks.known(series, tick, nowMs)) known.push(tick);
+    return ticks.records(series, known, nowMs);
   }
 
   /** The bars of the days that begin in [fromMs, toMs) that REST serves at `nowMs`. */

@@ -1,7 +1,7 @@
 import { inventedName, type KnownAsset, knownAssets } from "./asset-names.ts";
 import { fractionOf, hashOf } from "./chance.ts";
 import { inventedExchange, type KnownExchange, knownExchanges } from "./exchange-names.ts";
-import type { PathShape } from "./price-model.ts";
+import type { PathShape } from "./price-path.ts";
 import type { Quirks } from "./quirks.ts";
 import { entityUuid, idDress } from "./record-ids.ts";
 import { DAY_MS } from "./utc-text.ts";
@@ -170,9 +170,12 @@ function makeExchange(
   markets: readonly SimulatedMarket[],
 ): SimulatedExchange {
   const known: KnownExchange = knownExchanges[ordinal] ?? inventedExchange(ordinal - knownExchanges.length);
-  const reach = (0.9 * markets.length) / (1 + ordinal * 0.5) + 6;
+  // Big exchanges list much, all of them the leading markets.
+  const reach = (0.018 * markets.length) / (1 + ordinal * 0.5) + 0.42;
   const listed = markets.filter(({ ordinal: market }) => {
-    return market === 0 || fractionOf(seed, 41, ordinal, market) * (1 + market * 0.25) < reach * 0.02 + 0.3;
+    const leading = market < 24 ? 0.8 / (1 + ordinal * 0.03) : 0;
+    const chance = Math.max(leading, reach / (1 + market * 0.25));
+    return market === 0 || fractionOf(seed, 41, ordinal, market) < chance;
   });
   return {
     ordinal,

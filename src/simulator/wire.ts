@@ -41,6 +41,17 @@ const decimals = new Set([
   "optionStrike",
 ]);
 
+const nameTexts = new Map<string, string>();
+
+/** `"name":`, made once. */
+function nameText(name: string): string {
+  const kept = nameTexts.get(name);
+  if (kept !== undefined) return kept;
+  const text = `${JSON.stringify(name)}:`;
+  nameTexts.set(name, text);
+  return text;
+}
+
 /** Writes records as JSON in the manner that the quirks ask for. */
 export class WireWriter {
   readonly #quirks: Quirks;
@@ -50,9 +61,9 @@ export class WireWriter {
   }
 
   record(record: object): string {
-    const members = Object.entries(record as WireRecord).map(
-      ([name, value]) => `${JSON.stringify(name)}:${this.#value(name, value)}`,
-    );
+    const members: string[] = [];
+    const fields = record as WireRecord;
+    for (const name in fields) members.push(nameText(name) + this.#value(name, fields[name] as WireValue));
     if (this.#quirks.extraProperties)
       members.push(`"venueTier":2`, `"audit":{"source":"simulator","flags":[]}`);
     if (this.#quirks.reorderedProperties) {
@@ -82,7 +93,10 @@ export class WireWriter {
   }
 
   #value(name: string, value: WireValue): string {
-    if (typeof value === "string" && this.#quirks.decimals === "number" && decimals.has(name)) return value;
+    if (typeof value === "string") {
+      if (!decimals.has(name)) return JSON.stringify(value);
+      return this.#quirks.decimals === "number" ? value : `"${value}"`;
+    }
     if (Array.isArray(value)) return `[${value.map((item) => this.#value("", item)).join(",")}]`;
     if (typeof value === "object" && value !== null) {
       const members = Object.entries(value).map(

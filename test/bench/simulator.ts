@@ -65,8 +65,10 @@ async function fetchAll(
   const waiting = [...pages];
   let bytes = 0;
   const drain = async () => {
-    for (let page = waiting.pop(); page !== undefined; page = waiting.pop())
-      bytes += await pageBytes(simulator.baseUrl + page, agent, token, gzip);
+    for (let page = waiting.pop(); page !== undefined; page = waiting.pop()) {
+      const received = await pageBytes(simulator.baseUrl + page, agent, token, gzip);
+      bytes += received;
+    }
   };
   await Promise.all(Array.from({ length: 8 }, drain));
   return { rows: pages.length * PAGE_ROWS, seconds: (performance.now() - begun) / 1000, bytes };

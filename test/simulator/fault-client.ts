@@ -19,6 +19,13 @@ export interface Page {
   nextId?: string | null;
 }
 
+export interface RequestOptions {
+  headers?: Record<string, string>;
+  agent?: Agent;
+  /** Holds turned time while the request is under way, and gives up after so much of it. */
+  deadlineMs?: number;
+}
+
 /** A plain client of the simulator, which knows nothing of what the product does. */
 export class FaultClient {
   readonly clock: TurnedClock;
@@ -41,7 +48,7 @@ export class FaultClient {
     return JSON.parse((await this.askToken(audience)).text).access_token;
   }
 
-  askToken(audience = this.simulator.baseUrl): Promise<Outcome> {
+  askToken(audience = this.simulator.baseUrl, options: RequestOptions = {}): Promise<Outcome> {
     const { clientId, clientSecret } = this.simulator;
     const body = {
       grant_type: "client_credentials",
@@ -49,10 +56,10 @@ export class FaultClient {
       client_secret: clientSecret,
       audience,
     };
-    return this.send("POST", "/oauth/token", { body: JSON.stringify(body) });
+    return this.send("POST", "/oauth/token", { ...options, body: JSON.stringify(body) });
   }
 
-  get(path: string, options: { headers?: Record<string, string>; agent?: Agent } = {}): Promise<Outcome> {
+  get(path: string, options: RequestOptions = {}): Promise<Outcome> {
     return this.send("GET", path, options);
   }
 
@@ -70,11 +77,7 @@ export class FaultClient {
     return this.simulator.universe.assets[0]?.id ?? "";
   }
 
-  send(
-    method: string,
-    path: string,
-    options: { headers?: Record<string, string>; body?: string; agent?: Agent } = {},
-  ): Promise<Outcome> {
+  send(method: string, path: string, options: RequestOptions & { body?: string } = {}): Promise<Outcome> {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const chunks: Buffer[] = [];
     const outcome = { status: 0, headers: {} as IncomingHttpHeaders, isWhole: false };
@@ -107,6 +110,14 @@ export class FaultClient {
       },
     );
     asked.on("error", finish);
+    if (options.deadlineMs !== undefined) {
+      const cancel = this.clock.after(options.deadlineMs, () => asked.destroy(new Error("too late")));
+      const release = this.clock.hold();
+      asked.on("close", () => {
+        cancel();
+        release();
+      });
+    }
     asked.end(options.body);
     return promise;
   }

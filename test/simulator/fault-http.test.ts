@@ -50,7 +50,7 @@ describe("faults of status and headers", () => {
   });
 
   it("redirect names another address", async () => {
-    const { status, headers } = await under("redirect to=http://elsewhere.example/ code=308");
+    const { status, headers } = await under("redirect http://elsewhere.example/ code=308");
     expect([status, headers.location]).toEqual([308, "http://elsewhere.example/"]);
   });
 });
@@ -224,6 +224,20 @@ describe("faults of time and connection", () => {
     expect((await client.get("/asset")).status).toBe(200);
     expect(client.struck()).toEqual([1]);
     agent.destroy();
+    client.simulator.setFaults("");
+  });
+
+  it("leaves the controls alone, and tells over them how often each line struck", async () => {
+    const control = `${client.simulator.baseUrl}/simulator/faults`;
+    await fetch(control, { method: "POST", body: "* * status 503" });
+    expect((await client.get("/asset")).status).toBe(503);
+    expect(await (await fetch(control)).json()).toEqual([{ line: 1, text: "* * status 503", struck: 1 }]);
+    const refused = await fetch(control, { method: "POST", body: "GET /asset statis 503" });
+    expect([refused.status, await refused.text()]).toEqual([
+      400,
+      expect.stringContaining('did you mean \\"status\\"?'),
+    ]);
+    expect((await client.get("/asset")).status).toBe(503);
     client.simulator.setFaults("");
   });
 

@@ -151,6 +151,16 @@ describe("faults of paging", () => {
     expect(one).toBe(other);
   });
 
+  it("counts only what it changed: a cursor fault on a first page has not struck", async () => {
+    client.simulator.setFaults(
+      "GET /index-ticker dead-cursor 404 times=1\nGET /index-ticker drop nothingOfTheKind",
+    );
+    const first = await client.page(client.pagePath(5));
+    expect(client.struck()).toEqual([0, 0]);
+    expect((await client.get(client.pagePath(5, first.nextId))).status).toBe(404);
+    expect(client.struck()).toEqual([1, 0]);
+  });
+
   it("strikes the same requests in whatever order they are sent", async () => {
     const paths = Array.from({ length: 40 }, (_, at) => client.pagePath(1 + (at % 20)));
     const outcomes = async (order: string[]) => {

@@ -29,6 +29,7 @@ describe("a fault script", () => {
     ["GET /asset latency 5", 'line 1: by is a duration such as 500ms, 7s, 5m or 1h, not "5"'],
     ["GET /asset cut sideways", 'line 1: unknown value of how "sideways"'],
     ["GET /asset html p=2", "line 1: p is a probability between 0 and 1, not 2"],
+    ["GET /asset html every=0", "line 1: every is a whole number from 1 on, not 0"],
     ["GET /asset html page=second", 'line 1: unknown value of page "second"'],
     ["GET /asset html query=LX", "line 1: query=NAME=VALUE, not query=LX"],
     ["GET /asset html p=0.1 p=0.2", "line 1: p is given twice"],

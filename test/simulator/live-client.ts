@@ -111,7 +111,11 @@ export class LiveStage {
 
   /** A client with a good token, whether or not it gets as far as CONNECTED. */
   async attempt(options?: { answersPings?: boolean }): Promise<LiveClient> {
-    const client = new LiveClient(this.url(await this.rest.newToken(this.simulator.wsUrl)), options);
+    return this.dial(await this.rest.newToken(this.simulator.wsUrl), options);
+  }
+
+  dial(token: string, options?: { answersPings?: boolean }): LiveClient {
+    const client = new LiveClient(this.url(token), options);
     this.#clients.push(client);
     return client;
   }
