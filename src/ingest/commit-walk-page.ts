@@ -18,6 +18,8 @@ export interface WalkPage {
   readonly position: WalkPosition;
   /** The service has nothing older than this page. */
   readonly ends: boolean;
+  /** How long the service may still add records to what is young, in microseconds: no page speaks for that. */
+  readonly settleDelay: Micros;
   /** The request without secrets, for `rejects`. */
   readonly request: string;
 }
@@ -68,7 +70,7 @@ export function commitWalkPage(
       if (proof.contradiction === "newer_than_proven") retract(transaction, line, proof.retract);
       return { ...nothing, alarm: proof.contradiction };
     }
-    const { proven, complete } = proof;
+    const proven = asFarAsItSpeaks(proof.proven, decoded.asOf, page.settleDelay);
     if (proven === undefined) return { ...nothing, alarm: undefined };
     const standing = standingMoments(page.position, moments);
     const { withdrawn, refused } = withdrawMissing(transaction, {
@@ -78,8 +80,20 @@ export function commitWalkPage(
     });
     if (refused > 0) return { ...nothing, alarm: "mass_withdrawal" };
     settleProven(transaction, line, proven, standing, page.ends);
+    const complete = proof.complete && proven.to === proof.proven?.to;
     return { ...facts, withdrawn, proven, complete, alarm: undefined };
   });
+}
+
+/** A page that a cache has kept says nothing about what came after it was made. */
+function asFarAsItSpeaks(
+  proven: TimeRange | undefined,
+  asOf: Micros | undefined,
+  settleDelay: Micros,
+): TimeRange | undefined {
+  if (proven === undefined || asOf === undefined) return proven;
+  const to = Math.min(proven.to, asOf - settleDelay);
+  return proven.from < to ? { from: proven.from, to } : undefined;
 }
 
 /** Moments of records that stand rightly in what the page proves: its own, and the previous page's oldest. */

@@ -1,12 +1,17 @@
 import { type Body, decodeBody } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/instant.ts";
-import { MICROS_PER_DAY, parseInstant } from "../model/instant.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, parseInstant } from "../model/instant.ts";
 import type { StreamRecords } from "../model/records.ts";
 import type { Series, Stream } from "../model/series.ts";
 import { type DecodedPage, decodePage } from "./decode-page.ts";
 
 export type AnyPage = DecodedPage<StreamRecords[Stream]>;
+
+/** A page that was read, with the moment by the service's clock at which it was true; undefined where nobody said. */
+export type ReadPage<S extends Stream> = DecodedPage<StreamRecords[S]> & {
+  readonly asOf: Micros | undefined;
+};
 
 /** A page as it was asked for. */
 export interface PageQuestion {
@@ -38,28 +43,29 @@ const MOST_HELD = 128;
 
 /** Pages that were read and wait for their walk to say what they prove. */
 export class HeldPages {
-  readonly #pages = new Map<number, AnyPage>();
+  readonly #pages = new Map<number, ReadPage<Stream>>();
   #next = 1;
 
   /** Reads a body. Throws `malformed_body` for what is no page. */
   read(question: PageQuestion, body: Body, now: Micros): HeldPage {
     const page: AnyPage = decodePage(question.stream, decodeBody(body), question);
     const held = this.#next++;
-    this.#pages.set(held, page);
+    const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
+    this.#pages.set(held, { ...page, asOf });
     if (this.#pages.size > MOST_HELD) this.#pages.delete(this.#pages.keys().next().value ?? held);
     const { moments } = question.series ? believable(page, question.series, now) : { moments: [] };
     return { held, rows: page.rawCount, nextId: page.nextId, ...extremes(moments) };
   }
 
   /** A page that was read. It stays until it is dropped, since its commit may have to be made again. */
-  get<S extends Stream>(_stream: S, held: number): DecodedPage<StreamRecords[S]> {
+  get<S extends Stream>(_stream: S, held: number): ReadPage<S> {
     const page = this.#pages.get(held);
     if (!page)
       throw new Failure("a page was forgotten before its commit", {
         family: "retry",
         code: "page_forgotten",
       });
-    return page as DecodedPage<StreamRecords[S]>;
+    return page as ReadPage<S>;
   }
 
   drop(held: readonly number[]): void {

@@ -6,6 +6,9 @@ const FAILURES_TO_OPEN = 8;
 const FIRST_PROBE_MS = 5_000;
 const LONGEST_PROBE_MS = 60_000;
 
+/** Who waits without end looks up now and then: no timer is set for ever. */
+const LOOK_AGAIN_MS = 3_600_000;
+
 /** The right to send one request; its holder says how it went, exactly once. */
 export interface Pass {
   succeeded(): void;
@@ -52,7 +55,7 @@ export class HostGate {
       const now = this.#clock.monotonic();
       if (now >= until) return false;
       const due = this.#probing ? until : Math.max(this.#pausedUntil, this.#probeAt ?? 0);
-      await this.#change(Math.min(due, until) - now, signal);
+      await this.#change(Math.min(due, until, now + LOOK_AGAIN_MS) - now, signal);
     }
     return true;
   }

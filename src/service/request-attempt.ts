@@ -1,57 +1,20 @@
 import type { Body } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
-import type { Clock } from "../runtime/clock.ts";
-import type { AccessToken, AccessTokens } from "./access-tokens.ts";
-import type { Concealment } from "./concealment.ts";
+import type { AccessToken } from "./access-tokens.ts";
+import {
+  type Attempt,
+  type AttemptParts,
+  final,
+  judgeBroken,
+  judgeStatus,
+  later,
+  type Tries,
+} from "./attempt-verdict.ts";
 import { type Ask, pathOf, priority } from "./endpoints.ts";
-import type { HostGate, Pass } from "./host-gate.ts";
-import type { Observe } from "./observation.ts";
-import type { RequestSlots } from "./request-slots.ts";
-import { missingScopes, type ScopeGate } from "./scope-gate.ts";
-import { type MissingPaths, statusFailure } from "./status-failure.ts";
-import { authFailed } from "./token-grant.ts";
-import type { Answer, Transport } from "./transport.ts";
-
-export interface AttemptParts {
-  readonly clock: Clock;
-  readonly observe: Observe;
-  readonly baseUrl: URL;
-  /** The address as configured, character by character: it is the token's audience. */
-  readonly audience: string;
-  readonly tokens: AccessTokens;
-  readonly transport: Transport;
-  readonly gate: HostGate;
-  readonly slots: RequestSlots;
-  readonly scopes: ScopeGate;
-  readonly missingPaths: MissingPaths;
-  readonly concealment: Concealment;
-}
-
-/** What one request remembers from one attempt to the next. */
-export interface Tries {
-  /** Monotonic: from then on it no longer waits for a service that is down. */
-  readonly until: number;
-  unauthorised: boolean;
-  staleConnection: boolean;
-  conflicts: number;
-  /** About the attempt that failed last. */
-  verdict: Verdict;
-}
-
-export interface Verdict {
-  readonly again: boolean;
-  /** At once, and without counting. */
-  readonly free: boolean;
-  /** The service does not want to be asked before. */
-  readonly floorMs: number;
-}
-
-export const final: Verdict = { again: false, free: false, floorMs: 0 };
-const later = (floorMs = 0): Verdict => ({ again: true, free: false, floorMs });
-const atOnce: Verdict = { again: true, free: true, floorMs: 0 };
+import { missingScopes } from "./scope-gate.ts";
+import type { Answer } from "./transport.ts";
 
 const DEADLINE_MS = 60_000;
-const CONFLICTS_BORNE = 3;
 
 /** One attempt: a token, a turn, an exchange, and the reading of what came. On failure `tries.verdict` says what next. */
 export async function attemptRequest<T>(
@@ -59,37 +22,35 @@ export async function attemptRequest<T>(
   ask: Ask,
   read: (body: Body) => Promise<T>,
   tries: Tries,
-  attempt: number,
+  number: number,
 ): Promise<T> {
   // Whatever fails before the exchange has its own pace: it is tried again only if it heals by waiting.
   tries.verdict = later();
   const token = await admittedToken(parts, ask);
   const exchanged = await exchange(parts, ask, tries, token);
-  const { pass, startedAt, answer } = exchanged;
+  const { attempt, answer } = exchanged;
   let outcome = "ok";
   try {
-    if (exchanged.answer === undefined) throw judgeBroken(parts, tries, pass, startedAt, exchanged.failure);
-    if (exchanged.answer.status !== 200) {
-      throw judgeStatus(parts, ask, tries, pass, startedAt, token, exchanged.answer);
-    }
+    if (exchanged.answer === undefined) throw judgeBroken(parts, attempt, exchanged.failure);
+    if (exchanged.answer.status !== 200) throw judgeStatus(parts, attempt, exchanged.answer);
     parts.tokens.accepted(parts.audience, token);
     parts.scopes.granted(ask);
     parts.missingPaths.found();
     parts.slots.clean();
-    return await readPage(tries, pass, read, exchanged.answer.body);
+    return await readPage(attempt, read, exchanged.answer.body);
   } catch (error) {
-    outcome = error instanceof Failure ? error.code : "aborted";
+    outcome = error instanceof Failure ? error.code : ask.signal?.aborted ? "aborted" : "unexpected";
     throw error;
   } finally {
-    pass.dropped();
+    attempt.pass.dropped();
     parts.observe({
       kind: "request",
       endpoint: ask.endpoint,
       status: answer?.status,
       outcome,
-      ms: answer?.ms ?? parts.clock.monotonic() - startedAt,
+      ms: answer?.ms ?? parts.clock.monotonic() - attempt.startedAt,
       bytes: answer?.body.bytes.byteLength ?? 0,
-      attempt,
+      attempt: number,
       stale: (answer?.body.ageMs ?? 0) > 0,
     });
   }
@@ -109,7 +70,7 @@ async function admittedToken(parts: AttemptParts, ask: Ask): Promise<AccessToken
   return token;
 }
 
-type Exchange = { readonly pass: Pass; readonly startedAt: number } & (
+type Exchange = { readonly attempt: Attempt } & (
   | { readonly answer: Answer }
   | { readonly answer: undefined; readonly failure: unknown }
 );
@@ -117,12 +78,12 @@ type Exchange = { readonly pass: Pass; readonly startedAt: number } & (
 /** Waits outside the slots while the host is closed, so that who waits for a turn is sorted by priority alone. */
 async function exchange(parts: AttemptParts, ask: Ask, tries: Tries, token: AccessToken): Promise<Exchange> {
   const { gate, slots, transport, clock, baseUrl } = parts;
-  let pass: Pass | undefined;
+  let attempt: Attempt | undefined;
   const inSlot = async (): Promise<Exchange | undefined> => {
-    const entered = gate.tryEnter();
-    if (!entered) return undefined;
-    pass = entered;
-    const startedAt = clock.monotonic();
+    const pass = gate.tryEnter();
+    if (!pass) return undefined;
+    const begun = { ask, tries, token, pass, startedAt: clock.monotonic() };
+    attempt = begun;
     try {
       const answer = await transport.send({
         method: "GET",
@@ -132,9 +93,9 @@ async function exchange(parts: AttemptParts, ask: Ask, tries: Tries, token: Acce
         deadlineMs: DEADLINE_MS,
         signal: ask.signal,
       });
-      return { pass: entered, startedAt, answer };
+      return { attempt: begun, answer };
     } catch (failure) {
-      return { pass: entered, startedAt, answer: undefined, failure };
+      return { attempt: begun, answer: undefined, failure };
     }
   };
   for (;;) {
@@ -147,76 +108,14 @@ async function exchange(parts: AttemptParts, ask: Ask, tries: Tries, token: Acce
       if (exchanged) return exchanged;
     } catch (error) {
       // The queue lets go of a caller that aborts; a probe that nobody reports back would keep the gate shut for ever.
-      pass?.dropped();
+      attempt?.pass.dropped();
       throw error;
     }
   }
 }
 
-function judgeBroken(
-  { gate, slots }: AttemptParts,
-  tries: Tries,
-  pass: Pass,
-  startedAt: number,
-  failure: unknown,
-): unknown {
-  if (!(failure instanceof Failure)) {
-    tries.verdict = final;
-    return failure;
-  }
-  // A kept-alive connection that the server closed as we wrote says nothing about the server.
-  if (failure.code === "connection_lost" && !tries.staleConnection && gate.healthy) {
-    tries.staleConnection = true;
-    tries.verdict = atOnce;
-    return failure;
-  }
-  pass.failed(0);
-  if (failure.code === "timeout") slots.congested(startedAt);
-  tries.verdict = later();
-  return failure;
-}
-
-function judgeStatus(
-  parts: AttemptParts,
-  ask: Ask,
-  tries: Tries,
-  pass: Pass,
-  startedAt: number,
-  token: AccessToken,
-  answer: Answer,
-): Failure {
-  tries.verdict = final;
-  if (answer.status === 401) {
-    pass.succeeded();
-    parts.tokens.refused(parts.audience, token);
-    if (!tries.unauthorised) tries.verdict = atOnce;
-    tries.unauthorised = true;
-    return authFailed();
-  }
-  if (answer.status === 403) {
-    pass.succeeded();
-    return parts.scopes.park(ask);
-  }
-  const failure = statusFailure(ask.endpoint, answer, parts.concealment);
-  if (failure.family === "operator") {
-    pass.succeeded();
-    return failure.code === "not_found" ? parts.missingPaths.missing(ask.endpoint, failure) : failure;
-  }
-  if (failure.code === "conflict") {
-    pass.succeeded();
-    tries.conflicts++;
-    if (tries.conflicts <= CONFLICTS_BORNE) tries.verdict = later();
-    return failure;
-  }
-  pass.failed(answer.retryAfterMs);
-  if (answer.status === 429) parts.slots.congested(startedAt);
-  tries.verdict = later(answer.retryAfterMs);
-  return failure;
-}
-
 async function readPage<T>(
-  tries: Tries,
-  pass: Pass,
+  { tries, pass }: Attempt,
   read: (body: Body) => Promise<T>,
   body: Body,
 ): Promise<T> {
@@ -232,7 +131,7 @@ async function readPage<T>(
   }
 }
 
-export function unreachable(): Failure {
+function unreachable(): Failure {
   return new Failure("the service has not answered for a long time", {
     family: "retry",
     code: "service_unreachable",

@@ -190,6 +190,7 @@ async function fillSeries(client: ServiceClient, ingest: Ingest, offer: Offer, i
       series,
       position: { hole, upper: position.ceiling },
       ends: position.end === "served_out",
+      settleDelay: 60_000_000,
       request: "",
     });
   }

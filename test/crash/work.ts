@@ -42,7 +42,7 @@ export function walk(warehouse: Warehouse, committed: (page: number) => void): v
     const commit = commitWalkPage(
       warehouse,
       pages,
-      { held, series: btc, position: { hole, upper }, ends, request: "" },
+      { held, series: btc, position: { hole, upper }, ends, settleDelay: 60 * SECOND, request: "" },
       now,
     );
     upper = commit.proven?.from ?? upper;

@@ -30,6 +30,7 @@ const wholePage: Omit<WalkPage, "held"> = {
   series: btc,
   position: { hole, upper: hole.to },
   ends: true,
+  settleDelay: 60 * SECOND,
   request: "GET /index-ticker",
 };
 
@@ -216,6 +217,16 @@ describe("a page of a walk", () => {
     const rows = [...ticks(at("11:00:00"), hole.to), { ts: 0 }];
     const commit = await commitPage(ingest, wholePage, pageOf(rows, "more"));
     expect(commit).toMatchObject({ complete: false, oldest: at("11:00:00") });
+  });
+});
+
+describe("a page that a cache has kept", () => {
+  it("proves nothing about what came after it was made", async () => {
+    const { ingest, query } = await start();
+    const kept = { ...pageOf(ticks(hole.from, at("11:00:00"))), asOf: at("11:01:30") / 1000 };
+    const commit = await commitPage(ingest, wholePage, kept);
+    expect(commit).toMatchObject({ proven: { from: hole.from, to: at("11:00:30") }, complete: false });
+    expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:00:30.000000Z" }]);
   });
 });
 

@@ -57,8 +57,9 @@ describe("a walk over the whole window of one index", () => {
     const [{ asked }] = (await once(worker, "message")) as [{ asked: number }];
     expect(asked).toBe(289);
     const growth = (heap.get(280) ?? Number.NaN) - (heap.get(40) ?? Number.NaN);
-    expect(growth).toBeLessThan(2 * 1024 * 1024);
-  });
+    // 240 pages kept in any form would be 14 MiB at the very least.
+    expect(growth).toBeLessThan(6 * 1024 * 1024);
+  }, 60_000);
 });
 
 setFlagsFromString("--expose-gc");

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -225,6 +226,19 @@ describe("connections", () => {
     controller.abort(new Error("stopping"));
     await expect(work).rejects.toThrow("stopping");
     expect(clock.held).toBe(0);
+  });
+});
+
+describe("what a request leaves behind", () => {
+  it("is nothing: no listener on a signal that lives long, no timer, no hold", async () => {
+    const { clock, client } = await start((_, response, count) =>
+      count % 3 === 0 ? json(response, {}, 503) : zipped(response, { content: [] }),
+    );
+    const { signal } = new AbortController();
+    const asks = Array.from({ length: 40 }, () => client.request({ ...asset, signal }, readPage));
+    await clock.runUntil(Promise.allSettled(asks));
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+    expect([clock.timers, clock.held]).toEqual([0, 0]);
   });
 });
 

@@ -114,7 +114,7 @@ const scripts: [row: string, script: string][] = [
   ["C1: the first page swapped", `${GET} swap-pages times=1 page=first`],
   ["C2: rows sent twice", `${GET} duplicate-row first\n${GET} duplicate-row last p=0.5`],
   ["C4: nextId the same", `${GET} next-id same p=0.2 page=later`],
-  ["C4: a cycle of fifty", `${GET} next-id cycle length=50 p=0.3 page=later`],
+  ["C4: a cycle of five", `${GET} next-id cycle length=5 p=0.3 page=later`],
   ["C5: empty pages", `${GET} empty-page p=0.2 page=later times=1`],
   ["C7: ten rows a page", `${GET} size-cap 10`],
   ["C9: dead cursors, 404", `${GET} dead-cursor 404 p=0.2 page=later`],

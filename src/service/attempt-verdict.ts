@@ -1,0 +1,113 @@
+import { Failure } from "../model/failure.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { AccessToken, AccessTokens } from "./access-tokens.ts";
+import type { Concealment } from "./concealment.ts";
+import type { Ask } from "./endpoints.ts";
+import type { HostGate, Pass } from "./host-gate.ts";
+import type { Observe } from "./observation.ts";
+import type { RequestSlots } from "./request-slots.ts";
+import type { ScopeGate } from "./scope-gate.ts";
+import { type MissingPaths, statusFailure } from "./status-failure.ts";
+import { authFailed } from "./token-grant.ts";
+import type { Answer, Transport } from "./transport.ts";
+
+export interface AttemptParts {
+  readonly clock: Clock;
+  readonly observe: Observe;
+  readonly baseUrl: URL;
+  /** The address as configured, character by character: it is the token's audience. */
+  readonly audience: string;
+  readonly tokens: AccessTokens;
+  readonly transport: Transport;
+  readonly gate: HostGate;
+  readonly slots: RequestSlots;
+  readonly scopes: ScopeGate;
+  readonly missingPaths: MissingPaths;
+  readonly concealment: Concealment;
+}
+
+/** What one request remembers from one attempt to the next. */
+export interface Tries {
+  /** Monotonic: from then on it no longer waits for a service that is down. */
+  readonly until: number;
+  unauthorised: boolean;
+  staleConnection: boolean;
+  conflicts: number;
+  /** About the attempt that failed last. */
+  verdict: Verdict;
+}
+
+export interface Verdict {
+  readonly again: boolean;
+  /** At once, and without counting. */
+  readonly free: boolean;
+  /** The service does not want to be asked before. */
+  readonly floorMs: number;
+}
+
+/** An attempt that is under way. */
+export interface Attempt {
+  readonly ask: Ask;
+  readonly tries: Tries;
+  readonly token: AccessToken;
+  readonly pass: Pass;
+  /** Monotonic. */
+  readonly startedAt: number;
+}
+
+export const final: Verdict = { again: false, free: false, floorMs: 0 };
+export const later = (floorMs = 0): Verdict => ({ again: true, free: false, floorMs });
+const atOnce: Verdict = { again: true, free: true, floorMs: 0 };
+
+const CONFLICTS_BORNE = 3;
+
+/** No answer came, or not a whole one. Gives back what to throw. */
+export function judgeBroken({ gate, slots }: AttemptParts, attempt: Attempt, failure: unknown): unknown {
+  const { ask, tries, pass, startedAt } = attempt;
+  if (!(failure instanceof Failure) || ask.signal?.aborted) {
+    tries.verdict = final;
+    return failure;
+  }
+  // A kept-alive connection that the server closed as we wrote says nothing about the server.
+  if (failure.code === "connection_lost" && !tries.staleConnection && gate.healthy) {
+    tries.staleConnection = true;
+    tries.verdict = atOnce;
+    return failure;
+  }
+  pass.failed(0);
+  if (failure.code === "timeout") slots.congested(startedAt);
+  tries.verdict = later();
+  return failure;
+}
+
+/** An answer came, but no page. Gives back what to throw. */
+export function judgeStatus(parts: AttemptParts, attempt: Attempt, answer: Answer): Failure {
+  const { ask, tries, token, pass, startedAt } = attempt;
+  tries.verdict = final;
+  if (answer.status === 401) {
+    pass.succeeded();
+    parts.tokens.refused(parts.audience, token);
+    if (!tries.unauthorised) tries.verdict = atOnce;
+    tries.unauthorised = true;
+    return authFailed();
+  }
+  if (answer.status === 403) {
+    pass.succeeded();
+    return parts.scopes.park(ask);
+  }
+  const failure = statusFailure(ask.endpoint, answer, parts.concealment);
+  if (failure.family === "operator") {
+    pass.succeeded();
+    return failure.code === "not_found" ? parts.missingPaths.missing(ask.endpoint, failure) : failure;
+  }
+  if (failure.code === "conflict") {
+    pass.succeeded();
+    tries.conflicts++;
+    if (tries.conflicts <= CONFLICTS_BORNE) tries.verdict = later();
+    return failure;
+  }
+  pass.failed(answer.retryAfterMs);
+  if (answer.status === 429) parts.slots.congested(startedAt);
+  tries.verdict = later(answer.retryAfterMs);
+  return failure;
+}
