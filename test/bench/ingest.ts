@@ -223,7 +223,7 @@ async function naiveScript(path: string, offer: Offer): Promise<Round> {
   });
   let rows = 0;
   const begun = performance.now();
-  for (const id of offer.ids.slice(0, 2)) {
+  for (const id of offer.ids) {
     const first = `${offer.baseUrl}/v3/index-ticker?indexType=GWA&indexId=${id}&size=2000&timestamp=${new Date(offer.toMs).toISOString()}`;
     let cursor = "";
     for (let page = 0; page < PAGES; page++) {
