@@ -62,10 +62,13 @@ export class FaultSwitchboard {
   #refuse(line: FaultLine, signal: AbortSignal): void {
     const { clock } = this.#options;
     const { from, to } = line.when;
-    const close = clock.after(from, () => {
+    const strike = () => {
       this.#script?.count(line);
       this.#turn(true);
-    });
+    };
+    // From the beginning means now, not when a turned clock next moves.
+    if (from === 0) strike();
+    const close = from === 0 ? () => {} : clock.after(from, strike);
     const open = Number.isFinite(to) ? clock.after(to, () => this.#turn(false)) : () => {};
     signal.addEventListener("abort", () => {
       close();

@@ -139,7 +139,9 @@ export class HistoryPages {
     const { cache, wire } = this.#parts;
     const key = `${this.#history.name}|${lanesKey}|${start.step}|${start.rank}|${limit}`;
     const kept = cache.get(key);
-    if (kept && this.#history.reachable(kept.oldest, nowMs)) return kept;
+    // A cache upstream may ask for a moment long ago, at which the page was not yet what it is now.
+    const settled = this.#history.settled(start.step, nowMs);
+    if (kept && settled && this.#history.reachable(kept.oldest, nowMs)) return kept;
     const { rows, more, oldest } = walkBack(this.#history, lanes, start, limit, nowMs);
     const lastId = this.#lastId(rows);
     const end = wire.nextId(more ? lastId : undefined, lastId);
@@ -148,7 +150,7 @@ export class HistoryPages {
     const last = { step: rows.steps[count - 1] ?? 0, rank: rows.series[count - 1]?.rank ?? 0 };
     const page = { payload, oldest, last: count > 0 ? last : undefined, rows: count };
     const wholeForGood = more || this.#history.endsForGood;
-    if (wholeForGood && this.#history.settled(start.step, nowMs)) cache.keep(key, page);
+    if (wholeForGood && settled) cache.keep(key, page);
     return page;
   }
 

@@ -227,6 +227,15 @@ describe("faults of time and connection", () => {
     client.simulator.setFaults("");
   });
 
+  it("refuse without a beginning closes the port at once", async () => {
+    client.simulator.setFaults("port refuse to=60s");
+    await client.clock.advance(0);
+    expect((await client.get("/asset")).error).toBe("ECONNREFUSED");
+    await client.clock.runUntil(client.clock.sleep(60_000));
+    expect((await client.get("/asset")).status).toBe(200);
+    client.simulator.setFaults("");
+  });
+
   it("leaves the controls alone, and tells over them how often each line struck", async () => {
     const control = `${client.simulator.baseUrl}/simulator/faults`;
     await fetch(control, { method: "POST", body: "* * status 503" });

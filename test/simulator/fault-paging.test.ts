@@ -137,6 +137,15 @@ describe("faults of paging", () => {
     expect([headers.date, headers.age]).toEqual(["Sun, 01 Mar 2026 11:00:10 GMT", "3600"]);
   });
 
+  it("stale never shows rows newer than its Date, also of a page that was asked for before", async () => {
+    const page = "/index-ticker?indexType=GWA&timestamp=2026-03-01T11:30:00Z&size=5";
+    const fresh = await client.page(page);
+    client.simulator.setFaults("GET /index-ticker stale age=1h");
+    const stale = JSON.parse((await client.get(page)).text);
+    expect(times(fresh)[0]).toBe("2026-03-01T11:30:00.000Z");
+    expect(times(stale)[0]).toBe("2026-03-01T11:00:00.000Z");
+  });
+
   it("shrink leaves out nine rows of ten", async () => {
     const right = await client.page("/asset");
     client.simulator.setFaults("GET /asset shrink");
