@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { addBackfillCommand } from "./backfill-command.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
@@ -52,6 +53,7 @@ export function buildProgram(context: CommandContext): Command {
       getOutHelpWidth: () => 100,
     })
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
+  addBackfillCommand(program, context);
   addSettingsCommand(program, context);
   addSimulateCommand(program, context);
   return program;

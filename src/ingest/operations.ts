@@ -4,7 +4,18 @@ import { truncateWal } from "../warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { commitLive } from "./commit-live.ts";
 import { commitLookup, type LookupList } from "./commit-lookup.ts";
+import {
+  commitClockSkew,
+  commitHindrance,
+  commitLosses,
+  commitReread,
+  commitServedAgain,
+  commitStreamNotes,
+  commitUnserved,
+} from "./commit-notes.ts";
+import { commitSnapshot, observeAll, type SnapshotPage } from "./commit-snapshot.ts";
 import { commitWalkPage, type WalkPage } from "./commit-walk-page.ts";
+import { commitSubscriptions, commitWanted } from "./commit-wanted.ts";
 import { HeldPages, type PageQuestion } from "./held-pages.ts";
 import type { Call } from "./thread-messages.ts";
 
@@ -34,6 +45,21 @@ const operations = {
     return commit;
   },
   commitLive: ({ warehouse }: Desk, messages: readonly string[]) => commitLive(warehouse, messages),
+  commitSnapshot({ warehouse, pages }: Desk, page: SnapshotPage) {
+    const commit = commitSnapshot(warehouse, pages, page);
+    pages.drop([page.held]);
+    return commit;
+  },
+  observeAll: onWarehouse(observeAll),
+  commitWanted: onWarehouse(commitWanted),
+  commitSubscriptions: onWarehouse(commitSubscriptions),
+  commitLosses: onWarehouse(commitLosses),
+  commitUnserved: onWarehouse(commitUnserved),
+  commitServedAgain: onWarehouse(commitServedAgain),
+  commitHindrance: onWarehouse(commitHindrance),
+  commitReread: onWarehouse(commitReread),
+  commitStreamNotes: onWarehouse(commitStreamNotes),
+  commitClockSkew: onWarehouse(commitClockSkew),
   /** Each minute: that the file is still ours, and how long the WAL has become. */
   checkStorage: ({ warehouse }: Desk, _: undefined) => {
     warehouse.assertFileInPlace();
@@ -79,6 +105,11 @@ export class IngestDesk {
     this.#warehouse?.close();
     this.#warehouse = undefined;
   }
+}
+
+/** An operation that needs nothing of the desk but the warehouse. */
+function onWarehouse<A, R>(work: (warehouse: Warehouse, args: A) => R): (desk: Desk, args: A) => R {
+  return ({ warehouse }, args) => work(warehouse, args);
 }
 
 function onlyBody(bodies: readonly Body[]): Body {

@@ -59,6 +59,19 @@ export const liveSpans = sqliteTable(
   (table) => [primaryKey({ columns: [table.stream, table.indexType] })],
 );
 
+/** When the youngest settled stretch of a line was last read again for late corrections: once a UTC day is enough. */
+export const rereads = sqliteTable(
+  "rereads",
+  {
+    stream: text("stream").notNull(),
+    /** → series.series */
+    series: integer("series").notNull(),
+    /** The UTC day of it, `YYYY-MM-DD`. A line that was never settled before counts as read on its first day. */
+    day: text("day").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.series] })],
+);
+
 /** One row a stream: figures that would cost a scan to find out. */
 export const streamStates = sqliteTable("stream_states", {
   stream: text("stream").primaryKey().notNull(),

@@ -1,0 +1,78 @@
+import type { Command } from "commander";
+import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
+import { backfill } from "../sync/backfill.ts";
+import { reportJson, reportText } from "./backfill-report.ts";
+import type { CommandContext } from "./command-context.ts";
+import { logLevelFlag, logLevelHelp, readLogger } from "./log-flag.ts";
+import { showProgress } from "./progress.ts";
+import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
+import { collect, readStreams, readWindow } from "./stream-flag.ts";
+import { syncSettings, withSyncSession } from "./sync-session.ts";
+
+interface Flags {
+  stream: readonly string[];
+  series: readonly string[];
+  from?: string;
+  to?: string;
+  json?: boolean;
+  progress: boolean;
+  logLevel: string;
+}
+
+export function addBackfillCommand(program: Command, context: CommandContext): void {
+  addSettingsFlags(program.command("backfill"))
+    .summary("fill every hole of what the settings select, then exit: the nightly cron job")
+    .description(
+      "Refreshes the lookups, fills every hole of what the settings select, takes one snapshot of each latest-only\n" +
+        "stream, reports, and exits. Run again with nothing missing it fetches nearly nothing and changes no row.\n" +
+        "Interrupted at any moment it goes on where it was. The options narrow what is filled now, not what is wanted.",
+    )
+    .option("--stream <name>", "only this stream; may be given several times", collect, [])
+    .option(
+      "--series <id-or-name>",
+      "only this index (BTC, BTC/USD, BLX or an id); may be given several times",
+      collect,
+      [],
+    )
+    .option("--from <time>", "only what lies at or after this moment: YYYY-MM-DD or ISO 8601 UTC")
+    .option("--to <time>", "only what lies before this moment")
+    .option("--json", "the report as one JSON object")
+    .option("--no-progress", "neither progress bars nor lines about progress")
+    .option(logLevelFlag, logLevelHelp, "info")
+    .action(async (flags: Flags, command: Command) => {
+      const loaded = settingsFor(command, context);
+      const streams = readStreams(flags.stream);
+      const window = readWindow(flags.from, flags.to);
+      const log = readLogger(flags.logLevel, context.stderr);
+      const report = await withSyncSession(loaded, context, log, async ({ intake, reader, random }) => {
+        const progress = flags.progress ? showProgress(intake, context.stderr) : undefined;
+        try {
+          return await backfill(intake, {
+            settings: syncSettings(loaded),
+            reader,
+            random,
+            scope: {
+              ...(streams ? { streams } : {}),
+              ...(flags.series.length > 0 ? { series: flags.series } : {}),
+              ...(window ? { window } : {}),
+            },
+          });
+        } finally {
+          progress?.end();
+        }
+      });
+      context.stdout.write(flags.json ? `${reportJson(report)}\n` : reportText(report));
+      if (report.exit !== exitCode.ok) throw incomplete(report.problems.length, report.exit);
+    });
+}
+
+function incomplete(problems: number, exit: ExitCode): Failure {
+  const what =
+    problems > 0 ? "not everything selected could be synced" : "some records or ranges are missing";
+  return new Failure(what, {
+    family: "operator",
+    code: "incomplete",
+    remedy: "the report names what is left",
+    exit,
+  });
+}

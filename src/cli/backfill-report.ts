@@ -1,0 +1,66 @@
+import { formatInstant } from "../model/instant.ts";
+import type { BackfillReport } from "../sync/backfill.ts";
+import { table } from "./text-table.ts";
+
+const WIDTH = 80;
+
+/** What a run did, for people, on 80 columns. */
+export function reportText(report: BackfillReport): string {
+  const rows = report.streams.map(({ stream, inserted, changed, withdrawn, requests, open, rejected }) => [
+    stream,
+    count(inserted),
+    count(changed + withdrawn),
+    count(requests),
+    count(open),
+    count(rejected),
+  ]);
+  const head = ["stream", "new rows", "changed", "requests", "holes left", "rejects"];
+  const lines = [table([head, ...rows], { left: 1 })];
+  for (const { stream, what, message } of report.problems) {
+    lines.push(...wrap(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`));
+  }
+  const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);
+  lines.push(`${count(total)} new rows in ${report.seconds.toFixed(1)} s`);
+  return `${lines.join("\n")}\n`;
+}
+
+/** The same for machines. */
+export function reportJson(report: BackfillReport): string {
+  return JSON.stringify(
+    {
+      finished_at: formatInstant(report.finishedAt),
+      seconds: report.seconds,
+      exit: report.exit,
+      streams: report.streams.map(({ stream, inserted, changed, withdrawn, requests, open, rejected }) => ({
+        stream,
+        rows: inserted,
+        changed,
+        withdrawn,
+        requests,
+        open,
+        rejected,
+      })),
+      problems: report.problems,
+    },
+    null,
+    2,
+  );
+}
+
+function count(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+/** One problem as a paragraph with a hanging indent. */
+function wrap(text: string): string[] {
+  const lines: string[] = [];
+  let line = "-";
+  for (const word of text.split(" ")) {
+    if (line.length + 1 + word.length > WIDTH && line.trim() !== "" && line !== "-") {
+      lines.push(line);
+      line = " ";
+    }
+    line += ` ${word}`;
+  }
+  return [...lines, line];
+}

@@ -1,0 +1,81 @@
+import type { LoadedSettings } from "../config/load-settings.ts";
+import { requireServiceSettings } from "../config/service-settings.ts";
+import { Ingest } from "../ingest/ingest-thread.ts";
+import { Failure } from "../model/failure.ts";
+import type { Log } from "../runtime/log.ts";
+import type { Random } from "../runtime/random.ts";
+import { createServiceClient } from "../service/service-client.ts";
+import { type Intake, serviceClock } from "../sync/intake.ts";
+import { Patience } from "../sync/persistence.ts";
+import type { SyncSettings } from "../sync/sync-settings.ts";
+import { Tally } from "../sync/tally.ts";
+import { type Connection, openReader } from "../warehouse/connection.ts";
+import type { CommandContext } from "./command-context.ts";
+
+/** Everything that a command needs which fetches into the warehouse; closed however the command ends. */
+export interface SyncSession {
+  readonly intake: Intake;
+  readonly reader: Connection;
+  readonly random: Random;
+}
+
+/** The settings in the form that the sync room reads. */
+export function syncSettings({ settings }: LoadedSettings): SyncSettings {
+  const { refreshSeconds, lxIndexIds, concurrency } = settings.service;
+  return { streams: settings.sync, refreshSeconds, lxIndexIds, concurrency };
+}
+
+/** Becomes the warehouse's writer and the service's client for as long as `work` takes. */
+export async function withSyncSession<T>(
+  loaded: LoadedSettings,
+  context: Pick<CommandContext, "clock" | "stopping">,
+  log: Log,
+  work: (session: SyncSession) => Promise<T>,
+): Promise<T> {
+  const { clock, stopping } = context;
+  const random: Random = Math.random;
+  const tally = new Tally();
+  let ingest: Ingest | undefined;
+  const patience = new Patience(clock, () => storageFailure(ingest, loaded.settings.warehouse.path));
+  const client = createServiceClient({
+    ...requireServiceSettings(loaded),
+    clock,
+    random,
+    log,
+    observe(observation) {
+      tally.observe(observation);
+      patience.observe(observation);
+    },
+  });
+  let reader: Connection | undefined;
+  try {
+    const { path } = loaded.settings.warehouse;
+    ingest = await Ingest.start({ path, clock: serviceClock(client, clock), log });
+    reader = openReader(path);
+    const signal = AbortSignal.any([stopping, patience.signal]);
+    return await work({ intake: { client, ingest, clock, log, tally, signal }, reader, random });
+  } finally {
+    patience.end();
+    reader?.close();
+    await client.close();
+    await ingest?.close();
+  }
+}
+
+/** Not the service but the disk may have kept the run from getting on. */
+function storageFailure(ingest: Ingest | undefined, path: string): Failure | undefined {
+  if (ingest === undefined || ingest.state === "working") return undefined;
+  const isFull = ingest.state === "disk_full";
+  return new Failure(
+    isFull
+      ? `the disk of ${path} has been full for 15 minutes`
+      : `another program has held the write lock of ${path} for 15 minutes`,
+    {
+      family: "retry",
+      code: ingest.state,
+      remedy: isFull
+        ? "free some space and run it again: what was fetched is kept"
+        : "end its write transaction and run it again: readers never get in the way",
+    },
+  );
+}

@@ -1,0 +1,72 @@
+import { Failure } from "../model/failure.ts";
+import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import type { DerivativeType } from "../model/series.ts";
+import { priority } from "../service/endpoints.ts";
+import { heldPages, type Intake, requestText, serviceNow } from "./intake.ts";
+import { observationMoment } from "./observation-moment.ts";
+
+const contractEndpoint = "/derivatives/contract/{derivativeType}";
+const tickerEndpoint = "/derivatives/ticker/{derivativeType}";
+
+/** Refreshes the contracts of one type on one exchange, expired ones too; says whether there are any. */
+export async function refreshContracts(
+  intake: Intake,
+  exchangeId: string,
+  derivativeType: DerivativeType,
+): Promise<boolean> {
+  const { ingest, tally, signal } = intake;
+  const filters = { exchangeId, include: "ALL" };
+  const list = {
+    endpoint: contractEndpoint,
+    params: { derivativeType },
+    filters,
+    priority: priority.head,
+  };
+  const stream = "derivative_contracts";
+  const held: number[] = [];
+  let rows = 0;
+  try {
+    for await (const { page } of heldPages(intake, list, { stream, derivativeType })) {
+      held.push(page.held);
+      rows += page.rows;
+    }
+  } catch (error) {
+    // Only seven exchanges have derivatives, and how the service says so of the others is not known.
+    if (error instanceof Failure && ["not_found", "rejected"].includes(error.code)) return false;
+    throw error;
+  }
+  const request = requestText(`/derivatives/contract/${derivativeType}`, filters);
+  const lookup = { stream, derivativeType, exchangeId, held, request } as const;
+  const commit = await ingest.call("commitLookup", lookup, [], signal);
+  const counts = tally.of(stream);
+  counts.inserted += commit.added;
+  counts.changed += commit.changed;
+  counts.received += commit.listed;
+  counts.rejected += commit.rejected;
+  return rows > 0;
+}
+
+/** Takes the tickers of the types that an exchange has; then it has been observed. */
+export async function takeDerivativeTicks(
+  intake: Intake,
+  exchangeId: string,
+  types: readonly DerivativeType[],
+  every: number,
+): Promise<void> {
+  const { ingest, tally, signal } = intake;
+  const stream = "derivative_ticks";
+  const cadence = every * MICROS_PER_SECOND;
+  let newest: Micros | undefined;
+  for (const derivativeType of types) {
+    const filters = { exchangeId };
+    const list = { endpoint: tickerEndpoint, params: { derivativeType }, filters, priority: priority.head };
+    for await (const { page } of heldPages(intake, list, { stream, derivativeType })) {
+      const request = requestText(`/derivatives/ticker/${derivativeType}`, filters);
+      const commit = await ingest.call("commitSnapshot", { stream, held: page.held, request }, [], signal);
+      tally.wrote(stream, commit.written, commit);
+      if (commit.newest !== undefined) newest = Math.max(newest ?? commit.newest, commit.newest);
+    }
+  }
+  const at = observationMoment(newest, serviceNow(intake), cadence);
+  await ingest.call("observeAll", [{ stream, exchangeId, at, cadence }], [], signal);
+}

@@ -1,0 +1,58 @@
+import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { priority } from "../service/endpoints.ts";
+import { heldPages, type Intake, requestText, serviceNow } from "./intake.ts";
+import { observationMoment } from "./observation-moment.ts";
+
+const endpoint = "/exchange-ticker";
+const stream = "exchange_ticks";
+/** A list that spans a refresh of the service is asked for again so often. */
+const POLLS = 3;
+
+export interface ExchangeTicksQuestion {
+  /** Null: every exchange. */
+  readonly exchangeId: string | null;
+  /** Markets to keep; undefined: all. */
+  readonly markets: ReadonlySet<string> | undefined;
+  readonly refreshSeconds: number;
+}
+
+/**
+ * Takes one snapshot of the tickers. A list of several pages may be torn by a refresh in between: its rows are kept,
+ * each under its own moment, but only a list of one moment counts as an observation.
+ */
+export async function takeExchangeTicks(intake: Intake, question: ExchangeTicksQuestion): Promise<void> {
+  const { ingest, log, signal } = intake;
+  const cadence = question.refreshSeconds * MICROS_PER_SECOND;
+  for (let poll = 1; poll <= POLLS; poll++) {
+    const moments = await pollOnce(intake, question);
+    const periods = new Set(moments.map((moment) => Math.floor(moment / cadence)));
+    if (periods.size <= 1) {
+      const at = observationMoment(moments[0], serviceNow(intake), cadence);
+      const observation = { stream, exchangeId: question.exchangeId, at, cadence } as const;
+      await ingest.call("observeAll", [observation], [], signal);
+      return;
+    }
+    log.debug({ exchangeId: question.exchangeId, poll }, "the list of tickers was torn by a refresh");
+  }
+  log.warn({ exchangeId: question.exchangeId }, "no list of tickers was of one moment: none is claimed");
+}
+
+/** The newest moment of each page. */
+async function pollOnce(intake: Intake, { exchangeId, markets }: ExchangeTicksQuestion): Promise<Micros[]> {
+  const { ingest, tally, signal } = intake;
+  const filters = exchangeId === null ? {} : { exchangeId };
+  const moments: Micros[] = [];
+  const list = { endpoint, filters, priority: priority.head };
+  for await (const { page } of heldPages(intake, list, { stream })) {
+    const snapshot = {
+      stream,
+      held: page.held,
+      request: requestText(endpoint, filters),
+      ...(markets ? { markets } : {}),
+    } as const;
+    const { written, rejected, newest } = await ingest.call("commitSnapshot", snapshot, [], signal);
+    tally.wrote(stream, written, { rejected });
+    if (newest !== undefined) moments.push(newest);
+  }
+  return moments;
+}

@@ -1,0 +1,191 @@
+import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import type { Random } from "../runtime/random.ts";
+import type { Connection } from "../warehouse/connection.ts";
+import type { LedgerLine } from "../warehouse/ledger.ts";
+import { unservedLines } from "../warehouse/unserved.ts";
+import { type FillPlan, lineKey, type Narrowing, openHoles, planFill } from "./fill-plan.ts";
+import { type Intake, serviceNow } from "./intake.ts";
+import { isHopeless, pauseBefore } from "./persistence.ts";
+import { isAnswered, judge, type Problem, problemOf } from "./trouble.ts";
+import { EDGE_MARGIN, type SliceWalk, walkSlice } from "./walk-slice.ts";
+import { workThrough } from "./worker-pool.ts";
+
+export interface Filling {
+  readonly reader: Connection;
+  readonly random: Random;
+  readonly refreshSeconds: number;
+  /** Requests in flight, at most. */
+  readonly concurrency: number;
+  readonly narrowing: Narrowing;
+}
+
+export interface Filled {
+  readonly problems: readonly Problem[];
+  /** The moment, by the service's clock, up to which holes were looked for. */
+  readonly asOf: Micros;
+}
+
+/** A round that took longer than this leaves a head worth another round. */
+const LONG_ROUND_MS = 120_000;
+
+/**
+ * Fills every hole of what is wanted: a first backfill, the rest of one that was interrupted, and gaps of any kind are all
+ * the same to it. Each round asks the ledger anew what is missing.
+ */
+export async function fillHoles(intake: Intake, filling: Filling): Promise<Filled> {
+  const { reader, random, refreshSeconds, narrowing } = filling;
+  const { clock, ingest, tally, signal, log } = intake;
+  const failures = new Map<string, Failures>();
+  const parked = new Map<string, Problem>();
+  const problems = new Map<string, Problem>();
+
+  for (let round = 0, pauses = 0; ; round++) {
+    signal.throwIfAborted();
+    const now = serviceNow(intake);
+    const begun = clock.monotonic();
+    const plan = planFill(reader, now, refreshSeconds, narrowing);
+    if (plan.lost.length > 0) await ingest.call("commitLosses", plan.lost, [], signal);
+    const isOpen = (walk: SliceWalk) =>
+      !parked.has(familyOf(walk)) && !failures.get(lineKey(walk.line))?.hopeless;
+    const walks = plan.walks.filter(isOpen);
+    const asOf = now;
+    const finish = async () => {
+      await writeOffEdge(intake, reader, narrowing);
+      return { problems: [...parked.values(), ...problems.values()], asOf };
+    };
+    if (walks.length === 0) return finish();
+
+    for (const stream of ["index_ticks", "ohlcv"] as const) {
+      const counts = tally.of(stream);
+      const own = walks.filter(({ line }) => line.stream === stream);
+      counts.planned = counts.done + own.reduce((sum, { range }) => sum + range.to - range.from, 0);
+    }
+    log.debug({ round, walks: walks.length }, "filling holes");
+    const failed = await runRound(intake, filling, { plan, walks, parked });
+    for (const { walk, error, isStuck } of failed) {
+      const known = failures.get(lineKey(walk.line)) ?? { count: 0, hopeless: false };
+      if (isStuck) known.count++;
+      known.hopeless ||= judge(error) === "refused" || isHopeless(known.count);
+      failures.set(lineKey(walk.line), known);
+    }
+    for (const { line } of walks) problems.delete(lineKey(line));
+    for (const { walk, error } of failed) {
+      const what = `${walk.indexType} ${walk.name}`;
+      problems.set(lineKey(walk.line), problemOf(walk.line.stream, what, error));
+    }
+    if (failed.length === 0) {
+      if (clock.monotonic() - begun < LONG_ROUND_MS) return finish();
+      pauses = 0;
+    } else {
+      const pause = pauseBefore(pauses++, random);
+      log.warn(
+        { failed: failed.length, pauseMs: Math.round(pause) },
+        "some ranges stayed open: trying again",
+      );
+      await clock.sleep(pause, signal);
+    }
+  }
+}
+
+interface Failures {
+  count: number;
+  hopeless: boolean;
+}
+
+interface FailedWalk {
+  readonly walk: SliceWalk;
+  readonly error: unknown;
+  /** The service answered, and it failed all the same. */
+  readonly isStuck: boolean;
+}
+
+async function runRound(
+  intake: Intake,
+  { reader, concurrency }: Filling,
+  { plan, walks, parked }: { plan: FillPlan; walks: readonly SliceWalk[]; parked: Map<string, Problem> },
+): Promise<FailedWalk[]> {
+  const { ingest, tally, signal } = intake;
+  const failed: FailedWalk[] = [];
+  const freed: LedgerLine[] = [];
+  const unserved = {
+    index_ticks: unservedLines(reader, "index_ticks"),
+    ohlcv: unservedLines(reader, "ohlcv"),
+  };
+  const left = new Map<string, number>();
+  for (const { line } of walks) left.set(lineKey(line), (left.get(lineKey(line)) ?? 0) + 1);
+
+  const servedAgain = async ({ line }: SliceWalk) => {
+    if (unserved[line.stream].delete(line.series)) await ingest.call("commitServedAgain", line, [], signal);
+  };
+  const fill = async (walk: SliceWalk) => {
+    if (parked.has(familyOf(walk))) return;
+    const answered = tally.answers;
+    try {
+      await walkSlice(intake, walk, () => servedAgain(walk));
+    } catch (error) {
+      switch (judge(error)) {
+        case "stop":
+          throw error;
+        case "absent":
+          await ingest.call("commitUnserved", { line: walk.line, range: walk.range }, [], signal);
+          tally.of(walk.line.stream).done += walk.range.to - walk.range.from;
+          break;
+        case "forbidden":
+          await park(intake, walk, walks, parked, error);
+          return;
+        default:
+          failed.push({ walk, error, isStuck: isAnswered(error) || tally.answers > answered });
+          return;
+      }
+    }
+    if (walk.hindrance !== null) freed.push(walk.line);
+    const key = lineKey(walk.line);
+    const rest = (left.get(key) ?? 1) - 1;
+    left.set(key, rest);
+    if (rest === 0 && plan.rereads.has(key)) {
+      await ingest.call("commitReread", { line: walk.line, day: plan.day }, [], signal);
+    }
+  };
+  // Half as many again as requests may be in flight: while the pages of some are read, those of others travel.
+  await workThrough(walks, Math.ceil(concurrency * 1.5), fill);
+  if (freed.length > 0) await ingest.call("commitHindrance", { lines: freed, reason: null }, [], signal);
+  return failed;
+}
+
+/** Index families share their scopes, so one refusal speaks for all of the family. */
+function familyOf({ line, indexType }: Pick<SliceWalk, "line" | "indexType">): string {
+  return `${line.stream} ${indexType}`;
+}
+
+async function park(
+  { ingest, signal }: Intake,
+  walk: SliceWalk,
+  walks: readonly SliceWalk[],
+  parked: Map<string, Problem>,
+  error: unknown,
+): Promise<void> {
+  const family = familyOf(walk);
+  if (parked.has(family)) return;
+  parked.set(family, problemOf(walk.line.stream, walk.indexType, error));
+  const lines = new Map(
+    walks.filter((other) => familyOf(other) === family).map(({ line }) => [lineKey(line), line]),
+  );
+  await ingest.call("commitHindrance", { lines: [...lines.values()], reason: "forbidden" }, [], signal);
+}
+
+/**
+ * The last seconds before the window's edge were not asked for, since the answer would have come too late. They are
+ * gone in a moment, and only then are they lost.
+ */
+async function writeOffEdge(intake: Intake, reader: Connection, narrowing: Narrowing): Promise<void> {
+  const { clock, ingest, signal } = intake;
+  const now = serviceNow(intake);
+  const ends = openHoles(reader, now, narrowing).flatMap(({ open, keptFor }) =>
+    keptFor === null ? [] : open.map(({ to }) => to + keptFor),
+  );
+  const soon = ends.filter((end) => end > now && end <= now + 2 * EDGE_MARGIN);
+  if (soon.length > 0) await clock.sleep((Math.max(...soon) - now) / MICROS_PER_MS + 50, signal);
+  const later = serviceNow(intake);
+  const plan = planFill(reader, later, 1, narrowing);
+  if (plan.lost.length > 0) await ingest.call("commitLosses", plan.lost, [], signal);
+}

@@ -1,0 +1,110 @@
+import { dayOf, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import type { WalkedStream } from "../model/series.ts";
+import { intersect, type TimeRange, union } from "../model/time-range.ts";
+import type { Connection } from "../warehouse/connection.ts";
+import { holes, type LineHoles } from "../warehouse/holes.ts";
+import { type DueReread, dueRereads } from "../warehouse/rereads.ts";
+import { byUrgency, reachable, slicesOf } from "./slices.ts";
+import { EDGE_MARGIN, type SliceWalk } from "./walk-slice.ts";
+import { settleDelay } from "./wanted-series.ts";
+
+/** Late corrections are looked for in what is younger than this. */
+const REREAD = 2 * MICROS_PER_DAY;
+
+/** What a run fills of all that is wanted; left out: all of it. */
+export interface Narrowing {
+  readonly streams?: ReadonlySet<string> | undefined;
+  /** Ids of indices. */
+  readonly indexIds?: ReadonlySet<string> | undefined;
+  readonly window?: TimeRange | undefined;
+}
+
+/** The walks of one round. */
+export interface FillPlan {
+  /** In the order in which they are begun. */
+  readonly walks: readonly SliceWalk[];
+  /** What the service's window has left behind. */
+  readonly lost: readonly LineHoles[];
+  /** Lines whose youngest stretch is among the walks once more, and the day that counts for. */
+  readonly rereads: ReadonlySet<string>;
+  readonly day: string;
+}
+
+export function lineKey({ stream, series }: { stream: string; series: number }): string {
+  return `${stream} ${series}`;
+}
+
+export function isWithin(narrowing: Narrowing, stream: WalkedStream, indexId: string): boolean {
+  return (narrowing.streams?.has(stream) ?? true) && (narrowing.indexIds?.has(indexId) ?? true);
+}
+
+/** What is to be walked at `now`: every hole, and once a day what late corrections may have changed. */
+export function planFill(
+  reader: Connection,
+  now: Micros,
+  refreshSeconds: number,
+  narrowing: Narrowing,
+): FillPlan {
+  const walks: SliceWalk[] = [];
+  const lost: LineHoles[] = [];
+  const rereads = new Set<string>();
+  const day = dayOf(now);
+  const delay = settleDelay(refreshSeconds);
+  for (const stream of ["index_ticks", "ohlcv"] as const) {
+    const step = stream === "ohlcv" ? MICROS_PER_DAY : 1;
+    const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
+    const claim = Math.floor((now - delay) / step) * step;
+    const lines = new Map<number, Line>();
+    for (const line of holes(reader, stream, now)) {
+      if (!isWithin(narrowing, stream, line.indexId)) continue;
+      if (line.agedOut.length > 0) lost.push(line);
+      lines.set(line.line.series, line);
+    }
+    // A part of the youngest stretch would not do: the day's reading again is for all of it.
+    for (const due of narrowing.window ? [] : dueRereads(reader, stream, day)) {
+      if (!isWithin(narrowing, stream, due.indexId)) continue;
+      rereads.add(lineKey(due.line));
+      lines.set(due.line.series, withReread(lines.get(due.line.series), due, claim));
+    }
+    for (const line of lines.values()) {
+      const edge = line.keptFor === null ? undefined : now - line.keptFor + EDGE_MARGIN;
+      const within = narrowing.window ? intersect(line.open, [narrowing.window]) : line.open;
+      const open = reachable(within, edge);
+      for (const slice of slicesOf({ stream, open, claim, edge, cadence })) {
+        walks.push({
+          ...slice,
+          line: { stream, series: line.line.series },
+          indexType: line.indexType,
+          indexId: line.indexId,
+          name: line.name,
+          keptFor: line.keptFor,
+          isHead: slice.range.to >= claim,
+          cadence,
+          settleDelay: delay,
+          hindrance: line.hindrance,
+        });
+      }
+    }
+  }
+  return { walks: walks.sort(byUrgency), lost, rereads, day };
+}
+
+type Line = Pick<LineHoles, "line" | "indexType" | "indexId" | "name" | "open" | "keptFor" | "hindrance">;
+
+function withReread(line: Line | undefined, due: DueReread, claim: Micros): Line {
+  const stretch = { from: Math.max(due.wantedFrom, claim - REREAD), to: claim };
+  const open = stretch.from < stretch.to ? union(line?.open ?? [], [stretch]) : (line?.open ?? []);
+  return { ...due, open, hindrance: line?.hindrance ?? null };
+}
+
+/** What stayed open of all that was wanted at `now`. */
+export function openHoles(reader: Connection, now: Micros, narrowing: Narrowing): LineHoles[] {
+  return (["index_ticks", "ohlcv"] as const)
+    .flatMap((stream) => holes(reader, stream, now))
+    .filter(({ line, indexId }) => isWithin(narrowing, line.stream as WalkedStream, indexId))
+    .map((line) => ({
+      ...line,
+      open: narrowing.window ? intersect(line.open, [narrowing.window]) : line.open,
+    }))
+    .filter(({ open }) => open.length > 0);
+}

@@ -1,0 +1,120 @@
+import { MICROS_PER_MS } from "../model/instant.ts";
+import type { Stream } from "../model/series.ts";
+import type { Random } from "../runtime/random.ts";
+import type { Connection } from "../warehouse/connection.ts";
+import { storedRanking } from "../warehouse/entities.ts";
+import { type Directory, storedDirectory } from "./directory.ts";
+import { type Intake, serviceNow } from "./intake.ts";
+import { learnLiquidIndices, liquidCandidates } from "./liquid-indices.ts";
+import { takeMarketCaps } from "./market-caps.ts";
+import { persistently } from "./persistence.ts";
+import { type LookupStream, lookupEndpoints, refreshLookup } from "./refresh-lookups.ts";
+import type { SyncSettings } from "./sync-settings.ts";
+import { judge, type Problem, problemOf } from "./trouble.ts";
+import {
+  needsLiquidIndices,
+  needsRanking,
+  type SelectorNotice,
+  type WantedSeries,
+  wantedSeries,
+} from "./wanted-series.ts";
+
+const LIQUID_INDICES = 3;
+
+export interface Preparation {
+  readonly settings: SyncSettings;
+  readonly reader: Connection;
+  readonly random: Random;
+  /** Whether the market capitalisations are part of this run, or only their order is wanted. */
+  readonly storeMarketCaps: boolean;
+}
+
+export interface Prepared {
+  readonly directory: Directory;
+  readonly wanted: WantedSeries;
+  readonly problems: readonly Problem[];
+}
+
+/** Refreshes the lookups and the ranking, and says in the ledger what the settings select of them. */
+export async function prepare(intake: Intake, preparation: Preparation): Promise<Prepared> {
+  const { settings, reader, random } = preparation;
+  const { client, clock, ingest, signal, tally, log } = intake;
+  const problems: Problem[] = [];
+  const waiting = { clock, random, signal, answers: () => tally.answers };
+  /** Undefined, and a problem for the report, when it cannot be had in this run. */
+  const tryFor = async <T>(stream: Stream, what: string | undefined, work: () => Promise<T>) => {
+    try {
+      return await persistently(waiting, work);
+    } catch (error) {
+      if (judge(error) === "stop") throw error;
+      problems.push(problemOf(stream, what, error));
+      return undefined;
+    }
+  };
+
+  if (settings.streams.lookups !== false) {
+    const streams = Object.keys(lookupEndpoints) as LookupStream[];
+    await Promise.all(
+      streams.map((stream) => tryFor(stream, undefined, () => refreshLookup(intake, stream))),
+    );
+  }
+  const { skewMs } = client.health();
+  if (skewMs !== undefined) await ingest.call("commitClockSkew", -skewMs * MICROS_PER_MS, [], signal);
+
+  const { marketCap } = settings.streams;
+  const every = preparation.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
+  const fresh =
+    every !== undefined || needsRanking(settings)
+      ? await tryFor("market_caps", undefined, () => takeMarketCaps(intake, every))
+      : undefined;
+  const isLiquidKnown = Object.keys(settings.lxIndexIds).length >= LIQUID_INDICES;
+  const learned =
+    needsLiquidIndices(settings) && !isLiquidKnown
+      ? await tryFor("index_ticks", "LX", () => learnLiquidIndices(client, serviceNow(intake), signal))
+      : [];
+
+  const directory: Directory = {
+    ...storedDirectory(reader),
+    LX: liquidCandidates(settings.lxIndexIds, reader, learned ?? []),
+    ranking: fresh && fresh.length > 0 ? fresh : storedRanking(reader),
+  };
+  const at = serviceNow(intake);
+  const wanted = wantedSeries(settings, directory, at);
+  for (const notice of wanted.notices) {
+    if (notice.kind === "shared") {
+      log.warn(
+        { setting: notice.setting, names: notice.names },
+        "names are shared by several: all are selected",
+      );
+    }
+  }
+  for (const stream of wanted.streams) await ingest.call("commitWanted", { ...stream, at }, [], signal);
+  const told = wanted.streams.flatMap(({ stream }) => {
+    const key = stream === "ohlcv" ? "sync.ohlcv." : "sync.intraday.";
+    return noticeProblems(
+      stream,
+      wanted.notices.filter(({ setting }) => setting.startsWith(key)),
+    );
+  });
+  return { directory, wanted, problems: [...withoutEcho(problems, learned), ...told] };
+}
+
+/** What selectors ask for and cannot be given. */
+export function noticeProblems(stream: Stream, notices: readonly SelectorNotice[]): Problem[] {
+  return notices.flatMap(({ setting, kind, names }): Problem[] => {
+    if (kind === "shared") return [];
+    const message =
+      kind === "unknown"
+        ? `${setting} names ${names.join(", ")}, which the service does not list: check the spelling`
+        : `${setting} asks for the largest assets, and no ranking is known: it needs the market capitalisations`;
+    return [{ stream, what: setting, code: `selector_${kind}`, message }];
+  });
+}
+
+/** Where liquid indices are known from before, the walks themselves tell what stands in their way. */
+function withoutEcho(
+  problems: readonly Problem[],
+  learned: readonly string[] | undefined,
+): readonly Problem[] {
+  return learned === undefined ? problems : problems.filter(({ what }) => what !== "LX");
+}

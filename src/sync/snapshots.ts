@@ -1,0 +1,123 @@
+import { type Selection, select } from "../model/selector.ts";
+import type { DerivativeType, Stream } from "../model/series.ts";
+import type { Random } from "../runtime/random.ts";
+import { refreshContracts, takeDerivativeTicks } from "./derivatives.ts";
+import type { Directory } from "./directory.ts";
+import { takeExchangeTicks } from "./exchange-ticks.ts";
+import { type Intake, serviceNow } from "./intake.ts";
+import { persistently } from "./persistence.ts";
+import { noticeProblems } from "./prepare.ts";
+import type { SyncSettings } from "./sync-settings.ts";
+import { judge, type Problem, problemOf } from "./trouble.ts";
+import { noticesOf } from "./wanted-series.ts";
+import { workThrough } from "./worker-pool.ts";
+
+export interface SnapshotTaking {
+  readonly settings: SyncSettings;
+  readonly directory: Directory;
+  readonly random: Random;
+  readonly isWanted: (stream: Stream) => boolean;
+}
+
+/** Does a list of errands on exchanges; what forbids one forbids all of them. */
+type Errands = (
+  stream: Stream,
+  exchangeIds: readonly (string | null)[],
+  errand: (exchangeId: string | null) => Promise<void>,
+) => Promise<void>;
+
+/** One snapshot of the exchange tickers and of the derivatives that the settings select. */
+export async function takeSnapshots(intake: Intake, taking: SnapshotTaking): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  const { settings, directory, random } = taking;
+  const { clock, signal, tally } = intake;
+  const waiting = { clock, random, signal, answers: () => tally.answers };
+  const nameOf = (id: string | null) =>
+    id === null ? undefined : (directory.exchanges.find((each) => each.id === id)?.labels[0] ?? id);
+  const run: Errands = async (stream, exchangeIds, errand) => {
+    let forbidden = false;
+    await workThrough(exchangeIds, settings.concurrency, async (exchangeId) => {
+      if (forbidden) return;
+      try {
+        await persistently(waiting, () => errand(exchangeId));
+      } catch (error) {
+        const verdict = judge(error);
+        if (verdict === "stop") throw error;
+        if (verdict === "forbidden" && forbidden) return;
+        forbidden ||= verdict === "forbidden";
+        problems.push(problemOf(stream, forbidden ? undefined : nameOf(exchangeId), error));
+      }
+    });
+  };
+  const tell = (stream: Stream, setting: string, selection: Selection) =>
+    void problems.push(...noticeProblems(stream, noticesOf(setting, selection)));
+
+  await exchangeTickers(intake, taking, run, tell);
+  await derivatives(intake, taking, run, tell);
+  return problems;
+}
+
+type Tell = (stream: Stream, setting: string, selection: Selection) => void;
+
+async function exchangeTickers(
+  intake: Intake,
+  { settings, directory, isWanted }: SnapshotTaking,
+  run: Errands,
+  tell: Tell,
+): Promise<void> {
+  const stream = "exchange_ticks";
+  const { exchangeTickers: asked } = settings.streams;
+  if (asked === false) return endAll(intake, stream, []);
+  if (!isWanted(stream)) return;
+  const exchanges = select(asked.exchanges, directory.exchanges, undefined);
+  const markets = select(asked.markets, directory.MWA, directory.ranking);
+  tell(stream, "sync.exchangeTickers.exchanges", exchanges);
+  tell(stream, "sync.exchangeTickers.markets", markets);
+  const isNone = asked.exchanges.kind === "none" || asked.markets.kind === "none";
+  const subscriptions = isNone ? [] : asked.exchanges.kind === "all" ? [null] : exchanges.ids;
+  // Without a ranking nobody can say which markets are meant; what is followed stays followed.
+  if (!markets.resolved) return;
+  await endAll(intake, stream, subscriptions);
+  const kept = asked.markets.kind === "all" ? undefined : new Set(markets.ids);
+  await run(stream, subscriptions, (exchangeId) =>
+    takeExchangeTicks(intake, { exchangeId, markets: kept, refreshSeconds: settings.refreshSeconds }),
+  );
+}
+
+async function derivatives(
+  intake: Intake,
+  { settings, directory, isWanted }: SnapshotTaking,
+  run: Errands,
+  tell: Tell,
+): Promise<void> {
+  const stream = "derivative_ticks";
+  const { derivatives: asked } = settings.streams;
+  if (asked === false) return endAll(intake, stream, []);
+  if (!isWanted(stream) && !isWanted("derivative_contracts")) return;
+  const exchanges = select(asked.exchanges, directory.exchanges, undefined);
+  tell("derivative_contracts", "sync.derivatives.exchanges", exchanges);
+  await endAll(intake, stream, exchanges.ids);
+  const supported = new Map<string, DerivativeType[]>();
+  await run("derivative_contracts", exchanges.ids, async (exchangeId) => {
+    if (exchangeId === null) return;
+    const types: DerivativeType[] = [];
+    for (const type of asked.types) {
+      if (await refreshContracts(intake, exchangeId, type)) types.push(type);
+    }
+    if (types.length > 0) supported.set(exchangeId, types);
+  });
+  if (!isWanted(stream)) return;
+  await run(stream, [...supported.keys()], (exchangeId) =>
+    takeDerivativeTicks(intake, exchangeId ?? "", supported.get(exchangeId ?? "") ?? [], asked.every),
+  );
+}
+
+/** Subscriptions that the settings no longer ask for end now. */
+async function endAll(
+  intake: Intake,
+  stream: "exchange_ticks" | "derivative_ticks",
+  exchangeIds: readonly (string | null)[],
+): Promise<void> {
+  const subscriptions = { stream, exchangeIds, at: serviceNow(intake) };
+  await intake.ingest.call("commitSubscriptions", subscriptions, [], intake.signal);
+}

@@ -1,0 +1,77 @@
+import type { Stream } from "../model/series.ts";
+import type { Observation } from "../service/observation.ts";
+import type { Written } from "../warehouse/write-rows.ts";
+
+/** What a run did for one stream so far. */
+export interface StreamTally {
+  /** Rows that were not there before. */
+  inserted: number;
+  /** Rows that the service has changed since. */
+  changed: number;
+  /** Rows that the service no longer has. */
+  withdrawn: number;
+  /** Records that came, new or not. */
+  received: number;
+  rejected: number;
+  requests: number;
+  /** Microseconds of series that are to be walked, and that have been. */
+  planned: number;
+  done: number;
+}
+
+export function streamOf(endpoint: string): Stream | undefined {
+  if (endpoint.startsWith("/derivatives/contract")) return "derivative_contracts";
+  if (endpoint.startsWith("/derivatives/ticker")) return "derivative_ticks";
+  const streams: Record<string, Stream> = {
+    "/asset": "assets",
+    "/market": "markets",
+    "/exchange": "exchanges",
+    "/exchange-ticker": "exchange_ticks",
+    "/index-ticker": "index_ticks",
+    "/ohlcv": "ohlcv",
+    "/market-cap": "market_caps",
+  };
+  return streams[endpoint];
+}
+
+/** Counts what a run does, for its progress and its report. */
+export class Tally {
+  readonly #streams = new Map<Stream, StreamTally>();
+  /** Requests of the data endpoints that brought a 200, readable or not. */
+  answers = 0;
+
+  of(stream: Stream): StreamTally {
+    let tally = this.#streams.get(stream);
+    if (!tally) {
+      tally = {
+        inserted: 0,
+        changed: 0,
+        withdrawn: 0,
+        received: 0,
+        rejected: 0,
+        requests: 0,
+        planned: 0,
+        done: 0,
+      };
+      this.#streams.set(stream, tally);
+    }
+    return tally;
+  }
+
+  observe(observation: Observation): void {
+    if (observation.kind !== "request") return;
+    const stream = streamOf(observation.endpoint);
+    if (stream === undefined) return;
+    this.of(stream).requests++;
+    if (observation.status === 200) this.answers++;
+  }
+
+  wrote(stream: Stream, written: Written, more: { rejected?: number; withdrawn?: number } = {}): void {
+    const tally = this.of(stream);
+    tally.inserted += written.inserted;
+    tally.changed += written.changed;
+    tally.received += written.inserted + written.changed + written.unchanged;
+    tally.rejected += more.rejected ?? 0;
+    tally.withdrawn += more.withdrawn ?? 0;
+  }
+}

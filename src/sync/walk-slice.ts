@@ -1,0 +1,146 @@
+import type { Alarm } from "../ingest/commit-walk-page.ts";
+import { type Body, malformedBody } from "../model/body.ts";
+import { Failure } from "../model/failure.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import type { Series, WalkedStream } from "../model/series.ts";
+import { type PagePosition, type Walk, walkBackwards } from "../service/backward-walk.ts";
+import { priority } from "../service/endpoints.ts";
+import type { LedgerLine } from "../warehouse/ledger.ts";
+import { type Intake, requestText, serviceNow } from "./intake.ts";
+import type { Slice } from "./slices.ts";
+
+/** A slice, and the series that it is of. */
+export interface SliceWalk extends Slice {
+  readonly line: LedgerLine & { readonly stream: WalkedStream };
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+  /** How long the service keeps the series' history; null: for ever. */
+  readonly keptFor: Micros | null;
+  /** The range reaches the claim's end: what is younger is fetched along, though not claimed. */
+  readonly isHead: boolean;
+  readonly cadence: Micros;
+  readonly settleDelay: Micros;
+  /** Why the series was not filled before. */
+  readonly hindrance: string | null;
+}
+
+const LARGEST_SIZE = 2000;
+/** More rows than a range should hold are asked for, so that one page reaches below it. */
+const SPARE_ROWS = 8;
+/** The service's clock is known to about a second, and its window moves on while an answer travels. */
+export const EDGE_MARGIN = 3 * MICROS_PER_SECOND;
+
+const priorities = {
+  head: priority.head,
+  expiring: priority.expiring,
+  bars: priority.history,
+  history: priority.history,
+};
+
+/**
+ * Walks back over a slice and commits page by page, each with what it proves: the next page is on its way while the last
+ * one is written. Throws when the slice could not be proven down to its start.
+ */
+export async function walkSlice(
+  intake: Intake,
+  slice: SliceWalk,
+  served: () => Promise<void>,
+): Promise<void> {
+  const { client, ingest, tally, signal } = intake;
+  const { stream } = slice.line;
+  const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
+  const walk = walkOf(intake, slice);
+  const request = requestText(walk.endpoint, walk.filters);
+  let hole = slice.range;
+
+  const read = async (body: Body) => {
+    // A cache on the way may answer with what the service said before the range was complete.
+    const complete = serviceNow(intake) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
+    if (body.ageMs > 0 && hole.to > complete) throw malformedBody("an old answer from a cache");
+    return ingest.call("readPage", { stream, series }, [body], signal);
+  };
+  const commit = async (held: number, position: PagePosition) => {
+    const isAnew = position.link === "timestamp" && position.number > 1;
+    // What the window dropped while the walk was under way is not empty but lost: it is left to be written off.
+    if (position.end === "served_out" && slice.keptFor !== null) {
+      const edge = serviceNow(intake) - slice.keptFor + EDGE_MARGIN;
+      if (edge > hole.from) hole = { from: Math.min(edge, hole.to), to: hole.to };
+    }
+    const committed = await ingest.call(
+      "commitWalkPage",
+      {
+        held,
+        series,
+        position: {
+          hole,
+          upper: Math.min(position.ceiling, hole.to),
+          ...(isAnew ? { anchor: hole.to } : {}),
+        },
+        ends: position.end === "served_out",
+        request,
+      },
+      [],
+      signal,
+    );
+    tally.wrote(stream, committed.written, committed);
+    if (committed.proven) tally.of(stream).done += committed.proven.to - committed.proven.from;
+    if (committed.alarm) throw alarmed(committed.alarm, walk.endpoint);
+    return committed.complete || hole.from >= hole.to;
+  };
+
+  let committing: Promise<boolean> | undefined;
+  for await (const { page, position } of walkBackwards(client, walk, read)) {
+    await committing;
+    if (page.rows > 0 && position.number === 1) await served();
+    committing = commit(page.held, position);
+    // Its failure is met at the next await; meanwhile the next page may take long.
+    committing.catch(() => {});
+  }
+  if ((await committing) !== true) throw unproven(walk.endpoint);
+}
+
+function walkOf(intake: Intake, slice: SliceWalk): Walk {
+  const { range, isHead, cadence } = slice;
+  const isBars = slice.line.stream === "ohlcv";
+  const until = isBars
+    ? // Whether a bar is found by its start or its end is not said, so a day more; and today's bar ends tomorrow.
+      range.to + (isHead ? 2 : 1) * MICROS_PER_DAY
+    : isHead
+      ? Math.max(range.to, serviceNow(intake) + MICROS_PER_SECOND)
+      : range.to;
+  const rows = Math.ceil((until - range.from) / cadence) + SPARE_ROWS;
+  return {
+    endpoint: isBars ? "/ohlcv" : "/index-ticker",
+    filters: { indexType: slice.indexType, indexId: slice.indexId },
+    from: range.from,
+    until,
+    cadence,
+    size: Math.min(LARGEST_SIZE, rows),
+    priority: priorities[slice.urgency],
+    signal: intake.signal,
+  };
+}
+
+const alarms: Record<Alarm, string> = {
+  foreign_rows: "its pages hold records of other indices",
+  disordered: "its records come in no order",
+  newer_than_proven: "its pages come in the wrong order",
+  mass_withdrawal: "it no longer serves many records that it served before",
+};
+
+function alarmed(alarm: Alarm, endpoint: string): Failure {
+  return new Failure(`${endpoint} contradicts itself: ${alarms[alarm]}`, {
+    family: "retry",
+    code: "alarm",
+    remedy: "the range stays open and is asked again; if it lasts, tell the service's operator",
+  });
+}
+
+function unproven(endpoint: string): Failure {
+  return new Failure(`${endpoint} ended before the range was whole`, {
+    family: "retry",
+    code: "unproven",
+    remedy: "the range stays open and is asked again",
+  });
+}

@@ -1,0 +1,48 @@
+import type { Micros } from "../model/instant.ts";
+import type { WalkedStream } from "../model/series.ts";
+import type { Connection } from "./connection.ts";
+import type { LedgerLine } from "./ledger.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** A line whose youngest stretch has not been read again today. */
+export interface DueReread {
+  readonly line: LedgerLine;
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+  /** Nothing older is wanted of it. */
+  readonly wantedFrom: Micros;
+  readonly keptFor: Micros | null;
+  readonly settleDelay: Micros;
+  readonly step: Micros;
+}
+
+/** Followed lines of a stream that were last read again before `day` (`YYYY-MM-DD`). */
+export function dueRereads(connection: Connection, stream: WalkedStream, day: string): DueReread[] {
+  const rows = connection
+    .statement(
+      `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS wantedFrom,
+        w.kept_for AS keptFor, w.settle_delay AS settleDelay, w.step
+      FROM wanted_ranges w JOIN series s ON s.series = w.series
+        JOIN rereads r ON r.stream = w.stream AND r.series = w.series
+      WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0 AND r.day < ? ORDER BY w.series`,
+    )
+    .all([stream, day]) as (Omit<DueReread, "line"> & { series: number })[];
+  return rows.map(({ series, ...rest }) => ({ line: { stream, series }, ...rest }));
+}
+
+export function noteReread(transaction: Transaction, { stream, series }: LedgerLine, day: string): void {
+  transaction
+    .statement(
+      `INSERT INTO rereads (stream, series, day) VALUES (?, ?, ?)
+      ON CONFLICT (stream, series) DO UPDATE SET day = excluded.day WHERE day < excluded.day`,
+    )
+    .run([stream, series, day]);
+}
+
+/** A line that is new today has nothing old to correct: all of it will be read today. */
+export function beginRereads(transaction: Transaction, { stream, series }: LedgerLine, day: string): void {
+  transaction
+    .statement("INSERT INTO rereads (stream, series, day) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+    .run([stream, series, day]);
+}

@@ -1,0 +1,66 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { loadSettings } from "../../src/config/load-settings.ts";
+import { requireServiceSettings } from "../../src/config/service-settings.ts";
+import { Failure } from "../../src/model/failure.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const complete = {
+  MDS_BASE_URL: "https://rest.example",
+  MDS_WS_URL: "wss://live.example",
+  MDS_CLIENT_ID: "me",
+  MDS_CLIENT_SECRET: "canary-7f1",
+};
+
+function require(env: Record<string, string>) {
+  return requireServiceSettings(loadSettings({ env, directory: temporaryFolder() }));
+}
+
+function complaint(env: Record<string, string>): string {
+  try {
+    require(env);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    expect(error.exit).toBe(2);
+    return error.line;
+  }
+  throw new Error("the settings were accepted");
+}
+
+describe("the service's settings", () => {
+  it("are complete, tokens being asked for at the REST address unless told otherwise", async () => {
+    const { readSecret, ...rest } = require(complete);
+    expect(rest).toEqual({
+      baseUrl: "https://rest.example",
+      authUrl: "https://rest.example",
+      wsUrl: "wss://live.example",
+      clientId: "me",
+      concurrency: 8,
+      maxRequestsPerSecond: 0,
+      refreshSeconds: 30,
+    });
+    expect(await readSecret()).toBe("canary-7f1");
+    expect(require({ ...complete, MDS_AUTH_URL: "https://id.example" }).authUrl).toBe("https://id.example");
+  });
+
+  it("say in one line all that is not set, and how to set it", () => {
+    expect(complaint({})).toBe(
+      "service.baseUrl, service.wsUrl, service.clientId and the client secret are not set: " +
+        "set MDS_BASE_URL, MDS_WS_URL, MDS_CLIENT_ID and MDS_CLIENT_SECRET_FILE, or name a settings file with --config",
+    );
+    expect(complaint({ ...complete, MDS_WS_URL: "" })).toBe(
+      "service.wsUrl is not set: set MDS_WS_URL, or name a settings file with --config",
+    );
+  });
+
+  it("read a rotated secret file anew", async () => {
+    const file = join(temporaryFolder(), "secret");
+    writeFileSync(file, "first\n", { mode: 0o600 });
+    const { MDS_CLIENT_SECRET: _, ...rest } = complete;
+    const { readSecret } = require({ ...rest, MDS_CLIENT_SECRET_FILE: file });
+    expect(await readSecret()).toBe("first");
+    writeFileSync(file, "second\n");
+    expect(await readSecret()).toBe("second");
+  });
+});
