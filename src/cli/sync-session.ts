@@ -9,7 +9,8 @@ import { type Intake, serviceClock } from "../sync/intake.ts";
 import { Patience } from "../sync/persistence.ts";
 import type { SyncSettings } from "../sync/sync-settings.ts";
 import { Tally } from "../sync/tally.ts";
-import { type Connection, openReader } from "../warehouse/connection.ts";
+import type { Connection } from "../warehouse/connection.ts";
+import { openReader } from "../warehouse/reader.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /** Everything that a command needs which fetches into the warehouse; closed however the command ends. */

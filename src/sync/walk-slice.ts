@@ -78,6 +78,7 @@ export async function walkSlice(
           ...(isAnew ? { anchor: hole.to } : {}),
         },
         ends: position.end === "served_out",
+        settleDelay: slice.settleDelay,
         request,
       },
       [],
