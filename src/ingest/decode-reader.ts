@@ -16,6 +16,10 @@ const LONGEST_QUALITY = 16_384;
 const EARLIEST = parseInstant("2009-01-01T00:00:00Z") ?? 0;
 const LATEST = parseInstant("2090-01-01T00:00:00Z") ?? 0;
 
+export function isPlausible(micros: Micros): boolean {
+  return micros >= EARLIEST && micros < LATEST;
+}
+
 /**
  * Reads the fields of one record after the other: a page has one reader. Callers pass each value beside its name
  * instead of the name alone, since a property read with a fixed name is several times cheaper; the hot path never
@@ -141,7 +145,7 @@ export class RecordReader {
 
   /** A moment that no market can have had is kept, with a doubt: it must not move anybody's idea of "newest". */
   plausible(name: string, micros: Micros): Micros {
-    if (micros < EARLIEST || micros >= LATEST) this.note(name, "is implausible", formatInstant(micros));
+    if (!isPlausible(micros)) this.note(name, "is implausible", formatInstant(micros));
     return micros;
   }
 

@@ -25,18 +25,21 @@ const indexTickFields: ReadonlySet<string> = new Set([
   "name",
 ]);
 
-export const readIndexTick: ReadRecord<IndexTick> = (reader, fields) => ({
-  recordId: reader.id("id", fields.id),
-  indexType: indexType(reader, fields.indexType),
-  indexId: reader.identity("indexId", fields.indexId),
-  ts: reader.timestamp("timestamp", fields.timestamp),
-  price: reader.coreAmount("price", fields.price),
-  volume: reader.amount("volume", fields.volume),
-  tickVolume: reader.optionalAmount("tickVolume", fields.tickVolume),
-  name: reader.text("name", fields.name),
-  quality: reader.quality(),
-  extra: reader.extra(indexTickFields),
-});
+export const readIndexTick: ReadRecord<IndexTick> = (reader, fields) => {
+  // Nothing keeps the record's own id; what no id can be still shows a record that nobody should believe.
+  reader.id("id", fields.id);
+  return {
+    indexType: indexType(reader, fields.indexType),
+    indexId: reader.identity("indexId", fields.indexId),
+    ts: reader.timestamp("timestamp", fields.timestamp),
+    price: reader.coreAmount("price", fields.price),
+    volume: reader.amount("volume", fields.volume),
+    tickVolume: reader.optionalAmount("tickVolume", fields.tickVolume),
+    name: reader.text("name", fields.name),
+    quality: reader.quality(),
+    extra: reader.extra(indexTickFields),
+  };
+};
 
 function indexType(reader: RecordReader, value: unknown): string {
   if (typeof value === "string" && knownIndexTypes.has(value)) return value;

@@ -5,6 +5,7 @@ import { MICROS_PER_DAY, MICROS_PER_MS, parseInstant } from "../model/instant.ts
 import type { StreamRecords } from "../model/records.ts";
 import type { Series, Stream } from "../model/series.ts";
 import { type DecodedPage, decodePage } from "./decode-page.ts";
+import { scanTickPage } from "./scan-tick-page.ts";
 
 export type AnyPage = DecodedPage<StreamRecords[Stream]>;
 
@@ -48,7 +49,7 @@ export class HeldPages {
 
   /** Reads a body. Throws `malformed_body` for what is no page. */
   read(question: PageQuestion, body: Body, now: Micros): HeldPage {
-    const page: AnyPage = decodePage(question.stream, decodeBody(body), question);
+    const page = readPage(question, decodeBody(body));
     const held = this.#next++;
     const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
     this.#pages.set(held, { ...page, asOf });
@@ -71,6 +72,12 @@ export class HeldPages {
   drop(held: readonly number[]): void {
     for (const id of held) this.#pages.delete(id);
   }
+}
+
+/** Pages of index ticks are nearly all there is to read; the scanner leaves the odd ones among them alone. */
+function readPage(question: PageQuestion, bytes: Uint8Array): AnyPage {
+  const scanned = question.stream === "index_ticks" ? scanTickPage(bytes) : undefined;
+  return scanned ?? decodePage(question.stream, bytes, question);
 }
 
 /** The moments of the asked series' records that can be true, in page order, and how many records are another's. */

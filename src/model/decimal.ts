@@ -42,6 +42,15 @@ export function readDecimal(text: string): Decimal | undefined {
 const powersOfTen = Array.from({ length: EXACT_DIGITS + 1 }, (_, power) => 10 ** power);
 
 /**
+ * The decimal `digits / 10^places`, of at most 15 digits in all; undefined where it must carry its text. Both are exact
+ * doubles, so that their quotient is the same double that `Number` gives.
+ */
+export function decimalOfDigits(digits: number, places: number): Decimal | undefined {
+  const real = digits / (powersOfTen[places] ?? 1);
+  return real === 0 || real >= LEAST_EXACT ? { real, exact: null } : undefined;
+}
+
+/**
  * The hot path: `-?digits[.digits]` of at most 15 digits, no sign of anything unusual; NaN for all else. The digits as an
  * integer and the power of ten are both exact doubles, so that their quotient is the same double that `Number` gives,
  * at a third of the cost.

@@ -50,9 +50,8 @@ export interface Exchange extends Kept {
   readonly symbols: readonly ExchangeSymbol[];
 }
 
+/** Without the record's own id, which is never stored: a walk's cursor is the page's `nextId`. */
 export interface IndexTick extends Kept {
-  /** The record's own id: a cursor for the walk that met it, never stored. */
-  readonly recordId: string | null;
   readonly indexType: string;
   readonly indexId: string;
   readonly ts: Micros;

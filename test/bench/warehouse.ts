@@ -32,7 +32,6 @@ function makePage(series: number, page: number): IndexTick[] {
   return Array.from({ length: PAGE }, (_, i) => {
     const n = page * PAGE + i;
     return {
-      recordId: null,
       indexType: "GWA",
       indexId,
       ts: NEWEST - n * STEP,

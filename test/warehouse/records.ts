@@ -16,7 +16,6 @@ export function decimal(text: string) {
 
 export function tick(ts: number, price: string, more: Partial<IndexTick> = {}): IndexTick {
   return {
-    recordId: null,
     indexType: "GWA",
     indexId: "btc-id",
     ts,
