@@ -1,14 +1,15 @@
-import type { Micros } from "../model/instant.ts";
+import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { DailyBar, IndexTick } from "../model/records.ts";
 import type { Series } from "../model/series.ts";
 import { includes, type TimeRange } from "../model/time-range.ts";
 import { type LedgerLine, retract, settle } from "../warehouse/ledger.ts";
+import { newestLiveRow } from "../warehouse/live-rows.ts";
 import { countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
 import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
 import { withdrawMissing } from "../warehouse/withdraw.ts";
 import { type Written, writeRecords } from "../warehouse/write-rows.ts";
-import { believable, type HeldPages } from "./held-pages.ts";
+import type { HeldPages } from "./held-pages.ts";
 import { type Contradiction, prove, type WalkPosition } from "./proven-range.ts";
 
 /** A page of a backward walk that was read before, and what its walk knows about it. */
@@ -39,7 +40,12 @@ export interface WalkPageCommit {
   readonly alarm: Alarm | undefined;
 }
 
-export type Alarm = Contradiction["contradiction"] | "mass_withdrawal";
+export type Alarm = Contradiction["contradiction"] | "mass_withdrawal" | "mass_rejection";
+
+/** A page of which more than this share cannot be read says that the service has changed, not what it has. */
+const READABLE_SHARE = 0.5;
+/** How far REST may lag behind the websocket before a tick that it lacks is taken for one that never was. */
+const LAG_BORNE = 3600 * MICROS_PER_SECOND;
 
 /**
  * One page, one transaction: its records, what they replace and withdraw, its rejects, and the range that it proves are
@@ -53,15 +59,17 @@ export function commitWalkPage(
 ): WalkPageCommit {
   const { stream, indexType, indexId } = page.series;
   const decoded = pages.get(stream, page.held);
-  const { moments, foreign } = believable(decoded, page.series, now);
+  const { moments, present, foreign, isKept } = decoded;
   const proof = prove(page.position, { moments, foreign, ends: page.ends });
   return warehouse.transaction((transaction) => {
     const line = { stream, series: transaction.dictionary.series(indexType, indexId) };
-    transaction.carry(line.stream, line.series);
+    // What a cache has kept may be older than what is stored: it only fills in, like a live tick.
+    const source = isKept ? "live" : "rest";
     const written =
       stream === "ohlcv"
-        ? writeRecords(transaction, stream, decoded.records as DailyBar[], "rest")
-        : writeRecords(transaction, stream, decoded.records as IndexTick[], "rest");
+        ? writeRecords(transaction, stream, decoded.records as DailyBar[], source)
+        : writeRecords(transaction, stream, decoded.records as IndexTick[], source);
+    transaction.carry(line.stream, line.series);
     keepRejects(transaction, stream, decoded.rejects, page.request);
     countUnknownFields(transaction, stream, decoded.unknownFields);
     const facts = { written, withdrawn: 0, rejected: decoded.rejects.length, foreign };
@@ -70,18 +78,31 @@ export function commitWalkPage(
       if (proof.contradiction === "newer_than_proven") retract(transaction, line, proof.retract);
       return { ...nothing, alarm: proof.contradiction };
     }
-    const proven = asFarAsItSpeaks(proof.proven, decoded.asOf, page.settleDelay);
-    if (proven === undefined) return { ...nothing, alarm: undefined };
-    const standing = standingMoments(page.position, moments);
-    const { withdrawn, refused } = withdrawMissing(transaction, {
-      ...line,
-      range: proven,
-      present: standing,
+    if (decoded.rejects.length > decoded.rawCount * READABLE_SHARE)
+      return { ...nothing, alarm: "mass_rejection" };
+    const spoken = asFarAsItSpeaks(proof.proven, decoded.asOf, page.settleDelay);
+    const proven = belowUnconfirmed(transaction, line, spoken, {
+      ...page.position,
+      newest: moments[0],
+      now: decoded.asOf ?? now,
     });
-    if (refused > 0) return { ...nothing, alarm: "mass_withdrawal" };
-    settleProven(transaction, line, proven, standing, page.ends);
+    if (proven === undefined) return { ...nothing, alarm: undefined };
+    const standing = standingMoments(page.position, present);
+    if (isKept) {
+      if (!standing.some((moment) => includes([proven], moment))) return { ...nothing, alarm: undefined };
+      settle(transaction, line, proven, "rows");
+    } else {
+      const { withdrawn, refused } = withdrawMissing(transaction, {
+        ...line,
+        range: proven,
+        present: standing,
+      });
+      if (refused > 0) return { ...nothing, alarm: "mass_withdrawal" };
+      facts.withdrawn = withdrawn;
+      settleProven(transaction, line, proven, standing, page.ends);
+    }
     const complete = proof.complete && proven.to === proof.proven?.to;
-    return { ...facts, withdrawn, proven, complete, alarm: undefined };
+    return { ...facts, proven, complete, alarm: undefined };
   });
 }
 
@@ -93,6 +114,23 @@ function asFarAsItSpeaks(
 ): TimeRange | undefined {
   if (proven === undefined || asOf === undefined) return proven;
   const to = Math.min(proven.to, asOf - settleDelay);
+  return proven.from < to ? { from: proven.from, to } : undefined;
+}
+
+/**
+ * The websocket may be ahead of REST: ticks that are newer than the newest one on a walk's first page are not there yet,
+ * rather than withdrawn. The page then speaks up to its own newest record only.
+ */
+function belowUnconfirmed(
+  transaction: Transaction,
+  line: LedgerLine,
+  proven: TimeRange | undefined,
+  { hole, upper, newest, now }: WalkPosition & { newest: Micros | undefined; now: Micros },
+): TimeRange | undefined {
+  if (proven === undefined || upper < hole.to || line.stream !== "index_ticks") return proven;
+  const from = Math.max(newest ?? proven.from, now - LAG_BORNE);
+  if (newestLiveRow(transaction, line.series, { from: from + 1, to: proven.to }) === undefined) return proven;
+  const to = newest === undefined ? proven.from : newest + 1;
   return proven.from < to ? { from: proven.from, to } : undefined;
 }
 

@@ -9,10 +9,21 @@ import { scanTickPage } from "./scan-tick-page.ts";
 
 export type AnyPage = DecodedPage<StreamRecords[Stream]>;
 
-/** A page that was read, with the moment by the service's clock at which it was true; undefined where nobody said. */
-export type ReadPage<S extends Stream> = DecodedPage<StreamRecords[S]> & {
+/** A page that was read, with what it says about the series that was asked for. */
+export type ReadPage<S extends Stream> = DecodedPage<StreamRecords[S]> & PageSense;
+
+interface PageSense {
+  /** The moment, by the service's clock, at which the page was true; undefined where nobody said. */
   readonly asOf: Micros | undefined;
-};
+  /** A cache on the way had kept the page. */
+  readonly isKept: boolean;
+  /** Moments of the asked series' records, in page order. */
+  readonly present: readonly Micros[];
+  /** Those of them that can be true: what the page is evidence of. */
+  readonly moments: readonly Micros[];
+  /** Records of other series. */
+  readonly foreign: number;
+}
 
 /** A page as it was asked for. */
 export interface PageQuestion {
@@ -40,27 +51,36 @@ export interface HeldPage {
 const EARLIEST: Micros = parseInstant("2009-01-03T00:00:00Z") ?? 0;
 
 /** Each walk holds one page at a time; what a walk dropped without a word is forgotten when so many newer ones came. */
-const MOST_HELD = 128;
+const MOST_WALK_PAGES = 128;
+/** A list is held whole until its commit. More pages than this are no list but a loop. */
+const MOST_LIST_PAGES = 20_000;
 
-/** Pages that were read and wait for their walk to say what they prove. */
+/** An answer may take so long on its way and still be fresh. */
+const FRESH_MS = 5_000;
+
+/** Pages that were read and wait for their walk, or their list, to say what becomes of them. */
 export class HeldPages {
-  readonly #pages = new Map<number, ReadPage<Stream>>();
+  readonly #ofWalks = new Map<number, ReadPage<Stream>>();
+  readonly #ofLists = new Map<number, ReadPage<Stream>>();
   #next = 1;
 
   /** Reads a body. Throws `malformed_body` for what is no page. */
-  read(question: PageQuestion, body: Body, now: Micros): HeldPage {
+  read(question: PageQuestion, body: Body): HeldPage {
     const page = readPage(question, decodeBody(body));
-    const held = this.#next++;
     const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
-    this.#pages.set(held, { ...page, asOf });
-    if (this.#pages.size > MOST_HELD) this.#pages.delete(this.#pages.keys().next().value ?? held);
-    const { moments } = question.series ? believable(page, question.series, now) : { moments: [] };
-    return { held, rows: page.rawCount, nextId: page.nextId, ...extremes(moments) };
+    const sense = { asOf, isKept: body.ageMs > FRESH_MS, ...senseOf(page, question.series, asOf) };
+    const held = this.#next++;
+    const [pages, most] = question.series
+      ? [this.#ofWalks, MOST_WALK_PAGES]
+      : [this.#ofLists, MOST_LIST_PAGES];
+    pages.set(held, { ...page, ...sense });
+    if (pages.size > most) pages.delete(pages.keys().next().value ?? held);
+    return { held, rows: page.rawCount, nextId: page.nextId, ...extremes(sense.moments) };
   }
 
   /** A page that was read. It stays until it is dropped, since its commit may have to be made again. */
   get<S extends Stream>(_stream: S, held: number): ReadPage<S> {
-    const page = this.#pages.get(held);
+    const page = this.#ofWalks.get(held) ?? this.#ofLists.get(held);
     if (!page)
       throw new Failure("a page was forgotten before its commit", {
         family: "retry",
@@ -70,7 +90,10 @@ export class HeldPages {
   }
 
   drop(held: readonly number[]): void {
-    for (const id of held) this.#pages.delete(id);
+    for (const id of held) {
+      this.#ofWalks.delete(id);
+      this.#ofLists.delete(id);
+    }
   }
 }
 
@@ -80,23 +103,28 @@ function readPage(question: PageQuestion, bytes: Uint8Array): AnyPage {
   return scanned ?? decodePage(question.stream, bytes, question);
 }
 
-/** The moments of the asked series' records that can be true, in page order, and how many records are another's. */
-export function believable(
+/** What can be true is judged by the service's own clock: this machine's may be set to anything. */
+function senseOf(
   page: AnyPage,
-  series: Series,
-  now: Micros,
-): { moments: Micros[]; foreign: number } {
-  const moments: Micros[] = [];
+  series: Series | undefined,
+  asOf: Micros | undefined,
+): Pick<PageSense, "present" | "moments" | "foreign"> {
+  const present: Micros[] = [];
+  if (!series) return { present, moments: present, foreign: 0 };
+  const end = asOf === undefined ? Number.POSITIVE_INFINITY : asOf + MICROS_PER_DAY;
   let foreign = 0;
+  let isBelievable = true;
   for (const record of page.records) {
     if (!("indexId" in record) || record.indexId !== series.indexId || record.indexType !== series.indexType)
       foreign++;
     else {
       const moment = "ts" in record ? record.ts : record.start;
-      if (moment >= EARLIEST && moment < now + MICROS_PER_DAY) moments.push(moment);
+      if (moment < EARLIEST || moment >= end) isBelievable = false;
+      present.push(moment);
     }
   }
-  return { moments, foreign };
+  const moments = isBelievable ? present : present.filter((moment) => moment >= EARLIEST && moment < end);
+  return { present, moments, foreign };
 }
 
 function extremes(moments: readonly Micros[]): Pick<HeldPage, "oldest" | "newest" | "descending"> {

@@ -31,8 +31,8 @@ type Operation = (desk: Desk, args: never, bodies: readonly Body[]) => unknown;
 /** What the main thread may ask of the ingest thread once the warehouse is open. */
 const operations = {
   /** Reads a body and keeps the page here, for a commit to name. */
-  readPage: ({ pages, now }: Desk, question: PageQuestion, bodies: readonly Body[]) =>
-    pages.read(question, onlyBody(bodies), now),
+  readPage: ({ pages }: Desk, question: PageQuestion, bodies: readonly Body[]) =>
+    pages.read(question, onlyBody(bodies)),
   dropPages: ({ pages }: Desk, held: readonly number[]) => pages.drop(held),
   commitWalkPage({ warehouse, pages, now }: Desk, page: WalkPage) {
     const commit = commitWalkPage(warehouse, pages, page, now);

@@ -36,7 +36,10 @@ export interface Proof {
 export type Contradiction =
   /** The filter was not applied: no telling which records of ours the page left out. */
   | { readonly contradiction: "foreign_rows" }
-  /** Neither newest first nor oldest first: one stray moment would claim time that nobody has read. */
+  /**
+   * Not newest first. One stray moment would claim time that nobody has read, and a service that sorts the other way
+   * may have cut off the newest records instead of the oldest.
+   */
   | { readonly contradiction: "disordered" }
   /**
    * A record in what earlier pages claimed to be complete, and not on them. Pages came in the wrong order, so all that
@@ -48,28 +51,18 @@ export type Contradiction =
  * A page, newest to oldest, proves only the span above its oldest record: records that tie with the oldest may be on
  * the next page. Only a walk's last page, or one that reaches below the hole, proves down to the hole's start.
  *
- * How many records there are says nothing: a short page is not the end. A page sorted the other way is as good.
+ * How many records there are says nothing: a short page is not the end.
  */
 export function prove(
   { hole, upper, anchor = upper - 1 }: WalkPosition,
   { moments, foreign, ends }: PageEvidence,
 ): Proof | Contradiction {
   if (foreign > 0) return { contradiction: "foreign_rows" };
-  let oldest = Number.POSITIVE_INFINITY;
-  let newest = Number.NEGATIVE_INFINITY;
-  let rises = false;
-  let falls = false;
-  for (let i = 0; i < moments.length; i++) {
-    const moment = moments[i] as Micros;
-    if (i > 0) {
-      const previous = moments[i - 1] as Micros;
-      if (moment > previous) rises = true;
-      else if (moment < previous) falls = true;
-    }
-    if (moment < oldest) oldest = moment;
-    if (moment > newest) newest = moment;
+  for (let i = 1; i < moments.length; i++) {
+    if ((moments[i] as Micros) > (moments[i - 1] as Micros)) return { contradiction: "disordered" };
   }
-  if (rises && falls) return { contradiction: "disordered" };
+  const newest = moments[0] ?? Number.NEGATIVE_INFINITY;
+  const oldest = moments[moments.length - 1] ?? Number.POSITIVE_INFINITY;
   if (newest >= upper && newest > anchor && newest < hole.to) {
     return { contradiction: "newer_than_proven", retract: { from: upper, to: hole.to } };
   }

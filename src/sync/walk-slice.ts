@@ -127,6 +127,7 @@ const alarms: Record<Alarm, string> = {
   foreign_rows: "its pages hold records of other indices",
   disordered: "its records come in no order",
   newer_than_proven: "its pages come in the wrong order",
+  mass_rejection: "most of its records cannot be read",
   mass_withdrawal: "it no longer serves many records that it served before",
 };
 

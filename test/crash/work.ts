@@ -37,7 +37,6 @@ export function walk(warehouse: Warehouse, committed: (page: number) => void): v
     const { held } = pages.read(
       { stream: "index_ticks", series: btc },
       pageOf(part, ends ? undefined : `c${page}`),
-      now,
     );
     const commit = commitWalkPage(
       warehouse,

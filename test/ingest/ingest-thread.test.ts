@@ -137,6 +137,17 @@ describe("a page of a walk", () => {
     ]);
   });
 
+  it("of which most cannot be read proves nothing", async () => {
+    const { ingest, query } = await start();
+    const content = ticks(hole.from, hole.to).map((row) => ({ ...recordOf(row), timestamp: "yesterday" }));
+    expect(await commitPage(ingest, wholePage, bodyOf({ content }))).toMatchObject({
+      rejected: 240,
+      alarm: "mass_rejection",
+    });
+    expect(query("SELECT * FROM coverage")).toEqual([]);
+    expect(query("SELECT count(*) AS kept FROM rejects")).toEqual([{ kept: 240 }]);
+  });
+
   it("replaces a corrected row and keeps what it said", async () => {
     const { ingest, query } = await start();
     await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
@@ -228,9 +239,47 @@ describe("a page that a cache has kept", () => {
     expect(commit).toMatchObject({ proven: { from: hole.from, to: at("11:00:30") }, complete: false });
     expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:00:30.000000Z" }]);
   });
+
+  it("fills in what is missing, and neither reverts a correction nor withdraws a row", async () => {
+    const { ingest, query } = await start();
+    const before = ticks(hole.from, hole.to).slice(0, -1);
+    const corrected = before.map((row) => (row.ts === at("11:00:00") ? { ...row, price: "1.5" } : row));
+    await commitPage(ingest, wholePage, pageOf(corrected));
+    const kept = ticks(hole.from, hole.to).filter(({ ts }) => ts !== at("11:10:00"));
+    await commitPage(ingest, wholePage, { ...pageOf(kept), ageMs: 3_600_000 });
+    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
+    expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:00:00%'")).toEqual([
+      { price_exact: "1.5" },
+    ]);
+    expect(query("SELECT * FROM revisions")).toEqual([]);
+  });
+});
+
+describe("a machine whose clock is wrong", () => {
+  it.each(["2026-02-01T00:00:00Z", "2027-01-01T00:00:00Z"])(
+    "loses no row and claims nothing wrong at %s",
+    async (time) => {
+      const { ingest, query, clock } = await start();
+      clock.stepWall(Date.parse(time) - clock.now());
+      const body = { ...pageOf(ticks(hole.from, hole.to)), asOf: at("18:00:00") / 1000 };
+      expect(await commitPage(ingest, wholePage, body)).toMatchObject({ withdrawn: 0, complete: true });
+      expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
+      expect(query(coverageSql)).toEqual(whole);
+    },
+  );
 });
 
 describe("live ticks", () => {
+  it("that REST does not have yet are not withdrawn: the page speaks up to its own newest record", async () => {
+    const { ingest, query } = await start();
+    const head = { from: hole.from, to: at("12:00:00") };
+    await ingest.call("commitLive", ticks(at("11:40:00"), head.to).map(liveMessage));
+    const behind = { ...pageOf(ticks(hole.from, at("11:50:00"))), asOf: at("12:01:00") / 1000 };
+    expect(await commitPage(ingest, wholePage, behind)).toMatchObject({ withdrawn: 0, complete: false });
+    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
+    expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:49:30.000001Z" }]);
+  });
+
   it("are stored at once, not settled, and settled by REST, which wins; one that REST never had is withdrawn", async () => {
     const { ingest, query } = await start();
     const rows = ticks(at("11:50:00"), hole.to);

@@ -76,8 +76,8 @@ describe("what a page proves", () => {
     );
   });
 
-  it("is the same when the page comes oldest first", () => {
-    expect(prove(start, page([70, 80, 90]))).toEqual(prove(start, page([90, 80, 70])));
+  it("is nothing when the page comes oldest first: the newest records may have been cut off", () => {
+    expect(prove(start, page([70, 80, 90]))).toEqual({ contradiction: "disordered" });
   });
 
   it("is nothing when the order is neither: one stray moment would claim unread time", () => {
@@ -91,7 +91,6 @@ interface Service {
   sizes: number[];
   inclusive: boolean;
   emptyAt: number[];
-  shuffle: number;
   nextIdOnLast: boolean;
 }
 
@@ -102,12 +101,11 @@ const service: fc.Arbitrary<Service> = fc.record({
   sizes: fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 20 }),
   inclusive: fc.boolean(),
   emptyAt: fc.array(fc.integer({ min: 0, max: 6 }), { maxLength: 2 }),
-  shuffle: fc.integer({ min: 0, max: 1000 }),
   nextIdOnLast: fc.boolean(),
 });
 
 function* pagesOf(
-  { records, sizes, inclusive, emptyAt, shuffle, nextIdOnLast }: Service,
+  { records, sizes, inclusive, emptyAt, nextIdOnLast }: Service,
   until: number,
 ): Generator<PageEvidence> {
   const visible = records.filter((moment) => moment <= until);
@@ -118,7 +116,6 @@ function* pagesOf(
     const rows = visible.slice(Math.max(0, inclusive ? at - 1 : at), at + size);
     at += size;
     const last = at >= visible.length;
-    if (shuffle % 3 === 0) rows.reverse();
     yield page(rows, { ends: last && !nextIdOnLast });
     if (last && nextIdOnLast) yield page([], { ends: true });
     if (last) return;
