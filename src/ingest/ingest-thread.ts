@@ -5,7 +5,7 @@ import { MICROS_PER_MS } from "../model/instant.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
-import { type Call, memoryOf, type Reply, receiveFailure } from "./thread-messages.ts";
+import { type Call, closing, memoryOf, type Reply, receiveFailure } from "./thread-messages.ts";
 
 export interface IngestOptions {
   /** The warehouse file. */
@@ -35,11 +35,15 @@ export class Ingest {
   #nextId = 1;
   #state: IngestState = "working";
   #death: Failure | undefined;
+  readonly #closing = new AbortController();
+  /** Shared with the thread: once set, what is queued there is given back undone. */
+  readonly #stopFlag: Int32Array;
   /** Resolves once the thread is gone. */
   readonly #gone: Promise<void>;
 
-  private constructor(worker: Worker, { clock, log }: IngestOptions) {
+  private constructor(worker: Worker, stopFlag: Int32Array, { clock, log }: IngestOptions) {
     this.#worker = worker;
+    this.#stopFlag = stopFlag;
     this.#clock = clock;
     this.#log = log;
     worker.on("message", (reply: Reply) => {
@@ -60,8 +64,9 @@ export class Ingest {
   static async start(options: IngestOptions): Promise<Ingest> {
     // The same file under its two names: run in place as TypeScript, or built.
     const file = import.meta.url.endsWith(".ts") ? "./ingest-worker.ts" : "./ingest-worker.js";
-    const worker = new Worker(new URL(file, import.meta.url), { name: "ingest" });
-    const ingest = new Ingest(worker, options);
+    const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    const worker = new Worker(new URL(file, import.meta.url), { name: "ingest", workerData: stopFlag });
+    const ingest = new Ingest(worker, stopFlag, options);
     try {
       const { setAside } = await ingest.call("open", { path: options.path });
       if (setAside) options.log.error({ setAside }, "the warehouse could not be used and was set aside");
@@ -91,9 +96,11 @@ export class Ingest {
     bodies: readonly Body[] = [],
     signal?: AbortSignal,
   ): Promise<OperationResult<N>> {
+    this.#closing.signal.throwIfAborted();
     const release = this.#clock.hold();
     try {
       await this.#turn();
+      this.#closing.signal.throwIfAborted();
       return (await this.#attempt(operation, args, bodies, signal)) as OperationResult<N>;
     } finally {
       this.#done();
@@ -101,9 +108,11 @@ export class Ingest {
     }
   }
 
-  /** Lets what is queued finish, then closes the warehouse. */
+  /** Lets the operation in hand finish or roll back, gives back what is queued undone, and closes the warehouse. */
   async close(): Promise<void> {
-    if (this.#death === undefined) await this.call("close", undefined);
+    this.#closing.abort(closing());
+    Atomics.store(this.#stopFlag, 0, 1);
+    if (this.#death === undefined) await this.#send("close", undefined, []).catch(() => {});
     await this.#worker.terminate();
     await this.#gone;
   }
@@ -130,7 +139,8 @@ export class Ingest {
       bodies = reply.bodies;
       // Waiting for time, not working: a turned clock may move.
       const resume = this.#clock.waive();
-      await this.#clock.sleep(RETRY_STORAGE_MS, signal).finally(resume);
+      const ending = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
+      await this.#clock.sleep(RETRY_STORAGE_MS, ending).finally(resume);
     }
   }
 

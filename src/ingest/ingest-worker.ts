@@ -1,14 +1,16 @@
-import { parentPort } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
 import { IngestDesk } from "./operations.ts";
-import { type Call, memoryOf, type Reply, sendFailure } from "./thread-messages.ts";
+import { type Call, closing, memoryOf, type Reply, sendFailure } from "./thread-messages.ts";
 
 // The thread's whole life: take a call, carry it out, answer. Synchronous, so that calls cannot overlap.
 const port = parentPort;
 if (port === null) throw new Error("ingest-worker runs as a worker thread only");
 const desk = new IngestDesk();
+const stopFlag = workerData as Int32Array;
 port.on("message", (call: Call) => {
   let reply: Reply;
   try {
+    if (Atomics.load(stopFlag, 0) === 1 && call.operation !== "close") throw closing();
     reply = { id: call.id, value: desk.carryOut(call) };
     port.postMessage(reply);
   } catch (error) {

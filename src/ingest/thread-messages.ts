@@ -48,3 +48,12 @@ export function receiveFailure({ message, stack, ...details }: SentFailure): Fai
 export function memoryOf(bodies: readonly Body[]): ArrayBuffer[] {
   return bodies.map(({ bytes }) => bytes.buffer);
 }
+
+/** Work that was queued when the thread was told to stop: nothing of it was done. */
+export function closing(): Failure {
+  return new Failure("the warehouse is being closed", {
+    family: "operator",
+    code: "stopped",
+    exit: exitCode.ok,
+  });
+}

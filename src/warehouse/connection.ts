@@ -5,8 +5,11 @@ import { withFailures } from "./sqlite-failure.ts";
 
 export type Statement = Database.Statement<unknown[], unknown>;
 
-/** How long a statement waits for another program's write transaction before it gives up. */
-const BUSY_TIMEOUT_MS = 5_000;
+/**
+ * How long a statement waits for another program's write transaction before it gives up: short enough that a stop is not
+ * kept waiting; who has work to do tries again.
+ */
+export const BUSY_TIMEOUT_MS = 2_000;
 /** Left in place after a checkpoint; a longer WAL is cut back to this. */
 const WAL_KEPT_BYTES = 64 * 1024 * 1024;
 /** Pages in the WAL before a commit also checkpoints. */

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import type { Connection } from "./connection.ts";
+import { BUSY_TIMEOUT_MS, type Connection } from "./connection.ts";
 import { withFailures } from "./sqlite-failure.ts";
 
 /** Who has the warehouse locked, by process id. */
@@ -34,7 +34,7 @@ export function truncateWal(connection: Connection): Checkpoint {
     try {
       return database.pragma("wal_checkpoint(TRUNCATE)") as { busy: number }[];
     } finally {
-      database.pragma("busy_timeout = 5000");
+      database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
     }
   });
   const isTruncated = result?.busy === 0;

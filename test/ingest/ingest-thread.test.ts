@@ -343,6 +343,25 @@ describe("the thread", () => {
     expect(query(coverageSql)).toEqual(whole);
   });
 
+  it("closes within seconds while another program holds the write lock and many commits are queued", async () => {
+    const { ingest, query, path } = await start();
+    const quant = new Database(path);
+    quant.exec("BEGIN IMMEDIATE");
+    const pages = Array.from({ length: 10 }, () =>
+      commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to))).then(
+        () => "committed",
+        (error: Failure) => error.code,
+      ),
+    );
+    await new Promise((tick) => setTimeout(tick, 200));
+    const begun = performance.now();
+    await ingest.close();
+    expect(performance.now() - begun).toBeLessThan(4_500);
+    expect(new Set(await Promise.all(pages))).toEqual(new Set(["stopped"]));
+    quant.close();
+    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 0 }]);
+  });
+
   it("waits through another program's write transaction, keeps the page, and goes on when it ends", async () => {
     const { ingest, query, path, clock } = await start();
     const quant = new Database(path);

@@ -64,7 +64,7 @@ describe("one writer", () => {
   it("has the durability that it asked for", () => {
     const { database } = openScratch().connection;
     const pragma = (name: string) => database.pragma(name, { simple: true });
-    expect([pragma("journal_mode"), pragma("synchronous"), pragma("busy_timeout")]).toEqual(["wal", 2, 5000]);
+    expect([pragma("journal_mode"), pragma("synchronous"), pragma("busy_timeout")]).toEqual(["wal", 2, 2000]);
   });
 
   it("refuses a nested transaction and one that waits", () => {
@@ -119,7 +119,7 @@ describe("readers", () => {
     const blocked = truncateWal(warehouse.connection);
     expect(blocked).toMatchObject({ isTruncated: false, holders: { readers: [reader.pid] } });
     expect(blocked.walBytes).toBeGreaterThan(100_000);
-    expect(warehouse.connection.database.pragma("busy_timeout", { simple: true })).toBe(5000);
+    expect(warehouse.connection.database.pragma("busy_timeout", { simple: true })).toBe(2000);
     expect(write(warehouse, 99_000).inserted).toBe(500);
     expect(await reader.act()).toBe("closed");
     expect(truncateWal(warehouse.connection)).toMatchObject({ isTruncated: true, walBytes: 0 });
