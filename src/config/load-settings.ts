@@ -63,7 +63,10 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   }
 
   const complete = settings as Settings;
-  const secret = secretSource(complete.service.clientSecretFile, sources.env[secretVariable]);
+  // A flag beats the environment, also where one names a file and the other holds the secret itself.
+  const isFlagged = sources.flags?.["service.clientSecretFile"] !== undefined;
+  const fromEnvironment = isFlagged ? undefined : sources.env[secretVariable];
+  const secret = secretSource(complete.service.clientSecretFile, fromEnvironment);
   return {
     settings: complete,
     secret,
@@ -137,9 +140,11 @@ function readValue(
   throw wrong(`${origin}: ${path} cannot be ${describe(raw)}`, `give ${reading.wanted}`);
 }
 
-/** Short, on one line, and without what might be a password inside an address. */
+/** Short, on one line, and without what might be a password or a key inside an address. */
 function describe(raw: Raw): string {
-  const json = JSON.stringify(raw).replace(/\/\/[^/@"]*@/g, "//…@");
+  const json = JSON.stringify(raw)
+    .replace(/(:\/\/)[^"]*@/g, "$1…@")
+    .replace(/(:\/\/[^"?#]*)[?#][^"]*/g, "$1?…");
   return json.length > 60 ? `${json.slice(0, 57)}…` : json;
 }
 

@@ -53,13 +53,16 @@ function scalar<T>(
 const writeText = (value: string) => (/^[\w./:-]+$/.test(value) ? value : JSON.stringify(value));
 const writeList = (values: readonly string[]) => `[${values.map(writeText).join(", ")}]`;
 
-export function text(words: OptionWords, fallback = ""): Option<string> {
-  return scalar(words, fallback, "a text", (raw) => raw, writeText);
+export function text(words: OptionWords, fallback: string): Option<string> {
+  return scalar(words, fallback, "a text that is not empty", (raw) => raw || undefined, writeText);
 }
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-/** An address. Plain, unencrypted schemes are for loopback alone, since tokens travel over it. */
+/**
+ * An address, kept letter by letter: it is a token's audience too. Plain, unencrypted schemes are for loopback alone,
+ * since tokens travel over it.
+ */
 export function address(
   words: OptionWords,
   schemes: { secure: string; plain: string },
@@ -71,7 +74,7 @@ export function address(
     const allowed =
       url.protocol === schemes.secure || (url.protocol === schemes.plain && loopback.test(url.hostname));
     const clean = url.username === "" && url.password === "" && url.search === "" && url.hash === "";
-    return allowed && clean ? raw.replace(/\/+$/, "") : undefined;
+    return allowed && clean ? raw : undefined;
   });
 }
 
@@ -79,9 +82,12 @@ export function webAddress(words: OptionWords): Option<string> {
   return scalar(
     words,
     "",
-    "an http:// or https:// address, or nothing",
-    (raw) =>
-      raw === "" || /^https?:$/.test(URL.canParse(raw) ? new URL(raw).protocol : "") ? raw : undefined,
+    "an http:// or https:// address without user name or password, or nothing",
+    (raw) => {
+      const url = URL.canParse(raw) ? new URL(raw) : undefined;
+      const fits = url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+      return raw === "" || fits ? raw : undefined;
+    },
     writeText,
   );
 }
@@ -148,18 +154,28 @@ const cronBounds = [
   [0, 7],
 ] as const;
 
+/** The days that a month may have; a schedule for 31 February would never come. */
+const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
 function isCron(raw: string): boolean {
   const fields = raw.split(/\s+/);
+  const [, , day = "", month = ""] = fields;
+  const comesUp =
+    /^\d+$/.test(day) && /^\d+$/.test(month) ? Number(day) <= (longestMonths[Number(month) - 1] ?? 0) : true;
   return (
+    comesUp &&
     fields.length === cronBounds.length &&
-    cronBounds.every(([least, most], i) => {
-      const field = fields[i] ?? "";
-      const numbers = (field.replace(/\/\d+/g, "").match(/\d+/g) ?? []).map(Number);
-      return (
-        cronField.test(field) && !/\/0+(,|$)/.test(field) && numbers.every((n) => n >= least && n <= most)
-      );
-    })
+    cronBounds.every(([least, most], i) => isCronField(fields[i] ?? "", least, most))
   );
+}
+
+function isCronField(field: string, least: number, most: number): boolean {
+  if (!cronField.test(field)) return false;
+  return field.split(",").every((part) => {
+    const [range = "", step] = part.split("/");
+    const [from = least, to = from] = range === "*" ? [] : range.split("-").map(Number);
+    return from >= least && to <= most && from <= to && (step === undefined || Number(step) > 0);
+  });
 }
 
 /** Five cron fields, in UTC; empty for never. */

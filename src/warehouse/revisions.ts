@@ -23,6 +23,30 @@ export function keepRevision(
     ]);
 }
 
+/**
+ * Whether two rows of the same moment say the same, figure by figure. What only one of them mentions is no correction: a
+ * property that this version does not know, a doubt, or a field that the websocket leaves out.
+ */
+export function saysTheSame<Row>(
+  table: RowTable<Row>,
+  before: readonly Value[],
+  after: readonly Value[],
+): boolean {
+  return table.columns.every((column, i) => {
+    const [was, is] = [before[i] ?? null, after[i] ?? null];
+    if (column === "source") return true;
+    if (column === "aside") return exactTexts(was) === exactTexts(is);
+    return was === is || (column === "last_moved" && (was === null || is === null));
+  });
+}
+
+/** The exact digits in a row's sidecar, without what else stands there. */
+function exactTexts(aside: Value): string {
+  if (typeof aside !== "string") return "{}";
+  const { quality: _quality, extra: _extra, ...digits } = JSON.parse(aside) as Record<string, string>;
+  return JSON.stringify(digits);
+}
+
 /** A row as JSON: decimals as exact text, whatever stood aside put back in its place. */
 function rowJson(table: RowTable<never>, values: readonly Value[]): string {
   const json: Record<string, Value> = {};

@@ -143,7 +143,8 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
       pushDecimals(tickDecimals, [t.price, t.volume, t.tickVolume], [source], t, values);
     },
     lean: leanTick,
-    nameOf: (tick) => tick.name,
+    // Only the liquid indices are named by their ticks; assets and markets are named by the lookups.
+    nameOf: (tick) => (tick.indexType === "LX" ? tick.name : null),
   },
   ohlcv: {
     ...byDay,

@@ -1,3 +1,4 @@
+import { MICROS_PER_DAY } from "../model/instant.ts";
 import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./view-expressions.ts";
 
 /*
@@ -83,9 +84,10 @@ const derivativeTicks: RowView = {
 const all = ({ columns, dictionary, rows, key }: RowView) =>
   `SELECT ${columns}\nFROM ${dictionary} CROSS JOIN ${rows} r ON r.${key} = s.${key}`;
 
+/** A row from the far future is kept, but it is nobody's latest. */
 const latest = ({ columns, dictionary, rows, key }: RowView) =>
   `SELECT ${columns}\nFROM ${dictionary} CROSS JOIN ${rows} r ON r.${key} = s.${key}
-  AND r.ts = (SELECT max(n.ts) FROM ${rows} n WHERE n.${key} = s.${key})`;
+  AND r.ts = (SELECT max(n.ts) FROM ${rows} n WHERE n.${key} = s.${key} AND n.ts < ${presentTs} + ${MICROS_PER_DAY})`;
 
 export const rowViews: Record<string, string> = {
   index_ticks: all(indexTicks),

@@ -1,7 +1,7 @@
 import type { Micros } from "../model/instant.ts";
 import type { StreamRecords } from "../model/records.ts";
 import { retract } from "./ledger.ts";
-import { keepRevision } from "./revisions.ts";
+import { keepRevision, saysTheSame } from "./revisions.ts";
 import { ROWS_A_STATEMENT, rowSql } from "./row-sql.ts";
 import { type RowStream, type RowTable, rowTables, type Value } from "./row-tables.ts";
 import { countRows } from "./stream-state.ts";
@@ -213,7 +213,8 @@ class RowWriter<Row> {
       return;
     }
     // A bar of a day that is not settled yet is provisional by nature: every poll replaces it.
-    if (settled || table.stream !== "ohlcv")
+    const isNews = settled || table.stream !== "ohlcv";
+    if (isNews && !saysTheSame(table, before, after))
       keepRevision(this.#transaction, table, { key, ts, before, after });
     this.#transaction.statement(rowSql(table).replaceOne).run([key, table.moment(ts), ...after]);
     this.#changed++;

@@ -20,6 +20,7 @@ export function takeWriterLock(path: string): WriterLock {
   try {
     lock = new Database(`${path}.lock`, { timeout: 0 });
     lock.exec("BEGIN EXCLUSIVE");
+    writeFileSync(holderFile, `pid ${process.pid} on ${hostname()}\n`);
   } catch (error) {
     lock?.close();
     const failure = asFailure(error, `${path}.lock`);
@@ -31,7 +32,6 @@ export function takeWriterLock(path: string): WriterLock {
     });
   }
   const held = lock;
-  writeFileSync(holderFile, `pid ${process.pid} on ${hostname()}\n`);
   return {
     release() {
       if (!held.open) return;

@@ -76,6 +76,14 @@ describe("where settings come from", () => {
     expect(load(local, { env: { MDS_CONFIG: other }, file: third }).settings.service.concurrency).toBe(5);
   });
 
+  it("keeps an address letter by letter, since it is a token's audience too", () => {
+    const env = { MDS_BASE_URL: "https://md.example/", MDS_WS_URL: "wss://md.example/stream" };
+    expect(load(undefined, { env }).settings.service).toMatchObject({
+      baseUrl: "https://md.example/",
+      wsUrl: "wss://md.example/stream",
+    });
+  });
+
   it("treats an empty environment variable as not set", () => {
     expect(load(undefined, { env: { MDS_WAREHOUSE: "" } }).settings.warehouse.path).toBe("data/mds.sqlite");
   });
@@ -184,7 +192,7 @@ describe("what is wrong is said in one line, with the remedy, and exits 2", () =
       "FILE:1:28 is not YAML (DUPLICATE_KEY): mend the YAML there",
     ],
   ])("%s", (yaml, line) => {
-    expect(complaint(yaml)).toBe(line);
+    expect(complaint(yaml)).toEqual(line);
   });
 
   it("names the variable or flag that is wrong", () => {
@@ -224,9 +232,27 @@ describe("the client secret", () => {
     },
   );
 
-  it("is not repeated when it stands inside an address", () => {
-    const line = complaint(`service: { baseUrl: "https://user:${canary}@example.com" }`);
-    expect(line).not.toContain(canary);
+  it.each([
+    `baseUrl: "https://user:${canary}@example.com"`,
+    `baseUrl: "https://u:p@${canary}@example.com"`,
+    `baseUrl: "https://example.com?apikey=${canary}"`,
+  ])("is not repeated when it stands inside an address: %s", (setting) => {
+    expect(complaint(`service: { ${setting} }`)).not.toContain(canary);
+  });
+
+  it("is refused inside the heartbeat's address, where it would be shown", () => {
+    expect(complaint(`telemetry: { heartbeatUrl: "https://user:${canary}@example.com" }`)).not.toContain(
+      canary,
+    );
+  });
+
+  it("comes from the file that a flag names, whatever the environment holds", () => {
+    const file = join(temporaryFolder(), "secret");
+    writeFileSync(file, "from the flag's file", { mode: 0o600 });
+    const env = { MDS_CLIENT_SECRET: canary };
+    expect(load(undefined, { env, flags: { "service.clientSecretFile": file } }).secret.read()).toBe(
+      "from the flag's file",
+    );
   });
 
   it("cannot be reached by printing the loaded settings", () => {

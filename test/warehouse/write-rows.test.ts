@@ -103,6 +103,34 @@ describe("index ticks", () => {
     expect(write(warehouse, [corrected])).toMatchObject({ changed: 0, unchanged: 1 });
   });
 
+  it("D1: are no correction of each other where only one of them mentions something more", () => {
+    const warehouse = openScratch();
+    write(warehouse, [tick(T, "1.5", { extra: '{"new":1}' })], "live");
+    expect(write(warehouse, [tick(T, "1.5")])).toMatchObject({ changed: 1 });
+    expect(rows(warehouse, "SELECT extra FROM index_ticks")).toEqual([{ extra: null }]);
+    write(warehouse, [tick(T, "1.5", { price: decimal("1.50000000000000001") })]);
+    expect(rows(warehouse, "SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);
+  });
+
+  it("D6: from the far future are kept, but are nobody's latest", () => {
+    const warehouse = openScratch();
+    write(warehouse, [tick(T, "1.5"), tick(at("2096-01-01T00:00:00Z"), "9")]);
+    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 2 }]);
+    expect(rows(warehouse, "SELECT price FROM latest_index_ticks")).toEqual([{ price: 1.5 }]);
+  });
+
+  it("name the liquid indices, and no asset or market", () => {
+    const warehouse = openScratch();
+    write(warehouse, [
+      tick(T, "1", { name: "Bitcoin" }),
+      tick(T, "1", { indexType: "LX", indexId: "lx", name: "BLX" }),
+    ]);
+    expect(rows(warehouse, "SELECT name FROM index_ticks ORDER BY name")).toEqual([
+      { name: "BLX" },
+      { name: "btc-id" },
+    ]);
+  });
+
   it("E11: of a live row and a REST row of one moment, REST stands and the difference is a revision", () => {
     const warehouse = openScratch();
     write(warehouse, [tick(T, "1.4")], "live");
