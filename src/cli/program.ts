@@ -5,6 +5,7 @@ import { systemClock } from "../runtime/clock.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
+import { addStatusCommand } from "./status-command.ts";
 
 /** Runs the program and tells how it ended. Every failure is one line on stderr, with its remedy. */
 export async function main(args: readonly string[]): Promise<ExitCode> {
@@ -53,6 +54,7 @@ export function buildProgram(context: CommandContext): Command {
     })
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
   addSettingsCommand(program, context);
+  addStatusCommand(program, context);
   addSimulateCommand(program, context);
   return program;
 }

@@ -26,7 +26,12 @@ const createJournal = `CREATE TABLE IF NOT EXISTS __drizzle_migrations
  * Throws when the file is from a newer version or not ours. Reads only: a refused file stays as it is.
  */
 export function assertKnownVersion(connection: Connection, folder = migrationsFolder): void {
-  pending(connection, readMigrationFiles({ migrationsFolder: folder }));
+  missingMigrations(connection, folder);
+}
+
+/** How many migrations an older file lacks. Throws like `assertKnownVersion`, and reads only. */
+export function missingMigrations(connection: Connection, folder = migrationsFolder): number {
+  return pending(connection, readMigrationFiles({ migrationsFolder: folder })).length;
 }
 
 /**

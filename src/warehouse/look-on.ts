@@ -1,0 +1,90 @@
+import { statSync } from "node:fs";
+import { exitCode, Failure, type FailureDetails } from "../model/failure.ts";
+import { type Connection, openReader } from "./connection.ts";
+import { missingMigrations } from "./migrate.ts";
+import { asFailure } from "./sqlite-failure.ts";
+
+/**
+ * Opens the warehouse for looking, runs `work`, and closes it again. Creates nothing and blocks nobody. A file that is
+ * missing, foreign, newer or damaged ends in one line that says what to do, in the words of somebody who reads.
+ */
+export function lookOn<T>(path: string, work: (connection: Connection) => T): T {
+  assertFile(path);
+  let connection: Connection | undefined;
+  try {
+    connection = openReader(path);
+    if (missingMigrations(connection) > 0) throw older(path);
+    return work(connection);
+  } catch (error) {
+    throw asReadersFailure(asFailure(error, path), path);
+  } finally {
+    connection?.close();
+  }
+}
+
+function assertFile(path: string): void {
+  let found: ReturnType<typeof statSync>;
+  try {
+    found = statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw asReadersFailure(asFailure(error, path), path);
+  }
+  if (!found || found.size === 0) {
+    const what = found ? `${path} is empty` : `there is no warehouse at ${path}`;
+    throw failure(`${what}: nothing is synced yet`, {
+      code: "no_warehouse",
+      remedy: "`mds-sync backfill` makes and fills it; if it lies elsewhere, set warehouse.path",
+      exit: exitCode.incomplete,
+    });
+  }
+  if (!found.isFile()) {
+    throw failure(`${path} is not a file`, {
+      code: "not_a_warehouse",
+      remedy: "set warehouse.path to the SQLite file",
+      exit: exitCode.usage,
+    });
+  }
+}
+
+function older(path: string): Failure {
+  return failure(`${path} was written by an older version of mds-sync`, {
+    code: "older_warehouse",
+    remedy: "`mds-sync run` or `mds-sync backfill` brings it up to date",
+    exit: exitCode.usage,
+  });
+}
+
+/** What a writer is told does not always fit a reader, who repairs nothing. */
+function asReadersFailure(error: unknown, path: string): unknown {
+  if (!(error instanceof Failure)) return error;
+  const { cause } = error;
+  const code = String((cause as { code?: unknown } | undefined)?.code ?? error.code);
+  if (code === "SQLITE_NOTADB") {
+    return failure(`${path} is not an SQLite database`, {
+      code: "not_a_warehouse",
+      remedy: "set warehouse.path to the warehouse; if this was one, `mds-sync backfill` sets it aside",
+      exit: exitCode.usage,
+      cause,
+    });
+  }
+  if (error.code === "db_not_writable") {
+    return failure(`${path} cannot be read (${code})`, {
+      code: "db_unreadable",
+      remedy: "let this user read the file and its -wal and -shm, and enter its directory",
+      exit: exitCode.usage,
+      cause,
+    });
+  }
+  if (error.code === "db_corrupt") {
+    return failure(error.message, {
+      code: "db_corrupt",
+      remedy: "`mds-sync backfill` sets the file aside, never deletes it, and fills a new one",
+      cause,
+    });
+  }
+  return error;
+}
+
+function failure(message: string, details: Omit<FailureDetails, "family">): Failure {
+  return new Failure(message, { family: "operator", ...details });
+}
