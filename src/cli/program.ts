@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import type { CommandContext } from "./command-context.ts";
+import { addGapsCommand } from "./gaps-command.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
 import { addStatusCommand } from "./status-command.ts";
@@ -55,6 +56,7 @@ export function buildProgram(context: CommandContext): Command {
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
   addSettingsCommand(program, context);
   addStatusCommand(program, context);
+  addGapsCommand(program, context);
   addSimulateCommand(program, context);
   return program;
 }

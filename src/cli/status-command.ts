@@ -44,8 +44,7 @@ function report(status: WarehouseStatus): string {
 
 /** `2026-11-15 02:24`, and the day alone where it ends at midnight. */
 function minuteText(time: string): string {
-  const minute = time.slice(11, 16);
-  return minute === "00:00" ? time.slice(0, 10) : `${time.slice(0, 10)} ${minute}`;
+  return time.includes("T00:00:00") ? time.slice(0, 10) : time.slice(0, 16).replace("T", " ");
 }
 
 function notes({ streams, generated_at }: WarehouseStatus): string[] {
@@ -72,8 +71,8 @@ function troubles(stream: StreamStatus, generatedAt: string): string[] {
 }
 
 function summary(streams: readonly StreamStatus[]): string {
-  if (streams.every(({ rows, from_time, open, lost }) => rows + open + lost === 0 && from_time === null)) {
-    return "Nothing is synced yet: `mds-sync backfill` fills the warehouse.";
+  if (streams.every(({ from_time, open, lost }) => open + lost === 0 && from_time === null)) {
+    return "No history is followed yet: `mds-sync backfill` fills the warehouse.";
   }
   const sum = (key: "open" | "open_seconds" | "lost" | "lost_seconds") =>
     streams.reduce((total, stream) => total + stream[key], 0);

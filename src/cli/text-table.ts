@@ -20,6 +20,9 @@ export function textTable(rows: readonly (readonly string[])[], alignments: read
     .join("\n");
 }
 
+/** A blank at which no line is broken; on paper it is an ordinary one. */
+export const FIXED_BLANK = "\u00a0";
+
 /** The text in lines of at most `REPORT_WIDTH`, `lead` before the first and as many blanks before the others. */
 export function wrapped(text: string, lead = ""): string {
   const room = REPORT_WIDTH - lead.length;
@@ -32,7 +35,10 @@ export function wrapped(text: string, lead = ""): string {
     } else line = line === "" ? word : `${line} ${word}`;
   }
   lines.push(line);
-  return lines.map((each, n) => `${n === 0 ? lead : " ".repeat(lead.length)}${each}`.trimEnd()).join("\n");
+  return lines
+    .map((each, n) => `${n === 0 ? lead : " ".repeat(lead.length)}${each}`.trimEnd())
+    .join("\n")
+    .replaceAll(FIXED_BLANK, " ");
 }
 
 /** A count in at most seven characters: `12,345`, `50.1M`. */
