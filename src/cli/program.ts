@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import type { CommandContext } from "./command-context.ts";
+import { addDoctorCommand } from "./doctor-command.ts";
 import { addGapsCommand } from "./gaps-command.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
@@ -57,6 +58,7 @@ export function buildProgram(context: CommandContext): Command {
   addSettingsCommand(program, context);
   addStatusCommand(program, context);
   addGapsCommand(program, context);
+  addDoctorCommand(program, context);
   addSimulateCommand(program, context);
   return program;
 }

@@ -27,7 +27,7 @@ function assertFile(path: string): void {
   try {
     found = statSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    throw asReadersFailure(asFailure(error, path), path);
+    throw unreadable(path, error);
   }
   if (!found || found.size === 0) {
     const what = found ? `${path} is empty` : `there is no warehouse at ${path}`;
@@ -58,8 +58,7 @@ function older(path: string): Failure {
 function asReadersFailure(error: unknown, path: string): unknown {
   if (!(error instanceof Failure)) return error;
   const { cause } = error;
-  const code = String((cause as { code?: unknown } | undefined)?.code ?? error.code);
-  if (code === "SQLITE_NOTADB") {
+  if (codeOf(cause) === "SQLITE_NOTADB") {
     return failure(`${path} is not an SQLite database`, {
       code: "not_a_warehouse",
       remedy: "set warehouse.path to the warehouse; if this was one, `mds-sync backfill` sets it aside",
@@ -68,12 +67,7 @@ function asReadersFailure(error: unknown, path: string): unknown {
     });
   }
   if (error.code === "db_not_writable") {
-    return failure(`${path} cannot be read (${code})`, {
-      code: "db_unreadable",
-      remedy: "let this user read the file and its -wal and -shm, and enter its directory",
-      exit: exitCode.usage,
-      cause,
-    });
+    return unreadable(path, cause);
   }
   if (error.code === "db_corrupt") {
     return failure(error.message, {
@@ -83,6 +77,19 @@ function asReadersFailure(error: unknown, path: string): unknown {
     });
   }
   return error;
+}
+
+function unreadable(path: string, cause: unknown): Failure {
+  return failure(`${path} cannot be read (${codeOf(cause)})`, {
+    code: "db_unreadable",
+    remedy: "let this user read the file and what lies beside it, and enter its directory",
+    exit: exitCode.usage,
+    cause,
+  });
+}
+
+function codeOf(cause: unknown): string {
+  return cause instanceof Error && "code" in cause ? String(cause.code) : "no reason given";
 }
 
 function failure(message: string, details: Omit<FailureDetails, "family">): Failure {
