@@ -33,6 +33,11 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     stderr: process.stderr,
     stopping: stop.signal,
   };
+  return runProgram(args, context);
+}
+
+/** The same in a world of the caller's. */
+export async function runProgram(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   try {
     await buildProgram(context).parseAsync(args, { from: "user" });
     return exitCode.ok;

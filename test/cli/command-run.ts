@@ -1,7 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
+import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
+import { runProgram } from "../../src/cli/program.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
@@ -28,4 +31,24 @@ export async function run(
     once(child, "exit") as Promise<[number | null]>,
   ]);
   return { stdout, stderr, status };
+}
+
+/** The program inside this process, with everything around it but the world's streams: a tenth of the time. */
+export async function runHere(
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): Promise<Ended> {
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  const status = await runProgram(args, {
+    env: options.env ?? {},
+    directory: options.cwd ?? temporaryFolder(),
+    clock: systemClock,
+    stdout,
+    stderr,
+    stopping: new AbortController().signal,
+  });
+  stdout.end();
+  stderr.end();
+  return { stdout: await text(stdout), stderr: await text(stderr), status };
 }

@@ -4,10 +4,10 @@ import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { noteError, noteMissingScopes } from "../../src/warehouse/stream-state.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { run } from "./command-run.ts";
+import { run, runHere } from "./command-run.ts";
 import { lookups, openWith, usualContent, warehouseWith } from "./filled-warehouse.ts";
 
-const status = (path: string, ...args: string[]) => run(["status", "--warehouse", path, ...args]);
+const status = (path: string, ...args: string[]) => runHere(["status", "--warehouse", path, ...args]);
 
 describe("mds-sync status", () => {
   it("fits all there is to know about each stream on 80 columns, beside a writer too", async () => {
@@ -18,7 +18,7 @@ describe("mds-sync status", () => {
     });
     const writer = openWith(path);
     onTestFinished(() => writer.close());
-    const { stdout, stderr, status: exit } = await status(path);
+    const { stdout, stderr, status: exit } = await run(["status", "--warehouse", path]);
     expect({ stderr, exit }).toEqual({ stderr: "", exit: 0 });
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(stdout).toMatch(/^stream +from +covered to +rows +open +lost +newest$/m);
@@ -72,8 +72,8 @@ describe("a warehouse that cannot be shown", () => {
     const folder = temporaryFolder();
     const path = join(folder, "data", "mds.sqlite");
     const line = `mds-sync: there is no warehouse at ${path}: nothing is synced yet: ${backfill}\n`;
-    expect(await status(path)).toEqual({ stdout: "", stderr: line, status: 4 });
-    expect(await run(["gaps", "--warehouse", path, "--json"])).toEqual({
+    expect(await run(["status", "--warehouse", path])).toEqual({ stdout: "", stderr: line, status: 4 });
+    expect(await runHere(["gaps", "--warehouse", path, "--json"])).toEqual({
       stdout: "",
       stderr: line,
       status: 4,
