@@ -4,6 +4,8 @@ import { exitCode, Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import {
   assertLocalFileSystem,
+  type FileSystemInfo,
+  fileSystemInfo,
   freeBytes,
   isSymbolicLink,
   resolvePath,
@@ -17,10 +19,14 @@ const CHECK_DEADLINE_MS = 5_000;
 /** The daemon still works, and a day of everything may not fit any more. */
 const LITTLE_SPACE_BYTES = 1024 ** 3;
 
-export async function checkWarehouse(given: string, clock: Clock): Promise<Finding[]> {
+export async function checkWarehouse(
+  given: string,
+  clock: Clock,
+  fileSystem: FileSystemInfo = fileSystemInfo,
+): Promise<Finding[]> {
   const place = nearestDirectory(given);
-  const findings = [...checkPlace(given, place), checkSpace(place)];
-  return [...(await checkFile(given, clock)), ...findings];
+  const ofFile = await checkFile(given, clock);
+  return [...ofFile, ...checkPlace(given, place, fileSystem), checkSpace(place, fileSystem)];
 }
 
 async function checkFile(given: string, clock: Clock): Promise<Finding[]> {
@@ -58,10 +64,10 @@ async function checkFile(given: string, clock: Clock): Promise<Finding[]> {
 }
 
 /** The directory has to take the WAL, the lock and the shared memory beside the file. */
-function checkPlace(given: string, place: string): Finding[] {
+function checkPlace(given: string, place: string, fileSystem: FileSystemInfo): Finding[] {
   const check = "directory";
   try {
-    assertLocalFileSystem(join(place, "mds.sqlite"));
+    assertLocalFileSystem(join(place, "mds.sqlite"), fileSystem);
     for (const path of [place, ...(existsSync(given) ? [given] : [])]) accessSync(path, constants.W_OK);
   } catch (error) {
     if (error instanceof Failure) return [problem(check, error)];
@@ -76,9 +82,9 @@ function checkPlace(given: string, place: string): Finding[] {
   return [ok(check, `${place} is local and can be written`)];
 }
 
-function checkSpace(place: string): Finding {
+function checkSpace(place: string, fileSystem: FileSystemInfo): Finding {
   const check = "disk";
-  const free = freeBytes(join(place, "mds.sqlite"));
+  const free = freeBytes(join(place, "mds.sqlite"), fileSystem);
   const text =
     free >= 1024 ** 3 ? `${(free / 1024 ** 3).toFixed(1)} GiB` : `${Math.floor(free / 1024 ** 2)} MiB`;
   if (free < SPACE_RESERVE_BYTES) {

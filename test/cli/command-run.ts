@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { runProgram } from "../../src/cli/program.ts";
-import { systemClock } from "../../src/runtime/clock.ts";
+import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
@@ -36,14 +36,14 @@ export async function run(
 /** The program inside this process, with everything around it but the world's streams: a tenth of the time. */
 export async function runHere(
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string } = {},
+  options: { env?: Record<string, string>; cwd?: string; clock?: Clock } = {},
 ): Promise<Ended> {
   const stdout = new PassThrough();
   const stderr = new PassThrough();
   const status = await runProgram(args, {
     env: options.env ?? {},
     directory: options.cwd ?? temporaryFolder(),
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     stdout,
     stderr,
     stopping: new AbortController().signal,
