@@ -5,8 +5,6 @@ import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { formatInstant, MICROS_PER_MS } from "../model/instant.ts";
 import type { CommandContext } from "./command-context.ts";
 import { type Finding, ok, problem, warning, worstExit } from "./doctor-finding.ts";
-import { checkService } from "./doctor-service.ts";
-import { checkWarehouse } from "./doctor-warehouse.ts";
 import { addSettingsFlags, readSettings } from "./settings-flags.ts";
 import { counted, wrapped } from "./text-table.ts";
 
@@ -47,6 +45,9 @@ async function examine(command: Command, context: CommandContext): Promise<Findi
   }
   const { settings, file } = loaded;
   const [service, ofSettings] = serviceOf(loaded);
+  // Loaded when it runs: no other command waits for the client and SQLite.
+  const { checkService } = await import("./doctor-service.ts");
+  const { checkWarehouse } = await import("./doctor-warehouse.ts");
   const [ofService, ofWarehouse] = await Promise.all([
     service ? checkService(service, settings.sync, context) : [],
     checkWarehouse(settings.warehouse.path, context.clock),

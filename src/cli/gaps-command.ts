@@ -1,9 +1,7 @@
 import type { Command } from "commander";
 import { exitCode, Failure } from "../model/failure.ts";
-import { ledgerStreams } from "../warehouse/ledger-lines.ts";
-import { lookOn } from "../warehouse/look-on.ts";
-import { type Missing, readMissing, readMissingInWindow } from "../warehouse/missing-ranges.ts";
-import { findNamed } from "../warehouse/named-series.ts";
+import { hasLedger } from "../warehouse/ledger-lines.ts";
+import type { Missing } from "../warehouse/missing-ranges.ts";
 import type { CommandContext } from "./command-context.ts";
 import { listReport, windowReport } from "./gaps-report.ts";
 import { addSelectionFlags, readSelection, type Selection, type SelectionFlags } from "./selection-flags.ts";
@@ -24,12 +22,12 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
         "series where the ledger does; without --to it ends where the claim does (now, but for what awaits confirmation).",
     )
     .option("--json", "a JSON array of the rows of the view `gaps`")
-    .action((flags: Flags, command: Command) => {
+    .action(async (flags: Flags, command: Command) => {
       const selection = readSelection(flags);
       const { settings } = settingsFor(command, context);
       const isWindow = selection.from !== undefined || selection.to !== undefined;
       if (isWindow) assertHasHistory(selection);
-      const missing = look(settings.warehouse.path, selection, isWindow, context);
+      const missing = await look(settings.warehouse.path, selection, isWindow, context);
       const text = flags.json
         ? JSON.stringify(missing.gaps, null, 2)
         : isWindow
@@ -40,7 +38,16 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
     });
 }
 
-function look(path: string, selection: Selection, isWindow: boolean, context: CommandContext): Missing {
+async function look(
+  path: string,
+  selection: Selection,
+  isWindow: boolean,
+  context: CommandContext,
+): Promise<Missing> {
+  // Loaded when it runs: no other command waits for SQLite.
+  const { lookOn } = await import("../warehouse/look-on.ts");
+  const { findNamed } = await import("../warehouse/named-series.ts");
+  const { readMissing, readMissingInWindow } = await import("../warehouse/missing-ranges.ts");
   return lookOn(path, (connection) => {
     const named = selection.series && findNamed(connection, selection.series);
     for (const name of named?.shared ?? []) {
@@ -76,7 +83,7 @@ function remedyFor(reasons: ReadonlySet<string>, isNothingFollowed: boolean): st
 }
 
 function assertHasHistory({ streams }: Selection): void {
-  if (streams === undefined || streams.some((stream) => ledgerStreams.includes(stream))) return;
+  if (streams === undefined || streams.some(hasLedger)) return;
   throw new Failure(`a lookup such as ${streams[0]} has no history that could be whole`, {
     family: "operator",
     code: "usage",

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { MICROS_PER_MS } from "../model/instant.ts";
-import { lookOn } from "../warehouse/look-on.ts";
-import { readStatus, type StreamStatus, type WarehouseStatus } from "../warehouse/status.ts";
+import type { StreamStatus, WarehouseStatus } from "../warehouse/status.ts";
 import type { CommandContext } from "./command-context.ts";
 import { ageText, durationText } from "./duration-text.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
@@ -16,8 +15,11 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
         "Exits 0 when it could tell, whatever it told; 4 when there is no warehouse yet.",
     )
     .option("--json", "one JSON object: generated_at, warehouse, streams")
-    .action((options: { json?: boolean }, command: Command) => {
+    .action(async (options: { json?: boolean }, command: Command) => {
       const { settings } = settingsFor(command, context);
+      // Loaded when it runs: no other command waits for SQLite.
+      const { lookOn } = await import("../warehouse/look-on.ts");
+      const { readStatus } = await import("../warehouse/status.ts");
       const now = Math.round(context.clock.now() * MICROS_PER_MS);
       const status = lookOn(settings.warehouse.path, (connection) => readStatus(connection, now));
       context.stdout.write(`${options.json ? JSON.stringify(status, null, 2) : report(status)}\n`);

@@ -31,8 +31,7 @@ export interface LineSelection {
 }
 
 const observedStreams: readonly Stream[] = ["exchange_ticks", "market_caps", "derivative_ticks"];
-/** Streams whose every second is accounted for; the lookups only have a present. */
-export const ledgerStreams: readonly Stream[] = [...walkedStreams, ...observedStreams];
+const ledgerStreams: readonly Stream[] = [...walkedStreams, ...observedStreams];
 
 const linesSql = `SELECT l.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id,
     nullif(s.name, '') AS name, min(l.from_ts) AS first,
@@ -74,7 +73,8 @@ export function askedLines(known: readonly AskedLine[], { streams, series }: Lin
   return [...new Map(asked.map((line) => [lineKey(line), line])).values()];
 }
 
-function hasLedger(stream: Stream): boolean {
+/** Whether every second of the stream is accounted for; the lookups only have a present. */
+export function hasLedger(stream: Stream): boolean {
   return ledgerStreams.includes(stream);
 }
 
