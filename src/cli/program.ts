@@ -5,6 +5,7 @@ import { systemClock } from "../runtime/clock.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addDoctorCommand } from "./doctor-command.ts";
 import { addGapsCommand } from "./gaps-command.ts";
+import { addQueryCommand } from "./query-command.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
 import { addStatusCommand } from "./status-command.ts";
@@ -17,7 +18,8 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     if (error.code === "EPIPE") process.exit(exitCode.ok);
     throw error;
   });
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  for (const signal of signals) {
     process.on(signal, () => {
       if (stop.signal.aborted) process.exit(exitCode.unexpected);
       stop.abort(
@@ -32,6 +34,9 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     stdout: process.stdout,
     stderr: process.stderr,
     stopping: stop.signal,
+    dieOnSignal: () => {
+      for (const signal of signals) process.removeAllListeners(signal);
+    },
   };
   return runProgram(args, context);
 }
@@ -63,6 +68,7 @@ export function buildProgram(context: CommandContext): Command {
   addSettingsCommand(program, context);
   addStatusCommand(program, context);
   addGapsCommand(program, context);
+  addQueryCommand(program, context);
   addDoctorCommand(program, context);
   addSimulateCommand(program, context);
   return program;

@@ -3,9 +3,15 @@ export const REPORT_WIDTH = 80;
 
 export type Alignment = "left" | "right";
 
-/** Cells in columns, two blanks between them, no blanks at the end of a line. */
-export function textTable(rows: readonly (readonly string[])[], alignments: readonly Alignment[]): string {
-  const widths = alignments.map((_, column) => Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)));
+/** Cells in columns at least as wide as `least`, two blanks between them, no blanks at the end of a line. */
+export function textTable(
+  rows: readonly (readonly string[])[],
+  alignments: readonly Alignment[],
+  least: readonly number[] = [],
+): string {
+  const widths = alignments.map((_, column) =>
+    rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), least[column] ?? 0),
+  );
   return rows
     .map((row) =>
       alignments

@@ -9,16 +9,27 @@ import { asFailure } from "./sqlite-failure.ts";
  * missing, foreign, newer or damaged ends in one line that says what to do, in the words of somebody who reads.
  */
 export function lookOn<T>(path: string, work: (connection: Connection) => T): T {
+  const connection = openToLook(path);
+  try {
+    return work(connection);
+  } catch (error) {
+    throw asReadersFailure(error, path);
+  } finally {
+    connection.close();
+  }
+}
+
+/** The same for work that takes its time: the caller closes it. */
+export function openToLook(path: string): Connection {
   assertFile(path);
   let connection: Connection | undefined;
   try {
     connection = openReader(path);
     if (missingMigrations(connection) > 0) throw older(path);
-    return work(connection);
+    return connection;
   } catch (error) {
-    throw asReadersFailure(asFailure(error, path), path);
-  } finally {
     connection?.close();
+    throw asReadersFailure(error, path);
   }
 }
 
@@ -55,7 +66,8 @@ function older(path: string): Failure {
 }
 
 /** What a writer is told does not always fit a reader, who repairs nothing. */
-function asReadersFailure(error: unknown, path: string): unknown {
+export function asReadersFailure(thrown: unknown, path: string): unknown {
+  const error = asFailure(thrown, path);
   if (!(error instanceof Failure)) return error;
   const { cause } = error;
   if (codeOf(cause) === "SQLITE_NOTADB") {
