@@ -4,7 +4,7 @@ import type { StreamStatus, WarehouseStatus } from "../warehouse/status.ts";
 import type { CommandContext } from "./command-context.ts";
 import { ageText, durationText } from "./duration-text.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
-import { counted, countText, textTable, wrapped } from "./text-table.ts";
+import { briefCount, counted, countText, textTable, wrapped } from "./text-table.ts";
 
 export function addStatusCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("status"))
@@ -32,8 +32,8 @@ function report(status: WarehouseStatus): string {
     stream.from_time?.slice(0, 10) ?? "-",
     stream.to_time ? minuteText(stream.to_time) : "-",
     countText(stream.rows),
-    countText(stream.open),
-    countText(stream.lost),
+    briefCount(stream.open),
+    briefCount(stream.lost),
     stream.newest_age_s === null ? "-" : ageText(stream.newest_age_s),
   ]);
   const table = textTable(

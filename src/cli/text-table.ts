@@ -54,6 +54,14 @@ export function countText(count: number): string {
   return `${(Math.floor(count / (size / 10)) / 10).toFixed(1)}${unit}`;
 }
 
+/** A count in four characters, up to 999 million: `9999`, `36k`, `1.2M`, `120M`. */
+export function briefCount(count: number): string {
+  if (count < 10_000) return String(count);
+  if (count < 1_000_000) return `${Math.floor(count / 1000)}k`;
+  const tenths = Math.floor(count / 100_000);
+  return `${tenths < 100 ? tenths / 10 : Math.floor(tenths / 10)}M`;
+}
+
 /** `1 range`, `2 ranges`, `1,234 ranges`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en-US")} ${count === 1 ? one : many}`;
