@@ -5,8 +5,8 @@ import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { formatInstant, MICROS_PER_MS } from "../model/instant.ts";
 import type { CommandContext } from "./command-context.ts";
 import { type Finding, ok, problem, warning, worstExit } from "./doctor-finding.ts";
+import { counted, wrapped } from "./report-text.ts";
 import { addSettingsFlags, readSettings } from "./settings-flags.ts";
-import { counted, wrapped } from "./text-table.ts";
 
 export function addDoctorCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("doctor"))

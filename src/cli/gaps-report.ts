@@ -2,7 +2,7 @@ import { formatInstant, MICROS_PER_SECOND, type Micros, parseInstant } from "../
 import type { AskedLine } from "../warehouse/ledger-lines.ts";
 import type { GapRow, Missing, Window } from "../warehouse/missing-ranges.ts";
 import { durationText } from "./duration-text.ts";
-import { counted, FIXED_BLANK, textTable, wrapped } from "./text-table.ts";
+import { counted, FIXED_BLANK, textTable, wrapped } from "./report-text.ts";
 
 type Named = Pick<GapRow, "stream" | "index_type" | "index_id" | "name">;
 type Label = (line: Named) => string;

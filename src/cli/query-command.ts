@@ -4,8 +4,8 @@ import { exitCode, Failure } from "../model/failure.ts";
 import type { CommandContext } from "./command-context.ts";
 import { durationText } from "./duration-text.ts";
 import { queryFormats, renderings } from "./query-formats.ts";
+import { counted } from "./report-text.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
-import { counted } from "./text-table.ts";
 
 const WRITTEN_AT_ONCE = 64 * 1024;
 /** Rows that come slowly are shown as they come. */

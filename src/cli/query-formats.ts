@@ -1,4 +1,4 @@
-import { type Alignment, textTable } from "./text-table.ts";
+import { type Alignment, textTable } from "./report-text.ts";
 
 export const queryFormats = ["table", "csv", "json", "ndjson"] as const;
 export type QueryFormat = (typeof queryFormats)[number];

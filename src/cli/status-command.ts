@@ -3,8 +3,8 @@ import { MICROS_PER_MS } from "../model/instant.ts";
 import type { StreamStatus, WarehouseStatus } from "../warehouse/status.ts";
 import type { CommandContext } from "./command-context.ts";
 import { ageText, durationText } from "./duration-text.ts";
+import { briefCount, counted, countText, textTable, wrapped } from "./report-text.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
-import { briefCount, counted, countText, textTable, wrapped } from "./text-table.ts";
 
 export function addStatusCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("status"))

@@ -2,7 +2,7 @@ import { existsSync, renameSync, statSync } from "node:fs";
 import { Failure } from "../model/failure.ts";
 import { formatInstant, type Micros } from "../model/instant.ts";
 import { openForInspection } from "./connection.ts";
-import { assertKnownVersion } from "./migrate.ts";
+import { pendingMigrations } from "./migrate.ts";
 import { asFailure } from "./sqlite-failure.ts";
 
 /** A file that could not be used, kept for a person to look at. */
@@ -32,7 +32,7 @@ function findDamage(path: string): string | undefined {
   let reader: ReturnType<typeof openForInspection> | undefined;
   try {
     reader = openForInspection(path);
-    assertKnownVersion(reader);
+    pendingMigrations(reader);
     const verdict = reader.database.pragma("quick_check(1)", { simple: true });
     return verdict === "ok" ? undefined : `quick_check: ${String(verdict)}`;
   } catch (error) {

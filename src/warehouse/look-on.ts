@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { exitCode, Failure, type FailureDetails } from "../model/failure.ts";
 import { type Connection, openReader } from "./connection.ts";
-import { missingMigrations } from "./migrate.ts";
+import { pendingMigrations } from "./migrate.ts";
 import { asFailure } from "./sqlite-failure.ts";
 
 /**
@@ -25,7 +25,7 @@ export function openToLook(path: string): Connection {
   let connection: Connection | undefined;
   try {
     connection = openReader(path);
-    if (missingMigrations(connection) > 0) throw older(path);
+    if (pendingMigrations(connection).length > 0) throw older(path);
     return connection;
   } catch (error) {
     connection?.close();

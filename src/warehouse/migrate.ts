@@ -23,15 +23,14 @@ const createJournal = `CREATE TABLE IF NOT EXISTS __drizzle_migrations
   (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`;
 
 /**
- * Throws when the file is from a newer version or not ours. Reads only: a refused file stays as it is.
+ * What is yet to be applied, with its place. Throws when the file is from a newer version or another program's. Reads
+ * only: a refused file stays as it is.
  */
-export function assertKnownVersion(connection: Connection, folder = migrationsFolder): void {
-  missingMigrations(connection, folder);
-}
-
-/** How many migrations an older file lacks. Throws like `assertKnownVersion`, and reads only. */
-export function missingMigrations(connection: Connection, folder = migrationsFolder): number {
-  return pending(connection, readMigrationFiles({ migrationsFolder: folder })).length;
+export function pendingMigrations(
+  connection: Connection,
+  folder = migrationsFolder,
+): (readonly [number, MigrationMeta])[] {
+  return pending(connection, readMigrationFiles({ migrationsFolder: folder }));
 }
 
 /**
@@ -43,8 +42,7 @@ export function migrate(
   options: { folder?: string; fileSystem?: FileSystemInfo | undefined } = {},
 ): number {
   const { database } = connection;
-  const migrations = readMigrationFiles({ migrationsFolder: options.folder ?? migrationsFolder });
-  const missing = pending(connection, migrations);
+  const missing = pendingMigrations(connection, options.folder);
   if (missing.length > 0) {
     // A migration may rebuild every table, and the WAL holds the copy until the checkpoint.
     const size = existsSync(connection.path) ? statSync(connection.path).size : 0;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ageText, durationText } from "../../src/cli/duration-text.ts";
-import { briefCount, countText, FIXED_BLANK, textTable, wrapped } from "../../src/cli/text-table.ts";
+import { briefCount, countText, FIXED_BLANK, textTable, wrapped } from "../../src/cli/report-text.ts";
 
 describe("the words of a report", () => {
   it.each([
