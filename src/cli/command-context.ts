@@ -12,6 +12,8 @@ export interface CommandContext {
   readonly stderr: NodeJS.WritableStream;
   /** Aborts when the operator asks the program to stop. */
   readonly stopping: AbortSignal;
+  /** Lets the next signal end the process at once: for work inside which nothing can be heard, such as SQLite's. */
+  readonly dieOnSignal?: () => void;
 }
 
 export type CommandResult = ExitCode | undefined;

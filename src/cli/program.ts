@@ -4,8 +4,12 @@ import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { addBackfillCommand } from "./backfill-command.ts";
 import type { CommandContext } from "./command-context.ts";
+import { addDoctorCommand } from "./doctor-command.ts";
+import { addGapsCommand } from "./gaps-command.ts";
+import { addQueryCommand } from "./query-command.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
+import { addStatusCommand } from "./status-command.ts";
 
 /** Runs the program and tells how it ended. Every failure is one line on stderr, with its remedy. */
 export async function main(args: readonly string[]): Promise<ExitCode> {
@@ -15,7 +19,8 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     if (error.code === "EPIPE") process.exit(exitCode.ok);
     throw error;
   });
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  for (const signal of signals) {
     process.on(signal, () => {
       if (stop.signal.aborted) process.exit(exitCode.unexpected);
       stop.abort(
@@ -30,7 +35,15 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     stdout: process.stdout,
     stderr: process.stderr,
     stopping: stop.signal,
+    dieOnSignal: () => {
+      for (const signal of signals) process.removeAllListeners(signal);
+    },
   };
+  return runProgram(args, context);
+}
+
+/** The same in a world of the caller's. */
+export async function runProgram(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   try {
     await buildProgram(context).parseAsync(args, { from: "user" });
     return exitCode.ok;
@@ -55,6 +68,10 @@ export function buildProgram(context: CommandContext): Command {
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
   addBackfillCommand(program, context);
   addSettingsCommand(program, context);
+  addStatusCommand(program, context);
+  addGapsCommand(program, context);
+  addQueryCommand(program, context);
+  addDoctorCommand(program, context);
   addSimulateCommand(program, context);
   return program;
 }

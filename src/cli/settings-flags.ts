@@ -17,15 +17,20 @@ export function addSettingsFlags(command: Command): Command {
 
 /** Loads the settings for a command that has those flags; warnings go to the operator at once. */
 export function settingsFor(command: Command, context: CommandContext): LoadedSettings {
+  const loaded = readSettings(command, context);
+  for (const warning of loaded.warnings) context.stderr.write(`mds-sync: warning: ${warning}\n`);
+  return loaded;
+}
+
+/** The same, for a command that has its own way with warnings. */
+export function readSettings(command: Command, context: CommandContext): LoadedSettings {
   const given = command.opts<Record<string, string | undefined>>();
   const flags: Record<string, string> = {};
   for (const { path, option } of optionEntries) {
     const value = option.flag ? given[attributeName(option.flag)] : undefined;
     if (value !== undefined) flags[path] = value;
   }
-  const loaded = loadSettings({ env: context.env, directory: context.directory, file: given.config, flags });
-  for (const warning of loaded.warnings) context.stderr.write(`mds-sync: warning: ${warning}\n`);
-  return loaded;
+  return loadSettings({ env: context.env, directory: context.directory, file: given.config, flags });
 }
 
 /** `--base-url <url>` is `baseUrl` among commander's values. */

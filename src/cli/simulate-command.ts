@@ -7,7 +7,7 @@ import { nearest } from "../model/nearest.ts";
 import { FaultScriptError } from "../simulator/fault-line.ts";
 import { faultWords } from "../simulator/fault-words.ts";
 import { type Quirks, usualQuirks } from "../simulator/quirks.ts";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
+import type { Simulator, SimulatorOptions } from "../simulator/simulator.ts";
 import type { CommandContext } from "./command-context.ts";
 
 interface Flags {
@@ -59,6 +59,8 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
 }
 
 async function start(options: SimulatorOptions): Promise<Simulator> {
+  // Loaded when it runs: no other command waits for a whole market.
+  const { startSimulator } = await import("../simulator/simulator.ts");
   try {
     return await startSimulator(options);
   } catch (error) {

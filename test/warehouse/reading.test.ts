@@ -5,7 +5,6 @@ import { MICROS_PER_SECOND } from "../../src/model/instant.ts";
 import type { ExchangeTick } from "../../src/model/records.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
-import { readGaps } from "../../src/warehouse/gaps.ts";
 import { holes } from "../../src/warehouse/holes.ts";
 import { settle } from "../../src/warehouse/ledger.ts";
 import { observe } from "../../src/warehouse/observations.ts";
@@ -94,25 +93,11 @@ describe("holes", () => {
   });
 });
 
-describe("gaps, filtered", () => {
-  it("are those of the streams and series asked for that reach into the window", () => {
-    const warehouse = openScratch({ clock: systemClock });
-    fill(warehouse);
-    expect(readGaps(warehouse.connection)).toHaveLength(2);
-    expect(readGaps(warehouse.connection, { streams: ["ohlcv"] })).toEqual([]);
-    expect(readGaps(warehouse.connection, { series: ["btc-id"] })).toHaveLength(2);
-    expect(readGaps(warehouse.connection, { series: ["eth-id"] })).toEqual([]);
-    expect(readGaps(warehouse.connection, { to: present - 2 * HOUR })).toEqual([]);
-    const window = { from: present - 2 * HOUR, to: present - HOUR };
-    expect(readGaps(warehouse.connection, window)).toMatchObject([{ state: "open", reason: "pending" }]);
-  });
-});
-
 describe("a reader", () => {
-  it("says that there is no warehouse, or that its version does not fit, in one line with exit 2", () => {
+  it("says that there is no warehouse, or that its version does not fit, in one line", () => {
     const directory = scratch();
     const nowhere = failureOf(() => openReader(join(directory, "mds.sqlite")));
-    expect(nowhere).toMatchObject({ code: "no_warehouse", exit: 2 });
+    expect(nowhere).toMatchObject({ code: "no_warehouse", exit: 4 });
     expect(readdirSync(directory)).toEqual([]);
     const warehouse = openScratch({ clock: systemClock });
     const { database } = warehouse.connection;
