@@ -88,10 +88,13 @@ export function believable(
 ): { moments: Micros[]; foreign: number } {
   const moments: Micros[] = [];
   let foreign = 0;
+  // A page's records share their texts, which are then equal without a look at them: the series' own are others.
+  let ours: Pick<Series, "indexId" | "indexType"> = series;
   for (const record of page.records) {
-    if (!("indexId" in record) || record.indexId !== series.indexId || record.indexType !== series.indexType)
+    if (!("indexId" in record) || record.indexId !== ours.indexId || record.indexType !== ours.indexType)
       foreign++;
     else {
+      ours = record;
       const moment = "ts" in record ? record.ts : record.start;
       if (moment >= EARLIEST && moment < now + MICROS_PER_DAY) moments.push(moment);
     }
