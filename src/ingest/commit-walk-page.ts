@@ -1,7 +1,7 @@
 import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { DailyBar, IndexTick } from "../model/records.ts";
 import type { Series } from "../model/series.ts";
-import { includes, type TimeRange } from "../model/time-range.ts";
+import type { TimeRange } from "../model/time-range.ts";
 import { type LedgerLine, retract, settle } from "../warehouse/ledger.ts";
 import { newestLiveRow } from "../warehouse/live-rows.ts";
 import { countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
@@ -147,8 +147,8 @@ function settleProven(
   standing: readonly Micros[],
   ends: boolean,
 ): void {
-  const inside = standing.filter((moment) => includes([proven], moment));
-  const oldest = inside.reduce((a, b) => Math.min(a, b), proven.to);
+  let oldest = proven.to;
+  for (const moment of standing) if (moment >= proven.from && moment < oldest) oldest = moment;
   const rowsFrom = ends || oldest === proven.to ? oldest : proven.from;
   if (proven.from < rowsFrom)
     settle(transaction, line, { from: proven.from, to: rowsFrom }, "empty", "no records");

@@ -114,10 +114,13 @@ function senseOf(
   const end = asOf === undefined ? Number.POSITIVE_INFINITY : asOf + MICROS_PER_DAY;
   let foreign = 0;
   let isBelievable = true;
+  // A page's records share their texts, which are then equal without a look at them: the series' own are others.
+  let ours: Pick<Series, "indexId" | "indexType"> = series;
   for (const record of page.records) {
-    if (!("indexId" in record) || record.indexId !== series.indexId || record.indexType !== series.indexType)
+    if (!("indexId" in record) || record.indexId !== ours.indexId || record.indexType !== ours.indexType)
       foreign++;
     else {
+      ours = record;
       const moment = "ts" in record ? record.ts : record.start;
       if (moment < EARLIEST || moment >= end) isBelievable = false;
       present.push(moment);

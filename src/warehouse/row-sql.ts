@@ -6,7 +6,10 @@ export const ROWS_A_STATEMENT = 50;
 interface RowSql {
   readonly insertMany: string;
   readonly insertOne: string;
-  /** Many rows in the table's lean form; the key is the parameter `@key`. */
+  /**
+   * Many rows in the table's lean form; the key is the parameter `@key`. A failure leaves the statement half done, which
+   * the rollback of the whole transaction makes good: SQLite need not keep copies of the pages for undoing it alone.
+   */
   readonly insertLean: string | undefined;
   readonly replaceOne: string;
   /** One row by key and moment. */
@@ -28,7 +31,7 @@ export function rowSql<Row>({ table, keyColumn, momentColumn, columns, lean }: R
       insertMany: `INSERT ${into} ${Array(ROWS_A_STATEMENT).fill(row).join(", ")}`,
       insertLean:
         lean &&
-        `INSERT INTO ${table} (${[keyColumn, momentColumn, ...lean.columns, "source"].join(", ")}) VALUES ${Array(
+        `INSERT OR FAIL INTO ${table} (${[keyColumn, momentColumn, ...lean.columns, "source"].join(", ")}) VALUES ${Array(
           ROWS_A_STATEMENT,
         )
           .fill(`(@key, ?, ${lean.columns.map(() => "?").join(", ")}, 0)`)

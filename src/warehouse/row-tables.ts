@@ -41,8 +41,8 @@ export interface RowTable<Row> {
  */
 export interface LeanForm<Row> {
   readonly columns: readonly string[];
-  /** Appends moment and columns, or returns false for a record that needs more than they hold. */
-  encode(record: Row, values: Value[]): boolean;
+  /** Puts moment and columns in the place of row number `row`, or returns false for a record that needs more than they hold. */
+  encode(record: Row, values: Value[], row: number): boolean;
 }
 
 const byTs = {
@@ -92,11 +92,14 @@ const tickDecimals = ["price", "volume", "tick_volume"];
 
 const leanTick: LeanForm<IndexTick> = {
   columns: ["price", "volume"],
-  encode(tick, values) {
+  encode(tick, values, row) {
     const { price, volume } = tick;
     if (price === null || volume === null || price.exact !== null || volume.exact !== null) return false;
     if (tick.tickVolume !== null || tick.quality !== null || tick.extra !== null) return false;
-    values.push(tick.ts, price.real, volume.real);
+    const at = row * 3;
+    values[at] = tick.ts;
+    values[at + 1] = price.real;
+    values[at + 2] = volume.real;
     return true;
   },
 };

@@ -43,17 +43,15 @@ export function withdrawMissing(
       ? (transaction.statement(`SELECT count(*) ${where}`).pluck().get(bounds(range)) as number)
       : 0;
   const { from, to } = page.range;
-  const isInside = (ts: Micros) => from <= ts && ts < to;
-  const inRange = page.present.every(isInside) ? page.present : page.present.filter(isInside);
   // The page's own rows are stored by now, so equal numbers mean equal rows: the ordinary case, without reading them.
   const filled = transaction.filled(page.stream, page.series);
   const stored =
     filled && from <= filled.from && filled.to <= to
       ? count({ from, to: filled.from }) + filled.rows + count({ from: filled.to, to })
       : count(page.range);
-  if (stored === countDistinct(inRange)) return { withdrawn: 0, refused: 0 };
+  if (stored === countDistinct(page.present, page.range)) return { withdrawn: 0, refused: 0 };
 
-  const expected = new Set(inRange.map((ts) => table.moment(ts)));
+  const expected = new Set(within(page.present, page.range).map((ts) => table.moment(ts)));
   const rows = transaction
     .statement(`SELECT ${momentColumn}, ${table.columns.join(", ")} ${where}`)
     .raw()
@@ -75,7 +73,17 @@ export function withdrawMissing(
 }
 
 /** Pages are in order of time, so a page whose moments all differ shows it by itself. */
-function countDistinct(moments: readonly Micros[]): number {
-  const differ = moments.every((ts, i) => i === 0 || ts < (moments[i - 1] as Micros));
-  return differ ? moments.length : new Set(moments).size;
+function countDistinct(moments: readonly Micros[], { from, to }: TimeRange): number {
+  let inside = 0;
+  let previous = Number.POSITIVE_INFINITY;
+  for (const ts of moments) {
+    if (ts >= previous) return new Set(within(moments, { from, to })).size;
+    if (from <= ts && ts < to) inside++;
+    previous = ts;
+  }
+  return inside;
+}
+
+function within(moments: readonly Micros[], { from, to }: TimeRange): readonly Micros[] {
+  return moments.filter((ts) => from <= ts && ts < to);
 }

@@ -168,15 +168,15 @@ class RowWriter<Row> {
       return;
     }
     const statement = this.#transaction.statement(sql);
+    const bound = { key };
     const left: Row[] = [];
-    let values: Value[] = [];
+    const values: Value[] = [];
     let chunk: Row[] = [];
     for (const record of records) {
-      if (!lean.encode(record, values)) left.push(record);
+      if (!lean.encode(record, values, chunk.length)) left.push(record);
       else if (chunk.push(record) === ROWS_A_STATEMENT) {
-        statement.run(values, { key });
+        statement.run(values, bound);
         this.#inserted += ROWS_A_STATEMENT;
-        values = [];
         chunk = [];
       }
     }

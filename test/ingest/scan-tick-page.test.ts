@@ -253,7 +253,7 @@ describe("the scanner", () => {
     expect(scanTickPage(Buffer.from(text))).toBeUndefined();
   });
 
-  it.each(["\\q", "abcdefgh\\q", "abc\t", "abcdefgh\u0001ijk"])(
+  it.each(["\\q", "abcdefgh\\qijklmnop", "abcdefgh\tijklmnop", "abcdefgh\u0001ijk"])(
     "leaves a page to the decoder where a later id is %j",
     (id) => {
       const text = pageOf(tick, { ...tick, id: "#" }).toString();
