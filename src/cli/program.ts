@@ -4,8 +4,10 @@ import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { addBackfillCommand } from "./backfill-command.ts";
 import type { CommandContext } from "./command-context.ts";
+import { addPlanCommand } from "./plan-command.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
+import { addVerifyCommand } from "./verify-command.ts";
 
 /** Runs the program and tells how it ended. Every failure is one line on stderr, with its remedy. */
 export async function main(args: readonly string[]): Promise<ExitCode> {
@@ -54,8 +56,10 @@ export function buildProgram(context: CommandContext): Command {
     })
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
   addBackfillCommand(program, context);
+  addPlanCommand(program, context);
   addSettingsCommand(program, context);
   addSimulateCommand(program, context);
+  addVerifyCommand(program, context);
   return program;
 }
 
