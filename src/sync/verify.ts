@@ -62,7 +62,7 @@ export async function verify(intake: Intake, verifying: Verifying): Promise<Veri
       const { line, name, indexType, range } = walk;
       differences.push({ stream: line.stream, name, indexType, ...range, ...walked });
     } catch (error) {
-      const verdict = judge(error);
+      const verdict = judge(error, tally.answers);
       if (verdict === "stop") throw error;
       // An index that the service does not know has no records there, and the ledger says so.
       if (verdict === "absent") return;

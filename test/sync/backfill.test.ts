@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { startEngine } from "./engine-under-test.ts";
-import { expectTruth } from "./oracle.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -11,7 +10,7 @@ describe("a backfill", () => {
     const report = await engine.run();
     expect(report.problems).toEqual([]);
     expect(report.exit).toBe(0);
-    const agreement = engine.look((reader) => expectTruth(reader, engine.simulator, engine.clock.now()));
+    const agreement = engine.expectTruth();
     expect(agreement.lines).toBe(9);
     expect(agreement.rows).toBeGreaterThan(20_000);
     expect(report.streams.map(({ stream, open }) => [stream, open])).toEqual([
@@ -83,7 +82,7 @@ describe("a backfill", () => {
     // One page per series that has new data, and one to learn the liquid indices.
     expect(engine.simulator.requests.count("/v3/index-ticker")).toBeLessThanOrEqual(Number(series[0]?.n) + 1);
     expect(engine.simulator.requests.count("/v3/ohlcv")).toBe(0);
-    engine.look((reader) => expectTruth(reader, engine.simulator, engine.clock.now()));
+    engine.expectTruth();
   });
 
   it("keeps today's bar as provisional and replaces it once the day is over", async () => {
@@ -97,12 +96,14 @@ describe("a backfill", () => {
     await engine.run();
     expect(bars("2026-03-01")).not.toEqual([provisional]);
     expect(bars("2026-03-02")).toHaveLength(1);
-    engine.look((reader) => expectTruth(reader, engine.simulator, engine.clock.now()));
+    engine.expectTruth();
     expect(engine.query("SELECT * FROM revisions WHERE stream = 'ohlcv'")).toEqual([]);
   });
 
   it("picks up late corrections and late rows on the next day, and asks for them once", async () => {
     const engine = await startEngine({
+      settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false,
+        intraday: { GWA: [BTC], MWA: none, LX: all, days: 2 } }`,
       simulator: {
         quirks: { late: { perMille: 20, seconds: 7_200 }, corrections: { perMille: 20, minutes: 300 } },
       },

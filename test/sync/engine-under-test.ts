@@ -11,6 +11,7 @@ import { type Connection, openReader } from "../../src/warehouse/connection.ts";
 import { seed } from "../support/seed.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
+import { type Agreement, expectTruth } from "./oracle.ts";
 
 /**
  * A few series of every family and two days of ticks: enough to be wrong about, and quick. There are two LUNAs, one of
@@ -39,6 +40,8 @@ export interface EngineUnderTest {
   configure(yaml: string): void;
   /** One run of the nightly job, in turned time. */
   run(scope?: BackfillScope, stopping?: AbortSignal): Promise<BackfillReport>;
+  /** The oracle, as of the latest run. */
+  expectTruth(): Agreement;
   /** Looks into the warehouse. */
   look<T>(work: (reader: Connection) => T): T;
   query(sql: string): Record<string, unknown>[];
@@ -74,6 +77,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
       reader.close();
     }
   };
+  let asOf: number | undefined;
   return {
     clock,
     simulator,
@@ -83,15 +87,18 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
     env,
     look,
     query: (sql) => look((reader) => reader.database.prepare(sql).all() as Record<string, unknown>[]),
-    run(scope = {}, stopping = new AbortController().signal) {
+    expectTruth: () => look((reader) => expectTruth(reader, simulator, clock.now(), asOf)),
+    async run(scope = {}, stopping = new AbortController().signal) {
       const loaded = loadSettings({ env, directory: folder, file });
       const settings = syncSettings(loaded);
       const random = seededRandom(seed);
-      return clock.runUntil(
+      const report = await clock.runUntil(
         withSyncSession(loaded, { clock, stopping, random }, log, ({ intake, reader }) =>
           backfill(intake, { settings, reader, random, scope }),
         ),
       );
+      asOf = report.asOf;
+      return report;
     },
   };
 }
