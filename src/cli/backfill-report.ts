@@ -1,8 +1,6 @@
 import { formatInstant } from "../model/instant.ts";
 import type { BackfillReport } from "../sync/backfill.ts";
-import { table } from "./text-table.ts";
-
-const WIDTH = 80;
+import { table, wrap } from "./text-table.ts";
 
 /** What a run did, for people, on 80 columns. */
 export function reportText(report: BackfillReport): string {
@@ -49,18 +47,4 @@ export function reportJson(report: BackfillReport): string {
 
 function count(value: number): string {
   return value.toLocaleString("en-US");
-}
-
-/** One problem as a paragraph with a hanging indent. */
-function wrap(text: string): string[] {
-  const lines: string[] = [];
-  let line = "-";
-  for (const word of text.split(" ")) {
-    if (line.length + 1 + word.length > WIDTH && line.trim() !== "" && line !== "-") {
-      lines.push(line);
-      line = " ";
-    }
-    line += ` ${word}`;
-  }
-  return [...lines, line];
 }

@@ -6,10 +6,12 @@ import { addBackfillCommand } from "./backfill-command.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addDoctorCommand } from "./doctor-command.ts";
 import { addGapsCommand } from "./gaps-command.ts";
+import { addPlanCommand } from "./plan-command.ts";
 import { addQueryCommand } from "./query-command.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
 import { addStatusCommand } from "./status-command.ts";
+import { addVerifyCommand } from "./verify-command.ts";
 
 /** Runs the program and tells how it ended. Every failure is one line on stderr, with its remedy. */
 export async function main(args: readonly string[]): Promise<ExitCode> {
@@ -66,12 +68,14 @@ export function buildProgram(context: CommandContext): Command {
       getOutHelpWidth: () => 100,
     })
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
+  addPlanCommand(program, context);
   addBackfillCommand(program, context);
-  addSettingsCommand(program, context);
   addStatusCommand(program, context);
   addGapsCommand(program, context);
+  addVerifyCommand(program, context);
   addQueryCommand(program, context);
   addDoctorCommand(program, context);
+  addSettingsCommand(program, context);
   addSimulateCommand(program, context);
   return program;
 }

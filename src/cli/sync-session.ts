@@ -29,12 +29,11 @@ export function syncSettings({ settings }: LoadedSettings): SyncSettings {
 /** Becomes the warehouse's writer and the service's client for as long as `work` takes. */
 export async function withSyncSession<T>(
   loaded: LoadedSettings,
-  context: Pick<CommandContext, "clock" | "stopping">,
+  context: Pick<CommandContext, "clock" | "stopping"> & { readonly random?: Random },
   log: Log,
   work: (session: SyncSession) => Promise<T>,
 ): Promise<T> {
-  const { clock, stopping } = context;
-  const random: Random = Math.random;
+  const { clock, stopping, random = Math.random } = context;
   const tally = new Tally();
   let ingest: Ingest | undefined;
   const patience = new Patience(clock, () => storageFailure(ingest, loaded.settings.warehouse.path));

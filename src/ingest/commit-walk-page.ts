@@ -80,7 +80,7 @@ export function commitWalkPage(
     }
     if (decoded.rejects.length > decoded.rawCount * READABLE_SHARE)
       return { ...nothing, alarm: "mass_rejection" };
-    const spoken = asFarAsItSpeaks(proof.proven, decoded.asOf, page.settleDelay);
+    const spoken = isKept ? asFarAsItSpeaks(proof.proven, decoded.asOf, page.settleDelay) : proof.proven;
     const proven = belowUnconfirmed(transaction, line, spoken, {
       ...page.position,
       newest: moments[0],
@@ -89,7 +89,8 @@ export function commitWalkPage(
     if (proven === undefined) return { ...nothing, alarm: undefined };
     const standing = standingMoments(page.position, present);
     if (isKept) {
-      if (!standing.some((moment) => includes([proven], moment))) return { ...nothing, alarm: undefined };
+      if (!standing.some((moment) => proven.from <= moment && moment < proven.to))
+        return { ...nothing, alarm: undefined };
       settle(transaction, line, proven, "rows");
     } else {
       const { withdrawn, refused } = withdrawMissing(transaction, {

@@ -39,6 +39,8 @@ export interface StreamReport extends Readonly<StreamTally> {
 
 export interface BackfillReport {
   readonly finishedAt: Micros;
+  /** Holes were looked for up to this moment of the service's clock. */
+  readonly asOf: Micros;
   readonly seconds: number;
   /** Of the streams that this run was about. */
   readonly streams: readonly StreamReport[];
@@ -84,6 +86,7 @@ export async function backfill(
   const isWhole = problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
   return {
     finishedAt: serviceNow(intake),
+    asOf: filled.asOf,
     seconds: (intake.clock.monotonic() - begun) / 1000,
     streams: reports,
     problems,

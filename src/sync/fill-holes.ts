@@ -65,7 +65,7 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
     for (const { walk, error, isStuck } of failed) {
       const known = failures.get(lineKey(walk.line)) ?? { count: 0, hopeless: false };
       if (isStuck) known.count++;
-      known.hopeless ||= judge(error) === "refused" || isHopeless(known.count);
+      known.hopeless ||= judge(error, tally.answers) === "refused" || isHopeless(known.count);
       failures.set(lineKey(walk.line), known);
     }
     for (const { line } of walks) problems.delete(lineKey(line));
@@ -123,7 +123,7 @@ async function runRound(
     try {
       await walkSlice(intake, walk, () => servedAgain(walk));
     } catch (error) {
-      switch (judge(error)) {
+      switch (judge(error, tally.answers)) {
         case "stop":
           throw error;
         case "absent":

@@ -1,12 +1,12 @@
 import { decodePage } from "../ingest/decode-page.ts";
 import { decodeBody } from "../model/body.ts";
+import { Failure } from "../model/failure.ts";
 import { formatInstant, MICROS_PER_DAY, type Micros } from "../model/instant.ts";
 import type { Candidate } from "../model/selector.ts";
 import { priority } from "../service/endpoints.ts";
 import type { Requests } from "../service/service-client.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { knownIndices } from "../warehouse/entities.ts";
-import { judge } from "./trouble.ts";
 
 /** Enough of the latest records that each of the few indices is among them. */
 const PAGE = 100;
@@ -31,7 +31,7 @@ export async function learnLiquidIndices(
     return await learn("/index-ticker");
   } catch (error) {
     // Who may not see the ticks may still see the bars.
-    if (judge(error) !== "forbidden") throw error;
+    if (!(error instanceof Failure) || error.code !== "forbidden") throw error;
     return learn("/ohlcv");
   }
 }

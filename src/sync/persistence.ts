@@ -31,7 +31,7 @@ export async function persistently<T>(waiting: Waiting, work: () => Promise<T>):
     try {
       return await work();
     } catch (error) {
-      if (judge(error) !== "later") throw error;
+      if (judge(error, answers()) !== "later") throw error;
       if (isAnswered(error) || answers() > before) tries++;
       if (tries >= TRIES) throw error;
       await clock.sleep(pauseBefore(attempt, random), signal);

@@ -46,7 +46,7 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
     try {
       return await persistently(waiting, work);
     } catch (error) {
-      if (judge(error) === "stop") throw error;
+      if (judge(error, tally.answers) === "stop") throw error;
       problems.push(problemOf(stream, what, error));
       return undefined;
     }

@@ -41,7 +41,7 @@ export async function takeSnapshots(intake: Intake, taking: SnapshotTaking): Pro
       try {
         await persistently(waiting, () => errand(exchangeId));
       } catch (error) {
-        const verdict = judge(error);
+        const verdict = judge(error, tally.answers);
         if (verdict === "stop") throw error;
         if (verdict === "forbidden" && forbidden) return;
         forbidden ||= verdict === "forbidden";

@@ -19,8 +19,10 @@ const fatal: ReadonlySet<string> = new Set([
   "secret_missing",
 ]);
 
-export function judge(error: unknown): Verdict {
+/** `answers`: how often the service has answered in this run. Tokens that worked and are refused now may work again. */
+export function judge(error: unknown, answers: number): Verdict {
   if (!(error instanceof Failure)) return "stop";
+  if (error.code === "auth_failed" && answers > 0) return "later";
   if (error.exit === exitCode.credentials || error.family === "bug" || fatal.has(error.code)) return "stop";
   if (error.code === "stopped" || error.code === "gave_up") return "stop";
   if (error.code === "forbidden") return "forbidden";

@@ -38,21 +38,31 @@ const priorities = {
   history: priority.history,
 };
 
+/** What a walk found different from what was stored. */
+export interface Walked {
+  readonly inserted: number;
+  readonly changed: number;
+  readonly withdrawn: number;
+  readonly unchanged: number;
+}
+
 /**
  * Walks back over a slice and commits page by page, each with what it proves: the next page is on its way while the last
- * one is written. Throws when the slice could not be proven down to its start.
+ * one is written. `served` is called once the service has shown records. Throws when the slice could not be proven down
+ * to its start.
  */
 export async function walkSlice(
   intake: Intake,
   slice: SliceWalk,
-  served: () => Promise<void>,
-): Promise<void> {
+  served: () => Promise<void> = async () => {},
+): Promise<Walked> {
   const { client, ingest, tally, signal } = intake;
   const { stream } = slice.line;
   const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
   const walk = walkOf(intake, slice);
   const request = requestText(walk.endpoint, walk.filters);
   let hole = slice.range;
+  const walked = { inserted: 0, changed: 0, withdrawn: 0, unchanged: 0 };
 
   const read = async (body: Body) => {
     // A cache on the way may answer with what the service said before the range was complete.
@@ -85,6 +95,10 @@ export async function walkSlice(
       signal,
     );
     tally.wrote(stream, committed.written, committed);
+    walked.inserted += committed.written.inserted;
+    walked.changed += committed.written.changed;
+    walked.unchanged += committed.written.unchanged;
+    walked.withdrawn += committed.withdrawn;
     if (committed.proven) tally.of(stream).done += committed.proven.to - committed.proven.from;
     if (committed.alarm) throw alarmed(committed.alarm, walk.endpoint);
     return committed.complete || hole.from >= hole.to;
@@ -99,6 +113,7 @@ export async function walkSlice(
     committing.catch(() => {});
   }
   if ((await committing) !== true) throw unproven(walk.endpoint);
+  return walked;
 }
 
 function walkOf(intake: Intake, slice: SliceWalk): Walk {

@@ -27,7 +27,8 @@ describe("mds-sync", () => {
     const { stdout, status } = run(["--help"]);
     expect(status).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1]);
-    expect(commands).toEqual(["backfill", "settings", "status", "gaps", "query", "doctor", "simulate"]);
+    const expected = "plan backfill status gaps verify query doctor settings simulate".split(" ");
+    expect(commands).toEqual(expected);
     for (const command of commands) {
       const help = run([command ?? "", "--help"]);
       expect(help).toMatchObject({ status: 0, stderr: "" });

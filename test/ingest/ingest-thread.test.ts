@@ -234,7 +234,11 @@ describe("a page of a walk", () => {
 describe("a page that a cache has kept", () => {
   it("proves nothing about what came after it was made", async () => {
     const { ingest, query } = await start();
-    const kept = { ...pageOf(ticks(hole.from, at("11:00:00"))), asOf: at("11:01:30") / 1000 };
+    const kept = {
+      ...pageOf(ticks(hole.from, at("11:00:00"))),
+      asOf: at("11:01:30") / 1000,
+      ageMs: 3_600_000,
+    };
     const commit = await commitPage(ingest, wholePage, kept);
     expect(commit).toMatchObject({ proven: { from: hole.from, to: at("11:00:30") }, complete: false });
     expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:00:30.000000Z" }]);

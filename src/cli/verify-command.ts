@@ -1,0 +1,99 @@
+import type { Command } from "commander";
+import { wholeNumber } from "../config/option-kinds.ts";
+import { exitCode, Failure } from "../model/failure.ts";
+import { formatInstant } from "../model/instant.ts";
+import { type Verified, verify } from "../sync/verify.ts";
+import type { CommandContext } from "./command-context.ts";
+import { logLevelFlag, logLevelHelp, readLogger } from "./log-flag.ts";
+import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
+import { syncSettings, withSyncSession } from "./sync-session.ts";
+import { wrap } from "./text-table.ts";
+
+interface Flags {
+  sample: string;
+  all?: boolean;
+  json?: boolean;
+  logLevel: string;
+}
+
+/** On a terminal; --json gives all of them. */
+const MOST_SHOWN = 20;
+const sampleSize = wholeNumber({ help: "how many stretches are compared" }, 20, 1, 1_000_000);
+
+export function addVerifyCommand(program: Command, context: CommandContext): void {
+  addSettingsFlags(program.command("verify"))
+    .summary("compare the warehouse with the service again; differences are reported and refetched")
+    .description(
+      "Walks over settled stretches of daily bars and ticks once more and compares them row by row. What differs is\n" +
+        "reported and put right at once; what stood there before is in `revisions`. A stretch is a few pages of one series.",
+    )
+    .option("--sample <n>", `${sampleSize.help}, drawn by chance`, String(sampleSize.fallback))
+    .option("--all", "compare everything that the service still has")
+    .option("--json", "one JSON object")
+    .option(logLevelFlag, logLevelHelp, "warn")
+    .action(async (flags: Flags, command: Command) => {
+      const loaded = settingsFor(command, context);
+      const sample = flags.all ? undefined : readSample(flags.sample);
+      const log = readLogger(flags.logLevel, context.stderr);
+      const { refreshSeconds, concurrency } = syncSettings(loaded);
+      const verified = await withSyncSession(loaded, context, log, ({ intake, reader, random }) =>
+        verify(intake, { reader, random, refreshSeconds, concurrency, sample }),
+      );
+      context.stdout.write(flags.json ? verifiedJson(verified) : verifiedText(verified));
+      if (verified.problems.length > 0) {
+        throw new Failure("not everything could be compared", {
+          family: "operator",
+          code: "incomplete",
+          remedy: "the report names what is left",
+          exit: exitCode.incomplete,
+        });
+      }
+    });
+}
+
+function readSample(text: string): number {
+  const reading = sampleSize.read(text);
+  if ("value" in reading) return reading.value;
+  throw new Failure(`--sample cannot be ${text}`, {
+    family: "operator",
+    code: "usage",
+    remedy: `give ${reading.wanted}`,
+    exit: exitCode.usage,
+  });
+}
+
+function verifiedText({ stretches, rows, differences, problems }: Verified): string {
+  const count = (value: number) => value.toLocaleString("en-US");
+  const lines = [`${count(stretches)} stretches compared, ${count(rows)} rows`];
+  for (const difference of differences.slice(0, MOST_SHOWN)) {
+    const { stream, name, indexType, from, to, inserted, changed, withdrawn } = difference;
+    const range = `${formatInstant(from).slice(0, 19)}Z to ${formatInstant(to).slice(0, 19)}Z`;
+    const what = `${inserted} were missing, ${changed} differed, ${withdrawn} are no longer served`;
+    lines.push(...wrap(`${stream} (${indexType} ${name}), ${range}: ${what}`));
+  }
+  const more = differences.length - MOST_SHOWN;
+  if (more > 0) lines.push(`  and ${count(more)} more: --json names them all`);
+  lines.push(
+    differences.length === 0
+      ? "no difference"
+      : `${count(differences.length)} of them differed and were put right: see the view revisions`,
+  );
+  for (const { stream, what, message } of problems) {
+    lines.push(...wrap(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`));
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function verifiedJson({ stretches, rows, differences, problems }: Verified): string {
+  const shown = differences.map(({ stream, indexType, name, from, to, inserted, changed, withdrawn }) => ({
+    stream,
+    index_type: indexType,
+    name,
+    from_time: formatInstant(from),
+    to_time: formatInstant(to),
+    inserted,
+    changed,
+    withdrawn,
+  }));
+  return `${JSON.stringify({ stretches, rows, differences: shown, problems }, null, 2)}\n`;
+}

@@ -1,0 +1,101 @@
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { walkedStreams } from "../model/series.ts";
+import { normalise, subtract } from "../model/time-range.ts";
+import type { Random } from "../runtime/random.ts";
+import type { Connection } from "../warehouse/connection.ts";
+import { settledLines } from "../warehouse/settled-lines.ts";
+import { type Intake, serviceNow } from "./intake.ts";
+import { persistently } from "./persistence.ts";
+import { reachable, slicesOf } from "./slices.ts";
+import { judge, type Problem, problemOf } from "./trouble.ts";
+import { EDGE_MARGIN, type SliceWalk, type Walked, walkSlice } from "./walk-slice.ts";
+import { settleDelay } from "./wanted-series.ts";
+import { workThrough } from "./worker-pool.ts";
+
+export interface Verifying {
+  readonly reader: Connection;
+  readonly random: Random;
+  readonly refreshSeconds: number;
+  readonly concurrency: number;
+  /** How many stretches are compared; undefined: all of them. */
+  readonly sample: number | undefined;
+}
+
+/** A stretch that was not as the service has it, and now is. */
+export interface Difference extends Walked {
+  readonly stream: string;
+  readonly name: string;
+  readonly indexType: string;
+  readonly from: Micros;
+  readonly to: Micros;
+}
+
+export interface Verified {
+  readonly stretches: number;
+  readonly rows: number;
+  readonly differences: readonly Difference[];
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Walks over what is settled once more. A page is authoritative for the range that it proves, so whatever differs is put
+ * right by the same commit, and what stood there before is in `revisions`.
+ */
+export async function verify(intake: Intake, verifying: Verifying): Promise<Verified> {
+  const { random, sample, concurrency } = verifying;
+  const { clock, signal, tally } = intake;
+  // One request tells the service's time, without which nobody knows what is still within its window.
+  if (intake.client.serverNow() === undefined) {
+    await intake.client.request({ endpoint: "/asset", query: { symbol: "BTC" }, signal }, async () => {});
+  }
+  const every = stretches(verifying, serviceNow(intake));
+  const chosen = sample === undefined ? every : pick(every, sample, random);
+  const waiting = { clock, random, signal, answers: () => tally.answers };
+  const differences: Difference[] = [];
+  const problems: Problem[] = [];
+  let rows = 0;
+  await workThrough(chosen, Math.ceil(concurrency * 1.5), async (walk) => {
+    try {
+      const walked = await persistently(waiting, () => walkSlice(intake, walk));
+      rows += walked.unchanged + walked.changed + walked.inserted;
+      if (walked.inserted + walked.changed + walked.withdrawn === 0) return;
+      const { line, name, indexType, range } = walk;
+      differences.push({ stream: line.stream, name, indexType, ...range, ...walked });
+    } catch (error) {
+      const verdict = judge(error, tally.answers);
+      if (verdict === "stop") throw error;
+      // An index that the service does not know has no records there, and the ledger says so.
+      if (verdict === "absent") return;
+      problems.push(problemOf(walk.line.stream, `${walk.indexType} ${walk.name}`, error));
+    }
+  });
+  differences.sort((a, b) => a.stream.localeCompare(b.stream) || b.to - a.to);
+  return { stretches: chosen.length, rows, differences, problems };
+}
+
+/** All that is settled and can still be asked for, in pieces of one walk each. */
+function stretches({ reader, refreshSeconds }: Verifying, now: Micros): SliceWalk[] {
+  return walkedStreams.flatMap((stream) => {
+    const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
+    // A walk also meets what is a little younger than its range. That must be settled too: what is provisional differs.
+    const youngest = Math.floor((now - settleDelay(refreshSeconds)) / cadence - 2) * cadence;
+    return settledLines(reader, stream).flatMap(({ proven, ...line }) => {
+      const edge = line.keptFor === null ? undefined : now - line.keptFor + EDGE_MARGIN;
+      const open = subtract(reachable(normalise(proven), edge), [
+        { from: youngest, to: Number.POSITIVE_INFINITY },
+      ]);
+      const slices = slicesOf({ stream, open, claim: Number.POSITIVE_INFINITY, edge, cadence });
+      return slices.map((slice) => ({ ...slice, ...line, isHead: false, cadence, hindrance: null }));
+    });
+  });
+}
+
+function pick<T>(items: readonly T[], count: number, random: Random): T[] {
+  const left = [...items];
+  const picked: T[] = [];
+  while (picked.length < count && left.length > 0) {
+    const at = Math.floor(random() * left.length);
+    picked.push(...left.splice(at, 1));
+  }
+  return picked;
+}

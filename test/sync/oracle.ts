@@ -1,0 +1,141 @@
+import { expect } from "vitest";
+import { plainNotation } from "../../src/model/decimal.ts";
+import { dayOf, type Micros } from "../../src/model/instant.ts";
+import type { WalkedStream } from "../../src/model/series.ts";
+import { extent, intersect, normalise, subtract } from "../../src/model/time-range.ts";
+import type { IndexType } from "../../src/simulator/index-series.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import type { Connection } from "../../src/warehouse/connection.ts";
+import { type SettledRange, settledRanges } from "../../src/warehouse/ledger.ts";
+
+interface WantedLine {
+  readonly stream: WalkedStream;
+  readonly series: number;
+  readonly indexType: IndexType;
+  readonly indexId: string;
+  readonly name: string;
+  readonly from: Micros;
+  readonly to: Micros | null;
+  readonly settleDelay: Micros;
+  readonly step: Micros;
+  readonly keptFor: Micros | null;
+}
+
+export interface Agreement {
+  readonly lines: number;
+  readonly rows: number;
+  /** Microseconds of all lines together. */
+  readonly covered: number;
+  readonly lost: number;
+}
+
+const WINDOW = 200 * 86_400_000_000;
+
+/**
+ * The judge of every test of the engine. At `now` (milliseconds, the service's clock): each wanted series holds exactly what
+ * the service serves, both ways; its ledger covers all of the claim (as of the run, if time has gone by since) but for what
+ * was out of reach; the file is sound.
+ */
+export function expectTruth(
+  reader: Connection,
+  simulator: Simulator,
+  nowMs: number,
+  asOf: Micros = Math.floor(nowMs * 1000),
+): Agreement {
+  expect(reader.database.pragma("integrity_check", { simple: true })).toBe("ok");
+  const now = Math.floor(nowMs * 1000);
+  const lines = reader
+    .statement(
+      `SELECT w.stream, w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
+        w.to_ts AS "to", w.settle_delay AS settleDelay, w.step, w.kept_for AS keptFor
+      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 0`,
+    )
+    .all() as WantedLine[];
+  const sum = { lines: 0, rows: 0, covered: 0, lost: 0 };
+  for (const line of lines) {
+    const claim = Math.floor((asOf - line.settleDelay) / line.step) * line.step;
+    const wanted = normalise([{ from: line.from, to: Math.min(line.to ?? claim, claim) }]);
+    const settled = settledRanges(reader, line);
+    const what = `${line.stream} ${line.indexType} ${line.name}`;
+    expect({ what, open: subtract(wanted, normalise(settled)) }).toEqual({ what, open: [] });
+    const lost = lossesOf(settled, line, now);
+    sum.lost += extent(lost);
+    sum.covered += extent(subtract(intersect(wanted, normalise(settled)), lost));
+    // Rows that have left the service's window stay here and have nothing to be compared with.
+    const from = Math.max(line.from, line.keptFor === null ? line.from : now - WINDOW);
+    const to = wanted.at(-1)?.to ?? from;
+    const stored = storedRows(reader, line, from, to);
+    const served = servedRows(simulator, line, from, to, nowMs);
+    expectSame(what, stored, served);
+    sum.lines++;
+    sum.rows += stored.length;
+  }
+  return sum;
+}
+
+/** Row by row, but fast: only the first difference is shown. */
+function expectSame(what: string, stored: readonly unknown[], served: readonly unknown[]): void {
+  const length = Math.max(stored.length, served.length);
+  for (let at = 0; at < length; at++) {
+    if (JSON.stringify(stored[at]) !== JSON.stringify(served[at])) {
+      expect({ what, at, row: stored[at] }).toEqual({ what, at, row: served[at] });
+    }
+  }
+  expect({ what, rows: stored.length }).toEqual({ what, rows: served.length });
+}
+
+/** What is lost was really out of reach: before the window's beginning as of now. */
+function lossesOf(settled: readonly SettledRange[], line: WantedLine, now: Micros) {
+  const lost = settled.filter(({ proof }) => proof === "lost");
+  for (const range of lost) {
+    expect(line.keptFor).not.toBeNull();
+    expect(range.to).toBeLessThanOrEqual(now - (line.keptFor ?? 0));
+  }
+  return normalise(lost);
+}
+
+const figures = ["open", "high", "low", "close", "volume", "volume_usd", "vwap", "twap"];
+
+function storedRows(reader: Connection, line: WantedLine, from: Micros, to: Micros): unknown[] {
+  const isBars = line.stream === "ohlcv";
+  const columns = isBars
+    ? `day, ${figures.map((figure) => `${figure}_exact AS ${figure}`).join(", ")}, record_id`
+    : "ts, price_exact AS price, volume_exact AS volume, tick_volume_exact AS tick_volume";
+  const [moment, low, high] = isBars ? ["day", dayOf(from), dayOf(to)] : ["ts", from, to];
+  return reader.database
+    .prepare(
+      `SELECT ${columns} FROM ${line.stream} WHERE index_type = ? AND index_id = ? AND ${moment} >= ? AND ${moment} < ?
+      ORDER BY ${moment}`,
+    )
+    .all(line.indexType, line.indexId, low, high);
+}
+
+function servedRows(
+  { truth }: Simulator,
+  { stream, indexType, indexId }: WantedLine,
+  from: Micros,
+  to: Micros,
+  nowMs: number,
+): unknown[] {
+  const plain = (text: string | undefined) => (text === undefined ? null : plainNotation(text));
+  if (stream === "ohlcv") {
+    return truth.dailyBars(indexType, indexId, from / 1000, to / 1000, nowMs).map((bar) => ({
+      day: bar.startTimestamp.slice(0, 10),
+      open: plain(bar.open),
+      high: plain(bar.high),
+      low: plain(bar.low),
+      close: plain(bar.close),
+      volume: plain(bar.volume),
+      volume_usd: plain(bar.volumeUsd),
+      vwap: plain(bar.vwap),
+      twap: plain(bar.twap),
+      record_id: bar.id,
+    }));
+  }
+  return truth.indexTicks(indexType, indexId, from / 1000, to / 1000, nowMs).map((tick) => ({
+    ts: Date.parse(tick.timestamp) * 1000,
+    price: plain(tick.price),
+    volume: plain(tick.volume),
+    tick_volume: plain(tick.tickVolume),
+  }));
+}

@@ -1,0 +1,100 @@
+import { describe, expect, it } from "vitest";
+import { startEngine } from "./engine-under-test.ts";
+
+const only = (intraday: string) =>
+  `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { ${intraday}, days: 1 } }`;
+const followed =
+  "SELECT DISTINCT s.name FROM wanted_ranges w JOIN series s USING (series) WHERE w.to_ts IS NULL AND observed = 0 ORDER BY 1";
+
+describe("what the settings select", () => {
+  it("names that the service does not list are named in the report, exit 4, and the others are synced", async () => {
+    const engine = await startEngine({ settings: only("GWA: [BTC, BITCON], MWA: none, LX: none") });
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(report.problems).toMatchObject([{ stream: "index_ticks", code: "selector_unknown" }]);
+    expect(report.problems[0]?.message).toContain("BITCON");
+    expect(engine.query(followed)).toEqual([{ name: "BTC" }]);
+    engine.expectTruth();
+  });
+
+  it("a symbol that several share selects all of them, with a warning", async () => {
+    const engine = await startEngine({ settings: only("GWA: [LUNA], MWA: none, LX: none") });
+    const report = await engine.run();
+    expect(report.exit).toBe(0);
+    expect(engine.query("SELECT count(*) AS n FROM wanted_ranges WHERE observed = 0")).toEqual([{ n: 2 }]);
+    expect(engine.logged).toContainEqual(
+      expect.objectContaining({ level: "warn", fields: { setting: "sync.intraday.GWA", names: ["LUNA"] } }),
+    );
+  });
+
+  it("the largest assets are those of the fresh ranking, and of the stored one when there is none", async () => {
+    const engine = await startEngine({ settings: only("GWA: { top: 2 }, MWA: { top: 1 }, LX: none") });
+    expect((await engine.run()).exit).toBe(0);
+    const before = engine.query(followed);
+    expect(before).toContainEqual({ name: "BTC" });
+    expect(before).toContainEqual({ name: "BTC/USD" });
+    engine.simulator.setFaults("GET /market-cap status 403");
+    await engine.clock.advance(60_000);
+    const report = await engine.run();
+    expect(report.problems).toMatchObject([{ stream: "market_caps", code: "forbidden" }]);
+    expect(engine.query(followed)).toEqual(before);
+    engine.expectTruth();
+  });
+
+  it("the largest assets are unresolved when no ranking was ever seen: exit 4, and the rest is synced", async () => {
+    const engine = await startEngine({
+      settings: only("GWA: { top: 2 }, MWA: [ETH/USD], LX: none"),
+      simulator: { faults: "GET /market-cap status 403" },
+    });
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(report.problems.map(({ code }) => code)).toContain("selector_unresolved");
+    expect(engine.query(followed)).toEqual([{ name: "ETH/USD" }]);
+  });
+
+  it("a deselected series keeps its rows, and its wanted range ends at that moment", async () => {
+    const engine = await startEngine({ settings: only("GWA: [BTC, ETH], MWA: none, LX: none") });
+    await engine.run();
+    const rows = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'");
+    engine.configure(only("GWA: [BTC], MWA: none, LX: none"));
+    await engine.clock.advance(3_600_000);
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.query(followed)).toEqual([{ name: "BTC" }]);
+    // The last hour was still wanted, and is filled.
+    const [after] = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'");
+    expect(Number(after?.n)).toBeGreaterThan(Number(rows[0]?.n));
+    engine.expectTruth();
+    await engine.clock.advance(3_600_000);
+    await engine.run();
+    expect(engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'")).toEqual([after]);
+  });
+
+  it("the options narrow what is filled in one run, not what is wanted", async () => {
+    const engine = await startEngine({ settings: only("GWA: [BTC, ETH], MWA: none, LX: none") });
+    const window = {
+      from: Date.parse("2026-03-01T06:00:00Z") * 1000,
+      to: Date.parse("2026-03-01T08:00:00Z") * 1000,
+    };
+    const report = await engine.run({ series: ["btc"], window });
+    expect(report.exit).toBe(0);
+    expect(engine.query(followed)).toEqual([{ name: "BTC" }, { name: "ETH" }]);
+    expect(
+      engine.query("SELECT name, from_time, to_time FROM coverage WHERE stream = 'index_ticks'"),
+    ).toEqual([
+      { name: "BTC", from_time: "2026-03-01T06:00:00.000000Z", to_time: "2026-03-01T08:00:00.000000Z" },
+    ]);
+    await expect(engine.run({ series: ["BITCON"] })).rejects.toMatchObject({ exit: 2 });
+  });
+
+  it("liquid indices that the settings name are called by that name", async () => {
+    const engine = await startEngine({ settings: only("GWA: none, MWA: none, LX: all") });
+    const [blx] = engine.simulator.universe.liquidIndexes;
+    engine.configure(
+      `service: { lxIndexIds: { BLX: "${blx?.id}" } }\n${only("GWA: none, MWA: none, LX: [BLX]")}`,
+    );
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.query("SELECT DISTINCT name, index_id FROM index_ticks")).toEqual([
+      { name: "BLX", index_id: blx?.id },
+    ]);
+  });
+});
