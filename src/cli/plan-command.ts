@@ -7,9 +7,9 @@ import type { Log } from "../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../service/service-client.ts";
 import { askDirectory } from "../sync/ask-directory.ts";
 import { assumptions, type Plan, planBackfill } from "../sync/plan.ts";
-import { type Connection, openReader } from "../warehouse/connection.ts";
+import type { Connection } from "../warehouse/connection.ts";
 import { knownAssets } from "../warehouse/entities.ts";
-import { assertKnownVersion } from "../warehouse/migrate.ts";
+import { openReader } from "../warehouse/reader.ts";
 import type { CommandContext } from "./command-context.ts";
 import { logLevelFlag, logLevelHelp, readLogger } from "./log-flag.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
@@ -49,7 +49,6 @@ async function withSources<T>(
 ): Promise<T> {
   const { path } = loaded.settings.warehouse;
   const reader = existsSync(path) ? openReader(path) : undefined;
-  if (reader) assertKnownVersion(reader);
   // With the lookups in the warehouse a plan can be had offline, and without credentials.
   const isKnown = reader !== undefined && knownAssets(reader).length > 0;
   const client = isKnown
