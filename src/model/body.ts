@@ -37,6 +37,19 @@ export function malformedBody(why: string): Failure {
   });
 }
 
+const SMALLEST_CHUNK = 16 * 1024;
+const LARGEST_CHUNK = 1024 * 1024;
+
+/**
+ * What the last bytes of a gzip body say about its plain length: unpacked in one piece it need not be joined from
+ * dozens. Only a hint for the first allocation, so that a lie costs at most that.
+ */
+function promisedLength(zipped: Uint8Array): number {
+  const { buffer, byteOffset, byteLength } = zipped;
+  const promised = byteLength < 4 ? 0 : new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) + 1;
+  return Math.min(Math.max(promised, SMALLEST_CHUNK), LARGEST_CHUNK);
+}
+
 /** The plain bytes of an answer, without a byte order mark. Throws `malformed_body`; never yields a part of a page. */
 export function decodeBody(body: Pick<Body, "bytes" | "encoding">, cap = LARGEST_DECODED_BODY): Uint8Array {
   const { bytes } = body;
@@ -44,7 +57,7 @@ export function decodeBody(body: Pick<Body, "bytes" | "encoding">, cap = LARGEST
   let plain: Uint8Array = bytes;
   if (zipped) {
     try {
-      plain = gunzipSync(bytes, { maxOutputLength: cap });
+      plain = gunzipSync(bytes, { maxOutputLength: cap, chunkSize: promisedLength(bytes) });
     } catch (error) {
       const tooLarge = (error as { code?: unknown }).code === "ERR_BUFFER_TOO_LARGE";
       throw malformedBody(tooLarge ? "larger than the cap once unpacked" : "broken or truncated gzip");
