@@ -4,6 +4,7 @@ import type { Series } from "../model/series.ts";
 import { includes, type TimeRange } from "../model/time-range.ts";
 import { type LedgerLine, retract, settle } from "../warehouse/ledger.ts";
 import { countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
+import { storedCount } from "../warehouse/stored-count.ts";
 import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
 import { withdrawMissing } from "../warehouse/withdraw.ts";
@@ -20,6 +21,8 @@ export interface WalkPage {
   readonly ends: boolean;
   /** The request without secrets, for `rejects`. */
   readonly request: string;
+  /** Also count what the proven range lacked: costs a look at what is stored. */
+  readonly compares?: boolean;
 }
 
 export interface WalkPageCommit {
@@ -27,6 +30,8 @@ export interface WalkPageCommit {
   /** Stored rows that the service no longer has. */
   readonly withdrawn: number;
   readonly rejected: number;
+  /** Of the proven range, where the page `compares`: records that were not stored. */
+  readonly missing: number;
   /** Records of other series, stored under their own name. */
   readonly foreign: number;
   /** What this page settled. */
@@ -56,13 +61,16 @@ export function commitWalkPage(
   return warehouse.transaction((transaction) => {
     const line = { stream, series: transaction.dictionary.series(indexType, indexId) };
     transaction.carry(line.stream, line.series);
+    const compared = page.compares && "proven" in proof ? proof.proven : undefined;
+    const before = compared ? storedCount(transaction, line, compared) : 0;
     const written =
       stream === "ohlcv"
         ? writeRecords(transaction, stream, decoded.records as DailyBar[], "rest")
         : writeRecords(transaction, stream, decoded.records as IndexTick[], "rest");
     keepRejects(transaction, stream, decoded.rejects, page.request);
     countUnknownFields(transaction, stream, decoded.unknownFields);
-    const facts = { written, withdrawn: 0, rejected: decoded.rejects.length, foreign };
+    const missing = compared ? storedCount(transaction, line, compared) - before : 0;
+    const facts = { written, withdrawn: 0, rejected: decoded.rejects.length, missing, foreign };
     const nothing = { ...facts, proven: undefined, complete: false };
     if ("contradiction" in proof) {
       if (proof.contradiction === "newer_than_proven") retract(transaction, line, proof.retract);
