@@ -4,7 +4,7 @@ import { Ingest } from "../ingest/ingest-thread.ts";
 import { Failure } from "../model/failure.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Random } from "../runtime/random.ts";
-import { createServiceClient } from "../service/service-client.ts";
+import { createServiceClient, type ServiceClient } from "../service/service-client.ts";
 import { type Intake, serviceClock } from "../sync/intake.ts";
 import { Patience } from "../sync/persistence.ts";
 import type { SyncSettings } from "../sync/sync-settings.ts";
@@ -34,21 +34,23 @@ export async function withSyncSession<T>(
   work: (session: SyncSession) => Promise<T>,
 ): Promise<T> {
   const { clock, stopping, random = Math.random } = context;
+  const service = requireServiceSettings(loaded);
   const tally = new Tally();
   let ingest: Ingest | undefined;
   const patience = new Patience(clock, () => storageFailure(ingest, loaded.settings.warehouse.path));
-  const client = createServiceClient({
-    ...requireServiceSettings(loaded),
-    clock,
-    random,
-    log,
-    observe(observation) {
-      tally.observe(observation);
-      patience.observe(observation);
-    },
-  });
+  let client: ServiceClient | undefined;
   let reader: Connection | undefined;
   try {
+    client = createServiceClient({
+      ...service,
+      clock,
+      random,
+      log,
+      observe(observation) {
+        tally.observe(observation);
+        patience.observe(observation);
+      },
+    });
     const { path } = loaded.settings.warehouse;
     ingest = await Ingest.start({ path, clock: serviceClock(client, clock), log });
     reader = openReader(path);
@@ -57,7 +59,7 @@ export async function withSyncSession<T>(
   } finally {
     patience.end();
     reader?.close();
-    await client.close();
+    await client?.close();
     await ingest?.close();
   }
 }

@@ -66,9 +66,9 @@ function verifiedText({ stretches, rows, differences, problems }: Verified): str
   const count = (value: number) => value.toLocaleString("en-US");
   const lines = [`${count(stretches)} stretches compared, ${count(rows)} rows`];
   for (const difference of differences.slice(0, MOST_SHOWN)) {
-    const { stream, name, indexType, from, to, inserted, changed, withdrawn } = difference;
+    const { stream, name, indexType, from, to, missing, changed, withdrawn } = difference;
     const range = `${formatInstant(from).slice(0, 19)}Z to ${formatInstant(to).slice(0, 19)}Z`;
-    const what = `${inserted} were missing, ${changed} differed, ${withdrawn} are no longer served`;
+    const what = `${missing} were missing, ${changed} differed, ${withdrawn} are no longer served`;
     lines.push(...wrap(`${stream} (${indexType} ${name}), ${range}: ${what}`));
   }
   const more = differences.length - MOST_SHOWN;
@@ -85,13 +85,13 @@ function verifiedText({ stretches, rows, differences, problems }: Verified): str
 }
 
 function verifiedJson({ stretches, rows, differences, problems }: Verified): string {
-  const shown = differences.map(({ stream, indexType, name, from, to, inserted, changed, withdrawn }) => ({
+  const shown = differences.map(({ stream, indexType, name, from, to, missing, changed, withdrawn }) => ({
     stream,
     index_type: indexType,
     name,
     from_time: formatInstant(from),
     to_time: formatInstant(to),
-    inserted,
+    missing,
     changed,
     withdrawn,
   }));

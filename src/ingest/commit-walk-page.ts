@@ -5,6 +5,7 @@ import type { TimeRange } from "../model/time-range.ts";
 import { type LedgerLine, retract, settle } from "../warehouse/ledger.ts";
 import { newestLiveRow } from "../warehouse/live-rows.ts";
 import { countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
+import { storedCount } from "../warehouse/stored-count.ts";
 import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
 import { withdrawMissing } from "../warehouse/withdraw.ts";
@@ -23,6 +24,8 @@ export interface WalkPage {
   readonly settleDelay: Micros;
   /** The request without secrets, for `rejects`. */
   readonly request: string;
+  /** Also count what the proven range lacked: costs a look at what is stored. */
+  readonly compares?: boolean;
 }
 
 export interface WalkPageCommit {
@@ -30,6 +33,8 @@ export interface WalkPageCommit {
   /** Stored rows that the service no longer has. */
   readonly withdrawn: number;
   readonly rejected: number;
+  /** Of the proven range, where the page `compares`: records that were not stored. */
+  readonly missing: number;
   /** Records of other series, stored under their own name. */
   readonly foreign: number;
   /** What this page settled. */
@@ -65,6 +70,8 @@ export function commitWalkPage(
     const line = { stream, series: transaction.dictionary.series(indexType, indexId) };
     // What a cache has kept may be older than what is stored: it only fills in, like a live tick.
     const source = isKept ? "live" : "rest";
+    const compared = page.compares && "proven" in proof ? proof.proven : undefined;
+    const before = compared ? storedCount(transaction, line, compared) : 0;
     const written =
       stream === "ohlcv"
         ? writeRecords(transaction, stream, decoded.records as DailyBar[], source)
@@ -72,7 +79,8 @@ export function commitWalkPage(
     transaction.carry(line.stream, line.series);
     keepRejects(transaction, stream, decoded.rejects, page.request);
     countUnknownFields(transaction, stream, decoded.unknownFields);
-    const facts = { written, withdrawn: 0, rejected: decoded.rejects.length, foreign };
+    const missing = compared ? storedCount(transaction, line, compared) - before : 0;
+    const facts = { written, withdrawn: 0, rejected: decoded.rejects.length, missing, foreign };
     const nothing = { ...facts, proven: undefined, complete: false };
     if ("contradiction" in proof) {
       if (proof.contradiction === "newer_than_proven") retract(transaction, line, proof.retract);

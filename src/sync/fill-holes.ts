@@ -61,7 +61,7 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
       counts.planned = counts.done + own.reduce((sum, { range }) => sum + range.to - range.from, 0);
     }
     log.debug({ round, walks: walks.length }, "filling holes");
-    const failed = await runRound(intake, filling, { plan, walks, parked });
+    const { failed, reopened } = await runRound(intake, filling, { plan, walks, parked });
     for (const { walk, error, isStuck } of failed) {
       const known = failures.get(lineKey(walk.line)) ?? { count: 0, hopeless: false };
       if (isStuck) known.count++;
@@ -74,7 +74,7 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
       problems.set(lineKey(walk.line), problemOf(walk.line.stream, what, error));
     }
     if (failed.length === 0) {
-      if (clock.monotonic() - begun < LONG_ROUND_MS) return finish();
+      if (!reopened && clock.monotonic() - begun < LONG_ROUND_MS) return finish();
       pauses = 0;
     } else {
       const pause = pauseBefore(pauses++, random);
@@ -103,10 +103,11 @@ async function runRound(
   intake: Intake,
   { reader, concurrency }: Filling,
   { plan, walks, parked }: { plan: FillPlan; walks: readonly SliceWalk[]; parked: Map<string, Problem> },
-): Promise<FailedWalk[]> {
+): Promise<{ failed: FailedWalk[]; reopened: boolean }> {
   const { ingest, tally, signal } = intake;
   const failed: FailedWalk[] = [];
   const freed: LedgerLine[] = [];
+  let reopened = false;
   const unserved = {
     index_ticks: unservedLines(reader, "index_ticks"),
     ohlcv: unservedLines(reader, "ohlcv"),
@@ -115,7 +116,9 @@ async function runRound(
   for (const { line } of walks) left.set(lineKey(line), (left.get(lineKey(line)) ?? 0) + 1);
 
   const servedAgain = async ({ line }: SliceWalk) => {
-    if (unserved[line.stream].delete(line.series)) await ingest.call("commitServedAgain", line, [], signal);
+    if (!unserved[line.stream].delete(line.series)) return;
+    reopened = true;
+    await ingest.call("commitServedAgain", line, [], signal);
   };
   const fill = async (walk: SliceWalk) => {
     if (parked.has(familyOf(walk))) return;
@@ -149,7 +152,7 @@ async function runRound(
   // Half as many again as requests may be in flight: while the pages of some are read, those of others travel.
   await workThrough(walks, Math.ceil(concurrency * 1.5), fill);
   if (freed.length > 0) await ingest.call("commitHindrance", { lines: freed, reason: null }, [], signal);
-  return failed;
+  return { failed, reopened };
 }
 
 /** Index families share their scopes, so one refusal speaks for all of the family. */

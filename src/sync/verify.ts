@@ -57,8 +57,8 @@ export async function verify(intake: Intake, verifying: Verifying): Promise<Veri
   await workThrough(chosen, Math.ceil(concurrency * 1.5), async (walk) => {
     try {
       const walked = await persistently(waiting, () => walkSlice(intake, walk));
-      rows += walked.unchanged + walked.changed + walked.inserted;
-      if (walked.inserted + walked.changed + walked.withdrawn === 0) return;
+      rows += walked.received;
+      if (walked.missing + walked.changed + walked.withdrawn === 0) return;
       const { line, name, indexType, range } = walk;
       differences.push({ stream: line.stream, name, indexType, ...range, ...walked });
     } catch (error) {
@@ -85,7 +85,14 @@ function stretches({ reader, refreshSeconds }: Verifying, now: Micros): SliceWal
         { from: youngest, to: Number.POSITIVE_INFINITY },
       ]);
       const slices = slicesOf({ stream, open, claim: Number.POSITIVE_INFINITY, edge, cadence });
-      return slices.map((slice) => ({ ...slice, ...line, isHead: false, cadence, hindrance: null }));
+      return slices.map((slice) => ({
+        ...slice,
+        ...line,
+        isHead: false,
+        compares: true,
+        cadence,
+        hindrance: null,
+      }));
     });
   });
 }

@@ -21,6 +21,8 @@ export interface SliceWalk extends Slice {
   readonly isHead: boolean;
   readonly cadence: Micros;
   readonly settleDelay: Micros;
+  /** The range is settled already, and what differs is to be counted. */
+  readonly compares?: boolean;
   /** Why the series was not filled before. */
   readonly hindrance: string | null;
 }
@@ -38,12 +40,14 @@ const priorities = {
   history: priority.history,
 };
 
-/** What a walk found different from what was stored. */
+/** What a walk found, compared with what was stored. */
 export interface Walked {
-  readonly inserted: number;
+  /** Records of the range that were not stored; counted only where the slice `compares`. */
+  readonly missing: number;
   readonly changed: number;
   readonly withdrawn: number;
-  readonly unchanged: number;
+  /** Records that came, those beyond the range included. */
+  readonly received: number;
 }
 
 /**
@@ -62,7 +66,7 @@ export async function walkSlice(
   const walk = walkOf(intake, slice);
   const request = requestText(walk.endpoint, walk.filters);
   let hole = slice.range;
-  const walked = { inserted: 0, changed: 0, withdrawn: 0, unchanged: 0 };
+  const walked = { missing: 0, changed: 0, withdrawn: 0, received: 0 };
 
   const read = async (body: Body) => {
     // A cache on the way may answer with what the service said before the range was complete.
@@ -90,14 +94,16 @@ export async function walkSlice(
         ends: position.end === "served_out",
         settleDelay: slice.settleDelay,
         request,
+        compares: slice.compares ?? false,
       },
       [],
       signal,
     );
     tally.wrote(stream, committed.written, committed);
-    walked.inserted += committed.written.inserted;
-    walked.changed += committed.written.changed;
-    walked.unchanged += committed.written.unchanged;
+    const { inserted, changed, unchanged } = committed.written;
+    walked.received += inserted + changed + unchanged;
+    walked.missing += committed.missing;
+    walked.changed += changed;
     walked.withdrawn += committed.withdrawn;
     if (committed.proven) tally.of(stream).done += committed.proven.to - committed.proven.from;
     if (committed.alarm) throw alarmed(committed.alarm, walk.endpoint);

@@ -7,6 +7,7 @@ import type { Log } from "../../src/runtime/log.ts";
 import { seededRandom } from "../../src/runtime/random.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { type BackfillReport, type BackfillScope, backfill } from "../../src/sync/backfill.ts";
+import { type Verified, verify } from "../../src/sync/verify.ts";
 import type { Connection } from "../../src/warehouse/connection.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { seed } from "../support/seed.ts";
@@ -41,6 +42,8 @@ export interface EngineUnderTest {
   configure(yaml: string): void;
   /** One run of the nightly job, in turned time. */
   run(scope?: BackfillScope, stopping?: AbortSignal): Promise<BackfillReport>;
+  /** Compares everything with the service again. */
+  verify(): Promise<Verified>;
   /** The oracle, as of the latest run. */
   expectTruth(): Agreement;
   /** Looks into the warehouse. */
@@ -100,6 +103,17 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
       );
       asOf = report.asOf;
       return report;
+    },
+    verify() {
+      const loaded = loadSettings({ env, directory: folder, file });
+      const { refreshSeconds, concurrency } = syncSettings(loaded);
+      const random = seededRandom(seed);
+      const stopping = new AbortController().signal;
+      return clock.runUntil(
+        withSyncSession(loaded, { clock, stopping, random }, log, ({ intake, reader }) =>
+          verify(intake, { reader, random, refreshSeconds, concurrency, sample: undefined }),
+        ),
+      );
     },
   };
 }

@@ -1,0 +1,74 @@
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { startEngine } from "./engine-under-test.ts";
+
+const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [SOL], MWA: none, LX: none },
+  intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 2 } }`;
+
+describe("verify", () => {
+  it("finds no difference in what a backfill has just fetched, today's provisional bar included", async () => {
+    const engine = await startEngine({ settings });
+    await engine.run();
+    await engine.clock.advance(3_600_000);
+    const verified = await engine.verify();
+    expect(verified).toMatchObject({ differences: [], problems: [] });
+    expect(verified.stretches).toBe(3);
+    expect(verified.rows).toBeGreaterThan(7_000);
+    expect(engine.query("SELECT * FROM revisions")).toEqual([]);
+  });
+
+  it("reports rows that differ, are missing or are too many, and puts them right", async () => {
+    const engine = await startEngine({ settings });
+    await engine.run();
+    const database = new Database(engine.path);
+    const noon = Date.parse("2026-02-28T20:00:00Z") * 1000;
+    database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${noon};
+      DELETE FROM index_tick_rows WHERE ts = ${noon + 30_000_000};
+      INSERT INTO index_tick_rows (series, ts, price, source) SELECT series, ts + 5000000, price, 0 FROM index_tick_rows WHERE ts = ${noon};
+      DELETE FROM daily_bar_rows WHERE day = '2022-02-02'`);
+    database.close();
+    const verified = await engine.verify();
+    expect(verified.differences).toMatchObject([
+      { stream: "index_ticks", name: "BTC", missing: 1, changed: 1, withdrawn: 1 },
+      { stream: "ohlcv", name: "SOL", missing: 1, changed: 0, withdrawn: 0 },
+    ]);
+    engine.expectTruth();
+    expect(engine.query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 2 }]);
+    expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
+  });
+});
+
+describe("an index that the service answers with 404", () => {
+  it("is proven empty, never exit 4, and is filled once the service has it", async () => {
+    const engine = await startEngine({ settings });
+    const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
+    engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc}`);
+    expect((await engine.run()).exit).toBe(0);
+    expect(
+      engine.query(
+        "SELECT DISTINCT name, proof, reason FROM coverage WHERE stream = 'index_ticks' ORDER BY 1",
+      ),
+    ).toEqual([
+      { name: "BTC", proof: "empty", reason: "not found" },
+      { name: "LIBRA", proof: "empty", reason: "not found" },
+    ]);
+    engine.simulator.setFaults("");
+    await engine.clock.advance(86_400_000);
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.expectTruth().rows).toBeGreaterThan(8_000);
+  });
+
+  it("after it had records: those stay, and what the service no longer says is not called empty", async () => {
+    const engine = await startEngine({ settings });
+    await engine.run();
+    const rows = engine.query("SELECT count(*) AS n FROM index_ticks");
+    engine.simulator.setFaults("GET /index-ticker status 404");
+    await engine.clock.advance(3_600_000);
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.query("SELECT count(*) AS n FROM index_ticks")).toEqual(rows);
+    engine.simulator.setFaults("");
+    await engine.clock.advance(3_600_000);
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectTruth();
+  });
+});
