@@ -5,7 +5,15 @@ import { Failure } from "../model/failure.ts";
 /** An answer, whole before its first byte is written. */
 export interface Page {
   readonly status?: number;
-  readonly type: "text/html" | "text/plain" | "application/json" | "text/javascript" | "image/svg+xml";
+  readonly type:
+    | "text/html"
+    | "text/plain"
+    /** The text form that Prometheus reads. */
+    | "text/plain; version=0.0.4"
+    | "text/css"
+    | "application/json"
+    | "text/javascript"
+    | "image/svg+xml";
   readonly body: string;
 }
 
