@@ -24,6 +24,12 @@ const PICTURE_KEPT_MS = 10_000;
 /** Heat maps with different rows opened: each is kept apart. */
 const MOST_VARIANTS = 32;
 
+/** An answer with the page made of it, so that the page is made once. */
+interface Kept<K extends keyof Answers> {
+  readonly value: Answers[K];
+  readonly page: Page;
+}
+
 const files = {
   "/": ["dashboard.html", "text/html"],
   "/dashboard.css": ["dashboard.css", "text/css"],
@@ -36,11 +42,14 @@ const files = {
 /** All that is served over HTTP, by path. */
 export function dashboardPages({ view, readings, metrics, clock }: PagesOptions): Map<string, PageMaker> {
   const kept = <K extends keyof Answers>(ask: K, ms: number, shown?: RowsAsked["shown"]) =>
-    new KeptReading(clock, ms, () => readings.ask(ask, shown));
+    new KeptReading(clock, ms, async (): Promise<Kept<K>> => {
+      const value = await readings.ask(ask, shown);
+      return { value, page: json(value) };
+    });
   const status = kept("status", STATUS_KEPT_MS);
   const latest = kept("latest", LATEST_KEPT_MS);
   const missing = kept("missing", PICTURE_KEPT_MS);
-  const heatMaps = new Map<string, KeptReading<Answers["coverage"]>>();
+  const heatMaps = new Map<string, KeptReading<Kept<"coverage">>>();
   const heatMap = ({ key, shown }: RowsAsked) => {
     const known = heatMaps.get(key) ?? kept("coverage", PICTURE_KEPT_MS, shown);
     heatMaps.delete(key);
@@ -52,12 +61,12 @@ export function dashboardPages({ view, readings, metrics, clock }: PagesOptions)
   const pages: [string, PageMaker][] = [
     ["/healthz", () => health(view)],
     ["/readyz", () => (view.ready() ? plain(200, "ready") : plain(503, `not ready: ${view.activity()}`))],
-    ["/metrics", async () => exposition(view, metrics, await orNothing(status.get()))],
-    ["/api/status", () => answered(status.get())],
-    ["/api/daemon", async () => json(daemonPage(view, await orNothing(status.get())))],
-    ["/api/latest", () => answered(latest.get())],
-    ["/api/missing", () => answered(missing.get())],
-    ["/api/coverage", (query) => answered(heatMap(rowsAsked(query)).get())],
+    ["/metrics", async () => exposition(view, metrics, await orNothing(status))],
+    ["/api/status", () => answered(status)],
+    ["/api/daemon", async () => json(daemonPage(view, await orNothing(status)))],
+    ["/api/latest", () => answered(latest)],
+    ["/api/missing", () => answered(missing)],
+    ["/api/coverage", (query) => answered(heatMap(rowsAsked(query)))],
   ];
   return new Map([...staticPages(), ...pages]);
 }
@@ -100,14 +109,18 @@ function daemonPage(view: DaemonView, status: WarehouseStatus | undefined) {
 }
 
 /** Before the warehouse is there, or when it cannot be read, a page says so instead of failing. */
-async function answered(reading: Promise<unknown>): Promise<Page> {
+async function answered(reading: KeptReading<{ readonly page: Page }>): Promise<Page> {
   try {
-    return json(await reading);
+    return (await reading.get()).page;
   } catch (error) {
     return json({ error: error instanceof Error ? error.message : String(error) }, 503);
   }
 }
 
-function orNothing<T>(reading: Promise<T>): Promise<T | undefined> {
-  return reading.catch(() => undefined);
+async function orNothing<T>(reading: KeptReading<{ readonly value: T }>): Promise<T | undefined> {
+  try {
+    return (await reading.get()).value;
+  } catch {
+    return undefined;
+  }
 }

@@ -33,6 +33,7 @@ export const USUAL_ROWS = 8;
 const MOST_PARTS = 40;
 const TICKS_SHOWN = 8;
 const PICTURE_KEPT_MS = 10_000;
+const CACHE_KIB = 8 * 1024;
 
 /** Answers from a reader of its own, in a thread of its own. */
 export class ReadingsDesk {
@@ -54,7 +55,11 @@ export class ReadingsDesk {
   }
 
   #open(path: string): Connection {
-    this.#reader ??= openReader(path);
+    if (!this.#reader) {
+      this.#reader = openReader(path);
+      // It reads the same few tables again and again: the usual cache would only take memory from ingest.
+      this.#reader.database.pragma(`cache_size = -${CACHE_KIB}`);
+    }
     return this.#reader;
   }
 

@@ -17,6 +17,9 @@ interface Waiting {
   readonly reject: (failure: Failure) => void;
 }
 
+/** A ledger that outgrows this ends the thread, not the daemon. */
+const MOST_HEAP_MB = 160;
+
 /**
  * Reads the warehouse for those who look on, in a thread of its own: with thousands of series a look takes a good part of
  * a second, and the thread that has the network to mind must not be the one that waits. The thread starts with the first
@@ -46,13 +49,17 @@ export class Readings {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#refuse("the daemon is stopping");
     await this.#worker?.terminate();
   }
 
   #thread(): Worker {
     if (this.#worker) return this.#worker;
     const file = import.meta.url.endsWith(".ts") ? "./readings-worker.ts" : "./readings-worker.js";
-    const worker = new Worker(new URL(file, import.meta.url), { name: "readings" });
+    const worker = new Worker(new URL(file, import.meta.url), {
+      name: "readings",
+      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+    });
     worker.on("message", (answer: Answer) => {
       const waiting = this.#waiting.get(answer.id);
       this.#waiting.delete(answer.id);
@@ -66,11 +73,15 @@ export class Readings {
     // The next question starts another one: looking on must not need a restart of the daemon.
     worker.on("exit", () => {
       this.#worker = undefined;
-      for (const { reject } of this.#waiting.values()) reject(unread(reason));
-      this.#waiting.clear();
+      this.#refuse(reason);
     });
     this.#worker = worker;
     return worker;
+  }
+
+  #refuse(reason: string): void {
+    for (const { reject } of this.#waiting.values()) reject(unread(reason));
+    this.#waiting.clear();
   }
 }
 
