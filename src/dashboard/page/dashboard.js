@@ -29,7 +29,11 @@ async function ask(path) {
 
 // ---- the daemon itself
 
+/** The daemon's clock minus the visitor's: ages are told by the daemon's. */
+let clockOffset = 0;
+
 function showDaemon(daemon) {
+  clockOffset = Date.parse(daemon.generated_at) - Date.now();
   byId("state").dataset.tone = daemon.tone;
   say("sentence", daemon.sentence);
   say("version", daemon.version);
@@ -110,7 +114,7 @@ function streamRow(stream) {
 }
 
 function showLatest(ticks) {
-  const now = new Date().toISOString();
+  const now = new Date(Date.now() + clockOffset).toISOString();
   byId("ticks").hidden = ticks.length === 0;
   byId("ticks").replaceChildren(
     ...ticks.map((tick) =>
