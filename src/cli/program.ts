@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { addBackupCommand } from "./backup-command.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
@@ -53,6 +54,7 @@ export function buildProgram(context: CommandContext): Command {
     })
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
   addSettingsCommand(program, context);
+  addBackupCommand(program, context);
   addSimulateCommand(program, context);
   return program;
 }
