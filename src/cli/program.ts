@@ -4,6 +4,7 @@ import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { addBackupCommand } from "./backup-command.ts";
 import type { CommandContext } from "./command-context.ts";
+import { addInitCommand } from "./init-command.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
 
@@ -53,6 +54,7 @@ export function buildProgram(context: CommandContext): Command {
       getOutHelpWidth: () => 100,
     })
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
+  addInitCommand(program, context);
   addSettingsCommand(program, context);
   addBackupCommand(program, context);
   addSimulateCommand(program, context);

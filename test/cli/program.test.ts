@@ -27,7 +27,7 @@ describe("mds-sync", () => {
     const { stdout, status } = run(["--help"]);
     expect(status).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1]);
-    expect(commands).toEqual(["settings", "backup", "simulate"]);
+    expect(commands).toEqual(["init", "settings", "backup", "simulate"]);
     for (const command of commands) {
       const help = run([command ?? "", "--help"]);
       expect(help).toMatchObject({ status: 0, stderr: "" });
