@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { exitCode, Failure } from "../model/failure.ts";
 import { type Connection, connectReader } from "./connection.ts";
@@ -113,7 +104,9 @@ function assertUsableName(warehouse: string, file: string, replace: boolean): vo
   const found = withFailures(file, () => statSync(file, { throwIfNoEntry: false }));
   if (found && !found.isFile()) refuse(`${file} is not a file`, "give the name of the copy");
   if (found && !replace) refuse(`${file} exists`, "give another name, or --force to replace it");
-  const log = ["-wal", "-journal"].map((end) => file + end).find((path) => existsSync(path));
+  const log = ["-wal", "-journal"]
+    .map((end) => file + end)
+    .find((path) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0);
   if (log) refuse(`${log} shows that ${file} is in use`, "close what has it open, or give another name");
 }
 
