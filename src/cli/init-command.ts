@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
-import { dirname, isAbsolute, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import type { LoadedSettings } from "../config/load-settings.ts";
@@ -8,7 +8,7 @@ import { exitCode, Failure } from "../model/failure.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
 import { fillSettings, yamlText } from "./settings-template.ts";
-import { fillUnit, isInHome, stateDirectory } from "./unit-template.ts";
+import { fillUnit, isElsewhere, isInHome, stateDirectory } from "./unit-template.ts";
 
 /** Beside `src` in a clone, beside `dist` in an installed package. */
 const shipped = join(dirname(fileURLToPath(import.meta.url)), "../../config");
@@ -102,7 +102,7 @@ function warnings(program: string, { secret, settings }: LoadedSettings): string
       ? [`${program} is npx's cache, which npm may empty: install mds-sync, and run init again`]
       : [],
     isInHome(program) ? [`${program} lies in a home: the user mds-sync must be able to read it`] : [],
-    isAbsolute(path) ? [`the user mds-sync must be able to write to ${dirname(path)}`] : [],
+    isElsewhere(path) ? [`the user mds-sync must be able to write to ${dirname(path)}`] : [],
   ].flatMap((lines) => lines.map((line) => `mds-sync: warning: ${line}`));
 }
 

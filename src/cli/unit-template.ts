@@ -22,7 +22,7 @@ export function fillUnit(template: string, installation: Installation): string {
     LoadCredential: `client-secret:${bare(secretFile)}`,
   };
   if ([node, program, settingsFile].some(isInHome)) lines.ProtectHome = "read-only";
-  const elsewhere = isAbsolute(warehouse) && !warehouse.startsWith(`${stateDirectory}/`);
+  const elsewhere = isElsewhere(warehouse);
   return template
     .split("\n")
     .filter((line) => !line.startsWith("#   ") && !line.startsWith("# mds-sync as a system service"))
@@ -34,6 +34,11 @@ export function fillUnit(template: string, installation: Installation): string {
         : [filled];
     })
     .join("\n");
+}
+
+/** Whether the warehouse lies outside the directory that systemd makes for the service. */
+export function isElsewhere(warehouse: string): boolean {
+  return isAbsolute(warehouse) && !warehouse.startsWith(`${stateDirectory}/`);
 }
 
 export function isInHome(path: string): boolean {
