@@ -1,19 +1,22 @@
 import { spawn } from "node:child_process";
 import {
   closeSync,
-  existsSync,
+  copyFileSync,
   mkdirSync,
+  mkdtempSync,
   openSync,
   readdirSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import Database from "better-sqlite3";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { Ingest } from "../../src/ingest/ingest-thread.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
@@ -23,17 +26,38 @@ import { failureOf } from "../warehouse/support.ts";
 import { commitHour, ROWS_AN_HOUR } from "./backup-pages.ts";
 import { startCommand } from "./command-process.ts";
 
-/** A folder with a warehouse of `hours` hours at `mds.sqlite`, closed. */
-async function folderWithWarehouse(hours: number): Promise<string> {
-  const folder = temporaryFolder();
-  const ingest = await Ingest.start({ path: join(folder, "mds.sqlite"), clock: systemClock, log: silentLog });
-  for (let n = 0; n < hours; n++) await commitHour(ingest, n);
+/** A closed warehouse of three hours, made once and copied for each test. */
+let original = "";
+const ROWS = 3 * ROWS_AN_HOUR;
+
+beforeAll(async () => {
+  original = join(mkdtempSync(join(tmpdir(), "mds-sync-test-")), "mds.sqlite");
+  const ingest = await Ingest.start({ path: original, clock: systemClock, log: silentLog });
+  for (let n = 0; n < 3; n++) await commitHour(ingest, n);
   await ingest.close();
+});
+
+afterAll(() => rmSync(dirname(original), { recursive: true, force: true }));
+
+function folderWithWarehouse(): string {
+  const folder = temporaryFolder();
+  copyFileSync(original, join(folder, "mds.sqlite"));
   return folder;
 }
 
 function backup(folder: string, ...args: string[]) {
   return startCommand(["backup", ...args], { cwd: folder, env: { MDS_WAREHOUSE: "mds.sqlite" } }).ended;
+}
+
+/** The same without a process. */
+function copyOf(folder: string, name: string): string {
+  const reader = openForBackUp(join(folder, "mds.sqlite"));
+  try {
+    backUp(reader, join(folder, name));
+    return join(folder, name);
+  } finally {
+    reader.close();
+  }
 }
 
 function query(file: string, sql: string): Record<string, unknown>[] {
@@ -94,30 +118,28 @@ describe("mds-sync backup", () => {
   });
 
   it("makes a copy on which a daemon goes on, and syncs what the copy lacks", async () => {
-    const folder = await folderWithWarehouse(3);
-    expect((await backup(folder, "old.sqlite")).status).toBe(0);
-    const copy = join(folder, "old.sqlite");
+    const folder = folderWithWarehouse();
+    const copy = copyOf(folder, "old.sqlite");
     const ingest = await Ingest.start({ path: copy, clock: systemClock, log: silentLog });
     onTestFinished(() => ingest.close());
-    expect(rowsAndClaim(copy)).toEqual({ rows: 360, claimed: 360 });
+    expect(rowsAndClaim(copy)).toEqual({ rows: ROWS, claimed: ROWS });
     await commitHour(ingest, 3);
-    expect(rowsAndClaim(copy)).toEqual({ rows: 480, claimed: 480 });
+    expect(rowsAndClaim(copy)).toEqual({ rows: ROWS + ROWS_AN_HOUR, claimed: ROWS + ROWS_AN_HOUR });
     expect(query(copy, "PRAGMA journal_mode")).toEqual([{ journal_mode: "wal" }]);
   });
 
-  it("copies a warehouse of an older version as it is: the copy to have before an upgrade", async () => {
-    const folder = await folderWithWarehouse(1);
+  it("copies a warehouse of an older version as it is: the copy to have before an upgrade", () => {
+    const folder = folderWithWarehouse();
     const database = new Database(join(folder, "mds.sqlite"));
     database.exec("DELETE FROM __drizzle_migrations; PRAGMA user_version = 0");
     database.close();
-    expect((await backup(folder, "copy.sqlite")).status).toBe(0);
-    expect(rowsAndClaim(join(folder, "copy.sqlite")).rows).toBe(120);
+    expect(rowsAndClaim(copyOf(folder, "copy.sqlite")).rows).toBe(ROWS);
   });
 });
 
 describe("mds-sync backup refuses, in one line with exit 2,", () => {
   it("a file that exists, unless it is told to replace it", async () => {
-    const folder = await folderWithWarehouse(2);
+    const folder = folderWithWarehouse();
     const file = join(folder, "copy.sqlite");
     writeFileSync(file, "something else");
     expect(await backup(folder, "copy.sqlite")).toEqual({
@@ -127,11 +149,11 @@ describe("mds-sync backup refuses, in one line with exit 2,", () => {
     });
     expect(statSync(file).size).toBe("something else".length);
     expect((await backup(folder, "copy.sqlite", "--force")).status).toBe(0);
-    expect(rowsAndClaim(file).rows).toBe(240);
+    expect(rowsAndClaim(file).rows).toBe(ROWS);
   });
 
-  it("names that no copy can have, whatever it is told", async () => {
-    const folder = await folderWithWarehouse(1);
+  it("names that no copy can have, whatever it is told", () => {
+    const folder = folderWithWarehouse();
     mkdirSync(join(folder, "folder"));
     symlinkSync("mds.sqlite", join(folder, "link.sqlite"));
     writeFileSync(join(folder, "used.sqlite-wal"), "what another database was about to write");
@@ -149,19 +171,19 @@ describe("mds-sync backup refuses, in one line with exit 2,", () => {
       expect(failure.exit).toBe(2);
       expect(failure.line).toMatch(line);
     }
-    expect(rowsAndClaim(join(folder, "mds.sqlite")).rows).toBe(120);
+    expect(rowsAndClaim(join(folder, "mds.sqlite")).rows).toBe(ROWS);
   });
 
-  it("a warehouse that is not there", async () => {
-    const ended = await backup(temporaryFolder(), "copy.sqlite");
-    expect(ended).toMatchObject({ stdout: "", status: 2 });
-    expect(ended.stderr).toMatch(/^mds-sync: there is no warehouse at .*mds\.sqlite yet: .*\n$/);
+  it("a warehouse that is not there", () => {
+    const failure = failureOf(() => copyOf(temporaryFolder(), "copy.sqlite"));
+    expect(failure.exit).toBe(2);
+    expect(failure.line).toMatch(/^there is no warehouse at .*mds\.sqlite yet: /);
   });
 });
 
 describe("mds-sync backup writes nothing", () => {
-  it("where the disk has no room, and says so before it begins", async () => {
-    const folder = await folderWithWarehouse(1);
+  it("where the disk has no room, and says so before it begins", () => {
+    const folder = folderWithWarehouse();
     const reader = openForBackUp(join(folder, "mds.sqlite"));
     onTestFinished(() => reader.close());
     const fileSystem = () => ({ type: 0xef53, bavail: 1, bsize: 64 * 1024 * 1024 });
@@ -171,32 +193,33 @@ describe("mds-sync backup writes nothing", () => {
     expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
   });
 
-  it("from a damaged warehouse", async () => {
-    const folder = await folderWithWarehouse(200);
+  it("from a damaged warehouse", () => {
+    const folder = folderWithWarehouse();
     const path = join(folder, "mds.sqlite");
+    const database = new Database(path);
+    const beyond = statSync(path).size;
+    database.exec("CREATE TABLE ballast AS SELECT randomblob(1000000) AS bytes");
+    database.close();
     const descriptor = openSync(path, "r+");
     const page = 4096;
-    for (let at = 60 * page; at < statSync(path).size; at += 7 * page) {
+    for (let at = beyond + 2 * page; at < statSync(path).size; at += 7 * page) {
       writeSync(descriptor, Buffer.alloc(page, 0xee), 0, page, at);
     }
     closeSync(descriptor);
-    const { stderr, status } = await backup(folder, "copy.sqlite");
-    expect(stderr).toMatch(/^mds-sync: .*damaged.*\n$/);
-    expect(status).toBe(1);
-    expect(existsSync(join(folder, "copy.sqlite"))).toBe(false);
+    const failure = failureOf(() => copyOf(folder, "copy.sqlite"));
+    expect(failure).toMatchObject({ code: "db_corrupt", exit: 1 });
+    expect(failure.line).toContain(`${path} is damaged`);
     expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
   });
 
-  it("that fails its check", async () => {
-    const folder = await folderWithWarehouse(1);
+  it("that fails its check", () => {
+    const folder = folderWithWarehouse();
     const database = new Database(join(folder, "mds.sqlite")).unsafeMode();
     // Damage that SQLite copies without a word: a NULL where the table allows none.
     database.exec(`CREATE TABLE odd (x); INSERT INTO odd VALUES (NULL); PRAGMA writable_schema = ON;
       UPDATE sqlite_schema SET sql = 'CREATE TABLE odd (x NOT NULL)' WHERE name = 'odd'`);
     database.close();
-    const reader = openForBackUp(join(folder, "mds.sqlite"));
-    onTestFinished(() => reader.close());
-    const failure = failureOf(() => backUp(reader, join(folder, "copy.sqlite")));
+    const failure = failureOf(() => copyOf(folder, "copy.sqlite"));
     expect(failure.line).toMatch(/the copy for .*copy\.sqlite is damaged \(NULL value in odd\.x\): check/);
     expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
   });
