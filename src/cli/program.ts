@@ -3,9 +3,11 @@ import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { addBackfillCommand } from "./backfill-command.ts";
+import { addBackupCommand } from "./backup-command.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addDoctorCommand } from "./doctor-command.ts";
 import { addGapsCommand } from "./gaps-command.ts";
+import { addInitCommand } from "./init-command.ts";
 import { addPlanCommand } from "./plan-command.ts";
 import { addQueryCommand } from "./query-command.ts";
 import { addSettingsCommand } from "./settings-command.ts";
@@ -68,12 +70,14 @@ export function buildProgram(context: CommandContext): Command {
       getOutHelpWidth: () => 100,
     })
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
+  addInitCommand(program, context);
   addPlanCommand(program, context);
   addBackfillCommand(program, context);
   addStatusCommand(program, context);
   addGapsCommand(program, context);
   addVerifyCommand(program, context);
   addQueryCommand(program, context);
+  addBackupCommand(program, context);
   addDoctorCommand(program, context);
   addSettingsCommand(program, context);
   addSimulateCommand(program, context);
