@@ -154,7 +154,6 @@ export async function* walkBackwards<P extends PageFacts>(
       continue;
     }
 
-    number++;
     const isOlder = oldest !== undefined && (lowest === undefined || oldest < lowest);
     if (isOlder) {
       lowest = oldest;
@@ -166,7 +165,10 @@ export async function* walkBackwards<P extends PageFacts>(
       note("size_ignored");
     }
     if (rows > 0) previousRows = rows;
-    const at = (end: PagePosition["end"]) => ({ page, position: { number, link, ceiling, end } as const });
+    const at = (end: PagePosition["end"]) => {
+      number++;
+      return { page, position: { number, link, ceiling, end } as const };
+    };
 
     // In a disordered page one stray old row proves nothing about the others.
     const lowerBound = descending ? oldest : newest;
@@ -185,7 +187,7 @@ export async function* walkBackwards<P extends PageFacts>(
     }
 
     if (nextId === undefined) {
-      if (lowest !== undefined) yield at(undefined);
+      if (rows > 0 && lowest !== undefined) yield at(undefined);
       if (canBeginAnew()) beginAnew(rows === 0 ? "dead_cursor" : "contradiction", "it ends before its end");
       else contradicted();
       continue;
