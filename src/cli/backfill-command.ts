@@ -4,7 +4,7 @@ import { backfill } from "../sync/backfill.ts";
 import { reportJson, reportText } from "./backfill-report.ts";
 import type { CommandContext } from "./command-context.ts";
 import { logLevelFlag, logLevelHelp, readLogger } from "./log-flag.ts";
-import { showProgress } from "./progress.ts";
+import { isTerminal, showProgress } from "./progress.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
 import { collect, readStreams, readWindow } from "./stream-flag.ts";
 import { syncSettings, withSyncSession } from "./sync-session.ts";
@@ -16,7 +16,7 @@ interface Flags {
   to?: string;
   json?: boolean;
   progress: boolean;
-  logLevel: string;
+  logLevel?: string;
 }
 
 export function addBackfillCommand(program: Command, context: CommandContext): void {
@@ -38,12 +38,13 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
     .option("--to <time>", "only what lies before this moment")
     .option("--json", "the report as one JSON object")
     .option("--no-progress", "neither progress bars nor lines about progress")
-    .option(logLevelFlag, logLevelHelp, "info")
+    .option(logLevelFlag, `${logLevelHelp}; info, or warn beside progress bars`)
     .action(async (flags: Flags, command: Command) => {
       const loaded = settingsFor(command, context);
       const streams = readStreams(flags.stream);
       const window = readWindow(flags.from, flags.to);
-      const log = readLogger(flags.logLevel, context.stderr);
+      const hasBars = flags.progress && isTerminal(context.stderr);
+      const log = readLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
       const report = await withSyncSession(loaded, context, log, async ({ intake, reader, random }) => {
         const progress = flags.progress ? showProgress(intake, context.stderr) : undefined;
         try {
