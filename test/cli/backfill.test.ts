@@ -149,10 +149,10 @@ describe("mds-sync backfill", () => {
   });
 
   it.each([
-    [["--stream", "ohlvc"], "mds-sync: --stream: there is no stream ohlvc: did you mean ohlcv?\n"],
+    [["--stream", "ohlvc"], "mds-sync: --stream cannot be ohlvc: did you mean ohlcv?\n"],
     [
       ["--from", "yesterday"],
-      "mds-sync: --from cannot be yesterday: give YYYY-MM-DD or an ISO 8601 moment in UTC\n",
+      "mds-sync: --from cannot be yesterday: give YYYY-MM-DD, or a moment in UTC such as 2026-03-01T12:00:00Z\n",
     ],
     [
       ["--log-level", "loud"],

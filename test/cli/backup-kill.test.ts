@@ -64,8 +64,10 @@ describe("a backup that is cut short", () => {
     const begun = copying(folder);
     const { child, ended } = start(folder, "--force");
     const pid = await begun;
-    child.kill("SIGKILL");
+    // Stopped first, so that neither of the two can clear up after the other.
+    child.kill("SIGSTOP");
     process.kill(pid, "SIGKILL");
+    child.kill("SIGKILL");
     await ended;
     expect(readFileSync(copy, "utf8")).toBe("the old copy");
     expect(copies(folder)).toContain(`copy.sqlite.unfinished-${pid}`);

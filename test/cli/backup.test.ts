@@ -176,8 +176,8 @@ describe("mds-sync backup refuses, in one line with exit 2,", () => {
 
   it("a warehouse that is not there", () => {
     const failure = failureOf(() => copyOf(temporaryFolder(), "copy.sqlite"));
-    expect(failure.exit).toBe(2);
-    expect(failure.line).toMatch(/^there is no warehouse at .*mds\.sqlite yet: /);
+    expect(failure.exit).toBe(4);
+    expect(failure.line).toMatch(/^there is no warehouse at .*mds\.sqlite: nothing is synced yet: /);
   });
 });
 
