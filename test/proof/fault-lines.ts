@@ -62,7 +62,7 @@ const http: readonly Line[] = [
     "cut reset at=1",
     "cut length at=300",
   ]),
-  onAny(["encoding cut", "encoding plain", "encoding crc", "encoding br", "encoding bomb mb=100"]),
+  onAny(["encoding cut", "encoding plain", "encoding crc", "encoding br"]),
   onAny(["html", "empty-body", "no-content", "redirect", "stall", "stall body", "slow-headers"]),
   onAny(["bom", "content-type", 'content-type "text/html"', "latency 3s", "latency 45s"]),
   onAny(
@@ -70,6 +70,7 @@ const http: readonly Line[] = [
       .split(" ")
       .map((shape) => `envelope ${shape}`),
   ),
+  (draw) => `GET ${places(draw)} encoding bomb mb=70 total=1`,
   onWalks(["stale 1h", "stale 10m", "stale 3d"]),
 ];
 
@@ -80,7 +81,7 @@ const paging: readonly Line[] = [
   onWalks(["next-id null", "next-id empty", "next-id absent"]),
   onWalks(["empty-page", "dead-cursor 404", "dead-cursor 400", "dead-cursor empty"]),
   onWalks(["order ascending", "order shuffled", "foreign-rows", "duplicate-row first", "duplicate-row last"]),
-  (draw) => `GET ${draw.one(walked)} size-cap ${draw.whole(2, 400)} p=0.5`,
+  (draw) => `GET ${draw.one(walked)} size-cap ${draw.whole(10, 400)} p=0.5`,
   (draw) => `GET ${draw.one(lists)} shrink by=${draw.one(["0.5", "0.9", "1"])} times=1`,
 ];
 
@@ -88,7 +89,7 @@ const paging: readonly Line[] = [
 const payload: readonly Line[] = [
   onAny(["unknown-fields", "reordered-fields", "duplicate-keys", "proto-key", "deep-nesting depth=2000"]),
   onWalks(["decimals number", "decimals exponent", "decimals zeros", "timestamps us", "timestamps ns"]),
-  onWalks(["big-body mb=2"]),
+  (draw) => `GET ${draw.one(walked)} big-body mb=1 p=0.3 total=2`,
 ];
 
 /** D. Records that say something else: whatever is stored then is what the service said, until it is compared again. */
@@ -122,7 +123,7 @@ export function drawFaults(draw: Draw): FaultScriptDrawn {
   if (healing === "verify") lines.push(draw.one(lies)(draw));
   if (healing === "next-day") lines.push(draw.one(denials)(draw));
   // Pages of a few rows make walks of many pages.
-  if (draw.chance(0.6)) lines.push(`GET /index-ticker size-cap ${draw.whole(60, 700)}`);
+  if (draw.chance(0.6)) lines.push(`GET /index-ticker size-cap ${draw.whole(30, 300)}`);
   if (draw.chance(0.4)) lines.push(`GET /ohlcv size-cap ${draw.whole(150, 900)}`);
   if (draw.chance(0.5)) lines.push(`GET * latency ${draw.whole(20, 900)}ms`);
   return { text: lines.join("\n"), healing };

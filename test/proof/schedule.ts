@@ -25,17 +25,18 @@ export interface Schedule {
 
 export function drawSchedule(seed: number): Schedule {
   const draw = new Draw(seed);
+  // Few rows and many pages: what goes wrong does so between pages.
   const { refreshSeconds, days } = draw.one([
-    { refreshSeconds: 30, days: 1 },
-    { refreshSeconds: 60, days: draw.whole(1, 3) },
-    { refreshSeconds: 300, days: draw.whole(1, 8) },
-    { refreshSeconds: 3600, days: draw.whole(20, 200) },
+    { refreshSeconds: 120, days: 1 },
+    { refreshSeconds: 300, days: draw.whole(1, 2) },
+    { refreshSeconds: 900, days: draw.whole(1, 6) },
+    { refreshSeconds: 3600, days: draw.one([3, 10, 30, 200]) },
   ]);
   const { text: faults, healing } = drawFaults(draw);
   return {
     seed,
     start: Date.parse("2026-03-01T00:00:00Z") + draw.whole(0, 3 * DAY),
-    size: { assets: draw.whole(4, 8), markets: draw.whole(2, 6), exchanges: draw.whole(1, 3) },
+    size: { assets: draw.whole(6, 8), markets: draw.whole(2, 6), exchanges: draw.whole(1, 3) },
     refreshSeconds,
     quirks: drawQuirks(draw, refreshSeconds),
     settings: drawSettings(draw, refreshSeconds, days),
@@ -47,9 +48,9 @@ export function drawSchedule(seed: number): Schedule {
 
 function drawSettings(draw: Draw, refreshSeconds: number, days: number): string {
   const few = () => draw.one(["{ top: 1 }", "{ top: 2 }", "[BTC]", "[BTC, ETH]", "none"]);
-  const ohlcv = draw.chance(0.25)
+  const ohlcv = draw.chance(0.5)
     ? "false"
-    : `{ GWA: ${few()}, MWA: none, LX: ${draw.one(["none", "all"])} }`;
+    : `{ GWA: ${draw.one(["{ top: 1 }", "[ETH]", "[SOL]"])}, MWA: none, LX: ${draw.chance(0.1) ? "all" : "none"} }`;
   const intraday = `{ GWA: ${few()}, MWA: ${draw.one(["none", "none", "{ top: 1 }"])}, LX: all, days: ${days} }`;
   return `service: { refreshSeconds: ${refreshSeconds}, concurrency: ${draw.one([1, 2, 8, 16])} }
 sync:
@@ -96,7 +97,7 @@ function drawQuirks(draw: Draw, refreshSeconds: number): Partial<Quirks> {
 function drawSteps(draw: Draw, refreshSeconds: number): Step[] {
   const run = (): Step =>
     draw.chance(0.3) ? { kind: "run", abortMs: draw.whole(50, 30_000) } : { kind: "run" };
-  const longest = { 30: 1, 60: 2, 300: 9, 3600: 30 }[refreshSeconds] ?? 1;
+  const longest = { 120: 1, 300: 2, 900: 5, 3600: 20 }[refreshSeconds] ?? 1;
   const steps = [run()];
   while (draw.chance(0.5) && steps.length < 5) {
     const ms = draw.one([60_000, HOUR, draw.whole(1, 23) * HOUR, DAY, draw.whole(1, longest) * DAY]);
