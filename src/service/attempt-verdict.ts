@@ -98,7 +98,7 @@ export function judgeStatus(parts: AttemptParts, attempt: Attempt, answer: Answe
   const failure = statusFailure(ask.endpoint, answer, parts.concealment);
   if (failure.family === "operator") {
     pass.succeeded();
-    return failure.code === "not_found" ? parts.missingPaths.missing(ask.endpoint, failure) : failure;
+    return failure.code === "not_found" ? parts.missingPaths.missing(ask, failure) : failure;
   }
   if (failure.code === "conflict") {
     pass.succeeded();

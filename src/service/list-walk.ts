@@ -26,6 +26,14 @@ export interface List {
 }
 
 const LARGEST_SIZE = 2000;
+/** More than any list has: thirty thousand records, should the service give ten a page. */
+const MOST_PAGES = 3000;
+
+const reasons = {
+  cycle: "its cursors go round in a circle",
+  empty_pages: "only empty pages follow",
+  no_progress: "they do not end",
+};
 
 /** Every page of a list that has no history: most have one, but `nextId` is followed wherever it appears. */
 export async function* followList<P extends ListFacts>(
@@ -70,13 +78,12 @@ export async function* followList<P extends ListFacts>(
       ? "cycle"
       : emptyPages > EMPTY_PAGES_FOLLOWED
         ? "empty_pages"
-        : undefined;
+        : number >= MOST_PAGES
+          ? "no_progress"
+          : undefined;
     if (trouble) {
       client.observe({ kind: "walk", endpoint, event: trouble });
-      throw paginationCycle(
-        endpoint,
-        trouble === "cycle" ? "its cursors go round in a circle" : "only empty pages follow",
-      );
+      throw paginationCycle(endpoint, reasons[trouble]);
     }
     cursorsSeen.add(nextId);
     cursor = nextId;

@@ -35,6 +35,7 @@ export type WalkTrouble =
   | "dead_cursor"
   | "contradiction"
   | "empty_pages"
+  | "no_progress"
   | "unordered"
   | "size_ignored"
   | "restarted";

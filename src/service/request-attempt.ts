@@ -35,7 +35,7 @@ export async function attemptRequest<T>(
     if (exchanged.answer.status !== 200) throw judgeStatus(parts, attempt, exchanged.answer);
     parts.tokens.accepted(parts.audience, token);
     parts.scopes.granted(ask);
-    parts.missingPaths.found();
+    parts.missingPaths.found(ask.endpoint);
     parts.slots.clean();
     return await readPage(attempt, read, exchanged.answer.body);
   } catch (error) {

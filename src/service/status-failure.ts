@@ -1,9 +1,15 @@
 import { decodeBody } from "../model/body.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import type { Concealment } from "./concealment.ts";
+import type { Ask } from "./endpoints.ts";
 import type { Answer } from "./transport.ts";
 
 const LONGEST_EXPLANATION = 300;
+
+/** An object may throw when it is made a text, and then the request would end by its error body. */
+function textOf(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" ? String(value) : "?";
+}
 
 /** The service's own words about a request that it did not accept, without secrets and in one short line. */
 function explanation(answer: Answer, concealment: Concealment): string {
@@ -16,7 +22,7 @@ function explanation(answer: Answer, concealment: Concealment): string {
   const { message, errors } = (said ?? {}) as { message?: unknown; errors?: unknown };
   const fields = (Array.isArray(errors) ? errors : []).map((each: unknown) => {
     const { field, message: why } = (each ?? {}) as { field?: unknown; message?: unknown };
-    return `${String(field ?? "?")}: ${String(why ?? "?")}`;
+    return `${textOf(field)}: ${textOf(why)}`;
   });
   const line = [typeof message === "string" ? message : "", ...fields]
     .filter((part) => part !== "")
@@ -76,21 +82,36 @@ export function statusFailure(endpoint: string, answer: Answer, concealment: Con
 
 /** So many different paths gone, and none found, is not about records any more. */
 const PATHS_TO_ALARM = 3;
+/** Nor are so many different records of one path, and none of them found. */
+const RECORDS_TO_ALARM = 100;
+/** The same record at another place of its history is still the same record. */
+const placeNames: ReadonlySet<string> = new Set(["timestamp", "size", "startAfter"]);
 
-/** Tells one missing record from a version of the interface that was withdrawn. */
+/** Tells missing records from a fault on the way, or a version of the interface that was withdrawn. */
 export class MissingPaths {
+  /** Since the last answer of any path. */
   readonly #endpoints = new Set<string>();
+  /** What each path has not found since its own last answer. */
+  readonly #records = new Map<string, Set<string>>();
 
-  found(): void {
+  found(endpoint: string): void {
     this.#endpoints.clear();
+    this.#records.delete(endpoint);
   }
 
   /** The failure as it is, or the alarm that takes its place, so that nobody buries all records. */
-  missing(endpoint: string, failure: Failure): Failure {
+  missing({ endpoint, params = {}, query = {} }: Ask, failure: Failure): Failure {
     this.#endpoints.add(endpoint);
-    if (this.#endpoints.size < PATHS_TO_ALARM) return failure;
-    return new Failure("every path of the service is gone (404)", {
-      family: "operator",
+    const records = this.#records.get(endpoint) ?? new Set();
+    this.#records.set(endpoint, records);
+    // Beyond the bound one more makes no difference, and memory is finite.
+    if (records.size <= RECORDS_TO_ALARM) {
+      const named = Object.entries({ ...params, ...query }).filter(([name]) => !placeNames.has(name));
+      records.add(JSON.stringify(named));
+    }
+    if (this.#endpoints.size < PATHS_TO_ALARM && records.size <= RECORDS_TO_ALARM) return failure;
+    return new Failure(`${endpoint} finds nothing any more (404)`, {
+      family: "retry",
       code: "upstream_version",
       remedy: "check service.baseUrl; the service may have withdrawn version 3 of its interface",
       exit: exitCode.incomplete,

@@ -2,8 +2,8 @@ import { type Body, decodeBody, malformedBody } from "../../src/model/body.ts";
 import { parseInstant } from "../../src/model/instant.ts";
 import type { Log } from "../../src/runtime/log.ts";
 import { seededRandom } from "../../src/runtime/random.ts";
-import type { PageFacts } from "../../src/service/backward-walk.ts";
 import type { Observation } from "../../src/service/observation.ts";
+import type { PageFacts } from "../../src/service/page-facts.ts";
 import {
   createServiceClient,
   type ServiceClient,

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { followList, type ListPosition } from "../../src/service/list-walk.ts";
+import type { Requests } from "../../src/service/service-client.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
 import { clientOf, readPage } from "./client-under-test.ts";
 import { json, type SeenRequest, type StubService, startStub, zipped } from "./stub-service.ts";
@@ -91,6 +92,32 @@ describe("a list", () => {
     }));
     expect(failure).toMatchObject({ code: "pagination_cycle" });
     expect(queries).toHaveLength(4);
+  });
+
+  it("C4: ever fresh cursors are not followed for ever", async () => {
+    let asked = 0;
+    const client: Requests = {
+      observe: () => {},
+      request: (_, read) => {
+        asked++;
+        const bytes = new TextEncoder().encode(
+          JSON.stringify({ content: [{ id: "a" }], nextId: `n${asked}` }),
+        );
+        return read({
+          bytes,
+          encoding: "identity",
+          serverTime: undefined,
+          ageMs: 0,
+          asOf: undefined,
+          askedAt: 0,
+        });
+      },
+    };
+    const run = async () => {
+      for await (const _ of followList(client, { endpoint: "/market" }, readPage));
+    };
+    await expect(run()).rejects.toMatchObject({ code: "pagination_cycle" });
+    expect(asked).toBe(3000);
   });
 
   it("C5: empty pages are followed five times, then they are an error", async () => {

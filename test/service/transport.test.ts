@@ -73,6 +73,50 @@ describe("statuses", () => {
     expect(codes).toEqual(["not_found", "not_found", "upstream_version", "upstream_version"]);
   });
 
+  it("B6: a path that finds nothing for a hundred records is at fault, though others answer", async () => {
+    let isBroken = true;
+    const { client, failureOf } = await start(({ path }, response) =>
+      path.endsWith("/ohlcv") && isBroken ? json(response, {}, 404) : zipped(response, { content: [] }),
+    );
+    const codeOf = async (indexId: string, startAfter?: string) =>
+      (await failureOf(client.request({ endpoint: "/ohlcv", query: { indexId, startAfter } }, readPage)))
+        ?.code;
+    const codes: (string | undefined)[] = [];
+    for (let at = 0; at < 120; at++) {
+      codes.push(await codeOf(`index-${at}`));
+      await client.request(asset, readPage);
+    }
+    expect(codes.slice(0, 100).every((code) => code === "not_found")).toBe(true);
+    expect(codes.slice(100).every((code) => code === "upstream_version")).toBe(true);
+    expect(await failureOf(client.request({ endpoint: "/ohlcv" }, readPage))).toMatchObject({
+      family: "retry",
+    });
+    isBroken = false;
+    expect(await codeOf("index-0")).toBeUndefined();
+    isBroken = true;
+    expect(await codeOf("index-1")).toBe("not_found");
+  });
+
+  it("B6: one record that is missed again and again stays one record", async () => {
+    const { client, failureOf } = await start((_, response) => json(response, {}, 404));
+    for (let at = 0; at < 120; at++) {
+      const query = { indexId: "one", timestamp: `2026-03-01T12:00:${at % 60}Z`, startAfter: `c${at}` };
+      expect((await failureOf(client.request({ endpoint: "/ohlcv", query }, readPage)))?.code).toBe(
+        "not_found",
+      );
+    }
+  });
+
+  it("B4: an error body that cannot be made a text does not end the retries", async () => {
+    const { client, stub, failureOf } = await start((_, response, count) =>
+      count < 3
+        ? json(response, { errors: [{ field: { toString: 1, valueOf: 1 } }, null, 7] }, 500)
+        : zipped(response, { content: [] }),
+    );
+    expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
+    expect(stub.requests).toHaveLength(3);
+  });
+
   it("B7: a 409 is tried again three times, then it is an error of that stream", async () => {
     const { client, stub, failureOf } = await start((_, response) => json(response, {}, 409));
     expect((await failureOf(client.request(asset, readPage)))?.code).toBe("conflict");

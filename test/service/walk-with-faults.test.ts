@@ -6,6 +6,7 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { TurnedClock } from "../support/turned-clock.ts";
 import { clientOf } from "./client-under-test.ts";
 import { readTicks } from "./read-ticks.ts";
+import { WalkCredit } from "./walk-credit.ts";
 
 const span = 8 * 3_600_000;
 const clock = new TurnedClock("2026-03-01T12:00:07Z");
@@ -40,33 +41,18 @@ async function walkHours(script: string) {
     .indexTicks("GWA", indexId, to - span, to, clock.now())
     .map(({ timestamp }) => Date.parse(timestamp) * 1000);
   const came = new Set<Micros>();
-  const proofs: { from: Micros; to: Micros }[] = [];
-  let page: Micros[] = [];
-  let asOf: Micros = Number.NaN;
-  const read = readTicks(indexId, (moment) => void page.push(moment));
+  const credit = new WalkCredit({ from, to: walk.until });
   const run = async () => {
-    const reading = (...[body]: Parameters<typeof read>) => {
-      page = [];
-      asOf = (body.asOf ?? Number.NaN) * 1000;
-      return read(body);
-    };
-    for await (const { page: facts, position } of walkBackwards(client, walk, reading)) {
-      for (const moment of page) came.add(moment);
-      const proven = position.end ? from : facts.oldest === undefined ? position.ceiling : facts.oldest + 1;
-      const range = { from: Math.max(from, proven), to: Math.min(position.ceiling, walk.until, asOf) };
-      if (!facts.descending) continue;
-      proofs.push(range);
-      expect(
-        truth.filter((moment) => moment >= range.from && moment < range.to && !came.has(moment)),
-      ).toEqual([]);
+    for await (const { page, position } of walkBackwards(client, walk, readTicks(indexId))) {
+      for (const moment of page.moments) came.add(moment);
+      credit.take(page.moments, position, page.asOf);
+      expect(truth.filter((moment) => credit.has(moment) && !came.has(moment))).toEqual([]);
     }
   };
   await clock.runUntil(run());
   const struck = simulator.struck.reduce((sum, { struck }) => sum + struck, 0);
   const missing = truth.filter((moment) => !came.has(moment));
-  const unproven = truth.filter(
-    (moment) => !proofs.some((proof) => proof.from <= moment && moment < proof.to),
-  );
+  const unproven = truth.filter((moment) => !credit.has(moment));
   return { struck, missing, unproven, asked: simulator.requests.count("/v3/index-ticker") };
 }
 
@@ -112,10 +98,15 @@ const scripts: [row: string, script: string][] = [
   ["C1: repeated pages", `${GET} repeat-page p=0.2 times=1 page=later`],
   ["C1: swapped pages", `${GET} swap-pages p=0.2 times=1 page=later`],
   ["C1: the first page swapped", `${GET} swap-pages times=1 page=first`],
+  ["C1, C7: the first of ten-row pages swapped", `${GET} size-cap 10\n${GET} swap-pages times=1 page=first`],
   ["C2: rows sent twice", `${GET} duplicate-row first\n${GET} duplicate-row last p=0.5`],
   ["C4: nextId the same", `${GET} next-id same p=0.2 page=later`],
   ["C4: a cycle of five", `${GET} next-id cycle length=5 p=0.3 page=later`],
   ["C5: empty pages", `${GET} empty-page p=0.2 page=later times=1`],
+  ["C5: the first page empty", `${GET} empty-page page=first times=1`],
+  ["C5: the first page empty, once and never again", `${GET} empty-page page=first total=1`],
+  ["C5, C7: the first of ten-row pages empty", `${GET} size-cap 10\n${GET} empty-page page=first times=1`],
+  ["C6: an end that is none", `${GET} next-id absent p=0.3 times=1`],
   ["C7: ten rows a page", `${GET} size-cap 10`],
   ["C9: dead cursors, 404", `${GET} dead-cursor 404 p=0.2 page=later`],
   ["C9: dead cursors, 400", `${GET} dead-cursor 400 p=0.2 page=later`],
@@ -126,12 +117,19 @@ const scripts: [row: string, script: string][] = [
 ];
 
 describe("a page from a cache", () => {
+  it("B16: kept for one question only, it is contradicted by the next and asked for again", async () => {
+    await clock.runUntil(client.request({ endpoint: "/asset" }, async () => {}));
+    await clock.advance(3_600_000);
+    const { struck, missing, unproven } = await walkHours(`${GET} stale age=10m page=first total=1`);
+    expect({ struck, missing, unproven }).toEqual({ struck: 1, missing: [], unproven: [] });
+  });
+
   it("B16: says of which moment it is, so that what came since stays unproven", async () => {
     // The cache took it with the same token, so that must be older than the page.
     await clock.runUntil(client.request({ endpoint: "/asset" }, async () => {}));
     await clock.advance(3_600_000);
-    const { struck, missing, unproven } = await walkHours(`${GET} stale age=10m page=first times=1`);
-    expect(struck).toBe(1);
+    const { struck, missing, unproven } = await walkHours(`${GET} stale age=10m page=first`);
+    expect(struck).toBeGreaterThan(0);
     expect(unproven.length).toBeGreaterThan(15);
     expect(unproven.length).toBeLessThanOrEqual(20);
     expect(unproven).toEqual(expect.arrayContaining(missing));
