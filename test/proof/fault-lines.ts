@@ -110,6 +110,10 @@ const denials: readonly Line[] = [
   (draw) => `GET ${draw.one(walked)} status 404 p=0.1 total=${draw.whole(1, 2)}`,
 ];
 
+/** Always met, so that no schedule is a quiet day. */
+const sure: Line = (draw) =>
+  `GET ${draw.one(["/index-ticker", "/index-ticker", "/asset"])} ${draw.one(["status 500", "status 503", "reset", "hang-up", "cut length", "html", "empty-body", "envelope null", "encoding crc"])} times=1`;
+
 export interface FaultScriptDrawn {
   readonly text: string;
   readonly healing: Healing;
@@ -122,6 +126,7 @@ export function drawFaults(draw: Draw): FaultScriptDrawn {
   const healing = draw.one<Healing>(["run", "run", "run", "run", "run", "run", "next-day", "verify"]);
   if (healing === "verify") lines.push(draw.one(lies)(draw));
   if (healing === "next-day") lines.push(draw.one(denials)(draw));
+  lines.push(sure(draw));
   // Pages of a few rows make walks of many pages.
   if (draw.chance(0.6)) lines.push(`GET /index-ticker size-cap ${draw.whole(30, 300)}`);
   if (draw.chance(0.4)) lines.push(`GET /ohlcv size-cap ${draw.whole(150, 900)}`);

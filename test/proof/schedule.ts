@@ -50,7 +50,7 @@ function drawSettings(draw: Draw, refreshSeconds: number, days: number): string 
   const few = () => draw.one(["{ top: 1 }", "{ top: 2 }", "[BTC]", "[BTC, ETH]", "none"]);
   const ohlcv = draw.chance(0.5)
     ? "false"
-    : `{ GWA: ${draw.one(["{ top: 1 }", "[ETH]", "[SOL]"])}, MWA: none, LX: ${draw.chance(0.1) ? "all" : "none"} }`;
+    : `{ GWA: ${draw.one(["{ top: 1 }", "[ETH]", "[BTC]"])}, MWA: none, LX: ${draw.chance(0.1) ? "all" : "none"} }`;
   const intraday = `{ GWA: ${few()}, MWA: ${draw.one(["none", "none", "{ top: 1 }"])}, LX: all, days: ${days} }`;
   return `service: { refreshSeconds: ${refreshSeconds}, concurrency: ${draw.one([1, 2, 8, 16])} }
 sync:
