@@ -4,46 +4,35 @@ import { backfill } from "../sync/backfill.ts";
 import { reportJson, reportText } from "./backfill-report.ts";
 import type { CommandContext } from "./command-context.ts";
 import { logLevelFlag, logLevelHelp, readLogger } from "./log-flag.ts";
-import { showProgress } from "./progress.ts";
+import { isTerminal, showProgress } from "./progress.ts";
+import { addSelectionFlags, readSelection, type SelectionFlags } from "./selection-flags.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
-import { collect, readStreams, readWindow } from "./stream-flag.ts";
 import { syncSettings, withSyncSession } from "./sync-session.ts";
 
-interface Flags {
-  stream: readonly string[];
-  series: readonly string[];
-  from?: string;
-  to?: string;
+interface Flags extends SelectionFlags {
   json?: boolean;
   progress: boolean;
-  logLevel: string;
+  logLevel?: string;
 }
 
 export function addBackfillCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("backfill"))
+  addSelectionFlags(addSettingsFlags(program.command("backfill")))
     .summary("fill every hole of what the settings select, then exit: the nightly cron job")
     .description(
       "Refreshes the lookups, fills every hole of what the settings select, takes one snapshot of each latest-only\n" +
         "stream, reports, and exits. Run again with nothing missing it fetches nearly nothing and changes no row.\n" +
         "Interrupted at any moment it goes on where it was. The options narrow what is filled now, not what is wanted.",
     )
-    .option("--stream <name>", "only this stream; may be given several times", collect, [])
-    .option(
-      "--series <id-or-name>",
-      "only this index (BTC, BTC/USD, BLX or an id); may be given several times",
-      collect,
-      [],
-    )
-    .option("--from <time>", "only what lies at or after this moment: YYYY-MM-DD or ISO 8601 UTC")
-    .option("--to <time>", "only what lies before this moment")
     .option("--json", "the report as one JSON object")
     .option("--no-progress", "neither progress bars nor lines about progress")
-    .option(logLevelFlag, logLevelHelp, "info")
+    .option(logLevelFlag, `${logLevelHelp}; info, or warn beside progress bars`)
     .action(async (flags: Flags, command: Command) => {
       const loaded = settingsFor(command, context);
-      const streams = readStreams(flags.stream);
-      const window = readWindow(flags.from, flags.to);
-      const log = readLogger(flags.logLevel, context.stderr);
+      const { streams, series, from, to } = readSelection(flags);
+      const isWindow = from !== undefined || to !== undefined;
+      const window = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
+      const hasBars = flags.progress && isTerminal(context.stderr);
+      const log = readLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
       const report = await withSyncSession(loaded, context, log, async ({ intake, reader, random }) => {
         const progress = flags.progress ? showProgress(intake, context.stderr) : undefined;
         try {
@@ -52,9 +41,9 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
             reader,
             random,
             scope: {
-              ...(streams ? { streams } : {}),
-              ...(flags.series.length > 0 ? { series: flags.series } : {}),
-              ...(window ? { window } : {}),
+              ...(streams ? { streams: new Set(streams) } : {}),
+              ...(series ? { series } : {}),
+              ...(isWindow ? { window } : {}),
             },
           });
         } finally {

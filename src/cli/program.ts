@@ -1,13 +1,16 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { addBackfillCommand } from "./backfill-command.ts";
+import { addBackupCommand } from "./backup-command.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addDoctorCommand } from "./doctor-command.ts";
 import { addGapsCommand } from "./gaps-command.ts";
+import { addInitCommand } from "./init-command.ts";
 import { addPlanCommand } from "./plan-command.ts";
+import { programVersion } from "./program-version.ts";
 import { addQueryCommand } from "./query-command.ts";
+import { addRunCommand } from "./run-command.ts";
 import { addSettingsCommand } from "./settings-command.ts";
 import { addSimulateCommand } from "./simulate-command.ts";
 import { addStatusCommand } from "./status-command.ts";
@@ -57,7 +60,7 @@ export async function runProgram(args: readonly string[], context: CommandContex
 export function buildProgram(context: CommandContext): Command {
   const program = new Command("mds-sync")
     .description("A market data service in your own database: complete, exact, and able to prove it.")
-    .version(version(), "-V, --version", "show the version")
+    .version(programVersion(), "-V, --version", "show the version")
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
     .showSuggestionAfterError()
@@ -68,23 +71,19 @@ export function buildProgram(context: CommandContext): Command {
       getOutHelpWidth: () => 100,
     })
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
+  addRunCommand(program, context);
+  addInitCommand(program, context);
   addPlanCommand(program, context);
   addBackfillCommand(program, context);
   addStatusCommand(program, context);
   addGapsCommand(program, context);
   addVerifyCommand(program, context);
   addQueryCommand(program, context);
+  addBackupCommand(program, context);
   addDoctorCommand(program, context);
   addSettingsCommand(program, context);
   addSimulateCommand(program, context);
   return program;
-}
-
-function version(): string {
-  const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-    version: string;
-  };
-  return manifest.version;
 }
 
 function report(error: unknown, context: CommandContext): ExitCode {

@@ -13,8 +13,11 @@ export interface Progress {
 
 /** Bars on a terminal; elsewhere one line of log every ten seconds. */
 export function showProgress(intake: Intake, stderr: NodeJS.WritableStream): Progress {
-  const isTerminal = "isTTY" in stderr && stderr.isTTY === true;
-  return isTerminal ? drawBars(intake, stderr) : logLines(intake);
+  return isTerminal(stderr) ? drawBars(intake, stderr) : logLines(intake);
+}
+
+export function isTerminal(stream: NodeJS.WritableStream): boolean {
+  return "isTTY" in stream && stream.isTTY === true;
 }
 
 function logLines({ clock, tally, log }: Intake): Progress {
@@ -22,7 +25,7 @@ function logLines({ clock, tally, log }: Intake): Progress {
   return repeat(clock, EVERY_MS, () => {
     for (const stream of shown) {
       const counts = tally.of(stream);
-      if (counts.planned === 0) continue;
+      if (counts.done >= counts.planned) continue;
       const { rowsPerSecond, percent, secondsLeft } = figures(counts, clock.monotonic() - begun);
       const { received: rows, requests } = counts;
       log.info({ stream, rows, rowsPerSecond, requests, percent, secondsLeft }, "backfill under way");

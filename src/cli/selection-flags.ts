@@ -74,7 +74,8 @@ function readMoment(flag: string, text: string): Micros {
   );
 }
 
-function collect(value: string, earlier: readonly string[]): string[] {
+/** For options that may be given several times. */
+export function collect(value: string, earlier: readonly string[]): string[] {
   return [...earlier, value];
 }
 

@@ -9,6 +9,7 @@ import { faultWords } from "../simulator/fault-words.ts";
 import { type Quirks, usualQuirks } from "../simulator/quirks.ts";
 import type { Simulator, SimulatorOptions } from "../simulator/simulator.ts";
 import type { CommandContext } from "./command-context.ts";
+import { collect } from "./selection-flags.ts";
 
 interface Flags {
   host: string;
@@ -71,10 +72,6 @@ async function start(options: SimulatorOptions): Promise<Simulator> {
       return wrong("--port", `${options.port} (${code})`, "a free one, or 0");
     throw error;
   }
-}
-
-function collect(value: string, earlier: string[]): string[] {
-  return [...earlier, value];
 }
 
 function readOptions(flags: Flags): SimulatorOptions {

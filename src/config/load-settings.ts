@@ -12,8 +12,8 @@ export interface SettingsSources {
   flags?: Readonly<Record<string, string>>;
   /** `--config`. */
   file?: string | undefined;
-  /** Where ./mds-sync.yaml is looked for. */
-  directory: string;
+  /** Where ./mds-sync.yaml is looked for. Left out: no file is read, neither there nor the system's. */
+  directory?: string;
 }
 
 export interface LoadedSettings {
@@ -36,7 +36,9 @@ const otherVariables = [secretVariable, "MDS_CONFIG"];
 
 /** File, environment, flags, in that order of weight; one line and exit 2 for the first thing that is wrong. */
 export function loadSettings(sources: SettingsSources): LoadedSettings {
-  const file = findSettingsFile(sources.file ?? (sources.env.MDS_CONFIG || undefined), sources.directory);
+  const { env, directory } = sources;
+  const named = sources.file ?? (env.MDS_CONFIG || undefined);
+  const file = directory === undefined ? undefined : findSettingsFile(named, directory);
   const given = new Map<string, Given>();
   const switchedOff = new Map<string, string>();
   if (file) takeFile(file, given, switchedOff);

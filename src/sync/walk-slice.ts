@@ -137,6 +137,7 @@ function walkOf(intake: Intake, slice: SliceWalk): Walk {
     filters: { indexType: slice.indexType, indexId: slice.indexId },
     from: range.from,
     until,
+    claimedTo: range.to,
     cadence,
     size: Math.min(LARGEST_SIZE, rows),
     priority: priorities[slice.urgency],

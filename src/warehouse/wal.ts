@@ -25,6 +25,11 @@ export function walBytes(path: string): number {
   return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
 
+/** The size of the database file itself. */
+export function warehouseBytes(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
 /** Moves the WAL into the database and cuts it to nothing, unless a reader is in the way; then says which. */
 export function truncateWal(connection: Connection): Checkpoint {
   const { database, path } = connection;

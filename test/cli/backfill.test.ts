@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { openReader } from "../../src/warehouse/connection.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { expectTruth } from "../sync/oracle.ts";
 

@@ -105,7 +105,7 @@ describe("a backfill", () => {
       settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false,
         intraday: { GWA: [BTC], MWA: none, LX: all, days: 2 } }`,
       simulator: {
-        quirks: { late: { perMille: 20, seconds: 7_200 }, corrections: { perMille: 20, minutes: 300 } },
+        quirks: { late: { perMille: 20, seconds: 72_000 }, corrections: { perMille: 20, minutes: 1_200 } },
       },
     });
     await engine.run();
@@ -116,8 +116,8 @@ describe("a backfill", () => {
     expect(engine.query("SELECT count(*) > 0 AS some FROM revisions WHERE stream = 'index_ticks'")).toEqual([
       { some: 1 },
     ]);
-    // All that may still change is younger than five hours: the day before is as the service has it now.
-    const settled = engine.clock.now() - 6 * HOUR;
+    // All that may still change is younger than twenty hours: what is older is as the service has it now.
+    const settled = engine.clock.now() - 21 * HOUR;
     const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id ?? "";
     const [first] = engine.query("SELECT min(from_ts) AS ts FROM wanted_ranges WHERE stream = 'index_ticks'");
     const stored = engine.query(

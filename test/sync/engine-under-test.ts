@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { syncSettings, withSyncSession } from "../../src/cli/sync-session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
 import type { Log } from "../../src/runtime/log.ts";
 import { seededRandom } from "../../src/runtime/random.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
@@ -31,6 +32,8 @@ export interface EngineOptions {
   /** The settings file. */
   readonly settings?: string;
   readonly start?: string;
+  /** How far this machine's wall clock is ahead of the service's. */
+  readonly localSkewMs?: number;
 }
 
 export interface EngineUnderTest {
@@ -82,6 +85,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
     }
   };
   let asOf: number | undefined;
+  const local = skewed(clock, options.localSkewMs ?? 0);
   return {
     clock,
     simulator,
@@ -97,7 +101,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
       const settings = syncSettings(loaded);
       const random = seededRandom(seed);
       const report = await clock.runUntil(
-        withSyncSession(loaded, { clock, stopping, random }, log, ({ intake, reader }) =>
+        withSyncSession(loaded, { clock: local, stopping, random }, log, ({ intake, reader }) =>
           backfill(intake, { settings, reader, random, scope }),
         ),
       );
@@ -110,10 +114,23 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
       const random = seededRandom(seed);
       const stopping = new AbortController().signal;
       return clock.runUntil(
-        withSyncSession(loaded, { clock, stopping, random }, log, ({ intake, reader }) =>
+        withSyncSession(loaded, { clock: local, stopping, random }, log, ({ intake, reader }) =>
           verify(intake, { reader, random, refreshSeconds, concurrency, sample: undefined }),
         ),
       );
     },
+  };
+}
+
+/** The same time, but for the wall clock. */
+function skewed(clock: Clock, ms: number): Clock {
+  return {
+    now: () => clock.now() + ms,
+    monotonic: () => clock.monotonic(),
+    boottime: () => clock.boottime(),
+    sleep: (wait, signal) => clock.sleep(wait, signal),
+    after: (wait, callback) => clock.after(wait, callback),
+    hold: () => clock.hold(),
+    waive: () => clock.waive(),
   };
 }

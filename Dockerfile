@@ -1,0 +1,42 @@
+# The program, its dependencies and Node; nothing of what built it. docs/running.md says how to run it.
+FROM node:24-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsconfig.build.json ./
+COPY src src
+RUN npm run build
+
+FROM node:24-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# Without scripts: better-sqlite3 brings its binaries, and its build step would want a compiler.
+RUN npm ci --omit=dev --ignore-scripts
+
+FROM node:24-slim
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY package.json LICENSE ./
+COPY migrations migrations
+COPY config config
+# Group 0 may write too: some platforms run the container under a user id of their own, in that group.
+RUN install -d -o 10001 -g 0 -m 2770 /data \
+  && ln -s /app/dist/cli/main.js /usr/local/bin/mds-sync
+
+# All that is ever written lies in /data; the root file system may be read-only. The port of the health check is this
+# one whatever a settings file says: the environment beats the file.
+ENV NODE_ENV=production \
+  MDS_WAREHOUSE=/data/mds.sqlite \
+  MDS_HTTP_HOST=0.0.0.0 \
+  MDS_HTTP_PORT=9464
+WORKDIR /data
+VOLUME /data
+USER 10001:0
+EXPOSE 9464
+HEALTHCHECK --interval=30s --timeout=5s --start-period=5m --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.MDS_HTTP_PORT}/healthz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+# The program handles signals itself, also as process 1.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["node", "/app/dist/cli/main.js"]
+CMD ["run"]

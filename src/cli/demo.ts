@@ -1,0 +1,67 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { type LoadedSettings, loadSettings } from "../config/load-settings.ts";
+import { Failure } from "../model/failure.ts";
+
+export interface Demo {
+  readonly loaded: LoadedSettings;
+  stop(): Promise<void>;
+}
+
+const WAREHOUSE = "data/demo.sqlite";
+/** Faster than the real service, so that a person sees it live. */
+const REFRESH_SECONDS = 5;
+const DAYS = 3;
+
+/** Starts the simulator in a process of its own, and gives settings that point at it and want little enough to watch. */
+export async function startDemo(flags: {
+  httpHost?: string;
+  httpPort?: string;
+  warehouse?: string;
+}): Promise<Demo> {
+  const main = new URL(import.meta.url.endsWith(".ts") ? "./main.ts" : "./main.js", import.meta.url);
+  const args = [main.pathname, "simulate", "--refresh-seconds", String(REFRESH_SECONDS)];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"], detached: true });
+  const stop = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  };
+  const env: Record<string, string> = {};
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
+    env[name] = value;
+    if (name === "MDS_CLIENT_SECRET") break;
+  }
+  if (!env.MDS_CLIENT_SECRET) {
+    await stop();
+    throw new Failure("the simulator did not start", {
+      family: "bug",
+      code: "demo",
+      remedy: "try mds-sync simulate",
+    });
+  }
+  const loaded = loadSettings({
+    env,
+    flags: {
+      "warehouse.path": flags.warehouse ?? WAREHOUSE,
+      ...(flags.httpHost === undefined ? {} : { "http.host": flags.httpHost }),
+      ...(flags.httpPort === undefined ? {} : { "http.port": flags.httpPort }),
+    },
+  });
+  const { settings } = loaded;
+  const all = { kind: "all" } as const;
+  const intraday = { GWA: all, MWA: { kind: "none" }, LX: all, days: DAYS } as const;
+  return {
+    stop,
+    loaded: {
+      ...loaded,
+      settings: {
+        ...settings,
+        service: { ...settings.service, refreshSeconds: REFRESH_SECONDS },
+        sync: { ...settings.sync, intraday },
+      },
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import type { StreamStatus } from "../warehouse/status.ts";
+
+/** `well`: nothing to do; `busy`: something is on its way or lacks a right; `ill`: somebody should look. */
+export interface DaemonState {
+  readonly tone: "well" | "busy" | "ill";
+  /** The one sentence that says it all. */
+  readonly sentence: string;
+}
+
+export interface StateFacts {
+  readonly ready: boolean;
+  readonly problem: string | undefined;
+  readonly activity: string;
+  /** Undefined while the warehouse cannot be read. */
+  readonly streams: readonly StreamStatus[] | undefined;
+}
+
+/** The daemon's state as a person would tell it. */
+export function describeState({ ready, problem, activity, streams }: StateFacts): DaemonState {
+  if (problem !== undefined) return { tone: "ill", sentence: `Stuck: ${unpointed(problem)}.` };
+  if (!ready) return { tone: "busy", sentence: `Starting: ${unpointed(activity)}.` };
+  if (!streams) return { tone: "busy", sentence: `Running: ${unpointed(activity)}.` };
+  const open = sum(streams, (stream) => stream.open);
+  const lost = sum(streams, (stream) => stream.lost);
+  const forbidden = streams.filter(({ missing_scopes }) => missing_scopes.length > 0);
+  const failing = streams.filter((stream) => stream.last_error !== null && !forbidden.includes(stream));
+  const remarks = [
+    ...(forbidden.length > 0 ? [`a scope is missing for ${list(forbidden)}`] : []),
+    ...(failing.length > 0 ? [`the last attempt at ${list(failing)} failed`] : []),
+  ];
+  const busy = open > 0 || failing.length > 0 || forbidden.length > 0;
+  const first =
+    open > 0
+      ? `${capital(unpointed(activity))}: ${count(open, "range")} left to fetch`
+      : lost > 0
+        ? `Everything is in place but ${count(lost, "range")} that the service no longer has`
+        : "Everything is in place";
+  return { tone: busy ? "busy" : "well", sentence: `${[first, ...remarks].join("; ")}.` };
+}
+
+function sum(streams: readonly StreamStatus[], of: (stream: StreamStatus) => number): number {
+  return streams.reduce((total, stream) => total + of(stream), 0);
+}
+
+function count(number: number, noun: string): string {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+function list(streams: readonly StreamStatus[]): string {
+  const words = streams.map(({ stream }) => stream.replaceAll("_", " "));
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+function unpointed(text: string): string {
+  return text.trim().replace(/\.$/, "");
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

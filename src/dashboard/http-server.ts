@@ -1,0 +1,139 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { isIP } from "node:net";
+import { Failure } from "../model/failure.ts";
+
+/** An answer, whole before its first byte is written. */
+export interface Page {
+  readonly status?: number;
+  readonly type:
+    | "text/html"
+    | "text/plain"
+    /** The text form that Prometheus reads. */
+    | "text/plain; version=0.0.4"
+    | "text/css"
+    | "application/json"
+    | "text/javascript"
+    | "image/svg+xml";
+  readonly body: string;
+}
+
+export type PageMaker = (query: URLSearchParams) => Page | Promise<Page>;
+
+export interface HttpServerOptions {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** Names accepted in the Host header beside localhost and IP literals. */
+  readonly allowedHosts: readonly string[];
+  /** By path, without query. */
+  readonly pages: ReadonlyMap<string, PageMaker>;
+  readonly failed: (error: unknown) => void;
+}
+
+export interface HttpServer {
+  /** For people: `http://127.0.0.1:9464/`. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+/** A page is worth so much patience with a slow client, and no more: it must never hold the daemon up. */
+const CLIENT_PATIENCE_MS = 10_000;
+const MOST_CONNECTIONS = 64;
+const LARGEST_HEADER_BYTES = 8 * 1024;
+
+const safety = {
+  "cache-control": "no-store",
+  "content-security-policy":
+    "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+};
+
+/** Serves what looks on: GET only, and only under a name that is ours. */
+export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+  const server = createServer({ maxHeaderSize: LARGEST_HEADER_BYTES }, (request, response) => {
+    answer(request, options)
+      .catch((error: unknown) => {
+        options.failed(error);
+        return plain(500, "this page failed; the log says why");
+      })
+      .then((page) => send(request, response, page), options.failed);
+  });
+  server.headersTimeout = CLIENT_PATIENCE_MS;
+  server.requestTimeout = CLIENT_PATIENCE_MS;
+  server.keepAliveTimeout = CLIENT_PATIENCE_MS;
+  server.maxConnections = MOST_CONNECTIONS;
+  const port = await listen(server, options);
+  const shown = options.host.includes(":") ? `[${options.host}]` : options.host;
+  return {
+    address: `http://${shown}:${port}/`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** The name is checked before anything else: a page of another site must not reach us through its own name. */
+async function answer(request: IncomingMessage, { allowedHosts, pages }: HttpServerOptions): Promise<Page> {
+  if (!isOurName(request.headers.host, allowedHosts)) {
+    return plain(421, "this name is not served here: add it to http.allowedHosts");
+  }
+  if (request.method !== "GET" && request.method !== "HEAD") return plain(405, "only GET is served");
+  const base = "http://here";
+  const url = URL.canParse(request.url ?? "", base) ? new URL(request.url ?? "", base) : undefined;
+  const page = url && pages.get(url.pathname);
+  return page
+    ? page(url.searchParams)
+    : plain(404, `there is no such page; there are ${[...pages.keys()].join(" ")}`);
+}
+
+export function isOurName(host: string | undefined, allowedHosts: readonly string[]): boolean {
+  const name = host?.replace(/:\d*$/, "").toLowerCase();
+  if (!name) return false;
+  const literal = name.startsWith("[") && name.endsWith("]") ? name.slice(1, -1) : name;
+  return (
+    name === "localhost" ||
+    isIP(literal) !== 0 ||
+    allowedHosts.some((allowed) => allowed.toLowerCase() === name)
+  );
+}
+
+export function plain(status: number, text: string): Page {
+  return { status, type: "text/plain", body: `${text}\n` };
+}
+
+export function json(value: unknown, status = 200): Page {
+  return { status, type: "application/json", body: `${JSON.stringify(value)}\n` };
+}
+
+function send(request: IncomingMessage, response: ServerResponse, { status = 200, type, body }: Page): void {
+  const bytes = Buffer.from(body);
+  response.writeHead(status, {
+    ...safety,
+    ...(status === 405 ? { allow: "GET, HEAD" } : {}),
+    "content-type": `${type}; charset=utf-8`,
+    "content-length": bytes.length,
+  });
+  response.end(request.method === "HEAD" ? undefined : bytes);
+}
+
+function listen(server: Server, { host, port }: HttpServerOptions): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      reject(
+        new Failure(`the dashboard cannot listen on ${host}:${port} (${error.code})`, {
+          family: "operator",
+          code: "http_port",
+          remedy: "choose another http.port (MDS_HTTP_PORT), or 0 for any free one",
+          exit: 2,
+        }),
+      );
+    });
+    server.listen(port, host, () => {
+      const address = server.address();
+      resolve(typeof address === "object" && address ? address.port : port);
+    });
+  });
+}

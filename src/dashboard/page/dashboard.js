@@ -1,0 +1,308 @@
+// The page asks the daemon every few seconds and shows what it says. Everything that comes from the service is put in as
+// text, never as markup: names are anybody's.
+
+import { axis, describe, draw, expand, summarise } from "./heat-map.js";
+import { brief, count, duration, moment, price, secondsBetween, several, title } from "./words.js";
+
+const byId = (id) => document.getElementById(id);
+const ROWS_A_STEP = 40;
+
+/** An element with a class, attributes and children, which are elements or text. */
+function element(tag, { className, ...attributes } = {}, ...children) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+function say(id, text) {
+  const target = byId(id);
+  if (target.textContent !== text) target.textContent = text;
+}
+
+async function ask(path) {
+  const response = await fetch(path, { cache: "no-store" });
+  if (!response.ok) throw new Error(`${path} answered ${response.status}`);
+  return response.json();
+}
+
+// ---- the daemon itself
+
+/** The daemon's clock minus the visitor's: ages are told by the daemon's. */
+let clockOffset = 0;
+
+function showDaemon(daemon) {
+  clockOffset = Date.parse(daemon.generated_at) - Date.now();
+  byId("state").dataset.tone = daemon.tone;
+  say("sentence", daemon.sentence);
+  say("version", daemon.version);
+  const running = duration(secondsBetween(daemon.started_at, daemon.generated_at));
+  say("since", `Running for ${running}`);
+  document.title = daemon.tone === "ill" ? "✕ mds-sync" : "mds-sync";
+  showRate(daemon.requests_per_second);
+  showErrors(daemon.errors, daemon.generated_at);
+}
+
+function showRate(rates) {
+  const recent = rates.slice(-10);
+  const mean = recent.reduce((sum, rate) => sum + rate, 0) / (recent.length || 1);
+  say("rate", mean >= 10 || mean === 0 ? count(Math.round(mean)) : mean.toFixed(1));
+  const most = Math.max(4, ...rates);
+  const points = rates.map(
+    (rate, i) =>
+      `${((i * 120) / Math.max(1, rates.length - 1)).toFixed(1)},${(23 - (rate * 22) / most).toFixed(1)}`,
+  );
+  const [area, curve] = byId("spark").children;
+  curve.setAttribute("d", points.length > 1 ? `M${points.join("L")}` : "");
+  area.setAttribute("d", points.length > 1 ? `M0,24L${points.join("L")}L120,24Z` : "");
+}
+
+function showErrors(errors, now) {
+  byId("errors").hidden = errors.length === 0;
+  byId("no-errors").hidden = errors.length > 0;
+  byId("errors").replaceChildren(
+    ...errors.map((error) => {
+      const ago = `${duration(secondsBetween(error.last_at, now))} ago`;
+      const times = error.count > 1 ? ` · ${count(error.count)} times` : "";
+      const about = element("span", { className: "soft" }, `${error.where} · ${error.code}${times}`);
+      return element(
+        "li",
+        {},
+        element("span", { className: "faint", title: error.last_at }, ago),
+        element("p", {}, error.message, element("br"), about),
+      );
+    }),
+  );
+}
+
+// ---- the streams
+
+function showStatus(status) {
+  const sum = (of) => status.streams.reduce((total, stream) => total + stream[of], 0);
+  say("rows", brief(sum("rows")));
+  byId("rows").title = count(sum("rows"));
+  const used = status.streams.filter((stream) => stream.rows > 0).length;
+  say("rows-note", `in ${several(used, "stream")}`);
+  for (const state of ["open", "lost"]) {
+    const ranges = sum(state);
+    say(state, brief(ranges));
+    const over = `range${ranges === 1 ? "" : "s"}, ${duration(sum(`${state}_seconds`))} over all series`;
+    say(`${state}-note`, ranges > 0 ? over : "nothing");
+  }
+  say("warehouse", status.warehouse);
+  byId("streams").tBodies[0].replaceChildren(...status.streams.map(streamRow));
+}
+
+function streamRow(stream) {
+  const scopes = stream.missing_scopes.length > 0 ? `lacks ${stream.missing_scopes.join(", ")}` : "";
+  const remark = [scopes, stream.last_error ?? ""].filter(Boolean).join(" · ");
+  const covered = stream.from_time ? `${stream.from_time.slice(0, 10)} → ${moment(stream.to_time)}` : "";
+  const age = stream.newest_age_s === null ? "–" : duration(stream.newest_age_s);
+  const ranges = (number) => (number > 0 ? brief(number) : "–");
+  return element(
+    "tr",
+    { "data-stream": stream.stream, ...(stream.rows === 0 && !remark ? { className: "faint" } : {}) },
+    element("td", {}, title(stream.stream)),
+    element("td", { className: "number age" }, age),
+    element("td", { className: "number", title: count(stream.rows) }, brief(stream.rows)),
+    element("td", { className: "wide faint" }, covered),
+    element("td", { className: "number" }, ranges(stream.open)),
+    element("td", { className: "number" }, ranges(stream.lost)),
+    element("td", { className: "remark" }, remark),
+  );
+}
+
+function showLatest(ticks) {
+  const now = new Date(Date.now() + clockOffset).toISOString();
+  byId("ticks").hidden = ticks.length === 0;
+  byId("ticks").replaceChildren(
+    ...ticks.map((tick) =>
+      element(
+        "div",
+        { className: "tick", title: `${tick.index_type} ${tick.name} at ${tick.time}` },
+        element(
+          "p",
+          {},
+          element("b", {}, tick.name),
+          element("span", { className: "soft" }, ` ${tick.index_type}`),
+          element("span", { className: "soft ago" }, duration(secondsBetween(tick.time, now))),
+        ),
+        element("p", {}, price(tick.price_exact)),
+      ),
+    ),
+  );
+}
+
+// ---- what is missing
+
+function showMissing({ open, lost, parts }) {
+  byId("missing").hidden = parts.length === 0;
+  byId("nothing-missing").hidden = parts.length > 0;
+  const left = open + lost - parts.length;
+  const more = left > 0 ? `, the longest ${count(parts.length)} are shown` : "";
+  say("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
+  byId("missing").tBodies[0].replaceChildren(...parts.map(missingRow));
+}
+
+function missingRow(part) {
+  const name = part.name ?? part.index_id ?? "everything";
+  const family = [title(part.stream), part.index_type].filter(Boolean).join(" · ");
+  const ranges =
+    part.ranges > 1
+      ? [element("br"), element("span", { className: "soft" }, `${brief(part.ranges)} ranges`)]
+      : [];
+  return element(
+    "tr",
+    {},
+    element(
+      "td",
+      { className: "series", title: name },
+      name,
+      element("br"),
+      element("span", { className: "soft" }, family),
+    ),
+    element(
+      "td",
+      {},
+      element("i", { className: "mark", "data-state": part.state }),
+      part.state,
+      element("br"),
+      element("span", { className: "soft" }, part.reason),
+    ),
+    element("td", { className: "number" }, duration(part.seconds), ...ranges),
+    element("td", { className: "wide faint" }, `${moment(part.from_time)} → ${moment(part.to_time)}`),
+    element("td", { className: "wide faint" }, moment(part.lost_at) || "–"),
+  );
+}
+
+// ---- the heat map
+
+/** Rows asked for, by group. */
+const wished = new Map();
+const strips = new Map();
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) draw(target, strips.get(target).cells);
+});
+
+function showCoverage({ columns, groups }) {
+  if (groups.length === 0) return;
+  resized.disconnect();
+  strips.clear();
+  byId("coverage").replaceChildren(...groups.map((group) => coverageGroup(group, columns[group.step])));
+  for (const [canvas, { cells }] of strips) {
+    draw(canvas, cells);
+    resized.observe(canvas);
+  }
+}
+
+function coverageGroup(group, labels) {
+  const name = [title(group.stream), group.index_type].filter(Boolean).join(" · ");
+  const period = group.step === "day" ? `last ${labels.length} days` : `by month since ${labels[0]}`;
+  const broken = group.lines - group.whole;
+  const health =
+    broken === 0 ? "all whole" : `${count(group.whole)} whole, ${count(broken)} with something open or lost`;
+  const noun = group.index_type ? "series" : "subscription";
+  const lines = group.index_type ? `${count(group.lines)} series` : several(group.lines, noun);
+  const marks = axis(labels, group.step === "day" ? 26 : Math.max(12, labels.length / 8));
+  const map = element(
+    "div",
+    { className: "map" },
+    element(
+      "div",
+      { className: "axis", "aria-hidden": "true" },
+      ...marks.map(([share, text]) => element("span", { style: `left: ${(share * 100).toFixed(2)}%` }, text)),
+    ),
+    ...(group.lines > 1 ? strip("all", group.summary, labels, true) : []),
+    ...group.rows.flatMap((row) => strip(row.name ?? row.index_id ?? "everything", row.runs, labels, false)),
+  );
+  const box = element(
+    "div",
+    { className: "group", "data-group": group.key },
+    element(
+      "h3",
+      {},
+      name,
+      element("span", { className: "group-note" }, ` · ${lines}, ${health} · ${period}`),
+    ),
+    map,
+  );
+  const left = group.lines - group.rows.length;
+  if (left > 0) {
+    const more = element("button", { type: "button" }, `Show more (${count(left)})`);
+    more.addEventListener("click", () => {
+      wished.set(group.key, group.rows.length + ROWS_A_STEP);
+      void coverage.now();
+    });
+    box.append(more);
+  }
+  return box;
+}
+
+function strip(name, runs, labels, isSummary) {
+  const cells = expand(runs);
+  const canvas = element("canvas", {
+    className: isSummary ? "summary" : "",
+    role: "img",
+    "aria-label": `${name}: ${summarise(cells)}`,
+  });
+  strips.set(canvas, { name, cells, labels });
+  return [element("span", { className: isSummary ? "name all" : "name", title: name }, name), canvas];
+}
+
+function coveragePath() {
+  const rows = [...wished].map(([group, wish]) => `rows=${encodeURIComponent(`${group},${wish}`)}`);
+  return `/api/coverage${rows.length > 0 ? `?${rows.join("&")}` : ""}`;
+}
+
+function pointAt(event) {
+  const tip = byId("tip");
+  const shown = strips.get(event.target);
+  tip.hidden = !shown;
+  if (!shown) return;
+  const box = event.target.getBoundingClientRect();
+  const share = (event.clientX - box.left) / box.width;
+  const column = Math.min(shown.cells.length - 1, Math.max(0, Math.floor(share * shown.cells.length)));
+  tip.textContent = `${shown.name} · ${shown.labels[column]}\n${describe(shown.cells[column])}`;
+  const left = Math.min(event.clientX + 12, document.documentElement.clientWidth - tip.offsetWidth - 8);
+  tip.style.left = `${Math.max(8, left)}px`;
+  tip.style.top = `${Math.max(8, box.top - tip.offsetHeight - 6)}px`;
+}
+
+// ---- asking again and again
+
+/** Asks every so often while somebody looks; an answer that fails to come leaves what is shown. */
+function follow(path, seconds, show, failed = () => {}) {
+  let timer;
+  const look = async () => {
+    clearTimeout(timer);
+    try {
+      if (!document.hidden) show(await ask(path()));
+    } catch {
+      failed();
+    }
+    clearTimeout(timer);
+    timer = setTimeout(look, seconds * 1000);
+  };
+  document.addEventListener("visibilitychange", () => document.hidden || look());
+  void look();
+  return { now: look };
+}
+
+function unanswered() {
+  byId("state").dataset.tone = "ill";
+  say("sentence", "The daemon does not answer; what is below is what it said last.");
+}
+
+follow(() => "/api/daemon", 2, showDaemon, unanswered);
+follow(() => "/api/status", 5, showStatus);
+follow(() => "/api/latest", 5, showLatest);
+follow(() => "/api/missing", 20, showMissing);
+const coverage = follow(coveragePath, 20, showCoverage);
+
+document.addEventListener("pointermove", pointAt, { passive: true });
+document.addEventListener("pointerdown", pointAt, { passive: true });
+document.addEventListener("scroll", () => (byId("tip").hidden = true), { passive: true });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const [canvas, { cells }] of strips) draw(canvas, cells);
+});

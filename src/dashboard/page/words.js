@@ -1,0 +1,61 @@
+// How figures read. Pure: nothing here knows of the page.
+
+const whole = new Intl.NumberFormat("en");
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+const units = [
+  ["day", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+  ["s", 1],
+];
+
+/** 1,234,567 */
+export function count(number) {
+  return whole.format(number);
+}
+
+/** 1.2M */
+export function brief(number) {
+  return number < 10_000 ? whole.format(number) : compact.format(number);
+}
+
+/** 45 s, 12 min, 3.5 h, 200 days: one unit, two digits that matter. */
+export function duration(seconds) {
+  const [name, size] = units.find(([, least]) => seconds >= least) ?? ["s", 1];
+  const value = seconds / size;
+  const digits = name !== "s" && value < 10 ? Math.round(value * 10) / 10 : Math.round(value);
+  return `${whole.format(digits)} ${name}${name === "day" && digits !== 1 ? "s" : ""}`;
+}
+
+/** 12 ranges, 1 range */
+export function several(number, noun) {
+  return `${brief(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** index_ticks → Index ticks */
+export function title(stream) {
+  const words = stream.replaceAll("_", " ");
+  return stream === "ohlcv" ? "Daily bars" : words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** The minute of a moment, 2026-03-01 12:00; midnight is the day alone. */
+export function moment(time) {
+  if (!time) return "";
+  const minute = time.slice(11, 16);
+  return minute === "00:00" ? time.slice(0, 10) : `${time.slice(0, 10)} ${minute}`;
+}
+
+/** Seconds from one moment to another, none of them negative. */
+export function secondsBetween(earlier, later) {
+  return Math.max(0, (Date.parse(later) - Date.parse(earlier)) / 1000);
+}
+
+/** A price with its thousands apart; digits as the service gave them, eight of the fraction at most. */
+export function price(exact) {
+  if (exact === null) return "–";
+  const [integer, fraction = ""] = exact.split(".");
+  const grouped = integer.replace(/\B(?=(\d{3})+$)/g, ",");
+  const kept = fraction.slice(0, integer.replace("-", "").length > 3 ? 2 : 8);
+  return kept ? `${grouped}.${kept}` : grouped;
+}

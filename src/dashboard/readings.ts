@@ -1,0 +1,90 @@
+import { Worker } from "node:worker_threads";
+import { Failure } from "../model/failure.ts";
+import type { Micros } from "../model/instant.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Answer, Answers, Question } from "./readings-desk.ts";
+
+export interface ReadingsOptions {
+  /** The warehouse file; it may come to be later. */
+  readonly path: string;
+  readonly clock: Pick<Clock, "monotonic">;
+  /** By the service's clock. */
+  readonly now: () => Micros;
+}
+
+interface Waiting {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (failure: Failure) => void;
+}
+
+/** A ledger that outgrows this ends the thread, not the daemon. */
+const MOST_HEAP_MB = 160;
+
+/**
+ * Reads the warehouse for those who look on, in a thread of its own: with thousands of series a look takes a good part of
+ * a second, and the thread that has the network to mind must not be the one that waits. The thread starts with the first
+ * question.
+ */
+export class Readings {
+  readonly #options: ReadingsOptions;
+  readonly #waiting = new Map<number, Waiting>();
+  #worker: Worker | undefined;
+  #nextId = 1;
+  #closed = false;
+
+  constructor(options: ReadingsOptions) {
+    this.#options = options;
+  }
+
+  ask<K extends keyof Answers>(ask: K, shown: ReadonlyMap<string, number> = new Map()): Promise<Answers[K]> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) return reject(unread("the daemon is stopping"));
+      const { path, clock, now } = this.#options;
+      const id = this.#nextId++;
+      this.#waiting.set(id, { resolve: (value) => resolve(value as Answers[K]), reject });
+      const question: Question = { id, path, ask, shown, now: now(), at: clock.monotonic() };
+      this.#thread().postMessage(question);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#refuse("the daemon is stopping");
+    await this.#worker?.terminate();
+  }
+
+  #thread(): Worker {
+    if (this.#worker) return this.#worker;
+    const file = import.meta.url.endsWith(".ts") ? "./readings-worker.ts" : "./readings-worker.js";
+    const worker = new Worker(new URL(file, import.meta.url), {
+      name: "readings",
+      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+    });
+    worker.on("message", (answer: Answer) => {
+      const waiting = this.#waiting.get(answer.id);
+      this.#waiting.delete(answer.id);
+      if ("failure" in answer) waiting?.reject(unread(answer.failure));
+      else waiting?.resolve(answer.value);
+    });
+    let reason = "the thread that reads for the dashboard has ended";
+    worker.on("error", (error) => {
+      reason = error.message;
+    });
+    // The next question starts another one: looking on must not need a restart of the daemon.
+    worker.on("exit", () => {
+      this.#worker = undefined;
+      this.#refuse(reason);
+    });
+    this.#worker = worker;
+    return worker;
+  }
+
+  #refuse(reason: string): void {
+    for (const { reject } of this.#waiting.values()) reject(unread(reason));
+    this.#waiting.clear();
+  }
+}
+
+function unread(message: string): Failure {
+  return new Failure(message, { family: "retry", code: "not_readable" });
+}

@@ -1,0 +1,152 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly ended: Promise<{ code: number | null; ms: () => number }>;
+  stderr(): string;
+  address(): Promise<string>;
+}
+
+async function service(): Promise<Simulator> {
+  const simulator = await startSimulator({ refreshSeconds: 1 });
+  onTestFinished(() => simulator.stop());
+  return simulator;
+}
+
+function folderWithSettings(): string {
+  const folder = temporaryFolder();
+  writeFileSync(
+    join(folder, "mds-sync.yaml"),
+    `service: { refreshSeconds: 1 }
+warehouse: { path: mds.sqlite }
+sync:
+  ohlcv: { GWA: [BTC], MWA: none, LX: none }
+  intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 }
+  exchangeTickers: { exchanges: [Kraken], markets: all }
+  derivatives: false
+http: { port: 0 }
+`,
+  );
+  return folder;
+}
+
+function run(folder: string, simulator: Simulator): Running {
+  const child = spawn(process.execPath, [entry, "run", "--no-progress"], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "pipe"],
+    env: {
+      PATH: process.env.PATH ?? "",
+      MDS_BASE_URL: simulator.baseUrl,
+      MDS_WS_URL: simulator.wsUrl,
+      MDS_CLIENT_ID: simulator.clientId,
+      MDS_CLIENT_SECRET: simulator.clientSecret,
+    },
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  let stderr = "";
+  child.stderr?.on("data", (chunk) => {
+    stderr += String(chunk);
+  });
+  const ended = once(child, "exit").then(([code]) => ({
+    code: code as number | null,
+    ms: () => performance.now(),
+  }));
+  return {
+    child,
+    ended,
+    stderr: () => stderr,
+    address: () => until(() => /dashboard: (\S+)/.exec(stderr)?.[1]),
+  };
+}
+
+/** Looks again and again until there is something to see. */
+async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const seen = await look();
+    if (seen !== undefined) return seen;
+    await new Promise((later) => setTimeout(later, 50));
+  }
+}
+
+function query(folder: string, sql: string): Record<string, unknown>[] {
+  const database = new Database(join(folder, "mds.sqlite"), { readonly: true });
+  try {
+    return database.prepare(sql).all() as Record<string, unknown>[];
+  } finally {
+    database.close();
+  }
+}
+
+describe("mds-sync run", () => {
+  it("becomes ready, fills, follows live, tells how it stands, and ends cleanly within five seconds", async () => {
+    const simulator = await service();
+    const folder = folderWithSettings();
+    const daemon = run(folder, simulator);
+    const address = await daemon.address();
+    const get = (path: string) =>
+      fetch(new URL(path, address)).then(async (r) => ({ status: r.status, text: await r.text() }));
+    await until(async () => ((await get("/readyz")).status === 200 ? true : undefined));
+    await until(() => (/filled: /.test(daemon.stderr()) ? true : undefined));
+
+    // Ticks that only the websocket can have told of so far are on disk, and are not settled.
+    const live = await until(() => {
+      const [row] = query(folder, "SELECT count(*) AS n FROM index_ticks WHERE NOT is_settled");
+      return Number(row?.n) > 4 ? row : undefined;
+    });
+    expect(live).toBeDefined();
+    expect(query(folder, "SELECT DISTINCT name FROM index_ticks ORDER BY 1")).toEqual([
+      { name: "BTC" },
+      { name: "ETH" },
+    ]);
+    expect(await get("/healthz")).toEqual({ status: 200, text: "ok\n" });
+    expect((await get("/metrics")).text).toMatch(/^mds_sync_ready 1$/m);
+    const status = JSON.parse((await get("/api/status")).text) as {
+      streams: { stream: string; rows: number }[];
+    };
+    expect(status.streams.find(({ stream }) => stream === "index_ticks")?.rows).toBeGreaterThan(100_000);
+    await until(() =>
+      query(folder, "SELECT 1 FROM coverage WHERE stream = 'exchange_ticks'").length > 0 ? true : undefined,
+    );
+
+    const asked = performance.now();
+    daemon.child.kill("SIGTERM");
+    expect((await daemon.ended).code).toBe(0);
+    expect(performance.now() - asked).toBeLessThan(5_000);
+    expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
+    expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
+  }, 60_000);
+
+  it("refuses a second daemon on the same file in one line, exit 75", async () => {
+    const simulator = await service();
+    const folder = folderWithSettings();
+    const first = run(folder, simulator);
+    const address = await first.address();
+    await until(async () => ((await fetch(new URL("/readyz", address))).status === 200 ? true : undefined));
+    const second = run(folder, simulator);
+    expect((await second.ended).code).toBe(75);
+    const lines = second
+      .stderr()
+      .trim()
+      .split("\n")
+      .filter((line) => line.startsWith("mds-sync:"));
+    expect(lines).toEqual([expect.stringMatching(/another mds-sync writes .*mds\.sqlite \(pid \d+/)]);
+  }, 60_000);
+
+  it("exits 3 within seconds when the credentials are refused before the first success", async () => {
+    const simulator = await service();
+    simulator.rotateSecret("another");
+    const folder = folderWithSettings();
+    const daemon = run(folder, { ...simulator, clientSecret: "wrong" } as Simulator);
+    expect((await daemon.ended).code).toBe(3);
+    expect(daemon.stderr()).not.toContain("wrong\n");
+  }, 60_000);
+});

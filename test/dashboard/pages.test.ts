@@ -1,0 +1,106 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { DaemonState } from "../../src/dashboard/daemon-state.ts";
+import { readStatus, type WarehouseStatus } from "../../src/warehouse/status.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { TurnedClock } from "../support/turned-clock.ts";
+import { hostileName, openFilled, present } from "./filled-warehouse.ts";
+import { noteErrors, servePages } from "./served-pages.ts";
+
+describe("/healthz and /readyz", () => {
+  it("tell the truth about the daemon", async () => {
+    const { fetchPage, staged } = await servePages(openFilled().path);
+    expect(await fetchPage("/healthz")).toMatchObject({ status: 200, body: "ok\n" });
+    expect(await fetchPage("/readyz")).toMatchObject({ status: 200 });
+    staged.problem = "nothing has been committed for 10 minutes";
+    staged.ready = false;
+    staged.activity = "waiting for the service";
+    expect(await fetchPage("/healthz")).toMatchObject({ status: 503, body: `${staged.problem}\n` });
+    expect(await fetchPage("/readyz")).toMatchObject({
+      status: 503,
+      body: "not ready: waiting for the service\n",
+    });
+  });
+});
+
+describe("/metrics", () => {
+  it("give the warehouse's figures and the daemon's health in Prometheus' form", async () => {
+    const { fetchPage, staged } = await servePages(openFilled().path);
+    staged.problem = "stuck";
+    const { type, body } = await fetchPage("/metrics");
+    expect(type).toBe("text/plain; version=0.0.4; charset=utf-8");
+    expect(body).toContain("\nmds_sync_healthy 0\n");
+    expect(body).toContain("\nmds_sync_ready 1\n");
+    expect(body).toMatch(/^mds_sync_open_ranges\{stream="index_ticks"\} 13$/m);
+    expect(body).toMatch(/^mds_sync_missing_scopes\{stream="derivative_ticks"\} 1$/m);
+    expect(body).not.toContain("-id");
+  });
+
+  it("are there also while the warehouse is not", async () => {
+    const { fetchPage } = await servePages(join(temporaryFolder(), "none.sqlite"));
+    expect(await fetchPage("/metrics")).toMatchObject({
+      status: 200,
+      body: expect.stringContaining("mds_sync_up 1"),
+    });
+    expect(await fetchPage("/api/status")).toMatchObject({
+      status: 503,
+      body: expect.stringContaining("no warehouse"),
+    });
+    const daemon = JSON.parse((await fetchPage("/api/daemon")).body) as DaemonState;
+    expect(daemon.sentence).toBe("Running: following the live feed.");
+  });
+});
+
+describe("/api", () => {
+  it("status is the object that `status --json` prints", async () => {
+    const warehouse = openFilled();
+    const { fetchPage } = await servePages(warehouse.path);
+    const { body } = await fetchPage("/api/status");
+    const { generated_at, ...served } = JSON.parse(body) as WarehouseStatus;
+    const { generated_at: _, ...read } = readStatus(warehouse.connection, present);
+    const steady = ({ streams, ...rest }: Omit<WarehouseStatus, "generated_at">) => ({
+      ...rest,
+      streams: streams.map(({ newest_age_s, open_seconds, lost_seconds, ...stream }) => stream),
+    });
+    expect(Math.abs(Date.parse(generated_at) - present / 1000)).toBeLessThan(60_000);
+    expect(steady(served)).toEqual(steady(read));
+  });
+
+  it("daemon tells its state, its errors and its requests", async () => {
+    const { fetchPage, errors } = await servePages(openFilled().path);
+    noteErrors(errors);
+    const daemon = JSON.parse((await fetchPage("/api/daemon")).body) as Record<string, unknown>;
+    expect(daemon).toMatchObject({ tone: "busy", ready: true, problem: null, version: "0.1.0" });
+    expect(daemon.errors).toMatchObject([
+      { where: "/index-ticker", count: 3, message: `503 ${hostileName}` },
+      { code: "forbidden" },
+    ]);
+    expect(daemon.requests_per_second).toHaveLength(119);
+  });
+
+  it("coverage shows more rows of a group on request, and ignores nonsense", async () => {
+    const { fetchPage, failures } = await servePages(openFilled().path);
+    const rowsOf = async (query: string) => {
+      const { body } = await fetchPage(`/api/coverage${query}`);
+      const { groups } = JSON.parse(body) as { groups: { key: string; rows: unknown[] }[] };
+      return groups.find(({ key }) => key === "index_ticks:GWA")?.rows.length;
+    };
+    expect(await rowsOf("")).toBe(8);
+    expect(await rowsOf("?rows=index_ticks%3AGWA,48")).toBe(14);
+    expect(await rowsOf("?rows=,&rows=x,1e9&rows=index_ticks:GWA,-1&rows=__proto__:,NaN")).toBe(8);
+    expect(failures).toEqual([]);
+  });
+});
+
+describe("a hammered page", () => {
+  it("reads the warehouse once in a while, however many ask", async () => {
+    const clock = new TurnedClock();
+    const { fetchPage, asked } = await servePages(openFilled().path, clock);
+    const pages = ["/api/status", "/api/daemon", "/metrics", "/api/coverage", "/api/latest", "/api/missing"];
+    for (let round = 0; round < 20; round++) await Promise.all(pages.map(fetchPage));
+    expect(asked()).toBe(4);
+    await clock.advance(60_000);
+    await Promise.all(pages.map(fetchPage));
+    expect(asked()).toBe(8);
+  });
+});

@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+
+/** The page's own modules are plain scripts without types. */
+const load = (file: string) => import(new URL(`../../src/dashboard/page/${file}`, import.meta.url).href);
+const { brief, duration, moment, price, title } = await load("words.js");
+const { axis, describe: inWords, expand, summarise } = await load("heat-map.js");
+
+describe("the dashboard's words", () => {
+  it("give a length of time in one unit", () => {
+    const said = [0, 0.4, 59, 60, 90, 3599, 3600, 5400, 86_400, 200 * 86_400].map((seconds) =>
+      duration(seconds),
+    );
+    expect(said).toEqual([
+      "0 s",
+      "0 s",
+      "59 s",
+      "1 min",
+      "1.5 min",
+      "60 min",
+      "1 h",
+      "1.5 h",
+      "1 day",
+      "200 days",
+    ]);
+  });
+
+  it("give prices with the digits that the service gave, as far as they matter", () => {
+    expect(["61204.5", "1234567.123456", "0.000012345678", "-1234.5", "7", null].map(price)).toEqual([
+      "61,204.5",
+      "1,234,567.12",
+      "0.00001234",
+      "-1,234.5",
+      "7",
+      "–",
+    ]);
+  });
+
+  it("name streams, counts and moments for people", () => {
+    expect([title("index_ticks"), title("ohlcv"), brief(9_999), brief(12_345_678)]).toEqual([
+      "Index ticks",
+      "Daily bars",
+      "9,999",
+      "12.3M",
+    ]);
+    expect([
+      moment("2026-03-01T00:00:00.000000Z"),
+      moment("2026-03-01T12:34:56.000000Z"),
+      moment(null),
+    ]).toEqual(["2026-03-01", "2026-03-01 12:34", ""]);
+  });
+
+  it("say what a cell and a strip show", () => {
+    expect(
+      expand([
+        [2, 100, 0, 0, 0],
+        [1, 0, 0, 0, 0],
+      ]),
+    ).toEqual([
+      [100, 0, 0, 0],
+      [100, 0, 0, 0],
+      [0, 0, 0, 0],
+    ]);
+    expect(inWords([97, 0, 2, 1])).toBe("97 % covered, 2 % open, 1 % lost");
+    expect(inWords([0, 0, 0, 0])).toBe("not asked for");
+    expect(
+      summarise([
+        [0, 0, 0, 0],
+        [100, 0, 0, 0],
+        [50, 0, 50, 0],
+      ]),
+    ).toBe("75 % covered, 25 % open");
+  });
+
+  it("put months under days and years under months, not too close", () => {
+    expect(axis(["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02", "2026-03-03"], 1)).toEqual([
+      [0.4, "Mar"],
+    ]);
+    expect(axis(["2025-12", "2026-01", "2026-02", "2026-03"], 1)).toEqual([[0.25, "2026"]]);
+  });
+});

@@ -1,0 +1,172 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { FeedObservation } from "../../src/service/live-feed.ts";
+import type { Observation } from "../../src/service/observation.ts";
+import { METRIC_PREFIX, type MetricDeclaration, metricTable } from "../../src/telemetry/metric-table.ts";
+import { Metrics } from "../../src/telemetry/metrics.ts";
+import type { ServiceObservation } from "../../src/telemetry/observed-facts.ts";
+import { TurnedClock } from "../support/turned-clock.ts";
+
+const request = {
+  kind: "request",
+  endpoint: "/index-ticker",
+  status: 200,
+  outcome: "ok",
+  ms: 40,
+  bytes: 1000,
+  attempt: 1,
+  stale: false,
+} as const;
+
+function start() {
+  const clock = new TurnedClock();
+  const metrics = new Metrics(clock, "1.2.3");
+  /** The exposition's value lines, by name and labels. */
+  const read = async () => {
+    await clock.advance(1_000);
+    const lines = (await metrics.text()).split("\n").filter((line) => line && !line.startsWith("#"));
+    return new Map(
+      lines.map((line) => {
+        const space = line.lastIndexOf(" ");
+        return [
+          line.slice(METRIC_PREFIX.length, space),
+          Number(line.slice(space + 1).replace("+Inf", "Infinity")),
+        ];
+      }),
+    );
+  };
+  return { clock, metrics, read };
+}
+
+describe("the metrics", () => {
+  it("take what the client and the live feed observe, as it is", () => {
+    const fits = (observation: Observation | FeedObservation): ServiceObservation => observation;
+    expect(fits(request)).toBe(request);
+  });
+
+  it("count requests by endpoint and outcome, their time, bytes and retries", async () => {
+    const { metrics, read } = start();
+    metrics.observe(request);
+    metrics.observe({ ...request, attempt: 2, ms: 900, stale: true });
+    metrics.observe({ ...request, outcome: "http_503", bytes: 0 });
+    const values = await read();
+    expect(values.get('requests_total{endpoint="/index-ticker",outcome="ok"}')).toBe(2);
+    expect(values.get('requests_total{endpoint="/index-ticker",outcome="http_503"}')).toBe(1);
+    expect(values.get('request_seconds_bucket{le="0.05",endpoint="/index-ticker"}')).toBe(2);
+    expect(values.get('request_seconds_count{endpoint="/index-ticker"}')).toBe(3);
+    expect(values.get('response_bytes_total{endpoint="/index-ticker"}')).toBe(2000);
+    expect(values.get('request_retries_total{endpoint="/index-ticker"}')).toBe(1);
+    expect(values.get('stale_answers_total{endpoint="/index-ticker"}')).toBe(1);
+    expect(values.get("last_answer_timestamp_seconds")).toBe(Date.parse("2026-03-01T12:00:00Z") / 1000);
+  });
+
+  it("show exactly one state of the tokens and of ingest at a time", async () => {
+    const { metrics, read } = start();
+    metrics.observe({ kind: "auth", audience: "https://user:pass@md.example", state: "ok" });
+    metrics.observe({ kind: "auth", audience: "wss://md.example/ws", state: "credentials_rejected" });
+    metrics.ingest(3, "disk_full");
+    const values = await read();
+    const ones = [...values].filter(([name, value]) => /^(auth|ingest)_state/.test(name) && value === 1);
+    expect(ones.map(([name]) => name)).toEqual([
+      'auth_state{audience="rest",state="ok"}',
+      'auth_state{audience="live",state="credentials_rejected"}',
+      'ingest_state{state="disk_full"}',
+    ]);
+    expect(values.get("ingest_queued")).toBe(3);
+  });
+
+  it("count committed rows by stream and kind", async () => {
+    const { metrics, read } = start();
+    metrics.commit("index_ticks", "rest", { inserted: 2000, changed: 0, withdrawn: 1, rejected: 2 });
+    metrics.commit("index_ticks", "live", { inserted: 10, outranked: 4 });
+    metrics.alarm("mass_withdrawal");
+    const values = await read();
+    expect(values.get('rows_total{stream="index_ticks",kind="inserted"}')).toBe(2010);
+    expect(values.get('rows_total{stream="index_ticks",kind="withdrawn"}')).toBe(1);
+    expect(values.has('rows_total{stream="index_ticks",kind="changed"}')).toBe(false);
+    expect(values.get('commits_total{stream="index_ticks",source="live"}')).toBe(1);
+    expect(values.get('alarms_total{alarm="mass_withdrawal"}')).toBe(1);
+  });
+
+  it("show each stream's figures, and forget the age of one without rows", async () => {
+    const { metrics, read } = start();
+    const figures = {
+      stream: "index_ticks",
+      rows: 7,
+      open: 2,
+      open_seconds: 90,
+      lost: 1,
+      lost_seconds: 30,
+      newest_age_s: 12,
+      last_error: "403 Forbidden",
+      missing_scopes: ["read:LX"],
+    };
+    metrics.streams([figures]);
+    const values = await read();
+    expect(values.get('open_ranges{stream="index_ticks"}')).toBe(2);
+    expect(values.get('lost_seconds{stream="index_ticks"}')).toBe(30);
+    expect(values.get('newest_age_seconds{stream="index_ticks"}')).toBe(12);
+    expect(values.get('stream_failing{stream="index_ticks"}')).toBe(1);
+    expect(values.get('missing_scopes{stream="index_ticks"}')).toBe(1);
+    metrics.streams([{ ...figures, newest_age_s: null }]);
+    expect((await read()).has('newest_age_seconds{stream="index_ticks"}')).toBe(false);
+  });
+
+  it("tell when the disk will be full, once an hour is known", async () => {
+    const { clock, metrics, read } = start();
+    const GiB = 2 ** 30;
+    for (let hour = 0; hour < 4; hour++) {
+      const size = { warehouseBytes: (10 + hour) * GiB, walBytes: 0, freeBytes: 48 * GiB };
+      metrics.storage(size);
+      if (hour === 0) expect((await read()).get("disk_full_days")).toBeNaN();
+      await clock.advance(3_600_000);
+    }
+    expect((await read()).get("disk_full_days")).toBeCloseTo(2, 1);
+  });
+
+  it("let no identifier, token or flood of values into a label", async () => {
+    const { metrics, read } = start();
+    const secrets = [
+      "/asset/1f0c7a52-6f0e-4f9e-8f10-0a5b7f3a9c11",
+      "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+      'quoted"} 1\nmds_sync_up 0',
+    ];
+    for (const secret of secrets) metrics.observe({ ...request, endpoint: secret, outcome: secret });
+    for (let i = 0; i < 500; i++) metrics.observe({ kind: "feed", event: "ended", reason: `close_${i}` });
+    const values = await read();
+    expect(values.get('requests_total{endpoint="other",outcome="other"}')).toBe(3);
+    expect([...values.keys()].filter((name) => name.startsWith("feed_events_total"))).toHaveLength(65);
+    expect(await metrics.text()).not.toMatch(/1f0c7a52|eyJ|quoted/);
+  });
+
+  it("are made once for all who ask within half a second", async () => {
+    const { clock, metrics } = start();
+    const first = metrics.text();
+    expect(metrics.text()).toBe(first);
+    await clock.advance(600);
+    expect(metrics.text()).not.toBe(first);
+  });
+});
+
+describe("docs/metrics.md", () => {
+  const document = readFileSync(join(import.meta.dirname, "../../docs/metrics.md"), "utf8");
+  const declared: [string, MetricDeclaration][] = Object.entries(metricTable);
+
+  it("has a line for every series, with its type, labels and meaning, and none besides", () => {
+    const lines = declared.map(([name, { type, labels, meaning }]) => {
+      const labelText = labels.map((label) => `\`${label}\``).join(", ");
+      return `| \`${METRIC_PREFIX}${name}\` | ${type} | ${labelText || "–"} | ${meaning} |`;
+    });
+    expect(document.split("\n").filter((line) => line.startsWith("| `"))).toEqual(lines);
+  });
+
+  it("speaks of what the exposition gives out", async () => {
+    const { metrics } = start();
+    const names = [...(await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [
+      name,
+      type,
+    ]);
+    expect(names).toEqual(declared.map(([name, { type }]) => [METRIC_PREFIX + name, type]));
+  });
+});
