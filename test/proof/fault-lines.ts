@@ -122,7 +122,7 @@ export interface FaultScriptDrawn {
 /** A script of several lines over all groups; most schedules lie nowhere. */
 export function drawFaults(draw: Draw): FaultScriptDrawn {
   const sound = [tokens, http, http, paging, paging, payload].map((group) => draw.one(group));
-  const lines = draw.some(sound, draw.whole(2, 5)).map((line) => line(draw));
+  const lines = withoutDoubleLies(draw.some(sound, draw.whole(2, 5)).map((line) => line(draw)));
   const healing = draw.one<Healing>(["run", "run", "run", "run", "run", "run", "next-day", "verify"]);
   if (healing === "verify") lines.push(draw.one(lies)(draw));
   if (healing === "next-day") lines.push(draw.one(denials)(draw));
@@ -132,6 +132,15 @@ export function drawFaults(draw: Draw): FaultScriptDrawn {
   if (draw.chance(0.4)) lines.push(`GET /ohlcv size-cap ${draw.whole(150, 900)}`);
   if (draw.chance(0.5)) lines.push(`GET * latency ${draw.whole(20, 900)}ms`);
   return { text: lines.join("\n"), healing };
+}
+
+/**
+ * An empty page and a missing nextId are both survived, but a service that says with both at once, however often it is
+ * asked, that there is nothing more cannot be told from one that has nothing more.
+ */
+function withoutDoubleLies(lines: readonly string[]): string[] {
+  const isEnd = (line: string) => / next-id (null|empty|absent) /.test(line);
+  return lines.some(isEnd) ? lines.filter((line) => !line.includes(" empty-page ")) : [...lines];
 }
 
 /** Lines that only shape the service: a schedule in which nothing else struck has proved nothing. */
