@@ -39,6 +39,7 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
   const parked = new Map<string, Problem>();
   const problems = new Map<string, Problem>();
 
+  let lastTook = Number.POSITIVE_INFINITY;
   for (let round = 0, pauses = 0; ; round++) {
     signal.throwIfAborted();
     const now = serviceNow(intake);
@@ -74,7 +75,11 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
       problems.set(lineKey(walk.line), problemOf(walk.line.stream, what, error));
     }
     if (failed.length === 0) {
-      if (!reopened && clock.monotonic() - begun < LONG_ROUND_MS) return finish();
+      const took = clock.monotonic() - begun;
+      // A service that cannot keep up with its own clock would be followed for ever: the head must shrink by half.
+      const isGainful = took >= LONG_ROUND_MS && took <= lastTook / 2;
+      if (!reopened && !isGainful) return finish();
+      lastTook = took;
       pauses = 0;
     } else {
       const pause = pauseBefore(pauses++, random);

@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import assert from "node:assert/strict";
 import { plainNotation } from "../../src/model/decimal.ts";
 import { dayOf, type Micros } from "../../src/model/instant.ts";
 import type { WalkedStream } from "../../src/model/series.ts";
@@ -42,7 +42,7 @@ export function expectTruth(
   nowMs: number,
   asOf: Micros = Math.floor(nowMs * 1000),
 ): Agreement {
-  expect(reader.database.pragma("integrity_check", { simple: true })).toBe("ok");
+  assert.equal(reader.database.pragma("integrity_check", { simple: true }), "ok");
   const now = Math.floor(nowMs * 1000);
   const lines = reader
     .statement(
@@ -57,7 +57,7 @@ export function expectTruth(
     const wanted = normalise([{ from: line.from, to: Math.min(line.to ?? claim, claim) }]);
     const settled = settledRanges(reader, line);
     const what = `${line.stream} ${line.indexType} ${line.name}`;
-    expect({ what, open: subtract(wanted, normalise(settled)) }).toEqual({ what, open: [] });
+    assert.deepEqual({ what, open: subtract(wanted, normalise(settled)) }, { what, open: [] });
     const lost = lossesOf(settled, line, now);
     sum.lost += extent(lost);
     sum.covered += extent(subtract(intersect(wanted, normalise(settled)), lost));
@@ -78,18 +78,18 @@ function expectSame(what: string, stored: readonly unknown[], served: readonly u
   const length = Math.max(stored.length, served.length);
   for (let at = 0; at < length; at++) {
     if (JSON.stringify(stored[at]) !== JSON.stringify(served[at])) {
-      expect({ what, at, row: stored[at] }).toEqual({ what, at, row: served[at] });
+      assert.deepEqual({ what, at, row: stored[at] }, { what, at, row: served[at] });
     }
   }
-  expect({ what, rows: stored.length }).toEqual({ what, rows: served.length });
+  assert.deepEqual({ what, rows: stored.length }, { what, rows: served.length });
 }
 
 /** What is lost was really out of reach: before the window's beginning as of now. */
 function lossesOf(settled: readonly SettledRange[], line: WantedLine, now: Micros) {
   const lost = settled.filter(({ proof }) => proof === "lost");
   for (const range of lost) {
-    expect(line.keptFor).not.toBeNull();
-    expect(range.to).toBeLessThanOrEqual(now - (line.keptFor ?? 0));
+    assert.notEqual(line.keptFor, null);
+    assert.ok(range.to <= now - (line.keptFor ?? 0), `lost within reach: ${JSON.stringify(range)}`);
   }
   return normalise(lost);
 }

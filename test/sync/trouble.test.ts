@@ -87,6 +87,19 @@ describe("trouble", () => {
     engine.expectTruth();
   });
 
+  it("a service too slow to be caught up with does not keep the run for ever", async () => {
+    const engine = await startEngine({
+      settings: `service: { concurrency: 1 }
+sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
+  intraday: { GWA: [BTC, ETH, SOL, LIBRA], MWA: none, LX: all, days: 1 } }`,
+      simulator: { faults: "GET /index-ticker latency 25s to=3h" },
+    });
+    const begun = engine.clock.now();
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.clock.now() - begun).toBeLessThan(3_600_000);
+    engine.expectTruth();
+  });
+
   it("C10: what left the service's window during an absence is lost, exactly, and no more", async () => {
     const engine = await startEngine({
       settings: `service: { refreshSeconds: 600 }

@@ -1,0 +1,182 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import { syncSettings, withSyncSession } from "../../src/cli/sync-session.ts";
+import { loadSettings } from "../../src/config/load-settings.ts";
+import { Failure } from "../../src/model/failure.ts";
+import type { Log } from "../../src/runtime/log.ts";
+import { seededRandom } from "../../src/runtime/random.ts";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { backfill } from "../../src/sync/backfill.ts";
+import { verify } from "../../src/sync/verify.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { TurnedClock } from "../support/turned-clock.ts";
+import { expectTruth } from "../sync/oracle.ts";
+import { isFault } from "./fault-lines.ts";
+import { drawSchedule, type Schedule } from "./schedule.ts";
+
+const SECRET = "kestrel-secret/with+signs=&yes";
+const DAY = 86_400_000;
+/** No run takes longer than this, whatever goes wrong: the liveness bound. */
+const LONGEST_RUN_MS = 12 * 3_600_000;
+
+export interface Outcome {
+  readonly seed: number;
+  /** Empty: proven. */
+  readonly problems: readonly string[];
+  readonly struck: number;
+  readonly requests: number;
+  readonly rows: number;
+  /** How each run ended: an exit code, or the code of a failure. */
+  readonly ends: readonly (number | string)[];
+}
+
+/**
+ * Lives through the schedule of one seed: a service with faults, runs that end or are stopped; then the service is
+ * sound, one more run, and the warehouse has to be what the service is.
+ */
+export async function prove(seed: number): Promise<Outcome> {
+  const schedule = drawSchedule(seed);
+  const folder = mkdtempSync(join(tmpdir(), "mds-sync-proof-"));
+  const clock = new TurnedClock(schedule.start);
+  const simulator = await startSimulator({
+    clock,
+    seed,
+    size: schedule.size,
+    refreshSeconds: schedule.refreshSeconds,
+    quirks: schedule.quirks,
+    clientSecret: SECRET,
+  });
+  try {
+    simulator.setFaults(schedule.faults);
+    return await live(schedule, folder, clock, simulator);
+  } finally {
+    await clock.runUntil(simulator.stop());
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function live(
+  schedule: Schedule,
+  folder: string,
+  clock: TurnedClock,
+  simulator: Simulator,
+): Promise<Outcome> {
+  const problems: string[] = [];
+  const ends: (number | string)[] = [];
+  const said: string[] = [];
+  const engine = engineOf(schedule, folder, clock, simulator, said);
+  for (const step of schedule.steps) {
+    if (step.kind === "pass") {
+      await clock.advance(step.ms);
+      continue;
+    }
+    const stopping = new AbortController();
+    const cancel = step.abortMs ? clock.after(step.abortMs, () => stopping.abort(stopped())) : () => {};
+    const begun = clock.monotonic();
+    const end = await engine.run(stopping.signal);
+    cancel();
+    if (clock.monotonic() - begun > LONGEST_RUN_MS) problems.push("a run did not come to its end");
+    if (end.error !== undefined && !(end.error instanceof Failure))
+      problems.push(`a run broke: ${inspect(end.error)}`);
+    ends.push(end.exit);
+  }
+  const struck = simulator.struck
+    .filter(({ text }) => isFault(text))
+    .reduce((sum, line) => sum + line.struck, 0);
+  if (struck === 0) problems.push("no fault struck: the schedule proves nothing");
+
+  simulator.setFaults("");
+  if (schedule.healing === "next-day") await clock.advance(DAY);
+  if (schedule.healing === "verify") {
+    const first = await engine.run();
+    ends.push(first.exit);
+    await engine.verifyAll();
+  }
+  const last = await engine.run();
+  ends.push(last.exit);
+  if (last.exit !== 0) problems.push(`the last run ended with ${last.exit}: ${last.problems}`);
+  let rows = 0;
+  try {
+    rows = engine.expectTruth().rows;
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : String(error));
+  }
+  const requests = simulator.requests.total;
+  problems.push(...secretsTold(folder, said));
+  return { seed: schedule.seed, problems, struck, requests, rows, ends };
+}
+
+function engineOf(
+  { settings, seed }: Schedule,
+  folder: string,
+  clock: TurnedClock,
+  simulator: Simulator,
+  said: string[],
+) {
+  const path = join(folder, "mds.sqlite");
+  const file = join(folder, "mds-sync.yaml");
+  writeFileSync(file, settings);
+  const env = {
+    MDS_BASE_URL: simulator.baseUrl,
+    MDS_WS_URL: simulator.wsUrl,
+    MDS_CLIENT_ID: simulator.clientId,
+    MDS_CLIENT_SECRET: simulator.clientSecret,
+    MDS_WAREHOUSE: path,
+  };
+  const line = (fields: Record<string, unknown>, message: string) =>
+    void said.push(`${message} ${inspect(fields, { depth: 8 })}`);
+  const log: Log = { debug: line, info: line, warn: line, error: line };
+  const loaded = loadSettings({ env, directory: folder, file });
+  const synced = syncSettings(loaded);
+  const random = seededRandom(seed);
+  let asOf = 0;
+  return {
+    async run(stopping: AbortSignal = new AbortController().signal) {
+      try {
+        const report = await clock.runUntil(
+          withSyncSession(loaded, { clock, stopping, random }, log, ({ intake, reader }) =>
+            backfill(intake, { settings: synced, reader, random, scope: {} }),
+          ),
+        );
+        asOf = report.asOf;
+        said.push(inspect(report, { depth: 8 }));
+        return { exit: report.exit, problems: JSON.stringify(report.problems), error: undefined };
+      } catch (error) {
+        said.push(inspect(error, { depth: 8 }));
+        const exit = error instanceof Failure ? error.code : "broken";
+        return { exit, problems: String(error), error };
+      }
+    },
+    async verifyAll() {
+      const { refreshSeconds, concurrency } = synced;
+      const stopping = new AbortController().signal;
+      await clock.runUntil(
+        withSyncSession(loaded, { clock, stopping, random }, log, ({ intake, reader }) =>
+          verify(intake, { reader, random, refreshSeconds, concurrency, sample: undefined }),
+        ),
+      );
+    },
+    expectTruth() {
+      const reader = openReader(path);
+      try {
+        return expectTruth(reader, simulator, clock.now(), asOf);
+      } finally {
+        reader.close();
+      }
+    },
+  };
+}
+
+/** Neither the logs, the reports and the errors nor any file on disk may hold the secret or a token. */
+function secretsTold(folder: string, said: readonly string[]): string[] {
+  const isTold = (text: string) => text.includes("kestrel") || /Bearer [^<\s]{8}/.test(text);
+  const lines = said.filter(isTold).map((text) => `a secret was told: ${text.slice(0, 200)}`);
+  const files = readdirSync(folder).filter((name) => isTold(readFileSync(join(folder, name), "latin1")));
+  return [...lines, ...files.map((name) => `a secret stands in ${name}`)];
+}
+
+function stopped(): Failure {
+  return new Failure("stopped by the schedule", { family: "operator", code: "stopped", exit: 0 });
+}

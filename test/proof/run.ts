@@ -1,0 +1,85 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { parseArgs } from "node:util";
+import type { Outcome } from "./prove.ts";
+
+// npm run proof: a thousand schedules. npm run proof -- --seed 17: that one, with all that is known of it.
+const WORKERS = 2;
+const { values } = parseArgs({
+  options: { seed: { type: "string" }, from: { type: "string" }, count: { type: "string" } },
+});
+
+if (values.seed !== undefined) {
+  const [{ prove }, { drawSchedule }] = await Promise.all([import("./prove.ts"), import("./schedule.ts")]);
+  const seed = Number(values.seed);
+  process.stdout.write(`${JSON.stringify(drawSchedule(seed), null, 2).replaceAll("\\n", "\n")}\n`);
+  const outcome = await prove(seed);
+  process.stdout.write(`${JSON.stringify(outcome, null, 2).replaceAll("\\n", "\n")}\n`);
+  process.exit(outcome.problems.length === 0 ? 0 : 1);
+}
+
+const first = Number(values.from ?? 1);
+const count = Number(values.count ?? 1000);
+const begun = process.hrtime.bigint();
+const seeds = Array.from({ length: count }, (_, index) => first + index);
+const failed: number[] = [];
+let passed = 0;
+let struck = 0;
+let rows = 0;
+
+async function work(): Promise<void> {
+  for (let seed = seeds.shift(); seed !== undefined; ) {
+    const worker = fork(new URL("./worker.ts", import.meta.url), {
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+    });
+    const ended = once(worker, "exit");
+    let isUp = true;
+    while (seed !== undefined && isUp) {
+      worker.send(seed);
+      const answer = await Promise.race([once(worker, "message"), ended.then(() => undefined)]);
+      isUp = answer !== undefined;
+      judge((answer?.[0] as Outcome | undefined) ?? crashed(seed));
+      seed = seeds.shift();
+    }
+    if (isUp) worker.disconnect();
+    await ended;
+  }
+}
+
+function crashed(seed: number): Outcome {
+  return {
+    seed,
+    problems: ["the process ended, or hung for a minute"],
+    struck: 0,
+    requests: 0,
+    rows: 0,
+    ends: [],
+  };
+}
+
+function judge({ seed, problems, struck: strikes, rows: compared, ends }: Outcome): void {
+  struck += strikes;
+  rows += compared;
+  if (problems.length === 0) {
+    passed++;
+  } else {
+    failed.push(seed);
+    process.stdout.write(
+      `seed ${seed} failed (${ends.join(", ")}):\n  ${problems.join("\n").replaceAll("\n", "\n  ")}\n`,
+    );
+  }
+  const done = passed + failed.length;
+  if (done % 50 === 0) process.stdout.write(`${done} of ${count} schedules, ${failed.length} failed\n`);
+}
+
+await Promise.all(Array.from({ length: WORKERS }, work));
+const seconds = Number((process.hrtime.bigint() - begun) / 1_000_000_000n);
+process.stdout.write(
+  `${passed} of ${count} schedules ended equal to the truth: ${struck} faults struck, ${rows} rows compared, ${seconds} s\n`,
+);
+if (failed.length > 0) {
+  process.stdout.write(
+    `failed seeds: ${failed.sort((a, b) => a - b).join(" ")}\nrepeat one: npm run proof -- --seed ${failed[0]}\n`,
+  );
+  process.exitCode = 1;
+}

@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { onTestFinished } from "vitest";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { type Agreement, expectTruth } from "../sync/oracle.ts";
+
+const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
+
+export interface Ended {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly status: number | null;
+}
+
+/** A service, a settings file and a warehouse, and `mds-sync backfill` as a process of its own. */
+export interface Installation {
+  readonly simulator: Simulator;
+  start(...flags: string[]): { child: ChildProcess; ended: Promise<Ended> };
+  /** Holds the warehouse against the service, as of the latest claim. */
+  expectTruth(): Agreement;
+  query(sql: string): Record<string, unknown>[];
+}
+
+export async function install(settings: string, options: SimulatorOptions = {}): Promise<Installation> {
+  const simulator = await startSimulator(options);
+  onTestFinished(() => simulator.stop());
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "mds-sync.yaml"), settings);
+  const path = join(folder, "mds.sqlite");
+  const env = {
+    PATH: process.env.PATH ?? "",
+    MDS_BASE_URL: simulator.baseUrl,
+    MDS_WS_URL: simulator.wsUrl,
+    MDS_CLIENT_ID: simulator.clientId,
+    MDS_CLIENT_SECRET: simulator.clientSecret,
+    MDS_WAREHOUSE: path,
+  };
+  const look = <T>(work: (reader: ReturnType<typeof openReader>) => T): T => {
+    const reader = openReader(path);
+    try {
+      return work(reader);
+    } finally {
+      reader.close();
+    }
+  };
+  const query = (sql: string) =>
+    look((reader) => reader.database.prepare(sql).all() as Record<string, unknown>[]);
+  return {
+    simulator,
+    query,
+    start(...flags) {
+      const child = spawn(process.execPath, [entry, "backfill", "--no-progress", ...flags], {
+        cwd: folder,
+        env,
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      onTestFinished(() => void child.kill("SIGKILL"));
+      const said = { stdout: "", stderr: "" };
+      child.stdout.on("data", (chunk) => {
+        said.stdout += String(chunk);
+      });
+      child.stderr.on("data", (chunk) => {
+        said.stderr += String(chunk);
+      });
+      const ended = once(child, "close").then(([status]) => ({ ...said, status: status as number | null }));
+      return { child, ended };
+    },
+    expectTruth: () =>
+      look((reader) => {
+        // The claim of the latest run: a line's settled end, plus the delay that it kept from the service's now.
+        const [last] = query(
+          `SELECT max(s.to_ts) + max(w.settle_delay) AS asOf FROM settled_ranges s
+            JOIN wanted_ranges w ON w.stream = s.stream AND w.series = s.series WHERE s.stream = 'index_ticks'`,
+        );
+        return expectTruth(reader, simulator, Date.now(), Number(last?.asOf));
+      }),
+  };
+}

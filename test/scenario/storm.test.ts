@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import { allScopes } from "../../src/simulator/tokens.ts";
+import { install } from "./backfill-process.ts";
+
+const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [LUNA], MWA: none, LX: none },
+  intraday: { GWA: [BTC, ETH], MWA: none, LX: all, days: 1 } }`;
+
+/** Everything at once, each a few times: this is real time, and every wait counts. */
+const storm = `
+GET * status 500 p=0.3 total=2
+GET * status 503 p=0.3 total=2
+GET * rate-limit retry-after=seconds wait=1s p=0.3 total=1
+GET * reset p=0.3 total=2
+GET * cut chunked p=0.3 total=1
+GET * cut length p=0.3 total=1
+GET * html p=0.3 total=1
+GET /index-ticker revoke p=0.3 total=2
+GET /index-ticker next-id same page=later total=1
+GET /index-ticker next-id cycle page=later p=0.5 total=1
+GET /index-ticker dead-cursor 404 p=0.5 total=1
+GET /index-ticker dead-cursor empty p=0.5 total=1
+GET /index-ticker size-cap 500`;
+
+describe("a real backfill", () => {
+  it("comes through a storm of everything equal to the truth", async () => {
+    const place = await install(settings, { faults: storm });
+    const { status, stdout } = await place.start("--json").ended;
+    expect({ status, problems: JSON.parse(stdout).problems }).toEqual({ status: 0, problems: [] });
+    const struck = place.simulator.struck.filter((line) => line.struck > 0);
+    expect(struck.length).toBeGreaterThan(7);
+    place.simulator.setFaults("");
+    expect(place.expectTruth().rows).toBeGreaterThan(5 * 2800);
+  });
+
+  it("A11: without the scopes of some streams syncs the rest, names the scopes, and exits 4", async () => {
+    const place = await install(settings, {
+      scopes: allScopes.filter((scope) => scope !== "read:LX" && scope !== "read:ohlcv"),
+    });
+    const begun = Date.now();
+    const { status, stdout, stderr } = await place.start("--log-level", "silent").ended;
+    expect(status).toBe(4);
+    expect(stdout).toContain("read:ohlcv");
+    expect(stdout).toContain("read:LX");
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect(place.query("SELECT DISTINCT index_type, name FROM index_ticks ORDER BY 2")).toEqual([
+      { index_type: "GWA", name: "BTC" },
+      { index_type: "GWA", name: "ETH" },
+    ]);
+    // What is younger than the run and its settle delay is the next run's.
+    const claimed = (begun - 61_000) * 1000;
+    expect(
+      place.query(
+        `SELECT * FROM gaps WHERE stream = 'index_ticks' AND index_type = 'GWA' AND from_ts < ${claimed}`,
+      ),
+    ).toEqual([]);
+    expect(place.query("SELECT DISTINCT state FROM gaps WHERE stream = 'ohlcv'")).toEqual([
+      { state: "open" },
+    ]);
+  });
+});
