@@ -104,8 +104,18 @@ async function live(
     problems.push(error instanceof Error ? error.message : String(error));
   }
   const requests = simulator.requests.total;
+  const polite = politeRequests(schedule, ends.length, rows, struck);
+  if (rows > 0 && requests > polite) problems.push(`${requests} requests where ${polite} would be polite`);
   problems.push(...secretsTold(folder, said));
   return { seed: schedule.seed, problems, struck, requests, rows, ends };
+}
+
+/** Each page twice, each fault met answered by another try or two, and what every run asks for anyway. */
+function politeRequests({ faults, settings }: Schedule, runs: number, rows: number, struck: number): number {
+  const caps = [...faults.matchAll(/ size-cap (\d+)/g)].map(([, cap]) => Number(cap));
+  const pages = Math.ceil(rows / Math.min(2000, ...caps));
+  const aRun = settings.includes("derivatives: {") ? 70 : 30;
+  return aRun * runs + 2 * pages + 2 * struck;
 }
 
 function engineOf(
