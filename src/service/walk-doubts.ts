@@ -77,7 +77,9 @@ export function createDoubts(doubting: Doubting): Doubts {
     },
 
     async isServedOut({ anchor, lowest }) {
-      if (lowest === undefined) return isNothing(await probe(anchor, PROBE_SIZE));
+      // Nothing anywhere is the largest claim of all, with no row to hold it against: it takes three answers.
+      if (lowest === undefined)
+        return isNothing(await probe(anchor, PROBE_SIZE)) && isNothing(await probe(anchor, PROBE_SIZE + 1));
       // Rows that tie with the oldest may fill any page: only what lies below it tells.
       if (!isOneIndex) return isNothing(await probe(downToMillisecond(lowest - 1), PROBE_SIZE));
       const { rows, nextId, oldest } = await probe(momentThatFinds(endpoint, lowest), PROBE_SIZE);
