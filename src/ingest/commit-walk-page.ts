@@ -1,6 +1,6 @@
 import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { DailyBar, IndexTick } from "../model/records.ts";
-import type { Series } from "../model/series.ts";
+import type { Series, WalkedStream } from "../model/series.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { type LedgerLine, retract, settle } from "../warehouse/ledger.ts";
 import { newestLiveRow } from "../warehouse/live-rows.ts";
@@ -95,7 +95,7 @@ export function commitWalkPage(
       now: decoded.asOf ?? now,
     });
     if (proven === undefined) return { ...nothing, alarm: undefined };
-    const standing = standingMoments(page.position, present);
+    const standing = standingMoments(transaction, line, page.position, present);
     if (isKept) {
       if (!standing.some((moment) => proven.from <= moment && moment < proven.to))
         return { ...nothing, alarm: undefined };
@@ -143,9 +143,18 @@ function belowUnconfirmed(
   return proven.from < to ? { from: proven.from, to } : undefined;
 }
 
-/** Moments of records that stand rightly in what the page proves: its own, and the previous page's oldest. */
-function standingMoments({ hole, upper }: WalkPosition, moments: readonly Micros[]): readonly Micros[] {
-  return upper < hole.to ? [upper - 1, ...moments] : moments;
+/**
+ * Moments of records that stand rightly in what the page proves: its own, and the previous page's oldest, just below
+ * `upper`. A hole that ends there looks like one that no page has touched yet, so what is stored decides.
+ */
+function standingMoments(
+  transaction: Transaction,
+  line: { stream: WalkedStream; series: number },
+  { hole, upper }: WalkPosition,
+  moments: readonly Micros[],
+): readonly Micros[] {
+  const isCarried = upper < hole.to || storedCount(transaction, line, { from: upper - 1, to: upper }) > 0;
+  return isCarried ? [upper - 1, ...moments] : moments;
 }
 
 /** What the service has no records for is `empty`: a whole range, or what lies below the oldest record of all. */

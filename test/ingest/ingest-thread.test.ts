@@ -191,6 +191,19 @@ describe("a page of a walk", () => {
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
   });
 
+  it("never withdraws it either when the hole ends right above it", async () => {
+    const { ingest, query } = await start();
+    const narrow = { from: hole.from, to: at("11:00:00") + 1 };
+    const page = { ...wholePage, position: { hole: narrow, upper: narrow.to } };
+    await commitPage(ingest, page, pageOf([{ ts: at("11:00:00") }], "more"));
+    expect(await commitPage(ingest, page, pageOf([]))).toMatchObject({ withdrawn: 0, complete: true });
+    expect(query("SELECT time FROM index_ticks")).toEqual([{ time: "2026-03-01T11:00:00.000000Z" }]);
+    expect(query("SELECT proof FROM coverage ORDER BY from_ts")).toEqual([
+      { proof: "empty" },
+      { proof: "rows" },
+    ]);
+  });
+
   it("proves nothing when it holds another series' records, which are kept under their own name", async () => {
     const { ingest, query } = await start();
     const rows = ticks(hole.from, hole.to).map((row, i) => (i === 7 ? { ...row, indexId: "eth-id" } : row));
