@@ -1,4 +1,13 @@
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { exitCode, Failure } from "../model/failure.ts";
 import { type Connection, connectReader } from "./connection.ts";
@@ -149,9 +158,18 @@ function sweep(file: string): void {
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return pid !== process.pid;
+    return pid !== process.pid && !isZombie(pid);
   } catch (error) {
     return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}
+
+/** Dead, but nobody has asked how it ended: in a container without an init that can last for ever. */
+function isZombie(pid: number): boolean {
+  try {
+    return /\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
   }
 }
 
