@@ -6,6 +6,7 @@ export default defineConfig({
     pool: "forks",
     setupFiles: ["test/support/seed.ts"],
     globalSetup: ["test/support/print-seed.ts"],
-    testTimeout: 30_000,
+    // Real processes and their real waits: a slow machine is no failure, a hang still is.
+    testTimeout: 120_000,
   },
 });
