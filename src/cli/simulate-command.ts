@@ -5,7 +5,7 @@ import { type Option, wholeNumber } from "../config/option-kinds.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import { FaultScriptError } from "../simulator/fault-line.ts";
-import { faultWords } from "../simulator/fault-words.ts";
+import { describeFaultWords } from "../simulator/fault-words.ts";
 import { type Quirks, usualQuirks } from "../simulator/quirks.ts";
 import type { Simulator, SimulatorOptions } from "../simulator/simulator.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -126,10 +126,9 @@ function parseLoosely(value: string): unknown {
 }
 
 function faultHelp(): string {
-  const width = Math.max(...faultWords.map(({ word }) => word.length));
-  return `Faults (WHERE WHAT [PARAMETERS] [CONDITIONS], for example: GET /index-ticker status 503 p=0.1):\n${faultWords
-    .map(({ word, does }) => `  ${word.padEnd(width)}  ${does}`)
-    .join("\n")}`;
+  const usage =
+    "Faults (WHERE WHAT [PARAMETERS] [CONDITIONS], for example: GET /index-ticker status 503 p=0.1):";
+  return `${usage}\n${describeFaultWords().replace(/^/gm, "  ")}`;
 }
 
 function quirkHelp(): string {
