@@ -1,0 +1,76 @@
+import { Alarm, loop } from "../runtime/loop.ts";
+import { takeExchangeTicks } from "./exchange-ticks.ts";
+import type { Intake } from "./intake.ts";
+import type { LiveStanding } from "./live-standing.ts";
+import type { LiveWishes } from "./live-wishes.ts";
+import { judge, type Problem, problemOf } from "./trouble.ts";
+
+export interface ExchangePolling {
+  readonly refreshSeconds: number;
+  readonly standing: LiveStanding;
+  /** What is wanted at present. */
+  readonly selection: () => LiveWishes["selection"] | undefined;
+  readonly nameOf: (exchangeId: string) => string;
+  /** Until the next refresh of the service. */
+  readonly everyMs: () => number;
+  readonly problems: (problems: readonly Problem[]) => void;
+  /** Nothing can go on; must not throw. */
+  readonly failed: (error: unknown) => void;
+}
+
+/**
+ * Polls at cadence the exchange tickers that are not heard live. Exchanges are independent of each other: the list of one
+ * that hangs delays no other's.
+ */
+export class ExchangePoller {
+  readonly #intake: Intake;
+  readonly #polling: ExchangePolling;
+  readonly #alarm = new Alarm();
+  readonly #underWay = new Map<string | null, Promise<void>>();
+
+  constructor(intake: Intake, polling: ExchangePolling) {
+    this.#intake = intake;
+    this.#polling = polling;
+  }
+
+  /** Something is no longer heard live, or wanted anew. */
+  lookAgain(): void {
+    this.#alarm.ring();
+  }
+
+  async run(): Promise<void> {
+    const { clock, signal } = this.#intake;
+    await loop({
+      clock,
+      signal,
+      everyMs: this.#polling.everyMs,
+      work: async () => this.#round(),
+      failed: this.#polling.failed,
+      woken: (until) => this.#alarm.wait(until),
+    });
+    await Promise.allSettled(this.#underWay.values());
+  }
+
+  #round(): void {
+    const { selection, standing } = this.#polling;
+    const { lines = [], markets, isResolved } = selection() ?? {};
+    if (!isResolved) return;
+    for (const exchangeId of lines) {
+      if (standing.isExchangeHeard(exchangeId) || this.#underWay.has(exchangeId)) continue;
+      const poll = this.#poll(exchangeId, markets).finally(() => this.#underWay.delete(exchangeId));
+      this.#underWay.set(exchangeId, poll);
+    }
+  }
+
+  async #poll(exchangeId: string | null, markets: ReadonlySet<string> | undefined): Promise<void> {
+    const { refreshSeconds, problems, nameOf, failed } = this.#polling;
+    try {
+      await takeExchangeTicks(this.#intake, { exchangeId, markets, refreshSeconds });
+    } catch (error) {
+      if (this.#intake.signal.aborted) return;
+      if (judge(error, this.#intake.tally.answers) === "stop") failed(error);
+      else
+        problems([problemOf("exchange_ticks", exchangeId === null ? undefined : nameOf(exchangeId), error)]);
+    }
+  }
+}
