@@ -29,9 +29,11 @@ export class Ingest {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #pending = new Map<number, (reply: Reply) => void>();
+  /** In the order in which they were sent. */
+  readonly #pending = new Map<number, { settle: (reply: Reply) => void; sentAt: number }>();
   readonly #waiting: (() => void)[] = [];
   #queued = 0;
+  #answers = 0;
   #nextId = 1;
   #state: IngestState = "working";
   #death: Failure | undefined;
@@ -47,9 +49,10 @@ export class Ingest {
     this.#clock = clock;
     this.#log = log;
     worker.on("message", (reply: Reply) => {
-      const settle = this.#pending.get(reply.id);
+      const pending = this.#pending.get(reply.id);
       this.#pending.delete(reply.id);
-      settle?.(reply);
+      this.#answers++;
+      pending?.settle(reply);
     });
     worker.on("error", (error) => this.#die(`the ingest thread failed: ${error.message}`));
     this.#gone = new Promise((resolve) => {
@@ -84,6 +87,17 @@ export class Ingest {
   /** Calls that are queued or under way. */
   get queued(): number {
     return this.#queued;
+  }
+
+  /** Answers of the thread so far, refusals included: while they come, it is alive. */
+  get answers(): number {
+    return this.#answers;
+  }
+
+  /** How long the thread has been silent on what it was sent first of all that is unanswered; 0 when nothing is. */
+  get silentMs(): number {
+    const [oldest] = this.#pending.values();
+    return oldest ? this.#clock.monotonic() - oldest.sentAt : 0;
   }
 
   /**
@@ -149,7 +163,7 @@ export class Ingest {
       if (this.#death) return reject(this.#death);
       const id = this.#nextId++;
       const call: Call = { id, operation, args, bodies, now: Math.floor(this.#clock.now() * MICROS_PER_MS) };
-      this.#pending.set(id, resolve);
+      this.#pending.set(id, { settle: resolve, sentAt: this.#clock.monotonic() });
       this.#worker.postMessage(call, memoryOf(bodies));
     });
   }
@@ -170,7 +184,7 @@ export class Ingest {
     if (this.#death) return;
     this.#death = new Failure(message, { family: "bug", code: "ingest_died" });
     const failure = { message, family: "bug", code: "ingest_died" } as const;
-    for (const [id, settle] of this.#pending) settle({ id, failure, bodies: [] });
+    for (const [id, { settle }] of this.#pending) settle({ id, failure, bodies: [] });
     this.#pending.clear();
   }
 }

@@ -14,6 +14,7 @@ import {
   commitUnserved,
 } from "./commit-notes.ts";
 import { commitSnapshot, observeAll, type SnapshotPage } from "./commit-snapshot.ts";
+import { commitJobRun, commitRetraction, commitSize, pruneBite, tidy } from "./commit-upkeep.ts";
 import { commitWalkPage, type WalkPage } from "./commit-walk-page.ts";
 import { commitSubscriptions, commitWanted } from "./commit-wanted.ts";
 import { HeldPages, type PageQuestion } from "./held-pages.ts";
@@ -60,6 +61,13 @@ const operations = {
   commitReread: onWarehouse(commitReread),
   commitStreamNotes: onWarehouse(commitStreamNotes),
   commitClockSkew: onWarehouse(commitClockSkew),
+  commitRetraction: onWarehouse(commitRetraction),
+  commitJobRun: onWarehouse(commitJobRun),
+  commitSize: onWarehouse(commitSize),
+  pruneBite: onWarehouse(pruneBite),
+  tidy: ({ warehouse }: Desk, _: undefined) => tidy(warehouse),
+  /** Shows that the thread is alive. */
+  answer: (_desk: Desk, _: undefined) => undefined,
   /** Each minute: that the file is still ours, and how long the WAL has become. */
   checkStorage: ({ warehouse }: Desk, _: undefined) => {
     warehouse.assertFileInPlace();
