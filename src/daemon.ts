@@ -27,6 +27,7 @@ import { notifyServiceManager } from "./telemetry/service-manager.ts";
 import { problemOf, watchOver } from "./telemetry/vital-signs.ts";
 import { freeBytes } from "./warehouse/disk.ts";
 import { jobRuns } from "./warehouse/job-runs.ts";
+import { quickCheck } from "./warehouse/quick-check.ts";
 import { openReader } from "./warehouse/reader.ts";
 import { daysUntilFull, sizeSamples } from "./warehouse/size-history.ts";
 import { warehouseBytes } from "./warehouse/wal.ts";
@@ -55,6 +56,7 @@ const STORAGE_EVERY_MS = 60_000;
 const LONG_WAL_BYTES = 256 * 1024 * 1024;
 /** All that is under way ends with the signal; what does not within this time is left behind. */
 const STOP_PATIENCE_MS = 3_000;
+const CHECK_PATIENCE_MS = 3_600_000;
 
 /** Runs until it is told to stop, or until something happens that only a new process can mend. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
@@ -115,7 +117,9 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     server = await startHttpServer({ ...http, pages, failed });
     options.serving?.(server.address);
 
-    ingest = await Ingest.start({ path, clock: serviceClock(client, clock), log });
+    // Asked for while the warehouse is opened; what goes wrong is met by whoever needs the token.
+    client.tokens.get(service.baseUrl, signal).catch(() => {});
+    ingest = await Ingest.start({ path, clock: serviceClock(client, clock), log, mayDeferCheck: true });
     const storage = ingest;
     const reader = openReader(path);
     const intake: Intake = { client, ingest, clock, log, tally, signal };
@@ -238,6 +242,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         feedWatchdog: () => notifyServiceManager("WATCHDOG=1"),
         healthyMinute: () => heartbeat?.beat(),
       }),
+      storage.isChecked ? Promise.resolve() : checkFile(path, { storage, clock, log, signal }),
     ].map((part) => part.catch(end));
     const stopped = new Promise<void>((resolve) =>
       signal.addEventListener("abort", () => resolve(), { once: true }),
@@ -258,6 +263,28 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     await client.close();
     await ingest?.close();
   }
+}
+
+/**
+ * After a crash a large file is checked beside the work: SQLite's promise is that a crash leaves it sound, and a restart
+ * must not cost minutes of ticks that nobody can fetch later. If it is damaged all the same, the next start sets it aside.
+ */
+async function checkFile(
+  path: string,
+  { storage, clock, log, signal }: Pick<Intake, "clock" | "log" | "signal"> & { storage: Ingest },
+): Promise<void> {
+  log.info({}, "the warehouse was not closed in order: it is checked beside the work");
+  const checked = await quickCheck(path, { clock, deadlineMs: CHECK_PATIENCE_MS, signal });
+  log.info({ verdict: checked.verdict }, "the warehouse was checked");
+  if (checked.verdict === "unfinished") return;
+  const damage = checked.verdict === "damaged" ? checked.finding : undefined;
+  await storage.call("noteCheck", damage, [], signal);
+  if (damage === undefined) return;
+  throw new Failure(`${path} is damaged (${damage})`, {
+    family: "operator",
+    code: "db_corrupt",
+    remedy: "start again: the file is set aside, never deleted, and a new one is filled",
+  });
 }
 
 /** What only a new process, or a person, can mend. Credentials count until they have worked once. */

@@ -12,6 +12,8 @@ export interface IngestOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** A large file that was not closed in order is opened unchecked: see `isChecked`. */
+  readonly mayDeferCheck?: boolean;
 }
 
 /** Storage troubles that pass: the work is kept and done again until it succeeds. */
@@ -37,6 +39,7 @@ export class Ingest {
   #nextId = 1;
   #state: IngestState = "working";
   #death: Failure | undefined;
+  #isChecked = true;
   readonly #closing = new AbortController();
   /** Shared with the thread: once set, what is queued there is given back undone. */
   readonly #stopFlag: Int32Array;
@@ -71,7 +74,9 @@ export class Ingest {
     const worker = new Worker(new URL(file, import.meta.url), { name: "ingest", workerData: stopFlag });
     const ingest = new Ingest(worker, stopFlag, options);
     try {
-      const { setAside } = await ingest.call("open", { path: options.path });
+      const { path, mayDeferCheck = false } = options;
+      const { setAside, isChecked } = await ingest.call("open", { path, mayDeferCheck });
+      ingest.#isChecked = isChecked;
       if (setAside) options.log.error({ setAside }, "the warehouse could not be used and was set aside");
     } catch (error) {
       await worker.terminate();
@@ -82,6 +87,11 @@ export class Ingest {
 
   get state(): IngestState {
     return this.#state;
+  }
+
+  /** False: the file was opened without a check, which is still to be made. */
+  get isChecked(): boolean {
+    return this.#isChecked;
   }
 
   /** Calls that are queued or under way. */
