@@ -12,6 +12,8 @@ export interface IngestOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** A large file that was not closed in order is opened unchecked: see `isChecked`. */
+  readonly mayDeferCheck?: boolean;
 }
 
 /** Storage troubles that pass: the work is kept and done again until it succeeds. */
@@ -29,12 +31,15 @@ export class Ingest {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #pending = new Map<number, (reply: Reply) => void>();
+  /** In the order in which they were sent. */
+  readonly #pending = new Map<number, { settle: (reply: Reply) => void; sentAt: number }>();
   readonly #waiting: (() => void)[] = [];
   #queued = 0;
+  #answers = 0;
   #nextId = 1;
   #state: IngestState = "working";
   #death: Failure | undefined;
+  #isChecked = true;
   readonly #closing = new AbortController();
   /** Shared with the thread: once set, what is queued there is given back undone. */
   readonly #stopFlag: Int32Array;
@@ -47,9 +52,10 @@ export class Ingest {
     this.#clock = clock;
     this.#log = log;
     worker.on("message", (reply: Reply) => {
-      const settle = this.#pending.get(reply.id);
+      const pending = this.#pending.get(reply.id);
       this.#pending.delete(reply.id);
-      settle?.(reply);
+      this.#answers++;
+      pending?.settle(reply);
     });
     worker.on("error", (error) => this.#die(`the ingest thread failed: ${error.message}`));
     this.#gone = new Promise((resolve) => {
@@ -68,7 +74,9 @@ export class Ingest {
     const worker = new Worker(new URL(file, import.meta.url), { name: "ingest", workerData: stopFlag });
     const ingest = new Ingest(worker, stopFlag, options);
     try {
-      const { setAside } = await ingest.call("open", { path: options.path });
+      const { path, mayDeferCheck = false } = options;
+      const { setAside, isChecked } = await ingest.call("open", { path, mayDeferCheck });
+      ingest.#isChecked = isChecked;
       if (setAside) options.log.error({ setAside }, "the warehouse could not be used and was set aside");
     } catch (error) {
       await worker.terminate();
@@ -81,9 +89,25 @@ export class Ingest {
     return this.#state;
   }
 
+  /** False: the file was opened without a check, which is still to be made. */
+  get isChecked(): boolean {
+    return this.#isChecked;
+  }
+
   /** Calls that are queued or under way. */
   get queued(): number {
     return this.#queued;
+  }
+
+  /** Answers of the thread so far, refusals included: while they come, it is alive. */
+  get answers(): number {
+    return this.#answers;
+  }
+
+  /** How long the thread has been silent on what it was sent first of all that is unanswered; 0 when nothing is. */
+  get silentMs(): number {
+    const [oldest] = this.#pending.values();
+    return oldest ? this.#clock.monotonic() - oldest.sentAt : 0;
   }
 
   /**
@@ -149,7 +173,7 @@ export class Ingest {
       if (this.#death) return reject(this.#death);
       const id = this.#nextId++;
       const call: Call = { id, operation, args, bodies, now: Math.floor(this.#clock.now() * MICROS_PER_MS) };
-      this.#pending.set(id, resolve);
+      this.#pending.set(id, { settle: resolve, sentAt: this.#clock.monotonic() });
       this.#worker.postMessage(call, memoryOf(bodies));
     });
   }
@@ -170,7 +194,7 @@ export class Ingest {
     if (this.#death) return;
     this.#death = new Failure(message, { family: "bug", code: "ingest_died" });
     const failure = { message, family: "bug", code: "ingest_died" } as const;
-    for (const [id, settle] of this.#pending) settle({ id, failure, bodies: [] });
+    for (const [id, { settle }] of this.#pending) settle({ id, failure, bodies: [] });
     this.#pending.clear();
   }
 }

@@ -15,23 +15,27 @@ const MOST_UNDER_WAY = 12_000;
  */
 export class LiveBatches {
   readonly #clock: Clock;
-  readonly #commit: (messages: readonly string[]) => Promise<LiveCommit>;
+  readonly #commit: (messages: readonly string[], since: number) => Promise<LiveCommit>;
   #gathered: string[] = [];
+  #since = 0;
   #underWay = 0;
   #cancel: Cancel | undefined;
   /** Oldest first. */
   readonly #commits: Promise<void>[] = [];
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(clock: Clock, commit: (messages: readonly string[]) => Promise<LiveCommit>) {
+  /** `commit` is also told when, on the monotonic clock, the first message of the batch came. */
+  constructor(clock: Clock, commit: (messages: readonly string[], since: number) => Promise<LiveCommit>) {
     this.#clock = clock;
     this.#commit = commit;
   }
 
   /** Resolves when there is room for more. Rejects once a commit has failed: what it carried is not on disk. */
   async push(messages: readonly string[]): Promise<void> {
-    if (messages.length > 0 && this.#gathered.length === 0)
+    if (messages.length > 0 && this.#gathered.length === 0) {
+      this.#since = this.#clock.monotonic();
       this.#cancel = this.#clock.after(GATHER_MS, () => this.#close());
+    }
     for (const message of messages) this.#gathered.push(message);
     if (this.#gathered.length >= LARGEST_BATCH) this.#close();
     while (this.#underWay > MOST_UNDER_WAY) await this.#commits[0];
@@ -51,7 +55,7 @@ export class LiveBatches {
     if (messages.length === 0) return;
     this.#gathered = [];
     this.#underWay += messages.length;
-    const commit = this.#commit(messages)
+    const commit = this.#commit(messages, this.#since)
       .then(
         () => {},
         (error: unknown) => {

@@ -1,4 +1,5 @@
 import { Alarm, loop } from "../runtime/loop.ts";
+import { Complaints } from "./complaints.ts";
 import { takeExchangeTicks } from "./exchange-ticks.ts";
 import type { Intake } from "./intake.ts";
 import type { LiveStanding } from "./live-standing.ts";
@@ -25,12 +26,14 @@ export interface ExchangePolling {
 export class ExchangePoller {
   readonly #intake: Intake;
   readonly #polling: ExchangePolling;
+  readonly #complaints: Complaints;
   readonly #alarm = new Alarm();
   readonly #underWay = new Map<string | null, Promise<void>>();
 
   constructor(intake: Intake, polling: ExchangePolling) {
     this.#intake = intake;
     this.#polling = polling;
+    this.#complaints = new Complaints(polling.problems);
   }
 
   /** Something is no longer heard live, or wanted anew. */
@@ -56,21 +59,27 @@ export class ExchangePoller {
     const { lines = [], markets, isResolved } = selection() ?? {};
     if (!isResolved) return;
     for (const exchangeId of lines) {
-      if (standing.isExchangeHeard(exchangeId) || this.#underWay.has(exchangeId)) continue;
-      const poll = this.#poll(exchangeId, markets).finally(() => this.#underWay.delete(exchangeId));
-      this.#underWay.set(exchangeId, poll);
+      if (standing.isExchangeHeard(exchangeId)) this.#complaints.settle(exchangeId ?? "");
+      else if (!this.#underWay.has(exchangeId)) this.#begin(exchangeId, markets);
     }
   }
 
+  #begin(exchangeId: string | null, markets: ReadonlySet<string> | undefined): void {
+    const poll = this.#poll(exchangeId, markets).finally(() => this.#underWay.delete(exchangeId));
+    this.#underWay.set(exchangeId, poll);
+  }
+
   async #poll(exchangeId: string | null, markets: ReadonlySet<string> | undefined): Promise<void> {
-    const { refreshSeconds, problems, nameOf, failed } = this.#polling;
+    const { refreshSeconds, nameOf, failed } = this.#polling;
+    const line = exchangeId ?? "";
     try {
       await takeExchangeTicks(this.#intake, { exchangeId, markets, refreshSeconds });
+      this.#complaints.settle(line);
     } catch (error) {
       if (this.#intake.signal.aborted) return;
+      const what = exchangeId === null ? undefined : nameOf(exchangeId);
       if (judge(error, this.#intake.tally.answers) === "stop") failed(error);
-      else
-        problems([problemOf("exchange_ticks", exchangeId === null ? undefined : nameOf(exchangeId), error)]);
+      else this.#complaints.raise(line, problemOf("exchange_ticks", what, error));
     }
   }
 }

@@ -5,6 +5,7 @@ import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { type FollowedHead, followedHeads } from "../warehouse/followed-heads.ts";
 import { isUnserved } from "../warehouse/unserved.ts";
+import { Complaints } from "./complaints.ts";
 import { lineKey, planHead } from "./fill-plan.ts";
 import { fillSlice } from "./fill-slice.ts";
 import { headDue, isHeadShort } from "./head-due.ts";
@@ -53,6 +54,7 @@ export class HeadKeeper {
   readonly #intake: Intake;
   readonly #keeping: HeadKeeping;
   readonly #entries = new Map<string, Entry>();
+  readonly #complaints: Complaints;
   readonly #alarm = new Alarm();
   readonly #underWay = new Set<Promise<void>>();
   /** By the moment that they are due; those under way are left out. */
@@ -66,6 +68,7 @@ export class HeadKeeper {
   constructor(intake: Intake, keeping: HeadKeeping) {
     this.#intake = intake;
     this.#keeping = keeping;
+    this.#complaints = new Complaints(keeping.problems);
   }
 
   /** The ledger, the selection or what is heard live has changed. */
@@ -134,7 +137,7 @@ export class HeadKeeper {
 
   async #fill(entry: Entry): Promise<void> {
     const { ingest, signal } = this.#intake;
-    const { reader, refreshSeconds, problems, reopened } = this.#keeping;
+    const { reader, refreshSeconds, reopened } = this.#keeping;
     const now = serviceNow(this.#intake);
     const { line, indexType, name } = entry.head;
     const { walks, rereads, day } = planHead(reader, now, refreshSeconds, line);
@@ -153,12 +156,13 @@ export class HeadKeeper {
         continue;
       }
       this.#backOff(entry, outcome.kind === "forbidden" ? FORBIDDEN_PAUSE : undefined);
-      problems([problemOf(line.stream, `${indexType} ${name}`, outcome.error)]);
+      this.#complaints.raise(lineKey(line), problemOf(line.stream, `${indexType} ${name}`, outcome.error));
       if (outcome.kind === "forbidden" && walk.hindrance !== "forbidden")
         await ingest.call("commitHindrance", { lines: [line], reason: "forbidden" }, [], signal);
       return;
     }
     entry.failures = 0;
+    this.#complaints.settle(lineKey(line));
     if (rereads.size > 0) await ingest.call("commitReread", { line, day }, [], signal);
   }
 

@@ -15,7 +15,9 @@ export interface LiveFollowing {
   readonly refreshSeconds: number;
   readonly random: Random;
   readonly observe: (observation: FeedObservation) => void;
-  readonly committed: (commit: LiveCommit) => void;
+  /** `lagMs`: from receiving the batch's first message to having it on disk. */
+  readonly committed: (commit: LiveCommit, lagMs: number) => void;
+  readonly heard: (message: FeedMessage) => void;
   /** What is heard live has changed: REST may have to be asked for more, or for less. */
   readonly changed: () => void;
 }
@@ -24,9 +26,9 @@ export interface LiveFollowing {
 export async function followLive(intake: Intake, following: LiveFollowing): Promise<void> {
   const { client, clock, ingest, log, signal } = intake;
   const { standing, refreshSeconds } = following;
-  const batches = new LiveBatches(clock, async (messages) => {
+  const batches = new LiveBatches(clock, async (messages, since) => {
     const commit = await ingest.call("commitLive", messages, [], signal);
-    following.committed(commit);
+    following.committed(commit, clock.monotonic() - since);
     return commit;
   });
   const messages = followFeed({
@@ -47,6 +49,7 @@ export async function followLive(intake: Intake, following: LiveFollowing): Prom
         await batches.push(message.texts);
         continue;
       }
+      following.heard(message);
       tell(message, log);
       standing.hear(message, serviceNow(intake));
       if (await tellLedger(intake, standing, batches)) following.changed();
