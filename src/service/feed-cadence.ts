@@ -33,7 +33,7 @@ interface CadenceOptions {
   readonly isQuiet: IsQuiet;
   readonly serviceNow: () => Micros;
   readonly onSilent: (subscription: Subscription, remedy: Remedy, lastTick: Micros | undefined) => void;
-  /** Ticks come again after a pause in which nobody has asked REST whether any were due. */
+  /** Ticks are missing, though nobody has asked REST about them: they come after a long pause, or nothing comes. */
   readonly onLate: (subscription: Subscription, lastTick: Micros | undefined) => void;
   /** Ticks have come back after a remedy, or after a pause. */
   readonly onRecovered: (subscription: Subscription) => void;
@@ -114,6 +114,16 @@ export class CadenceWatch {
     if (last) silent.lookAgainAt += FALLBACK_MS;
     silent.remediesTried++;
     this.#options.onSilent(silent.subscription, remedy, silent.lastTick);
+    if (this.#options.clock.monotonic() - this.#lastTickAt >= this.#patienceMs) this.#doubtAll();
+  }
+
+  /** Nothing at all is heard while the market goes on: REST need not be asked about each of them to know it. */
+  #doubtAll(): void {
+    for (const watched of this.#watched.values()) {
+      if (watched.remediesTried > 0) continue;
+      watched.remediesTried = 1;
+      this.#options.onLate(watched.subscription, watched.lastTick);
+    }
   }
 
   /** Undefined: REST could not say, or not in time. Then nothing is torn down on a suspicion. */

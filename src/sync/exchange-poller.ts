@@ -1,7 +1,8 @@
+import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import { Alarm, loop } from "../runtime/loop.ts";
 import { Complaints } from "./complaints.ts";
 import { takeExchangeTicks } from "./exchange-ticks.ts";
-import type { Intake } from "./intake.ts";
+import { type Intake, serviceNow } from "./intake.ts";
 import type { LiveStanding } from "./live-standing.ts";
 import type { LiveWishes } from "./live-wishes.ts";
 import { judge, type Problem, problemOf } from "./trouble.ts";
@@ -28,6 +29,8 @@ export class ExchangePoller {
   readonly #polling: ExchangePolling;
   readonly #complaints: Complaints;
   readonly #alarm = new Alarm();
+  /** The period in which a line was polled last. */
+  readonly #polled = new Map<string | null, Micros>();
   readonly #underWay = new Map<string | null, Promise<void>>();
 
   constructor(intake: Intake, polling: ExchangePolling) {
@@ -58,22 +61,38 @@ export class ExchangePoller {
     const { selection, standing } = this.#polling;
     const { lines = [], markets, isResolved } = selection() ?? {};
     if (!isResolved) return;
+    const period = this.#period();
     for (const exchangeId of lines) {
-      if (standing.isExchangeHeard(exchangeId)) this.#complaints.settle(exchangeId ?? "");
-      else if (!this.#underWay.has(exchangeId)) this.#begin(exchangeId, markets);
+      const since = standing.sinceOfExchange(exchangeId);
+      if (since !== undefined) this.#complaints.settle(exchangeId ?? "");
+      // The period in which a line came to be heard is heard in part only.
+      if (since !== undefined && since <= period) continue;
+      if (this.#polled.get(exchangeId) === period || this.#underWay.has(exchangeId)) continue;
+      this.#begin(exchangeId, markets, period);
     }
   }
 
-  #begin(exchangeId: string | null, markets: ReadonlySet<string> | undefined): void {
-    const poll = this.#poll(exchangeId, markets).finally(() => this.#underWay.delete(exchangeId));
+  /** The beginning of the service's present period. */
+  #period(): Micros {
+    const cadence = this.#polling.refreshSeconds * MICROS_PER_SECOND;
+    return Math.floor(serviceNow(this.#intake) / cadence) * cadence;
+  }
+
+  #begin(exchangeId: string | null, markets: ReadonlySet<string> | undefined, period: Micros): void {
+    const poll = this.#poll(exchangeId, markets, period).finally(() => this.#underWay.delete(exchangeId));
     this.#underWay.set(exchangeId, poll);
   }
 
-  async #poll(exchangeId: string | null, markets: ReadonlySet<string> | undefined): Promise<void> {
+  async #poll(
+    exchangeId: string | null,
+    markets: ReadonlySet<string> | undefined,
+    period: Micros,
+  ): Promise<void> {
     const { refreshSeconds, nameOf, failed } = this.#polling;
     const line = exchangeId ?? "";
     try {
       await takeExchangeTicks(this.#intake, { exchangeId, markets, refreshSeconds });
+      this.#polled.set(exchangeId, period);
       this.#complaints.settle(line);
     } catch (error) {
       if (this.#intake.signal.aborted) return;

@@ -146,8 +146,6 @@ export class HeadKeeper {
       await ingest.call("commitServedAgain", line, [], signal);
       reopened();
     };
-    // Whatever REST lags behind is not asked for more often than it can have news.
-    entry.notBefore = now + refreshSeconds * MICROS_PER_SECOND;
     for (const walk of walks) {
       const outcome = await fillSlice(this.#intake, walk, servedAgain);
       if (outcome.kind === "filled") {
@@ -162,6 +160,9 @@ export class HeadKeeper {
       return;
     }
     entry.failures = 0;
+    // Where REST lags behind, it is not asked for more often than it can have news.
+    const isNews = (followedHeads(reader, line.stream, line.series)[0]?.from ?? 0) > entry.head.from;
+    entry.notBefore = isNews ? 0 : now + refreshSeconds * MICROS_PER_SECOND;
     this.#complaints.settle(lineKey(line));
     if (rereads.size > 0) await ingest.call("commitReread", { line, day }, [], signal);
   }

@@ -82,9 +82,10 @@ export class LiveStanding {
     return (single ?? this.#heard.get(subscriptionKey({ source: "index", indexType })))?.since;
   }
 
-  isExchangeHeard(exchangeId: string | null): boolean {
+  /** Since when all ticks of a line of the exchange tickers have been heard; undefined: they are not. */
+  sinceOfExchange(exchangeId: string | null): Micros | undefined {
     const line = this.#lines.get(exchangeId);
-    return line !== undefined && isWhole(line);
+    return line && isWhole(line) ? line.since : undefined;
   }
 
   /** Takes in what the feed says; `now` by the service's clock. */
