@@ -26,6 +26,8 @@ export interface KeeperOptions {
   /** The part `sync` of the settings. */
   readonly sync: Record<string, unknown>;
   readonly start?: string;
+  /** Hours pass more quickly with fewer ticks. */
+  readonly refreshSeconds?: number;
 }
 
 export type Row = Record<string, unknown>;
@@ -46,7 +48,11 @@ export class KeeperUnderTest {
   #running: Promise<unknown> = Promise.resolve();
   readonly #env: Record<string, string>;
 
-  private constructor(clock: TurnedClock, simulator: Simulator, sync: Record<string, unknown>) {
+  private constructor(
+    clock: TurnedClock,
+    simulator: Simulator,
+    { sync, refreshSeconds = 30 }: KeeperOptions,
+  ) {
     this.clock = clock;
     this.simulator = simulator;
     this.path = join(temporaryFolder(), "mds.sqlite");
@@ -58,13 +64,18 @@ export class KeeperUnderTest {
       MDS_WAREHOUSE: this.path,
     };
     const loaded = loadSettings({ env: this.#env, directory: temporaryFolder() });
-    this.settings = { ...syncSettings(loaded), streams: { ...syncSettings(loaded).streams, ...sync } };
+    this.settings = {
+      ...syncSettings(loaded),
+      refreshSeconds,
+      streams: { ...syncSettings(loaded).streams, ...sync },
+    };
   }
 
   static async start(options: KeeperOptions): Promise<KeeperUnderTest> {
     const clock = new TurnedClock(options.start ?? "2026-03-01T12:00:07Z");
-    const simulator = await startSimulator({ clock, ...options.simulator });
-    const under = new KeeperUnderTest(clock, simulator, options.sync);
+    const { refreshSeconds = 30 } = options;
+    const simulator = await startSimulator({ clock, refreshSeconds, ...options.simulator });
+    const under = new KeeperUnderTest(clock, simulator, options);
     onTestFinished(async () => {
       await under.stop();
       await simulator.stop();
@@ -124,17 +135,17 @@ export class KeeperUnderTest {
   }
 
   /** Lets time run until something is so. */
-  async until(isSo: () => boolean, mostSeconds = 3600): Promise<void> {
-    for (let waited = 0; !isSo(); waited++) {
+  async until(isSo: () => boolean, mostSeconds = 3600, step = 1): Promise<void> {
+    for (let waited = 0; !isSo(); waited += step) {
       if (waited > mostSeconds) throw new Error(`not within ${mostSeconds} s: ${isSo}`);
-      await this.pass(1);
+      await this.pass(step);
     }
   }
 
   /** Fills and follows until every head is heard and settled as far as it can be. */
   async settled(): Promise<void> {
     await this.until(() => this.isFilled);
-    await this.pass(100);
+    await this.pass(4 * this.settings.refreshSeconds);
   }
 
   query(sql: string): Row[] {
@@ -157,12 +168,11 @@ export class KeeperUnderTest {
     );
   }
 
-  /** Requests to an endpoint since it was last asked about. */
-  asked(endpoint: string, from = 0): string[] {
+  /** Requests to an endpoint after the first `from` of all. */
+  asked(endpoint: string, from = 0): { readonly target: string; readonly at: number }[] {
     return this.simulator.requests.list
       .slice(from)
-      .filter(({ target }) => target.startsWith(`/v3${endpoint}?`) || target === `/v3${endpoint}`)
-      .map(({ target }) => target);
+      .filter(({ target }) => target.startsWith(`/v3${endpoint}?`) || target === `/v3${endpoint}`);
   }
 
   get requests(): number {
