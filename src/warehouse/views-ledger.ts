@@ -15,14 +15,17 @@ const same = "g.stream = c.stream AND g.series = c.series";
  * Where a gap becomes one that only awaits its confirmation: from the moment that the live feed has heard everything
  * since. Whoever asked REST after that moment left a gap that begins a settle delay before it at the earliest, and has
  * stored what there was of that delay: such a gap awaits its confirmation as a whole.
- * So does, for a day, the head of an index that the service does not have: it is asked again nightly.
  */
-const awaitingFrom = (
+const heardFrom = (
   start: string,
 ) => `(SELECT CASE WHEN l.from_ts - c.settle_delay <= ${start} THEN ${start} ELSE l.from_ts END
       FROM live_spans l WHERE l.stream = c.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
-      AND l.to_ts >= c.claim_ts AND c.hindrance IS NULL ORDER BY l.from_ts LIMIT 1),
-    (SELECT CASE WHEN g.reason = '${UNSERVED}' AND g.to_ts = ${start} AND g.to_ts > c.claim_ts - ${NIGHTLY} THEN ${start} END
+      AND l.to_ts >= c.claim_ts AND c.hindrance IS NULL ORDER BY l.from_ts LIMIT 1)`;
+
+/** So does, for a day, the head of an index that the service does not have: it is asked again nightly. */
+const nightlyFrom = (
+  start: string,
+) => `(SELECT CASE WHEN g.reason = '${UNSERVED}' AND g.to_ts = ${start} AND g.to_ts > c.claim_ts - ${NIGHTLY} THEN ${start} END
       FROM settled_ranges g WHERE ${same} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
 
 /** One gap of a claim from `start` to where the next settled range begins, with what its judgement needs. */
@@ -32,7 +35,8 @@ const gapFrom = (
     s.index_type, s.index_id, s.name, ${start} AS gap_from,
     min(c.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g WHERE ${same} AND g.from_ts >= ${start}),
       c.end_ts)) AS gap_to,
-    min(c.claim_ts, coalesce(${awaitingFrom(start)}, c.claim_ts)) AS settling_from
+    min(c.claim_ts, coalesce(${heardFrom(start)}, c.claim_ts),
+      coalesce(${nightlyFrom(start)}, c.claim_ts)) AS settling_from
   FROM claims c CROSS JOIN series s ON s.series = c.series`;
 
 /**

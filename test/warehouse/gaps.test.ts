@@ -155,6 +155,9 @@ describe("gaps", () => {
       expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
       unserved(present - 20 * HOUR);
       expect(gapsOf(warehouse)).toEqual([["open", "settling", -20 * 180, 0]]);
+      // Also where the live feed has begun to hear its family since.
+      hear(warehouse, present - HOUR, present);
+      expect(gapsOf(warehouse)).toEqual([["open", "settling", -20 * 180, 0]]);
     });
   });
 
