@@ -1,0 +1,43 @@
+import { select } from "../model/selector.ts";
+import type { Directory } from "./directory.ts";
+import { type Intake, serviceNow } from "./intake.ts";
+import type { SyncedStreams } from "./sync-settings.ts";
+
+/**
+ * Ends the observation of what the settings no longer ask for, now: a stream that is switched off is polled by nobody who
+ * could say so later.
+ */
+export async function endDeselected(
+  intake: Intake,
+  streams: SyncedStreams,
+  directory: Directory,
+): Promise<void> {
+  const { exchangeTickers, derivatives, marketCap } = streams;
+  const at = serviceNow(intake);
+  const followed = {
+    exchange_ticks: exchangeTickers === false ? [] : tickerSubscriptions(exchangeTickers, directory),
+    derivative_ticks:
+      derivatives === false ? [] : select(derivatives.exchanges, directory.exchanges, undefined).ids,
+    market_caps: marketCap === false ? [] : [null],
+  };
+  for (const stream of ["exchange_ticks", "derivative_ticks", "market_caps"] as const) {
+    const exchangeIds = followed[stream];
+    if (exchangeIds === undefined) continue;
+    await intake.ingest.call("commitSubscriptions", { stream, exchangeIds, at }, [], intake.signal);
+  }
+}
+
+/**
+ * The exchanges whose tickers are followed, null for all of them at once; undefined where nobody can say which markets are
+ * meant: then what is followed stays followed.
+ */
+export function tickerSubscriptions(
+  asked: Exclude<SyncedStreams["exchangeTickers"], false>,
+  directory: Directory,
+): readonly (string | null)[] | undefined {
+  if (asked.exchanges.kind === "none" || asked.markets.kind === "none") return [];
+  if (!select(asked.markets, directory.MWA, directory.ranking).resolved) return undefined;
+  return asked.exchanges.kind === "all"
+    ? [null]
+    : select(asked.exchanges, directory.exchanges, undefined).ids;
+}
