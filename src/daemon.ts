@@ -66,6 +66,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { http, schedule, telemetry, warehouse, retention } = loaded.settings;
   const service = requireServiceSettings(loaded);
   const { path } = warehouse;
+  // A secret that cannot be read is a wrong setting, and is said before anything is touched.
+  await service.readSecret();
   const ending = new AbortController();
   const signal = AbortSignal.any([stopping, ending.signal]);
   const end = (failure: unknown) => {
@@ -155,6 +157,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       filled() {
         if (isFilled) return;
         isFilled = true;
+        // What could be fetched has been: the share that is not there any more is nobody's progress.
+        for (const counts of [tally.of("index_ticks"), tally.of("ohlcv")]) counts.done = counts.planned;
         progress?.end();
         options.filled?.(tally.of("index_ticks").received + tally.of("ohlcv").received);
       },
