@@ -15,7 +15,8 @@ export async function endDeselected(
   const { exchangeTickers, derivatives, marketCap } = streams;
   const at = serviceNow(intake);
   const followed = {
-    exchange_ticks: exchangeTickers === false ? [] : tickerSubscriptions(exchangeTickers, directory),
+    // Which lines a selection of tickers has is known to those who follow them.
+    exchange_ticks: exchangeTickers === false ? [] : undefined,
     derivative_ticks:
       derivatives === false ? [] : select(derivatives.exchanges, directory.exchanges, undefined).ids,
     market_caps: marketCap === false ? [] : [null],
@@ -25,19 +26,4 @@ export async function endDeselected(
     if (exchangeIds === undefined) continue;
     await intake.ingest.call("commitSubscriptions", { stream, exchangeIds, at }, [], intake.signal);
   }
-}
-
-/**
- * The exchanges whose tickers are followed, null for all of them at once; undefined where nobody can say which markets are
- * meant: then what is followed stays followed.
- */
-export function tickerSubscriptions(
-  asked: Exclude<SyncedStreams["exchangeTickers"], false>,
-  directory: Directory,
-): readonly (string | null)[] | undefined {
-  if (asked.exchanges.kind === "none" || asked.markets.kind === "none") return [];
-  if (!select(asked.markets, directory.MWA, directory.ranking).resolved) return undefined;
-  return asked.exchanges.kind === "all"
-    ? [null]
-    : select(asked.exchanges, directory.exchanges, undefined).ids;
 }
