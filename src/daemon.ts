@@ -55,7 +55,9 @@ const STORAGE_EVERY_MS = 60_000;
 /** A WAL of this size has a reader in its way that is worth naming. */
 const LONG_WAL_BYTES = 256 * 1024 * 1024;
 /** All that is under way ends with the signal; what does not within this time is left behind. */
-const STOP_PATIENCE_MS = 3_000;
+const STOP_PATIENCE_MS = 2_000;
+/** The check has time; what there is to catch up with at a start has not. */
+const CHECK_AFTER_MS = 15_000;
 const CHECK_PATIENCE_MS = 3_600_000;
 
 /** Runs until it is told to stop, or until something happens that only a new process can mend. */
@@ -64,6 +66,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { http, schedule, telemetry, warehouse, retention } = loaded.settings;
   const service = requireServiceSettings(loaded);
   const { path } = warehouse;
+  // A secret that cannot be read is a wrong setting, and is said before anything is touched.
+  await service.readSecret();
   const ending = new AbortController();
   const signal = AbortSignal.any([stopping, ending.signal]);
   const end = (failure: unknown) => {
@@ -153,6 +157,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       filled() {
         if (isFilled) return;
         isFilled = true;
+        // What could be fetched has been: the share that is not there any more is nobody's progress.
+        for (const counts of [tally.of("index_ticks"), tally.of("ohlcv")]) counts.done = counts.planned;
         progress?.end();
         options.filled?.(tally.of("index_ticks").received + tally.of("ohlcv").received);
       },
@@ -274,6 +280,7 @@ async function checkFile(
   { storage, clock, log, signal }: Pick<Intake, "clock" | "log" | "signal"> & { storage: Ingest },
 ): Promise<void> {
   log.info({}, "the warehouse was not closed in order: it is checked beside the work");
+  await clock.sleep(CHECK_AFTER_MS, signal);
   const checked = await quickCheck(path, { clock, deadlineMs: CHECK_PATIENCE_MS, signal });
   log.info({ verdict: checked.verdict }, "the warehouse was checked");
   if (checked.verdict === "unfinished") return;

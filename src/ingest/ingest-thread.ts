@@ -22,6 +22,7 @@ export type IngestState = "working" | "disk_full" | "db_locked";
 /** Pages queued beyond these make the callers wait: memory stays flat however fast the network is. */
 const MOST_QUEUED = 6;
 const RETRY_STORAGE_MS = 5_000;
+const CLOSE_PATIENCE_MS = 2_000;
 
 /**
  * The main thread's end of the ingest thread: bytes in, committed facts out. Calls are carried out one after the other,
@@ -136,9 +137,19 @@ export class Ingest {
   async close(): Promise<void> {
     this.#closing.abort(closing());
     Atomics.store(this.#stopFlag, 0, 1);
-    if (this.#death === undefined) await this.#send("close", undefined, []).catch(() => {});
-    await this.#worker.terminate();
-    await this.#gone;
+    // Held: on a turned clock the patience must not run out while the thread is at work.
+    const release = this.#clock.hold();
+    const closed = this.#death === undefined ? this.#send("close", undefined, []) : Promise.resolve();
+    await this.#patiently(closed.catch(() => {}));
+    await this.#patiently(this.#worker.terminate().then(() => this.#gone));
+    release();
+  }
+
+  /** A thread that is stuck must not keep the program from ending: the file is as after a crash then, which is sound. */
+  async #patiently(work: Promise<unknown>): Promise<void> {
+    const done = new AbortController();
+    await Promise.race([work, this.#clock.sleep(CLOSE_PATIENCE_MS, done.signal).catch(() => {})]);
+    done.abort();
   }
 
   async #attempt(

@@ -8,6 +8,9 @@ export interface SizeSample {
   readonly bytes: number;
 }
 
+/** A disk that is full in fewer days than this is worth a word. */
+export const SOON_FULL_DAYS = 14;
+
 /** Less history than this says more about the last commit than about the trend. */
 const LEAST_SPAN = 3600 * MICROS_PER_SECOND;
 const SAMPLE_EVERY = 600 * MICROS_PER_SECOND;
