@@ -1,0 +1,49 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Connection } from "../../src/warehouse/connection.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { relationNotes } from "../../src/warehouse/relation-notes.ts";
+import { askSqlite } from "./cookbook-engines.ts";
+import { parametersOf, questionsOf, readCookbook } from "./cookbook-page.ts";
+import { fillDemoWarehouse } from "./demo-warehouse.ts";
+
+const page = readCookbook();
+const questions = questionsOf(page);
+const parameters = parametersOf(page);
+const folder = mkdtempSync(join(tmpdir(), "mds-cookbook-"));
+let reader: Connection;
+
+beforeAll(async () => {
+  const { path } = await fillDemoWarehouse(folder);
+  reader = openReader(path);
+}, 60_000);
+afterAll(() => {
+  reader?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("the cookbook", () => {
+  it("has twenty questions", () => {
+    expect(questions).toHaveLength(20);
+  });
+
+  it.each(questions)("SQLite: $title", ({ sqlite, answer }) => {
+    expect(askSqlite(reader, sqlite, parameters)).toBe(answer);
+  });
+});
+
+describe("the dictionary", () => {
+  it("names the types that the values have", () => {
+    for (const [relation, { columns }] of Object.entries(relationNotes)) {
+      const types = columns.map(({ name }) => `group_concat(DISTINCT typeof("${name}")) AS "${name}"`);
+      const sql = `SELECT ${types.join(", ")} FROM (SELECT * FROM ${relation} LIMIT 300)`;
+      const found = reader.database.prepare(sql).get() as Record<string, string | null>;
+      for (const { name, type } of columns) {
+        const seen = (found[name] ?? "null").split(",").filter((each) => each !== "null");
+        expect([relation, name, seen]).toEqual([relation, name, seen.length > 0 ? [type.toLowerCase()] : []]);
+      }
+    }
+  });
+});
