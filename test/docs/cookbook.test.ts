@@ -31,6 +31,7 @@ describe("the cookbook", () => {
 
   it.each(questions)("SQLite: $title", ({ sqlite, answer }) => {
     expect(askSqlite(reader, sqlite, parameters)).toBe(answer);
+    expect(answer.split("\n").length, "an answer without rows shows nothing").toBeGreaterThan(3);
   });
 });
 

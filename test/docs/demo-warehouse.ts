@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { syncSettings, withSyncSession } from "../../src/cli/sync-session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { type Micros, parseInstant } from "../../src/model/instant.ts";
+import { streams } from "../../src/model/series.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { seededRandom } from "../../src/runtime/random.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
@@ -54,19 +55,23 @@ export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> 
         MDS_WAREHOUSE: path,
       },
     });
-    const window = { from: moment("2025-11-01T00:00:00Z"), to: moment("2026-03-02T00:00:00Z") };
-    for (const wait of [0, 3_600_000]) {
+    // Daily bars of all the years would cost seconds, and a run over a window takes no snapshots.
+    const daily = {
+      streams: new Set(["ohlcv"] as const),
+      window: { from: moment("2025-11-01T00:00:00Z"), to: moment(START) },
+    };
+    const others = { streams: new Set(streams.filter((stream) => stream !== "ohlcv")) };
+    for (const [wait, scope] of [
+      [0, daily],
+      [0, others],
+      [3_600_000, others],
+    ] as const) {
       await clock.advance(wait);
       const random = seededRandom(1);
       const context = { clock, stopping: new AbortController().signal, random };
       await clock.runUntil(
         withSyncSession(loaded, context, silentLog, ({ intake, reader }) =>
-          backfill(intake, {
-            settings: syncSettings(loaded),
-            reader,
-            random,
-            scope: { window },
-          }),
+          backfill(intake, { settings: syncSettings(loaded), reader, random, scope }),
         ),
       );
     }
