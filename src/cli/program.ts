@@ -5,6 +5,7 @@ import { addBackfillCommand } from "./backfill-command.ts";
 import { addBackupCommand } from "./backup-command.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addDoctorCommand } from "./doctor-command.ts";
+import { addExportCommand } from "./export-command.ts";
 import { addGapsCommand } from "./gaps-command.ts";
 import { addInitCommand } from "./init-command.ts";
 import { addPlanCommand } from "./plan-command.ts";
@@ -79,6 +80,7 @@ export function buildProgram(context: CommandContext): Command {
   addGapsCommand(program, context);
   addVerifyCommand(program, context);
   addQueryCommand(program, context);
+  addExportCommand(program, context);
   addBackupCommand(program, context);
   addDoctorCommand(program, context);
   addSettingsCommand(program, context);
