@@ -16,6 +16,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   gaps: async () => (await import("./gaps-command.ts")).addGapsCommand,
   verify: async () => (await import("./verify-command.ts")).addVerifyCommand,
   query: async () => (await import("./query-command.ts")).addQueryCommand,
+  export: async () => (await import("./export-command.ts")).addExportCommand,
   backup: async () => (await import("./backup-command.ts")).addBackupCommand,
   doctor: async () => (await import("./doctor-command.ts")).addDoctorCommand,
   settings: async () => (await import("./settings-command.ts")).addSettingsCommand,
