@@ -85,6 +85,8 @@ function hintFor({ database }: Connection, sql: string, error: unknown): string 
   if (/Too few parameter values/.test(String(error))) return "give parameters names, :from rather than ?";
   const [, kind, given = ""] = /no such (table|column): (\S+)/.exec(String(error)) ?? [];
   if (kind === undefined) return undefined;
+  if (kind === "table" && given.toLowerCase() in relationNotes)
+    return "this file was last written by an older version; `mds-sync run` or `mds-sync backfill` adds it";
   const relations = database
     .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
     .pluck()

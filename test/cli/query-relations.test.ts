@@ -54,6 +54,16 @@ describe("mds-sync query without SQL", () => {
     expect((await query(path, "--schema", "mine")).stdout).toMatch(/^symbol {2}TEXT$/m);
   });
 
+  it("says of a relation that an older version did not have yet who adds it", async () => {
+    const path = warehouseWith();
+    const database = new Database(path);
+    database.exec("DROP VIEW bars_1h");
+    database.close();
+    expect((await query(path, "SELECT * FROM bars_1h")).stderr).toBe(
+      "mds-sync: no such table: bars_1h: this file was last written by an older version; `mds-sync run` or `mds-sync backfill` adds it\n",
+    );
+  });
+
   it.each([
     [["--schema", "bars_1hr"], "there is no relation bars_1hr: did you mean bars_1h?"],
     [["SELECT 1", "--schema", "gaps"], "--schema takes no SQL beside it: leave out one of them"],

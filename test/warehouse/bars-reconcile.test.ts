@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -134,6 +135,27 @@ describe("an exchange tick", () => {
           { unmoved_seconds: null, is_stale: null },
         ],
       );
+    }
+  });
+});
+
+describe("all of them", () => {
+  it("are the same in an older SQLite", () => {
+    for (const view of ["reconcile_ohlcv", "reconcile_market_caps", "index_tick_versions"]) {
+      const exact = rows(
+        warehouse,
+        `SELECT name FROM pragma_table_info('${view}') WHERE name LIKE '%_exact'`,
+      );
+      const sql = `SELECT time, ${exact.map(({ name }) => name).join(", ")}, quality FROM ${view} ORDER BY 1, 2, 3`;
+      let theirs: string;
+      try {
+        theirs = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, sql], { encoding: "utf8" });
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+        process.stdout.write("not shown here: comparisons in another SQLite (sqlite3 is not installed)\n");
+        return;
+      }
+      expect(JSON.parse(theirs)).toEqual(rows(warehouse, sql));
     }
   });
 });
