@@ -42,6 +42,17 @@ describe("the cookbook", () => {
     expect(answer.split("\n").length, "an answer without rows shows nothing").toBeGreaterThan(3);
   });
 
+  it("asks nothing that reads all rows of a stream", () => {
+    const bound = Object.fromEntries(Object.keys(parameters).map((name) => [name, 0]));
+    for (const { title, sqlite } of questions) {
+      const plan = reader.database.prepare(`EXPLAIN QUERY PLAN ${sqlite}`).all(bound) as { detail: string }[];
+      expect([title, plan.filter(({ detail }) => /^SCAN (r|t|\w+_rows)\b/.test(detail))]).toEqual([
+        title,
+        [],
+      ]);
+    }
+  });
+
   it.each(questions)("DuckDB: $title", async ({ duckdb, answer }) => {
     expect(await askDuckDb(catalogue.connection, duckdb)).toBe(answer);
   });
