@@ -108,7 +108,7 @@ function digestSql(stream: RowStream): string {
     return column === "source" ? `total(${column})` : `total(${column}), count(${column})`;
   });
   return `SELECT count(*), min(${momentColumn}), max(${momentColumn}), ${figures.join(", ")}, group_concat(aside, char(10))
-    FROM (SELECT * FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? ORDER BY ${momentColumn})`;
+    FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
 }
 
 /** What the ledger holds of the month as present or empty, by series, cut to the month: its growth elsewhere changes nothing here. */

@@ -23,7 +23,7 @@ const NEWEST = 1_772_366_400_000_000;
 const ROWS_A_STATEMENT = 100;
 
 /** Ticks of `seriesCount` series over the last days, put in without the ledger's care: the quickest way to many of them. */
-function fill(path: string, rows: number, seriesCount: number): void {
+export function fill(path: string, rows: number, seriesCount: number): void {
   const warehouse = openWarehouse(path, { clock: systemClock });
   const { database } = warehouse.connection;
   const count = rows / seriesCount;
