@@ -51,6 +51,9 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     env: process.env,
     directory: process.cwd(),
     clock: systemClock,
+    get stdin() {
+      return process.stdin;
+    },
     stdout: process.stdout,
     stderr: process.stderr,
     stopping: stop.signal,
