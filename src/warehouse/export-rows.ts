@@ -5,6 +5,7 @@ import type { Connection } from "./connection.ts";
 import { type ExportMonth, exportDictionaries, monthOf } from "./export-months.ts";
 import { type RowStream, rowTables } from "./row-tables.ts";
 import { presentTs } from "./view-expressions.ts";
+import { tickerPeriod } from "./views-rows.ts";
 
 const ROWS_A_BLOCK = 8_192;
 
@@ -84,6 +85,11 @@ export function readCorrections(connection: Connection, stream: RowStream): Map<
 /** The moment by the service's clock, as the views have it. */
 export function readPresent(connection: Connection): Micros {
   return connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
+}
+
+/** How long one ticker speaks for, as the views have it. */
+export function readTickerPeriod(connection: Connection): Micros {
+  return connection.statement(`SELECT ${tickerPeriod}`).pluck().get() as Micros;
 }
 
 const isProvable = (stream: RowStream) => stream === "index_ticks" || stream === "ohlcv";
