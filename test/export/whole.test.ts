@@ -2,12 +2,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { zstdDecompressSync } from "node:zlib";
+import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest, ManifestFile } from "../../src/export/manifest.ts";
 import type { Warehouse } from "../../src/warehouse/warehouse.ts";
 import { extremes, fillEverything, monthStart, openAt } from "./content.ts";
-import { bothSides, exportIn, inCatalogue, inWarehouse } from "./reading.ts";
+import { bothSides, exportIn, inWarehouse, type Row } from "./reading.ts";
 
 const relations = [
   "assets",
@@ -40,20 +41,31 @@ const relations = [
 ];
 
 const folder = mkdtempSync(join(tmpdir(), "mds-export-"));
-const catalogue = join(folder, "export/mds.duckdb");
 let warehouse: Warehouse;
+let instance: DuckDBInstance;
+let connection: DuckDBConnection;
 let manifest: Manifest;
 
 beforeAll(async () => {
   warehouse = openAt(folder);
   warehouse.transaction(fillEverything);
   await exportIn(folder);
+  instance = await DuckDBInstance.create(join(folder, "export/mds.duckdb"), {
+    access_mode: "READ_ONLY",
+    threads: "1",
+  });
+  connection = await instance.connect();
   manifest = JSON.parse(readFileSync(join(folder, "export/manifest.json"), "utf8")) as Manifest;
 });
 afterAll(() => {
+  instance.closeSync();
   warehouse.close();
   rmSync(folder, { recursive: true, force: true });
 });
+
+async function ask(sql: string): Promise<Row[]> {
+  return (await connection.runAndReadAll(sql)).getRowsJson() as Row[];
+}
 
 /** The rows of a file as another program reads them. */
 function readParquet({ path }: ManifestFile): Promise<Record<string, unknown>[]> {
@@ -73,11 +85,11 @@ function plain(value: unknown): unknown {
 describe("an export", () => {
   it("says in DuckDB what the warehouse says, relation by relation and row by row", async () => {
     for (const relation of relations) {
-      const sides = await bothSides(folder, relation);
+      const sides = await bothSides(folder, relation, "true", ask);
       expect(sides.catalogue, relation).toEqual(sides.warehouse);
       expect(sides.catalogue.length, relation).toBeGreaterThan(0);
     }
-    const gaps = await bothSides(folder, "gaps", "state = 'lost' AND reason = 'aged out'");
+    const gaps = await bothSides(folder, "gaps", "state = 'lost' AND reason = 'aged out'", ask);
     expect(gaps.catalogue).toEqual(gaps.warehouse);
   });
 
@@ -107,13 +119,12 @@ describe("an export", () => {
   });
 
   it("has real moments, and decimals that are exact or not there", async () => {
-    const types = await inCatalogue(catalogue, "DESCRIBE index_ticks");
+    const types = await ask("DESCRIBE index_ticks");
     const typeOf = new Map(types.map(([name, type]) => [name, type]));
     expect(
       ["ts", "time", "price", "price_exact", "price_decimal", "is_settled"].map((name) => typeOf.get(name)),
     ).toEqual(["BIGINT", "TIMESTAMP", "DOUBLE", "VARCHAR", "DECIMAL(38,18)", "BOOLEAN"]);
-    const rows = await inCatalogue(
-      catalogue,
+    const rows = await ask(
       `SELECT price_exact, price_decimal::VARCHAR, price_decimal::VARCHAR::DECIMAL(38, 18) = price_decimal
         FROM index_ticks WHERE index_type = 'LX' AND price IS NOT NULL ORDER BY ts`,
     );
@@ -123,8 +134,7 @@ describe("an export", () => {
       if (whole.length > 20 || fraction.length > 18) expect(decimal, String(exact)).toBeNull();
       else expect(String(decimal).replace(/\.?0*$/, ""), String(exact)).toBe(exact);
     }
-    const [first] = await inCatalogue(
-      catalogue,
+    const [first] = await ask(
       `SELECT count(*)::INTEGER FROM index_ticks WHERE is_settled = 1
       AND time >= '2020-01-01' AND epoch_us(time) = ts`,
     );
@@ -139,18 +149,14 @@ describe("an export", () => {
   it("gives the price of each series as of a moment, and bars of any length that are never cut", async () => {
     const at = monthStart(2) + 45_000_000;
     expect(
-      await inCatalogue(
-        catalogue,
-        `SELECT name, ts::DOUBLE FROM index_ticks_as_of(make_timestamp(${at})) ORDER BY name`,
-      ),
+      await ask(`SELECT name, ts::DOUBLE FROM index_ticks_as_of(make_timestamp(${at})) ORDER BY name`),
     ).toEqual(
       inWarehouse(
         warehouse.path,
         `SELECT name, max(ts) FROM index_ticks WHERE ts <= ${at} GROUP BY name ORDER BY name`,
       ),
     );
-    const bars = await inCatalogue(
-      catalogue,
+    const bars = await ask(
       `SELECT time::VARCHAR, n_ticks::INTEGER, expected_ticks::INTEGER, coverage, is_complete, quality
         FROM bars('BTC', INTERVAL 30 MINUTE, make_timestamp(${monthStart(2)} - 1), make_timestamp(${monthStart(2)} + 3600000001)) ORDER BY ts`,
     );
