@@ -72,6 +72,13 @@ export interface MissingPicture {
   readonly parts: readonly MissingPart[];
 }
 
+/** One index whose ticks are followed or stored. */
+export interface SeriesFound {
+  readonly index_type: string;
+  readonly index_id: string;
+  readonly name: string;
+}
+
 interface LineRow {
   readonly stream: string;
   readonly series: number;
@@ -154,6 +161,28 @@ export class LedgerPicture {
       .filter(([key]) => key.startsWith("index_ticks:"))
       .flatMap(([, members]) => members)
       .slice(0, count);
+  }
+
+  /** Indices with ticks whose name holds the text: those that begin with it first, then the best known. */
+  find(text: string, most: number): SeriesFound[] {
+    const sought = text.trim().toLowerCase();
+    const place = ({ name, index_id }: LineRow) => {
+      const at = name.toLowerCase().indexOf(sought);
+      return at === 0 && name.length === sought.length
+        ? 0
+        : at === 0
+          ? 1
+          : at > 0 || index_id === text
+            ? 2
+            : 3;
+    };
+    return this.#groups
+      .filter(([key]) => key.startsWith("index_ticks:"))
+      .flatMap(([, members]) => members.map((member) => ({ member, place: place(member) })))
+      .filter((found) => found.place < 3)
+      .sort((a, b) => a.place - b.place)
+      .slice(0, most)
+      .map(({ member: { index_type, index_id, name } }) => ({ index_type, index_id, name }));
   }
 
   show({ usual, byGroup }: RowsShown): CoveragePicture {

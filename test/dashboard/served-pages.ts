@@ -36,9 +36,9 @@ export async function servePages(path: string, clock: Clock = systemClock) {
   const failures: unknown[] = [];
   let asked = 0;
   const counted: Pick<Readings, "ask"> = {
-    ask: (kind, shown) => {
+    ask: (kind, ...detail) => {
       asked++;
-      return readings.ask(kind, shown);
+      return readings.ask(kind, ...detail);
     },
   };
   const server = await startHttpServer({

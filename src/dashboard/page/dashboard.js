@@ -1,31 +1,11 @@
 // The page asks the daemon every few seconds and shows what it says. Everything that comes from the service is put in as
 // text, never as markup: names are anybody's.
 
+import { byId, element, follow, say } from "./asking.js";
 import { axis, describe, draw, expand, summarise } from "./heat-map.js";
 import { brief, count, duration, moment, price, secondsBetween, several, title } from "./words.js";
 
-const byId = (id) => document.getElementById(id);
 const ROWS_A_STEP = 40;
-
-/** An element with a class, attributes and children, which are elements or text. */
-function element(tag, { className, ...attributes } = {}, ...children) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-function say(id, text) {
-  const target = byId(id);
-  if (target.textContent !== text) target.textContent = text;
-}
-
-async function ask(path) {
-  const response = await fetch(path, { cache: "no-store" });
-  if (!response.ok) throw new Error(`${path} answered ${response.status}`);
-  return response.json();
-}
 
 // ---- the daemon itself
 
@@ -267,26 +247,6 @@ function pointAt(event) {
   const left = Math.min(event.clientX + 12, document.documentElement.clientWidth - tip.offsetWidth - 8);
   tip.style.left = `${Math.max(8, left)}px`;
   tip.style.top = `${Math.max(8, box.top - tip.offsetHeight - 6)}px`;
-}
-
-// ---- asking again and again
-
-/** Asks every so often while somebody looks; an answer that fails to come leaves what is shown. */
-function follow(path, seconds, show, failed = () => {}) {
-  let timer;
-  const look = async () => {
-    clearTimeout(timer);
-    try {
-      if (!document.hidden) show(await ask(path()));
-    } catch {
-      failed();
-    }
-    clearTimeout(timer);
-    timer = setTimeout(look, seconds * 1000);
-  };
-  document.addEventListener("visibilitychange", () => document.hidden || look());
-  void look();
-  return { now: look };
 }
 
 function unanswered() {
