@@ -1,5 +1,6 @@
 import { type Micros, parseDayOrInstant } from "../model/instant.ts";
-import { type BarsWanted, type BarWidth, barWidths } from "../warehouse/drawn-bars.ts";
+import type { BarsWanted } from "../warehouse/drawn-bars.ts";
+import { type BarLength, barLengths } from "../warehouse/views-bars.ts";
 
 export const MOST_BARS = 5_000;
 const USUAL_BARS = 300;
@@ -16,8 +17,8 @@ export function barsAsked(query: URLSearchParams, now: Micros): BarsWanted | str
   const indexId = query.get("id") ?? "";
   if (indexId === "" || indexId.length > LONGEST_ID) return "id must be the id of an index";
   const width = query.get("width") ?? "1h";
-  if (!isWidth(width)) return `width must be one of ${Object.keys(barWidths).join(", ")}`;
-  const length = barWidths[width];
+  if (!isWidth(width)) return `width must be one of ${Object.keys(barLengths).join(", ")}`;
+  const length = barLengths[width];
   const present = Math.ceil((now + 1) / length) * length;
   const until = moment(query.get("to"), present);
   const end = until === undefined ? undefined : Math.min(present, Math.ceil(until / length) * length);
@@ -35,6 +36,6 @@ function moment(text: string | null, usual: Micros): Micros | undefined {
   return text === null ? usual : parseDayOrInstant(text);
 }
 
-function isWidth(text: string): text is BarWidth {
-  return Object.hasOwn(barWidths, text);
+function isWidth(text: string): text is BarLength {
+  return Object.hasOwn(barLengths, text);
 }

@@ -3,12 +3,8 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { type BarsWanted, type DrawnBars, readBars } from "../warehouse/drawn-bars.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/latest-ticks.ts";
-import {
-  type CoveragePicture,
-  LedgerPicture,
-  type MissingPicture,
-  type SeriesFound,
-} from "../warehouse/ledger-picture.ts";
+import { LedgerPicture } from "../warehouse/ledger-picture.ts";
+import type { CoveragePicture, MissingPicture, SeriesFound } from "../warehouse/picture-shapes.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { readStatus, type WarehouseStatus } from "../warehouse/status.ts";
 
@@ -82,7 +78,7 @@ export class ReadingsDesk {
         return readLatestTicks(reader, this.#draw(reader, question).bestKnown(TICKS_SHOWN));
       case "bars": {
         const until = this.#clock.monotonic() + MOST_BARS_MS;
-        return readBars(reader, question.detail, () => this.#clock.monotonic() < until);
+        return readBars(reader, question.detail, question.now, () => this.#clock.monotonic() < until);
       }
       case "series":
         return this.#draw(reader, question).find(question.detail, SERIES_FOUND);

@@ -1,23 +1,13 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { Connection } from "./connection.ts";
-
-/** The lengths of bars that there are views of, in microseconds. */
-export const barWidths = {
-  "1m": 60 * MICROS_PER_SECOND,
-  "5m": 300 * MICROS_PER_SECOND,
-  "15m": 900 * MICROS_PER_SECOND,
-  "1h": 3_600 * MICROS_PER_SECOND,
-  "4h": 14_400 * MICROS_PER_SECOND,
-  "1d": MICROS_PER_DAY,
-} as const;
-export type BarWidth = keyof typeof barWidths;
+import { type BarLength, barLengths } from "./views-bars.ts";
 
 /** Bars of one index, as somebody asks to see them; the range is of whole bars. */
 export interface BarsWanted extends TimeRange {
   readonly indexType: string;
   readonly indexId: string;
-  readonly width: BarWidth;
+  readonly width: BarLength;
 }
 
 /** One bar, as short as it can be sent: thousands of them go to a phone. Its start is in seconds since 1970. */
@@ -46,7 +36,7 @@ export interface DrawnBars {
   readonly index_type: string;
   readonly index_id: string;
   readonly name: string;
-  readonly width: BarWidth;
+  readonly width: BarLength;
   /** Seconds since 1970. Later than asked for where reading took too long: the newest bars are read first. */
   readonly from: number;
   readonly to: number;
@@ -58,11 +48,13 @@ export interface DrawnBars {
 /** Read at once; between two of them it is asked whether there is time for more. */
 const SPAN_AT_ONCE = 16 * MICROS_PER_DAY;
 const MOST_SPANS = 2_000;
+const CLOCKS_APART = 5 * MICROS_PER_SECOND;
 
 /** Undefined where no index has that id. */
 export function readBars(
   connection: Connection,
   wanted: BarsWanted,
+  now: Micros,
   hasTime: () => boolean,
 ): DrawnBars | undefined {
   const { indexType, indexId, width, to } = wanted;
@@ -77,7 +69,7 @@ export function readBars(
           WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
       )
       .raw();
-    const length = barWidths[width];
+    const length = barLengths[width];
     const atOnce = Math.max(length, Math.floor(SPAN_AT_ONCE / length) * length);
     const parts: DrawnBar[][] = [];
     let from = to;
@@ -95,7 +87,7 @@ export function readBars(
       to: to / MICROS_PER_SECOND,
       is_cut: from > wanted.from,
       bars: parts.flat(),
-      spans: readSpans(connection, named.series, { ...wanted, from }),
+      spans: readSpans(connection, named.series, { ...wanted, from }, now),
     };
   })();
 }
@@ -117,7 +109,7 @@ const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM 
   WHERE stream = 'index_ticks' AND series = ? AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
 
 /** Whatever in the window is not proven to be here, down to what nobody asked for: no stretch is blank without a word. */
-function readSpans(connection: Connection, series: number, wanted: BarsWanted): DrawnSpan[] {
+function readSpans(connection: Connection, series: number, wanted: BarsWanted, now: Micros): DrawnSpan[] {
   const window = normalise([wanted]);
   const gaps = connection
     .statement(gapsSql)
@@ -129,9 +121,10 @@ function readSpans(connection: Connection, series: number, wanted: BarsWanted): 
   const empty = settled
     .filter(({ proof }) => proof === "empty")
     .map(({ reason, ...range }): SpanRow => ({ ...range, state: "empty", reason: reason ?? "no ticks" }));
-  // A list of gaps that was cut off knows nothing of what is older.
-  const known =
-    gaps.length < MOST_SPANS ? window : normalise([{ from: gaps.at(-1)?.from ?? 0, to: wanted.to }]);
+  // A list of gaps that was cut off knows nothing of what is older; and nobody knows anything of what is to come. The
+  // views have a clock of their own, which may be a little behind.
+  const oldest = gaps.length < MOST_SPANS ? wanted.from : (gaps.at(-1)?.from ?? 0);
+  const known = intersect(window, normalise([{ from: oldest, to: now - CLOCKS_APART }]));
   const unasked = subtract(known, normalise([...gaps, ...settled])).map(
     (range): SpanRow => ({ ...range, state: "none", reason: "not asked for" }),
   );

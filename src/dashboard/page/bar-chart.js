@@ -31,53 +31,75 @@ class Bands {
   }
 
   paneViews() {
-    const renderer = { draw: (target) => target.useMediaCoordinateSpace((scope) => this.#draw(scope)) };
-    return [{ zOrder: () => "bottom", renderer: () => renderer }];
+    // The grid is drawn between the two, so that it crosses no words.
+    return [this.#view("bottom", shade), this.#view("normal", name)];
   }
 
-  #draw({ context: pen, mediaSize: { width, height } }) {
-    pen.font = `${LABEL_PX}px system-ui, sans-serif`;
-    pen.textBaseline = "top";
-    for (const { from, to, state, reason } of this.#spans) {
-      const left = Math.max(0, this.#coordinate(from));
-      const right = Math.min(width, Math.max(this.#coordinate(to), left + LEAST_BAND_PX));
-      if (!(right > 0 && left < width && right > left)) continue;
-      pen.fillStyle = paint(`band-${state}`);
-      pen.fillRect(left, 0, right - left, height);
-      if (state === "open" || state === "lost") hatch(pen, left, right, height, paint(`band-${state}`));
-      const text = state === reason ? state : `${state}: ${reason}`;
-      if (state === "settling" || pen.measureText(text).width + 12 > right - left) continue;
-      pen.fillStyle = paint(`text-${state}`);
-      pen.fillText(text, left + 6, 8);
-    }
+  #view(zOrder, draw) {
+    const paintAll = ({ context, mediaSize: { width, height } }) => {
+      for (const { from, to, ...span } of this.#spans) {
+        const left = Math.max(0, this.#coordinate(from));
+        const right = Math.min(width, Math.max(this.#coordinate(to), left + LEAST_BAND_PX));
+        if (right > 0 && left < width && right > left) draw(context, { left, right, height }, span);
+      }
+    };
+    const renderer = { draw: (target) => target.useMediaCoordinateSpace(paintAll) };
+    return { zOrder: () => zOrder, renderer: () => renderer };
   }
 
   /** A bar's slot reaches half a bar to either side of where the library puts its candle. */
   #coordinate(time) {
-    return this.#scale.logicalToCoordinate((time - this.#start) / this.#length - 0.5) ?? Number.NaN;
+    const [zero, one] = [0, 1].map((index) => this.#scale.logicalToCoordinate(index) ?? Number.NaN);
+    return zero + ((time - this.#start) / this.#length - 0.5) * (one - zero);
   }
 }
 
-function hatch(pen, left, right, height, colour) {
+function shade(pen, { left, right, height }, { state }) {
+  const colour = paint(`band-${state}`);
   pen.save();
   pen.beginPath();
   pen.rect(left, 0, right - left, height);
   pen.clip();
-  pen.beginPath();
-  for (let x = left - height - (left % HATCH_PX); x < right; x += HATCH_PX) {
-    pen.moveTo(x, height);
-    pen.lineTo(x + height, 0);
+  pen.fillStyle = colour;
+  pen.fillRect(left, 0, right - left, height);
+  if (state === "open" || state === "lost") {
+    pen.beginPath();
+    for (let x = left - height - (left % HATCH_PX); x < right; x += HATCH_PX) {
+      pen.moveTo(x, height);
+      pen.lineTo(x + height, 0);
+    }
+    pen.strokeStyle = colour;
+    pen.lineWidth = 1;
+    pen.stroke();
   }
-  pen.strokeStyle = colour;
-  pen.lineWidth = 1;
-  pen.stroke();
+  pen.restore();
+}
+
+/** Along the top of the band, else down its side, else not at all. */
+function name(pen, { left, right, height }, { state, reason }) {
+  const text = state === reason ? state : `${state}: ${reason}`;
+  pen.save();
+  pen.font = `${LABEL_PX}px system-ui, sans-serif`;
+  pen.textBaseline = "top";
+  pen.fillStyle = paint(`text-${state}`);
+  const length = pen.measureText(text).width + 12;
+  if (length <= right - left) pen.fillText(text, left + 6, 8);
+  else if (right - left >= LABEL_PX + 3 && length <= height) {
+    pen.translate((left + right + LABEL_PX) / 2, 8);
+    pen.rotate(Math.PI / 2);
+    pen.fillText(text, 0, 0);
+  }
   pen.restore();
 }
 
 /** Calls `pointed` with the slot under the pointer or the keys; undefined where there is none. */
 export function barChart(container, pointed) {
   container.tabIndex = 0;
-  const chart = createChart(container, { autoSize: true });
+  const chart = createChart(container, {
+    autoSize: true,
+    // The footer of the page names its makers, with a link.
+    layout: { attributionLogo: false },
+  });
   const candles = chart.addSeries(CandlestickSeries);
   const bands = new Bands();
   candles.attachPrimitive(bands);
@@ -106,8 +128,6 @@ export function barChart(container, pointed) {
         background: { type: ColorType.Solid, color: "transparent" },
         textColor: soft,
         fontFamily: getComputedStyle(container).fontFamily,
-        // The footer of the page names its makers, with a link.
-        attributionLogo: false,
       },
       grid: { vertLines: { visible: false }, horzLines: { color: line } },
       crosshair: {
@@ -115,7 +135,11 @@ export function barChart(container, pointed) {
         vertLine: { color: soft, labelBackgroundColor: ink },
         horzLine: { color: soft, labelBackgroundColor: ink },
       },
-      rightPriceScale: { borderVisible: false, scaleMargins: { top: 0.12, bottom: 0.08 } },
+      rightPriceScale: {
+        borderVisible: false,
+        entireTextOnly: true,
+        scaleMargins: { top: 0.12, bottom: 0.08 },
+      },
       timeScale: { borderColor: line, rightOffset: 1, minBarSpacing: 0.05 },
       handleScroll: { vertTouchDrag: false },
     });

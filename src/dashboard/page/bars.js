@@ -4,7 +4,7 @@ import { ask, byId, element, say, whileVisible } from "./asking.js";
 import { barChart } from "./bar-chart.js";
 import { gapsOf, MOST_BARS, merge, precisionOf, slots, stateOf, widths } from "./bar-slots.js";
 import { seriesBox } from "./series-box.js";
-import { count, duration, price } from "./words.js";
+import { count, duration, price, several } from "./words.js";
 
 const DAY = 86_400;
 const ranges = {
@@ -37,6 +37,8 @@ const view = {
 let clockOffset = 0;
 let known;
 let looks = 0;
+/** The beginning of the bar that is pointed at. */
+let pointedAt;
 const chart = barChart(byId("chart"), showReading);
 
 const day = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
@@ -141,13 +143,14 @@ function show(isNew) {
       ? `Reading took long: bars before ${minute(known.from)} UTC are not shown.`
       : "No bars in this range.",
   );
-  showReading(undefined);
+  showReading(made.find(({ time }) => time === pointedAt));
   showGaps();
   showTable();
 }
 
 /** The bar in words: the one that is pointed at, else the newest. */
 function showReading(pointed) {
+  pointedAt = pointed?.time;
   if (!known?.made) return;
   const slot = pointed ?? known.made.findLast((one) => stateOf(one) !== "missing") ?? known.made.at(-1);
   if (!slot) return byId("reading").replaceChildren();
@@ -192,7 +195,10 @@ function showGaps() {
   byId("no-gaps").hidden = gaps.length > 0;
   const total = gaps.reduce((sum, { from, to }) => sum + to - from, 0);
   const more = gaps.length > GAPS_SHOWN ? `, the newest ${GAPS_SHOWN} are shown` : "";
-  say("gaps-note", gaps.length > 0 ? `${count(gaps.length)} stretches, ${duration(total)}${more}` : "");
+  say(
+    "gaps-note",
+    gaps.length > 0 ? `${several(gaps.length, "stretch", "stretches")}, ${duration(total)}${more}` : "",
+  );
   byId("gaps").tBodies[0].replaceChildren(
     ...gaps
       .slice(0, GAPS_SHOWN)
@@ -208,8 +214,7 @@ function showGaps() {
             element("span", { className: "soft" }, ` ${reason}`),
           ),
           element("td", { className: "number" }, duration(to - from)),
-          element("td", {}, minute(from)),
-          element("td", {}, minute(to)),
+          element("td", { className: "faint" }, `${minute(from)} → ${minute(to)}`),
         ),
       ),
   );
@@ -246,6 +251,7 @@ function offerWidths() {
   if (!fits(view.width)) view.width = Object.keys(widths).find(fits) ?? view.width;
   for (const input of byId("widths").querySelectorAll("input")) {
     input.disabled = !fits(input.value);
+    input.parentElement.title = input.disabled ? "Not with this range: too many bars, or fewer than two" : "";
     input.checked = input.value === view.width;
   }
 }

@@ -99,8 +99,12 @@ function showLatest(ticks) {
   byId("ticks").replaceChildren(
     ...ticks.map((tick) =>
       element(
-        "div",
-        { className: "tick", title: `${tick.index_type} ${tick.name} at ${tick.time}` },
+        "a",
+        {
+          className: "tick",
+          href: barsAt(tick.index_type, tick.index_id),
+          title: `${tick.index_type} ${tick.name} at ${tick.time}`,
+        },
         element(
           "p",
           {},
@@ -116,13 +120,22 @@ function showLatest(ticks) {
 
 // ---- what is missing
 
-function showMissing({ open, lost, parts }) {
+const USUAL_PARTS = 8;
+let areAllShown = false;
+let missing;
+
+function showMissing(answer) {
+  missing = answer;
+  const { open, lost, parts } = answer;
   byId("missing").hidden = parts.length === 0;
   byId("nothing-missing").hidden = parts.length > 0;
   const left = open + lost - parts.length;
-  const more = left > 0 ? `, the longest ${count(parts.length)} are shown` : "";
+  const more = left > 0 ? `, the longest ${count(parts.length)} are listed` : "";
   say("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
-  byId("missing").tBodies[0].replaceChildren(...parts.map(missingRow));
+  const shown = areAllShown ? parts : parts.slice(0, USUAL_PARTS);
+  byId("missing").tBodies[0].replaceChildren(...shown.map(missingRow));
+  byId("more-missing").hidden = shown.length === parts.length;
+  say("more-missing", `Show more (${count(parts.length - shown.length)})`);
 }
 
 function missingRow(part) {
@@ -178,23 +191,34 @@ function showCoverage({ columns, groups }) {
 
 function coverageGroup(group, labels) {
   const name = [title(group.stream), group.index_type].filter(Boolean).join(" · ");
-  const period = group.step === "day" ? `last ${labels.length} days` : `by month since ${labels[0]}`;
+  const period = {
+    hour: `last ${labels.length} hours`,
+    day: `last ${labels.length} days`,
+    month: `by month since ${labels[0]}`,
+  }[group.step];
   const broken = group.lines - group.whole;
   const health =
     broken === 0 ? "all whole" : `${count(group.whole)} whole, ${count(broken)} with something open or lost`;
   const noun = group.index_type ? "series" : "subscription";
   const lines = group.index_type ? `${count(group.lines)} series` : several(group.lines, noun);
-  const marks = axis(labels, group.step === "day" ? 26 : Math.max(12, labels.length / 8));
+  const marks = axis(labels, labels.length / 8);
   const map = element(
     "div",
     { className: "map" },
     element(
       "div",
       { className: "axis", "aria-hidden": "true" },
-      ...marks.map(([share, text]) => element("span", { style: `left: ${(share * 100).toFixed(2)}%` }, text)),
+      ...marks.map(([share, text]) => {
+        const mark = element("span", {}, text);
+        mark.style.left = `${(share * 100).toFixed(2)}%`;
+        return mark;
+      }),
     ),
     ...(group.lines > 1 ? strip("all", group.summary, labels, true) : []),
-    ...group.rows.flatMap((row) => strip(row.name ?? row.index_id ?? "everything", row.runs, labels, false)),
+    ...group.rows.flatMap((row) => {
+      const name = row.name ?? row.index_id ?? "everything";
+      return strip(name, row.runs, labels, false, barsOf(row, group));
+    }),
   );
   const box = element(
     "div",
@@ -219,7 +243,16 @@ function coverageGroup(group, labels) {
   return box;
 }
 
-function strip(name, runs, labels, isSummary) {
+/** Where the bars of a series are drawn; undefined for what has none. */
+function barsOf({ index_id }, { stream, index_type }) {
+  return stream === "index_ticks" ? barsAt(index_type, index_id) : undefined;
+}
+
+function barsAt(type, id) {
+  return `/bars?${new URLSearchParams({ type, id })}`;
+}
+
+function strip(name, runs, labels, isSummary, href) {
   const cells = expand(runs);
   const canvas = element("canvas", {
     className: isSummary ? "summary" : "",
@@ -227,7 +260,8 @@ function strip(name, runs, labels, isSummary) {
     "aria-label": `${name}: ${summarise(cells)}`,
   });
   strips.set(canvas, { name, cells, labels });
-  return [element("span", { className: isSummary ? "name all" : "name", title: name }, name), canvas];
+  const label = { className: isSummary ? "name all" : "name", title: name };
+  return [href ? element("a", { ...label, href }, name) : element("span", label, name), canvas];
 }
 
 function coveragePath() {
@@ -260,6 +294,10 @@ follow(() => "/api/latest", 5, showLatest);
 follow(() => "/api/missing", 20, showMissing);
 const coverage = follow(coveragePath, 20, showCoverage);
 
+byId("more-missing").addEventListener("click", () => {
+  areAllShown = true;
+  showMissing(missing);
+});
 document.addEventListener("pointermove", pointAt, { passive: true });
 document.addEventListener("pointerdown", pointAt, { passive: true });
 document.addEventListener("scroll", () => (byId("tip").hidden = true), { passive: true });
