@@ -14,7 +14,7 @@ export interface Page {
     | "application/json"
     | "text/javascript"
     | "image/svg+xml";
-  readonly body: string | Buffer;
+  readonly body: string | Uint8Array;
   /** The same, for those who can unpack it. */
   readonly gzipped?: Buffer;
   /** Of what never changes while we run: a browser that has it already is told so in a few bytes. */
@@ -42,7 +42,7 @@ export interface HttpServer {
 
 /** A page is worth so much patience with a slow client, and no more: it must never hold the daemon up. */
 const CLIENT_PATIENCE_MS = 10_000;
-const MOST_CONNECTIONS = 64;
+const MOST_CONNECTIONS = 256;
 const LARGEST_HEADER_BYTES = 8 * 1024;
 
 const safety = {
@@ -84,11 +84,11 @@ async function answer(request: IncomingMessage, { allowedHosts, pages }: HttpSer
     return plain(421, "this name is not served here: add it to http.allowedHosts");
   }
   if (request.method !== "GET" && request.method !== "HEAD") return plain(405, "only GET is served");
-  const base = "http://here";
-  const url = URL.canParse(request.url ?? "", base) ? new URL(request.url ?? "", base) : undefined;
-  const page = url && pages.get(url.pathname);
+  // Taken as it came: what is decoded or resolved first can be made to look like another path.
+  const [path = "", query = ""] = (request.url ?? "").split(/\?(.*)/s, 2);
+  const page = pages.get(path);
   return page
-    ? page(url.searchParams)
+    ? page(new URLSearchParams(query))
     : plain(404, `there is no such page; there are ${[...pages.keys()].join(" ")}`);
 }
 
@@ -123,7 +123,7 @@ function send(request: IncomingMessage, response: ServerResponse, page: Page): v
     return;
   }
   const isPacked = gzipped !== undefined && /\bgzip\b/.test(String(request.headers["accept-encoding"]));
-  const bytes = isPacked ? gzipped : Buffer.from(page.body);
+  const bytes = isPacked ? gzipped : typeof page.body === "string" ? Buffer.from(page.body) : page.body;
   response.writeHead(status, {
     ...headers,
     ...(isPacked ? { "content-encoding": "gzip" } : {}),

@@ -16,7 +16,7 @@ import { TakingTurns } from "./taking-turns.ts";
 
 export interface PagesOptions {
   readonly view: DaemonView;
-  readonly readings: Pick<Readings, "ask">;
+  readonly readings: Pick<Readings, "ask" | "askBytes">;
   readonly metrics: Metrics;
   readonly clock: Pick<Clock, "monotonic" | "hold" | "waive" | "sleep">;
 }
@@ -40,9 +40,10 @@ export function dashboardPages({ view, readings, metrics, clock }: PagesOptions)
     const value = await readings.ask("status");
     return { value, page: json(value) };
   });
-  const page = async <K extends keyof Answers>(ask: K, ...detail: DetailOf<K>): Promise<Kept> => ({
-    page: json(await readings.ask(ask, ...detail)),
-  });
+  const page = async <K extends keyof Answers>(ask: K, ...detail: DetailOf<K>): Promise<Kept> => {
+    const body = await readings.askBytes(ask, ...detail);
+    return { page: body ? { type: "application/json", body } : plain(404, "no index has this type and id") };
+  };
   const latest = new KeptReading(clock, LATEST_KEPT_MS, () => page("latest"));
   const missing = new KeptReading(clock, PICTURE_KEPT_MS, () => page("missing"));
   const turns = new TakingTurns(clock);
@@ -62,11 +63,7 @@ export function dashboardPages({ view, readings, metrics, clock }: PagesOptions)
   const bars: PageMaker = (query) => {
     const asked = barsAsked(query, view.now());
     if (typeof asked === "string") return plain(400, asked);
-    const draw = async (): Promise<Kept> => {
-      const value = await readings.ask("bars", asked);
-      return { page: value ? json(value) : plain(404, "no index has this type and id") };
-    };
-    return answered(drawn.of(JSON.stringify(asked), draw));
+    return answered(drawn.of(JSON.stringify(asked), () => page("bars", asked)));
   };
   const pages: [string, PageMaker][] = [
     ["/healthz", () => health(view)],

@@ -35,6 +35,8 @@ export type Question = {
     readonly path: string;
     readonly ask: K;
     readonly detail: K extends keyof Details ? Details[K] : undefined;
+    /** As the bytes of its JSON, so that the thread that has the network to mind neither copies nor writes it out. */
+    readonly inBytes: boolean;
     /** By the service's clock. */
     readonly now: Micros;
     /** Milliseconds that never go back, by the clock of those who ask. */
@@ -53,7 +55,7 @@ const PICTURE_KEPT_MS = 10_000;
 const CACHE_KIB = 8 * 1024;
 const SERIES_FOUND = 12;
 /** Bars that take longer are cut short: those who ask for something else wait meanwhile. */
-const MOST_BARS_MS = 1_000;
+const MOST_BARS_MS = 2_000;
 
 /** Answers from a reader of its own, in a thread of its own. */
 export class ReadingsDesk {

@@ -39,14 +39,22 @@ export class Readings {
   }
 
   ask<K extends keyof Answers>(ask: K, ...[detail]: DetailOf<K>): Promise<Answers[K]> {
+    return this.#question({ ask, detail, inBytes: false }) as Promise<Answers[K]>;
+  }
+
+  /** The answer as the bytes of its JSON; undefined where there is none. */
+  askBytes<K extends keyof Answers>(ask: K, ...[detail]: DetailOf<K>): Promise<Uint8Array | undefined> {
+    return this.#question({ ask, detail, inBytes: true }) as Promise<Uint8Array | undefined>;
+  }
+
+  #question(asked: Pick<Question, "ask" | "detail" | "inBytes">): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(unread("the daemon is stopping"));
       if (this.#waiting.size >= MOST_WAITING) return reject(unread("too many ask at once; try again"));
       const { path, clock, now } = this.#options;
       const id = this.#nextId++;
-      this.#waiting.set(id, { resolve: (value) => resolve(value as Answers[K]), reject });
-      const question = { id, path, ask, detail, now: now(), at: clock.monotonic() } as Question;
-      this.#thread().postMessage(question);
+      this.#waiting.set(id, { resolve, reject });
+      this.#thread().postMessage({ ...asked, id, path, now: now(), at: clock.monotonic() });
     });
   }
 

@@ -46,7 +46,7 @@ export interface DrawnBars {
 }
 
 /** Read at once; between two of them it is asked whether there is time for more. */
-const SPAN_AT_ONCE = 16 * MICROS_PER_DAY;
+const SPAN_AT_ONCE = 50 * MICROS_PER_DAY;
 const MOST_SPANS = 2_000;
 const CLOCKS_APART = 5 * MICROS_PER_SECOND;
 

@@ -37,7 +37,7 @@ function fill(
   missing: { from: Micros; to: Micros }[],
 ) {
   const ticks = [];
-  for (let ts = beginning; ts < present - 5_000_000; ts += REFRESH) {
+  for (let ts = beginning; ts <= Math.max(lastHour, present - 5_000_000); ts += REFRESH) {
     if (!missing.some(({ from, to }) => ts >= from && ts < to))
       ticks.push(tick(ts, priceAt(ts, level), { indexType: "GWA", indexId }));
   }
