@@ -3,10 +3,12 @@ import type { Clock } from "../runtime/clock.ts";
 
 /** Who comes when so many wait already is told to come again. */
 const MOST_WAITING = 24;
+/** Somebody who types the next letter of a name should not wait longer because the first look took long. */
+const LONGEST_REST_MS = 500;
 
 /**
  * Work that visitors can ask for in endlessly many variants, so that keeping answers does not bound it: one at a time, and
- * after each a rest as long as it took. However hard a page is hammered, half of a processor stays with those who ingest.
+ * after each a rest as long as it took, half a second at most. However hard a page is hammered, ingest keeps its processor.
  */
 export class TakingTurns {
   readonly #clock: Pick<Clock, "monotonic" | "sleep" | "waive">;
@@ -37,7 +39,7 @@ export class TakingTurns {
       return await work();
     } finally {
       const took = this.#clock.monotonic() - started;
-      void this.#clock.sleep(took).then(done);
+      void this.#clock.sleep(Math.min(took, LONGEST_REST_MS)).then(done);
     }
   }
 }

@@ -2,7 +2,7 @@ import type { Micros } from "../../src/model/instant.ts";
 import { settle } from "../../src/warehouse/ledger.ts";
 import { writeAssets } from "../../src/warehouse/lookups.ts";
 import type { Transaction } from "../../src/warehouse/transaction.ts";
-import { declareWanted, noteLiveSpan } from "../../src/warehouse/wanted.ts";
+import { declareWanted } from "../../src/warehouse/wanted.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { tick } from "../warehouse/records.ts";
 import { DAY, HOUR, hostileName, present } from "./filled-warehouse.ts";
@@ -13,6 +13,7 @@ const MINUTE = 60_000_000;
 /** The last whole hour, from which the stretches below are counted back. */
 export const lastHour: Micros = Math.floor(present / HOUR) * HOUR;
 const beginning = lastHour - 3 * DAY;
+const settledTo = lastHour - 40 * MINUTE;
 
 /** What is missing of BTC, in hours before the last whole hour. */
 export const stretches = {
@@ -43,7 +44,6 @@ function fill(
   }
   writeRecords(transaction, "index_ticks", ticks, "rest");
   const line = { stream: "index_ticks", series: transaction.dictionary.series("GWA", indexId) } as const;
-  const settledTo = lastHour - 40 * MINUTE;
   let from = beginning;
   for (const hole of [...missing, { from: settledTo, to: settledTo }]) {
     settle(transaction, line, { from, to: hole.from }, "rows");
@@ -69,12 +69,12 @@ export function fillBars(transaction: Transaction): void {
   const { lost, empty } = stretches;
   settle(transaction, btc, lost, "lost", "aged out");
   settle(transaction, btc, empty, "empty", "the service has none");
-  const rules = { from: beginning, settleDelay: 2 * REFRESH, step: 1, keptFor: 200 * DAY };
+  // A step as long as all of time so far keeps the claim where it is: the head awaits its confirmation, however slow a test.
+  const rules = { from: beginning, settleDelay: 2 * REFRESH, step: settledTo, keptFor: 200 * DAY };
   declareWanted(
     transaction,
     "index_ticks",
     [btc, ...others].map((line) => ({ line, ...rules })),
     present,
   );
-  noteLiveSpan(transaction, "index_ticks", "GWA", { from: lastHour - 2 * HOUR, to: present + DAY });
 }
