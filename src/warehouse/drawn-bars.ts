@@ -48,6 +48,8 @@ export interface DrawnBars {
 /** Read at once; between two of them it is asked whether there is time for more. */
 const SPAN_AT_ONCE = 50 * MICROS_PER_DAY;
 const MOST_SPANS = 2_000;
+/** Between two ticks there is always a moment without one. */
+const LEAST_EMPTY = 60 * MICROS_PER_SECOND;
 const CLOCKS_APART = 5 * MICROS_PER_SECOND;
 
 /** Undefined where no index has that id. */
@@ -119,7 +121,7 @@ function readSpans(connection: Connection, series: number, wanted: BarsWanted, n
     reason: string | null;
   })[];
   const empty = settled
-    .filter(({ proof }) => proof === "empty")
+    .filter(({ proof, from, to }) => proof === "empty" && to - from >= LEAST_EMPTY)
     .map(({ reason, ...range }): SpanRow => ({ ...range, state: "empty", reason: reason ?? "no ticks" }));
   // A list of gaps that was cut off knows nothing of what is older; and nobody knows anything of what is to come. The
   // views have a clock of their own, which may be a little behind.

@@ -140,7 +140,7 @@ export function barChart(container, pointed) {
         entireTextOnly: true,
         scaleMargins: { top: 0.12, bottom: 0.08 },
       },
-      timeScale: { borderColor: line, rightOffset: 1, minBarSpacing: 0.05 },
+      timeScale: { borderColor: line, rightOffsetPixels: 20, minBarSpacing: 0.05 },
       handleScroll: { vertTouchDrag: false },
     });
   };

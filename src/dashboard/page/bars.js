@@ -189,6 +189,15 @@ function percent(share) {
   return `${share >= 1 ? 100 : Math.min(99, Math.floor(share * 100))} %`;
 }
 
+/** Short ones to the second; the day is said once where both ends are on it. */
+function rangeOf(from, to) {
+  const digits = to - from < 3_600 ? 19 : 16;
+  const [first, last] = [from, to].map((seconds) =>
+    new Date(seconds * 1000).toISOString().slice(0, digits).replace("T", " "),
+  );
+  return `${first} → ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last}`;
+}
+
 function showGaps() {
   const gaps = gapsOf(known.spans).toReversed();
   byId("gaps").hidden = gaps.length === 0;
@@ -214,7 +223,7 @@ function showGaps() {
             element("span", { className: "soft" }, ` ${reason}`),
           ),
           element("td", { className: "number" }, duration(to - from)),
-          element("td", { className: "faint" }, `${minute(from)} → ${minute(to)}`),
+          element("td", { className: "faint" }, rangeOf(from, to)),
         ),
       ),
   );
