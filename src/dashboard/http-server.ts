@@ -42,6 +42,8 @@ export interface HttpServer {
 
 /** A page is worth so much patience with a slow client, and no more: it must never hold the daemon up. */
 const CLIENT_PATIENCE_MS = 10_000;
+/** How often it is looked whether somebody's patience has run out. */
+const PATIENCE_CHECK_MS = 5_000;
 const MOST_CONNECTIONS = 256;
 const LARGEST_HEADER_BYTES = 8 * 1024;
 
@@ -54,7 +56,8 @@ const safety = {
 
 /** Serves what looks on: GET only, and only under a name that is ours. */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const server = createServer({ maxHeaderSize: LARGEST_HEADER_BYTES }, (request, response) => {
+  const limits = { maxHeaderSize: LARGEST_HEADER_BYTES, connectionsCheckingInterval: PATIENCE_CHECK_MS };
+  const server = createServer(limits, (request, response) => {
     answer(request, options)
       .catch((error: unknown) => {
         options.failed(error);

@@ -5,8 +5,7 @@ import { type Answer, type Question, ReadingsDesk } from "./readings-desk.ts";
 
 const port = parentPort;
 if (port === null) throw new Error("readings-worker runs as a worker thread only");
-// On Linux this is about the calling thread alone: where processors are short, looking on waits for ingest, never the reverse.
-if (process.platform === "linux") setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+giveWay();
 const desk = new ReadingsDesk(systemClock);
 port.on("message", (question: Question) => {
   let answer: Answer;
@@ -24,3 +23,13 @@ port.on("message", (question: Question) => {
   }
   port.postMessage(answer, moved);
 });
+
+/** On Linux this is about the calling thread alone: where processors are short, looking on waits for ingest. */
+function giveWay(): void {
+  if (process.platform !== "linux") return;
+  try {
+    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // A hardened unit refuses the call. Kept answers and turns bound what we take of a processor there, too.
+  }
+}

@@ -129,6 +129,20 @@ describe("the dashboard's server", () => {
     await closed;
   });
 
+  it("answers while many others hold a connection and say nothing, or half of a request", async () => {
+    const { port } = await serve();
+    const idle = await Promise.all(
+      Array.from({ length: 150 }, async (_, i) => {
+        const socket = connect(port, "127.0.0.1");
+        await new Promise((resolve) => socket.once("connect", resolve));
+        if (i % 2 === 0) socket.write("GET / HTTP/1.1\r\nHost: loc");
+        return socket.on("error", () => {});
+      }),
+    );
+    expect((await ask(port, "/")).status).toBe(200);
+    for (const socket of idle) socket.destroy();
+  });
+
   it("says in one line that its port is taken", async () => {
     const { port } = await serve();
     const second = startHttpServer({
