@@ -2,6 +2,7 @@ import { dayOf, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/
 import type { WalkedStream } from "../model/series.ts";
 import { intersect, type TimeRange, union } from "../model/time-range.ts";
 import type { Connection } from "../warehouse/connection.ts";
+import { followedHeads } from "../warehouse/followed-heads.ts";
 import { holes, type LineHoles } from "../warehouse/holes.ts";
 import { type DueReread, dueRereads } from "../warehouse/rereads.ts";
 import { byUrgency, ROWS_A_PAGE, reachable, slicesOf } from "./slices.ts";
@@ -68,11 +69,15 @@ export function planFill(
       rereads.add(lineKey(due.line));
       lines.set(due.line.series, withReread(lines.get(due.line.series), due, moment.claim));
     }
+    // A line that is followed no longer has nobody else who would look after it.
+    const followed = new Set(
+      narrowing.withoutHeads ? followedHeads(reader, stream).map(({ line }) => line.series) : [],
+    );
     for (const line of lines.values()) {
       const inWindow = narrowing.window ? intersect(line.open, [narrowing.window]) : line.open;
       const head = headOf(moment);
       const isHead = ({ from, to }: TimeRange) => from >= head.from && to >= head.to;
-      const within = narrowing.withoutHeads ? inWindow.filter((range) => !isHead(range)) : inWindow;
+      const within = followed.has(line.line.series) ? inWindow.filter((range) => !isHead(range)) : inWindow;
       walks.push(...walksOf({ ...line, open: within }, moment));
     }
   }
