@@ -12,13 +12,15 @@ const LARGEST_BATCH = 4_000;
  */
 export class LiveBatches {
   readonly #clock: Clock;
-  readonly #commit: (messages: readonly string[]) => Promise<LiveCommit>;
+  readonly #commit: (messages: readonly string[], since: number) => Promise<LiveCommit>;
   #gathered: string[] = [];
   #batch: PromiseWithResolvers<void> | undefined;
+  #since = 0;
   #cancel: Cancel | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(clock: Clock, commit: (messages: readonly string[]) => Promise<LiveCommit>) {
+  /** `commit` is also told when, on the monotonic clock, the first message of the batch came. */
+  constructor(clock: Clock, commit: (messages: readonly string[], since: number) => Promise<LiveCommit>) {
     this.#clock = clock;
     this.#commit = commit;
   }
@@ -42,6 +44,7 @@ export class LiveBatches {
     const batch = Promise.withResolvers<void>();
     // Whoever pushed and went away must not turn a failed commit into an unhandled rejection.
     batch.promise.catch(() => {});
+    this.#since = this.#clock.monotonic();
     this.#cancel = this.#clock.after(GATHER_MS, () => this.#close());
     return batch;
   }
@@ -53,6 +56,6 @@ export class LiveBatches {
     const messages = this.#gathered;
     this.#gathered = [];
     this.#batch = undefined;
-    this.#last = this.#commit(messages).then(() => batch.resolve(), batch.reject);
+    this.#last = this.#commit(messages, this.#since).then(() => batch.resolve(), batch.reject);
   }
 }

@@ -3,7 +3,7 @@ import { MICROS_PER_MS } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
 import { Alarm, loop } from "../runtime/loop.ts";
 import type { Random } from "../runtime/random.ts";
-import type { Subscription } from "../service/feed-messages.ts";
+import type { FeedMessage, Subscription } from "../service/feed-messages.ts";
 import type { FeedObservation } from "../service/live-feed.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { refreshContracts, takeDerivativeTicks } from "./derivatives.ts";
@@ -25,12 +25,16 @@ export interface KeepingCurrent {
   readonly random: Random;
   /** A part of the work failed and will be tried again; what this throws ends the daemon. */
   readonly failed: (part: string, error: unknown) => void;
-  readonly problems: (problems: readonly Problem[]) => void;
+  /** All that a part of the work has to complain about after a round; what it said before is over. */
+  readonly problems: (part: string, problems: readonly Problem[]) => void;
   /** What the daemon is about, for people. */
   readonly about: (activity: string) => void;
   /** Everything that was missing at the start has been filled. */
   readonly filled: () => void;
-  readonly live: (commit: LiveCommit) => void;
+  /** `lagMs`: from receiving the batch's first message to having it on disk. */
+  readonly live: (commit: LiveCommit, lagMs: number) => void;
+  /** What the live feed says beside its ticks. */
+  readonly heard: (message: FeedMessage) => void;
   readonly observeFeed: (observation: FeedObservation) => void;
 }
 
@@ -77,7 +81,7 @@ export class CurrentKeeper {
       storeMarketCaps: false,
     });
     this.#directory = directory;
-    this.#options.problems(problems);
+    this.#options.problems("lookups", problems);
   }
 
   async #fill(): Promise<void> {
@@ -96,7 +100,7 @@ export class CurrentKeeper {
       concurrency,
       narrowing,
     });
-    this.#options.problems(problems);
+    this.#options.problems("holes", problems);
     this.#options.about(this.#isFlowing ? "following the live feed" : "polling, since the live feed is down");
     this.#options.filled();
   }
@@ -107,7 +111,7 @@ export class CurrentKeeper {
   }
 
   async #follow(): Promise<void> {
-    const { settings, wsUrl, random, live, observeFeed } = this.#options;
+    const { settings, wsUrl, random, live, heard, observeFeed } = this.#options;
     const subscriptions = this.#subscriptions();
     if (subscriptions.length === 0) {
       this.#isFlowing = true;
@@ -124,6 +128,7 @@ export class CurrentKeeper {
           random,
           observe: observeFeed,
           committed: live,
+          heard,
           missed: () => this.#missed.ring(),
           flowing: (isFlowing) => {
             if (this.#isFlowing === isFlowing) return;
@@ -173,7 +178,8 @@ export class CurrentKeeper {
       const directory = this.#directory;
       if (!directory) return;
       const isWanted = (stream: Stream) => stream === "exchange_ticks";
-      this.#options.problems(await takeSnapshots(this.#intake, { settings, directory, random, isWanted }));
+      const problems = await takeSnapshots(this.#intake, { settings, directory, random, isWanted });
+      this.#options.problems("exchange tickers", problems);
     });
   }
 

@@ -14,7 +14,9 @@ export interface LiveFollowing {
   readonly refreshSeconds: number;
   readonly random: Random;
   readonly observe: (observation: FeedObservation) => void;
-  readonly committed: (commit: LiveCommit) => void;
+  /** `lagMs`: from receiving the batch's first message to having it on disk. */
+  readonly committed: (commit: LiveCommit, lagMs: number) => void;
+  readonly heard?: (message: FeedMessage) => void;
   /** Something may have been missed, or cannot be heard live: REST is to be asked. */
   readonly missed: (why: string) => void;
   /** Whether ticks flow for everything that is subscribed. */
@@ -24,9 +26,9 @@ export interface LiveFollowing {
 /** Stores what the live feed says at once, and says when REST has to be asked instead. Runs until the intake's signal. */
 export async function followLive(intake: Intake, following: LiveFollowing): Promise<void> {
   const { client, clock, ingest, log, signal } = intake;
-  const batches = new LiveBatches(clock, async (messages) => {
+  const batches = new LiveBatches(clock, async (messages, since) => {
     const commit = await ingest.call("commitLive", messages, [], signal);
-    following.committed(commit);
+    following.committed(commit, clock.monotonic() - since);
     return commit;
   });
   const silent = new Set<string>();
@@ -44,7 +46,10 @@ export async function followLive(intake: Intake, following: LiveFollowing): Prom
   });
   for await (const message of messages) {
     if (message.kind === "update") await batches.push(message.texts);
-    else note(message, following, silent, log);
+    else {
+      following.heard?.(message);
+      note(message, following, silent, log);
+    }
   }
   await batches.flush();
 }
