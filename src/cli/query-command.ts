@@ -49,8 +49,8 @@ export function addQueryCommand(program: Command, context: CommandContext): void
         return;
       }
       const parameters = readParameters(flags.param);
-      const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
       context.dieOnSignal?.();
+      const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
       const begun = context.clock.monotonic();
       const rows = await write(context, { path, sql: statement, parameters }, renderings[format]);
       const seconds = (context.clock.monotonic() - begun) / 1000;
