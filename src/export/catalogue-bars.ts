@@ -30,7 +30,9 @@ function bars(length: string, ticks: string, present: Micros): string {
       WHEN b.n_ticks < b.expected_ticks THEN 'fewer ticks than expected' END AS quality
   FROM (
     SELECT t.*, ${length} // any_value(s.refresh_us) AS expected_ticks,
-      coalesce(CAST(sum(least(g.to_ts, t.ts + ${length}) - greatest(g.from_ts, t.ts)) AS BIGINT), 0) AS proven
+      -- DuckDB's least and greatest pass over nulls: without the filter a bar that nothing proves would be proven whole.
+      coalesce(CAST(sum(least(g.to_ts, t.ts + ${length}) - greatest(g.from_ts, t.ts))
+        FILTER (WHERE g.from_ts IS NOT NULL) AS BIGINT), 0) AS proven
     FROM (
       SELECT index_type, index_id, name, ts // ${length} * ${length} AS ts,
         arg_min(price, ts) AS open, arg_min({v: price_digits}, ts).v AS open_digits,

@@ -22,6 +22,8 @@ interface CatalogueOptions {
   readonly folder: string;
   /** The moment of the export by the service's clock. */
   readonly present: Micros;
+  /** How long one exchange ticker speaks for. */
+  readonly tickerPeriod: Micros;
 }
 
 /** Writes the DuckDB file whose views read the Parquet files. */
@@ -65,7 +67,7 @@ const digitsMacro = `CREATE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
 const decimalMacro = `CREATE MACRO exact_decimal(digits) AS CASE WHEN length(split_part(digits, '.', 2)) <= 18
   THEN TRY_CAST(digits AS DECIMAL(38, 18)) END`;
 
-function catalogueSql({ files, folder, present }: CatalogueOptions): string[] {
+function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions): string[] {
   const of = (relation: string) => files.filter((file) => file.relation === relation);
   return [
     folderMacro(folder),
@@ -73,7 +75,7 @@ function catalogueSql({ files, folder, present }: CatalogueOptions): string[] {
     decimalMacro,
     ...wholeRelations.map((relation) => wholeView(relation, of(relation.name))),
     ...monthlyStreams.flatMap((stream) => [
-      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream)} FROM ${monthlySource(stream, of(stream))}`,
+      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, tickerPeriod)} FROM ${monthlySource(stream, of(stream))}`,
       ...(stream === "ohlcv" ? [] : [latestView(stream, present)]),
     ]),
     `CREATE VIEW index_ticks_stored AS SELECT * FROM ${monthlySource("index_ticks", of("index_ticks"))}`,
@@ -95,11 +97,12 @@ function wholeView(relation: ExportRelation, files: readonly ManifestFile[]): st
   return `CREATE VIEW ${relation.name} AS SELECT ${[...names, ...decimals].join(", ")} FROM ${source}`;
 }
 
-function shownColumns(stream: RowStream): string {
+function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
   const { partition } = exportDictionaries[stream];
   const decimals = new Set(decimalsOf(stream));
   const columns = fileColumns(stream).flatMap(({ name }) => {
     if (name.endsWith("_digits")) return [];
+    if (name === "last_moved") return [name, ...staleness(tickerPeriod)];
     if (!decimals.has(name)) return [quotedName(name)];
     const exact = `coalesce(${name}_digits, exact_digits(${name}))`;
     return [name, `${exact} AS ${name}_exact`, `exact_decimal(${exact}) AS ${name}_decimal`];
@@ -107,6 +110,12 @@ function shownColumns(stream: RowStream): string {
   // Where the contract has it: before the index's id, after the contract's.
   if (partition) columns.splice(stream === "derivative_ticks" ? 1 : 0, 0, partition);
   return columns.join(", ");
+}
+
+/** For how long the exchange's price had not moved, and whether that is longer than one ticker speaks for. */
+function staleness(tickerPeriod: Micros): string[] {
+  const unmoved = "(ts - epoch_us(last_moved))";
+  return [`${unmoved} / 1000000 AS unmoved_seconds`, `${unmoved} > ${tickerPeriod} AS is_stale`];
 }
 
 function monthlySource(stream: RowStream, files: readonly ManifestFile[]): string {

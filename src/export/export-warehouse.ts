@@ -13,7 +13,7 @@ import {
   readLedger,
   readRelation,
 } from "../warehouse/export-relations.ts";
-import { readCorrections, readPresent } from "../warehouse/export-rows.ts";
+import { readCorrections, readPresent, readTickerPeriod } from "../warehouse/export-rows.ts";
 import { asReadersFailure, openReader } from "../warehouse/reader.ts";
 import { wholeRelations, writeCatalogue } from "./catalogue.ts";
 import { type Claim, claimsOf, coverageRow, gapRow } from "./claims.ts";
@@ -136,10 +136,10 @@ async function exportTo(
         onStep("file kept");
       },
     });
-    const present = await keepFiles(keeper, { connection, writer, folder, previous, since: options.since });
+    const moment = await keepFiles(keeper, { connection, writer, folder, previous, since: options.since });
     const manifest = manifestOf(folder, keeper.files, connection, options);
     const catalogue = join(work, CATALOGUE);
-    await writeCatalogue(catalogue, { files: manifest.files, folder, present });
+    await writeCatalogue(catalogue, { files: manifest.files, folder, ...moment });
     onStep("catalogue written");
     if (options.stopping?.aborted) throw stopped(folder);
     noteGeneration(folder, manifest, catalogue);
@@ -164,7 +164,7 @@ function previousExport(folder: string, { path }: Connection): Manifest | undefi
   return manifest?.warehouse === path ? manifest : undefined;
 }
 
-/** Makes every file, and tells the moment, by the service's clock, that they are of. */
+/** Makes every file, and tells the moment that they are of, by the service's clock. */
 async function keepFiles(
   keeper: FileKeeper,
   {
@@ -180,11 +180,12 @@ async function keepFiles(
     previous: Manifest | undefined;
     since: Micros | undefined;
   },
-): Promise<Micros> {
+): Promise<{ present: Micros; tickerPeriod: Micros }> {
   // The ledger first: what it holds now stands in the rows that are read later.
-  const { before, present } = await inSnapshot(connection, () => ({
+  const { before, ...moment } = await inSnapshot(connection, () => ({
     before: readLedger(connection),
     present: readPresent(connection),
+    tickerPeriod: readTickerPeriod(connection),
   }));
   const from = since === undefined ? undefined : monthRange(monthOf(since)).from;
   const firstMonth = since === undefined ? "" : monthOf(since);
@@ -204,7 +205,7 @@ async function keepFiles(
   const { coverage, gaps } = claimsOf(before, after, earlier);
   await keeper.keepRelation(coverageRelation, coverage.map(coverageRow));
   await keeper.keepRelation(gapsRelation, gaps.map(gapRow));
-  return present;
+  return moment;
 }
 
 async function claimsBefore(

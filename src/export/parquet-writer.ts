@@ -138,13 +138,16 @@ export class ParquetWriter {
   }
 }
 
-/** Never asks the network for an extension, and stays small beside a daemon. */
+/**
+ * Never asks the network for an extension, and stays small beside a daemon: one thread, since rows come from one place and a
+ * second would only spin while it waits for them.
+ */
 export function openDuckDb(path: string, options: Record<string, string> = {}): Promise<DuckDBInstance> {
   return DuckDBInstance.create(path, {
     autoinstall_known_extensions: "false",
     autoload_known_extensions: "false",
     memory_limit: "512MB",
-    threads: "2",
+    threads: "1",
     ...options,
   });
 }

@@ -5,6 +5,7 @@ import type { Connection } from "./connection.ts";
 import { type ExportMonth, exportDictionaries, monthOf } from "./export-months.ts";
 import { type RowStream, rowTables } from "./row-tables.ts";
 import { presentTs } from "./view-expressions.ts";
+import { tickerPeriod } from "./views-rows.ts";
 
 const ROWS_A_BLOCK = 8_192;
 
@@ -86,6 +87,11 @@ export function readPresent(connection: Connection): Micros {
   return connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
 }
 
+/** How long one ticker speaks for, as the views have it. */
+export function readTickerPeriod(connection: Connection): Micros {
+  return connection.statement(`SELECT ${tickerPeriod}`).pluck().get() as Micros;
+}
+
 const isProvable = (stream: RowStream) => stream === "index_ticks" || stream === "ohlcv";
 
 function labelsOf(connection: Connection, stream: RowStream, key: number): (string | null)[] {
@@ -108,7 +114,7 @@ function digestSql(stream: RowStream): string {
     return column === "source" ? `total(${column})` : `total(${column}), count(${column})`;
   });
   return `SELECT count(*), min(${momentColumn}), max(${momentColumn}), ${figures.join(", ")}, group_concat(aside, char(10))
-    FROM (SELECT * FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? ORDER BY ${momentColumn})`;
+    FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
 }
 
 /** What the ledger holds of the month as present or empty, by series, cut to the month: its growth elsewhere changes nothing here. */

@@ -33,7 +33,7 @@ const indexTicks: RowView = {
 };
 
 /** How long one ticker speaks for: the settle delay of an observed stream is two of its periods. Read once a query. */
-const tickerPeriod = `(SELECT coalesce(max(w.settle_delay) / 2, 30000000) FROM wanted_ranges w WHERE w.stream = 'exchange_ticks')`;
+export const tickerPeriod = `(SELECT coalesce(max(w.settle_delay) / 2, 30000000) FROM wanted_ranges w WHERE w.stream = 'exchange_ticks')`;
 
 const exchangeTicks: RowView = {
   columns: `s.exchange_id, s.market_id, s.exchange, s.pair, r.ts, ${timeText("r.ts")} AS time,

@@ -53,19 +53,17 @@ export async function bothSides(
   folder: string,
   relation: string,
   where = "true",
+  ask = (sql: string) => inCatalogue(join(folder, "export/mds.duckdb"), sql),
 ): Promise<{ warehouse: string[]; catalogue: string[] }> {
-  const [warehouse, catalogue] = [join(folder, "mds.sqlite"), join(folder, "export/mds.duckdb")];
+  const warehouse = join(folder, "mds.sqlite");
   const names = inWarehouse(warehouse, `SELECT name FROM pragma_table_info('${relation}')`)
     .map(([name]) => String(name))
     .filter((name) => !["absences", "change", "reject"].includes(name));
   const types = new Map(
-    (await inCatalogue(catalogue, `DESCRIBE ${relation}`)).map(([name, type]) => [
-      String(name),
-      String(type),
-    ]),
+    (await ask(`DESCRIBE ${relation}`)).map(([name, type]) => [String(name), String(type)]),
   );
   const shown = names.map((name) => plain(name, types.get(name) ?? "missing"));
-  const there = await inCatalogue(catalogue, `SELECT ${shown.join(", ")} FROM ${relation} WHERE ${where}`);
+  const there = await ask(`SELECT ${shown.join(", ")} FROM ${relation} WHERE ${where}`);
   const quoted = names.map((name) => `"${name}"`);
   const here = inWarehouse(warehouse, `SELECT ${quoted.join(", ")} FROM ${relation} WHERE ${where}`);
   const texts = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort();
