@@ -100,7 +100,7 @@ function daemonPage(view: DaemonView, status: WarehouseStatus | undefined) {
     started_at: formatInstant(view.startedAt),
     ...facts,
     problem: facts.problem ?? null,
-    ...describeState({ ...facts, streams: status?.streams }),
+    ...describeState({ ...facts, streams: status?.streams, disk: status?.disk }),
     requests_per_second: view.requestsPerSecond(),
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
       ...error,
