@@ -12,6 +12,7 @@ const streamsOfParts: Readonly<Record<string, Stream>> = {
   derivatives: "derivative_ticks",
   lookups: "assets",
   holes: "index_ticks",
+  heads: "index_ticks",
 };
 
 /** How the streams fare while a daemon runs: what `status` shows as their last error and missing scopes. */

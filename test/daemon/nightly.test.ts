@@ -75,5 +75,5 @@ describe("the jobs of the night", () => {
     expect(await second.metric('jobs_total{task="nightly",outcome="ok"}')).toBe(1);
     await second.stop();
     daemon.expectTruth();
-  }, 60_000);
+  }, 120_000);
 });
