@@ -116,17 +116,6 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
   })();
 }
 
-export function readDisk(connection: Connection): DiskStatus {
-  const free = freeBytes(connection.path);
-  const days = daysUntilFull(sizeSamples(connection), free);
-  return {
-    warehouse_bytes: warehouseBytes(connection.path),
-    wal_bytes: walBytes(connection.path),
-    free_bytes: free,
-    full_in_days: days === undefined || days === Number.POSITIVE_INFINITY ? null : Math.round(days * 10) / 10,
-  };
-}
-
 function observedLosses(connection: Connection): GapSum[] {
   const sums = new Map<string, GapSum>();
   walkObserved(connection, ({ stream }, { from, to, state }) => {
@@ -137,4 +126,15 @@ function observedLosses(connection: Connection): GapSum[] {
     sums.set(stream, sum);
   });
   return [...sums.values()];
+}
+
+export function readDisk(connection: Connection): DiskStatus {
+  const free = freeBytes(connection.path);
+  const days = daysUntilFull(sizeSamples(connection), free);
+  return {
+    warehouse_bytes: warehouseBytes(connection.path),
+    wal_bytes: walBytes(connection.path),
+    free_bytes: free,
+    full_in_days: days === undefined || days === Number.POSITIVE_INFINITY ? null : Math.round(days * 10) / 10,
+  };
 }
