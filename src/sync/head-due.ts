@@ -11,6 +11,8 @@ export interface DueRules {
   /** How many lines are followed, and how many of them are not heard live. */
   readonly lines: number;
   readonly polled: number;
+  /** What is due once a day is asked for without being spread over the hour: the nightly job wants it. */
+  readonly isHurried?: boolean;
 }
 
 const HOUR = 3600 * MICROS_PER_SECOND;
@@ -26,10 +28,11 @@ const POLLS_A_SECOND = 5;
 export function headDue(head: FollowedHead, rules: DueRules): Micros {
   const { cadence, settleDelay, since, lines, polled } = rules;
   const phase = phaseOf(head);
-  if (head.line.stream === "ohlcv") return barsDue(head, settleDelay, phase);
+  const nightly = rules.isHurried ? 0 : phase;
+  if (head.line.stream === "ohlcv") return barsDue(head, settleDelay, nightly);
   // The claim of whoever asked last ended where the head begins.
   const askedAt = head.from + settleDelay;
-  if (head.isUnserved) return nextDay(askedAt) + settleDelay + phase * HOUR;
+  if (head.isUnserved) return nextDay(askedAt) + settleDelay + nightly * HOUR;
   if (since === undefined) return askedAt + Math.max(cadence, (polled / POLLS_A_SECOND) * MICROS_PER_SECOND);
   if (askedAt < since) return since;
   if (head.from < since)

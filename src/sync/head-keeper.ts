@@ -64,6 +64,7 @@ export class HeadKeeper {
   /** On the monotonic clock. */
   #reloadFrom = 0;
   #hasCaughtUp = false;
+  #hurriedAt: Micros = 0;
 
   constructor(intake: Intake, keeping: HeadKeeping) {
     this.#intake = intake;
@@ -75,6 +76,12 @@ export class HeadKeeper {
   lookAgain(): void {
     this.#isStale = true;
     this.#alarm.ring();
+  }
+
+  /** What is due once a day is to be asked for now rather than in the course of the hour. */
+  hurry(): void {
+    this.#hurriedAt = serviceNow(this.#intake);
+    this.lookAgain();
   }
 
   async run(): Promise<void> {
@@ -220,13 +227,15 @@ export class HeadKeeper {
   #judge(entry: Entry): void {
     const { standing, refreshSeconds } = this.#keeping;
     const { indexType, indexId } = entry.head;
-    const due = headDue(entry.head, {
+    const rules = {
       cadence: refreshSeconds * MICROS_PER_SECOND,
       settleDelay: settleDelay(refreshSeconds),
       since: standing.sinceOfIndex(indexType, indexId),
       lines: this.#entries.size,
       polled: this.#polled,
-    });
+    };
+    const hurried = headDue(entry.head, { ...rules, isHurried: true });
+    const due = hurried <= this.#hurriedAt ? hurried : headDue(entry.head, rules);
     entry.due = Math.max(due, entry.notBefore);
   }
 }

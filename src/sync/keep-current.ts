@@ -92,7 +92,7 @@ export class CurrentKeeper {
 
   /** Something should be looked at now rather than at the next round: the nightly job calls it. */
   lookAgain(): void {
-    this.#heads.lookAgain();
+    this.#heads.hurry();
     this.#holes.ring();
   }
 
@@ -138,7 +138,8 @@ export class CurrentKeeper {
     await tellLedger(this.#intake, this.#standing);
     this.#subscribed.ring();
     this.#exchanges.lookAgain();
-    this.lookAgain();
+    this.#heads.lookAgain();
+    this.#holes.ring();
   }
 
   /** What no single page at the head fills: history, and gaps that are longer or older. */

@@ -79,5 +79,8 @@ describe("a head", () => {
     expect(bars(today)).toBeGreaterThanOrEqual(today + MICROS_PER_DAY + rules.settleDelay);
     expect(bars(today)).toBeLessThan(today + MICROS_PER_DAY + 2 * HOUR);
     expect(bars(today - 3 * MICROS_PER_DAY)).toBeLessThan(now);
+    const line = { stream: "ohlcv", series: 1 } as const;
+    const hurried = headDue(head({ line, from: today }), { ...rules, isHurried: true });
+    expect(hurried).toBe(today + MICROS_PER_DAY + rules.settleDelay);
   });
 });
