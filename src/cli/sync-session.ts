@@ -56,12 +56,28 @@ export async function withSyncSession<T>(
     reader = openReader(path);
     const signal = AbortSignal.any([stopping, patience.signal]);
     return await work({ intake: { client, ingest, clock, log, tally, signal }, reader, random });
+  } catch (error) {
+    throw stopping.aborted && isStop(error) ? unfinished(stopping.reason) : error;
   } finally {
     patience.end();
     reader?.close();
     await client?.close();
     await ingest?.close();
   }
+}
+
+function isStop(error: unknown): boolean {
+  return error instanceof Failure && error.code === "stopped";
+}
+
+/** 0 would tell a cron job that everything selected is in place. */
+function unfinished(reason: unknown): Failure {
+  const why = reason instanceof Error ? reason.message : "stopped";
+  return new Failure(`${why} before its work was done`, {
+    family: "retry",
+    code: "stopped",
+    remedy: "run it again: it goes on where it was",
+  });
 }
 
 /** Not the service but the disk may have kept the run from getting on. */
