@@ -12,6 +12,8 @@ export interface IngestOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** Ends the wait for a disk that is full already when the warehouse is opened. */
+  readonly signal?: AbortSignal;
 }
 
 /** Storage troubles that pass: the work is kept and done again until it succeeds. */
@@ -20,6 +22,8 @@ export type IngestState = "working" | "disk_full" | "db_locked";
 /** Pages queued beyond these make the callers wait: memory stays flat however fast the network is. */
 const MOST_QUEUED = 6;
 const RETRY_STORAGE_MS = 5_000;
+/** These need no more room on the disk, so their success does not say that there is any. */
+const withoutRoom: ReadonlySet<string> = new Set<OperationName>(["readPage", "dropPages", "checkStorage"]);
 
 /**
  * The main thread's end of the ingest thread: bytes in, committed facts out. Calls are carried out one after the other,
@@ -68,7 +72,7 @@ export class Ingest {
     const worker = new Worker(new URL(file, import.meta.url), { name: "ingest", workerData: stopFlag });
     const ingest = new Ingest(worker, stopFlag, options);
     try {
-      const { setAside } = await ingest.call("open", { path: options.path });
+      const { setAside } = await ingest.call("open", { path: options.path }, [], options.signal);
       if (setAside) options.log.error({ setAside }, "the warehouse could not be used and was set aside");
     } catch (error) {
       await worker.terminate();
@@ -128,8 +132,10 @@ export class Ingest {
       signal?.throwIfAborted();
       const reply = await this.#send(operation, args, bodies);
       if ("value" in reply) {
-        if (this.#state !== "working") this.#log.info({ after: this.#state }, "storage is well again");
-        this.#state = "working";
+        if (this.#state !== "working" && !withoutRoom.has(operation)) {
+          this.#log.info({ after: this.#state }, "storage is well again");
+          this.#state = "working";
+        }
         return reply.value;
       }
       const failure = receiveFailure(reply.failure);

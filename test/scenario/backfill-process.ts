@@ -19,16 +19,19 @@ export interface Ended {
 /** A service, a settings file and a warehouse, and `mds-sync backfill` as a process of its own. */
 export interface Installation {
   readonly simulator: Simulator;
-  start(...flags: string[]): { child: ChildProcess; ended: Promise<Ended> };
+  start(...flags: string[]): { child: ChildProcess; ended: Promise<Ended>; stderr(): string };
   /** Holds the warehouse against the service, as of the latest claim. */
   expectTruth(): Agreement;
   query(sql: string): Record<string, unknown>[];
 }
 
-export async function install(settings: string, options: SimulatorOptions = {}): Promise<Installation> {
+export async function install(
+  settings: string,
+  options: SimulatorOptions = {},
+  folder = temporaryFolder(),
+): Promise<Installation> {
   const simulator = await startSimulator(options);
   onTestFinished(() => simulator.stop());
-  const folder = temporaryFolder();
   writeFileSync(join(folder, "mds-sync.yaml"), settings);
   const path = join(folder, "mds.sqlite");
   const env = {
@@ -67,7 +70,7 @@ export async function install(settings: string, options: SimulatorOptions = {}):
         said.stderr += String(chunk);
       });
       const ended = once(child, "close").then(([status]) => ({ ...said, status: status as number | null }));
-      return { child, ended };
+      return { child, ended, stderr: () => said.stderr };
     },
     expectTruth: () =>
       look((reader) => {
