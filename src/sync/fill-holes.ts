@@ -129,7 +129,8 @@ async function runRound(
     if (parked.has(familyOf(walk))) return;
     const answered = tally.answers;
     try {
-      await walkSlice(intake, walk, () => servedAgain(walk));
+      const walked = await walkSlice(intake, walk, () => servedAgain(walk));
+      reopened ||= walked.reopened;
     } catch (error) {
       switch (judge(error, tally.answers)) {
         case "stop":

@@ -352,7 +352,7 @@ describe("the thread", () => {
       const slice = { from, to: from + 180 * SECOND };
       const page = { ...wholePage, position: { hole: slice, upper: slice.to } };
       most = Math.max(most, ingest.queued);
-      return commitPage(ingest, page, pageOf(ticks(slice.from, slice.to)));
+      return commitPage(ingest, page, pageOf(ticks(slice.from - 30 * SECOND, slice.to), "more"));
     });
     most = Math.max(most, ingest.queued);
     await Promise.all(commits);
