@@ -37,7 +37,8 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
   const { clock, ingest, tally, signal, log } = intake;
   const failures = new Map<string, Failures>();
   const parked = new Map<string, Problem>();
-  const problems = new Map<string, Problem>();
+  /** What stays open, by line: for the report, and for `gaps`. */
+  const stuck = new Map<string, { readonly line: LedgerLine; readonly problem: Problem }>();
 
   let lastTook = Number.POSITIVE_INFINITY;
   for (let round = 0, pauses = 0; ; round++) {
@@ -52,7 +53,12 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
     const asOf = now;
     const finish = async () => {
       await writeOffEdge(intake, reader, narrowing);
-      return { problems: [...parked.values(), ...problems.values()], asOf };
+      for (const [reason, group] of Map.groupBy(stuck.values(), ({ problem }) => problem.code)) {
+        const lines = group.map(({ line }) => line);
+        await ingest.call("commitHindrance", { lines, reason }, [], signal);
+      }
+      const problems = [...stuck.values()].map(({ problem }) => problem);
+      return { problems: [...parked.values(), ...problems], asOf };
     };
     if (walks.length === 0) return finish();
 
@@ -69,10 +75,10 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
       known.hopeless ||= judge(error, tally.answers) === "refused" || isHopeless(known.count);
       failures.set(lineKey(walk.line), known);
     }
-    for (const { line } of walks) problems.delete(lineKey(line));
+    for (const { line } of walks) stuck.delete(lineKey(line));
     for (const { walk, error } of failed) {
-      const what = `${walk.indexType} ${walk.name}`;
-      problems.set(lineKey(walk.line), problemOf(walk.line.stream, what, error));
+      const problem = problemOf(walk.line.stream, `${walk.indexType} ${walk.name}`, error);
+      stuck.set(lineKey(walk.line), { line: walk.line, problem });
     }
     if (failed.length === 0) {
       const took = clock.monotonic() - begun;
