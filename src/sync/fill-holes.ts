@@ -6,6 +6,7 @@ import { unservedLines } from "../warehouse/unserved.ts";
 import { type FillPlan, lineKey, type Narrowing, openHoles, planFill } from "./fill-plan.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import { isHopeless, pauseBefore } from "./persistence.ts";
+import { urgencies } from "./slices.ts";
 import { isAnswered, judge, type Problem, problemOf } from "./trouble.ts";
 import { EDGE_MARGIN, type SliceWalk, walkSlice } from "./walk-slice.ts";
 import { workThrough } from "./worker-pool.ts";
@@ -161,8 +162,12 @@ async function runRound(
       await ingest.call("commitReread", { line: walk.line, day: plan.day }, [], signal);
     }
   };
+  // What is known to be there goes first: many indices in a row that are not found look like a service that is gone.
+  const rank = ({ urgency, line }: SliceWalk) =>
+    2 * urgencies.indexOf(urgency) + (unserved[line.stream].has(line.series) ? 1 : 0);
+  const ordered = walks.toSorted((a, b) => rank(a) - rank(b));
   // Half as many again as requests may be in flight: while the pages of some are read, those of others travel.
-  await workThrough(walks, Math.ceil(concurrency * 1.5), fill);
+  await workThrough(ordered, Math.ceil(concurrency * 1.5), fill);
   if (freed.length > 0) await ingest.call("commitHindrance", { lines: freed, reason: null }, [], signal);
   return { failed, reopened };
 }
