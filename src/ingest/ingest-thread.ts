@@ -28,7 +28,12 @@ const RETRY_STORAGE_MS = 5_000;
  */
 const YOUNG_HEAP_MB = 6;
 /** These need no more room on the disk, so their success does not say that there is any. */
-const withoutRoom: ReadonlySet<string> = new Set<OperationName>(["readPage", "dropPages", "checkStorage"]);
+const withoutRoom: ReadonlySet<string> = new Set<OperationName>([
+  "readPage",
+  "dropPages",
+  "hasNoContracts",
+  "checkStorage",
+]);
 
 /**
  * The main thread's end of the ingest thread: bytes in, committed facts out. Calls are carried out one after the other,
