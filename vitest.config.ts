@@ -6,6 +6,8 @@ export default defineConfig({
     pool: "forks",
     setupFiles: ["test/support/seed.ts"],
     globalSetup: ["test/support/print-seed.ts"],
+    // Most of the time goes in waiting for real processes, sockets and disks: a core kept free for nobody only adds to it.
+    maxWorkers: "100%",
     // Real processes and their real waits: a slow machine is no failure, a hang still is.
     testTimeout: 120_000,
   },

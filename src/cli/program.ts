@@ -1,20 +1,34 @@
 import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { addBackfillCommand } from "./backfill-command.ts";
-import { addBackupCommand } from "./backup-command.ts";
 import type { CommandContext } from "./command-context.ts";
-import { addDoctorCommand } from "./doctor-command.ts";
-import { addGapsCommand } from "./gaps-command.ts";
-import { addInitCommand } from "./init-command.ts";
-import { addPlanCommand } from "./plan-command.ts";
 import { programVersion } from "./program-version.ts";
-import { addQueryCommand } from "./query-command.ts";
-import { addRunCommand } from "./run-command.ts";
-import { addSettingsCommand } from "./settings-command.ts";
-import { addSimulateCommand } from "./simulate-command.ts";
-import { addStatusCommand } from "./status-command.ts";
-import { addVerifyCommand } from "./verify-command.ts";
+
+type AddCommand = (program: Command, context: CommandContext) => void;
+
+/** In the order of the help. Each is loaded when it is wanted: `--version` need not wait for a database to load. */
+const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  run: async () => (await import("./run-command.ts")).addRunCommand,
+  init: async () => (await import("./init-command.ts")).addInitCommand,
+  plan: async () => (await import("./plan-command.ts")).addPlanCommand,
+  backfill: async () => (await import("./backfill-command.ts")).addBackfillCommand,
+  status: async () => (await import("./status-command.ts")).addStatusCommand,
+  gaps: async () => (await import("./gaps-command.ts")).addGapsCommand,
+  verify: async () => (await import("./verify-command.ts")).addVerifyCommand,
+  query: async () => (await import("./query-command.ts")).addQueryCommand,
+  export: async () => (await import("./export-command.ts")).addExportCommand,
+  backup: async () => (await import("./backup-command.ts")).addBackupCommand,
+  doctor: async () => (await import("./doctor-command.ts")).addDoctorCommand,
+  settings: async () => (await import("./settings-command.ts")).addSettingsCommand,
+  simulate: async () => (await import("./simulate-command.ts")).addSimulateCommand,
+};
+
+/** The one that is named; all of them for the help, and to find what a misspelt one may have meant. */
+function commandsFor(named: string | undefined): readonly (() => Promise<AddCommand>)[] {
+  if (named === "-V" || named === "--version") return [];
+  const command = named !== undefined && Object.hasOwn(commands, named) ? commands[named] : undefined;
+  return command ? [command] : Object.values(commands);
+}
 
 /** Runs the program and tells how it ended. Every failure is one line on stderr, with its remedy. */
 export async function main(args: readonly string[]): Promise<ExitCode> {
@@ -37,6 +51,9 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     env: process.env,
     directory: process.cwd(),
     clock: systemClock,
+    get stdin() {
+      return process.stdin;
+    },
     stdout: process.stdout,
     stderr: process.stderr,
     stopping: stop.signal,
@@ -50,14 +67,15 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
 /** The same in a world of the caller's. */
 export async function runProgram(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   try {
-    await buildProgram(context).parseAsync(args, { from: "user" });
+    const program = await buildProgram(args, context);
+    await program.parseAsync(args, { from: "user" });
     return exitCode.ok;
   } catch (error) {
     return report(error, context);
   }
 }
 
-export function buildProgram(context: CommandContext): Command {
+async function buildProgram(args: readonly string[], context: CommandContext): Promise<Command> {
   const program = new Command("mds-sync")
     .description("A market data service in your own database: complete, exact, and able to prove it.")
     .version(programVersion(), "-V, --version", "show the version")
@@ -71,18 +89,7 @@ export function buildProgram(context: CommandContext): Command {
       getOutHelpWidth: () => 100,
     })
     .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
-  addRunCommand(program, context);
-  addInitCommand(program, context);
-  addPlanCommand(program, context);
-  addBackfillCommand(program, context);
-  addStatusCommand(program, context);
-  addGapsCommand(program, context);
-  addVerifyCommand(program, context);
-  addQueryCommand(program, context);
-  addBackupCommand(program, context);
-  addDoctorCommand(program, context);
-  addSettingsCommand(program, context);
-  addSimulateCommand(program, context);
+  for (const add of await Promise.all(commandsFor(args[0]).map((load) => load()))) add(program, context);
   return program;
 }
 

@@ -1,14 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
+import { startProgram } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { expectTruth } from "../sync/oracle.ts";
-
-const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 
 async function ground(sync: string, faults = "") {
   const simulator = await startSimulator({ faults });
@@ -16,7 +13,6 @@ async function ground(sync: string, faults = "") {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "mds-sync.yaml"), sync);
   const env = {
-    PATH: process.env.PATH ?? "",
     MDS_BASE_URL: simulator.baseUrl,
     MDS_WS_URL: simulator.wsUrl,
     MDS_CLIENT_ID: simulator.clientId,
@@ -28,21 +24,7 @@ async function ground(sync: string, faults = "") {
 type Ground = Awaited<ReturnType<typeof ground>>;
 
 function start({ folder, env }: Ground, args: string[], extra: Record<string, string> = {}) {
-  const child: ChildProcess = spawn(process.execPath, [entry, ...args], {
-    cwd: folder,
-    env: { ...env, ...extra },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const said = { stdout: "", stderr: "" };
-  child.stdout?.on("data", (chunk) => {
-    said.stdout += String(chunk);
-  });
-  child.stderr?.on("data", (chunk) => {
-    said.stderr += String(chunk);
-  });
-  const ended = once(child, "close").then(([status]) => ({ ...said, status: status as number | null }));
-  return { child, ended };
+  return startProgram(args, { cwd: folder, env: { ...env, ...extra } });
 }
 
 /** Until the simulator was asked for so many pages of ticks. */

@@ -4,8 +4,8 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { openWarehouse } from "../../src/warehouse/warehouse.ts";
+import { startProgram } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { startCommand } from "./command-process.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -23,7 +23,7 @@ function folderWithLargeWarehouse(): string {
 }
 
 function start(folder: string, ...more: string[]) {
-  return startCommand(["backup", "copy.sqlite", ...more], {
+  return startProgram(["backup", "copy.sqlite", ...more], {
     cwd: folder,
     env: { MDS_WAREHOUSE: "mds.sqlite" },
   });

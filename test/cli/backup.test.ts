@@ -21,10 +21,10 @@ import { Ingest } from "../../src/ingest/ingest-thread.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { backUp, openForBackUp } from "../../src/warehouse/backup.ts";
+import { startProgram } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { failureOf } from "../warehouse/support.ts";
 import { commitHour, ROWS_AN_HOUR } from "./backup-pages.ts";
-import { startCommand } from "./command-process.ts";
 
 /** A closed warehouse of three hours, made once and copied for each test. */
 let original = "";
@@ -46,7 +46,7 @@ function folderWithWarehouse(): string {
 }
 
 function backup(folder: string, ...args: string[]) {
-  return startCommand(["backup", ...args], { cwd: folder, env: { MDS_WAREHOUSE: "mds.sqlite" } }).ended;
+  return startProgram(["backup", ...args], { cwd: folder, env: { MDS_WAREHOUSE: "mds.sqlite" } }).ended;
 }
 
 /** The same without a process. */

@@ -4,14 +4,14 @@ import { describe, expect, it } from "vitest";
 import { fillUnit } from "../../src/cli/unit-template.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { optionEntries } from "../../src/config/option-table.ts";
+import { startProgram } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { startCommand } from "./command-process.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const shipped = (name: string) => readFileSync(join(root, "config", name), "utf8");
 
 function init(cwd: string, args: string[] = [], env: Record<string, string> = {}) {
-  return startCommand(["init", ...args], { cwd, env }).ended;
+  return startProgram(["init", ...args], { cwd, env }).ended;
 }
 
 /** The settings as the written file alone gives them. */

@@ -4,35 +4,26 @@ import { stripTypeScriptTypes } from "node:module";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { run, runHere } from "./command-run.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const entry = join(root, "src/cli/main.ts");
 
-function run(args: string[], options: { env?: Record<string, string>; cwd?: string } = {}) {
-  const { stdout, stderr, status } = spawnSync(process.execPath, [entry, ...args], {
-    encoding: "utf8",
-    cwd: options.cwd ?? temporaryFolder(),
-    env: { PATH: process.env.PATH ?? "", ...options.env },
-  });
-  return { stdout, stderr, status };
-}
-
 describe("mds-sync", () => {
-  it("tells its version", () => {
+  it("tells its version", async () => {
     const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-    expect(run(["--version"])).toEqual({ stdout: `${version}\n`, stderr: "", status: 0 });
+    expect(await run(["--version"])).toEqual({ stdout: `${version}\n`, stderr: "", status: 0 });
   });
 
-  it("shows help that names every command, and only those that work", () => {
-    const { stdout, status } = run(["--help"]);
+  it("shows help that names every command, and only those that work", async () => {
+    const { stdout, status } = await run(["--help"]);
     expect(status).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1]);
-    const expected = "run init plan backfill status gaps verify query backup doctor settings simulate".split(
-      " ",
-    );
+    const expected =
+      "run init plan backfill status gaps verify query export backup doctor settings simulate".split(" ");
     expect(commands).toEqual(expected);
     for (const command of commands) {
-      const help = run([command ?? "", "--help"]);
+      const help = await runHere([command ?? "", "--help"]);
       expect(help).toMatchObject({ status: 0, stderr: "" });
       expect(help.stdout).toContain(`Usage: mds-sync ${command}`);
     }
@@ -48,8 +39,8 @@ describe("mds-sync", () => {
     ],
     [[], "mds-sync: no command given: see mds-sync --help\n"],
     [["simulate", "--port", "x"], "mds-sync: --port cannot be x: give a whole number from 0 to 65535\n"],
-  ])("answers %j in one line and exits 2", (args, stderr) => {
-    expect(run(args)).toEqual({ stdout: "", stderr, status: 2 });
+  ])("answers %j in one line and exits 2", async (args, stderr) => {
+    expect(await runHere(args)).toEqual({ stdout: "", stderr, status: 2 });
   });
 
   it("says in one line that Node is too old, and exits 2 before anything else loads", () => {
@@ -70,13 +61,13 @@ describe("mds-sync", () => {
 });
 
 describe("mds-sync settings", () => {
-  it("lists every setting with its value and origin", () => {
+  it("lists every setting with its value and origin", async () => {
     const folder = temporaryFolder();
     writeFileSync(
       join(folder, "mds-sync.yaml"),
       "sync: { intraday: { GWA: [BTC, ETH] }, derivatives: false }",
     );
-    const { stdout, stderr, status } = run(["settings", "--concurrency", "4"], {
+    const { stdout, stderr, status } = await runHere(["settings", "--concurrency", "4"], {
       cwd: folder,
       env: { MDS_HTTP_PORT: "0" },
     });
@@ -89,8 +80,8 @@ describe("mds-sync settings", () => {
     expect(stderr).toMatch(/^read from .*mds-sync\.yaml\n$/);
   });
 
-  it("gives JSON on request, and never the secret", () => {
-    const { stdout } = run(["settings", "--json"], { env: { MDS_CLIENT_SECRET: "canary-9d2" } });
+  it("gives JSON on request, and never the secret", async () => {
+    const { stdout } = await runHere(["settings", "--json"], { env: { MDS_CLIENT_SECRET: "canary-9d2" } });
     expect(JSON.parse(stdout)).toMatchObject({
       settings: { http: { port: 9464 } },
       secret: "environment",
@@ -99,8 +90,8 @@ describe("mds-sync settings", () => {
     expect(stdout).not.toContain("canary-9d2");
   });
 
-  it("exits 2 with one line for a wrong setting", () => {
-    expect(run(["settings"], { env: { MDS_HTTP_PORT: "x" } })).toEqual({
+  it("exits 2 with one line for a wrong setting", async () => {
+    expect(await run(["settings"], { env: { MDS_HTTP_PORT: "x" } })).toEqual({
       stdout: "",
       stderr: 'mds-sync: MDS_HTTP_PORT: http.port cannot be "x": give a whole number from 0 to 65535\n',
       status: 2,

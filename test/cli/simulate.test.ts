@@ -1,21 +1,14 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
+import { startProgram } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
-
 function simulate(args: string[]) {
-  const child = spawn(process.execPath, [entry, "simulate", ...args], { stdio: ["ignore", "pipe", "pipe"] });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  let stderr = "";
-  child.stderr.on("data", (chunk) => {
-    stderr += String(chunk);
-  });
-  return { child, stderr: () => stderr };
+  const { child, said } = startProgram(["simulate", ...args], { cwd: temporaryFolder() });
+  return { child, stderr: () => said.stderr };
 }
 
 describe("mds-sync simulate", () => {

@@ -18,10 +18,10 @@ describe("F3: the disk becomes full during a backfill", () => {
     if (!disk) return;
     const place = await install(settings, { faults: smallPages }, disk.folder);
     const asked = () => place.simulator.requests.count("/v3/index-ticker");
-    const { ended, stderr } = place.start("--json");
+    const { ended, said } = place.start("--json");
     await until(() => asked() >= 20);
     disk.fill();
-    await until(() => stderr().includes("disk_full"));
+    await until(() => said.stderr.includes("disk_full"));
     const rows = () => place.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows;
     // What is under way comes to rest, and then nothing is asked that could not be kept.
     await new Promise((wake) => setTimeout(wake, 500));
@@ -31,7 +31,7 @@ describe("F3: the disk becomes full during a backfill", () => {
     disk.free();
     const { status, stdout } = await ended;
     expect({ status, problems: JSON.parse(stdout).problems }).toEqual({ status: 0, problems: [] });
-    const lines = stderr()
+    const lines = said.stderr
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));

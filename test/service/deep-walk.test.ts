@@ -58,7 +58,7 @@ describe("a walk over the whole window of one index", () => {
     expect(asked).toBe(289);
     const growth = (heap.get(280) ?? Number.NaN) - (heap.get(40) ?? Number.NaN);
     // 240 pages kept in any form would be 14 MiB at the very least.
-    expect(growth).toBeLessThan(6 * 1024 * 1024);
+    expect(growth).toBeLessThan(10 * 1024 * 1024);
   }, 60_000);
 });
 
@@ -67,6 +67,8 @@ const collect = runInNewContext("gc") as () => void;
 
 /** What this thread still holds on to after a full collection. */
 function liveBytes(): number {
+  // The bodies of finished answers are let go by finalizers that run after the first collection.
+  collect();
   collect();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
