@@ -1,9 +1,11 @@
+import { dirname, join } from "node:path";
 import type { LoadedSettings } from "./config/load-settings.ts";
 import { requireServiceSettings } from "./config/service-settings.ts";
 import type { DaemonView } from "./dashboard/daemon-view.ts";
 import { type HttpServer, startHttpServer } from "./dashboard/http-server.ts";
 import { dashboardPages } from "./dashboard/pages.ts";
 import { Readings } from "./dashboard/readings.ts";
+import { exportInProcess } from "./export/export-in-process.ts";
 import { Ingest } from "./ingest/ingest-thread.ts";
 import { exitCode, Failure } from "./model/failure.ts";
 import type { Clock } from "./runtime/clock.ts";
@@ -43,8 +45,6 @@ export interface DaemonOptions {
   /** What was missing at the start is filled. */
   readonly filled?: (rows: number) => void;
   readonly live?: (ticks: number) => void;
-  /** The work of the job `export`, at the times of `schedule.export`. */
-  readonly exportWork?: (signal: AbortSignal) => Promise<void>;
 }
 
 /** All that is under way ends with the signal; what does not within this time is left behind. */
@@ -177,8 +177,20 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         for (const { stream } of differences) metrics.auditDifference(stream);
       },
     });
-    if (schedule.export && options.exportWork)
-      jobs.push({ name: "export", cron: schedule.export, work: options.exportWork });
+    if (schedule.export) {
+      const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
+      jobs.push({
+        name: "export",
+        cron: schedule.export,
+        async work(until) {
+          const { files_written, rows_written, seconds } = await exportInProcess(request, {
+            clock,
+            stopping: until,
+          });
+          log.info({ files_written, rows_written, seconds }, "export done");
+        },
+      });
+    }
     const remembered = jobRuns(reader);
     for (const { job, outcome, endedAt } of remembered)
       if (outcome === "ok") metrics.jobSucceeded(job, Date.parse(endedAt) / 1000);

@@ -6,6 +6,8 @@ export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly directory: string;
   readonly clock: Clock;
+  /** Read only by a command that was told to. */
+  readonly stdin?: NodeJS.ReadableStream;
   /** Data, and nothing else. */
   readonly stdout: NodeJS.WritableStream;
   /** Talk: warnings, progress, errors. */

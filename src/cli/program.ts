@@ -16,6 +16,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   gaps: async () => (await import("./gaps-command.ts")).addGapsCommand,
   verify: async () => (await import("./verify-command.ts")).addVerifyCommand,
   query: async () => (await import("./query-command.ts")).addQueryCommand,
+  export: async () => (await import("./export-command.ts")).addExportCommand,
   backup: async () => (await import("./backup-command.ts")).addBackupCommand,
   doctor: async () => (await import("./doctor-command.ts")).addDoctorCommand,
   settings: async () => (await import("./settings-command.ts")).addSettingsCommand,
@@ -50,6 +51,9 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     env: process.env,
     directory: process.cwd(),
     clock: systemClock,
+    get stdin() {
+      return process.stdin;
+    },
     stdout: process.stdout,
     stderr: process.stderr,
     stopping: stop.signal,

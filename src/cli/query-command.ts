@@ -1,9 +1,13 @@
 import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { exitCode, Failure } from "../model/failure.ts";
+import type { Parameters } from "../warehouse/query.ts";
 import type { CommandContext } from "./command-context.ts";
 import { durationText } from "./duration-text.ts";
 import { queryFormats, renderings } from "./query-formats.ts";
+import { readParameters } from "./query-parameters.ts";
 import { counted } from "./report-text.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
 
@@ -11,32 +15,71 @@ const WRITTEN_AT_ONCE = 64 * 1024;
 /** Rows that come slowly are shown as they come. */
 const LONGEST_HELD_MS = 200;
 
+interface Flags {
+  readonly format?: string;
+  readonly json?: boolean;
+  readonly param?: readonly string[];
+  readonly schema?: string;
+}
+
 export function addQueryCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("query"))
-    .summary("run read-only SQL over the warehouse")
+    .summary("run read-only SQL over the warehouse, or tell what there is to query")
     .description(
-      "Runs one SELECT over the warehouse and writes what it gives to stdout, row by row, beside any writer. The file is\n" +
-        "opened read-only: nothing can be changed by it. How many rows there were, and how long it took, goes to stderr.",
+      "Runs one SELECT over the warehouse and writes what it gives to stdout, row by row, beside any\n" +
+        "writer. The file is opened read-only: nothing can be changed by it. How many rows there were,\n" +
+        "and how long it took, goes to stderr.\n\n" +
+        "Without SQL it lists the relations; with --schema NAME it tells the columns of one.",
     )
-    .argument("<sql>", "one statement that reads")
-    .option("--format <format>", queryFormats.join(", "), "table")
-    .action(async (sql: string, options: { format: string }, command: Command) => {
-      const format = queryFormats.find((name) => name === options.format);
-      if (!format) throw wrongFormat(options.format);
+    .argument("[sql]", "one statement that reads; - takes it from stdin")
+    .option("--format <format>", `${queryFormats.join(", ")} (default: table)`)
+    .option("--json", "the same as --format json")
+    .option(
+      "--param <name=value>",
+      "what stands for :name in the SQL; a number, @ and a moment (its microseconds), or text; may be repeated",
+      (pair: string, pairs: readonly string[] = []) => [...pairs, pair],
+    )
+    .option("--schema <name>", "the columns of a relation, with their meaning")
+    .action(async (sql: string | undefined, flags: Flags, command: Command) => {
+      const format = formatOf(flags);
       const { settings } = settingsFor(command, context);
+      const { path } = settings.warehouse;
+      if (sql === undefined || flags.schema !== undefined) {
+        context.stdout.write(`${await describe(path, flags, sql)}\n`);
+        return;
+      }
+      const parameters = readParameters(flags.param ?? []);
       context.dieOnSignal?.();
+      const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
       const begun = context.clock.monotonic();
-      const rows = await write(context, settings.warehouse.path, sql, renderings[format]);
+      const rows = await write(context, { path, sql: statement, parameters }, renderings[format]);
       const seconds = (context.clock.monotonic() - begun) / 1000;
       const elapsed = seconds < 10 ? `${Math.round(seconds * 1000)} ms` : durationText(seconds);
       context.stderr.write(`${counted(rows, "row")} in ${elapsed}\n`);
     });
 }
 
+/** What there is to query is known without a warehouse; where there is one, a quant's own views are part of it. */
+async function describe(path: string, { schema, json = false, param }: Flags, sql?: string): Promise<string> {
+  if (sql !== undefined || param !== undefined) {
+    throw usage(
+      sql === undefined ? "--param is of use only with SQL" : "--schema takes no SQL beside it",
+      "leave out one of them",
+    );
+  }
+  const { openReader } = await import("../warehouse/reader.ts");
+  const { relationList, relationSchema } = await import("./query-relations.ts");
+  const reader = existsSync(path) ? openReader(path) : undefined;
+  try {
+    return schema === undefined ? relationList(reader, json) : relationSchema(reader, schema, json);
+  } finally {
+    reader?.close();
+  }
+}
+
 async function write(
   { stdout, clock }: CommandContext,
-  path: string,
-  sql: string,
+  { path, sql, parameters }: { path: string; sql: string; parameters: Parameters },
   render: (typeof renderings)["csv"],
 ): Promise<number> {
   // Loaded when it runs: no other command waits for SQLite.
@@ -45,7 +88,7 @@ async function write(
   const connection = openReader(path);
   let count = 0;
   try {
-    const { columns, rows } = select(connection, sql);
+    const { columns, rows } = select(connection, sql, parameters);
     const counting = (function* () {
       for (const row of rows) {
         count++;
@@ -71,11 +114,18 @@ async function write(
   }
 }
 
-function wrongFormat(given: string): Failure {
-  return new Failure(`--format cannot be ${given}`, {
-    family: "operator",
-    code: "usage",
-    remedy: `give ${queryFormats.slice(0, -1).join(", ")} or ${queryFormats.at(-1)}`,
-    exit: exitCode.usage,
-  });
+function formatOf({ format: given, json }: Flags): (typeof queryFormats)[number] {
+  const name = given ?? (json ? "json" : "table");
+  const format = queryFormats.find((known) => known === name);
+  if (!format) {
+    const formats = `${queryFormats.slice(0, -1).join(", ")} or ${queryFormats.at(-1)}`;
+    throw usage(`--format cannot be ${name}`, `give ${formats}`);
+  }
+  if (json && format !== "json")
+    throw usage(`--json and --format ${format} contradict each other`, "leave out one of them");
+  return format;
+}
+
+function usage(message: string, remedy: string): Failure {
+  return new Failure(message, { family: "operator", code: "usage", remedy, exit: exitCode.usage });
 }

@@ -18,12 +18,14 @@ import { commitJobRun, commitRetraction, commitSize, pruneBite, tidy } from "./c
 import { commitWalkPage, type WalkPage } from "./commit-walk-page.ts";
 import { commitSubscriptions, commitWanted } from "./commit-wanted.ts";
 import { HeldPages, type PageQuestion } from "./held-pages.ts";
+import { Listening, type ListeningChange } from "./listening.ts";
 import type { Call } from "./thread-messages.ts";
 
 /** What an operation works with, in the ingest thread. */
 interface Desk {
   readonly warehouse: Warehouse;
   readonly pages: HeldPages;
+  readonly listening: Listening;
   readonly now: Micros;
 }
 
@@ -45,7 +47,10 @@ const operations = {
     pages.drop(list.held);
     return commit;
   },
-  commitLive: ({ warehouse }: Desk, messages: readonly string[]) => commitLive(warehouse, messages),
+  commitLive: ({ warehouse, listening }: Desk, messages: readonly string[]) =>
+    commitLive(warehouse, messages, listening),
+  commitListening: ({ warehouse, listening }: Desk, change: ListeningChange) =>
+    listening.change(warehouse, change),
   commitSnapshot({ warehouse, pages }: Desk, page: SnapshotPage) {
     const commit = commitSnapshot(warehouse, pages, page);
     pages.drop([page.held]);
@@ -95,6 +100,7 @@ export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>
 export class IngestDesk {
   #warehouse: Warehouse | undefined;
   readonly #pages = new HeldPages();
+  readonly #listening = new Listening();
   #now: Micros = 0;
 
   carryOut({ operation, args, bodies, now }: Call): unknown {
@@ -105,7 +111,7 @@ export class IngestDesk {
     if (!warehouse) throw new Error("the warehouse is not open");
     const work = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!work) throw new Error(`there is no operation ${operation}`);
-    return work({ warehouse, pages: this.#pages, now }, args as never, bodies);
+    return work({ warehouse, pages: this.#pages, listening: this.#listening, now }, args as never, bodies);
   }
 
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<Lifecycle["open"]> {

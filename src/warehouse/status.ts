@@ -3,6 +3,7 @@ import { type Stream, streams } from "../model/series.ts";
 import type { Connection } from "./connection.ts";
 import { freeBytes } from "./disk.ts";
 import { jobRuns } from "./job-runs.ts";
+import { isWalkedSql, walkObserved } from "./observed-lines.ts";
 import { daysUntilFull, sizeSamples } from "./size-history.ts";
 import { walBytes, warehouseBytes } from "./wal.ts";
 
@@ -61,11 +62,11 @@ interface StateRow {
 interface GapSum {
   readonly stream: string;
   readonly state: "open" | "lost";
-  readonly ranges: number;
-  readonly extent: number;
+  ranges: number;
+  extent: number;
 }
 
-/** Cheap at any size: counts are kept with the rows, and the ledger is short. */
+/** Cheap at any size: counts are kept with the rows, and the ledger is short where it is not walked in one pass. */
 export function readStatus(connection: Connection, now: Micros): WarehouseStatus {
   const all = <Row>(sql: string) => connection.statement(sql).all() as Row[];
   // One snapshot for all of them: counts and coverage of different moments would contradict each other.
@@ -80,8 +81,8 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
     );
     const gaps = all<GapSum>(
       `SELECT stream, state, count(*) AS ranges, sum(to_ts - from_ts) AS extent FROM gaps
-        WHERE reason IS NOT 'settling' GROUP BY stream, state`,
-    );
+        WHERE ${isWalkedSql} AND reason IS NOT 'settling' GROUP BY stream, state`,
+    ).concat(observedLosses(connection));
     const sum = (stream: Stream, state: GapSum["state"]) =>
       gaps.find((gap) => gap.stream === stream && gap.state === state) ?? { ranges: 0, extent: 0 };
     return {
@@ -113,6 +114,18 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
         .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
     };
   })();
+}
+
+function observedLosses(connection: Connection): GapSum[] {
+  const sums = new Map<string, GapSum>();
+  walkObserved(connection, ({ stream }, { from, to, state }) => {
+    if (state !== "lost") return;
+    const sum = sums.get(stream) ?? { stream, state, ranges: 0, extent: 0 };
+    sum.ranges++;
+    sum.extent += to - from;
+    sums.set(stream, sum);
+  });
+  return [...sums.values()];
 }
 
 export function readDisk(connection: Connection): DiskStatus {

@@ -32,10 +32,14 @@ const indexTicks: RowView = {
   key: "series",
 };
 
+/** How long one ticker speaks for: the settle delay of an observed stream is two of its periods. Read once a query. */
+export const tickerPeriod = `(SELECT coalesce(max(w.settle_delay) / 2, 30000000) FROM wanted_ranges w WHERE w.stream = 'exchange_ticks')`;
+
 const exchangeTicks: RowView = {
   columns: `s.exchange_id, s.market_id, s.exchange, s.pair, r.ts, ${timeText("r.ts")} AS time,
   ${decimals("r", ["last", "bid", "ask", "volume"])},
   ${timeText("r.last_moved")} AS last_moved,
+  (r.ts - r.last_moved) / 1000000.0 AS unmoved_seconds, r.ts - r.last_moved > ${tickerPeriod} AS is_stale,
   CASE r.source WHEN 0 THEN 'rest' ELSE 'live' END AS source, ${qualityAndExtra}`,
   dictionary: "listings s",
   rows: "exchange_tick_rows",

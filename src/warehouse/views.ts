@@ -1,10 +1,20 @@
 import { createHash } from "node:crypto";
 import type Database from "better-sqlite3";
+import { barViews } from "./views-bars.ts";
 import { ledgerViews, lookupViews } from "./views-ledger.ts";
+import { reconcileViews } from "./views-reconcile.ts";
 import { rowViews } from "./views-rows.ts";
+import { versionViews } from "./views-versions.ts";
 
 /** The contract's relations that are views, by name. */
-export const views: Readonly<Record<string, string>> = { ...rowViews, ...ledgerViews, ...lookupViews };
+export const views: Readonly<Record<string, string>> = {
+  ...rowViews,
+  ...barViews,
+  ...reconcileViews,
+  ...versionViews,
+  ...ledgerViews,
+  ...lookupViews,
+};
 
 /**
  * Views hold no data, so they are no migration: a version whose definitions differ replaces them, in the

@@ -19,9 +19,8 @@ describe("mds-sync", () => {
     const { stdout, status } = await run(["--help"]);
     expect(status).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1]);
-    const expected = "run init plan backfill status gaps verify query backup doctor settings simulate".split(
-      " ",
-    );
+    const expected =
+      "run init plan backfill status gaps verify query export backup doctor settings simulate".split(" ");
     expect(commands).toEqual(expected);
     for (const command of commands) {
       const help = await runHere([command ?? "", "--help"]);

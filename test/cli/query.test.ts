@@ -74,10 +74,14 @@ l2', 7, 'z', NULL`;
     ["ATTACH 'other.sqlite' AS other", /the warehouse is readonly/],
     ["VACUUM INTO 'other.sqlite'", /the warehouse is readonly/],
     ["PRAGMA user_version = 7", /the warehouse is readonly/],
+    ["/* quietly */ PRAGMA journal_mode = DELETE", /the warehouse is readonly/],
+    ["PRAGMA query_only = 0", /the warehouse is readonly/],
+    ["BEGIN IMMEDIATE", /the warehouse is readonly/],
     ["SELECT 1; SELECT 2", /more than one statement/],
     ["SELECT * FROM asets", /no such table: asets: did you mean assets\?/],
     ["SELECT symbl FROM assets", /no such column: symbl: did you mean symbol\?/],
-    ["SELEC 1", /syntax error/],
+    ["SELEC 1", /syntax error: `mds-sync query` without SQL lists the relations/],
+    ["SELECT :from", /Missing named parameter "from": give --param from=VALUE/],
   ])("refuses %s in one line, and makes no file", async (sql, line) => {
     const path = warehouseWith(usualContent);
     const { stdout, stderr, status } = await query(path, sql);

@@ -56,6 +56,7 @@ const soleImporter: Record<string, string> = {
   "p-retry": "service",
   commander: "cli",
   yaml: "config",
+  "@duckdb": "export",
 };
 
 const time =

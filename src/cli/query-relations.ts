@@ -1,0 +1,42 @@
+import { exitCode, Failure } from "../model/failure.ts";
+import { nearest } from "../model/nearest.ts";
+import type { Connection } from "../warehouse/connection.ts";
+import { ownRelations, undescribedColumns } from "../warehouse/query.ts";
+import { relationNotes, shownNotes } from "../warehouse/relation-notes.ts";
+import { textTable } from "./report-text.ts";
+
+/** Every relation that is there to be queried, one line each; a quant's own views too where there is a warehouse. */
+export function relationList(reader: Connection | undefined, asJson: boolean): string {
+  const relations = Object.entries(shownNotes).map(([name, { summary }]) => ({ name, summary }));
+  for (const name of reader ? ownRelations(reader) : []) relations.push({ name, summary: "not of mds-sync" });
+  if (asJson) return JSON.stringify(relations, null, 2);
+  const list = textTable(
+    relations.map(({ name, summary }) => [name, summary]),
+    ["left", "left"],
+  );
+  return `${list}\n\n\`mds-sync query --schema NAME\` tells the columns of one.`;
+}
+
+/** The columns of one relation, with their meaning. */
+export function relationSchema(reader: Connection | undefined, given: string, asJson: boolean): string {
+  const known = [...Object.keys(relationNotes), ...(reader ? ownRelations(reader) : [])];
+  const relation = known.find((name) => name.toLowerCase() === given.toLowerCase());
+  if (relation === undefined) {
+    const meant = nearest(given, known);
+    throw new Failure(`there is no relation ${given}`, {
+      family: "operator",
+      code: "usage",
+      remedy: meant === undefined ? "`mds-sync query` lists the relations" : `did you mean ${meant}?`,
+      exit: exitCode.usage,
+    });
+  }
+  const note = relationNotes[relation];
+  const columns = note?.columns ?? (reader ? undescribedColumns(reader, relation) : []);
+  const summary = note?.summary ?? "not of mds-sync";
+  if (asJson) return JSON.stringify({ name: relation, summary, columns }, null, 2);
+  const table = textTable(
+    columns.map(({ name, type, meaning }) => [name, type, meaning]),
+    ["left", "left", "left"],
+  );
+  return `${relation}: ${summary}\n\n${table}`;
+}

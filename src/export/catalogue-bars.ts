@@ -1,0 +1,68 @@
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+
+const MINUTE = 60 * MICROS_PER_SECOND;
+
+const lengths: Readonly<Record<string, Micros>> = {
+  "1m": MINUTE,
+  "5m": 5 * MINUTE,
+  "15m": 15 * MINUTE,
+  "1h": 60 * MINUTE,
+  "4h": 240 * MINUTE,
+  "1d": MICROS_PER_DAY,
+};
+
+/**
+ * Bars from ticks, labelled by their start, as the warehouse's views of the same names give them: only where there are
+ * ticks, with the share of the bar that the ledger proves. `volume` is a rolling figure of 24 hours, so that the last one
+ * stands for the bar and nothing is summed.
+ */
+function bars(length: string, ticks: string, present: Micros): string {
+  const last = (column: string) => `arg_max({v: ${column}}, ts).v`;
+  return `SELECT b.index_type, b.index_id, b.name, b.ts, make_timestamp(b.ts) AS time,
+    b.open, coalesce(b.open_digits, exact_digits(b.open)) AS open_exact,
+    b.high, coalesce(nullif(b.high_digits, ''), exact_digits(b.high)) AS high_exact,
+    b.low, coalesce(nullif(b.low_digits, ''), exact_digits(b.low)) AS low_exact,
+    b.close, coalesce(b.close_digits, exact_digits(b.close)) AS close_exact,
+    b.volume_24h, coalesce(b.volume_digits, exact_digits(b.volume_24h)) AS volume_24h_exact,
+    b.n_ticks, b.expected_ticks, b.proven / ${length} AS coverage, b.proven = ${length} AS is_complete,
+    CASE WHEN b.ts + ${length} > ${present} THEN 'in progress' WHEN b.proven < ${length} THEN 'not proven whole'
+      WHEN b.doubtful > 0 THEN 'doubtful ticks'
+      WHEN b.n_ticks < b.expected_ticks THEN 'fewer ticks than expected' END AS quality
+  FROM (
+    SELECT t.*, ${length} // any_value(s.refresh_us) AS expected_ticks,
+      -- DuckDB's least and greatest pass over nulls: without the filter a bar that nothing proves would be proven whole.
+      coalesce(CAST(sum(least(g.to_ts, t.ts + ${length}) - greatest(g.from_ts, t.ts))
+        FILTER (WHERE g.from_ts IS NOT NULL) AS BIGINT), 0) AS proven
+    FROM (
+      SELECT index_type, index_id, name, ts // ${length} * ${length} AS ts,
+        arg_min(price, ts) AS open, arg_min({v: price_digits}, ts).v AS open_digits,
+        max(price) AS high, arg_max(coalesce(price_digits, ''), price) AS high_digits,
+        min(price) AS low, arg_min(coalesce(price_digits, ''), price) AS low_digits,
+        arg_max(price, ts) AS close, ${last("price_digits")} AS close_digits,
+        ${last("volume")} AS volume_24h, ${last("volume_digits")} AS volume_digits,
+        count(*) AS n_ticks, count(quality) AS doubtful
+      FROM ${ticks} GROUP BY ALL
+    ) t
+    LEFT JOIN series s ON s.index_type = t.index_type AND s.index_id = t.index_id
+    LEFT JOIN coverage g ON g.stream = 'index_ticks' AND g.proof <> 'lost' AND g.index_type = t.index_type
+      AND g.index_id = t.index_id AND g.from_ts < t.ts + ${length} AND g.to_ts > t.ts
+    GROUP BY ALL
+  ) b`;
+}
+
+export function barViews(present: Micros): string[] {
+  const ticks = "index_ticks_stored WHERE price IS NOT NULL";
+  return Object.entries(lengths).map(
+    ([name, length]) => `CREATE VIEW bars_${name} AS ${bars(String(length), ticks, present)}`,
+  );
+}
+
+/** Bars of any length of one series that begin in a window; each is whole, so that none looks complete and is cut. */
+export function barMacro(present: Micros): string {
+  const length = "CAST(epoch(width) * 1000000 AS BIGINT)";
+  const firstStart = (time: string) =>
+    `(epoch_us(CAST(${time} AS TIMESTAMP)) + ${length} - 1) // ${length} * ${length}`;
+  const ticks = `index_ticks_stored WHERE price IS NOT NULL AND name = series_name
+    AND ts >= ${firstStart("from_time")} AND ts < ${firstStart("to_time")}`;
+  return `CREATE MACRO bars(series_name, width, from_time, to_time) AS TABLE ${bars(length, ticks, present)}`;
+}

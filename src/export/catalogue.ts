@@ -1,0 +1,150 @@
+import { MICROS_PER_DAY, type Micros } from "../model/instant.ts";
+import { exportDictionaries } from "../warehouse/export-months.ts";
+import {
+  coverageRelation,
+  type ExportRelation,
+  exportRelations,
+  gapsRelation,
+} from "../warehouse/export-relations.ts";
+import type { RowStream } from "../warehouse/row-tables.ts";
+import { barMacro, barViews } from "./catalogue-bars.ts";
+import type { ManifestFile } from "./manifest.ts";
+import { CATALOGUE } from "./manifest.ts";
+import { openDuckDb, quoted, quotedName } from "./parquet-writer.ts";
+import { relationColumns } from "./relation-files.ts";
+import { decimalsOf, fileColumns, monthlyStreams } from "./stream-files.ts";
+
+export const wholeRelations: readonly ExportRelation[] = [...exportRelations, coverageRelation, gapsRelation];
+
+interface CatalogueOptions {
+  readonly files: readonly ManifestFile[];
+  /** Where the export lies while this is written. */
+  readonly folder: string;
+  /** The moment of the export by the service's clock. */
+  readonly present: Micros;
+  /** How long one exchange ticker speaks for. */
+  readonly tickerPeriod: Micros;
+}
+
+/** Writes the DuckDB file whose views read the Parquet files. */
+export async function writeCatalogue(file: string, options: CatalogueOptions): Promise<void> {
+  const instance = await openDuckDb(file);
+  try {
+    const connection = await instance.connect();
+    // This one lies elsewhere until it is whole.
+    await connection.run(`SET VARIABLE mds_export = ${quoted(`${options.folder}/`)}`);
+    for (const statement of catalogueSql(options)) await connection.run(statement);
+    await connection.run("CHECKPOINT");
+    connection.closeSync();
+  } finally {
+    instance.closeSync();
+  }
+}
+
+/**
+ * Views cannot ask where their own file lies, and relative paths are relative to the reader's working directory. But DuckDB
+ * keeps its temporary files beside the database that it was started with, and a setting tells where: so a folder that was
+ * moved, or is mounted elsewhere, is found. A catalogue that is attached to another database falls back to the place where
+ * it was written, unless the reader sets the variable.
+ */
+function folderMacro(folder: string): string {
+  const temporary = "current_setting('temp_directory')";
+  const end = `${CATALOGUE}.tmp`;
+  return `CREATE MACRO mds_folder() AS coalesce(rtrim(CAST(getvariable('mds_export') AS VARCHAR), '/') || '/',
+    CASE WHEN ${temporary} = ${quoted(end)} OR suffix(${temporary}, ${quoted(`/${end}`)})
+      THEN left(${temporary}, length(${temporary}) - ${end.length}) ELSE ${quoted(`${folder}/`)} END)`;
+}
+
+/**
+ * The digits of a DOUBLE that came from at most 15 of them and lies between 1e-7 and 1e15: the shortest text that gives the
+ * same DOUBLE is that very text, but for its form.
+ */
+const digitsMacro = `CREATE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
+  WHEN abs(x) < 0.001 THEN rtrim(CAST(TRY_CAST(CAST(x AS VARCHAR) AS DECIMAL(38, 22)) AS VARCHAR), '0')
+  ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END`;
+
+/** Null where 38 digits, 18 of them of the fraction, do not hold the value: a DECIMAL is exact or it is not there. */
+const decimalMacro = `CREATE MACRO exact_decimal(digits) AS CASE WHEN length(split_part(digits, '.', 2)) <= 18
+  THEN TRY_CAST(digits AS DECIMAL(38, 18)) END`;
+
+function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions): string[] {
+  const of = (relation: string) => files.filter((file) => file.relation === relation);
+  return [
+    folderMacro(folder),
+    digitsMacro,
+    decimalMacro,
+    ...wholeRelations.map((relation) => wholeView(relation, of(relation.name))),
+    ...monthlyStreams.flatMap((stream) => [
+      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, tickerPeriod)} FROM ${monthlySource(stream, of(stream))}`,
+      ...(stream === "ohlcv" ? [] : [latestView(stream, present)]),
+    ]),
+    `CREATE VIEW index_ticks_stored AS SELECT * FROM ${monthlySource("index_ticks", of("index_ticks"))}`,
+    `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
+      SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
+      USING (index_type, index_id, ts)`,
+    ...barViews(present),
+    barMacro(present),
+  ];
+}
+
+function wholeView(relation: ExportRelation, files: readonly ManifestFile[]): string {
+  const names = relationColumns(relation).map(({ name }) => quotedName(name));
+  // Exact digits stand in the file as they are, since such a relation is small.
+  const decimals = names.flatMap((name) =>
+    name.endsWith('_exact"') ? [`exact_decimal(${name}) AS ${name.replace("_exact", "_decimal")}`] : [],
+  );
+  const source = files.length > 0 ? scan(files) : nothing(relationColumns(relation));
+  return `CREATE VIEW ${relation.name} AS SELECT ${[...names, ...decimals].join(", ")} FROM ${source}`;
+}
+
+function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
+  const { partition } = exportDictionaries[stream];
+  const decimals = new Set(decimalsOf(stream));
+  const columns = fileColumns(stream).flatMap(({ name }) => {
+    if (name.endsWith("_digits")) return [];
+    if (name === "last_moved") return [name, ...staleness(tickerPeriod)];
+    if (!decimals.has(name)) return [quotedName(name)];
+    const exact = `coalesce(${name}_digits, exact_digits(${name}))`;
+    return [name, `${exact} AS ${name}_exact`, `exact_decimal(${exact}) AS ${name}_decimal`];
+  });
+  // Where the contract has it: before the index's id, after the contract's.
+  if (partition) columns.splice(stream === "derivative_ticks" ? 1 : 0, 0, partition);
+  return columns.join(", ");
+}
+
+/** For how long the exchange's price had not moved, and whether that is longer than one ticker speaks for. */
+function staleness(tickerPeriod: Micros): string[] {
+  const unmoved = "(ts - epoch_us(last_moved))";
+  return [`${unmoved} / 1000000 AS unmoved_seconds`, `${unmoved} > ${tickerPeriod} AS is_stale`];
+}
+
+function monthlySource(stream: RowStream, files: readonly ManifestFile[]): string {
+  const { partition } = exportDictionaries[stream];
+  const folders = [...(partition ? [partition] : []), "month"].map((name) => ({ name, type: "VARCHAR" }));
+  if (files.length === 0) return nothing([...folders, ...fileColumns(stream)]);
+  const types = folders.map(({ name, type }) => `'${name}': ${type}`).join(", ");
+  return scan(files, `, hive_partitioning = true, hive_types = {${types}}`);
+}
+
+function scan(files: readonly ManifestFile[], options = ""): string {
+  const paths = files.map(({ version }) => `mds_folder() || ${quoted(version)}`);
+  return `read_parquet([${paths.join(", ")}]${options})`;
+}
+
+function nothing(columns: readonly { name: string; type: string }[]): string {
+  return `(SELECT ${columns.map(({ name, type }) => `NULL::${type} AS ${quotedName(name)}`).join(", ")} WHERE false)`;
+}
+
+const seriesColumns: Readonly<Record<Exclude<RowStream, "ohlcv">, string>> = {
+  index_ticks: "index_type, index_id",
+  exchange_ticks: "exchange_id, market_id",
+  market_caps: "asset_id",
+  derivative_ticks: "derivative_type, contract_id",
+};
+
+/** A row from the far future is kept, but it is nobody's latest. */
+function latestView(stream: Exclude<RowStream, "ohlcv">, present: Micros): string {
+  const series = seriesColumns[stream];
+  return `CREATE VIEW latest_${stream} AS SELECT t.* FROM ${stream} t JOIN (
+    SELECT ${series}, max(ts) AS ts FROM ${stream} WHERE ts < ${present + MICROS_PER_DAY} GROUP BY ALL) USING (${series}, ts)`;
+}

@@ -1,0 +1,21 @@
+import { constants, setPriority } from "node:os";
+import { exitCode } from "../model/failure.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { type ExportReport, type ExportRequest, reportOf } from "./export-in-process.ts";
+import { exportWarehouse } from "./export-warehouse.ts";
+
+// A process of its own: it takes no turn from those who store ticks, and can be ended at any moment.
+setPriority(constants.priority.PRIORITY_LOW);
+process.on("disconnect", () => process.exit(exitCode.unexpected));
+
+async function run(): Promise<ExportReport> {
+  try {
+    const request = JSON.parse(process.argv[2] ?? "") as ExportRequest;
+    return { result: await exportWarehouse({ ...request, clock: systemClock }) };
+  } catch (error) {
+    return { failure: reportOf(error) };
+  }
+}
+
+const report = await run();
+process.send?.(report, () => process.exit(exitCode.ok));

@@ -1,0 +1,277 @@
+import { join, resolve } from "node:path";
+import { formatInstant, MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { type Log, silentLog } from "../runtime/log.ts";
+import type { Connection } from "../warehouse/connection.ts";
+import { type FileSystemInfo, resolvePath } from "../warehouse/disk.ts";
+import { exportMonths, monthOf, monthRange, storedRows } from "../warehouse/export-months.ts";
+import {
+  coverageRelation,
+  exportRelations,
+  gapsRelation,
+  inSnapshot,
+  readLedger,
+  readRelation,
+} from "../warehouse/export-relations.ts";
+import { readCorrections, readPresent, readTickerPeriod } from "../warehouse/export-rows.ts";
+import { asReadersFailure, openReader } from "../warehouse/reader.ts";
+import { wholeRelations, writeCatalogue } from "./catalogue.ts";
+import { type Claim, claimsOf, coverageRow, gapRow } from "./claims.ts";
+import { asExportFailure, stopped } from "./export-failure.ts";
+import {
+  generationsOf,
+  noteGeneration,
+  openFolder,
+  publish,
+  switchCatalogue,
+  switchManifest,
+} from "./export-folder.ts";
+import { FileKeeper } from "./file-keeper.ts";
+import { CATALOGUE, FILE_FORMAT, type Manifest, type ManifestFile, readManifest } from "./manifest.ts";
+import { spareReaders } from "./old-generations.ts";
+import { ParquetWriter, quoted } from "./parquet-writer.ts";
+import { monthlyStreams } from "./stream-files.ts";
+
+/** Each is reached once an export, in this order; `file kept` once a file. */
+export type ExportStep =
+  | "begun"
+  | "file kept"
+  | "catalogue written"
+  | "generation noted"
+  | "catalogue switched"
+  | "manifest switched"
+  | "published"
+  | "cleared up";
+
+export interface ExportProgress {
+  /** Rows of months looked at so far, and all that there are. */
+  readonly rows: number;
+  readonly allRows: number;
+}
+
+export interface ExportOptions {
+  readonly warehouse: string;
+  readonly to: string;
+  /** Months before this moment's are left as the previous export has them. */
+  readonly since?: Micros | undefined;
+  /** The program's version, for the manifest. */
+  readonly program: string;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly log?: Log;
+  readonly stopping?: AbortSignal | undefined;
+  readonly onProgress?: (progress: ExportProgress) => void;
+  readonly onStep?: (step: ExportStep) => void;
+  /** Tests put a full disk here. */
+  readonly fileSystem?: FileSystemInfo | undefined;
+}
+
+export interface ExportResult {
+  readonly folder: string;
+  readonly warehouse: string;
+  readonly exported_at: string;
+  readonly files: number;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly files_written: number;
+  readonly rows_written: number;
+  readonly bytes_written: number;
+  /** The files of months that had changed. */
+  readonly months_written: readonly string[];
+  readonly seconds: number;
+}
+
+/**
+ * Writes what changed since the previous export, then switches to it in one step. Killed at any moment it leaves the
+ * previous export whole, and the next one clears up. Reads beside any writer: one snapshot a file, so that the writer's
+ * log can be cut back between them.
+ */
+export async function exportWarehouse(options: ExportOptions): Promise<ExportResult> {
+  const connection = openReader(options.warehouse);
+  const given = resolve(options.to);
+  try {
+    const folder = openFolder(given);
+    try {
+      return await exportTo(resolvePath(given), folder.work, connection, options);
+    } finally {
+      folder.release();
+    }
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    throw code.startsWith("SQLITE_")
+      ? asReadersFailure(error, options.warehouse)
+      : asExportFailure(error, given);
+  } finally {
+    connection.close();
+  }
+}
+
+async function exportTo(
+  folder: string,
+  work: string,
+  connection: Connection,
+  options: ExportOptions,
+): Promise<ExportResult> {
+  const { clock, log = silentLog, onStep = () => {} } = options;
+  const begun = clock.monotonic();
+  const writer = await ParquetWriter.open(work);
+  try {
+    onStep("begun");
+    const previous = previousExport(folder, connection);
+    const allRows = storedRows(connection);
+    let rows = 0;
+    const keeper = new FileKeeper({
+      connection,
+      writer,
+      folder,
+      work,
+      previous,
+      fileSystem: options.fileSystem,
+      onRows(count) {
+        if (options.stopping?.aborted) throw stopped(folder);
+        rows += count;
+        options.onProgress?.({ rows, allRows });
+      },
+      onFile({ path, rows, bytes }) {
+        log.info({ path, rows, bytes }, "file exported");
+        onStep("file kept");
+      },
+    });
+    const moment = await keepFiles(keeper, { connection, writer, folder, previous, since: options.since });
+    const manifest = manifestOf(folder, keeper.files, connection, options);
+    const catalogue = join(work, CATALOGUE);
+    await writeCatalogue(catalogue, { files: manifest.files, folder, ...moment });
+    onStep("catalogue written");
+    if (options.stopping?.aborted) throw stopped(folder);
+    noteGeneration(folder, manifest, catalogue);
+    onStep("generation noted");
+    switchCatalogue(folder, catalogue);
+    onStep("catalogue switched");
+    switchManifest(folder, manifest);
+    onStep("manifest switched");
+    publish(folder, manifest, [...monthlyStreams, ...wholeRelations.map(({ name }) => name)]);
+    onStep("published");
+    await spareReaders(folder, manifest, clock.now() * MICROS_PER_MS);
+    onStep("cleared up");
+    return resultOf(folder, manifest, keeper.written, (clock.monotonic() - begun) / 1000);
+  } finally {
+    writer.close();
+  }
+}
+
+/** What can be gone on from: the previous export of this very warehouse. */
+function previousExport(folder: string, { path }: Connection): Manifest | undefined {
+  const manifest = readManifest(folder);
+  return manifest?.warehouse === path ? manifest : undefined;
+}
+
+/** Makes every file, and tells the moment that they are of, by the service's clock. */
+async function keepFiles(
+  keeper: FileKeeper,
+  {
+    connection,
+    writer,
+    folder,
+    previous,
+    since,
+  }: {
+    connection: Connection;
+    writer: ParquetWriter;
+    folder: string;
+    previous: Manifest | undefined;
+    since: Micros | undefined;
+  },
+): Promise<{ present: Micros; tickerPeriod: Micros }> {
+  // The ledger first: what it holds now stands in the rows that are read later.
+  const { before, ...moment } = await inSnapshot(connection, () => ({
+    before: readLedger(connection),
+    present: readPresent(connection),
+    tickerPeriod: readTickerPeriod(connection),
+  }));
+  const from = since === undefined ? undefined : monthRange(monthOf(since)).from;
+  const firstMonth = since === undefined ? "" : monthOf(since);
+  for (const stream of monthlyStreams) {
+    for (const file of previous?.files ?? [])
+      if (file.relation === stream && (file.partition.month ?? "") < firstMonth) keeper.carryOver(file);
+    const corrections = readCorrections(connection, stream);
+    for (const month of exportMonths(connection, stream, from)) await keeper.keepMonth(month, corrections);
+  }
+  for (const relation of exportRelations)
+    await inSnapshot(connection, () =>
+      keeper.keepRelation(relation, [...readRelation(connection, relation)]),
+    );
+  const after = await inSnapshot(connection, () => readLedger(connection).coverage);
+  const earlier =
+    from === undefined ? undefined : { since: from, claims: await claimsBefore(writer, folder, previous) };
+  const { coverage, gaps } = claimsOf(before, after, earlier);
+  await keeper.keepRelation(coverageRelation, coverage.map(coverageRow));
+  await keeper.keepRelation(gapsRelation, gaps.map(gapRow));
+  return moment;
+}
+
+async function claimsBefore(
+  writer: ParquetWriter,
+  folder: string,
+  previous: Manifest | undefined,
+): Promise<Claim[]> {
+  const file = previous?.files.find(({ relation }) => relation === coverageRelation.name);
+  if (!file) return [];
+  const rows = await writer.rows(
+    `SELECT stream, index_type, index_id, from_ts, to_ts, proof, reason FROM read_parquet(${quoted(join(folder, file.version))})`,
+  );
+  return rows.map(([stream, indexType, indexId, from, to, state, reason]) => ({
+    stream: String(stream),
+    indexType: indexType as string | null,
+    indexId: indexId as string | null,
+    from: Number(from),
+    to: Number(to),
+    state: String(state),
+    reason: reason as string | null,
+  }));
+}
+
+function manifestOf(
+  folder: string,
+  files: readonly ManifestFile[],
+  { path }: Connection,
+  { program, clock, since }: ExportOptions,
+): Manifest {
+  const exportedAt = formatInstant(Math.round(clock.now() * MICROS_PER_MS));
+  const stamp = exportedAt.replaceAll(/[-:.]/g, "");
+  const namesakes = generationsOf(folder).filter((name) => name.startsWith(stamp)).length;
+  return {
+    format: FILE_FORMAT,
+    program,
+    warehouse: path,
+    generation: `${stamp}-${namesakes}`,
+    exported_at: exportedAt,
+    since: since === undefined ? null : monthOf(since),
+    rows: sum(files, ({ rows }) => rows),
+    bytes: sum(files, ({ bytes }) => bytes),
+    files,
+  };
+}
+
+function resultOf(
+  folder: string,
+  { warehouse, exported_at, files, rows, bytes }: Manifest,
+  written: readonly ManifestFile[],
+  seconds: number,
+): ExportResult {
+  return {
+    folder,
+    warehouse,
+    exported_at,
+    files: files.length,
+    rows,
+    bytes,
+    files_written: written.length,
+    rows_written: sum(written, (file) => file.rows),
+    bytes_written: sum(written, (file) => file.bytes),
+    months_written: written.filter(({ partition }) => partition.month !== undefined).map(({ path }) => path),
+    seconds: Math.round(seconds * 1000) / 1000,
+  };
+}
+
+function sum(files: readonly ManifestFile[], of: (file: ManifestFile) => number): number {
+  return files.reduce((total, file) => total + of(file), 0);
+}

@@ -1,0 +1,28 @@
+import { barNotes } from "./notes-bars.ts";
+import { insideNotes } from "./notes-inside.ts";
+import { ledgerNotes } from "./notes-ledger.ts";
+import { rowNotes } from "./notes-rows.ts";
+import type { RelationNote } from "./relation-note.ts";
+
+/** The meaning of every relation and column, in groups: for `mds-sync query --schema` and docs/dictionary.md. */
+export const relationGroups: readonly {
+  readonly title: string;
+  readonly notes: Readonly<Record<string, RelationNote>>;
+}[] = [
+  { title: "Lookups and data", notes: rowNotes },
+  { title: "Bars and comparisons", notes: barNotes },
+  { title: "The ledger and what was odd", notes: ledgerNotes },
+  { title: "Inside", notes: insideNotes },
+];
+
+export const relationNotes: Readonly<Record<string, RelationNote>> = Object.assign(
+  {},
+  ...relationGroups.map(({ notes }) => notes),
+);
+
+/** What quants are shown first; the tables inside are for those who ask. */
+export const shownNotes: Readonly<Record<string, RelationNote>> = {
+  ...rowNotes,
+  ...barNotes,
+  ...ledgerNotes,
+};

@@ -1,0 +1,144 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MICROS_PER_DAY } from "../../src/model/instant.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import type { Connection } from "../../src/warehouse/connection.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { openWarehouse } from "../../src/warehouse/warehouse.ts";
+
+interface SqlFigure {
+  readonly name: string;
+  readonly measured: number;
+  readonly atMost?: number;
+  readonly digits?: number;
+  readonly unit: string;
+}
+
+const STEP = 30_000_000;
+/** What a series has in the service's window of 200 days. */
+const TICKS = 576_000;
+const FROM = 1_756_684_800_000_000;
+const TO = FROM + TICKS * STEP;
+
+/** Put in without the writer's care, in the order of the key: the quickest way to so many. The ledger says that all is proven. */
+function fill(path: string, seriesCount: number): void {
+  const warehouse = openWarehouse(path, { clock: systemClock });
+  try {
+    const { database } = warehouse.connection;
+    // Nobody minds if this file is lost.
+    database.pragma("synchronous = OFF");
+    const series = database.prepare("INSERT INTO series (index_type, index_id, name) VALUES ('GWA', ?, ?)");
+    const ticks = database.prepare(
+      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${TICKS - 1})
+      INSERT INTO index_tick_rows (series, ts, price, volume, source)
+      SELECT ?, ${FROM} + i * ${STEP}, (6000000 + i * 7919 % 100003) / 100.0, (1000000000 + i * 1237) / 1000.0, 0 FROM n`,
+    );
+    const settled = database.prepare(
+      "INSERT INTO settled_ranges VALUES ('index_ticks', ?, ?, ?, 'rows', NULL)",
+    );
+    const wanted = database.prepare(
+      `INSERT INTO wanted_ranges VALUES ('index_ticks', ?, ?, NULL, ${2 * STEP}, 1, ${200 * MICROS_PER_DAY}, 0, NULL)`,
+    );
+    for (let n = 1; n <= seriesCount; n++) {
+      database.transaction(() => {
+        series.run(`7c4a1f0e-0000-4000-8000-${String(n).padStart(12, "0")}`, `A${n}`);
+        ticks.run(n);
+        settled.run(n, FROM, TO);
+        wanted.run(n, FROM);
+      })();
+    }
+  } finally {
+    warehouse.close();
+  }
+}
+
+/** The median of some runs, in milliseconds. */
+function timed({ database }: Connection, sql: string): number {
+  const statement = database.prepare(sql);
+  statement.all();
+  const times = Array.from({ length: 7 }, () => {
+    const begun = performance.now();
+    statement.all();
+    return performance.now() - begun;
+  });
+  return times.sort((a, b) => a - b)[3] ?? Number.NaN;
+}
+
+/** What a quant asks, of 50 million ticks unless told. */
+export async function benchSql(
+  print: (line: string) => void,
+  rows = 50_000_000,
+): Promise<readonly SqlFigure[]> {
+  const seriesCount = Math.max(1, Math.round(rows / TICKS));
+  const folder = mkdtempSync(join(tmpdir(), "mds-bench-sql-"));
+  try {
+    const path = join(folder, "mds.sqlite");
+    fill(path, seriesCount);
+    print(`${(seriesCount * TICKS).toLocaleString("en-US")} ticks of ${seriesCount} series`);
+    const reader = openReader(path);
+    try {
+      return figures(reader, seriesCount);
+    } finally {
+      reader.close();
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function figures(reader: Connection, seriesCount: number): SqlFigure[] {
+  const window = `index_type = 'GWA' AND name = 'A1' AND ts >= ${FROM} AND ts < ${TO}`;
+  const moment = FROM + (TICKS / 2) * STEP;
+  const asOf = `SELECT s.name, t.ts, t.price FROM series s
+    CROSS JOIN index_ticks t ON t.index_type = s.index_type AND t.index_id = s.index_id AND t.ts = (
+      SELECT p.ts FROM index_ticks p WHERE p.index_type = s.index_type AND p.index_id = s.index_id AND p.ts <= ${moment + 1}
+      ORDER BY p.ts DESC LIMIT 1)`;
+  const perSeries = (sql: string) => (timed(reader, sql) * 1000) / seriesCount;
+  const ms = { unit: "ms", digits: 0 };
+  const us = { unit: "µs", digits: 1 };
+  return [
+    {
+      name: "200 days of 1h bars of one series, every column",
+      measured: timed(reader, `SELECT * FROM bars_1h WHERE ${window}`),
+      atMost: 500,
+      ...ms,
+    },
+    {
+      name: "200 days of 1h bars, the four prices",
+      measured: timed(reader, `SELECT ts, open, high, low, close FROM bars_1h WHERE ${window}`),
+      ...ms,
+    },
+    {
+      name: "an hour of 1m bars",
+      measured: timed(reader, `SELECT * FROM bars_1m WHERE ${window} AND ts >= ${TO - 3_600_000_000}`),
+      ...ms,
+    },
+    {
+      name: "latest_index_ticks, a series",
+      measured: perSeries("SELECT index_type, index_id, name, ts, price FROM latest_index_ticks"),
+      atMost: 10,
+      ...us,
+    },
+    {
+      name: "a cross-section at T, a series",
+      measured: perSeries(
+        `SELECT index_type, index_id, name, ts, price FROM index_ticks WHERE ts = ${moment}`,
+      ),
+      atMost: 10,
+      ...us,
+    },
+    { name: "the tick at or before T, a series", measured: perSeries(asOf), atMost: 10, ...us },
+  ];
+}
+
+if (import.meta.main) {
+  const print = (line: string) => void process.stdout.write(`${line}\n`);
+  for (const { name, measured, atMost, digits, unit } of await benchSql(
+    print,
+    Number(process.argv[2] ?? 50_000_000),
+  ))
+    print(
+      `${name}: ${measured.toFixed(digits)} ${unit}${atMost === undefined ? "" : ` (at most ${atMost})`}`,
+    );
+}

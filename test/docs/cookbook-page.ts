@@ -1,0 +1,66 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { readParameters } from "../../src/cli/query-parameters.ts";
+import type { Parameters } from "../../src/warehouse/query.ts";
+
+export const cookbookFile = resolve(import.meta.dirname, "../../docs/cookbook.md");
+
+export interface Question {
+  readonly title: string;
+  readonly sqlite: string;
+  readonly duckdb: string;
+  /** What both answer, as `mds-sync query` prints it; empty where the page does not say. */
+  readonly answer: string;
+}
+
+const heading = /^## /m;
+const isQuestion = (section: string) => /^\d+\. /.test(section);
+const fenced = /```(sql|text)\n(.*?)```\n/gs;
+
+export function readCookbook(): string {
+  return readFileSync(cookbookFile, "utf8");
+}
+
+/** The questions of the page, each with its SQL and its answer. */
+export function questionsOf(page: string): Question[] {
+  return page
+    .split(heading)
+    .filter(isQuestion)
+    .map((section) => {
+      const title = section.slice(0, section.indexOf("\n"));
+      const blocks = [...section.matchAll(fenced)].map(([, kind = "", body = ""]) => ({ kind, body }));
+      const sqlFor = (engine: string) => {
+        const own = blocks.filter(
+          ({ kind, body }) => kind === "sql" && (body.split("\n")[0] ?? "").includes(engine),
+        );
+        if (own.length !== 1) throw new Error(`"${title}" has ${own.length} blocks for ${engine}, not one`);
+        return own[0]?.body ?? "";
+      };
+      const strangers = blocks.filter(
+        ({ kind, body }) => kind === "sql" && !/^-- (SQLite|DuckDB)/.test(body),
+      );
+      if (strangers.length > 0)
+        throw new Error(`"${title}" has SQL that does not say for which engine it is`);
+      const answer = blocks.find(({ kind }) => kind === "text")?.body ?? "";
+      return { title, sqlite: sqlFor("SQLite"), duckdb: sqlFor("DuckDB"), answer };
+    });
+}
+
+/** The values that the page says its answers are for. */
+export function parametersOf(page: string): Parameters {
+  return readParameters(
+    [...page.matchAll(/^\| `:(\w+)` \| `(.*)` \|$/gm)].map(([, name, value]) => `${name}=${value}`),
+  );
+}
+
+/** The same page with other answers, each after the last SQL of its question. */
+export function withAnswers(page: string, answers: ReadonlyMap<string, string>): string {
+  const [opening = "", ...sections] = page.split(heading);
+  const answered = sections.map((section) => {
+    if (!isQuestion(section)) return `## ${section}`;
+    const title = section.slice(0, section.indexOf("\n"));
+    const bare = section.replaceAll(/```text\n.*?```\n\n?/gs, "").trimEnd();
+    return `## ${bare}\n\n\`\`\`text\n${answers.get(title) ?? ""}\`\`\`\n\n`;
+  });
+  return opening + answered.join("");
+}

@@ -1,0 +1,81 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { exportWarehouse } from "../../src/export/export-warehouse.ts";
+import { CATALOGUE } from "../../src/export/manifest.ts";
+import type { Connection } from "../../src/warehouse/connection.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { relationNotes } from "../../src/warehouse/relation-notes.ts";
+import { runHere } from "../cli/command-run.ts";
+import { askDuckDb, askSqlite, openCatalogue } from "./cookbook-engines.ts";
+import { parametersOf, questionsOf, readCookbook } from "./cookbook-page.ts";
+import { fillDemoWarehouse } from "./demo-warehouse.ts";
+
+const page = readCookbook();
+const questions = questionsOf(page);
+const parameters = parametersOf(page);
+const folder = mkdtempSync(join(tmpdir(), "mds-cookbook-"));
+let reader: Connection;
+let catalogue: Awaited<ReturnType<typeof openCatalogue>>;
+
+beforeAll(async () => {
+  const { path, clock } = await fillDemoWarehouse(folder);
+  reader = openReader(path);
+  const to = join(folder, "export");
+  await exportWarehouse({ warehouse: path, to, program: "test", clock });
+  catalogue = await openCatalogue(join(to, CATALOGUE));
+}, 60_000);
+afterAll(() => {
+  reader?.close();
+  catalogue?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("the cookbook", () => {
+  it("has twenty questions", () => {
+    expect(questions).toHaveLength(20);
+  });
+
+  it.each(questions)("SQLite: $title", ({ sqlite, answer }) => {
+    expect(askSqlite(reader, sqlite, parameters)).toBe(answer);
+    expect(answer.split("\n").length, "an answer without rows shows nothing").toBeGreaterThan(3);
+  });
+
+  it("asks nothing that reads all rows of a stream", () => {
+    const bound = Object.fromEntries(Object.keys(parameters).map((name) => [name, 0]));
+    for (const { title, sqlite } of questions) {
+      const plan = reader.database.prepare(`EXPLAIN QUERY PLAN ${sqlite}`).all(bound) as { detail: string }[];
+      expect([title, plan.filter(({ detail }) => /^SCAN (r|t|\w+_rows)\b/.test(detail))]).toEqual([
+        title,
+        [],
+      ]);
+    }
+  });
+
+  it.each(questions)("DuckDB: $title", async ({ duckdb, answer }) => {
+    expect(await askDuckDb(catalogue.connection, duckdb)).toBe(answer);
+  });
+
+  it("says of a window what mds-sync gaps says", async () => {
+    const [, command = ""] = /`mds-sync (gaps .*?)`/.exec(page) ?? [];
+    const eth = await runHere([...command.split(" "), "--warehouse", reader.path]);
+    const btc = await runHere([...command.replace("ETH", "BTC").split(" "), "--warehouse", reader.path]);
+    expect(eth).toMatchObject({ status: 4, stdout: expect.stringContaining("1 range open (1h 30m)") });
+    expect(btc).toMatchObject({ status: 0, stdout: expect.stringContaining("Whole: every second of") });
+  });
+});
+
+describe("the dictionary", () => {
+  it("names the types that the values have", () => {
+    for (const [relation, { columns }] of Object.entries(relationNotes)) {
+      const types = columns.map(({ name }) => `group_concat(DISTINCT typeof("${name}")) AS "${name}"`);
+      const sql = `SELECT ${types.join(", ")} FROM (SELECT * FROM ${relation} LIMIT 300)`;
+      const found = reader.database.prepare(sql).get() as Record<string, string | null>;
+      for (const { name, type } of columns) {
+        const seen = (found[name] ?? "null").split(",").filter((each) => each !== "null");
+        expect([relation, name, seen]).toEqual([relation, name, seen.length > 0 ? [type.toLowerCase()] : []]);
+      }
+    }
+  });
+});

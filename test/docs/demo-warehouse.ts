@@ -1,0 +1,119 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { syncSettings, withSyncSession } from "../../src/cli/sync-session.ts";
+import { loadSettings } from "../../src/config/load-settings.ts";
+import { type Micros, parseInstant } from "../../src/model/instant.ts";
+import { streams } from "../../src/model/series.ts";
+import { silentLog } from "../../src/runtime/log.ts";
+import { seededRandom } from "../../src/runtime/random.ts";
+import { startSimulator } from "../../src/simulator/simulator.ts";
+import { backfill } from "../../src/sync/backfill.ts";
+import { retract } from "../../src/warehouse/ledger.ts";
+import { noteClockSkew } from "../../src/warehouse/wanted.ts";
+import { openWarehouse } from "../../src/warehouse/warehouse.ts";
+import { writeRecords } from "../../src/warehouse/write-rows.ts";
+import { TurnedClock } from "../support/turned-clock.ts";
+import { decimal, tick } from "../warehouse/records.ts";
+
+const START = "2026-03-01T12:00:07Z";
+const SECOND = 1_000_000;
+
+const settings = `
+sync:
+  ohlcv: { GWA: [BTC, ETH, SOL], MWA: none, LX: none }
+  intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 2 }
+  exchangeTickers: { exchanges: all, markets: [BTC/USD, ETH/USD] }
+  derivatives: { exchanges: [Deribit, OKX], types: [perpetuals, options] }
+`;
+
+export interface DemoWarehouse {
+  readonly path: string;
+  /** For what is to be read at the demo's own time. */
+  readonly clock: TurnedClock;
+}
+
+/**
+ * What the cookbook's answers are about: two days of three assets, four months of their daily bars, two
+ * snapshots of the latest-only streams. Two things went wrong, on purpose: ETH lacks 90 minutes of 28 February, and one tick
+ * of BTC was corrected an hour after the first run.
+ */
+export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> {
+  const clock = new TurnedClock(START);
+  const simulator = await startSimulator({ clock, seed: 1 });
+  const path = join(folder, "demo.sqlite");
+  try {
+    const file = join(folder, "mds-sync.yaml");
+    writeFileSync(file, settings);
+    const loaded = loadSettings({
+      directory: folder,
+      file,
+      env: {
+        MDS_BASE_URL: simulator.baseUrl,
+        MDS_WS_URL: simulator.wsUrl,
+        MDS_CLIENT_ID: simulator.clientId,
+        MDS_CLIENT_SECRET: simulator.clientSecret,
+        MDS_WAREHOUSE: path,
+      },
+    });
+    // Daily bars of all the years would cost seconds, and a run over a window takes no snapshots.
+    const daily = {
+      streams: new Set(["ohlcv"] as const),
+      window: { from: moment("2025-11-01T00:00:00Z"), to: moment(START) },
+    };
+    const others = { streams: new Set(streams.filter((stream) => stream !== "ohlcv")) };
+    for (const [wait, scope] of [
+      [0, daily],
+      [0, others],
+      [3_600_000, others],
+    ] as const) {
+      await clock.advance(wait);
+      const random = seededRandom(1);
+      const context = { clock, stopping: new AbortController().signal, random };
+      await clock.runUntil(
+        withSyncSession(loaded, context, silentLog, ({ intake, reader }) =>
+          backfill(intake, { settings: syncSettings(loaded), reader, random, scope }),
+        ),
+      );
+    }
+    spoil(path, clock);
+    return { path, clock };
+  } finally {
+    await simulator.stop();
+  }
+}
+
+function spoil(path: string, clock: TurnedClock): void {
+  const warehouse = openWarehouse(path, { clock });
+  try {
+    warehouse.transaction((transaction) => {
+      const idOf = (name: string) =>
+        transaction
+          .statement("SELECT series, index_id AS indexId FROM series WHERE index_type = 'GWA' AND name = ?")
+          .get([name]) as { series: number; indexId: string };
+      const { series } = idOf("ETH");
+      const hole = { from: moment("2026-02-28T06:30:00Z"), to: moment("2026-02-28T08:00:00Z") };
+      transaction
+        .statement("DELETE FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?")
+        .run([series, hole.from, hole.to]);
+      retract(transaction, { stream: "index_ticks", series }, hole);
+      const corrected = tick(moment("2026-02-28T12:00:00Z"), "92600.5", {
+        indexId: idOf("BTC").indexId,
+        volume: decimal("623317.288"),
+      });
+      writeRecords(transaction, "index_ticks", [corrected], "rest");
+      // The views take SQLite's own clock; this makes it the demo's.
+      noteClockSkew(
+        transaction,
+        Math.round(clock.now() / 1000) * SECOND - Math.floor(Date.now() / 1000) * SECOND,
+      );
+    });
+  } finally {
+    warehouse.close();
+  }
+}
+
+function moment(text: string): Micros {
+  const ts = parseInstant(text);
+  if (ts === undefined) throw new Error(`not a moment: ${text}`);
+  return ts;
+}

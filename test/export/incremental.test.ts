@@ -1,0 +1,135 @@
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { settle } from "../../src/warehouse/ledger.ts";
+import { prune } from "../../src/warehouse/retention.ts";
+import type { Transaction } from "../../src/warehouse/transaction.ts";
+import type { Warehouse } from "../../src/warehouse/warehouse.ts";
+import { writeRecords } from "../../src/warehouse/write-rows.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { bar, tick } from "../warehouse/records.ts";
+import {
+  DAY,
+  exchangeTick,
+  fillEverything,
+  lookups,
+  midnight,
+  month,
+  monthStart,
+  openAt,
+  STEP,
+} from "./content.ts";
+import { bothSides, exportIn, inCatalogue } from "./reading.ts";
+
+async function exported(): Promise<{ folder: string; warehouse: Warehouse }> {
+  const folder = temporaryFolder();
+  const warehouse = openAt(folder);
+  onTestFinished(() => warehouse.close());
+  warehouse.transaction(fillEverything);
+  await exportIn(folder);
+  return { folder, warehouse };
+}
+
+async function expectSame(folder: string, ...relations: string[]): Promise<void> {
+  for (const relation of relations) {
+    const { catalogue, warehouse } = await bothSides(folder, relation);
+    expect(catalogue, relation).toEqual(warehouse);
+  }
+}
+
+const gwa = (back: number) => `index_ticks/index_type=GWA/month=${month(back)}/data.parquet`;
+const btc = (transaction: Transaction) => transaction.dictionary.series("GWA", "btc-id");
+
+describe("a second export", () => {
+  it("writes no month that has not changed, and each month that has", async () => {
+    const { folder, warehouse } = await exported();
+    const path = join(folder, "export", gwa(3));
+    const before = statSync(path);
+    const step = async (change: (transaction: Transaction) => void) => {
+      warehouse.transaction(change);
+      return (await exportIn(folder)).months_written;
+    };
+    expect(await step(() => {})).toEqual([]);
+    const ts = monthStart(3) + 20 * DAY;
+    // A late row, its correction, and what changes no figure of a row: a doubt, and what the ledger proves.
+    expect(await step((t) => writeRecords(t, "index_ticks", [tick(ts, "5.5")], "rest"))).toEqual([gwa(3)]);
+    expect(await step((t) => writeRecords(t, "index_ticks", [tick(ts, "5.6")], "rest"))).toEqual([gwa(3)]);
+    const doubtful = tick(ts, "5.6", { quality: "so so" });
+    expect(await step((t) => writeRecords(t, "index_ticks", [doubtful], "rest"))).toEqual([gwa(3)]);
+    const worse = tick(ts, "5.6", { quality: "so no" });
+    expect(await step((t) => writeRecords(t, "index_ticks", [worse], "rest"))).toEqual([gwa(3)]);
+    const line = (t: Transaction) => ({ stream: "index_ticks", series: btc(t) }) as const;
+    const settled = await step((t) => {
+      writeRecords(t, "index_ticks", [worse], "rest");
+      settle(t, line(t), { from: ts, to: ts + STEP }, "rows");
+    });
+    expect(settled).toEqual([gwa(3)]);
+    // A bar that is not settled is replaced without a revision.
+    const today = bar(midnight, "2", { recordId: null });
+    const written = await step((t) => writeRecords(t, "ohlcv", [today], "rest"));
+    expect(written).toEqual([`ohlcv/index_type=GWA/month=${month(0)}/data.parquet`]);
+    // Somebody who had the old file open goes on reading it.
+    expect(statSync(path).ino).not.toBe(before.ino);
+    await expectSame(folder, "index_ticks", "ohlcv", "coverage", "revisions");
+  });
+
+  it("writes every month of a series that has another name", async () => {
+    const { folder, warehouse } = await exported();
+    warehouse.transaction((t) => t.dictionary.nameSeries(t.dictionary.series("LX", "lx/1 %"), "ELX"));
+    const { months_written } = await exportIn(folder);
+    expect(months_written).toEqual([`index_ticks/index_type=LX/month=${month(3)}/data.parquet`]);
+    await expectSame(folder, "index_ticks");
+  });
+
+  it("drops a month whose rows are gone, and does not claim it", async () => {
+    const { folder, warehouse } = await exported();
+    const place = join(folder, "export/exchange_ticks");
+    expect(readdirSync(place).sort()).toEqual([`month=${month(1)}`, `month=${month(0)}`]);
+    warehouse.transaction((t) => prune(t, "exchange_ticks", monthStart(0)));
+    await exportIn(folder);
+    expect(readdirSync(place)).toEqual([`month=${month(0)}`]);
+    await expectSame(folder, "exchange_ticks", "coverage");
+  });
+
+  it("with --since leaves older months alone, and claims of them only what it had claimed", async () => {
+    const { folder, warehouse } = await exported();
+    const ts = monthStart(3) + 20 * DAY;
+    warehouse.transaction((t) => {
+      const series = btc(t);
+      for (const at of [ts, midnight - DAY]) {
+        writeRecords(t, "index_ticks", [tick(at, "5.5")], "rest");
+        settle(t, { stream: "index_ticks", series }, { from: at, to: at + STEP }, "rows");
+      }
+      writeRecords(t, "exchange_ticks", [exchangeTick(monthStart(1), "5")], "rest");
+    });
+    const { months_written } = await exportIn(folder, { since: monthStart(1) + DAY });
+    expect(months_written).toEqual([
+      `index_ticks/index_type=GWA/month=${month(0)}/data.parquet`,
+      `exchange_ticks/month=${month(1)}/data.parquet`,
+    ]);
+    const asked = (relation: string, at: number) =>
+      inCatalogue(
+        join(folder, "export/mds.duckdb"),
+        `SELECT count(*)::INTEGER FROM ${relation} WHERE stream = 'index_ticks' AND name = 'BTC' AND from_ts <= ${at} AND to_ts > ${at}`,
+      );
+    expect(await asked("coverage", ts)).toEqual([[0]]);
+    expect(await asked("(FROM gaps WHERE reason = 'not exported')", ts)).toEqual([[1]]);
+    expect(await asked("coverage", midnight - DAY)).toEqual([[1]]);
+    expect(await asked("coverage", monthStart(2))).toEqual([[1]]);
+    await expectSame(folder, "exchange_ticks");
+    // The next one without it makes up for that.
+    expect((await exportIn(folder)).months_written).toEqual([gwa(3)]);
+    await expectSame(folder, "index_ticks", "coverage");
+  });
+
+  it("is of the lookups too, and of what they rename", async () => {
+    const { folder, warehouse } = await exported();
+    warehouse.transaction((t) => lookups(t, "ACTIVE"));
+    const { months_written, files_written } = await exportIn(folder);
+    expect(months_written).toEqual([]);
+    // assets and status_changes; gaps, whose open heads have grown.
+    expect(files_written).toBe(3);
+    await expectSame(folder, "assets", "status_changes");
+    expect(existsSync(join(folder, "export/work"))).toBe(false);
+  });
+});

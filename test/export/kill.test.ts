@@ -1,0 +1,83 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import type { ExportStep } from "../../src/export/export-warehouse.ts";
+import { type Manifest, readManifest } from "../../src/export/manifest.ts";
+import { writeRecords } from "../../src/warehouse/write-rows.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { tick } from "../warehouse/records.ts";
+import { fillEverything, monthStart, openAt, STEP } from "./content.ts";
+import { bothSides, exportIn, inCatalogue } from "./reading.ts";
+
+async function killedAt(folder: string, step: ExportStep, nth = 1): Promise<void> {
+  const script = join(import.meta.dirname, "victim.ts");
+  const child = spawn(process.execPath, [script, folder, step, String(nth)], { stdio: "inherit" });
+  const [, signal] = (await once(child, "exit")) as [number | null, string | null];
+  expect(signal, step).toBe("SIGKILL");
+}
+
+/** Every file that a manifest names is there, and holds what the manifest says. */
+function expectWhole(folder: string, { files }: Manifest): void {
+  for (const { version, sha256 } of files) {
+    const bytes = readFileSync(join(folder, "export", version));
+    expect(createHash("sha256").update(bytes).digest("hex"), version).toBe(sha256);
+  }
+}
+
+const ticksOf = (folder: string) =>
+  inCatalogue(join(folder, "export/mds.duckdb"), "SELECT count(*)::INTEGER FROM index_ticks");
+
+it("kill -9 at any step leaves an export whole, and the next one is right and clears up", async () => {
+  const folder = temporaryFolder();
+  const warehouse = openAt(folder);
+  onTestFinished(() => warehouse.close());
+  warehouse.transaction(fillEverything);
+  // The very first one too: there is nothing yet, so nothing may look like an export.
+  await killedAt(folder, "file kept", 3);
+  expect(readdirSync(join(folder, "export"))).not.toContain("manifest.json");
+  await exportIn(folder);
+
+  const steps: [ExportStep, number, isNew: boolean][] = [
+    ["file kept", 1, false],
+    ["generation noted", 1, false],
+    ["catalogue switched", 1, true],
+    ["manifest switched", 1, true],
+  ];
+  const first = (await ticksOf(folder))[0]?.[0] as number;
+  for (const [i, [step, nth, isNew]] of steps.entries()) {
+    const old = readManifest(join(folder, "export"));
+    const before = await ticksOf(folder);
+    // Two months change.
+    const changed = [monthStart(3), monthStart(0)].map((from) => tick(from + (5000 + i) * STEP, `${i}.5`));
+    warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", changed, "rest"));
+    await killedAt(folder, step, nth);
+    const after = await ticksOf(folder);
+    const stored = [[first + 2 * (i + 1)]];
+    expect(after, step).toEqual(isNew ? stored : before);
+    const manifest = readManifest(join(folder, "export"));
+    expect(manifest?.generation === old?.generation, step).toBe(step !== "manifest switched");
+    if (manifest) expectWhole(folder, manifest);
+  }
+
+  await exportIn(folder);
+  const { catalogue, warehouse: stored } = await bothSides(folder, "index_ticks");
+  expect(catalogue).toEqual(stored);
+  const manifest = readManifest(join(folder, "export")) as Manifest;
+  expectWhole(folder, manifest);
+  for (const { path, version } of manifest.files)
+    expect(
+      readFileSync(join(folder, "export", path)).equals(readFileSync(join(folder, "export", version))),
+    ).toBe(true);
+  expect(existsSync(join(folder, "export/work"))).toBe(false);
+  expect(existsSync(join(folder, "export/export.writer"))).toBe(false);
+  // A day later nobody needs the older ones: each file is there once, under its two names.
+  const tomorrow = Date.now() + 86_400_000;
+  await exportIn(folder, { clock: { now: () => tomorrow, monotonic: () => 0 } });
+  await exportIn(folder, { clock: { now: () => tomorrow + 7_200_000, monotonic: () => 0 } });
+  const last = readManifest(join(folder, "export")) as Manifest;
+  const left = readdirSync(join(folder, "export/versions"), { recursive: true, encoding: "utf8" });
+  expect(left.filter((name) => name.endsWith(".parquet")).length).toBe(last.files.length + 1);
+});
