@@ -13,6 +13,7 @@ import {
 } from "../warehouse/disk.ts";
 import { quickCheck } from "../warehouse/quick-check.ts";
 import { lookOn } from "../warehouse/reader.ts";
+import { daysUntilFull, type SizeSample, SOON_FULL_DAYS, sizeSamples } from "../warehouse/size-history.ts";
 import { type Finding, ok, problem, warning } from "./doctor-finding.ts";
 
 const CHECK_DEADLINE_MS = 5_000;
@@ -26,7 +27,7 @@ export async function checkWarehouse(
 ): Promise<Finding[]> {
   const place = nearestDirectory(given);
   const ofFile = await checkFile(given, clock);
-  return [...ofFile, ...checkPlace(given, place, fileSystem), checkSpace(place, fileSystem)];
+  return [...ofFile, ...checkPlace(given, place, fileSystem), checkSpace(place, fileSystem, growth(given))];
 }
 
 async function checkFile(given: string, clock: Clock): Promise<Finding[]> {
@@ -82,7 +83,17 @@ function checkPlace(given: string, place: string, fileSystem: FileSystemInfo): F
   return [ok(check, `${place} is local and can be written`)];
 }
 
-function checkSpace(place: string, fileSystem: FileSystemInfo): Finding {
+/** How large the warehouse was of late, as far as that can be read. */
+function growth(given: string): SizeSample[] {
+  try {
+    return lookOn(given, sizeSamples);
+  } catch (error) {
+    if (error instanceof Failure) return [];
+    throw error;
+  }
+}
+
+function checkSpace(place: string, fileSystem: FileSystemInfo, samples: readonly SizeSample[]): Finding {
   const check = "disk";
   const free = freeBytes(join(place, "mds.sqlite"), fileSystem);
   const text =
@@ -95,6 +106,13 @@ function checkSpace(place: string, fileSystem: FileSystemInfo): Finding {
     });
     return problem(check, failure);
   }
+  const days = daysUntilFull(samples, free);
+  if (days !== undefined && days < SOON_FULL_DAYS)
+    return warning(
+      check,
+      `${text} are free, which last ${days.toFixed(1)} days at the present growth`,
+      "free some space, move the warehouse, or set retention",
+    );
   return free < LITTLE_SPACE_BYTES
     ? warning(check, `only ${text} are left`, "free some space, or move the warehouse")
     : ok(check, `${text} are free`);

@@ -45,8 +45,11 @@ function drawBars({ clock, tally }: Intake, stderr: NodeJS.WritableStream): Prog
     drawn = lines.length;
   };
   const redraw = repeat(clock, REDRAW_MS, draw);
+  let isOver = false;
   return {
     end() {
+      if (isOver) return;
+      isOver = true;
       redraw.end();
       draw();
     },

@@ -70,6 +70,11 @@ function plainText(value: unknown): string {
 }
 
 function objectText(columns: readonly string[], row: Row): string {
-  const value = (cell: unknown) => (Buffer.isBuffer(cell) ? cell.toString("hex") : cell);
-  return JSON.stringify(Object.fromEntries(columns.map((name, at) => [name, value(row[at])])));
+  return `{${columns.map((name, at) => `${JSON.stringify(name)}:${jsonText(row[at])}`).join(",")}}`;
+}
+
+/** An integer keeps its digits, however many they are. */
+function jsonText(value: unknown): string {
+  if (typeof value === "bigint") return String(value);
+  return JSON.stringify(Buffer.isBuffer(value) ? value.toString("hex") : value) ?? "null";
 }

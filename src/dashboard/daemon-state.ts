@@ -1,4 +1,5 @@
-import type { StreamStatus } from "../warehouse/status.ts";
+import { SOON_FULL_DAYS } from "../warehouse/size-history.ts";
+import type { DiskStatus, StreamStatus } from "../warehouse/status.ts";
 
 /** `well`: nothing to do; `busy`: something is on its way or lacks a right; `ill`: somebody should look. */
 export interface DaemonState {
@@ -13,10 +14,11 @@ export interface StateFacts {
   readonly activity: string;
   /** Undefined while the warehouse cannot be read. */
   readonly streams: readonly StreamStatus[] | undefined;
+  readonly disk?: DiskStatus | undefined;
 }
 
 /** The daemon's state as a person would tell it. */
-export function describeState({ ready, problem, activity, streams }: StateFacts): DaemonState {
+export function describeState({ ready, problem, activity, streams, disk }: StateFacts): DaemonState {
   if (problem !== undefined) return { tone: "ill", sentence: `Stuck: ${unpointed(problem)}.` };
   if (!ready) return { tone: "busy", sentence: `Starting: ${unpointed(activity)}.` };
   if (!streams) return { tone: "busy", sentence: `Running: ${unpointed(activity)}.` };
@@ -24,11 +26,14 @@ export function describeState({ ready, problem, activity, streams }: StateFacts)
   const lost = sum(streams, (stream) => stream.lost);
   const forbidden = streams.filter(({ missing_scopes }) => missing_scopes.length > 0);
   const failing = streams.filter((stream) => stream.last_error !== null && !forbidden.includes(stream));
+  const fullIn = disk?.full_in_days ?? Number.POSITIVE_INFINITY;
+  const isFilling = fullIn < SOON_FULL_DAYS;
   const remarks = [
+    ...(isFilling ? [`the disk will be full in ${count(Math.floor(fullIn), "day")}`] : []),
     ...(forbidden.length > 0 ? [`a scope is missing for ${list(forbidden)}`] : []),
     ...(failing.length > 0 ? [`the last attempt at ${list(failing)} failed`] : []),
   ];
-  const busy = open > 0 || failing.length > 0 || forbidden.length > 0;
+  const busy = open > 0 || failing.length > 0 || forbidden.length > 0 || isFilling;
   const first =
     open > 0
       ? `${capital(unpointed(activity))}: ${count(open, "range")} left to fetch`

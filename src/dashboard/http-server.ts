@@ -14,7 +14,11 @@ export interface Page {
     | "application/json"
     | "text/javascript"
     | "image/svg+xml";
-  readonly body: string;
+  readonly body: string | Uint8Array;
+  /** The same, for those who can unpack it. */
+  readonly gzipped?: Buffer;
+  /** Of what never changes while we run: a browser that has it already is told so in a few bytes. */
+  readonly etag?: string;
 }
 
 export type PageMaker = (query: URLSearchParams) => Page | Promise<Page>;
@@ -38,20 +42,22 @@ export interface HttpServer {
 
 /** A page is worth so much patience with a slow client, and no more: it must never hold the daemon up. */
 const CLIENT_PATIENCE_MS = 10_000;
-const MOST_CONNECTIONS = 64;
+/** How often it is looked whether somebody's patience has run out. */
+const PATIENCE_CHECK_MS = 5_000;
+const MOST_CONNECTIONS = 256;
 const LARGEST_HEADER_BYTES = 8 * 1024;
 
 const safety = {
-  "cache-control": "no-store",
   "content-security-policy":
-    "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
 };
 
 /** Serves what looks on: GET only, and only under a name that is ours. */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const server = createServer({ maxHeaderSize: LARGEST_HEADER_BYTES }, (request, response) => {
+  const limits = { maxHeaderSize: LARGEST_HEADER_BYTES, connectionsCheckingInterval: PATIENCE_CHECK_MS };
+  const server = createServer(limits, (request, response) => {
     answer(request, options)
       .catch((error: unknown) => {
         options.failed(error);
@@ -81,11 +87,11 @@ async function answer(request: IncomingMessage, { allowedHosts, pages }: HttpSer
     return plain(421, "this name is not served here: add it to http.allowedHosts");
   }
   if (request.method !== "GET" && request.method !== "HEAD") return plain(405, "only GET is served");
-  const base = "http://here";
-  const url = URL.canParse(request.url ?? "", base) ? new URL(request.url ?? "", base) : undefined;
-  const page = url && pages.get(url.pathname);
+  // Taken as it came: what is decoded or resolved first can be made to look like another path.
+  const [path = "", query = ""] = (request.url ?? "").split(/\?(.*)/s, 2);
+  const page = pages.get(path);
   return page
-    ? page(url.searchParams)
+    ? page(new URLSearchParams(query))
     : plain(404, `there is no such page; there are ${[...pages.keys()].join(" ")}`);
 }
 
@@ -108,10 +114,22 @@ export function json(value: unknown, status = 200): Page {
   return { status, type: "application/json", body: `${JSON.stringify(value)}\n` };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, { status = 200, type, body }: Page): void {
-  const bytes = Buffer.from(body);
-  response.writeHead(status, {
+function send(request: IncomingMessage, response: ServerResponse, page: Page): void {
+  const { status = 200, type, etag, gzipped } = page;
+  const headers = {
     ...safety,
+    "cache-control": etag ? "no-cache" : "no-store",
+    ...(etag ? { etag, vary: "accept-encoding" } : {}),
+  };
+  if (etag && request.headers["if-none-match"] === etag) {
+    response.writeHead(304, headers).end();
+    return;
+  }
+  const isPacked = gzipped !== undefined && /\bgzip\b/.test(String(request.headers["accept-encoding"]));
+  const bytes = isPacked ? gzipped : typeof page.body === "string" ? Buffer.from(page.body) : page.body;
+  response.writeHead(status, {
+    ...headers,
+    ...(isPacked ? { "content-encoding": "gzip" } : {}),
     ...(status === 405 ? { allow: "GET, HEAD" } : {}),
     "content-type": `${type}; charset=utf-8`,
     "content-length": bytes.length,

@@ -1,62 +1,69 @@
-import { readFileSync } from "node:fs";
 import { formatInstant, MICROS_PER_MS } from "../model/instant.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { WarehouseStatus } from "../warehouse/status.ts";
+import { barsAsked } from "./bars-asked.ts";
 import { describeState } from "./daemon-state.ts";
 import type { DaemonView } from "./daemon-view.ts";
 import { json, type Page, type PageMaker, plain } from "./http-server.ts";
 import { KeptReading } from "./kept-reading.ts";
+import { KeptVariants } from "./kept-variants.ts";
+import { filePages } from "./page-files.ts";
 import type { Readings } from "./readings.ts";
-import type { Answers } from "./readings-desk.ts";
-import { type RowsAsked, rowsAsked } from "./rows-asked.ts";
+import type { Answers, DetailOf } from "./readings-desk.ts";
+import { rowsAsked } from "./rows-asked.ts";
+import { TakingTurns } from "./taking-turns.ts";
 
 export interface PagesOptions {
   readonly view: DaemonView;
-  readonly readings: Pick<Readings, "ask">;
+  readonly readings: Pick<Readings, "ask" | "askBytes">;
   readonly metrics: Metrics;
-  readonly clock: Pick<Clock, "monotonic" | "hold">;
+  readonly clock: Pick<Clock, "monotonic" | "hold" | "waive" | "sleep">;
 }
 
 const STATUS_KEPT_MS = 3_000;
 const LATEST_KEPT_MS = 2_000;
 const PICTURE_KEPT_MS = 10_000;
-/** Heat maps with different rows opened: each is kept apart. */
-const MOST_VARIANTS = 32;
+const BARS_KEPT_MS = 2_000;
+/** Of each kind of page that has them. */
+const MOST_VARIANTS = 16;
+const LONGEST_NAME = 80;
 
-/** An answer with the page made of it, so that the page is made once. */
-interface Kept<K extends keyof Answers> {
-  readonly value: Answers[K];
+/** A page that is made once, however many ask for it. */
+interface Kept {
   readonly page: Page;
 }
 
-const files = {
-  "/": ["dashboard.html", "text/html"],
-  "/dashboard.css": ["dashboard.css", "text/css"],
-  "/dashboard.js": ["dashboard.js", "text/javascript"],
-  "/heat-map.js": ["heat-map.js", "text/javascript"],
-  "/words.js": ["words.js", "text/javascript"],
-  "/favicon.svg": ["favicon.svg", "image/svg+xml"],
-} as const satisfies Record<string, readonly [string, Page["type"]]>;
-
 /** All that is served over HTTP, by path. */
 export function dashboardPages({ view, readings, metrics, clock }: PagesOptions): Map<string, PageMaker> {
-  const kept = <K extends keyof Answers>(ask: K, ms: number, shown?: RowsAsked["shown"]) =>
-    new KeptReading(clock, ms, async (): Promise<Kept<K>> => {
-      const value = await readings.ask(ask, shown);
-      return { value, page: json(value) };
-    });
-  const status = kept("status", STATUS_KEPT_MS);
-  const latest = kept("latest", LATEST_KEPT_MS);
-  const missing = kept("missing", PICTURE_KEPT_MS);
-  const heatMaps = new Map<string, KeptReading<Kept<"coverage">>>();
-  const heatMap = ({ key, shown }: RowsAsked) => {
-    const known = heatMaps.get(key) ?? kept("coverage", PICTURE_KEPT_MS, shown);
-    heatMaps.delete(key);
-    heatMaps.set(key, known);
-    const oldest = heatMaps.keys().next().value;
-    if (heatMaps.size > MOST_VARIANTS && oldest !== undefined) heatMaps.delete(oldest);
-    return known;
+  const status = new KeptReading(clock, STATUS_KEPT_MS, async () => {
+    const value = await readings.ask("status");
+    return { value, page: json(value) };
+  });
+  const page = async <K extends keyof Answers>(ask: K, ...detail: DetailOf<K>): Promise<Kept> => {
+    const body = await readings.askBytes(ask, ...detail);
+    return { page: body ? { type: "application/json", body } : plain(404, "no index has this type and id") };
+  };
+  const latest = new KeptReading(clock, LATEST_KEPT_MS, () => page("latest"));
+  const missing = new KeptReading(clock, PICTURE_KEPT_MS, () => page("missing"));
+  const turns = new TakingTurns(clock);
+  const variants = (leastMs: number) =>
+    new KeptVariants<Kept>({ clock, turns, leastMs, most: MOST_VARIANTS });
+  const heatMaps = variants(PICTURE_KEPT_MS);
+  const heatMap: PageMaker = (query) => {
+    const { key, shown } = rowsAsked(query);
+    return answered(heatMaps.of(key, () => page("coverage", shown)));
+  };
+  const found = variants(PICTURE_KEPT_MS);
+  const series: PageMaker = (query) => {
+    const name = (query.get("name") ?? "").trim().slice(0, LONGEST_NAME);
+    return answered(found.of(name, () => page("series", name)));
+  };
+  const drawn = variants(BARS_KEPT_MS);
+  const bars: PageMaker = (query) => {
+    const asked = barsAsked(query, view.now());
+    if (typeof asked === "string") return plain(400, asked);
+    return answered(drawn.of(JSON.stringify(asked), () => page("bars", asked)));
   };
   const pages: [string, PageMaker][] = [
     ["/healthz", () => health(view)],
@@ -66,16 +73,11 @@ export function dashboardPages({ view, readings, metrics, clock }: PagesOptions)
     ["/api/daemon", async () => json(daemonPage(view, await orNothing(status)))],
     ["/api/latest", () => answered(latest)],
     ["/api/missing", () => answered(missing)],
-    ["/api/coverage", (query) => answered(heatMap(rowsAsked(query)))],
+    ["/api/coverage", heatMap],
+    ["/api/series", series],
+    ["/api/bars", bars],
   ];
-  return new Map([...staticPages(), ...pages]);
-}
-
-function staticPages(): [string, PageMaker][] {
-  return Object.entries(files).map(([path, [file, type]]) => {
-    const page: Page = { type, body: readFileSync(new URL(`./page/${file}`, import.meta.url), "utf8") };
-    return [path, () => page];
-  });
+  return new Map([...filePages(), ...pages]);
 }
 
 function health(view: DaemonView): Page {
@@ -98,7 +100,7 @@ function daemonPage(view: DaemonView, status: WarehouseStatus | undefined) {
     started_at: formatInstant(view.startedAt),
     ...facts,
     problem: facts.problem ?? null,
-    ...describeState({ ...facts, streams: status?.streams }),
+    ...describeState({ ...facts, streams: status?.streams, disk: status?.disk }),
     requests_per_second: view.requestsPerSecond(),
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
       ...error,
@@ -109,7 +111,7 @@ function daemonPage(view: DaemonView, status: WarehouseStatus | undefined) {
 }
 
 /** Before the warehouse is there, or when it cannot be read, a page says so instead of failing. */
-async function answered(reading: KeptReading<{ readonly page: Page }>): Promise<Page> {
+async function answered(reading: KeptReading<Kept>): Promise<Page> {
   try {
     return (await reading.get()).page;
   } catch (error) {

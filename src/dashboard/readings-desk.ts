@@ -1,7 +1,10 @@
 import type { Micros } from "../model/instant.ts";
+import type { Clock } from "../runtime/clock.ts";
 import type { Connection } from "../warehouse/connection.ts";
+import { type BarsWanted, type DrawnBars, readBars } from "../warehouse/drawn-bars.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/latest-ticks.ts";
-import { type CoveragePicture, LedgerPicture, type MissingPicture } from "../warehouse/ledger-picture.ts";
+import { LedgerPicture } from "../warehouse/ledger-picture.ts";
+import type { CoveragePicture, MissingPicture, SeriesFound } from "../warehouse/picture-shapes.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { readStatus, type WarehouseStatus } from "../warehouse/status.ts";
 
@@ -12,18 +15,34 @@ export interface Answers {
   coverage: CoveragePicture;
   missing: MissingPicture;
   latest: readonly LatestTick[];
+  /** Undefined where there is no such index. */
+  bars: DrawnBars | undefined;
+  /** Indices whose names hold a text, the best known first. */
+  series: readonly SeriesFound[];
 }
 
-export interface Question<K extends keyof Answers = keyof Answers> {
-  readonly id: number;
-  readonly path: string;
-  readonly ask: K;
-  readonly shown: ReadonlyMap<string, number>;
-  /** By the service's clock. */
-  readonly now: Micros;
-  /** Milliseconds that never go back; this thread has no clock of its own. */
-  readonly at: number;
+/** What goes with a question. */
+export interface Details {
+  readonly coverage: ReadonlyMap<string, number>;
+  readonly bars: BarsWanted;
+  readonly series: string;
 }
+export type DetailOf<K extends keyof Answers> = K extends keyof Details ? [Details[K]] : [];
+
+export type Question = {
+  readonly [K in keyof Answers]: {
+    readonly id: number;
+    readonly path: string;
+    readonly ask: K;
+    readonly detail: K extends keyof Details ? Details[K] : undefined;
+    /** As the bytes of its JSON, so that the thread that has the network to mind neither copies nor writes it out. */
+    readonly inBytes: boolean;
+    /** By the service's clock. */
+    readonly now: Micros;
+    /** Milliseconds that never go back, by the clock of those who ask. */
+    readonly at: number;
+  };
+}[keyof Answers];
 
 export type Answer =
   | { readonly id: number; readonly value: unknown }
@@ -34,11 +53,19 @@ const MOST_PARTS = 40;
 const TICKS_SHOWN = 8;
 const PICTURE_KEPT_MS = 10_000;
 const CACHE_KIB = 8 * 1024;
+const SERIES_FOUND = 12;
+/** Bars that take longer are cut short: those who ask for something else wait meanwhile. */
+const MOST_BARS_MS = 2_000;
 
 /** Answers from a reader of its own, in a thread of its own. */
 export class ReadingsDesk {
+  readonly #clock: Pick<Clock, "monotonic">;
   #reader: Connection | undefined;
   #picture: { readonly picture: LedgerPicture; readonly at: number } | undefined;
+
+  constructor(clock: Pick<Clock, "monotonic">) {
+    this.#clock = clock;
+  }
 
   answer(question: Question): Answers[keyof Answers] {
     const reader = this.#open(question.path);
@@ -46,11 +73,17 @@ export class ReadingsDesk {
       case "status":
         return readStatus(reader, question.now);
       case "coverage":
-        return this.#draw(reader, question).show({ usual: USUAL_ROWS, byGroup: question.shown });
+        return this.#draw(reader, question).show({ usual: USUAL_ROWS, byGroup: question.detail });
       case "missing":
         return this.#draw(reader, question).missing(MOST_PARTS);
       case "latest":
         return readLatestTicks(reader, this.#draw(reader, question).bestKnown(TICKS_SHOWN));
+      case "bars": {
+        const until = this.#clock.monotonic() + MOST_BARS_MS;
+        return readBars(reader, question.detail, question.now, () => this.#clock.monotonic() < until);
+      }
+      case "series":
+        return this.#draw(reader, question).find(question.detail, SERIES_FOUND);
     }
   }
 

@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/instant.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { Answer, Answers, Question } from "./readings-desk.ts";
+import type { Answer, Answers, DetailOf, Question } from "./readings-desk.ts";
 
 export interface ReadingsOptions {
   /** The warehouse file; it may come to be later. */
@@ -19,6 +19,8 @@ interface Waiting {
 
 /** A ledger that outgrows this ends the thread, not the daemon. */
 const MOST_HEAP_MB = 160;
+/** More questions than that are nobody's look at a page. */
+const MOST_WAITING = 40;
 
 /**
  * Reads the warehouse for those who look on, in a thread of its own: with thousands of series a look takes a good part of
@@ -36,14 +38,23 @@ export class Readings {
     this.#options = options;
   }
 
-  ask<K extends keyof Answers>(ask: K, shown: ReadonlyMap<string, number> = new Map()): Promise<Answers[K]> {
+  ask<K extends keyof Answers>(ask: K, ...[detail]: DetailOf<K>): Promise<Answers[K]> {
+    return this.#question({ ask, detail, inBytes: false }) as Promise<Answers[K]>;
+  }
+
+  /** The answer as the bytes of its JSON; undefined where there is none. */
+  askBytes<K extends keyof Answers>(ask: K, ...[detail]: DetailOf<K>): Promise<Uint8Array | undefined> {
+    return this.#question({ ask, detail, inBytes: true }) as Promise<Uint8Array | undefined>;
+  }
+
+  #question(asked: Pick<Question, "ask" | "detail" | "inBytes">): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(unread("the daemon is stopping"));
+      if (this.#waiting.size >= MOST_WAITING) return reject(unread("too many ask at once; try again"));
       const { path, clock, now } = this.#options;
       const id = this.#nextId++;
-      this.#waiting.set(id, { resolve: (value) => resolve(value as Answers[K]), reject });
-      const question: Question = { id, path, ask, shown, now: now(), at: clock.monotonic() };
-      this.#thread().postMessage(question);
+      this.#waiting.set(id, { resolve, reject });
+      this.#thread().postMessage({ ...asked, id, path, now: now(), at: clock.monotonic() });
     });
   }
 

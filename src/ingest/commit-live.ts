@@ -1,9 +1,11 @@
 import type { Micros } from "../model/instant.ts";
 import type { ExchangeTick, IndexTick, Reject, UnknownField } from "../model/records.ts";
 import { countUnknownEvent, countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
+import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
 import { type Written, writeRecords } from "../warehouse/write-rows.ts";
 import { decodeEvent } from "./decode-event.ts";
+import type { Listening } from "./listening.ts";
 
 export interface LiveCommit {
   readonly indexTicks: Written;
@@ -16,24 +18,48 @@ export interface LiveCommit {
 
 type LiveStream = "index_ticks" | "exchange_ticks";
 
-/** One batch of websocket messages, one transaction. Its rows are not settled: only REST proves that none is missing. */
-export function commitLive(warehouse: Warehouse, messages: readonly string[]): LiveCommit {
-  const { indexTicks, exchangeTicks, rejects, fields, events } = sort(messages);
-  return warehouse.transaction((transaction) => {
+/**
+ * One batch of websocket messages, one transaction. Its index ticks are not settled: only REST proves that none is
+ * missing. Exchange ticks have no history: what was heard is all there will be, and counts as observed.
+ */
+export function commitLive(
+  warehouse: Warehouse,
+  messages: readonly string[],
+  listening: Listening,
+): LiveCommit {
+  const { indexTicks, exchangeTicks: heard, rejects, fields, events } = sort(messages);
+  const exchangeTicks = listening.wanted(heard);
+  const commit = (transaction: Transaction): LiveCommit => {
     for (const stream of ["index_ticks", "exchange_ticks"] as const) {
       keepRejects(transaction, stream, rejects[stream], null);
       countUnknownFields(transaction, stream, fields[stream]);
     }
     for (const event of events) countUnknownEvent(transaction, event);
-    const moments = [...indexTicks, ...exchangeTicks].map(({ ts }) => ts);
-    return {
+    const written = {
       indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live"),
       exchangeTicks: writeRecords(transaction, "exchange_ticks", exchangeTicks, "live"),
+    };
+    listening.heardIndices(transaction, indexTicks);
+    listening.heardExchanges(transaction, exchangeTicks);
+    return {
+      ...written,
       rejected: rejects.index_ticks.length + rejects.exchange_ticks.length,
       unknown: events.length,
-      newest: moments.length === 0 ? undefined : moments.reduce((a, b) => Math.max(a, b)),
+      newest: newestOf(indexTicks, exchangeTicks),
     };
-  });
+  };
+  try {
+    return warehouse.transaction(commit);
+  } catch (error) {
+    listening.forget();
+    throw error;
+  }
+}
+
+function newestOf(...lists: readonly (readonly { readonly ts: Micros }[])[]): Micros | undefined {
+  let newest: Micros | undefined;
+  for (const ticks of lists) for (const { ts } of ticks) if (newest === undefined || ts > newest) newest = ts;
+  return newest;
 }
 
 function sort(messages: readonly string[]) {

@@ -12,6 +12,8 @@ export interface IngestOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** A large file that was not closed in order is opened unchecked: see `isChecked`. */
+  readonly mayDeferCheck?: boolean;
 }
 
 /** Storage troubles that pass: the work is kept and done again until it succeeds. */
@@ -20,6 +22,7 @@ export type IngestState = "working" | "disk_full" | "db_locked";
 /** Pages queued beyond these make the callers wait: memory stays flat however fast the network is. */
 const MOST_QUEUED = 6;
 const RETRY_STORAGE_MS = 5_000;
+const CLOSE_PATIENCE_MS = 2_000;
 
 /**
  * The main thread's end of the ingest thread: bytes in, committed facts out. Calls are carried out one after the other,
@@ -29,12 +32,15 @@ export class Ingest {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #pending = new Map<number, (reply: Reply) => void>();
+  /** In the order in which they were sent. */
+  readonly #pending = new Map<number, { settle: (reply: Reply) => void; sentAt: number }>();
   readonly #waiting: (() => void)[] = [];
   #queued = 0;
+  #answers = 0;
   #nextId = 1;
   #state: IngestState = "working";
   #death: Failure | undefined;
+  #isChecked = true;
   readonly #closing = new AbortController();
   /** Shared with the thread: once set, what is queued there is given back undone. */
   readonly #stopFlag: Int32Array;
@@ -47,9 +53,10 @@ export class Ingest {
     this.#clock = clock;
     this.#log = log;
     worker.on("message", (reply: Reply) => {
-      const settle = this.#pending.get(reply.id);
+      const pending = this.#pending.get(reply.id);
       this.#pending.delete(reply.id);
-      settle?.(reply);
+      this.#answers++;
+      pending?.settle(reply);
     });
     worker.on("error", (error) => this.#die(`the ingest thread failed: ${error.message}`));
     this.#gone = new Promise((resolve) => {
@@ -68,7 +75,9 @@ export class Ingest {
     const worker = new Worker(new URL(file, import.meta.url), { name: "ingest", workerData: stopFlag });
     const ingest = new Ingest(worker, stopFlag, options);
     try {
-      const { setAside } = await ingest.call("open", { path: options.path });
+      const { path, mayDeferCheck = false } = options;
+      const { setAside, isChecked } = await ingest.call("open", { path, mayDeferCheck });
+      ingest.#isChecked = isChecked;
       if (setAside) options.log.error({ setAside }, "the warehouse could not be used and was set aside");
     } catch (error) {
       await worker.terminate();
@@ -81,9 +90,25 @@ export class Ingest {
     return this.#state;
   }
 
+  /** False: the file was opened without a check, which is still to be made. */
+  get isChecked(): boolean {
+    return this.#isChecked;
+  }
+
   /** Calls that are queued or under way. */
   get queued(): number {
     return this.#queued;
+  }
+
+  /** Answers of the thread so far, refusals included: while they come, it is alive. */
+  get answers(): number {
+    return this.#answers;
+  }
+
+  /** How long the thread has been silent on what it was sent first of all that is unanswered; 0 when nothing is. */
+  get silentMs(): number {
+    const [oldest] = this.#pending.values();
+    return oldest ? this.#clock.monotonic() - oldest.sentAt : 0;
   }
 
   /**
@@ -112,9 +137,19 @@ export class Ingest {
   async close(): Promise<void> {
     this.#closing.abort(closing());
     Atomics.store(this.#stopFlag, 0, 1);
-    if (this.#death === undefined) await this.#send("close", undefined, []).catch(() => {});
-    await this.#worker.terminate();
-    await this.#gone;
+    // Held: on a turned clock the patience must not run out while the thread is at work.
+    const release = this.#clock.hold();
+    const closed = this.#death === undefined ? this.#send("close", undefined, []) : Promise.resolve();
+    await this.#patiently(closed.catch(() => {}));
+    await this.#patiently(this.#worker.terminate().then(() => this.#gone));
+    release();
+  }
+
+  /** A thread that is stuck must not keep the program from ending: the file is as after a crash then, which is sound. */
+  async #patiently(work: Promise<unknown>): Promise<void> {
+    const done = new AbortController();
+    await Promise.race([work, this.#clock.sleep(CLOSE_PATIENCE_MS, done.signal).catch(() => {})]);
+    done.abort();
   }
 
   async #attempt(
@@ -149,7 +184,7 @@ export class Ingest {
       if (this.#death) return reject(this.#death);
       const id = this.#nextId++;
       const call: Call = { id, operation, args, bodies, now: Math.floor(this.#clock.now() * MICROS_PER_MS) };
-      this.#pending.set(id, resolve);
+      this.#pending.set(id, { settle: resolve, sentAt: this.#clock.monotonic() });
       this.#worker.postMessage(call, memoryOf(bodies));
     });
   }
@@ -170,7 +205,7 @@ export class Ingest {
     if (this.#death) return;
     this.#death = new Failure(message, { family: "bug", code: "ingest_died" });
     const failure = { message, family: "bug", code: "ingest_died" } as const;
-    for (const [id, settle] of this.#pending) settle({ id, failure, bodies: [] });
+    for (const [id, { settle }] of this.#pending) settle({ id, failure, bodies: [] });
     this.#pending.clear();
   }
 }

@@ -6,53 +6,66 @@ const GATHER_MS = 40;
 /** A batch this large is committed at once: a longer transaction would keep the next page waiting. */
 const LARGEST_BATCH = 4_000;
 
+/** Messages on their way to the disk, at most: whoever brings more waits. */
+const MOST_UNDER_WAY = 12_000;
+
 /**
- * Gathers websocket messages into batches, one commit each, in order. `push` resolves when its messages are on disk, so
- * that a reader who awaits it is slowed to the speed of the disk.
+ * Gathers websocket messages into batches, one commit each, in order. Up to a limit the reader goes on reading while
+ * they are written; beyond it, he is slowed to the speed of the disk.
  */
 export class LiveBatches {
   readonly #clock: Clock;
-  readonly #commit: (messages: readonly string[]) => Promise<LiveCommit>;
+  readonly #commit: (messages: readonly string[], since: number) => Promise<LiveCommit>;
   #gathered: string[] = [];
-  #batch: PromiseWithResolvers<void> | undefined;
+  #since = 0;
+  #underWay = 0;
   #cancel: Cancel | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  /** Oldest first. */
+  readonly #commits: Promise<void>[] = [];
+  #failure: { readonly error: unknown } | undefined;
 
-  constructor(clock: Clock, commit: (messages: readonly string[]) => Promise<LiveCommit>) {
+  /** `commit` is also told when, on the monotonic clock, the first message of the batch came. */
+  constructor(clock: Clock, commit: (messages: readonly string[], since: number) => Promise<LiveCommit>) {
     this.#clock = clock;
     this.#commit = commit;
   }
 
-  push(messages: readonly string[]): Promise<void> {
-    if (messages.length === 0) return Promise.resolve();
-    this.#batch ??= this.#open();
-    const { promise } = this.#batch;
+  /** Resolves when there is room for more. Rejects once a commit has failed: what it carried is not on disk. */
+  async push(messages: readonly string[]): Promise<void> {
+    if (messages.length > 0 && this.#gathered.length === 0) {
+      this.#since = this.#clock.monotonic();
+      this.#cancel = this.#clock.after(GATHER_MS, () => this.#close());
+    }
     for (const message of messages) this.#gathered.push(message);
     if (this.#gathered.length >= LARGEST_BATCH) this.#close();
-    return promise;
+    while (this.#underWay > MOST_UNDER_WAY) await this.#commits[0];
+    if (this.#failure) throw this.#failure.error;
   }
 
   /** Commits what is gathered and waits for all that is under way. */
   async flush(): Promise<void> {
     this.#close();
-    await this.#last;
-  }
-
-  #open(): PromiseWithResolvers<void> {
-    const batch = Promise.withResolvers<void>();
-    // Whoever pushed and went away must not turn a failed commit into an unhandled rejection.
-    batch.promise.catch(() => {});
-    this.#cancel = this.#clock.after(GATHER_MS, () => this.#close());
-    return batch;
+    await Promise.all(this.#commits);
+    if (this.#failure) throw this.#failure.error;
   }
 
   #close(): void {
-    const batch = this.#batch;
-    if (!batch) return;
     this.#cancel?.();
     const messages = this.#gathered;
+    if (messages.length === 0) return;
     this.#gathered = [];
-    this.#batch = undefined;
-    this.#last = this.#commit(messages).then(() => batch.resolve(), batch.reject);
+    this.#underWay += messages.length;
+    const commit = this.#commit(messages, this.#since)
+      .then(
+        () => {},
+        (error: unknown) => {
+          this.#failure ??= { error };
+        },
+      )
+      .finally(() => {
+        this.#underWay -= messages.length;
+        this.#commits.splice(this.#commits.indexOf(commit), 1);
+      });
+    this.#commits.push(commit);
   }
 }

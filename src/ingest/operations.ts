@@ -14,15 +14,18 @@ import {
   commitUnserved,
 } from "./commit-notes.ts";
 import { commitSnapshot, observeAll, type SnapshotPage } from "./commit-snapshot.ts";
+import { commitJobRun, commitRetraction, commitSize, pruneBite, tidy } from "./commit-upkeep.ts";
 import { commitWalkPage, type WalkPage } from "./commit-walk-page.ts";
 import { commitSubscriptions, commitWanted } from "./commit-wanted.ts";
 import { HeldPages, type PageQuestion } from "./held-pages.ts";
+import { Listening, type ListeningChange } from "./listening.ts";
 import type { Call } from "./thread-messages.ts";
 
 /** What an operation works with, in the ingest thread. */
 interface Desk {
   readonly warehouse: Warehouse;
   readonly pages: HeldPages;
+  readonly listening: Listening;
   readonly now: Micros;
 }
 
@@ -44,7 +47,10 @@ const operations = {
     pages.drop(list.held);
     return commit;
   },
-  commitLive: ({ warehouse }: Desk, messages: readonly string[]) => commitLive(warehouse, messages),
+  commitLive: ({ warehouse, listening }: Desk, messages: readonly string[]) =>
+    commitLive(warehouse, messages, listening),
+  commitListening: ({ warehouse, listening }: Desk, change: ListeningChange) =>
+    listening.change(warehouse, change),
   commitSnapshot({ warehouse, pages }: Desk, page: SnapshotPage) {
     const commit = commitSnapshot(warehouse, pages, page);
     pages.drop([page.held]);
@@ -60,6 +66,15 @@ const operations = {
   commitReread: onWarehouse(commitReread),
   commitStreamNotes: onWarehouse(commitStreamNotes),
   commitClockSkew: onWarehouse(commitClockSkew),
+  commitRetraction: onWarehouse(commitRetraction),
+  commitJobRun: onWarehouse(commitJobRun),
+  commitSize: onWarehouse(commitSize),
+  pruneBite: onWarehouse(pruneBite),
+  /** What a check of the file beside the work has found; undefined: it is sound. */
+  noteCheck: ({ warehouse }: Desk, damage: string | undefined) => warehouse.noteCheck(damage),
+  tidy: ({ warehouse }: Desk, _: undefined) => tidy(warehouse),
+  /** Shows that the thread is alive. */
+  answer: (_desk: Desk, _: undefined) => undefined,
   /** Each minute: that the file is still ours, and how long the WAL has become. */
   checkStorage: ({ warehouse }: Desk, _: undefined) => {
     warehouse.assertFileInPlace();
@@ -69,7 +84,10 @@ const operations = {
 
 /** Opening and closing, which stand at both ends of the others. */
 interface Lifecycle {
-  open: (desk: never, args: { path: string }) => { setAside: Warehouse["setAside"] };
+  open: (
+    desk: never,
+    args: { path: string; mayDeferCheck: boolean },
+  ) => { setAside: Warehouse["setAside"]; isChecked: boolean };
   close: (desk: never, args: undefined) => undefined;
 }
 
@@ -82,23 +100,26 @@ export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>
 export class IngestDesk {
   #warehouse: Warehouse | undefined;
   readonly #pages = new HeldPages();
+  readonly #listening = new Listening();
   #now: Micros = 0;
 
   carryOut({ operation, args, bodies, now }: Call): unknown {
     this.#now = now;
-    if (operation === "open") return this.#open(args as { path: string });
+    if (operation === "open") return this.#open(args as OperationArgs<"open">);
     if (operation === "close") return this.#close();
     const warehouse = this.#warehouse;
     if (!warehouse) throw new Error("the warehouse is not open");
     const work = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!work) throw new Error(`there is no operation ${operation}`);
-    return work({ warehouse, pages: this.#pages, now }, args as never, bodies);
+    return work({ warehouse, pages: this.#pages, listening: this.#listening, now }, args as never, bodies);
   }
 
-  #open({ path }: { path: string }): ReturnType<Lifecycle["open"]> {
+  #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<Lifecycle["open"]> {
     // Every transaction is dated by the call that it serves.
-    this.#warehouse = openWarehouse(path, { clock: { now: () => this.#now / MICROS_PER_MS } });
-    return { setAside: this.#warehouse.setAside };
+    const clock = { now: () => this.#now / MICROS_PER_MS };
+    const warehouse = openWarehouse(path, { clock, mayDeferCheck });
+    this.#warehouse = warehouse;
+    return { setAside: warehouse.setAside, isChecked: warehouse.isChecked };
   }
 
   #close(): undefined {

@@ -10,7 +10,10 @@ const ANSWER_DEADLINE_MS = 30_000;
 /** What to do about a subscription whose ticks have stopped while the market has not. */
 export type Remedy = "resubscribe" | "reconnect" | "poll";
 
-/** In this order; the last one stays until ticks come again, since one mute stream must not cost the others their connection. */
+/**
+ * In this order; the last one stays until ticks come again, since one mute stream must not cost the others their
+ * connection. Where all are mute there is nothing to lose, and a new connection is tried from time to time.
+ */
 const remedies: readonly Remedy[] = ["resubscribe", "reconnect", "poll"];
 
 /** REST knows no newer tick than the one heard last: the market is quiet, and so may we be. */
@@ -29,8 +32,10 @@ interface CadenceOptions {
   readonly refreshSeconds: number;
   readonly isQuiet: IsQuiet;
   readonly serviceNow: () => Micros;
-  readonly onSilent: (subscription: Subscription, remedy: Remedy) => void;
-  /** Ticks have come back after the last remedy. */
+  readonly onSilent: (subscription: Subscription, remedy: Remedy, lastTick: Micros | undefined) => void;
+  /** Ticks are missing, though nobody has asked REST about them: they come after a long pause, or nothing comes. */
+  readonly onLate: (subscription: Subscription, lastTick: Micros | undefined) => void;
+  /** Ticks have come back after a remedy, or after a pause. */
   readonly onRecovered: (subscription: Subscription) => void;
 }
 
@@ -40,6 +45,9 @@ export class CadenceWatch {
   readonly #patienceMs: number;
   readonly #watched = new Map<string, Watched>();
   #asking = false;
+  /** When any tick came, on the monotonic clock. */
+  #lastTickAt = Number.NEGATIVE_INFINITY;
+  #reconnectedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: CadenceOptions) {
     this.#options = options;
@@ -55,15 +63,27 @@ export class CadenceWatch {
     else this.#watched.set(key, { subscription, lookAgainAt, lastTick: undefined, remediesTried: 0 });
   }
 
+  /** Nobody waits for its ticks any more. */
+  forget(subscription: Subscription): void {
+    this.#watched.delete(subscriptionKey(subscription));
+  }
+
   tick(keys: readonly string[]): void {
+    const now = this.#options.clock.monotonic();
+    this.#lastTickAt = now;
     for (const key of keys) {
       const watched = this.#watched.get(key);
       if (!watched) continue;
-      watched.lookAgainAt = this.#options.clock.monotonic() + this.#patienceMs;
+      // So late that it should have been looked after, and was not yet: what was missed is missed all the same.
+      if (watched.lookAgainAt <= now && watched.remediesTried === 0) {
+        this.#options.onLate(watched.subscription, watched.lastTick);
+        watched.remediesTried = 1;
+      }
+      watched.lookAgainAt = now + this.#patienceMs;
       watched.lastTick = this.#options.serviceNow();
       if (watched.remediesTried === 0) continue;
-      if (watched.remediesTried >= remedies.length) this.#options.onRecovered(watched.subscription);
       watched.remediesTried = 0;
+      this.#options.onRecovered(watched.subscription);
     }
   }
 
@@ -81,12 +101,29 @@ export class CadenceWatch {
     this.#asking = false;
     // A tick came, or a new connection began, while REST was asked.
     if (silent.lookAgainAt > this.#options.clock.monotonic()) return;
+    if (!this.#watched.has(subscriptionKey(silent.subscription))) return;
     silent.lookAgainAt = this.#options.clock.monotonic() + this.#patienceMs;
     if (verdict !== false) return;
-    const remedy = remedies[Math.min(silent.remediesTried, remedies.length - 1)] ?? "poll";
-    if (remedy === "poll") silent.lookAgainAt += FALLBACK_MS;
+    const last = silent.remediesTried >= remedies.length - 1;
+    const isAllMute = this.#options.clock.monotonic() - this.#lastTickAt > FALLBACK_MS;
+    const wanted = last && isAllMute ? "reconnect" : (remedies[silent.remediesTried] ?? "poll");
+    // Many that fall silent together do not tear down one connection after the other.
+    const isTried = wanted === "reconnect" && now - this.#reconnectedAt < FALLBACK_MS;
+    const remedy = isTried ? "poll" : wanted;
+    if (remedy === "reconnect") this.#reconnectedAt = now;
+    if (last) silent.lookAgainAt += FALLBACK_MS;
     silent.remediesTried++;
-    this.#options.onSilent(silent.subscription, remedy);
+    this.#options.onSilent(silent.subscription, remedy, silent.lastTick);
+    if (this.#options.clock.monotonic() - this.#lastTickAt >= this.#patienceMs) this.#doubtAll();
+  }
+
+  /** Nothing at all is heard while the market goes on: REST need not be asked about each of them to know it. */
+  #doubtAll(): void {
+    for (const watched of this.#watched.values()) {
+      if (watched.remediesTried > 0) continue;
+      watched.remediesTried = 1;
+      this.#options.onLate(watched.subscription, watched.lastTick);
+    }
   }
 
   /** Undefined: REST could not say, or not in time. Then nothing is torn down on a suspicion. */

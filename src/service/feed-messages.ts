@@ -34,6 +34,8 @@ export type FeedMessage =
       readonly kind: "unconfirmed";
       readonly subscription: Subscription;
       readonly reason: "no answer" | "refused" | "silent";
+      /** When its last tick came; undefined where none was heard. */
+      readonly since?: Micros | undefined;
     }
   /** Messages with ticks, verbatim. Reading them is the ingest thread's work. */
   | { readonly kind: "update"; readonly texts: readonly string[] }
@@ -85,6 +87,17 @@ export function subscribeMessage(subscription: Subscription, requestId: number):
   const { indexId, indexType } = subscription;
   const which = indexId === undefined ? { indexType } : { indexId };
   return JSON.stringify({ event: "SUBSCRIBE_INDEX_TICKER", ...which, requestId });
+}
+
+/** The same body as the subscribe, which is how the service knows what is meant. */
+export function unsubscribeMessage(subscription: Subscription): string {
+  if (subscription.source === "exchange") {
+    const { exchangeId, marketId } = subscription;
+    return JSON.stringify({ event: "UNSUBSCRIBE_EXCHANGE_TICKER", exchangeId, marketId });
+  }
+  const { indexId, indexType } = subscription;
+  const which = indexId === undefined ? { indexType } : { indexId };
+  return JSON.stringify({ event: "UNSUBSCRIBE_INDEX_TICKER", ...which });
 }
 
 /** The keys of all subscriptions that a tick may have come for. */

@@ -31,9 +31,9 @@ export class Standing {
       this.#tell({ kind: "subscribed", subscription, at: this.#now() });
   }
 
-  doubt(subscription: Subscription, reason: Doubt): void {
+  doubt(subscription: Subscription, reason: Doubt, since?: Micros): void {
     if (this.#enter(subscription, `unconfirmed ${reason}`))
-      this.#tell({ kind: "unconfirmed", subscription, reason });
+      this.#tell({ kind: "unconfirmed", subscription, reason, ...(since === undefined ? {} : { since }) });
   }
 
   park(subscription: Subscription, code: string, message: string, askNotBefore: number): void {
@@ -50,6 +50,12 @@ export class Standing {
   /** The connection is gone: what was confirmed has to be confirmed again. */
   lost(): void {
     for (const [key, state] of this.#standing) if (state === "confirmed") this.#standing.delete(key);
+  }
+
+  /** It is no longer subscribed to. */
+  forget(subscription: Subscription): void {
+    this.#standing.delete(subscriptionKey(subscription));
+    this.#askNotBefore.delete(subscriptionKey(subscription));
   }
 
   #enter(subscription: Subscription, state: string): boolean {

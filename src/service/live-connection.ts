@@ -118,6 +118,10 @@ export class LiveConnection {
     if (this.#state === "subscribing" || this.#state === "following") this.#subscriber.again(subscription);
   }
 
+  renew(subscriptions: readonly Subscription[]): void {
+    this.#subscriber.renew(subscriptions);
+  }
+
   /** Lets the kernel hold what comes, for a while: a PING must not wait for a slow reader for ever. */
   pause(onTooLong: () => void): void {
     if (this.#paused || this.#socket.readyState !== WebSocket.OPEN) return;
@@ -246,7 +250,7 @@ export class LiveConnection {
       this.#pingedAt = now;
       this.#send('{"event":"PING"}');
     }
-    if (this.#state === "following") listener.onPulse();
+    if (this.#state === "following" || this.#state === "subscribing") listener.onPulse();
     this.#after(PULSE_MS, () => this.#pulse());
   }
 

@@ -1,5 +1,6 @@
 import type { Agent } from "node:https";
 import { Failure } from "../model/failure.ts";
+import type { Micros } from "../model/instant.ts";
 import { backoffDelay } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
@@ -16,6 +17,7 @@ import { Standing } from "./feed-standing.ts";
 import { ServiceTime } from "./feed-time.ts";
 import { type FeedTokens, LONGEST_USE_MS, stayMs } from "./feed-tokens.ts";
 import { LiveConnection } from "./live-connection.ts";
+import { SubscriptionList } from "./subscription-list.ts";
 import { checkedAddress } from "./transport.ts";
 
 /** What the feed tells whoever counts. */
@@ -30,7 +32,7 @@ export interface FeedOptions {
   /** The websocket's address; also the audience of its tokens. */
   readonly wsUrl: string;
   readonly tokens: FeedTokens;
-  readonly subscriptions: readonly Subscription[];
+  readonly subscriptions: readonly Subscription[] | SubscriptionList;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -92,6 +94,7 @@ class LiveFeed {
   readonly #time: ServiceTime;
   readonly #standing: Standing;
   readonly #watch: CadenceWatch;
+  readonly #subscriptions: SubscriptionList;
   /** All that are open: two of them during a swap. */
   readonly #connections = new Set<LiveConnection>();
   #current: LiveConnection | undefined;
@@ -101,8 +104,10 @@ class LiveFeed {
   constructor(options: FeedOptions, url: URL) {
     this.#url = url;
     this.#agent = agentFor(url, process.env);
-    const { clock, refreshSeconds, isQuiet } = options;
+    const { clock, refreshSeconds, isQuiet, subscriptions } = options;
     this.#options = options;
+    this.#subscriptions =
+      subscriptions instanceof SubscriptionList ? subscriptions : new SubscriptionList(subscriptions);
     this.#time = new ServiceTime(clock);
     const now = () => this.#time.now();
     this.queue = new FeedQueue(options.limits ?? usualLimits, now);
@@ -113,7 +118,8 @@ class LiveFeed {
       refreshSeconds,
       isQuiet,
       serviceNow: now,
-      onSilent: (subscription, remedy) => this.#heal(subscription, remedy),
+      onSilent: (subscription, remedy, lastTick) => this.#heal(subscription, remedy, lastTick),
+      onLate: (subscription, lastTick) => this.#standing.doubt(subscription, "silent", lastTick),
       onRecovered: (subscription) => this.#standing.recover(subscription),
     });
   }
@@ -124,6 +130,7 @@ class LiveFeed {
       for (const connection of this.#connections) connection.end({ reason: "stopped" });
     };
     signal.addEventListener("abort", stop, { once: true });
+    const unheed = this.#subscriptions.onChange((removed) => this.#renew(removed));
     for (let attempt = 1; !signal.aborted; attempt++) {
       const { ending, last } = await this.#stay(signal);
       if (signal.aborted) break;
@@ -137,6 +144,7 @@ class LiveFeed {
       log.warn({ reason, attempt, inMs: Math.round(inMs) }, "live feed is down, connecting again");
       await clock.sleep(inMs, signal).catch(() => {});
     }
+    unheed();
     signal.removeEventListener("abort", stop);
   }
 
@@ -213,7 +221,8 @@ class LiveFeed {
   }
 
   #dial(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {
-    const { wsUrl, subscriptions, clock, random, tokens, log, observe } = this.#options;
+    const { wsUrl, clock, random, tokens, log, observe } = this.#options;
+    const subscriptions = this.#subscriptions.current;
     this.#concealment.conceal(token.text);
     const following = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<Ending>();
@@ -277,11 +286,20 @@ class LiveFeed {
     }
   }
 
-  #heal(subscription: Subscription, remedy: Remedy): void {
+  #renew(removed: readonly Subscription[]): void {
+    for (const subscription of removed) {
+      this.#standing.forget(subscription);
+      this.#watch.forget(subscription);
+    }
+    for (const connection of this.#connections) connection.renew(this.#subscriptions.current);
+  }
+
+  #heal(subscription: Subscription, remedy: Remedy, lastTick: Micros | undefined): void {
     const { log, observe } = this.#options;
     observe({ kind: "feed", event: "silent", reason: remedy });
     log.warn({ subscription, remedy }, "ticks of a subscription have stopped while the market has not");
-    if (remedy === "poll") this.#standing.doubt(subscription, "silent");
+    // Whatever helps in the end: since the last tick something was missed, and REST has to be asked for it.
+    this.#standing.doubt(subscription, "silent", lastTick);
     if (remedy === "reconnect") this.#current?.end({ reason: "no_ticks" });
     else this.#current?.resubscribe(subscription);
   }

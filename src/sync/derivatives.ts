@@ -38,11 +38,7 @@ export async function refreshContracts(
   const request = requestText(`/derivatives/contract/${derivativeType}`, filters);
   const lookup = { stream, derivativeType, exchangeId, held, request } as const;
   const commit = await ingest.call("commitLookup", lookup, [], signal);
-  const counts = tally.of(stream);
-  counts.inserted += commit.added;
-  counts.changed += commit.changed;
-  counts.received += commit.listed;
-  counts.rejected += commit.rejected;
+  tally.listed(stream, commit);
   return rows > 0;
 }
 

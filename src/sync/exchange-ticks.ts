@@ -37,6 +37,12 @@ export async function takeExchangeTicks(intake: Intake, question: ExchangeTicksQ
   log.warn({ exchangeId: question.exchangeId }, "no list of tickers was of one moment: none is claimed");
 }
 
+/** Lines that the settings no longer ask for end now. */
+export async function endUnwanted(intake: Intake, exchangeIds: readonly (string | null)[]): Promise<void> {
+  const subscriptions = { stream, exchangeIds, at: serviceNow(intake) } as const;
+  await intake.ingest.call("commitSubscriptions", subscriptions, [], intake.signal);
+}
+
 /** The newest moment of each page. */
 async function pollOnce(intake: Intake, { exchangeId, markets }: ExchangeTicksQuestion): Promise<Micros[]> {
   const { ingest, tally, signal } = intake;

@@ -4,10 +4,11 @@ import type { Connection } from "../warehouse/connection.ts";
 import type { LedgerLine } from "../warehouse/ledger.ts";
 import { unservedLines } from "../warehouse/unserved.ts";
 import { type FillPlan, lineKey, type Narrowing, openHoles, planFill } from "./fill-plan.ts";
+import { fillSlice } from "./fill-slice.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import { isHopeless, pauseBefore } from "./persistence.ts";
-import { isAnswered, judge, type Problem, problemOf } from "./trouble.ts";
-import { EDGE_MARGIN, type SliceWalk, walkSlice } from "./walk-slice.ts";
+import { judge, type Problem, problemOf } from "./trouble.ts";
+import { EDGE_MARGIN, type SliceWalk } from "./walk-slice.ts";
 import { workThrough } from "./worker-pool.ts";
 
 export interface Filling {
@@ -109,7 +110,7 @@ async function runRound(
   { reader, concurrency }: Filling,
   { plan, walks, parked }: { plan: FillPlan; walks: readonly SliceWalk[]; parked: Map<string, Problem> },
 ): Promise<{ failed: FailedWalk[]; reopened: boolean }> {
-  const { ingest, tally, signal } = intake;
+  const { ingest, signal } = intake;
   const failed: FailedWalk[] = [];
   const freed: LedgerLine[] = [];
   let reopened = false;
@@ -127,24 +128,11 @@ async function runRound(
   };
   const fill = async (walk: SliceWalk) => {
     if (parked.has(familyOf(walk))) return;
-    const answered = tally.answers;
-    try {
-      await walkSlice(intake, walk, () => servedAgain(walk));
-    } catch (error) {
-      switch (judge(error, tally.answers)) {
-        case "stop":
-          throw error;
-        case "absent":
-          await ingest.call("commitUnserved", { line: walk.line, range: walk.range }, [], signal);
-          tally.of(walk.line.stream).done += walk.range.to - walk.range.from;
-          break;
-        case "forbidden":
-          await park(intake, walk, walks, parked, error);
-          return;
-        default:
-          failed.push({ walk, error, isStuck: isAnswered(error) || tally.answers > answered });
-          return;
-      }
+    const outcome = await fillSlice(intake, walk, () => servedAgain(walk));
+    if (outcome.kind === "forbidden") return park(intake, walk, walks, parked, outcome.error);
+    if (outcome.kind === "failed") {
+      failed.push({ walk, error: outcome.error, isStuck: outcome.isStuck });
+      return;
     }
     if (walk.hindrance !== null) freed.push(walk.line);
     const key = lineKey(walk.line);

@@ -4,12 +4,14 @@ import { intersect, type TimeRange, union } from "../model/time-range.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { holes, type LineHoles } from "../warehouse/holes.ts";
 import { type DueReread, dueRereads } from "../warehouse/rereads.ts";
-import { byUrgency, reachable, slicesOf } from "./slices.ts";
+import { byUrgency, ROWS_A_PAGE, reachable, slicesOf } from "./slices.ts";
 import { EDGE_MARGIN, type SliceWalk } from "./walk-slice.ts";
 import { settleDelay } from "./wanted-series.ts";
 
 /** Late corrections are looked for in what is younger than this. */
 const REREAD = 2 * MICROS_PER_DAY;
+/** A line that lacks more daily bars than this is backfilled. */
+export const BARS_IN_HEAD = 30;
 
 /** What a run fills of all that is wanted; left out: all of it. */
 export interface Narrowing {
@@ -17,6 +19,8 @@ export interface Narrowing {
   /** Ids of indices. */
   readonly indexIds?: ReadonlySet<string> | undefined;
   readonly window?: TimeRange | undefined;
+  /** Leaves out the heads that one page fills, and what is read again daily: somebody else looks after them. */
+  readonly withoutHeads?: boolean | undefined;
 }
 
 /** The walks of one round. */
@@ -49,11 +53,8 @@ export function planFill(
   const lost: LineHoles[] = [];
   const rereads = new Set<string>();
   const day = dayOf(now);
-  const delay = settleDelay(refreshSeconds);
   for (const stream of ["index_ticks", "ohlcv"] as const) {
-    const step = stream === "ohlcv" ? MICROS_PER_DAY : 1;
-    const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
-    const claim = Math.floor((now - delay) / step) * step;
+    const moment = momentOf(stream, now, refreshSeconds);
     const lines = new Map<number, Line>();
     for (const line of holes(reader, stream, now)) {
       if (!isWithin(narrowing, stream, line.indexId)) continue;
@@ -61,32 +62,81 @@ export function planFill(
       lines.set(line.line.series, line);
     }
     // A part of the youngest stretch would not do: the day's reading again is for all of it.
-    for (const due of narrowing.window ? [] : dueRereads(reader, stream, day)) {
+    const isReread = narrowing.window === undefined && !narrowing.withoutHeads;
+    for (const due of isReread ? dueRereads(reader, stream, day) : []) {
       if (!isWithin(narrowing, stream, due.indexId)) continue;
       rereads.add(lineKey(due.line));
-      lines.set(due.line.series, withReread(lines.get(due.line.series), due, claim));
+      lines.set(due.line.series, withReread(lines.get(due.line.series), due, moment.claim));
     }
     for (const line of lines.values()) {
-      const edge = line.keptFor === null ? undefined : now - line.keptFor + EDGE_MARGIN;
-      const within = narrowing.window ? intersect(line.open, [narrowing.window]) : line.open;
-      const open = reachable(within, edge);
-      for (const slice of slicesOf({ stream, open, claim, edge, cadence })) {
-        walks.push({
-          ...slice,
-          line: { stream, series: line.line.series },
-          indexType: line.indexType,
-          indexId: line.indexId,
-          name: line.name,
-          keptFor: line.keptFor,
-          isHead: slice.range.to >= claim,
-          cadence,
-          settleDelay: delay,
-          hindrance: line.hindrance,
-        });
-      }
+      const inWindow = narrowing.window ? intersect(line.open, [narrowing.window]) : line.open;
+      const head = headOf(moment);
+      const isHead = ({ from, to }: TimeRange) => from >= head.from && to >= head.to;
+      const within = narrowing.withoutHeads ? inWindow.filter((range) => !isHead(range)) : inWindow;
+      walks.push(...walksOf({ ...line, open: within }, moment));
     }
   }
   return { walks: walks.sort(byUrgency), lost, rereads, day };
+}
+
+/** What one page fills at the head of one line, and what is due to be read again of it. */
+export function planHead(
+  reader: Connection,
+  now: Micros,
+  refreshSeconds: number,
+  { stream, series }: { stream: WalkedStream; series: number },
+): FillPlan {
+  const moment = momentOf(stream, now, refreshSeconds);
+  const day = dayOf(now);
+  const [found] = holes(reader, stream, now, series);
+  const [due] = dueRereads(reader, stream, day, series);
+  const head = found && { ...found, open: intersect(found.open, [headOf(moment)]) };
+  const line = due ? withReread(head, due, moment.claim) : head;
+  return {
+    walks: line ? walksOf(line, moment).sort(byUrgency) : [],
+    lost: [],
+    rereads: new Set(due ? [lineKey(due.line)] : []),
+    day,
+  };
+}
+
+/** What holes of a stream are measured by, at one moment. */
+interface Moment {
+  readonly stream: WalkedStream;
+  readonly now: Micros;
+  /** Where the claim ends. */
+  readonly claim: Micros;
+  readonly cadence: Micros;
+  readonly settleDelay: Micros;
+}
+
+function momentOf(stream: WalkedStream, now: Micros, refreshSeconds: number): Moment {
+  const delay = settleDelay(refreshSeconds);
+  const step = stream === "ohlcv" ? MICROS_PER_DAY : 1;
+  const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
+  return { stream, now, claim: Math.floor((now - delay) / step) * step, cadence, settleDelay: delay };
+}
+
+/** The youngest stretch of a line: what one page holds, or a month of daily bars. */
+function headOf({ stream, claim, cadence }: Moment): TimeRange {
+  return { from: claim - (stream === "ohlcv" ? BARS_IN_HEAD : ROWS_A_PAGE) * cadence, to: claim };
+}
+
+function walksOf(line: Line, { stream, now, claim, cadence, settleDelay }: Moment): SliceWalk[] {
+  const edge = line.keptFor === null ? undefined : now - line.keptFor + EDGE_MARGIN;
+  const open = reachable(line.open, edge);
+  return slicesOf({ stream, open, claim, edge, cadence }).map((slice) => ({
+    ...slice,
+    line: { stream, series: line.line.series },
+    indexType: line.indexType,
+    indexId: line.indexId,
+    name: line.name,
+    keptFor: line.keptFor,
+    isHead: slice.range.to >= claim,
+    cadence,
+    settleDelay,
+    hindrance: line.hindrance,
+  }));
 }
 
 type Line = Pick<LineHoles, "line" | "indexType" | "indexId" | "name" | "open" | "keptFor" | "hindrance">;

@@ -1,22 +1,28 @@
 import type { LiveCommit } from "../ingest/commit-live.ts";
-import { MICROS_PER_MS } from "../model/instant.ts";
+import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
 import { Alarm, loop } from "../runtime/loop.ts";
 import type { Random } from "../runtime/random.ts";
-import type { Subscription } from "../service/feed-messages.ts";
+import type { FeedMessage } from "../service/feed-messages.ts";
 import type { FeedObservation } from "../service/live-feed.ts";
+import { SubscriptionList } from "../service/subscription-list.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { refreshContracts, takeDerivativeTicks } from "./derivatives.ts";
 import type { Directory } from "./directory.ts";
+import { ExchangePoller } from "./exchange-poller.ts";
+import { endUnwanted } from "./exchange-ticks.ts";
 import { fillHoles } from "./fill-holes.ts";
+import { HeadKeeper } from "./head-keeper.ts";
 import { type Intake, serviceNow } from "./intake.ts";
-import { followLive } from "./live-follower.ts";
+import { followLive, tellLedger } from "./live-follower.ts";
+import { LiveStanding } from "./live-standing.ts";
+import { type LiveWishes, liveWishes } from "./live-wishes.ts";
 import { takeMarketCaps } from "./market-caps.ts";
-import { prepare } from "./prepare.ts";
-import { takeSnapshots } from "./snapshots.ts";
+import { noticeProblems, prepare } from "./prepare.ts";
 import { type SupportedDerivatives, supportedDerivatives } from "./supported-derivatives.ts";
 import type { SyncSettings } from "./sync-settings.ts";
 import type { Problem } from "./trouble.ts";
+import { noticesOf } from "./wanted-series.ts";
 
 export interface KeepingCurrent {
   readonly settings: SyncSettings;
@@ -25,49 +31,91 @@ export interface KeepingCurrent {
   readonly random: Random;
   /** A part of the work failed and will be tried again; what this throws ends the daemon. */
   readonly failed: (part: string, error: unknown) => void;
-  readonly problems: (problems: readonly Problem[]) => void;
+  /** All that a part of the work has to complain about after a round; what it said before is over. */
+  readonly problems: (part: string, problems: readonly Problem[]) => void;
   /** What the daemon is about, for people. */
   readonly about: (activity: string) => void;
   /** Everything that was missing at the start has been filled. */
   readonly filled: () => void;
-  readonly live: (commit: LiveCommit) => void;
+  /** `lagMs`: from receiving the batch's first message to having it on disk. */
+  readonly live: (commit: LiveCommit, lagMs: number) => void;
+  /** What the live feed says beside its ticks. */
+  readonly heard: (message: FeedMessage) => void;
   readonly observeFeed: (observation: FeedObservation) => void;
 }
 
-const HOUR_MS = 3_600_000;
+/** Holes other than the heads are looked for so often; whoever knows of one does not wait for it. */
+const LOOK_FOR_HOLES_MS = 600_000;
 
 /** The daemon's work beside its wiring: looks up, fills, follows live and polls, until the intake's signal aborts. */
 export class CurrentKeeper {
   readonly #intake: Intake;
   readonly #options: KeepingCurrent;
-  readonly #missed = new Alarm();
+  readonly #standing: LiveStanding;
+  readonly #subscriptions = new SubscriptionList();
+  readonly #heads: HeadKeeper;
+  readonly #exchanges: ExchangePoller;
+  readonly #holes = new Alarm();
+  readonly #subscribed = new Alarm();
+  readonly #caughtUp = Promise.withResolvers<void>();
   #directory: Directory | undefined;
+  #wishes: LiveWishes | undefined;
   #supported: SupportedDerivatives = new Map();
-  #isFlowing = false;
+  #isFilling = false;
 
   constructor(intake: Intake, options: KeepingCurrent) {
     this.#intake = intake;
     this.#options = options;
+    const { settings, reader, random } = options;
+    const { refreshSeconds, concurrency } = settings;
+    const standing = new LiveStanding(refreshSeconds * MICROS_PER_SECOND);
+    this.#standing = standing;
+    this.#heads = new HeadKeeper(intake, {
+      ...{ reader, random, refreshSeconds, concurrency, standing },
+      problems: (problems) => options.problems("heads", problems),
+      failed: (error) => options.failed("heads", error),
+      reopened: () => this.#holes.ring(),
+      caughtUp: () => this.#caughtUp.resolve(),
+    });
+    this.#exchanges = new ExchangePoller(intake, {
+      ...{ refreshSeconds, standing },
+      selection: () => this.#wishes?.selection,
+      nameOf: (id) => this.#directory?.exchanges.find((each) => each.id === id)?.labels[0] ?? id,
+      everyMs: this.#onGrid(refreshSeconds),
+      problems: (problems) => options.problems("exchange tickers", problems),
+      failed: (error) => options.failed("exchange tickers", error),
+    });
+    intake.signal.addEventListener("abort", () => this.#caughtUp.resolve(), { once: true });
   }
 
   /** Something should be looked at now rather than at the next round: the nightly job calls it. */
   lookAgain(): void {
-    this.#missed.ring();
+    this.#heads.lookAgain();
+    this.#holes.ring();
   }
 
   async run(): Promise<void> {
     await this.refresh();
     await Promise.all([
       this.#follow(),
-      this.#every("holes", this.#fillPauseMs(), () => this.#fill(), this.#missed),
+      this.#heads.run(),
+      // The present first: history can wait for as long as it takes to ask for the newest page of each.
+      this.#caughtUp.promise.then(() =>
+        this.#every(
+          "holes",
+          () => LOOK_FOR_HOLES_MS,
+          () => this.#fill(),
+          this.#holes,
+        ),
+      ),
       this.#lookups(),
-      this.#exchangeTicks(),
+      this.#exchanges.run(),
       this.#marketCaps(),
       this.#derivatives(),
     ]);
   }
 
-  /** Lookups, ranking, and what the settings select of them. */
+  /** Lookups, ranking, what the settings select of them, and what of that is to be heard live. */
   async refresh(): Promise<void> {
     const { settings, reader, random } = this.#options;
     const { directory, problems } = await prepare(this.#intake, {
@@ -77,81 +125,73 @@ export class CurrentKeeper {
       storeMarketCaps: false,
     });
     this.#directory = directory;
-    this.#options.problems(problems);
+    const wishes = liveWishes(settings, directory, reader);
+    this.#wishes = wishes;
+    const { selection } = wishes;
+    const notices = selection.selections.flatMap(([setting, chosen]) => noticesOf(setting, chosen));
+    this.#options.problems("lookups", [...problems, ...noticeProblems("exchange_ticks", notices)]);
+    if (selection.isResolved) await endUnwanted(this.#intake, selection.lines);
+    this.#standing.wish(wishes);
+    this.#subscriptions.renew(this.#standing.subscriptions);
+    await tellLedger(this.#intake, this.#standing);
+    this.#subscribed.ring();
+    this.#exchanges.lookAgain();
+    this.lookAgain();
   }
 
+  /** What no single page at the head fills: history, and gaps that are longer or older. */
   async #fill(): Promise<void> {
     const { settings, reader, random } = this.#options;
     const { refreshSeconds, concurrency } = settings;
-    this.#options.about("filling what is missing");
-    const narrowing = {
-      streams: new Set<Stream>(["ohlcv", "index_ticks"]),
-      indexIds: undefined,
-      window: undefined,
-    };
-    const { problems } = await fillHoles(this.#intake, {
-      reader,
-      random,
-      refreshSeconds,
-      concurrency,
-      narrowing,
-    });
-    this.#options.problems(problems);
-    this.#options.about(this.#isFlowing ? "following the live feed" : "polling, since the live feed is down");
+    this.#isFilling = true;
+    this.#tellActivity();
+    const streams = new Set<Stream>(["ohlcv", "index_ticks"]);
+    const narrowing = { streams, withoutHeads: true };
+    try {
+      const filling = { reader, random, refreshSeconds, concurrency, narrowing };
+      const { problems } = await fillHoles(this.#intake, filling);
+      this.#options.problems("holes", problems);
+    } finally {
+      this.#isFilling = false;
+    }
+    this.#heads.lookAgain();
+    this.#tellActivity();
     this.#options.filled();
   }
 
-  /** Confirmed hourly while ticks flow live; at the service's own cadence while they do not. */
-  #fillPauseMs(): () => number {
-    return () => (this.#isFlowing ? HOUR_MS : this.#options.settings.refreshSeconds * 1000);
+  #tellActivity(): void {
+    const following = this.#standing.isFlowing
+      ? "following the live feed"
+      : "polling what the live feed does not bring";
+    this.#options.about(this.#isFilling ? "filling what is missing" : following);
   }
 
-  async #follow(): Promise<void> {
-    const { settings, wsUrl, random, live, observeFeed } = this.#options;
-    const subscriptions = this.#subscriptions();
-    if (subscriptions.length === 0) {
-      this.#isFlowing = true;
-      return;
-    }
-    await this.#every(
+  #follow(): Promise<void> {
+    const { settings, wsUrl, random, live, heard, observeFeed } = this.#options;
+    const { signal } = this.#intake;
+    return this.#every(
       "live feed",
       () => 5_000,
-      () =>
-        followLive(this.#intake, {
+      async () => {
+        while (this.#subscriptions.current.length === 0 && !signal.aborted)
+          await this.#subscribed.wait(signal);
+        await followLive(this.#intake, {
           wsUrl,
-          subscriptions,
+          subscriptions: this.#subscriptions,
+          standing: this.#standing,
           refreshSeconds: settings.refreshSeconds,
           random,
           observe: observeFeed,
           committed: live,
-          missed: () => this.#missed.ring(),
-          flowing: (isFlowing) => {
-            if (this.#isFlowing === isFlowing) return;
-            this.#isFlowing = isFlowing;
-            this.#missed.ring();
+          heard,
+          changed: () => {
+            this.#heads.lookAgain();
+            this.#exchanges.lookAgain();
+            this.#tellActivity();
           },
-        }),
+        });
+      },
     );
-  }
-
-  /** A whole family where all of it is selected, single indices otherwise. */
-  #subscriptions(): Subscription[] {
-    const { intraday } = this.#options.settings.streams;
-    const directory = this.#directory;
-    if (intraday === false || !directory) return [];
-    return (["GWA", "MWA", "LX"] as const).flatMap((indexType): Subscription[] => {
-      const selector = intraday[indexType];
-      if (selector.kind === "none") return [];
-      if (selector.kind === "all") return [{ source: "index", indexType }];
-      return this.#options.reader
-        .statement(
-          `SELECT s.index_id FROM wanted_ranges w JOIN series s ON s.series = w.series
-            WHERE w.stream = 'index_ticks' AND w.to_ts IS NULL AND s.index_type = ?`,
-        )
-        .pluck()
-        .all([indexType])
-        .map((indexId) => ({ source: "index", indexType, indexId: String(indexId) }));
-    });
   }
 
   #lookups(): Promise<void> {
@@ -164,17 +204,6 @@ export class CurrentKeeper {
       undefined,
       lookups.every * 1000,
     );
-  }
-
-  #exchangeTicks(): Promise<void> {
-    const { settings, random } = this.#options;
-    if (settings.streams.exchangeTickers === false) return Promise.resolve();
-    return this.#every("exchange tickers", this.#onGrid(settings.refreshSeconds), async () => {
-      const directory = this.#directory;
-      if (!directory) return;
-      const isWanted = (stream: Stream) => stream === "exchange_ticks";
-      this.#options.problems(await takeSnapshots(this.#intake, { settings, directory, random, isWanted }));
-    });
   }
 
   #marketCaps(): Promise<void> {

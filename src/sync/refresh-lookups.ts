@@ -18,11 +18,7 @@ export async function refreshLookup(intake: Intake, stream: LookupStream): Promi
     [],
     signal,
   );
-  const counts = tally.of(stream);
-  counts.inserted += commit.added;
-  counts.changed += commit.changed;
-  counts.received += commit.listed;
-  counts.rejected += commit.rejected;
+  tally.listed(stream, commit);
   if (commit.incident) {
     log.error({ stream, ...commit.incident }, "the list has shrunk beyond belief: nothing is taken off it");
   }

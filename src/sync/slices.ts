@@ -3,7 +3,7 @@ import type { WalkedStream } from "../model/series.ts";
 import { subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 
 /** Rows of a page of the largest size that count towards the way: a cursor may repeat one, and the last must lie below. */
-const ROWS_A_PAGE = 1998;
+export const ROWS_A_PAGE = 1998;
 const PAGES_A_SLICE = 4;
 
 /** What leaves the service's window within this time goes before all but the head. */

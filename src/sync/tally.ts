@@ -34,11 +34,29 @@ export function streamOf(endpoint: string): Stream | undefined {
   return streams[endpoint];
 }
 
+/** What one commit of records from REST brought. */
+export interface CommitFigures {
+  readonly inserted: number;
+  readonly changed: number;
+  readonly unchanged: number;
+  readonly rejected: number;
+  readonly withdrawn: number;
+  readonly foreign: number;
+  /** Why the page settled nothing. */
+  readonly alarm?: string | undefined;
+}
+
 /** Counts what a run does, for its progress and its report. */
 export class Tally {
+  readonly #told: ((stream: Stream, figures: CommitFigures) => void) | undefined;
   readonly #streams = new Map<Stream, StreamTally>();
   /** Requests of the data endpoints that brought a 200, readable or not. */
   answers = 0;
+
+  /** `told`: of every commit, as it happens. */
+  constructor(told?: (stream: Stream, figures: CommitFigures) => void) {
+    this.#told = told;
+  }
 
   of(stream: Stream): StreamTally {
     let tally = this.#streams.get(stream);
@@ -66,12 +84,27 @@ export class Tally {
     if (observation.status === 200) this.answers++;
   }
 
-  wrote(stream: Stream, written: Written, more: { rejected?: number; withdrawn?: number } = {}): void {
+  wrote(stream: Stream, written: Written, more: Partial<CommitFigures> = {}): void {
+    const { inserted, changed, unchanged } = written;
+    const { rejected = 0, withdrawn = 0, foreign = 0, alarm } = more;
     const tally = this.of(stream);
-    tally.inserted += written.inserted;
-    tally.changed += written.changed;
-    tally.received += written.inserted + written.changed + written.unchanged;
-    tally.rejected += more.rejected ?? 0;
-    tally.withdrawn += more.withdrawn ?? 0;
+    tally.inserted += inserted;
+    tally.changed += changed;
+    tally.received += inserted + changed + unchanged;
+    tally.rejected += rejected;
+    tally.withdrawn += withdrawn;
+    this.#told?.(stream, { inserted, changed, unchanged, rejected, withdrawn, foreign, alarm });
+  }
+
+  /** A lookup was brought in step. */
+  listed(stream: Stream, lookup: { added: number; changed: number; listed: number; rejected: number }): void {
+    const { added, changed, listed, rejected } = lookup;
+    const tally = this.of(stream);
+    tally.inserted += added;
+    tally.changed += changed;
+    tally.received += listed;
+    tally.rejected += rejected;
+    const unchanged = Math.max(0, listed - added - changed);
+    this.#told?.(stream, { inserted: added, changed, unchanged, rejected, withdrawn: 0, foreign: 0 });
   }
 }

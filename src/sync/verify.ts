@@ -1,3 +1,4 @@
+import { Failure } from "../model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import { walkedStreams } from "../model/series.ts";
 import { normalise, subtract } from "../model/time-range.ts";
@@ -17,8 +18,8 @@ export interface Verifying {
   readonly random: Random;
   readonly refreshSeconds: number;
   readonly concurrency: number;
-  /** How many stretches are compared; undefined: all of them. */
-  readonly sample: number | undefined;
+  /** How many stretches are compared, or how many of so many; undefined: all of them. */
+  readonly sample: number | ((stretches: number) => number) | undefined;
 }
 
 /** A stretch that was not as the service has it, and now is. */
@@ -49,7 +50,8 @@ export async function verify(intake: Intake, verifying: Verifying): Promise<Veri
     await intake.client.request({ endpoint: "/asset", query: { symbol: "BTC" }, signal }, async () => {});
   }
   const every = stretches(verifying, serviceNow(intake));
-  const chosen = sample === undefined ? every : pick(every, sample, random);
+  const count = typeof sample === "function" ? sample(every.length) : sample;
+  const chosen = count === undefined ? every : pick(every, count, random);
   const waiting = { clock, random, signal, answers: () => tally.answers };
   const differences: Difference[] = [];
   const problems: Problem[] = [];
@@ -67,6 +69,10 @@ export async function verify(intake: Intake, verifying: Verifying): Promise<Veri
       // An index that the service does not know has no records there, and the ledger says so.
       if (verdict === "absent") return;
       problems.push(problemOf(walk.line.stream, `${walk.indexType} ${walk.name}`, error));
+      // The service contradicts what is settled: nobody knows now what is true there, and the filler asks again.
+      if (error instanceof Failure && error.code === "alarm") {
+        await intake.ingest.call("commitRetraction", { line: walk.line, range: walk.range }, [], signal);
+      }
     }
   });
   differences.sort((a, b) => a.stream.localeCompare(b.stream) || b.to - a.to);

@@ -176,13 +176,18 @@ export const metricTable = {
 
   jobs_total: {
     type: "counter",
-    labels: ["job", "outcome"],
+    labels: ["task", "outcome"],
     meaning: "Runs of scheduled jobs; the outcome is `ok` or the code of the failure",
   },
   job_last_success_timestamp_seconds: {
     type: "gauge",
-    labels: ["job"],
+    labels: ["task"],
     meaning: "When the job last ended well, Unix time",
+  },
+  audit_differences_total: {
+    type: "counter",
+    labels: ["stream"],
+    meaning: "Settled stretches that a nightly audit found different from the service; they were put right",
   },
 } as const satisfies Record<string, MetricDeclaration>;
 

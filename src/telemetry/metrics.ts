@@ -2,7 +2,6 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Stream } from "../model/series.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { BoundedLabel } from "./bounded-label.ts";
-import { SizeHistory } from "./disk-forecast.ts";
 import {
   type LabelsOf,
   METRIC_PREFIX,
@@ -37,7 +36,7 @@ export class Metrics {
   readonly #instruments = new Map<string, Instrument>();
   readonly #labels = new Map<string, BoundedLabel>();
   readonly #clock: Pick<Clock, "now" | "monotonic">;
-  readonly #sizes = new SizeHistory();
+  readonly #looks: (() => void)[] = [];
   #exposition: { readonly text: Promise<string>; readonly until: number } | undefined;
 
   constructor(clock: Pick<Clock, "now" | "monotonic">, version: string) {
@@ -136,18 +135,12 @@ export class Metrics {
     this.#states("ingest_state", ingestStates, state, {});
   }
 
-  /** To be told each minute; the forecast comes from the sizes told so far. */
-  storage({ warehouseBytes, walBytes, freeBytes }: StorageFigures): void {
-    this.#sizes.note({ at: this.#clock.monotonic(), bytes: warehouseBytes + walBytes });
+  /** To be told each minute. */
+  storage({ warehouseBytes, walBytes, freeBytes, daysUntilFull }: StorageFigures): void {
     this.#set("warehouse_bytes", warehouseBytes);
     this.#set("wal_bytes", walBytes);
     this.#set("disk_free_bytes", freeBytes);
-    this.#set("disk_full_days", this.#sizes.daysUntilFull(freeBytes) ?? Number.NaN);
-  }
-
-  /** Undefined until an hour of sizes is known; Infinity without growth. */
-  daysUntilFull(freeBytes: number): number | undefined {
-    return this.#sizes.daysUntilFull(freeBytes);
+    this.#set("disk_full_days", daysUntilFull ?? Number.NaN);
   }
 
   clockSkew(seconds: number): void {
@@ -172,9 +165,26 @@ export class Metrics {
 
   /** A scheduled job has ended; the outcome is `ok` or the code of its failure. */
   job(job: string, outcome: string): void {
-    const labels = { job: this.#bounded("job", job) };
-    this.#count("jobs_total", 1, { ...labels, outcome: this.#bounded("job outcome", outcome) });
-    if (outcome === "ok") this.#set("job_last_success_timestamp_seconds", this.#now(), labels);
+    this.#count("jobs_total", 1, {
+      task: this.#bounded("task", job),
+      outcome: this.#bounded("job outcome", outcome),
+    });
+    if (outcome === "ok") this.jobSucceeded(job, this.#now());
+  }
+
+  /** When a job last ended well, Unix time: known from the warehouse before the first run of this process. */
+  jobSucceeded(job: string, at: number): void {
+    this.#set("job_last_success_timestamp_seconds", at, { task: this.#bounded("task", job) });
+  }
+
+  /** A stretch that a nightly audit found different from the service's. */
+  auditDifference(stream: string): void {
+    this.#count("audit_differences_total", 1, { stream });
+  }
+
+  /** Called before each exposition, for what is worth knowing only as it stands then. */
+  onLook(look: () => void): void {
+    this.#looks.push(look);
   }
 
   health(ready: boolean, healthy: boolean): void {
@@ -186,6 +196,7 @@ export class Metrics {
   text(): Promise<string> {
     const now = this.#clock.monotonic();
     if (!this.#exposition || now >= this.#exposition.until) {
+      for (const look of this.#looks) look();
       this.#set("resident_memory_bytes", process.memoryUsage.rss());
       const { user, system } = process.cpuUsage();
       const cpu = this.#counter("cpu_seconds_total");

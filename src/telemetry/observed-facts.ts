@@ -48,6 +48,8 @@ export interface StorageFigures {
   readonly warehouseBytes: number;
   readonly walBytes: number;
   readonly freeBytes: number;
+  /** Undefined until an hour of sizes is known; Infinity without growth. */
+  readonly daysUntilFull: number | undefined;
 }
 
 /** A stream as `status` shows it. */

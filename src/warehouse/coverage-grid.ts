@@ -1,10 +1,12 @@
-import { dayOf, MICROS_PER_DAY, type Micros, startOfDay } from "../model/instant.ts";
+import { dayOf, formatInstant, MICROS_PER_DAY, type Micros, startOfDay } from "../model/instant.ts";
 import type { TimeRange } from "../model/time-range.ts";
+
+const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
 
 /** Columns of time, `[bounds[i], bounds[i + 1])` each; the last one ends now, so that it can be whole. */
 export interface TimeGrid {
   readonly bounds: readonly Micros[];
-  /** `2026-03-01` for a day, `2026-03` for a month. */
+  /** `2026-03-01 14:00` for an hour, `2026-03-01` for a day, `2026-03` for a month. */
   readonly labels: readonly string[];
 }
 
@@ -14,6 +16,14 @@ export type CellState = (typeof cellStates)[number];
 
 /** How many columns in a row look the same, and what share of each is in which state: whole percents, as `cellStates`. */
 export type CellRun = readonly [columns: number, ...shares: number[]];
+
+/** The hours up to now, the one that has begun included. */
+export function hourGrid(now: Micros, hours: number): TimeGrid {
+  const first = Math.floor(now / MICROS_PER_HOUR) * MICROS_PER_HOUR - (hours - 1) * MICROS_PER_HOUR;
+  const starts = Array.from({ length: hours }, (_, i) => first + i * MICROS_PER_HOUR);
+  const labels = starts.map((start) => formatInstant(start).slice(0, 16).replace("T", " "));
+  return { bounds: [...starts, now], labels };
+}
 
 export function dayGrid(now: Micros, days: number): TimeGrid {
   const first = startOfDay(now) - (days - 1) * MICROS_PER_DAY;
@@ -57,6 +67,13 @@ export class CellSums {
       const at = column * cellStates.length + offset;
       if (from < to) this.#sums[at] = (this.#sums[at] ?? 0) + to - from;
     }
+  }
+
+  /** What another row has counted, too. */
+  addAll(other: CellSums): void {
+    other.#sums.forEach((sum, at) => {
+      this.#sums[at] = (this.#sums[at] ?? 0) + sum;
+    });
   }
 
   clear(): void {

@@ -2,6 +2,7 @@ import { existsSync, renameSync, statSync } from "node:fs";
 import { Failure } from "../model/failure.ts";
 import { formatInstant, type Micros } from "../model/instant.ts";
 import { openForInspection } from "./connection.ts";
+import { readLastEnd } from "./last-end.ts";
 import { pendingMigrations } from "./migrate.ts";
 import { asFailure } from "./sqlite-failure.ts";
 
@@ -12,27 +13,47 @@ export interface SetAside {
   readonly files: readonly string[];
 }
 
-/**
- * Looks at the file before anybody writes: damaged ones are set aside, so that a new one can be filled; newer ones and
- * other programs' are refused as they are. Never reads the file by itself: closing that descriptor would drop the
- * locks of every SQLite connection that this process has on it.
- */
-export function inspectFile(path: string, now: Micros): SetAside | undefined {
-  const size = statSync(path, { throwIfNoEntry: false })?.size;
-  if (size === undefined) {
-    return existsSync(`${path}-wal`) ? setAside(path, "a -wal file without its database", now) : undefined;
-  }
-  if (size === 0) return setAside(path, "the file is empty", now);
-  const damage = findDamage(path);
-  return damage === undefined ? undefined : setAside(path, damage, now);
+export interface Inspection {
+  readonly setAside: SetAside | undefined;
+  /** False: nobody knows whether the file is sound, since it is too large to be checked while others wait. */
+  readonly isChecked: boolean;
 }
 
-/** What is wrong with the file's structure, or undefined. Throws for a file that is sound but not to be written. */
-function findDamage(path: string): string | undefined {
+/**
+ * A check reads the whole file, 100 MB or so a second: up to this size it is over before anybody minds. A larger one is
+ * checked beside the work, where its opener can do so.
+ */
+const CHECKED_AT_ONCE_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Looks at the file before anybody writes: damaged ones are set aside, so that a new one can be filled; newer ones and
+ * other programs' are refused as they are. A file that was closed in order and not touched since is taken for sound, which
+ * is what SQLite promises even after a crash. Never reads the file by itself: closing that descriptor would drop the
+ * locks of every SQLite connection that this process has on it.
+ */
+export function inspectFile(path: string, now: Micros, { mayDefer = false } = {}): Inspection {
+  const aside = (reason: string) => ({ setAside: setAside(path, reason, now), isChecked: true });
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
+  if (size === undefined) {
+    return existsSync(`${path}-wal`)
+      ? aside("a -wal file without its database")
+      : { setAside: undefined, isChecked: true };
+  }
+  if (size === 0) return aside("the file is empty");
+  const last = readLastEnd(path);
+  if (last.kind === "damaged") return aside(last.finding);
+  const isDeferred = mayDefer && last.kind === "unclean" && size > CHECKED_AT_ONCE_BYTES;
+  const damage = findDamage(path, last.kind !== "clean" && !isDeferred);
+  return damage === undefined ? { setAside: undefined, isChecked: !isDeferred } : aside(damage);
+}
+
+/** What is wrong with the file, or undefined. Throws for a file that is sound but not to be written. */
+function findDamage(path: string, readsAll: boolean): string | undefined {
   let reader: ReturnType<typeof openForInspection> | undefined;
   try {
     reader = openForInspection(path);
     pendingMigrations(reader);
+    if (!readsAll) return undefined;
     const verdict = reader.database.pragma("quick_check(1)", { simple: true });
     return verdict === "ok" ? undefined : `quick_check: ${String(verdict)}`;
   } catch (error) {

@@ -30,15 +30,20 @@ interface WantedRow extends TimeRange {
   readonly hindrance: string | null;
 }
 
-const wantedSql = `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name,
+const wantedSql = (
+  narrowed: string,
+) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name,
     w.from_ts AS "from", min(coalesce(w.to_ts, @claimed), (@claimed - w.settle_delay) / w.step * w.step) AS "to",
     @claimed - w.kept_for AS edge, w.kept_for AS keptFor, w.hindrance
   FROM wanted_ranges w JOIN series s ON s.series = w.series
-  WHERE w.stream = @stream AND w.observed = 0 AND (@series IS NULL OR w.series = @series)
-  ORDER BY w.series, w.from_ts`;
+  WHERE w.stream = @stream AND w.observed = 0 ${narrowed} ORDER BY w.series, w.from_ts`;
 
-const settledSql = `SELECT series, from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
-  WHERE stream = @stream AND (@series IS NULL OR series = @series) ORDER BY series, from_ts`;
+const settledSql = (narrowed: string) => `SELECT series, from_ts AS "from", to_ts AS "to", proof, reason
+  FROM settled_ranges WHERE stream = @stream ${narrowed} ORDER BY series, from_ts`;
+
+const everyLine = { wanted: wantedSql(""), settled: settledSql("") };
+/** Texts of their own: a condition that may be left out would keep SQLite from seeking. */
+const oneLine = { wanted: wantedSql("AND w.series = @series"), settled: settledSql("AND series = @series") };
 
 /**
  * `wanted − settled` of every line of a stream, or of one, at `now` by the service's clock. Lines without holes are
@@ -51,10 +56,11 @@ export function holes(
   series?: number,
 ): LineHoles[] {
   // Bound as a big integer: a number would be bound as a REAL, and the division by steps would not be whole.
-  const values = { stream, series: series ?? null, claimed: BigInt(Math.floor(now)) };
-  const wanted = connection.statement(wantedSql).all(values) as WantedRow[];
+  const claimed = BigInt(Math.floor(now));
+  const [sql, line] = series === undefined ? [everyLine, { stream }] : [oneLine, { stream, series }];
+  const wanted = connection.statement(sql.wanted).all({ ...line, claimed }) as WantedRow[];
   const settled = Map.groupBy(
-    connection.statement(settledSql).all({ stream, series: series ?? null }) as (SettledRange & {
+    connection.statement(sql.settled).all(line) as (SettledRange & {
       series: number;
     })[],
     (range) => range.series,

@@ -3,6 +3,7 @@ import type { Connection } from "./connection.ts";
 /** The newest tick of one index. */
 export interface LatestTick {
   readonly index_type: string;
+  readonly index_id: string;
   readonly name: string;
   readonly price_exact: string | null;
   readonly time: string;
@@ -15,7 +16,7 @@ export function readLatestTicks(
   indices: readonly { index_type: string; index_id: string }[],
 ): LatestTick[] {
   const newest = connection.statement(
-    `SELECT index_type, name, price_exact, time, is_settled FROM latest_index_ticks
+    `SELECT index_type, index_id, name, price_exact, time, is_settled FROM latest_index_ticks
       WHERE index_type = ? AND index_id = ?`,
   );
   return indices.flatMap(({ index_type, index_id }) => newest.all([index_type, index_id]) as LatestTick[]);

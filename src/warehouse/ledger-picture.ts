@@ -1,4 +1,4 @@
-import { formatInstant, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { formatInstant, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import type { Connection } from "./connection.ts";
 import {
@@ -6,79 +6,24 @@ import {
   type CellState,
   CellSums,
   dayGrid,
+  hourGrid,
   monthGrid,
   type TimeGrid,
 } from "./coverage-grid.ts";
-
-/** One series, or one subscription of a latest-only stream, in the heat map. */
-export interface CoverageRow {
-  readonly index_id: string | null;
-  readonly name: string | null;
-  readonly runs: readonly CellRun[];
-}
-
-/** The lines of one stream and index family. */
-export interface CoverageGroup {
-  /** `index_ticks:GWA`; `market_caps:` without a family. */
-  readonly key: string;
-  readonly stream: string;
-  readonly index_type: string | null;
-  readonly step: "day" | "month";
-  /** How many lines there are, and how many of them lack nothing. */
-  readonly lines: number;
-  readonly whole: number;
-  /** All of them together. */
-  readonly summary: readonly CellRun[];
-  /** The best known first. */
-  readonly rows: readonly CoverageRow[];
-}
-
-/** Rows of each group that are worth their bytes, unless somebody asks for more. */
-export interface RowsShown {
-  readonly usual: number;
-  readonly byGroup: ReadonlyMap<string, number>;
-}
-
-/** What one line lacks for one reason. */
-export interface MissingPart {
-  readonly stream: string;
-  readonly index_type: string | null;
-  readonly index_id: string | null;
-  readonly name: string | null;
-  readonly state: "open" | "lost";
-  readonly reason: string;
-  readonly ranges: number;
-  readonly seconds: number;
-  readonly from_time: string;
-  readonly to_time: string;
-  /** When the first of it leaves the service's window. */
-  readonly lost_at: string | null;
-}
-
-/** The heat map and what is missing, as they are served. */
-export interface CoveragePicture {
-  readonly generated_at: string;
-  /** The labels of the columns, by step. */
-  readonly columns: { readonly day: readonly string[]; readonly month: readonly string[] };
-  readonly groups: readonly CoverageGroup[];
-}
-
-/** Open before lost, the longest first. A head that only awaits its confirmation is left out. */
-export interface MissingPicture {
-  readonly generated_at: string;
-  /** How many parts there are of each, however many are shown. */
-  readonly open: number;
-  readonly lost: number;
-  readonly parts: readonly MissingPart[];
-}
-
-interface LineRow {
-  readonly stream: string;
-  readonly series: number;
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
-}
+import { type ObservedCells, partSeen, readObserved } from "./observed-cells.ts";
+import { isWalkedSql } from "./observed-lines.ts";
+import {
+  type CoverageGroup,
+  type CoveragePicture,
+  type CoverageRow,
+  type LineRow,
+  lineKey,
+  type MissingPart,
+  type MissingPicture,
+  type RowsShown,
+  type SeriesFound,
+  type Step,
+} from "./picture-shapes.ts";
 
 interface RangeRow extends TimeRange {
   readonly stream: string;
@@ -101,18 +46,26 @@ interface Piece extends TimeRange {
   readonly state: CellState;
 }
 
-const DAYS_SHOWN = 200;
+const MOST_DAYS = 200;
+const LEAST_DAYS = 30;
+/** A group that is younger is shown by the hour: three days among two hundred would be a thread. */
+const MOST_HOURS = 96;
+const LEAST_HOURS = 24;
 const MOST_MONTHS = 180;
+const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
 const streamOrder = ["index_ticks", "ohlcv", "exchange_ticks", "market_caps", "derivative_ticks"];
 const familyOrder = ["LX", "GWA", "MWA"];
 
-const linesSql = `SELECT l.stream, l.series, s.index_type, s.index_id, s.name
-FROM (SELECT stream, series FROM wanted_ranges UNION SELECT stream, series FROM settled_ranges) l
-  JOIN series s ON s.series = l.series`;
+const linesSql = `SELECT l.stream, l.series, s.index_type, s.index_id, s.name, min(l.from_ts) AS first
+FROM (SELECT stream, series, from_ts FROM wanted_ranges
+  UNION ALL SELECT stream, series, min(from_ts) FROM settled_ranges GROUP BY stream, series) l
+  JOIN series s ON s.series = l.series GROUP BY l.stream, l.series`;
 
-const coveredSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE proof <> 'lost'`;
+const coveredSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to" FROM settled_ranges
+  WHERE ${isWalkedSql} AND proof <> 'lost'`;
 
-const gapsSql = `SELECT stream, index_type, index_id, name, from_ts AS "from", to_ts AS "to", state, reason, lost_at FROM gaps`;
+const gapsSql = `SELECT stream, index_type, index_id, name, from_ts AS "from", to_ts AS "to", state, reason, lost_at FROM gaps
+  WHERE ${isWalkedSql}`;
 
 /**
  * The whole ledger as people look at it, at one moment. Reads all of it, once: not for the thread that has the network
@@ -122,30 +75,42 @@ export class LedgerPicture {
   readonly #at: Micros;
   readonly #groups: readonly [string, readonly LineRow[]][];
   readonly #pieces: ReadonlyMap<string, readonly Piece[]>;
-  readonly #grids: { readonly day: TimeGrid; readonly month: TimeGrid };
+  readonly #observed: ReadonlyMap<string, ObservedCells>;
+  readonly #grids: Readonly<Record<Step, TimeGrid>>;
+  readonly #steps: ReadonlyMap<string, Step>;
   readonly #summaries: ReadonlyMap<string, { readonly runs: readonly CellRun[]; readonly whole: number }>;
   readonly #missing: readonly MissingPart[];
 
   constructor(connection: Connection, now: Micros) {
     const all = <Row>(sql: string) => connection.statement(sql).all() as Row[];
-    const { ranks, lines, covered, gaps } = connection.database.transaction(() => ({
-      ranks: readRanks(connection),
-      lines: all<LineRow>(linesSql),
-      covered: all<RangeRow>(coveredSql),
-      gaps: all<GapRow>(gapsSql),
-    }))();
-    lines.sort((a, b) => rankOf(ranks, a) - rankOf(ranks, b) || (a.name < b.name ? -1 : 1));
-    const oldestBar = [covered, gaps]
-      .flatMap((ranges) => ranges.filter(({ stream }) => stream === "ohlcv"))
-      .reduce((oldest, { from }) => Math.min(oldest, from), now);
+    const read = () => {
+      const lines = all<LineRow>(linesSql);
+      const groups = Map.groupBy(lines, groupKey);
+      const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
+      const grids = gridsFor(lines, steps, now);
+      return {
+        ...{ lines, groups, steps, grids },
+        ranks: readRanks(connection),
+        covered: all<RangeRow>(coveredSql),
+        gaps: all<GapRow>(gapsSql),
+        observed: readObserved(connection, lines, (line) => grids[steps.get(groupKey(line)) ?? "day"]),
+      };
+    };
+    const { lines, groups, steps, grids, ranks, covered, gaps, observed } =
+      connection.database.transaction(read)();
+    for (const members of groups.values()) {
+      members.sort((a, b) => rankOf(ranks, a) - rankOf(ranks, b) || (a.name < b.name ? -1 : 1));
+    }
     this.#at = now;
-    this.#grids = { day: dayGrid(now, DAYS_SHOWN), month: monthGrid(oldestBar, now, MOST_MONTHS) };
+    this.#steps = steps;
+    this.#grids = grids;
     this.#pieces = piecesByLine(lines, covered, gaps);
-    this.#groups = [...Map.groupBy(lines, ({ stream, index_type }) => `${stream}:${index_type}`)].sort(
-      ([, [a]], [, [b]]) => placeOf(a) - placeOf(b),
-    );
-    this.#summaries = new Map(this.#groups.map(([key, members]) => [key, this.#summarise(members)]));
-    this.#missing = missingParts(gaps);
+    this.#observed = observed;
+    this.#groups = [...groups].sort(([, [a]], [, [b]]) => placeOf(a) - placeOf(b));
+    this.#summaries = new Map(this.#groups.map(([key, members]) => [key, this.#summarise(key, members)]));
+    this.#missing = missingParts(gaps)
+      .concat([...observed.values()].flatMap(({ parts }) => [...parts.values()].map(partSeen)))
+      .sort((a, b) => (a.state === b.state ? b.seconds - a.seconds : a.state === "open" ? -1 : 1));
   }
 
   /** The indices that people know best, as far as their ticks are followed. */
@@ -156,10 +121,36 @@ export class LedgerPicture {
       .slice(0, count);
   }
 
+  /** Indices with ticks whose name holds the text: those that begin with it first, then the best known. */
+  find(text: string, most: number): SeriesFound[] {
+    const sought = text.trim().toLowerCase();
+    const place = ({ name, index_id }: LineRow) => {
+      const at = name.toLowerCase().indexOf(sought);
+      return at === 0 && name.length === sought.length
+        ? 0
+        : at === 0
+          ? 1
+          : at > 0 || index_id === text
+            ? 2
+            : 3;
+    };
+    return this.#groups
+      .filter(([key]) => key.startsWith("index_ticks:"))
+      .flatMap(([, members]) => members.map((member) => ({ member, place: place(member) })))
+      .filter((found) => found.place < 3)
+      .sort((a, b) => a.place - b.place)
+      .slice(0, most)
+      .map(({ member: { index_type, index_id, name } }) => ({ index_type, index_id, name }));
+  }
+
   show({ usual, byGroup }: RowsShown): CoveragePicture {
     return {
       generated_at: formatInstant(this.#at),
-      columns: { day: this.#grids.day.labels, month: this.#grids.month.labels },
+      columns: {
+        hour: this.#grids.hour.labels,
+        day: this.#grids.day.labels,
+        month: this.#grids.month.labels,
+      },
       groups: this.#groups.map(([key, members]) => this.#group(key, members, byGroup.get(key) ?? usual)),
     };
   }
@@ -174,43 +165,62 @@ export class LedgerPicture {
   #group(key: string, members: readonly LineRow[], shown: number): CoverageGroup {
     const [{ stream, index_type }] = members as [LineRow];
     const { runs, whole } = this.#summaries.get(key) ?? { runs: [], whole: 0 };
-    const cells = new CellSums(this.#grids[stepOf(stream)]);
+    const step = this.#steps.get(key) ?? "day";
     const rows = members.slice(0, shown).map((member): CoverageRow => {
-      cells.clear();
-      for (const piece of this.#piecesOf(member)) cells.add(piece, piece.state);
+      const cells = new CellSums(this.#grids[step]);
+      this.#count(member, cells);
       return { index_id: member.index_id || null, name: member.name || null, runs: cells.runs() };
     });
     const lines = members.length;
-    return {
-      key,
-      stream,
-      index_type: index_type || null,
-      step: stepOf(stream),
-      lines,
-      whole,
-      summary: runs,
-      rows,
-    };
+    return { key, stream, index_type: index_type || null, step, lines, whole, summary: runs, rows };
   }
 
-  #summarise(members: readonly LineRow[]) {
-    const cells = new CellSums(this.#grids[stepOf(members[0]?.stream ?? "")]);
-    let whole = 0;
-    for (const member of members) {
-      const pieces = this.#piecesOf(member);
-      for (const piece of pieces) cells.add(piece, piece.state);
-      if (pieces.every(({ state }) => state === "covered" || state === "settling")) whole++;
-    }
+  #summarise(key: string, members: readonly LineRow[]) {
+    const cells = new CellSums(this.#grids[this.#steps.get(key) ?? "day"]);
+    const whole = members.filter((member) => this.#count(member, cells)).length;
     return { runs: cells.runs(members.length), whole };
   }
 
-  #piecesOf(line: LineRow): readonly Piece[] {
-    return this.#pieces.get(lineKey(line)) ?? [];
+  /** Adds a line to the cells; true where it lacks nothing. */
+  #count(line: LineRow, cells: CellSums): boolean {
+    const observed = this.#observed.get(lineKey(line));
+    if (observed) {
+      cells.addAll(observed.cells);
+      return observed.parts.size === 0;
+    }
+    const pieces = this.#pieces.get(lineKey(line)) ?? [];
+    for (const piece of pieces) cells.add(piece, piece.state);
+    return pieces.every(({ state }) => state === "covered" || state === "settling");
   }
 }
 
-function stepOf(stream: string): "day" | "month" {
-  return stream === "ohlcv" ? "month" : "day";
+function groupKey({ stream, index_type }: LineRow): string {
+  return `${stream}:${index_type}`;
+}
+
+function stepOf(members: readonly LineRow[], now: Micros): Step {
+  if (members[0]?.stream === "ohlcv") return "month";
+  return now - firstOf(members, now) > MOST_HOURS * MICROS_PER_HOUR ? "day" : "hour";
+}
+
+function firstOf(lines: readonly LineRow[], now: Micros): Micros {
+  return lines.reduce((first, line) => Math.min(first, line.first), now);
+}
+
+/** One grid for all groups of a step, as long as the oldest of them needs. */
+function gridsFor(lines: readonly LineRow[], steps: ReadonlyMap<string, Step>, now: Micros) {
+  const first = (step: Step) =>
+    firstOf(
+      lines.filter((line) => steps.get(groupKey(line)) === step),
+      now,
+    );
+  const columns = (step: Step, length: Micros, least: number, most: number) =>
+    Math.min(most, Math.max(least, Math.floor(now / length) - Math.floor(first(step) / length) + 1));
+  return {
+    hour: hourGrid(now, columns("hour", MICROS_PER_HOUR, LEAST_HOURS, MOST_HOURS + 1)),
+    day: dayGrid(now, columns("day", MICROS_PER_DAY, LEAST_DAYS, MOST_DAYS)),
+    month: monthGrid(first("month"), now, MOST_MONTHS),
+  };
 }
 
 function piecesByLine(
@@ -233,28 +243,21 @@ function piecesByLine(
 function missingParts(gaps: readonly GapRow[]): MissingPart[] {
   const real = gaps.filter(({ reason }) => reason !== "settling");
   const parts = Map.groupBy(real, (gap) => `${gap.state} ${gap.reason}\n${lineKey(gap)}`);
-  return [...parts.values()]
-    .map((list): MissingPart => {
-      const [{ stream, index_type, index_id, name, state, reason }] = list as [GapRow];
-      const from = list.reduce((least, gap) => Math.min(least, gap.from), Number.POSITIVE_INFINITY);
-      const to = list.reduce((most, gap) => Math.max(most, gap.to), 0);
-      const micros = list.reduce((sum, gap) => sum + gap.to - gap.from, 0);
-      const ends = list.flatMap(({ lost_at }) => lost_at ?? []).sort();
-      return {
-        ...{ stream, index_type, index_id, name, state, reason },
-        ranges: list.length,
-        seconds: Math.round(micros / MICROS_PER_SECOND),
-        from_time: formatInstant(from),
-        to_time: formatInstant(to),
-        lost_at: ends[0] ?? null,
-      };
-    })
-    .sort((a, b) => (a.state === b.state ? b.seconds - a.seconds : a.state === "open" ? -1 : 1));
-}
-
-/** Only the last part is the service's own text, so that no two lines share a key. */
-function lineKey(line: { stream: string; index_type: string | null; index_id: string | null }): string {
-  return `${line.stream}\n${line.index_type ?? ""}\n${line.index_id ?? ""}`;
+  return [...parts.values()].map((list): MissingPart => {
+    const [{ stream, index_type, index_id, name, state, reason }] = list as [GapRow];
+    const from = list.reduce((least, gap) => Math.min(least, gap.from), Number.POSITIVE_INFINITY);
+    const to = list.reduce((most, gap) => Math.max(most, gap.to), 0);
+    const micros = list.reduce((sum, gap) => sum + gap.to - gap.from, 0);
+    const ends = list.flatMap(({ lost_at }) => lost_at ?? []).sort();
+    return {
+      ...{ stream, index_type, index_id, name, state, reason },
+      ranges: list.length,
+      seconds: Math.round(micros / MICROS_PER_SECOND),
+      from_time: formatInstant(from),
+      to_time: formatInstant(to),
+      lost_at: ends[0] ?? null,
+    };
+  });
 }
 
 /** The newest market cap rank by asset id, and by market id that of the base asset. */

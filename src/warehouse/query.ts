@@ -11,7 +11,7 @@ const usualRemedy =
 export type Parameters = Readonly<Record<string, string | number | bigint | null>>;
 
 /**
- * Runs one statement that only reads. Rows come as arrays, one by one. The connection could not write anyhow; refusing by
+ * Runs one statement that only reads. Rows come as arrays, one by one, integers in them as BigInt. The connection could not write anyhow; refusing by
  * what the statement is also keeps it from making other files (ATTACH, VACUUM INTO) and from loosening the connection.
  */
 export function select(
@@ -25,7 +25,8 @@ export function select(
       throw new Error("the warehouse is readonly: only a statement that reads is run");
     assertNamed(sql, parameters);
     const columns = statement.columns().map(({ name }) => name);
-    const rows = statement.raw().iterate(parameters) as IterableIterator<readonly unknown[]>;
+    // Integers come as BigInt: a plain number would round what is beyond 2^53.
+    const rows = statement.raw().safeIntegers().iterate(parameters) as IterableIterator<readonly unknown[]>;
     return { columns, rows };
   } catch (error) {
     if (error instanceof Failure) throw error;

@@ -4,15 +4,18 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { Clock } from "../runtime/clock.ts";
 
-/** `unfinished`: no damage was found before the time was up. */
+/** `unfinished`: no damage was found before the time was up, or before the check itself broke off. */
 export type QuickCheck =
   | { readonly verdict: "sound" | "unfinished" }
   | { readonly verdict: "damaged"; readonly finding: string };
 
-/** Reads the whole structure of the file, beside any writer, for at most `deadlineMs`: a large file takes minutes. */
+/**
+ * Reads the whole structure of the file, beside any writer, for at most `deadlineMs` and until the signal: a large file
+ * takes minutes.
+ */
 export async function quickCheck(
   path: string,
-  { clock, deadlineMs }: { clock: Clock; deadlineMs: number },
+  { clock, deadlineMs, signal }: { clock: Clock; deadlineMs: number; signal?: AbortSignal },
 ): Promise<QuickCheck> {
   const file = import.meta.url.endsWith(".ts") ? "./quick-check-process.ts" : "./quick-check-process.js";
   const child = spawn(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), path], {
@@ -20,10 +23,13 @@ export async function quickCheck(
   });
   let isLate = false;
   const release = clock.hold();
-  const cancel = clock.after(deadlineMs, () => {
+  const end = () => {
     isLate = true;
     child.kill("SIGKILL");
-  });
+  };
+  const cancel = clock.after(deadlineMs, end);
+  signal?.addEventListener("abort", end, { once: true });
+  if (signal?.aborted) end();
   try {
     const [said, complaint] = await Promise.all([
       text(child.stdout),
@@ -32,10 +38,12 @@ export async function quickCheck(
     ]);
     if (isLate) return { verdict: "unfinished" };
     if (said === "ok") return { verdict: "sound" };
-    const code = /SQLITE_\w+/.exec(complaint)?.[0] ?? "the check failed";
-    return { verdict: "damaged", finding: said.replaceAll(/\s+/g, " ") || code };
+    const finding = said.replaceAll(/\s+/g, " ") || /SQLITE_(CORRUPT\w*|NOTADB)/.exec(complaint)?.[0];
+    // A process that was killed, or could not read, says nothing about the file.
+    return finding ? { verdict: "damaged", finding } : { verdict: "unfinished" };
   } finally {
     cancel();
+    signal?.removeEventListener("abort", end);
     release();
   }
 }

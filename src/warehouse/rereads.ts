@@ -17,17 +17,28 @@ export interface DueReread {
   readonly step: Micros;
 }
 
-/** Followed lines of a stream that were last read again before `day` (`YYYY-MM-DD`). */
-export function dueRereads(connection: Connection, stream: WalkedStream, day: string): DueReread[] {
-  const rows = connection
-    .statement(
-      `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS wantedFrom,
-        w.kept_for AS keptFor, w.settle_delay AS settleDelay, w.step
-      FROM wanted_ranges w JOIN series s ON s.series = w.series
-        JOIN rereads r ON r.stream = w.stream AND r.series = w.series
-      WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0 AND r.day < ? ORDER BY w.series`,
-    )
-    .all([stream, day]) as (Omit<DueReread, "line"> & { series: number })[];
+const dueSql = (
+  narrowed: string,
+) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS wantedFrom,
+    w.kept_for AS keptFor, w.settle_delay AS settleDelay, w.step
+  FROM wanted_ranges w JOIN series s ON s.series = w.series
+    JOIN rereads r ON r.stream = w.stream AND r.series = w.series
+  WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0 AND r.day < ? ${narrowed} ORDER BY w.series`;
+const everyLine = dueSql("");
+const oneLine = dueSql("AND w.series = ?");
+
+/** Followed lines of a stream, or one of them, that were last read again before `day` (`YYYY-MM-DD`). */
+export function dueRereads(
+  connection: Connection,
+  stream: WalkedStream,
+  day: string,
+  series?: number,
+): DueReread[] {
+  const rows = (
+    series === undefined
+      ? connection.statement(everyLine).all([stream, day])
+      : connection.statement(oneLine).all([stream, day, series])
+  ) as (Omit<DueReread, "line"> & { series: number })[];
   return rows.map(({ series, ...rest }) => ({ line: { stream, series }, ...rest }));
 }
 

@@ -4,17 +4,21 @@ import { rowTables } from "./row-tables.ts";
 import { countRows } from "./stream-state.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** Enough for one short transaction; the rest is for the next call. */
-const ROWS_A_CALL = 50_000;
+/** The streams that grow without end and may be cut. */
+export type PrunedStream = "exchange_ticks" | "derivative_ticks";
+
+/** Some ten milliseconds of work: who else has something to commit is hardly kept waiting. */
+const ROWS_A_CALL = 5_000;
 
 /**
- * Deletes rows older than `before`. The ledger says `lost`, reason `retention`, before the first row goes: at no moment
- * does it cover rows that are not there. Returns false while more is left to delete.
+ * Deletes rows older than `before`, a bite of them a call. The ledger says `lost`, reason `retention`, before the first
+ * row goes: at no moment does it cover rows that are not there.
  */
 export function prune(
   transaction: Transaction,
-  stream: "exchange_ticks" | "derivative_ticks",
+  stream: PrunedStream,
   before: Micros,
+  most = ROWS_A_CALL,
 ): { deleted: number; isDone: boolean } {
   const lines = transaction
     .statement('SELECT series, min(from_ts) AS "from" FROM settled_ranges WHERE stream = ? GROUP BY series')
@@ -30,14 +34,17 @@ export function prune(
     )
     .pluck()
     .all([before]) as number[];
+  // The oldest first, and no more of one series than is left of the bite: a series may have millions of rows to lose.
+  const cut = transaction
+    .statement(`SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts < ? ORDER BY ts LIMIT 1 OFFSET ?`)
+    .pluck();
   const erase = transaction.statement(`DELETE FROM ${table} WHERE ${keyColumn} = ? AND ts < ?`);
   let deleted = 0;
-  let done = 0;
   for (const key of keys) {
-    if (deleted >= ROWS_A_CALL) break;
-    deleted += erase.run([key, before]).changes;
-    done++;
+    if (deleted >= most) break;
+    const until = (cut.get([key, before, most - deleted]) as Micros | undefined) ?? before;
+    deleted += erase.run([key, until]).changes;
   }
   countRows(transaction, stream, -deleted);
-  return { deleted, isDone: done === keys.length };
+  return { deleted, isDone: deleted < most };
 }

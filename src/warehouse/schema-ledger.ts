@@ -45,18 +45,23 @@ export const wantedRanges = sqliteTable(
   (table) => [primaryKey({ columns: [table.stream, table.series, table.fromTs] })],
 );
 
-/** How far the live feed has been whole: a head inside such a span only awaits its confirmation. */
+/**
+ * What the live feed has heard without a break until now, one row a subscription: a head inside it only awaits its
+ * confirmation. A break deletes the row; a dead process leaves rows that stop moving.
+ */
 export const liveSpans = sqliteTable(
   "live_spans",
   {
     stream: text("stream").notNull(),
     indexType: text("index_type").notNull(),
-    /** When the feed became whole. */
+    /** Empty: the subscription is to the whole family. */
+    indexId: text("index_id").notNull(),
+    /** When the service confirmed the subscription. */
     fromTs: integer("from_ts").notNull(),
-    /** Whole up to here; a dead feed stops moving it. */
+    /** The newest tick of the family that was heard and stored. */
     toTs: integer("to_ts").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.stream, table.indexType] })],
+  (table) => [primaryKey({ columns: [table.stream, table.indexType, table.indexId] })],
 );
 
 /** When the youngest settled stretch of a line was last read again for late corrections: once a UTC day is enough. */

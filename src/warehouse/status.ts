@@ -1,6 +1,11 @@
 import { formatInstant, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import { type Stream, streams } from "../model/series.ts";
 import type { Connection } from "./connection.ts";
+import { freeBytes } from "./disk.ts";
+import { jobRuns } from "./job-runs.ts";
+import { isWalkedSql, walkObserved } from "./observed-lines.ts";
+import { daysUntilFull, sizeSamples } from "./size-history.ts";
+import { walBytes, warehouseBytes } from "./wal.ts";
 
 /** One stream as `status --json` and `/api/status` show it. */
 export interface StreamStatus {
@@ -22,10 +27,28 @@ export interface StreamStatus {
   readonly missing_scopes: readonly string[];
 }
 
+/** The warehouse's place on its disk. */
+export interface DiskStatus {
+  readonly warehouse_bytes: number;
+  readonly wal_bytes: number;
+  readonly free_bytes: number;
+  /** At the present growth; null without growth, or while less than an hour of it is known. */
+  readonly full_in_days: number | null;
+}
+
+export interface JobStatus {
+  readonly job: string;
+  readonly ended_at: string;
+  readonly outcome: string;
+}
+
 export interface WarehouseStatus {
   readonly generated_at: string;
   readonly warehouse: string;
   readonly streams: readonly StreamStatus[];
+  readonly disk: DiskStatus;
+  /** The last run of each scheduled job; empty where no daemon has run. */
+  readonly jobs: readonly JobStatus[];
 }
 
 interface StateRow {
@@ -39,11 +62,11 @@ interface StateRow {
 interface GapSum {
   readonly stream: string;
   readonly state: "open" | "lost";
-  readonly ranges: number;
-  readonly extent: number;
+  ranges: number;
+  extent: number;
 }
 
-/** Cheap at any size: counts are kept with the rows, and the ledger is short. */
+/** Cheap at any size: counts are kept with the rows, and the ledger is short where it is not walked in one pass. */
 export function readStatus(connection: Connection, now: Micros): WarehouseStatus {
   const all = <Row>(sql: string) => connection.statement(sql).all() as Row[];
   // One snapshot for all of them: counts and coverage of different moments would contradict each other.
@@ -58,8 +81,8 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
     );
     const gaps = all<GapSum>(
       `SELECT stream, state, count(*) AS ranges, sum(to_ts - from_ts) AS extent FROM gaps
-        WHERE reason IS NOT 'settling' GROUP BY stream, state`,
-    );
+        WHERE ${isWalkedSql} AND reason IS NOT 'settling' GROUP BY stream, state`,
+    ).concat(observedLosses(connection));
     const sum = (stream: Stream, state: GapSum["state"]) =>
       gaps.find((gap) => gap.stream === stream && gap.state === state) ?? { ranges: 0, extent: 0 };
     return {
@@ -85,6 +108,33 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
           missing_scopes: state ? (JSON.parse(state.missing_scopes) as string[]) : [],
         };
       }),
+      disk: readDisk(connection),
+      jobs: jobRuns(connection)
+        .filter(({ outcome }) => outcome !== "new")
+        .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
     };
   })();
+}
+
+function observedLosses(connection: Connection): GapSum[] {
+  const sums = new Map<string, GapSum>();
+  walkObserved(connection, ({ stream }, { from, to, state }) => {
+    if (state !== "lost") return;
+    const sum = sums.get(stream) ?? { stream, state, ranges: 0, extent: 0 };
+    sum.ranges++;
+    sum.extent += to - from;
+    sums.set(stream, sum);
+  });
+  return [...sums.values()];
+}
+
+export function readDisk(connection: Connection): DiskStatus {
+  const free = freeBytes(connection.path);
+  const days = daysUntilFull(sizeSamples(connection), free);
+  return {
+    warehouse_bytes: warehouseBytes(connection.path),
+    wal_bytes: walBytes(connection.path),
+    free_bytes: free,
+    full_in_days: days === undefined || days === Number.POSITIVE_INFINITY ? null : Math.round(days * 10) / 10,
+  };
 }

@@ -6,7 +6,8 @@ import { type LedgerLine, retract, settle } from "./ledger.ts";
 import { rowTables } from "./row-tables.ts";
 import type { Transaction } from "./transaction.ts";
 
-const UNSERVED = "not found";
+/** The reason of what a 404 settled. */
+export const UNSERVED = "not found";
 
 /** Lines that the service once answered with 404: if it has records now, what was called empty is asked again. */
 export function unservedLines(connection: Connection, stream: WalkedStream): Set<number> {
@@ -15,6 +16,12 @@ export function unservedLines(connection: Connection, stream: WalkedStream): Set
     .pluck()
     .all([stream, UNSERVED]) as number[];
   return new Set(series);
+}
+
+/** Whether the service once answered this line with 404. */
+export function isUnserved(connection: Connection, { stream, series }: LedgerLine): boolean {
+  const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND reason = ? LIMIT 1";
+  return connection.statement(sql).get([stream, series, UNSERVED]) !== undefined;
 }
 
 /**

@@ -1,10 +1,32 @@
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../model/instant.ts";
+import { UNSERVED } from "./unserved.ts";
 import { decimalColumns, presentTs, timeText } from "./view-expressions.ts";
 
 const seriesColumns =
   "nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id, nullif(s.name, '') AS name";
 
+/** From one nightly run to the next, with time to do it. */
+const NIGHTLY = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
+
 /** The ledger's ranges of the claim's series. */
 const same = "g.stream = c.stream AND g.series = c.series";
+
+/**
+ * Where a gap becomes one that only awaits its confirmation: from the moment that the live feed has heard everything
+ * since. Whoever asked REST after that moment left a gap that begins a settle delay before it at the earliest, and has
+ * stored what there was of that delay: such a gap awaits its confirmation as a whole.
+ */
+const heardFrom = (
+  start: string,
+) => `(SELECT CASE WHEN l.from_ts - c.settle_delay <= ${start} THEN ${start} ELSE l.from_ts END
+      FROM live_spans l WHERE l.stream = c.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
+      AND l.to_ts >= c.claim_ts AND c.hindrance IS NULL ORDER BY l.from_ts LIMIT 1)`;
+
+/** So does, for a day, the head of an index that the service does not have: it is asked again nightly. */
+const nightlyFrom = (
+  start: string,
+) => `(SELECT CASE WHEN g.reason = '${UNSERVED}' AND g.to_ts = ${start} AND g.to_ts > c.claim_ts - ${NIGHTLY} THEN ${start} END
+      FROM settled_ranges g WHERE ${same} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
 
 /** One gap of a claim from `start` to where the next settled range begins, with what its judgement needs. */
 const gapFrom = (
@@ -13,8 +35,8 @@ const gapFrom = (
     s.index_type, s.index_id, s.name, ${start} AS gap_from,
     min(c.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g WHERE ${same} AND g.from_ts >= ${start}),
       c.end_ts)) AS gap_to,
-    min(c.claim_ts, coalesce((SELECT l.from_ts FROM live_spans l WHERE l.stream = c.stream
-      AND l.index_type = s.index_type AND l.to_ts >= c.claim_ts), c.claim_ts)) AS settling_from
+    min(c.claim_ts, coalesce(${heardFrom(start)}, c.claim_ts),
+      coalesce(${nightlyFrom(start)}, c.claim_ts)) AS settling_from
   FROM claims c CROSS JOIN series s ON s.series = c.series`;
 
 /**
@@ -26,7 +48,7 @@ const gapFrom = (
 const gaps = `WITH
 moment AS (SELECT ${presentTs} AS now),
 claims AS (
-  SELECT w.stream, w.series, w.from_ts, w.kept_for, w.observed, w.hindrance,
+  SELECT w.stream, w.series, w.from_ts, w.settle_delay, w.kept_for, w.observed, w.hindrance,
     CASE WHEN w.to_ts < m.now THEN w.to_ts ELSE m.now END AS end_ts,
     (m.now - w.settle_delay) / w.step * w.step AS claim_ts,
     m.now - w.kept_for AS edge_ts

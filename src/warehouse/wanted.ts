@@ -87,21 +87,6 @@ export function noteHindrance(transaction: Transaction, at: LedgerLine, reason: 
     .run([reason, at.stream, at.series, reason]);
 }
 
-/** The live feed of an index family has been whole over `[from, to)`: its head only awaits confirmation by REST. */
-export function noteLiveSpan(
-  transaction: Transaction,
-  stream: Stream,
-  indexType: string,
-  span: { from: Micros; to: Micros },
-): void {
-  transaction
-    .statement(
-      `INSERT INTO live_spans (stream, index_type, from_ts, to_ts) VALUES (?, ?, ?, ?)
-      ON CONFLICT (stream, index_type) DO UPDATE SET from_ts = excluded.from_ts, to_ts = excluded.to_ts`,
-    )
-    .run([stream, indexType, span.from, span.to]);
-}
-
 /** The service's clock minus this machine's: `gaps` adds it to SQLite's own clock. */
 export function noteClockSkew(transaction: Transaction, skew: Micros): void {
   transaction

@@ -15,12 +15,14 @@ import {
   resolvePath,
   SPACE_RESERVE_BYTES,
 } from "./disk.ts";
-import { inspectFile, type SetAside, watchFile } from "./file-health.ts";
+import { type Inspection, inspectFile, type SetAside, watchFile } from "./file-health.ts";
 import { Frontier } from "./frontier.ts";
+import { beginWriting, noteEnd } from "./last-end.ts";
 import { migrate } from "./migrate.ts";
 import { recordLoss } from "./salvage.ts";
 import { asFailure, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
+import { truncateWal } from "./wal.ts";
 import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
 
 export interface WarehouseOptions {
@@ -28,6 +30,8 @@ export interface WarehouseOptions {
   readonly log?: Log;
   /** Tests put a full disk or a network mount here. */
   readonly fileSystem?: FileSystemInfo;
+  /** A large file that was not closed in order is opened unchecked: the opener checks it beside the work. */
+  readonly mayDeferCheck?: boolean;
 }
 
 /** The one writer of a warehouse file. Synchronous throughout; lives in the ingest thread. */
@@ -43,6 +47,8 @@ export class Warehouse {
   readonly #lock: WriterLock;
   readonly #file: { assertSame(): void };
   readonly #epoch: number;
+  #isChecked: boolean;
+  #damage: string | undefined;
   #inTransaction = false;
   #poison: unknown;
 
@@ -51,11 +57,12 @@ export class Warehouse {
     lock: WriterLock;
     clock: Pick<Clock, "now">;
     fileSystem: FileSystemInfo;
-    setAside: SetAside | undefined;
+    inspection: Inspection;
   }) {
     this.connection = parts.connection;
     this.path = parts.connection.path;
-    this.setAside = parts.setAside;
+    this.setAside = parts.inspection.setAside;
+    this.#isChecked = parts.inspection.isChecked;
     this.#dictionary = new Dictionary(parts.connection);
     this.#frontier = new Frontier(parts.connection);
     this.#lock = parts.lock;
@@ -105,9 +112,24 @@ export class Warehouse {
     this.#file.assertSame();
   }
 
+  /** False: the file was not closed in order, and whether it is sound is yet to be found out. */
+  get isChecked(): boolean {
+    return this.#isChecked;
+  }
+
+  /** What a check beside the work has found; the next opener sets a damaged file aside. */
+  noteCheck(damage: string | undefined): void {
+    this.#isChecked = damage === undefined;
+    this.#damage = damage;
+  }
+
   close(): void {
     try {
+      if (!this.#poison) emptyWal(this.connection);
       this.connection.close();
+      if (this.#damage !== undefined) noteEnd(this.path, "damaged", this.#damage);
+      else if (isDamage(this.#poison)) noteEnd(this.path, "suspect");
+      else if (this.#isChecked && !this.#poison) noteEnd(this.path, "clean");
     } finally {
       this.#lock.release();
     }
@@ -136,7 +158,7 @@ export class Warehouse {
 
 /** Takes the lock, looks at the file, migrates, and becomes the writer. */
 export function openWarehouse(given: string, options: WarehouseOptions): Warehouse {
-  const { clock, log = silentLog, fileSystem = fileSystemInfo } = options;
+  const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false } = options;
   withFailures(given, () => mkdirSync(dirname(given), { recursive: true }));
   const path = withFailures(given, () => resolvePath(given));
   assertLocalFileSystem(path, fileSystem);
@@ -144,13 +166,15 @@ export function openWarehouse(given: string, options: WarehouseOptions): Warehou
   const lock = takeWriterLock(path);
   let connection: Connection | undefined;
   try {
-    const found = inspectFile(path, clock.now() * MICROS_PER_MS);
+    const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDefer: mayDeferCheck });
+    const found = inspection.setAside;
+    beginWriting(path);
     if (found) log.error({ ...found }, "the warehouse could not be used and was set aside");
     if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem);
     connection = connectWriter(path);
     const opened = connection;
     withFailures(path, () => migrate(opened, { fileSystem }));
-    const warehouse = new Warehouse({ connection, lock, clock, fileSystem, setAside: found });
+    const warehouse = new Warehouse({ connection, lock, clock, fileSystem, inspection });
     if (found) warehouse.transaction((transaction) => recordLoss(transaction, found));
     return warehouse;
   } catch (error) {
@@ -176,6 +200,19 @@ function createFile(path: string, fileSystem: FileSystemInfo): void {
     fsyncSync(directory);
     closeSync(directory);
   });
+}
+
+/** A reader that stays open would leave the WAL as it is. What cannot be done is done at the next start. */
+function emptyWal(connection: Connection): void {
+  try {
+    truncateWal(connection);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+  }
+}
+
+function isDamage(poison: unknown): boolean {
+  return poison instanceof Failure && poison.code === "db_corrupt";
 }
 
 function raiseEpoch({ database }: Connection): number {

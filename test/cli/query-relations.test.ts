@@ -110,6 +110,16 @@ describe("the parameters of a query", () => {
   });
 });
 
+describe("the integers of a query", () => {
+  it("keep their digits, however many they are", async () => {
+    const path = warehouseWith();
+    const sql = "SELECT 9223372036854775807 AS most, -9007199254740993 AS odd, 7 AS few, 2.0 AS two";
+    const [json, csv] = await Promise.all([query(path, sql, "--json"), query(path, sql, "--format", "csv")]);
+    expect(json.stdout).toBe('[\n{"most":9223372036854775807,"odd":-9007199254740993,"few":7,"two":2}\n]\n');
+    expect(csv.stdout).toBe("most,odd,few,two\r\n9223372036854775807,-9007199254740993,7,2\r\n");
+  });
+});
+
 describe("the process of a query", () => {
   it("takes SQL from stdin, and is silent when its reader goes away", async () => {
     const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");

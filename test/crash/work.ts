@@ -1,6 +1,7 @@
 import { commitLive } from "../../src/ingest/commit-live.ts";
 import { commitWalkPage } from "../../src/ingest/commit-walk-page.ts";
 import { HeldPages } from "../../src/ingest/held-pages.ts";
+import { Listening } from "../../src/ingest/listening.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/instant.ts";
 import { openWarehouse, type Warehouse } from "../../src/warehouse/warehouse.ts";
 import { at, btc, liveMessage, pageOf, SECOND, ticks } from "../ingest/pages.ts";
@@ -23,7 +24,7 @@ export function seedLiveRows(warehouse: Warehouse): void {
     { ts: at("10:30:00"), price: "1" },
     { ts: at("10:40:00") + 7 * SECOND },
   ];
-  commitLive(warehouse, rows.map(liveMessage));
+  commitLive(warehouse, rows.map(liveMessage), new Listening());
 }
 
 /** Walks the hole newest to oldest, a page a commit, and says after each that it is on disk. */

@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { readLastEnd } from "../../src/warehouse/last-end.ts";
+import { runHere } from "../cli/command-run.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
@@ -39,7 +41,18 @@ http: { port: 0 }
   return folder;
 }
 
-function run(folder: string, simulator: Simulator): Running {
+/** Stands in for systemd's program: writes down what it is told. */
+function serviceManager(folder: string): { env: Record<string, string>; told(): string[] } {
+  const program = join(folder, "bin", "systemd-notify");
+  mkdirSync(join(folder, "bin"));
+  writeFileSync(program, '#!/bin/sh\necho "$*" >> "$0.log"\n');
+  chmodSync(program, 0o755);
+  const env = { NOTIFY_SOCKET: join(folder, "notify"), PATH: `${join(folder, "bin")}:${process.env.PATH}` };
+  const log = `${program}.log`;
+  return { env, told: () => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : []) };
+}
+
+function run(folder: string, simulator: Simulator, env: Record<string, string> = {}): Running {
   const child = spawn(process.execPath, [entry, "run", "--no-progress"], {
     cwd: folder,
     stdio: ["ignore", "ignore", "pipe"],
@@ -49,6 +62,7 @@ function run(folder: string, simulator: Simulator): Running {
       MDS_WS_URL: simulator.wsUrl,
       MDS_CLIENT_ID: simulator.clientId,
       MDS_CLIENT_SECRET: simulator.clientSecret,
+      ...env,
     },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -90,7 +104,8 @@ describe("mds-sync run", () => {
   it("becomes ready, fills, follows live, tells how it stands, and ends cleanly within five seconds", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
-    const daemon = run(folder, simulator);
+    const manager = serviceManager(folder);
+    const daemon = run(folder, simulator, manager.env);
     const address = await daemon.address();
     const get = (path: string) =>
       fetch(new URL(path, address)).then(async (r) => ({ status: r.status, text: await r.text() }));
@@ -108,7 +123,15 @@ describe("mds-sync run", () => {
       { name: "ETH" },
     ]);
     expect(await get("/healthz")).toEqual({ status: 200, text: "ok\n" });
-    expect((await get("/metrics")).text).toMatch(/^mds_sync_ready 1$/m);
+    const metrics = (await get("/metrics")).text;
+    expect(metrics).toMatch(/^mds_sync_ready 1$/m);
+    expect(metrics).toMatch(/^mds_sync_feed_connected 1$/m);
+    expect(metrics).toMatch(/^mds_sync_feed_subscriptions\{state="following"\} [1-9]/m);
+    expect(metrics).toMatch(/^mds_sync_live_lag_seconds_count [1-9]/m);
+    expect(metrics).toMatch(/^mds_sync_commits_total\{stream="index_ticks",source="live"\} [1-9]/m);
+    expect(metrics).toMatch(/^mds_sync_rows_total\{stream="index_ticks",kind="inserted"\} [1-9]\d{5}/m);
+    expect(metrics).toMatch(/^mds_sync_rows_total\{stream="assets",kind="inserted"\} [1-9]/m);
+    expect(metrics).toMatch(/^mds_sync_warehouse_bytes [1-9]/m);
     const status = JSON.parse((await get("/api/status")).text) as {
       streams: { stream: string; rows: number }[];
     };
@@ -122,8 +145,49 @@ describe("mds-sync run", () => {
     expect((await daemon.ended).code).toBe(0);
     expect(performance.now() - asked).toBeLessThan(5_000);
     expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
+    const told = await until(() => (manager.told().includes("STOPPING=1") ? manager.told() : undefined));
+    expect(told).toEqual(expect.arrayContaining(["READY=1", "WATCHDOG=1", "STATUS=filling what is missing"]));
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
   }, 60_000);
+
+  it("ends within five seconds in the midst of a backfill, and finds nothing to mend at the next start", async () => {
+    const simulator = await service();
+    const folder = folderWithSettings();
+    const file = join(folder, "mds-sync.yaml");
+    writeFileSync(file, readFileSync(file, "utf8").replace("days: 1 }", "days: 100 }"));
+    const daemon = run(folder, simulator);
+    await daemon.address();
+    const count = "SELECT count(*) AS n FROM index_ticks";
+    await until(() =>
+      existsSync(join(folder, "mds.sqlite")) && Number(query(folder, count)[0]?.n) > 0 ? true : undefined,
+    );
+    const asked = performance.now();
+    daemon.child.kill("SIGTERM");
+    expect((await daemon.ended).code).toBe(0);
+    expect(performance.now() - asked).toBeLessThan(5_000);
+    expect(readLastEnd(join(folder, "mds.sqlite"))).toEqual({ kind: "clean" });
+    expect(
+      query(folder, "SELECT count(*) AS n FROM gaps WHERE state = 'open' AND stream = 'index_ticks'"),
+    ).not.toEqual([{ n: 0 }]);
+  }, 60_000);
+
+  it("looks at the settings before it touches the warehouse", async () => {
+    const folder = folderWithSettings();
+    const env = { MDS_BASE_URL: "http://127.0.0.1:9", MDS_WS_URL: "ws://127.0.0.1:9", MDS_CLIENT_ID: "me" };
+    const wrong = [
+      { ...env, MDS_CLIENT_SECRET: "s", MDS_HTTP_PORT: "web" },
+      { ...env, MDS_CLIENT_SECRET_FILE: join(folder, "nowhere") },
+      env,
+    ];
+    for (const each of wrong) {
+      const { status, stderr } = await runHere(["run", "--config", join(folder, "mds-sync.yaml")], {
+        env: { MDS_WAREHOUSE: join(folder, "mds.sqlite"), ...each },
+        cwd: folder,
+      });
+      expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(/^mds-sync: .*\n$/) });
+    }
+    expect(existsSync(join(folder, "mds.sqlite"))).toBe(false);
+  });
 
   it("refuses a second daemon on the same file in one line, exit 75", async () => {
     const simulator = await service();

@@ -1,84 +1,14 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect } from "vitest";
+import { coloursOf, desktop, inBrowser, openPage, phone, photograph, sidewaysScroll } from "./chromium.ts";
 import { hostileName, openFilled } from "./filled-warehouse.ts";
 import { noteErrors, servePages } from "./served-pages.ts";
 
-/** Debian's package. Where it is absent these tests say what they did not show. */
-const executablePath = "/usr/bin/chromium";
-const args = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-const phone = { width: 375, height: 812 };
-const desktop = { width: 1280, height: 900 };
-
-let browser: Browser | undefined;
-afterAll(() => browser?.close());
-
-/** A page that counts everything a person would call broken. */
 async function look(address: string, options: { width: number; height: number; dark?: boolean }) {
-  const { width, height, dark = false } = options;
-  browser ??= await chromium.launch({ executablePath, args });
-  const context = await browser.newContext({
-    viewport: { width, height },
-    deviceScaleFactor: width < 500 ? 2 : 1,
-    colorScheme: dark ? "dark" : "light",
-  });
-  onTestFinished(() => context.close());
-  const page = await context.newPage();
-  const complaints: string[] = [];
-  const elsewhere: string[] = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
-  });
-  page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("request", (request) => {
-    if (!request.url().startsWith(address)) elsewhere.push(request.url());
-  });
-  await page.goto(address);
-  await page.waitForSelector('[data-group="index_ticks:GWA"] canvas');
-  await page.waitForSelector("#missing tbody tr");
-  await page.waitForSelector("#ticks .tick");
-  return { page, complaints, elsewhere };
-}
-
-/** Set MDS_SCREENSHOTS to a folder to see what the tests saw. */
-async function photograph(page: Page, name: string): Promise<void> {
-  const folder = process.env.MDS_SCREENSHOTS;
-  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
-}
-
-/** The colours in a canvas, by how many pixels have them. */
-function coloursOf(page: Page, selector: string): Promise<Record<string, number>> {
-  return page.locator(selector).evaluate((element) => {
-    const canvas = element as unknown as {
-      width: number;
-      height: number;
-      getContext(kind: "2d"): { getImageData(...box: number[]): { data: Uint8ClampedArray } };
-    };
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const colours: Record<string, number> = {};
-    for (let i = 0; i < data.length; i += 4) {
-      const colour = `${data[i]},${data[i + 1]},${data[i + 2]}`;
-      colours[colour] = (colours[colour] ?? 0) + 1;
-    }
-    return colours;
-  });
-}
-
-function inBrowser(name: string, test: () => Promise<void>): void {
-  it(name, async () => {
-    if (existsSync(executablePath)) return test();
-    process.stderr.write(`not shown, since ${executablePath} is absent: the dashboard ${name}\n`);
-  });
+  const opened = await openPage(address, options);
+  await opened.page.waitForSelector('[data-group="index_ticks:GWA"] canvas');
+  await opened.page.waitForSelector("#missing tbody tr");
+  await opened.page.waitForSelector("#ticks .tick");
+  return opened;
 }
 
 describe("the dashboard", () => {
@@ -94,7 +24,7 @@ describe("the dashboard", () => {
           /^Following the live feed: \d+ ranges left to fetch/,
         );
         expect(await page.textContent("#rows")).not.toBe("–");
-        expect(await page.textContent('[data-stream="index_ticks"] .age')).toMatch(/^\d+ (s|min)$/);
+        expect(await page.textContent('[data-stream="index_ticks"] .age')).toMatch(/^[\d.]+ (s|min)$/);
         expect(await page.textContent('[data-stream="derivative_ticks"] .remark')).toContain(
           "read:derivatives",
         );
@@ -107,8 +37,7 @@ describe("the dashboard", () => {
         expect(await page.locator("#missing tbody tr").count()).toBeGreaterThan(5);
         expect(await page.locator("#errors li").count()).toBe(2);
         expect(await page.getAttribute("#spark .curve", "d")).toMatch(/^M0/);
-        const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-        expect(overflow).toBeLessThanOrEqual(0);
+        expect(await sidewaysScroll(page)).toBeLessThanOrEqual(0);
         await photograph(page, size);
         expect(complaints).toEqual([]);
         expect(elsewhere).toEqual([]);

@@ -4,11 +4,12 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../.
 import type { WalkedStream } from "../../src/model/series.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { settle } from "../../src/warehouse/ledger.ts";
+import { beginLiveSpans, extendLiveSpans } from "../../src/warehouse/live-spans.ts";
 import { writeAssets, writeExchanges } from "../../src/warehouse/lookups.ts";
 import { observe } from "../../src/warehouse/observations.ts";
 import { noteError, noteMissingScopes } from "../../src/warehouse/stream-state.ts";
 import type { Transaction } from "../../src/warehouse/transaction.ts";
-import { declareWanted, noteLiveSpan } from "../../src/warehouse/wanted.ts";
+import { declareWanted } from "../../src/warehouse/wanted.ts";
 import { openWarehouse, type Warehouse } from "../../src/warehouse/warehouse.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -149,7 +150,8 @@ export function fillAll(transaction: Transaction): void {
       settled: [[startOfDay(present) - (2400 - i * 300) * DAY, startOfDay(present)]],
     })),
   );
-  noteLiveSpan(transaction, "index_ticks", "GWA", { from: present - 2 * HOUR, to: present + DAY });
+  beginLiveSpans(transaction, [{ indexType: "GWA", from: present - 2 * HOUR }]);
+  extendLiveSpans(transaction, "GWA", present + DAY);
   for (let ago = 30; ago > 0; ago--) {
     const cadence = ago === 12 ? 0.4 * DAY : DAY;
     observe(transaction, { stream: "market_caps", exchangeId: null, at: present - ago * DAY, cadence });

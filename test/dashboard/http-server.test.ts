@@ -1,5 +1,6 @@
 import { request } from "node:http";
 import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { isOurName, json, type PageMaker, plain, startHttpServer } from "../../src/dashboard/http-server.ts";
 
@@ -13,6 +14,10 @@ async function serve() {
     pages: new Map<string, PageMaker>([
       ["/", () => ({ type: "text/html", body: "<p>hello" })],
       ["/api/status", (query) => json({ from: query.get("from") })],
+      [
+        "/script.js",
+        () => ({ type: "text/javascript", body: "let a;", gzipped: gzipSync("let a;"), etag: 'W/"1"' }),
+      ],
       ["/broken", () => Promise.reject(new Error("inner secret"))],
     ]),
   });
@@ -20,11 +25,15 @@ async function serve() {
   return { server, failures, port: Number(new URL(server.address).port) };
 }
 
-function ask(port: number, path: string, options: { host?: string; method?: string } = {}) {
-  const { host = "localhost", method = "GET" } = options;
+function ask(
+  port: number,
+  path: string,
+  options: { host?: string; method?: string; headers?: Record<string, string> } = {},
+) {
+  const { host = "localhost", method = "GET", headers = {} } = options;
   return new Promise<{ status: number; body: string; headers: Record<string, unknown> }>(
     (resolve, reject) => {
-      request({ host: "127.0.0.1", port, path, method, headers: { host } }, (response) => {
+      request({ host: "127.0.0.1", port, path, method, headers: { host, ...headers } }, (response) => {
         let body = "";
         response.on("data", (chunk) => {
           body += String(chunk);
@@ -64,10 +73,43 @@ describe("the dashboard's server", () => {
 
   it("serves GET only", async () => {
     const { port } = await serve();
-    for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
+    for (const method of ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "PROPFIND"]) {
       expect((await ask(port, "/", { method })).status).toBe(405);
     }
     expect(await ask(port, "/", { method: "HEAD" })).toMatchObject({ status: 200, body: "" });
+  });
+
+  it("knows paths only as they are listed, and no way around them", async () => {
+    const { port, failures } = await serve();
+    const ways = [
+      "/..%2f..%2fetc/passwd",
+      "/%2e%2e/%2e%2e/etc/passwd",
+      "/api/../",
+      "/./",
+      "//evil.example/",
+      "http://evil.example/",
+      "/api/status%00.html",
+      "/api/status/",
+      "/__proto__",
+      "*",
+      `/${"a".repeat(4_000)}`,
+    ];
+    for (const path of ways) expect([path, (await ask(port, path)).status]).toEqual([path, 404]);
+    expect((await ask(port, `/?${"a".repeat(20_000)}`)).status).toBe(431);
+    expect((await ask(port, "/?from=%E0%A4%A&%00=<script>")).status).toBe(200);
+    expect(failures).toEqual([]);
+  });
+
+  it("sends what never changes once, and packed to those who can unpack it", async () => {
+    const { port } = await serve();
+    const plainly = await ask(port, "/script.js");
+    expect(plainly).toMatchObject({ status: 200, body: "let a;" });
+    const { etag } = plainly.headers as { etag: string };
+    const known = await ask(port, "/script.js", { headers: { "if-none-match": etag } });
+    expect(known).toMatchObject({ status: 304, body: "" });
+    const packed = await ask(port, "/script.js", { headers: { "accept-encoding": "gzip, br" } });
+    expect(packed.headers).toMatchObject({ "content-encoding": "gzip", vary: "accept-encoding" });
+    expect((await ask(port, "/api/status")).headers["cache-control"]).toBe("no-store");
   });
 
   it("tells the log, not the visitor, why a page failed", async () => {
@@ -85,6 +127,20 @@ describe("the dashboard's server", () => {
     const closed = new Promise((resolve) => idle.once("close", resolve));
     await server.close();
     await closed;
+  });
+
+  it("answers while many others hold a connection and say nothing, or half of a request", async () => {
+    const { port } = await serve();
+    const idle = await Promise.all(
+      Array.from({ length: 150 }, async (_, i) => {
+        const socket = connect(port, "127.0.0.1");
+        await new Promise((resolve) => socket.once("connect", resolve));
+        if (i % 2 === 0) socket.write("GET / HTTP/1.1\r\nHost: loc");
+        return socket.on("error", () => {});
+      }),
+    );
+    expect((await ask(port, "/")).status).toBe(200);
+    for (const socket of idle) socket.destroy();
   });
 
   it("says in one line that its port is taken", async () => {

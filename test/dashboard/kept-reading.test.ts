@@ -110,6 +110,16 @@ describe("the daemon's state in one sentence", () => {
     });
   });
 
+  it("warns of a disk that will be full within a fortnight", () => {
+    const disk = { warehouse_bytes: 1, wal_bytes: 0, free_bytes: 1, full_in_days: 9.6 };
+    const facts = { ready: true, problem: undefined, activity: "", streams: [stream()] };
+    expect(describeState({ ...facts, disk })).toEqual({
+      tone: "busy",
+      sentence: "Everything is in place; the disk will be full in 9 days.",
+    });
+    expect(describeState({ ...facts, disk: { ...disk, full_in_days: 15 } }).tone).toBe("well");
+  });
+
   it("names what is forbidden and what fails, each once", () => {
     const derivatives = stream({ stream: "derivative_ticks", missing_scopes: ["x"], last_error: "403" });
     expect(

@@ -1,3 +1,4 @@
+import { request } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { DaemonState } from "../../src/dashboard/daemon-state.ts";
@@ -58,8 +59,9 @@ describe("/api", () => {
     const { body } = await fetchPage("/api/status");
     const { generated_at, ...served } = JSON.parse(body) as WarehouseStatus;
     const { generated_at: _, ...read } = readStatus(warehouse.connection, present);
-    const steady = ({ streams, ...rest }: Omit<WarehouseStatus, "generated_at">) => ({
+    const steady = ({ streams, disk, ...rest }: Omit<WarehouseStatus, "generated_at">) => ({
       ...rest,
+      disk: { ...disk, free_bytes: 0 },
       streams: streams.map(({ newest_age_s, open_seconds, lost_seconds, ...stream }) => stream),
     });
     expect(Math.abs(Date.parse(generated_at) - present / 1000)).toBeLessThan(60_000);
@@ -88,6 +90,39 @@ describe("/api", () => {
     expect(await rowsOf("")).toBe(8);
     expect(await rowsOf("?rows=index_ticks%3AGWA,48")).toBe(14);
     expect(await rowsOf("?rows=,&rows=x,1e9&rows=index_ticks:GWA,-1&rows=__proto__:,NaN")).toBe(8);
+    expect(failures).toEqual([]);
+  });
+});
+
+describe("every page", () => {
+  it("is served to GET under a name of ours, and to nobody else; what lies on disk is kept by the browser", async () => {
+    const { address, fetchPage, failures } = await servePages(openFilled().path);
+    const paths = (await fetchPage("/nowhere")).body.match(/\/\S*/g) ?? [];
+    expect(paths).toEqual(expect.arrayContaining(["/", "/bars", "/lightweight-charts.js", "/api/bars"]));
+    const status = (path: string, options: { method?: string; host?: string }) =>
+      new Promise((resolve, reject) => {
+        const { host = "localhost", method = "GET" } = options;
+        request(new URL(path, address), { method, headers: { host } }, (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        })
+          .on("error", reject)
+          .end();
+      });
+    for (const path of paths) {
+      expect([path, await status(path, { host: "evil.example" })]).toEqual([path, 421]);
+      expect([path, await status(path, { method: "POST" })]).toEqual([path, 405]);
+      expect([path, await status(path, { method: "HEAD" })]).toEqual([
+        path,
+        path === "/api/bars" ? 400 : 200,
+      ]);
+    }
+    const library = await fetch(new URL("/lightweight-charts.js", address));
+    const text = await library.text();
+    expect(text).toMatch(/^\/\*!\n \* @license\n \* TradingView Lightweight Charts™ v5/);
+    // Nothing in it may fetch anything from elsewhere.
+    expect(library.headers.get("content-security-policy")).toMatch(/script-src 'self'; .*connect-src 'self'/);
+    expect(library.headers.get("content-security-policy")).not.toContain("unsafe");
     expect(failures).toEqual([]);
   });
 });

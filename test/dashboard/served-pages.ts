@@ -35,10 +35,14 @@ export async function servePages(path: string, clock: Clock = systemClock) {
   const readings = new Readings({ path, clock, now });
   const failures: unknown[] = [];
   let asked = 0;
-  const counted: Pick<Readings, "ask"> = {
-    ask: (kind, shown) => {
+  const counted: Pick<Readings, "ask" | "askBytes"> = {
+    ask: (kind, ...detail) => {
       asked++;
-      return readings.ask(kind, shown);
+      return readings.ask(kind, ...detail);
+    },
+    askBytes: (kind, ...detail) => {
+      asked++;
+      return readings.askBytes(kind, ...detail);
     },
   };
   const server = await startHttpServer({

@@ -7,6 +7,7 @@ import { CATALOGUE } from "../../src/export/manifest.ts";
 import type { Connection } from "../../src/warehouse/connection.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { relationNotes } from "../../src/warehouse/relation-notes.ts";
+import { runHere } from "../cli/command-run.ts";
 import { askDuckDb, askSqlite, openCatalogue } from "./cookbook-engines.ts";
 import { parametersOf, questionsOf, readCookbook } from "./cookbook-page.ts";
 import { fillDemoWarehouse } from "./demo-warehouse.ts";
@@ -41,8 +42,27 @@ describe("the cookbook", () => {
     expect(answer.split("\n").length, "an answer without rows shows nothing").toBeGreaterThan(3);
   });
 
+  it("asks nothing that reads all rows of a stream", () => {
+    const bound = Object.fromEntries(Object.keys(parameters).map((name) => [name, 0]));
+    for (const { title, sqlite } of questions) {
+      const plan = reader.database.prepare(`EXPLAIN QUERY PLAN ${sqlite}`).all(bound) as { detail: string }[];
+      expect([title, plan.filter(({ detail }) => /^SCAN (r|t|\w+_rows)\b/.test(detail))]).toEqual([
+        title,
+        [],
+      ]);
+    }
+  });
+
   it.each(questions)("DuckDB: $title", async ({ duckdb, answer }) => {
     expect(await askDuckDb(catalogue.connection, duckdb)).toBe(answer);
+  });
+
+  it("says of a window what mds-sync gaps says", async () => {
+    const [, command = ""] = /`mds-sync (gaps .*?)`/.exec(page) ?? [];
+    const eth = await runHere([...command.split(" "), "--warehouse", reader.path]);
+    const btc = await runHere([...command.replace("ETH", "BTC").split(" "), "--warehouse", reader.path]);
+    expect(eth).toMatchObject({ status: 4, stdout: expect.stringContaining("1 range open (1h 30m)") });
+    expect(btc).toMatchObject({ status: 0, stdout: expect.stringContaining("Whole: every second of") });
   });
 });
 

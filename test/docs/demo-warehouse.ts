@@ -21,9 +21,9 @@ const SECOND = 1_000_000;
 const settings = `
 sync:
   ohlcv: { GWA: [BTC, ETH, SOL], MWA: none, LX: none }
-  intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 3 }
+  intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 2 }
   exchangeTickers: { exchanges: all, markets: [BTC/USD, ETH/USD] }
-  derivatives: { types: [futures, perpetuals, options] }
+  derivatives: { exchanges: [Deribit, OKX], types: [perpetuals, options] }
 `;
 
 export interface DemoWarehouse {
@@ -33,7 +33,7 @@ export interface DemoWarehouse {
 }
 
 /**
- * What the cookbook's answers are about: three days of three assets, four months of their daily bars, two
+ * What the cookbook's answers are about: two days of three assets, four months of their daily bars, two
  * snapshots of the latest-only streams. Two things went wrong, on purpose: ETH lacks 90 minutes of 28 February, and one tick
  * of BTC was corrected an hour after the first run.
  */

@@ -32,7 +32,7 @@ const targets = panels.flatMap((panel) => panel.targets ?? []);
 const metrics = new Map<string, MetricDeclaration>(Object.entries(metricTable));
 
 /** What Prometheus adds to every series. */
-const scrapeLabels = ["instance", "job", "exported_job", "le"];
+const scrapeLabels = ["instance", "job", "le"];
 
 interface Selection {
   readonly metric: string;

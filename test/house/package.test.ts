@@ -47,18 +47,22 @@ describe("the packed program", () => {
     );
     expect(readdirSync(installed)).not.toContain("test");
 
-    // The ingest thread starts from its built file, and finds its migrations beside it.
+    // The ingest thread starts from its built file, and finds its migrations beside it; so does the dashboard its pages,
+    // and the chart library where the package manager put it.
     const script = join(installed, "open-a-warehouse.mjs");
     writeFileSync(
       script,
       `import { Ingest } from "./dist/ingest/ingest-thread.js";
       import { systemClock } from "./dist/runtime/clock.js";
       import { silentLog } from "./dist/runtime/log.js";
+      import { filePages } from "./dist/dashboard/page-files.js";
       const ingest = await Ingest.start({ path: process.argv[2], clock: systemClock, log: silentLog });
       await ingest.close();
-      process.stdout.write("closed");`,
+      const pages = new Map(filePages());
+      const charts = pages.get("/lightweight-charts.js")(new URLSearchParams()).body;
+      process.stdout.write(pages.has("/bars") && charts.length > 100_000 ? "closed, with charts" : "closed");`,
     );
     const opened = spawnSync(process.execPath, [script, join(installed, "mds.sqlite")], { encoding: "utf8" });
-    expect(opened).toMatchObject({ stdout: "closed", stderr: "", status: 0 });
+    expect(opened).toMatchObject({ stdout: "closed, with charts", stderr: "", status: 0 });
   });
 });

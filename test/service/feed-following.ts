@@ -151,7 +151,8 @@ export async function followSubscribed(
   options: FollowOptions = {},
 ): Promise<Following> {
   const following = await follow(manners, options);
-  const wanted = options.subscriptions?.length ?? 1;
+  const { subscriptions = [gwa] } = options;
+  const wanted = "current" in subscriptions ? subscriptions.current.length : subscriptions.length;
   await following.until(() => following.of("subscribed").length === wanted);
   return following;
 }

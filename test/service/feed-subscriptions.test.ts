@@ -179,8 +179,10 @@ describe("E13: ticks that stop while the socket lives", () => {
     expect(feed.of("disconnected")[0]?.reason).toBe("no_ticks");
     await feed.elapseUntil(() => feed.of("unconfirmed").length === 1, 90_000);
     expect(feed.of("unconfirmed")[0]).toEqual({ kind: "unconfirmed", subscription: gwa, reason: "silent" });
+    // Nothing else is heard either, so that a new connection now and then costs nobody anything.
     await feed.clock.advance(3_600_000);
-    expect(feed.server.upgrades).toBe(2);
+    expect(feed.server.upgrades).toBeGreaterThan(2);
+    expect(feed.server.upgrades).toBeLessThanOrEqual(8);
     const before = feed.of("subscribed").length;
     feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: "btc" });
     await feed.until(() => feed.of("subscribed").length === before + 1);

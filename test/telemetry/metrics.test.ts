@@ -113,16 +113,36 @@ describe("the metrics", () => {
     expect((await read()).has('newest_age_seconds{stream="index_ticks"}')).toBe(false);
   });
 
-  it("tell when the disk will be full, once an hour is known", async () => {
-    const { clock, metrics, read } = start();
-    const GiB = 2 ** 30;
-    for (let hour = 0; hour < 4; hour++) {
-      const size = { warehouseBytes: (10 + hour) * GiB, walBytes: 0, freeBytes: 48 * GiB };
-      metrics.storage(size);
-      if (hour === 0) expect((await read()).get("disk_full_days")).toBeNaN();
-      await clock.advance(3_600_000);
-    }
-    expect((await read()).get("disk_full_days")).toBeCloseTo(2, 1);
+  it("tell how much room there is, and when the disk will be full as far as that is known", async () => {
+    const { metrics, read } = start();
+    const size = { warehouseBytes: 1000, walBytes: 20, freeBytes: 5000 };
+    metrics.storage({ ...size, daysUntilFull: undefined });
+    expect((await read()).get("disk_full_days")).toBeNaN();
+    metrics.storage({ ...size, daysUntilFull: 2.5 });
+    const values = await read();
+    expect(values.get("disk_full_days")).toBe(2.5);
+    expect(values.get("wal_bytes")).toBe(20);
+  });
+
+  it("count jobs under a label that does not collide with Prometheus' own", async () => {
+    const { metrics, read } = start();
+    metrics.jobSucceeded("retention", 1_700_000_000);
+    metrics.job("nightly", "ok");
+    metrics.job("nightly", "incomplete");
+    const values = await read();
+    expect(values.get('jobs_total{task="nightly",outcome="incomplete"}')).toBe(1);
+    expect(values.get('job_last_success_timestamp_seconds{task="nightly"}')).toBeGreaterThan(1_700_000_000);
+    expect(values.get('job_last_success_timestamp_seconds{task="retention"}')).toBe(1_700_000_000);
+    expect([...values.keys()].filter((name) => /[{,]job=/.test(name))).toEqual([]);
+  });
+
+  it("ask for what only matters as it stands when somebody looks", async () => {
+    const { metrics, read } = start();
+    let queued = 3;
+    metrics.onLook(() => metrics.ingest(queued, "working"));
+    expect((await read()).get("ingest_queued")).toBe(3);
+    queued = 5;
+    expect((await read()).get("ingest_queued")).toBe(5);
   });
 
   it("let no identifier, token or flood of values into a label", async () => {

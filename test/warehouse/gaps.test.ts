@@ -4,14 +4,15 @@ import { formatInstant, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../src/mode
 import { normalise, subtract, type TimeRange } from "../../src/model/time-range.ts";
 import { holes, writeOff } from "../../src/warehouse/holes.ts";
 import { settle } from "../../src/warehouse/ledger.ts";
-import { observe } from "../../src/warehouse/observations.ts";
 import {
-  declareWanted,
-  noteClockSkew,
-  noteHindrance,
-  noteLiveSpan,
-  type Want,
-} from "../../src/warehouse/wanted.ts";
+  beginLiveSpans,
+  endLiveSpans,
+  extendLiveSpans,
+  forgetLiveSpans,
+} from "../../src/warehouse/live-spans.ts";
+import { observe } from "../../src/warehouse/observations.ts";
+import { settleUnserved } from "../../src/warehouse/unserved.ts";
+import { declareWanted, noteClockSkew, noteHindrance, type Want } from "../../src/warehouse/wanted.ts";
 import type { Warehouse } from "../../src/warehouse/warehouse.ts";
 import { openScratch, rows } from "./support.ts";
 
@@ -100,20 +101,64 @@ describe("gaps", () => {
     expect(holes(warehouse.connection, "index_ticks", present)[0]?.hindrance).toBe("forbidden");
   });
 
-  it("call a head that the live feed has seen whole settling", () => {
-    const warehouse = openScratch();
-    want(warehouse, present - 3 * HOUR);
-    warehouse.transaction((t) => {
-      noteLiveSpan(t, "index_ticks", "GWA", { from: present - HOUR, to: present });
+  describe("under the live feed", () => {
+    const settledTo = (warehouse: Warehouse, to: number) =>
+      warehouse.transaction((t) => settle(t, line, { from: present - 5 * HOUR, to }, "empty"));
+    const hear = (warehouse: Warehouse, from: number, to: number, indexId?: string) =>
+      warehouse.transaction((t) => {
+        beginLiveSpans(t, [{ indexType: "GWA", indexId, from }]);
+        extendLiveSpans(t, "GWA", to);
+      });
+
+    it("call what it has heard without a break settling, and what came before pending", () => {
+      const warehouse = openScratch();
+      want(warehouse, present - 3 * HOUR);
+      hear(warehouse, present - HOUR, present);
+      expect(gapsOf(warehouse)).toEqual([
+        ["open", "pending", -540, -180],
+        ["open", "settling", -180, 0],
+      ]);
+      warehouse.transaction((t) => noteHindrance(t, line, "forbidden"));
+      expect(gapsOf(warehouse)[0]).toEqual(["open", "forbidden", -540, -3]);
     });
-    expect(gapsOf(warehouse)).toEqual([
-      ["open", "pending", -540, -180],
-      ["open", "settling", -180, 0],
-    ]);
-    warehouse.transaction((t) => {
-      noteLiveSpan(t, "index_ticks", "GWA", { from: present - 2 * HOUR, to: present - HOUR });
+
+    it("take the break for healed once REST was asked after it", () => {
+      const warehouse = openScratch();
+      want(warehouse, present - 5 * HOUR);
+      hear(warehouse, present - HOUR, present);
+      settledTo(warehouse, present - HOUR - DELAY - 1);
+      expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
+      settledTo(warehouse, present - HOUR - DELAY);
+      expect(gapsOf(warehouse)).toEqual([["open", "settling", -183, 0]]);
     });
-    expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
+
+    it("call nothing settling that a dead feed no longer hears, or another subscription does", () => {
+      const warehouse = openScratch();
+      want(warehouse, present - 3 * HOUR);
+      hear(warehouse, present - 2 * HOUR, present - HOUR);
+      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
+      warehouse.transaction((t) => forgetLiveSpans(t));
+      hear(warehouse, present - HOUR, present, "eth-id");
+      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
+      hear(warehouse, present - HOUR, present, "btc-id");
+      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -180]);
+      warehouse.transaction((t) => endLiveSpans(t, [{ indexType: "GWA", indexId: "btc-id" }]));
+      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
+    });
+
+    it("let an index that the service does not have await the next night", () => {
+      const warehouse = openScratch();
+      want(warehouse, present - 90 * HOUR);
+      const unserved = (to: number) =>
+        warehouse.transaction((t) => settleUnserved(t, line, { from: present - 90 * HOUR, to }));
+      unserved(present - 40 * HOUR);
+      expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
+      unserved(present - 20 * HOUR);
+      expect(gapsOf(warehouse)).toEqual([["open", "settling", -20 * 180, 0]]);
+      // Also where the live feed has begun to hear its family since.
+      hear(warehouse, present - HOUR, present);
+      expect(gapsOf(warehouse)).toEqual([["open", "settling", -20 * 180, 0]]);
+    });
   });
 
   it("claim daily bars in whole days", () => {

@@ -101,19 +101,20 @@ describe("the ledger's picture", () => {
       ["index_ticks:GWA", 2, 1],
       ["market_caps:", 1, expect.any(Number)],
     ]);
-    expect(columns.day).toHaveLength(200);
+    expect(columns.day).toHaveLength(30);
+    expect(groups.map(({ step }) => step)).toEqual(["day", "hour"]);
     const [btc, eth] = groups[0]?.rows ?? [];
     expect(btc).toEqual({
       index_id: "btc-id",
       name: "btc-id",
       runs: [
-        [195, 0, 0, 0, 0],
+        [25, 0, 0, 0, 0],
         [5, 100, 0, 0, 0],
       ],
     });
     expect(eth?.runs).toEqual(
       [
-        [195, 0, 0, 0, 0],
+        [25, 0, 0, 0, 0],
         [2, 100, 0, 0, 0],
         [1, 50, 0, 50, 0],
         [2, 0, 0, 0, 100],

@@ -14,6 +14,7 @@ import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { describe, expect, it } from "vitest";
 import { connectReader, connectWriter } from "../../src/warehouse/connection.ts";
 import { migrate, migrationsFolder } from "../../src/warehouse/migrate.ts";
+import * as daemon from "../../src/warehouse/schema-daemon.ts";
 import * as ledger from "../../src/warehouse/schema-ledger.ts";
 import * as lookups from "../../src/warehouse/schema-lookups.ts";
 import * as rowSchema from "../../src/warehouse/schema-rows.ts";
@@ -32,7 +33,7 @@ interface JournalEntry {
 const journal = (folder = migrationsFolder) =>
   JSON.parse(readFileSync(join(folder, "meta/_journal.json"), "utf8")) as { entries: JournalEntry[] };
 
-const tables = Object.values({ ...rowSchema, ...lookups, ...ledger }) as SQLiteTable[];
+const tables = Object.values({ ...rowSchema, ...lookups, ...ledger, ...daemon }) as SQLiteTable[];
 const digest = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
 
 /** The migrations with one more at the end, as a later version would have them. */

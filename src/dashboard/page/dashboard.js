@@ -1,31 +1,11 @@
 // The page asks the daemon every few seconds and shows what it says. Everything that comes from the service is put in as
 // text, never as markup: names are anybody's.
 
+import { byId, element, follow, say } from "./asking.js";
 import { axis, describe, draw, expand, summarise } from "./heat-map.js";
 import { brief, count, duration, moment, price, secondsBetween, several, title } from "./words.js";
 
-const byId = (id) => document.getElementById(id);
 const ROWS_A_STEP = 40;
-
-/** An element with a class, attributes and children, which are elements or text. */
-function element(tag, { className, ...attributes } = {}, ...children) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-function say(id, text) {
-  const target = byId(id);
-  if (target.textContent !== text) target.textContent = text;
-}
-
-async function ask(path) {
-  const response = await fetch(path, { cache: "no-store" });
-  if (!response.ok) throw new Error(`${path} answered ${response.status}`);
-  return response.json();
-}
 
 // ---- the daemon itself
 
@@ -119,8 +99,12 @@ function showLatest(ticks) {
   byId("ticks").replaceChildren(
     ...ticks.map((tick) =>
       element(
-        "div",
-        { className: "tick", title: `${tick.index_type} ${tick.name} at ${tick.time}` },
+        "a",
+        {
+          className: "tick",
+          href: barsAt(tick.index_type, tick.index_id),
+          title: `${tick.index_type} ${tick.name} at ${tick.time}`,
+        },
         element(
           "p",
           {},
@@ -136,13 +120,22 @@ function showLatest(ticks) {
 
 // ---- what is missing
 
-function showMissing({ open, lost, parts }) {
+const USUAL_PARTS = 8;
+let areAllShown = false;
+let missing;
+
+function showMissing(answer) {
+  missing = answer;
+  const { open, lost, parts } = answer;
   byId("missing").hidden = parts.length === 0;
   byId("nothing-missing").hidden = parts.length > 0;
   const left = open + lost - parts.length;
-  const more = left > 0 ? `, the longest ${count(parts.length)} are shown` : "";
+  const more = left > 0 ? `, the longest ${count(parts.length)} are listed` : "";
   say("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
-  byId("missing").tBodies[0].replaceChildren(...parts.map(missingRow));
+  const shown = areAllShown ? parts : parts.slice(0, USUAL_PARTS);
+  byId("missing").tBodies[0].replaceChildren(...shown.map(missingRow));
+  byId("more-missing").hidden = shown.length === parts.length;
+  say("more-missing", `Show more (${count(parts.length - shown.length)})`);
 }
 
 function missingRow(part) {
@@ -198,23 +191,34 @@ function showCoverage({ columns, groups }) {
 
 function coverageGroup(group, labels) {
   const name = [title(group.stream), group.index_type].filter(Boolean).join(" · ");
-  const period = group.step === "day" ? `last ${labels.length} days` : `by month since ${labels[0]}`;
+  const period = {
+    hour: `last ${labels.length} hours`,
+    day: `last ${labels.length} days`,
+    month: `by month since ${labels[0]}`,
+  }[group.step];
   const broken = group.lines - group.whole;
   const health =
     broken === 0 ? "all whole" : `${count(group.whole)} whole, ${count(broken)} with something open or lost`;
   const noun = group.index_type ? "series" : "subscription";
   const lines = group.index_type ? `${count(group.lines)} series` : several(group.lines, noun);
-  const marks = axis(labels, group.step === "day" ? 26 : Math.max(12, labels.length / 8));
+  const marks = axis(labels, labels.length / 8);
   const map = element(
     "div",
     { className: "map" },
     element(
       "div",
       { className: "axis", "aria-hidden": "true" },
-      ...marks.map(([share, text]) => element("span", { style: `left: ${(share * 100).toFixed(2)}%` }, text)),
+      ...marks.map(([share, text]) => {
+        const mark = element("span", {}, text);
+        mark.style.left = `${(share * 100).toFixed(2)}%`;
+        return mark;
+      }),
     ),
     ...(group.lines > 1 ? strip("all", group.summary, labels, true) : []),
-    ...group.rows.flatMap((row) => strip(row.name ?? row.index_id ?? "everything", row.runs, labels, false)),
+    ...group.rows.flatMap((row) => {
+      const name = row.name ?? row.index_id ?? "everything";
+      return strip(name, row.runs, labels, false, barsOf(row, group));
+    }),
   );
   const box = element(
     "div",
@@ -239,7 +243,16 @@ function coverageGroup(group, labels) {
   return box;
 }
 
-function strip(name, runs, labels, isSummary) {
+/** Where the bars of a series are drawn; undefined for what has none. */
+function barsOf({ index_id }, { stream, index_type }) {
+  return stream === "index_ticks" ? barsAt(index_type, index_id) : undefined;
+}
+
+function barsAt(type, id) {
+  return `/bars?${new URLSearchParams({ type, id })}`;
+}
+
+function strip(name, runs, labels, isSummary, href) {
   const cells = expand(runs);
   const canvas = element("canvas", {
     className: isSummary ? "summary" : "",
@@ -247,7 +260,8 @@ function strip(name, runs, labels, isSummary) {
     "aria-label": `${name}: ${summarise(cells)}`,
   });
   strips.set(canvas, { name, cells, labels });
-  return [element("span", { className: isSummary ? "name all" : "name", title: name }, name), canvas];
+  const label = { className: isSummary ? "name all" : "name", title: name };
+  return [href ? element("a", { ...label, href }, name) : element("span", label, name), canvas];
 }
 
 function coveragePath() {
@@ -269,26 +283,6 @@ function pointAt(event) {
   tip.style.top = `${Math.max(8, box.top - tip.offsetHeight - 6)}px`;
 }
 
-// ---- asking again and again
-
-/** Asks every so often while somebody looks; an answer that fails to come leaves what is shown. */
-function follow(path, seconds, show, failed = () => {}) {
-  let timer;
-  const look = async () => {
-    clearTimeout(timer);
-    try {
-      if (!document.hidden) show(await ask(path()));
-    } catch {
-      failed();
-    }
-    clearTimeout(timer);
-    timer = setTimeout(look, seconds * 1000);
-  };
-  document.addEventListener("visibilitychange", () => document.hidden || look());
-  void look();
-  return { now: look };
-}
-
 function unanswered() {
   byId("state").dataset.tone = "ill";
   say("sentence", "The daemon does not answer; what is below is what it said last.");
@@ -300,6 +294,10 @@ follow(() => "/api/latest", 5, showLatest);
 follow(() => "/api/missing", 20, showMissing);
 const coverage = follow(coveragePath, 20, showCoverage);
 
+byId("more-missing").addEventListener("click", () => {
+  areAllShown = true;
+  showMissing(missing);
+});
 document.addEventListener("pointermove", pointAt, { passive: true });
 document.addEventListener("pointerdown", pointAt, { passive: true });
 document.addEventListener("scroll", () => (byId("tip").hidden = true), { passive: true });

@@ -64,21 +64,27 @@ export function draw(canvas, cells) {
   });
 }
 
-/** Where the names of months or years stand, as [share of the width, text], not closer than `apart` columns. */
+/** Where the names of days, months or years stand, as [share of the width, text], not closer than `apart` columns. */
 export function axis(labels, apart) {
   const marks = [];
   let last = Number.NEGATIVE_INFINITY;
   labels.forEach((label, i) => {
-    const isMonth = label.length === 7;
-    const starts = isMonth ? label.endsWith("-01") : label.endsWith("-01");
-    if (!starts || i - last < apart || i > labels.length - apart * 0.6) return;
+    const isFirst = label.length > 10 ? label.endsWith(" 00:00") : label.endsWith("-01");
+    if (!isFirst || i - last < apart || i > labels.length - apart * 0.8) return;
     last = i;
-    marks.push([i / labels.length, isMonth ? label.slice(0, 4) : monthName(label)]);
+    marks.push([i / labels.length, nameOf(label)]);
   });
   return marks;
 }
 
-function monthName(day) {
-  const name = new Intl.DateTimeFormat("en", { month: "short", timeZone: "UTC" }).format(Date.parse(day));
-  return day.slice(5, 7) === "01" ? `${name} ${day.slice(0, 4)}` : name;
+const inWords = (options) => new Intl.DateTimeFormat("en", { ...options, timeZone: "UTC" });
+const dayName = inWords({ day: "numeric", month: "short" });
+const monthName = inWords({ month: "short" });
+
+/** A day by its date, a month by its name, a year by its number; January says which year it is of. */
+function nameOf(label) {
+  if (label.length === 7) return label.slice(0, 4);
+  if (label.length > 10) return dayName.format(Date.parse(`${label.slice(0, 10)}T00:00Z`));
+  const name = monthName.format(Date.parse(label));
+  return label.slice(5, 7) === "01" ? `${name} ${label.slice(0, 4)}` : name;
 }

@@ -29,8 +29,8 @@ export function duration(seconds) {
 }
 
 /** 12 ranges, 1 range */
-export function several(number, noun) {
-  return `${brief(number)} ${noun}${number === 1 ? "" : "s"}`;
+export function several(number, noun, plural = `${noun}s`) {
+  return `${brief(number)} ${number === 1 ? noun : plural}`;
 }
 
 /** index_ticks → Index ticks */

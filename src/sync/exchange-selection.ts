@@ -1,0 +1,34 @@
+import { type Selection, select } from "../model/selector.ts";
+import type { Directory } from "./directory.ts";
+import type { SyncSettings } from "./sync-settings.ts";
+
+/** What the settings select of the exchange tickers. */
+export interface ExchangeSelection {
+  /** The lines of the ledger: one exchange each, or null for all of them together. */
+  readonly lines: readonly (string | null)[];
+  /** Markets to keep; undefined: all. */
+  readonly markets: ReadonlySet<string> | undefined;
+  /** False: without a ranking nobody can say which markets are meant. */
+  readonly isResolved: boolean;
+  readonly selections: readonly (readonly [setting: string, selection: Selection])[];
+}
+
+export function selectExchanges(
+  settings: SyncSettings,
+  directory: Pick<Directory, "exchanges" | "MWA" | "ranking">,
+): ExchangeSelection {
+  const { exchangeTickers: asked } = settings.streams;
+  if (asked === false) return { lines: [], markets: undefined, isResolved: true, selections: [] };
+  const exchanges = select(asked.exchanges, directory.exchanges, undefined);
+  const markets = select(asked.markets, directory.MWA, directory.ranking);
+  const isNone = asked.exchanges.kind === "none" || asked.markets.kind === "none";
+  return {
+    lines: isNone ? [] : asked.exchanges.kind === "all" ? [null] : exchanges.ids,
+    markets: asked.markets.kind === "all" ? undefined : new Set(markets.ids),
+    isResolved: markets.resolved,
+    selections: [
+      ["sync.exchangeTickers.exchanges", exchanges],
+      ["sync.exchangeTickers.markets", markets],
+    ],
+  };
+}

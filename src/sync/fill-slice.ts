@@ -1,0 +1,44 @@
+import type { Intake } from "./intake.ts";
+import { isAnswered, judge } from "./trouble.ts";
+import { type SliceWalk, walkSlice } from "./walk-slice.ts";
+
+export type SliceOutcome =
+  | { readonly kind: "filled" }
+  /** The profile lacks a scope: the rest of the family need not be asked. */
+  | { readonly kind: "forbidden"; readonly error: unknown }
+  | {
+      readonly kind: "failed";
+      readonly error: unknown;
+      /** The service answered, and it failed all the same. */
+      readonly isStuck: boolean;
+    };
+
+/**
+ * Fills one slice. `servedAgain` is called when the service has records of a line that it once answered with 404. Throws
+ * only where nothing can go on.
+ */
+export async function fillSlice(
+  intake: Intake,
+  walk: SliceWalk,
+  servedAgain: () => Promise<void>,
+): Promise<SliceOutcome> {
+  const { ingest, tally, signal } = intake;
+  const answered = tally.answers;
+  try {
+    await walkSlice(intake, walk, servedAgain);
+  } catch (error) {
+    switch (judge(error, tally.answers)) {
+      case "stop":
+        throw error;
+      case "absent":
+        await ingest.call("commitUnserved", { line: walk.line, range: walk.range }, [], signal);
+        tally.of(walk.line.stream).done += walk.range.to - walk.range.from;
+        break;
+      case "forbidden":
+        return { kind: "forbidden", error };
+      default:
+        return { kind: "failed", error, isStuck: isAnswered(error) || tally.answers > answered };
+    }
+  }
+  return { kind: "filled" };
+}

@@ -1,0 +1,68 @@
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import type { FollowedHead } from "../warehouse/followed-heads.ts";
+import { BARS_IN_HEAD } from "./fill-plan.ts";
+
+/** What decides when REST is asked about the head of a line. All moments are by the service's clock. */
+export interface DueRules {
+  readonly cadence: Micros;
+  readonly settleDelay: Micros;
+  /** Since when the live feed has heard all ticks of the line; undefined: it does not. */
+  readonly since: Micros | undefined;
+  /** How many lines are followed, and how many of them are not heard live. */
+  readonly lines: number;
+  readonly polled: number;
+}
+
+const HOUR = 3600 * MICROS_PER_SECOND;
+/** Requests a second, at most, for polls and for second looks: what the budget of a large selection allows. */
+const POLLS_A_SECOND = 5;
+
+/**
+ * When the head of a line is due to be asked for.
+ * Heard live and confirmed since: once an hour, each line at a moment of its own. Something was missed: at once, and
+ * once more when the service can add nothing to it. Not heard live: at the service's cadence, or as often as the
+ * budget allows, whoever has waited longest first.
+ */
+export function headDue(head: FollowedHead, rules: DueRules): Micros {
+  const { cadence, settleDelay, since, lines, polled } = rules;
+  const phase = phaseOf(head);
+  if (head.line.stream === "ohlcv") return barsDue(head, settleDelay, phase);
+  // The claim of whoever asked last ended where the head begins.
+  const askedAt = head.from + settleDelay;
+  if (head.isUnserved) return nextDay(askedAt) + settleDelay + phase * HOUR;
+  if (since === undefined) return askedAt + Math.max(cadence, (polled / POLLS_A_SECOND) * MICROS_PER_SECOND);
+  if (askedAt < since) return since;
+  if (head.from < since)
+    return since + settleDelay + phase * Math.min(HOUR, (lines / POLLS_A_SECOND) * MICROS_PER_SECOND);
+  const earliest = askedAt + HOUR / 2;
+  return (Math.ceil(earliest / HOUR - phase) + phase) * HOUR;
+}
+
+/** A bar is asked for once its day is closed, spread over the hour that follows; one that is overdue, at once. */
+function barsDue(head: FollowedHead, settleDelay: Micros, phase: number): Micros {
+  const closed = nextDay(head.from) + settleDelay;
+  return closed + phase * HOUR;
+}
+
+/** Whether the head's hole is short enough to be filled by one page beside everything else. */
+export function isHeadShort(head: FollowedHead, claim: Micros): boolean {
+  return head.line.stream !== "ohlcv" || (!head.isNew && claim - head.from <= BARS_IN_HEAD * MICROS_PER_DAY);
+}
+
+function nextDay(moment: Micros): Micros {
+  return (Math.floor(moment / MICROS_PER_DAY) + 1) * MICROS_PER_DAY;
+}
+
+/** In [0, 1), evenly spread over all lines and the same for a line at every start (FNV-1a). */
+function phaseOf({ line, indexType, indexId }: FollowedHead): number {
+  let hash = 0x811c9dc5;
+  for (const char of `${line.stream} ${indexType} ${indexId}`) {
+    hash ^= char.charCodeAt(0);
+    hash = Math.imul(hash, 0x01000193);
+  }
+  // Its low bits follow the last characters too closely.
+  hash ^= hash >>> 15;
+  hash = Math.imul(hash, 0x2c1b3c6d);
+  hash ^= hash >>> 13;
+  return (hash >>> 0) / 2 ** 32;
+}

@@ -1,0 +1,231 @@
+import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { walkedStreams } from "../model/series.ts";
+import { Alarm, loop } from "../runtime/loop.ts";
+import type { Random } from "../runtime/random.ts";
+import type { Connection } from "../warehouse/connection.ts";
+import { type FollowedHead, followedHeads } from "../warehouse/followed-heads.ts";
+import { isUnserved } from "../warehouse/unserved.ts";
+import { Complaints } from "./complaints.ts";
+import { lineKey, planHead } from "./fill-plan.ts";
+import { fillSlice } from "./fill-slice.ts";
+import { headDue, isHeadShort } from "./head-due.ts";
+import { type Intake, serviceNow } from "./intake.ts";
+import type { LiveStanding } from "./live-standing.ts";
+import { pauseBefore } from "./persistence.ts";
+import { type Problem, problemOf } from "./trouble.ts";
+import { settleDelay } from "./wanted-series.ts";
+
+export interface HeadKeeping {
+  readonly reader: Connection;
+  readonly random: Random;
+  readonly refreshSeconds: number;
+  /** Requests in flight, at most. */
+  readonly concurrency: number;
+  readonly standing: LiveStanding;
+  readonly problems: (problems: readonly Problem[]) => void;
+  /** A line could not be looked after, and is tried again. Must not throw. */
+  readonly failed: (error: unknown) => void;
+  /** The service has an index again that it had not: more than the head is open. */
+  readonly reopened: () => void;
+  /** Every head that was due has been asked for once. */
+  readonly caughtUp: () => void;
+}
+
+interface Entry {
+  head: FollowedHead;
+  /** By the service's clock. */
+  due: Micros;
+  notBefore: Micros;
+  failures: number;
+  isUnderWay: boolean;
+}
+
+/** What is forbidden is asked for again so often; the way to the service itself asks once an hour. */
+const FORBIDDEN_PAUSE = 600 * MICROS_PER_SECOND;
+const LONGEST_SLEEP_MS = 60_000;
+/** Thousands of subscriptions may be confirmed in a row: the heads are not all read again for each. */
+const RELOAD_PAUSE_MS = 250;
+
+/**
+ * Asks REST about the head of each followed line when it is due: what the live feed has missed at once, what it has heard
+ * once an hour. Lines are independent of each other: one that fails or hangs keeps no other waiting.
+ */
+export class HeadKeeper {
+  readonly #intake: Intake;
+  readonly #keeping: HeadKeeping;
+  readonly #entries = new Map<string, Entry>();
+  readonly #complaints: Complaints;
+  readonly #alarm = new Alarm();
+  readonly #underWay = new Set<Promise<void>>();
+  /** By the moment that they are due; those under way are left out. */
+  #queue: Entry[] = [];
+  #polled = 0;
+  #isStale = true;
+  /** On the monotonic clock. */
+  #reloadFrom = 0;
+  #hasCaughtUp = false;
+
+  constructor(intake: Intake, keeping: HeadKeeping) {
+    this.#intake = intake;
+    this.#keeping = keeping;
+    this.#complaints = new Complaints(keeping.problems);
+  }
+
+  /** The ledger, the selection or what is heard live has changed. */
+  lookAgain(): void {
+    this.#isStale = true;
+    this.#alarm.ring();
+  }
+
+  async run(): Promise<void> {
+    const { clock, signal } = this.#intake;
+    await loop({
+      clock,
+      signal,
+      everyMs: () => this.#idleMs(),
+      work: async () => this.#dispatch(),
+      failed: (error) => this.#keeping.failed(error),
+      woken: (until) => this.#alarm.wait(until),
+    });
+    await Promise.allSettled(this.#underWay);
+  }
+
+  #dispatch(): void {
+    const { clock } = this.#intake;
+    if (this.#isStale && clock.monotonic() >= this.#reloadFrom) {
+      this.#reload();
+      this.#reloadFrom = clock.monotonic() + RELOAD_PAUSE_MS;
+    }
+    const most = Math.ceil(this.#keeping.concurrency * 1.5);
+    const now = serviceNow(this.#intake);
+    while (this.#underWay.size < most && (this.#queue[0]?.due ?? Number.POSITIVE_INFINITY) <= now) {
+      const next = this.#queue.shift();
+      if (next) this.#begin(next);
+    }
+    if (this.#hasCaughtUp || this.#isStale || (this.#queue[0]?.due ?? now + 1) <= now) return;
+    this.#hasCaughtUp = true;
+    this.#keeping.caughtUp();
+  }
+
+  /** Until the next line is due; with all hands full, until one of them is free and rings. */
+  #idleMs(): number {
+    const now = serviceNow(this.#intake);
+    const due = this.#queue[0]?.due ?? Number.POSITIVE_INFINITY;
+    const wait = due <= now ? LONGEST_SLEEP_MS : (due - now) / MICROS_PER_MS;
+    const reload = this.#isStale
+      ? this.#reloadFrom - this.#intake.clock.monotonic()
+      : Number.POSITIVE_INFINITY;
+    return Math.max(0, Math.min(LONGEST_SLEEP_MS, wait, reload));
+  }
+
+  #begin(entry: Entry): void {
+    entry.isUnderWay = true;
+    const work = this.#fill(entry)
+      .catch((error: unknown) => {
+        if (this.#intake.signal.aborted) return;
+        this.#backOff(entry);
+        this.#keeping.failed(error);
+      })
+      .finally(() => {
+        this.#underWay.delete(work);
+        entry.isUnderWay = false;
+        this.#requeue(entry);
+        this.#alarm.ring();
+      });
+    this.#underWay.add(work);
+  }
+
+  async #fill(entry: Entry): Promise<void> {
+    const { ingest, signal } = this.#intake;
+    const { reader, refreshSeconds, reopened } = this.#keeping;
+    const now = serviceNow(this.#intake);
+    const { line, indexType, name } = entry.head;
+    const { walks, rereads, day } = planHead(reader, now, refreshSeconds, line);
+    const servedAgain = async () => {
+      if (!isUnserved(reader, line)) return;
+      await ingest.call("commitServedAgain", line, [], signal);
+      reopened();
+    };
+    for (const walk of walks) {
+      const outcome = await fillSlice(this.#intake, walk, servedAgain);
+      if (outcome.kind === "filled") {
+        if (walk.hindrance !== null)
+          await ingest.call("commitHindrance", { lines: [line], reason: null }, [], signal);
+        continue;
+      }
+      this.#backOff(entry, outcome.kind === "forbidden" ? FORBIDDEN_PAUSE : undefined);
+      this.#complaints.raise(lineKey(line), problemOf(line.stream, `${indexType} ${name}`, outcome.error));
+      if (outcome.kind === "forbidden" && walk.hindrance !== "forbidden")
+        await ingest.call("commitHindrance", { lines: [line], reason: "forbidden" }, [], signal);
+      return;
+    }
+    entry.failures = 0;
+    // Where REST lags behind, it is not asked for more often than it can have news.
+    const isNews = (followedHeads(reader, line.stream, line.series)[0]?.from ?? 0) > entry.head.from;
+    entry.notBefore = isNews ? 0 : now + refreshSeconds * MICROS_PER_SECOND;
+    this.#complaints.settle(lineKey(line));
+    if (rereads.size > 0) await ingest.call("commitReread", { line, day }, [], signal);
+  }
+
+  #backOff(entry: Entry, pause?: Micros): void {
+    const own = pauseBefore(entry.failures++, this.#keeping.random) * MICROS_PER_MS;
+    entry.notBefore = serviceNow(this.#intake) + (pause ?? own);
+  }
+
+  /** Reads all heads anew: lines may have come and gone, and others may have filled them. */
+  #reload(): void {
+    this.#isStale = false;
+    const { reader, standing, refreshSeconds } = this.#keeping;
+    const claim = serviceNow(this.#intake) - settleDelay(refreshSeconds);
+    const heads = walkedStreams.flatMap((stream) => followedHeads(reader, stream));
+    const kept = heads.filter((head) =>
+      isHeadShort(head, Math.floor(claim / MICROS_PER_DAY) * MICROS_PER_DAY),
+    );
+    const before = new Map(this.#entries);
+    this.#entries.clear();
+    this.#polled = 0;
+    for (const head of kept) {
+      const fresh = { due: 0, notBefore: 0, failures: 0, isUnderWay: false };
+      const entry: Entry = before.get(lineKey(head.line)) ?? { head, ...fresh };
+      entry.head = head;
+      this.#entries.set(lineKey(head.line), entry);
+      const { indexType, indexId, line } = head;
+      const isHeard = standing.sinceOfIndex(indexType, indexId) !== undefined;
+      if (line.stream === "index_ticks" && !isHeard && !head.isUnserved) this.#polled++;
+    }
+    this.#queue = [...this.#entries.values()].filter(({ isUnderWay }) => !isUnderWay);
+    for (const entry of this.#queue) this.#judge(entry);
+    this.#queue.sort((a, b) => a.due - b.due);
+  }
+
+  /** Puts a line that was just looked after back into its place. */
+  #requeue(entry: Entry): void {
+    const { reader } = this.#keeping;
+    const { line } = entry.head;
+    if (this.#intake.signal.aborted || this.#entries.get(lineKey(line)) !== entry) return;
+    const [head] = followedHeads(reader, line.stream, line.series);
+    if (!head) return;
+    entry.head = head;
+    this.#judge(entry);
+    let [low, high] = [0, this.#queue.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#queue[middle] as Entry).due <= entry.due) low = middle + 1;
+      else high = middle;
+    }
+    this.#queue.splice(low, 0, entry);
+  }
+
+  #judge(entry: Entry): void {
+    const { standing, refreshSeconds } = this.#keeping;
+    const { indexType, indexId } = entry.head;
+    const due = headDue(entry.head, {
+      cadence: refreshSeconds * MICROS_PER_SECOND,
+      settleDelay: settleDelay(refreshSeconds),
+      since: standing.sinceOfIndex(indexType, indexId),
+      lines: this.#entries.size,
+      polled: this.#polled,
+    });
+    entry.due = Math.max(due, entry.notBefore);
+  }
+}

@@ -1,0 +1,104 @@
+import { Failure } from "../model/failure.ts";
+import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Log } from "../runtime/log.ts";
+import type { JobRun } from "../warehouse/job-runs.ts";
+import { CronMoments } from "./cron-moments.ts";
+
+/** Work with its times. */
+export interface Job {
+  readonly name: string;
+  /** Five cron fields, UTC. */
+  readonly cron: string;
+  /** Also once when the schedule begins. */
+  readonly atStart?: boolean;
+  /** Ends soon after the signal aborts. */
+  readonly work: (signal: AbortSignal) => Promise<void>;
+}
+
+export interface Schedule {
+  readonly jobs: readonly Job[];
+  readonly clock: Clock;
+  /**
+   * By the service's clock, undefined until it is known: its day is the one that ends at midnight, and this machine's
+   * clock may be set to anything.
+   */
+  readonly now: () => Micros | undefined;
+  readonly signal: AbortSignal;
+  readonly log: Log;
+  /** The last runs, from before the start. */
+  readonly remembered: readonly JobRun[];
+  readonly remember: (run: JobRun) => Promise<void>;
+  /** How a run ended: `ok`, or the code of its failure. */
+  readonly ended: (job: string, outcome: string, error: unknown) => void;
+}
+
+/**
+ * A timer stands still while the machine sleeps, and the wall clock may be stepped: so the time is looked at again at
+ * least this often, instead of being waited for in one go.
+ */
+const LOOK_EVERY_MS = 30_000;
+const RETRY_MS = 15 * 60_000;
+const TIME_ASKED_EVERY_MS = 1_000;
+
+/** Runs every job at its moments until the signal aborts. Resolves once the runs under way have ended. */
+export async function runSchedule(schedule: Schedule): Promise<void> {
+  const { jobs, clock, signal } = schedule;
+  let known = schedule.now();
+  while (known === undefined && !signal.aborted) {
+    await clock.sleep(TIME_ASKED_EVERY_MS, signal).catch(() => {});
+    known = schedule.now();
+  }
+  const begun = known;
+  if (begun === undefined) return;
+  await Promise.all(jobs.map((job) => runJob(job, schedule, () => schedule.now() ?? begun)));
+}
+
+/**
+ * One job. It is due when a moment of its schedule has passed that no run has served: after a sleep, or a time when no
+ * daemon ran, that is one run however many moments went by. It cannot overlap itself, since the next look comes after it.
+ */
+async function runJob(job: Job, schedule: Schedule, now: () => Micros): Promise<void> {
+  const { clock, signal, log, remembered, remember, ended } = schedule;
+  const moments = new CronMoments(job.cron);
+  let served = remembered.find((run) => run.job === job.name)?.moment;
+  if (served === undefined) {
+    served = moments.latest(now());
+    await remember({ job: job.name, moment: served, outcome: "new" });
+  }
+  let tryAt = job.atStart ? 0 : Number.POSITIVE_INFINITY;
+  while (!signal.aborted) {
+    const at = now();
+    const due = moments.latest(at);
+    // A clock that ran ahead and was put back left a moment that is long in coming: it would keep the job from running.
+    if (served > moments.next(at)) served = due;
+    if (due > served || clock.boottime() >= tryAt) {
+      served = Math.max(served, due);
+      log.info({ job: job.name }, "a job begins");
+      const outcome = await run(job, signal, (error, code) => ended(job.name, code, error));
+      if (signal.aborted) return;
+      tryAt = outcome === "ok" ? Number.POSITIVE_INFINITY : clock.boottime() + RETRY_MS;
+      // A run that was broken off is not remembered: the next start does it again.
+      await remember({ job: job.name, moment: served, outcome });
+      continue;
+    }
+    const untilNext = (moments.next(at) - at) / MICROS_PER_MS;
+    await clock.sleep(Math.min(LOOK_EVERY_MS, untilNext), signal).catch(() => {});
+  }
+}
+
+async function run(
+  { work }: Job,
+  signal: AbortSignal,
+  ended: (error: unknown, code: string) => void,
+): Promise<string> {
+  try {
+    await work(signal);
+    ended(undefined, "ok");
+    return "ok";
+  } catch (error) {
+    const code = error instanceof Failure ? error.code : "unexpected";
+    if (!signal.aborted) ended(error, code);
+    return code;
+  }
+}

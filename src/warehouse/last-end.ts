@@ -1,0 +1,75 @@
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname } from "node:path";
+
+/**
+ * How the last writer left the file. `clean`: closed in order, and nobody has touched the file since; `unclean`: killed,
+ * or changed by others; `suspect`: it met damage while it read; `damaged`: a check found damage.
+ */
+export type LastEnd =
+  | { readonly kind: "clean" | "unclean" | "suspect" }
+  | { readonly kind: "damaged"; readonly finding: string };
+
+interface Mark {
+  readonly end: "clean" | "suspect" | "damaged";
+  readonly finding?: string;
+  /** What the files looked like then. */
+  readonly files?: string;
+}
+
+/**
+ * The mark lies beside the warehouse, not in it: what it says must be readable when the warehouse is not. It is gone while
+ * somebody writes, so a crash at any moment leaves none, and none means that nothing is known.
+ */
+function markFile(path: string): string {
+  return `${path}.end`;
+}
+
+export function readLastEnd(path: string): LastEnd {
+  const mark = readMark(path);
+  if (mark?.end === "damaged") return { kind: "damaged", finding: mark.finding ?? "damage was found" };
+  if (mark?.end === "clean") return { kind: mark.files === describeFiles(path) ? "clean" : "unclean" };
+  return { kind: mark?.end ?? "unclean" };
+}
+
+/** Takes the mark away, for good, before the first write. */
+export function beginWriting(path: string): void {
+  if (!statSync(markFile(path), { throwIfNoEntry: false })) return;
+  rmSync(markFile(path), { force: true });
+  const directory = openSync(dirname(path), "r");
+  fsyncSync(directory);
+  closeSync(directory);
+}
+
+/** To be called once the database is closed. */
+export function noteEnd(path: string, end: Mark["end"], finding?: string): void {
+  const files = end === "clean" ? { files: describeFiles(path) } : {};
+  const mark: Mark = { end, ...files, ...(finding === undefined ? {} : { finding }) };
+  writeFileSync(`${markFile(path)}.new`, JSON.stringify(mark));
+  renameSync(`${markFile(path)}.new`, markFile(path));
+}
+
+/** Whoever writes to a file, or puts another in its place, changes one of these. A reader does not. */
+function describeFiles(path: string): string {
+  const files = [path, `${path}-wal`].map((file) => {
+    const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+    return found && found.size > 0n ? `${found.ino} ${found.size} ${found.mtimeNs}` : "";
+  });
+  return files.join("; ");
+}
+
+function readMark(path: string): Mark | undefined {
+  try {
+    return JSON.parse(readFileSync(markFile(path), "utf8")) as Mark;
+  } catch {
+    return undefined;
+  }
+}

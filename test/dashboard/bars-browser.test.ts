@@ -1,0 +1,144 @@
+import type { Page } from "playwright-core";
+import { describe, expect } from "vitest";
+import { fillBars, lastHour, stretches } from "./bars-warehouse.ts";
+import { coloursOf, desktop, inBrowser, openPage, phone, photograph, sidewaysScroll } from "./chromium.ts";
+import { HOUR, hostileName, openFilled } from "./filled-warehouse.ts";
+import { servePages } from "./served-pages.ts";
+
+const btc = "bars?type=GWA&id=btc-id&width=1h&range=1w";
+
+async function look(query: string, options: Parameters<typeof openPage>[1]) {
+  const { address } = await servePages(openFilled(fillBars).path);
+  const opened = await openPage(new URL(query, address).href, options);
+  await opened.page.waitForSelector("#chart[data-bars]");
+  return opened;
+}
+
+/** The state of the bar that begins at a moment, as the page's table has it. */
+function barAt(page: Page, ts: number) {
+  return page.getAttribute(`#bars tr[data-time="${ts / 1_000_000}"]`, "data-state");
+}
+
+/** How many colours there are in the pane. */
+async function inkOf(page: Page): Promise<number> {
+  const colours = await coloursOf(page, pane);
+  return Object.keys(colours).length;
+}
+
+const pane = "#chart td:nth-child(2) canvas >> nth=0";
+
+/** What a person sees in the pane: the shaded bands from left to right, each with its width in pixels, and whether a candle stands in it. */
+function bandsOf(page: Page, colours: Record<string, readonly [number, number, number]>) {
+  return page.locator(pane).evaluate((element, colours) => {
+    const canvas = element as unknown as {
+      width: number;
+      height: number;
+      getContext(kind: "2d"): { getImageData(...box: number[]): { data: Uint8ClampedArray } };
+    };
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const looksLike = (at: number, [r, g, b]: readonly [number, number, number]) =>
+      Math.abs((data[at] ?? 0) - r) + Math.abs((data[at + 1] ?? 0) - g) + Math.abs((data[at + 2] ?? 0) - b) <
+      16;
+    const bands: { state: string | undefined; width: number; candles: number }[] = [];
+    for (let x = 0; x < canvas.width; x++) {
+      let candles = 0;
+      const shades: Record<string, number> = {};
+      for (let y = 0; y < canvas.height; y++) {
+        const at = (y * canvas.width + x) * 4;
+        const isOpaque = data[at + 3] === 255;
+        const name = Object.keys(colours).find((one) => looksLike(at, colours[one] ?? [0, 0, 0]));
+        if (isOpaque && (name === "up" || name === "lost")) candles++;
+        else if (name && name !== "up" && (data[at + 3] ?? 0) > 0) shades[name] = (shades[name] ?? 0) + 1;
+      }
+      const state = Object.keys(shades).find((name) => (shades[name] ?? 0) > canvas.height / 2);
+      const last = bands.at(-1);
+      if (!last || last.state !== state) bands.push({ state, width: 1, candles });
+      else {
+        last.width++;
+        last.candles += candles;
+      }
+    }
+    return bands;
+  }, colours);
+}
+
+describe("the bars", () => {
+  inBrowser(
+    "are drawn as candles with their gaps on a desktop, by a library of our own serving",
+    async () => {
+      const { page, complaints, elsewhere } = await look(btc, desktop);
+      await page.click("#as-table summary");
+      const shown = await page.evaluate("({ ...document.getElementById('chart').dataset })");
+      // Three days and the hour that has begun; the lost three, open four and empty two hours have none.
+      expect(shown).toMatchObject({ series: "btc-id", width: "1h", bars: "64", missing: "9" });
+      // Down candles and what is lost share a colour; the one is opaque.
+      const bands = await bandsOf(page, { up: [47, 143, 109], open: [223, 162, 53], lost: [196, 83, 74] });
+      const [before, lost, between, open, after] = bands;
+      const states = bands.map(({ state }) => state ?? "");
+      expect(states).toEqual(["", "lost", "", "open", "", "open", ""]);
+      for (const drawn of [before, between, after]) expect(drawn?.candles).toBeGreaterThan(500);
+      for (const blank of [lost, open]) expect(blank?.candles).toBe(0);
+      // Three hours and four, as wide as their bars would be, and seventeen bars between them.
+      const hour = (lost?.width ?? 0) / 3;
+      expect((open?.width ?? 0) / hour).toBeCloseTo(4, 0);
+      expect((between?.width ?? 0) / hour).toBeCloseTo(17, 0);
+      expect(await barAt(page, stretches.open.from)).toBe("missing");
+      expect(await barAt(page, stretches.open.from - HOUR)).toBe("whole");
+      expect(await barAt(page, stretches.sliver.from - 0.5 * HOUR)).toBe("partial");
+      expect(await barAt(page, lastHour)).toBe("settling");
+      expect(await page.locator("#gaps tbody tr").allTextContents()).toEqual([
+        expect.stringMatching(/^open pending5 min/),
+        expect.stringMatching(/^empty the service has none2 h/),
+        expect.stringMatching(/^open pending4 h/),
+        expect.stringMatching(/^lost aged out3 h/),
+      ]);
+      expect(await page.getAttribute("footer a", "href")).toBe("https://www.tradingview.com/");
+      await photograph(page, "bars");
+      expect(complaints).toEqual([]);
+      expect(elsewhere).toEqual([]);
+    },
+  );
+
+  inBrowser("are read with the keys alone, and another series and width are chosen with them", async () => {
+    const { page, complaints } = await look(btc, desktop);
+    await page.focus("#chart");
+    await page.keyboard.press("End");
+    expect(await page.textContent("#reading")).toMatch(/ of 120 ticks.*awaits its confirmation$/);
+    const back = (lastHour - stretches.open.to) / HOUR + 1;
+    for (let i = 0; i < back; i++) await page.keyboard.press("ArrowLeft");
+    expect(await page.textContent("#reading")).toMatch(/UTCno bar \(open, pending\)$/);
+
+    await page.focus("#series");
+    await page.keyboard.type("et");
+    await page.waitForSelector("#series-list [role=option]:only-child");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector('#chart[data-series="eth-id"]');
+    expect(await page.textContent("#name")).toBe("ETH");
+    expect(await page.inputValue("#series")).toBe("ETH");
+    expect(await page.textContent("#no-gaps")).toBe("Nothing.");
+
+    await page.focus("#widths input:checked");
+    await page.keyboard.press("ArrowRight");
+    await page.waitForSelector('#chart[data-width="4h"]');
+    expect(page.url()).toMatch(/type=GWA&id=eth-id&width=4h&range=1w$/);
+    expect(complaints).toEqual([]);
+  });
+
+  inBrowser("fit a phone, in the dark too, and show hostile names as the text that they are", async () => {
+    const { page, complaints, elsewhere } = await look("bars?type=GWA&id=odd-id&range=3d", {
+      ...phone,
+      dark: true,
+    });
+    expect(await page.textContent("#name")).toBe(hostileName);
+    await page.focus("#series");
+    await page.waitForSelector("#series-list [role=option] >> nth=2");
+    expect(await page.locator("#series-list [role=option] b").allTextContents()).toContain(hostileName);
+    await photograph(page, "bars-phone");
+    expect(await page.locator("header img, form img").count()).toBe(0);
+    expect(await page.title()).toContain(hostileName);
+    expect(await sidewaysScroll(page)).toBeLessThanOrEqual(0);
+    expect(await inkOf(page)).toBeGreaterThan(8);
+    expect(complaints).toEqual([]);
+    expect(elsewhere).toEqual([]);
+  });
+});

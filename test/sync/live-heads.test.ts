@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import { KeeperUnderTest } from "./keeper-under-test.ts";
+
+const all = { kind: "all" } as const;
+const none = { kind: "none" } as const;
+const list = (...names: string[]) => ({ kind: "list", names }) as const;
+const sync = {
+  ohlcv: { GWA: list("BTC", "ETH"), MWA: none, LX: none },
+  intraday: { GWA: list("BTC", "ETH", "SOL"), MWA: none, LX: all, days: 1 },
+  exchangeTickers: false,
+  marketCap: false,
+  derivatives: false,
+};
+const idOf = (target: string) => new URL(target, "http://x").searchParams.get("indexId");
+
+describe("what is followed live", () => {
+  it("only awaits its confirmation: hourly, each series at its own moment; bars once their day has closed", async () => {
+    const start = "2026-03-01T22:40:07Z";
+    const under = await KeeperUnderTest.start({ sync, start, refreshSeconds: 120 });
+    await under.settled();
+    expect(under.activity).toBe("following the live feed");
+    const from = under.requests;
+    const perTenMinutes: number[] = [];
+    for (let minute = 0; minute < 140; minute += 10) {
+      expect(under.gaps("stream = 'index_ticks' AND reason <> 'settling'")).toEqual([]);
+      const before = under.requests;
+      await under.pass(600);
+      perTenMinutes.push(under.asked("/index-ticker", before).length);
+    }
+    // The hourly lookups learn the liquid indices by a page that names no index.
+    const ticks = under.asked("/index-ticker", from).filter(({ target }) => idOf(target) !== null);
+    const byLine = Map.groupBy(ticks, ({ target }) => idOf(target));
+    expect(byLine.size).toBe(6);
+    for (const own of byLine.values()) expect([2, 3]).toContain(own.length);
+    expect(Math.max(...perTenMinutes)).toBeLessThanOrEqual(4);
+
+    const bars = under.asked("/ohlcv", from);
+    expect(new Set(bars.map(({ target }) => idOf(target))).size).toBe(2);
+    const [first = 0, second = 0, ...more] = bars.map(({ at }) => at);
+    expect(more).toEqual([]);
+    expect(first).toBeGreaterThan(Date.parse("2026-03-02T00:04:00Z"));
+    expect(second - first).toBeGreaterThan(60_000);
+    expect(under.query("SELECT 1 FROM ohlcv WHERE day = '2026-03-01' AND is_final")).toHaveLength(2);
+    expect(under.gaps("reason <> 'settling'")).toEqual([]);
+    under.expectTruth(under.clock.now() - 5_400_000);
+    expect(under.failures).toEqual([]);
+  });
+});
