@@ -1,6 +1,5 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { exitCode, Failure, type FailureDetails } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -15,11 +14,6 @@ interface SentFailure extends Omit<FailureDetails, "cause"> {
 
 /** What the process says once, before it ends. */
 export type ExportReport = { readonly result: ExportResult } | { readonly failure: SentFailure };
-
-/** Where the daemon's nightly export goes: beside the warehouse. */
-export function nightlyFolder(warehouse: string): string {
-  return join(dirname(resolve(warehouse)), "export");
-}
 
 /**
  * Exports in a process of low priority, for a daemon whose own threads must not wait. It ends at once when `stopping`
