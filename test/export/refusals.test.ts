@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { exportInProcess } from "../../src/export/export-in-process.ts";
 import { Failure } from "../../src/model/failure.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { runHere } from "../cli/command-run.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -126,11 +127,18 @@ describe("mds-sync export", () => {
   it("runs in a process of its own, and ends at once when it is told to", async () => {
     const folder = filled();
     const request = { warehouse: join(folder, "mds.sqlite"), to: join(folder, "out"), program: "0.0.0" };
-    const result = await exportInProcess(request, new AbortController().signal);
+    const result = await exportInProcess(request, {
+      clock: systemClock,
+      stopping: new AbortController().signal,
+    });
     expect(result.files_written).toBe(result.files);
-    expect((await failureOf(exportInProcess(request, AbortSignal.abort()))).code).toBe("stopped");
+    expect(
+      (await failureOf(exportInProcess(request, { clock: systemClock, stopping: AbortSignal.abort() }))).code,
+    ).toBe("stopped");
     const missing = { ...request, warehouse: join(folder, "nowhere") };
-    const failure = await failureOf(exportInProcess(missing, new AbortController().signal));
+    const failure = await failureOf(
+      exportInProcess(missing, { clock: systemClock, stopping: new AbortController().signal }),
+    );
     expect(failure).toMatchObject({ code: "no_warehouse", exit: 4 });
     expect(existsSync(join(folder, "out/manifest.json"))).toBe(true);
   });
