@@ -6,14 +6,7 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import type { Connection } from "../../src/warehouse/connection.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { openWarehouse } from "../../src/warehouse/warehouse.ts";
-
-interface SqlFigure {
-  readonly name: string;
-  readonly measured: number;
-  readonly atMost?: number;
-  readonly digits?: number;
-  readonly unit: string;
-}
+import { type Figure, figureTable, median } from "./figures.ts";
 
 const STEP = 30_000_000;
 /** What a series has in the service's window of 200 days. */
@@ -62,7 +55,7 @@ function timed({ database }: Connection, sql: string, watch = () => performance.
     statement.all();
     return watch() - begun;
   });
-  return times.sort((a, b) => a - b)[3] ?? Number.NaN;
+  return median(times);
 }
 
 /** On a busy machine this tells more than the clock. */
@@ -72,10 +65,7 @@ function processorTime(): number {
 }
 
 /** What a quant asks, of 50 million ticks unless told. */
-export async function benchSql(
-  print: (line: string) => void,
-  rows = 50_000_000,
-): Promise<readonly SqlFigure[]> {
+export async function benchSql(print: (line: string) => void, rows = 50_000_000): Promise<readonly Figure[]> {
   const seriesCount = Math.max(1, Math.round(rows / TICKS));
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-sql-"));
   try {
@@ -93,7 +83,7 @@ export async function benchSql(
   }
 }
 
-function figures(reader: Connection, seriesCount: number): SqlFigure[] {
+function figures(reader: Connection, seriesCount: number): Figure[] {
   const window = `index_type = 'GWA' AND name = 'A1' AND ts >= ${FROM} AND ts < ${TO}`;
   const moment = FROM + (TICKS / 2) * STEP;
   const asOf = `SELECT s.name, t.ts, t.price FROM series s
@@ -145,11 +135,6 @@ function figures(reader: Connection, seriesCount: number): SqlFigure[] {
 
 if (import.meta.main) {
   const print = (line: string) => void process.stdout.write(`${line}\n`);
-  for (const { name, measured, atMost, digits, unit } of await benchSql(
-    print,
-    Number(process.argv[2] ?? 50_000_000),
-  ))
-    print(
-      `${name}: ${measured.toFixed(digits)} ${unit}${atMost === undefined ? "" : ` (at most ${atMost})`}`,
-    );
+  const rows = Number(process.argv[2] ?? 50_000_000);
+  for (const line of figureTable(await benchSql(print, rows))) print(line);
 }
