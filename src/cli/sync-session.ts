@@ -52,10 +52,12 @@ export async function withSyncSession<T>(
       },
     });
     const { path } = loaded.settings.warehouse;
-    ingest = await Ingest.start({ path, clock: serviceClock(client, clock), log });
-    reader = openReader(path);
     const signal = AbortSignal.any([stopping, patience.signal]);
+    ingest = await Ingest.start({ path, clock: serviceClock(client, clock), log, signal });
+    reader = openReader(path);
     return await work({ intake: { client, ingest, clock, log, tally, signal }, reader, random });
+  } catch (error) {
+    throw stopping.aborted && isStop(error) ? unfinished(stopping.reason) : error;
   } finally {
     patience.end();
     reader?.close();
@@ -64,20 +66,43 @@ export async function withSyncSession<T>(
   }
 }
 
+function isStop(error: unknown): boolean {
+  return error instanceof Failure && error.code === "stopped";
+}
+
+/** 0 would tell a cron job that everything selected is in place. */
+function unfinished(reason: unknown): Failure {
+  const why = reason instanceof Error ? reason.message : "stopped";
+  return new Failure(`${why} before its work was done`, {
+    family: "retry",
+    code: "stopped",
+    remedy: "run it again: it goes on where it was",
+  });
+}
+
 /** Not the service but the disk may have kept the run from getting on. */
 function storageFailure(ingest: Ingest | undefined, path: string): Failure | undefined {
-  if (ingest === undefined || ingest.state === "working") return undefined;
-  const isFull = ingest.state === "disk_full";
-  return new Failure(
-    isFull
-      ? `the disk of ${path} has been full for 15 minutes`
-      : `another program has held the write lock of ${path} for 15 minutes`,
-    {
-      family: "retry",
-      code: ingest.state,
-      remedy: isFull
-        ? "free some space and run it again: what was fetched is kept"
-        : "end its write transaction and run it again: readers never get in the way",
-    },
-  );
+  if (ingest?.state === "working") return undefined;
+  const failure = (message: string, code: string, remedy: string) =>
+    new Failure(message, { family: "retry", code, remedy });
+  switch (ingest?.state) {
+    case "disk_full":
+      return failure(
+        `the disk of ${path} has been full for 15 minutes`,
+        "disk_full",
+        "free some space and run it again: what was fetched is kept",
+      );
+    case "db_locked":
+      return failure(
+        `another program has held the write lock of ${path} for 15 minutes`,
+        "db_locked",
+        "end its write transaction and run it again: readers never get in the way",
+      );
+    default:
+      return failure(
+        `${path} could not be opened for 15 minutes`,
+        "not_opened",
+        "free some space on its disk, or end the program that holds its write lock, and run it again",
+      );
+  }
 }

@@ -3,7 +3,7 @@ import type { Stream, WalkedStream } from "../model/series.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { type LineHoles, writeOff } from "../warehouse/holes.ts";
 import type { LedgerLine } from "../warehouse/ledger.ts";
-import { noteReread } from "../warehouse/rereads.ts";
+import { type ContractsDenial, noteNoContracts, noteReread } from "../warehouse/rereads.ts";
 import { noteError, noteMissingScopes } from "../warehouse/stream-state.ts";
 import { reopenUnserved, settleUnserved } from "../warehouse/unserved.ts";
 import { noteClockSkew, noteHindrance } from "../warehouse/wanted.ts";
@@ -40,6 +40,11 @@ export function commitHindrance(
 
 export function commitReread(warehouse: Warehouse, { line, day }: { line: LedgerLine; day: string }): void {
   warehouse.transaction((transaction) => noteReread(transaction, line, day));
+}
+
+/** The service says that an exchange has no contracts of a type. */
+export function commitNoContracts(warehouse: Warehouse, denial: ContractsDenial): void {
+  warehouse.transaction((transaction) => noteNoContracts(transaction, denial));
 }
 
 export interface StreamNote {

@@ -2,6 +2,7 @@ import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { DailyBar, IndexTick } from "../model/records.ts";
 import type { Series, WalkedStream } from "../model/series.ts";
 import type { TimeRange } from "../model/time-range.ts";
+import { hasRows, NOTHING_OLDER, refuteEnds } from "../warehouse/history-ends.ts";
 import { type LedgerLine, retract, settle } from "../warehouse/ledger.ts";
 import { newestLiveRow } from "../warehouse/live-rows.ts";
 import { countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
@@ -20,6 +21,8 @@ export interface WalkPage {
   readonly position: WalkPosition;
   /** The service has nothing older than this page. */
   readonly ends: boolean;
+  /** From here on the service still has all that it ever served; left out: from ever. */
+  readonly servedFrom?: Micros;
   /** How long the service may still add records to what is young, in microseconds: no page speaks for that. */
   readonly settleDelay: Micros;
   /** The request without secrets, for `rejects`. */
@@ -41,11 +44,13 @@ export interface WalkPageCommit {
   readonly proven: TimeRange | undefined;
   /** The walk has proven its hole down to the start. */
   readonly complete: boolean;
+  /** The page showed that the service had been wrong to call a range empty, which is open again. */
+  readonly reopened: boolean;
   /** Why the page settled nothing, and the rest of its walk cannot either: the hole is to be walked anew. */
   readonly alarm: Alarm | undefined;
 }
 
-export type Alarm = Contradiction["contradiction"] | "mass_withdrawal" | "mass_rejection";
+export type Alarm = Contradiction["contradiction"] | "false_end" | "mass_withdrawal" | "mass_rejection";
 
 /** A page of which more than this share cannot be read says that the service has changed, not what it has. */
 const READABLE_SHARE = 0.5;
@@ -81,24 +86,32 @@ export function commitWalkPage(
     countUnknownFields(transaction, stream, decoded.unknownFields);
     const missing = compared ? storedCount(transaction, line, compared) - before : 0;
     const facts = { written, withdrawn: 0, rejected: decoded.rejects.length, missing, foreign };
-    const nothing = { ...facts, proven: undefined, complete: false };
+    const nothing = { ...facts, proven: undefined, complete: false, reopened: false };
     if ("contradiction" in proof) {
       if (proof.contradiction === "newer_than_proven") retract(transaction, line, proof.retract);
       return { ...nothing, alarm: proof.contradiction };
     }
     if (decoded.rejects.length > decoded.rawCount * READABLE_SHARE)
       return { ...nothing, alarm: "mass_rejection" };
+    const oldest = moments.at(-1);
+    const { from } = page.position.hole;
+    const older = {
+      from: page.servedFrom ?? Number.MIN_SAFE_INTEGER,
+      to: Math.min(from, oldest ?? from),
+    };
+    if (page.ends && !isKept && hasRows(transaction, line, older)) return { ...nothing, alarm: "false_end" };
+    const reopened = oldest !== undefined && refuteEnds(transaction, line, oldest);
     const spoken = isKept ? asFarAsItSpeaks(proof.proven, decoded.asOf, page.settleDelay) : proof.proven;
     const proven = belowUnconfirmed(transaction, line, spoken, {
       ...page.position,
       newest: moments[0],
       now: decoded.asOf ?? now,
     });
-    if (proven === undefined) return { ...nothing, alarm: undefined };
+    if (proven === undefined) return { ...nothing, reopened, alarm: undefined };
     const standing = standingMoments(transaction, line, page.position, present);
     if (isKept) {
       if (!standing.some((moment) => proven.from <= moment && moment < proven.to))
-        return { ...nothing, alarm: undefined };
+        return { ...nothing, reopened, alarm: undefined };
       settle(transaction, line, proven, "rows");
     } else {
       const { withdrawn, refused } = withdrawMissing(transaction, {
@@ -106,12 +119,12 @@ export function commitWalkPage(
         range: proven,
         present: standing,
       });
-      if (refused > 0) return { ...nothing, alarm: "mass_withdrawal" };
+      if (refused > 0) return { ...nothing, reopened, alarm: "mass_withdrawal" };
       facts.withdrawn = withdrawn;
       settleProven(transaction, line, proven, standing, page.ends);
     }
     const complete = proof.complete && proven.to === proof.proven?.to;
-    return { ...facts, proven, complete, alarm: undefined };
+    return { ...facts, proven, complete, reopened, alarm: undefined };
   });
 }
 
@@ -168,7 +181,7 @@ function settleProven(
   let oldest = proven.to;
   for (const moment of standing) if (moment >= proven.from && moment < oldest) oldest = moment;
   const rowsFrom = ends || oldest === proven.to ? oldest : proven.from;
-  if (proven.from < rowsFrom)
-    settle(transaction, line, { from: proven.from, to: rowsFrom }, "empty", "no records");
+  const why = ends ? NOTHING_OLDER : "no records";
+  if (proven.from < rowsFrom) settle(transaction, line, { from: proven.from, to: rowsFrom }, "empty", why);
   if (rowsFrom < proven.to) settle(transaction, line, { from: rowsFrom, to: proven.to }, "rows");
 }

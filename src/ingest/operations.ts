@@ -1,5 +1,6 @@
 import type { Body } from "../model/body.ts";
 import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import { type ContractsDenial, hasNoContracts } from "../warehouse/rereads.ts";
 import { truncateWal } from "../warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
 import { commitLive } from "./commit-live.ts";
@@ -8,6 +9,7 @@ import {
   commitClockSkew,
   commitHindrance,
   commitLosses,
+  commitNoContracts,
   commitReread,
   commitServedAgain,
   commitStreamNotes,
@@ -64,6 +66,10 @@ const operations = {
   commitServedAgain: onWarehouse(commitServedAgain),
   commitHindrance: onWarehouse(commitHindrance),
   commitReread: onWarehouse(commitReread),
+  commitNoContracts: onWarehouse(commitNoContracts),
+  /** Whether it was said today already. */
+  hasNoContracts: ({ warehouse }: Desk, denial: ContractsDenial) =>
+    hasNoContracts(warehouse.connection, denial),
   commitStreamNotes: onWarehouse(commitStreamNotes),
   commitClockSkew: onWarehouse(commitClockSkew),
   commitRetraction: onWarehouse(commitRetraction),

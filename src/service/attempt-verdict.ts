@@ -98,7 +98,8 @@ export function judgeStatus(parts: AttemptParts, attempt: Attempt, answer: Answe
   const failure = statusFailure(ask.endpoint, answer, parts.concealment);
   if (failure.family === "operator") {
     pass.succeeded();
-    return failure.code === "not_found" ? parts.missingPaths.missing(ask, failure) : failure;
+    const isStrange = failure.code === "not_found" && !ask.mayBeMissing;
+    return isStrange ? parts.missingPaths.missing(ask, failure) : failure;
   }
   if (failure.code === "conflict") {
     pass.succeeded();

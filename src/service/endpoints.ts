@@ -13,6 +13,8 @@ export interface Ask {
   readonly query?: Query;
   readonly priority?: Priority;
   readonly signal?: AbortSignal | undefined;
+  /** A 404 is one of the answers that are expected: however many say nothing about the path. */
+  readonly mayBeMissing?: boolean;
   /** How often it may be tried in all. */
   readonly attempts?: number;
   /** How long it waits, once begun, for a service that does not answer. */

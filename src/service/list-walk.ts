@@ -22,6 +22,7 @@ export interface List {
   /** Sent with every page. */
   readonly filters?: Query;
   readonly priority?: Priority;
+  readonly mayBeMissing?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -41,7 +42,7 @@ export async function* followList<P extends ListFacts>(
   list: List,
   read: (body: Body) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: ListPosition }, void, void> {
-  const { endpoint, params = {}, filters = {}, priority = 0, signal } = list;
+  const { endpoint, params = {}, filters = {}, priority = 0, mayBeMissing = false, signal } = list;
   const cursorsSeen = new Set<string>();
   let cursor: string | undefined;
   let number = 0;
@@ -53,7 +54,7 @@ export async function* followList<P extends ListFacts>(
     let page: P;
     try {
       page = await client.request(
-        { endpoint, params, query: { ...filters, ...paging }, priority, signal },
+        { endpoint, params, query: { ...filters, ...paging }, priority, mayBeMissing, signal },
         read,
       );
     } catch (error) {

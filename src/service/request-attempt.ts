@@ -32,10 +32,14 @@ export async function attemptRequest<T>(
   let outcome = "ok";
   try {
     if (exchanged.answer === undefined) throw judgeBroken(parts, attempt, exchanged.failure);
-    if (exchanged.answer.status !== 200) throw judgeStatus(parts, attempt, exchanged.answer);
+    if (exchanged.answer.status !== 200) {
+      const failure = judgeStatus(parts, attempt, exchanged.answer);
+      const isAlarm = failure.code === "upstream_version";
+      throw isAlarm && (await isWitnessed(parts, attempt)) ? failure.cause : failure;
+    }
     parts.tokens.accepted(parts.audience, token);
     parts.scopes.granted(ask);
-    parts.missingPaths.found(ask.endpoint);
+    parts.missingPaths.found(ask);
     parts.slots.clean();
     return await readPage(attempt, read, exchanged.answer.body);
   } catch (error) {
@@ -54,6 +58,33 @@ export async function attemptRequest<T>(
       stale: (answer?.body.ageMs ?? 0) > 0,
     });
   }
+}
+
+/**
+ * Whether the path still answers what it answered before: then the many records that it does not find are really not
+ * there, however many they are in a row.
+ */
+async function isWitnessed(parts: AttemptParts, { ask, tries, token }: Attempt): Promise<boolean> {
+  const witness = parts.missingPaths.witness(ask);
+  if (!witness) return false;
+  const question = { ...witness, priority: ask.priority ?? priority.history, signal: ask.signal };
+  const { answer, attempt } = await exchange(parts, question, { ...tries }, token);
+  const isThere = answer?.status === 200;
+  if (isThere) {
+    attempt.pass.succeeded();
+    parts.missingPaths.found(witness);
+  } else attempt.pass.dropped();
+  parts.observe({
+    kind: "request",
+    endpoint: witness.endpoint,
+    status: answer?.status,
+    outcome: isThere ? "ok" : "no_witness",
+    ms: answer?.ms ?? parts.clock.monotonic() - attempt.startedAt,
+    bytes: answer?.body.bytes.byteLength ?? 0,
+    attempt: 1,
+    stale: false,
+  });
+  return isThere;
 }
 
 /** A token that, as far as we know, carries what the request needs. */

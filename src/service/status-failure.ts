@@ -93,10 +93,19 @@ export class MissingPaths {
   readonly #endpoints = new Set<string>();
   /** What each path has not found since its own last answer. */
   readonly #records = new Map<string, Set<string>>();
+  /** What each path found last. */
+  readonly #witnesses = new Map<string, Ask>();
 
-  found(endpoint: string): void {
+  found(ask: Ask): void {
     this.#endpoints.clear();
-    this.#records.delete(endpoint);
+    this.#records.delete(ask.endpoint);
+    // A cursor may die meanwhile, and prove nothing.
+    if (ask.query?.startAfter === undefined) this.#witnesses.set(ask.endpoint, ask);
+  }
+
+  /** A question that this path has answered before: asked again, it tells missing records from a missing path. */
+  witness({ endpoint }: Ask): Ask | undefined {
+    return this.#witnesses.get(endpoint);
   }
 
   /** The failure as it is, or the alarm that takes its place, so that nobody buries all records. */
@@ -115,6 +124,7 @@ export class MissingPaths {
       code: "upstream_version",
       remedy: "check service.baseUrl; the service may have withdrawn version 3 of its interface",
       exit: exitCode.incomplete,
+      cause: failure,
     });
   }
 }

@@ -1,5 +1,5 @@
 import { Failure } from "../model/failure.ts";
-import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { dayOf, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { DerivativeType } from "../model/series.ts";
 import { priority } from "../service/endpoints.ts";
 import { heldPages, type Intake, requestText, serviceNow } from "./intake.ts";
@@ -8,19 +8,25 @@ import { observationMoment } from "./observation-moment.ts";
 const contractEndpoint = "/derivatives/contract/{derivativeType}";
 const tickerEndpoint = "/derivatives/ticker/{derivativeType}";
 
-/** Refreshes the contracts of one type on one exchange, expired ones too; says whether there are any. */
+/**
+ * Refreshes the contracts of one type on one exchange, expired ones too; says whether there are any. Only seven of two
+ * hundred exchanges have some: the others are asked once a UTC day, which the warehouse remembers.
+ */
 export async function refreshContracts(
   intake: Intake,
   exchangeId: string,
   derivativeType: DerivativeType,
 ): Promise<boolean> {
   const { ingest, tally, signal } = intake;
+  const denial = { exchangeId, derivativeType, day: dayOf(serviceNow(intake)) };
+  if (await ingest.call("hasNoContracts", denial, [], signal)) return false;
   const filters = { exchangeId, include: "ALL" };
   const list = {
     endpoint: contractEndpoint,
     params: { derivativeType },
     filters,
     priority: priority.head,
+    mayBeMissing: true,
   };
   const stream = "derivative_contracts";
   const held: number[] = [];
@@ -31,14 +37,16 @@ export async function refreshContracts(
       rows += page.rows;
     }
   } catch (error) {
-    // Only seven exchanges have derivatives, and how the service says so of the others is not known.
-    if (error instanceof Failure && ["not_found", "rejected"].includes(error.code)) return false;
-    throw error;
+    // How the service says of an exchange that it has no derivatives is not known.
+    if (!(error instanceof Failure) || !["not_found", "rejected"].includes(error.code)) throw error;
+    await ingest.call("commitNoContracts", denial, [], signal);
+    return false;
   }
   const request = requestText(`/derivatives/contract/${derivativeType}`, filters);
   const lookup = { stream, derivativeType, exchangeId, held, request } as const;
   const commit = await ingest.call("commitLookup", lookup, [], signal);
   tally.listed(stream, commit);
+  if (rows === 0) await ingest.call("commitNoContracts", denial, [], signal);
   return rows > 0;
 }
 

@@ -18,7 +18,8 @@ export interface ExchangeTicksQuestion {
 
 /**
  * Takes one snapshot of the tickers. A list of several pages may be torn by a refresh in between: its rows are kept,
- * each under its own moment, but only a list of one moment counts as an observation.
+ * each under its own moment, but only a list of one moment counts as an observation. It is the ledger that tells a
+ * partial moment (`lost`, reason `not observed`): each of its rows alone is as true as any, so none is marked.
  */
 export async function takeExchangeTicks(intake: Intake, question: ExchangeTicksQuestion): Promise<void> {
   const { ingest, log, signal } = intake;

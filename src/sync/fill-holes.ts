@@ -7,6 +7,7 @@ import { type FillPlan, lineKey, type Narrowing, openHoles, planFill } from "./f
 import { fillSlice } from "./fill-slice.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import { isHopeless, pauseBefore } from "./persistence.ts";
+import { urgencies } from "./slices.ts";
 import { judge, type Problem, problemOf } from "./trouble.ts";
 import { EDGE_MARGIN, type SliceWalk } from "./walk-slice.ts";
 import { workThrough } from "./worker-pool.ts";
@@ -38,7 +39,8 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
   const { clock, ingest, tally, signal, log } = intake;
   const failures = new Map<string, Failures>();
   const parked = new Map<string, Problem>();
-  const problems = new Map<string, Problem>();
+  /** What stays open, by line: for the report, and for `gaps`. */
+  const stuck = new Map<string, { readonly line: LedgerLine; readonly problem: Problem }>();
 
   let lastTook = Number.POSITIVE_INFINITY;
   for (let round = 0, pauses = 0; ; round++) {
@@ -53,7 +55,12 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
     const asOf = now;
     const finish = async () => {
       await writeOffEdge(intake, reader, narrowing);
-      return { problems: [...parked.values(), ...problems.values()], asOf };
+      for (const [reason, group] of Map.groupBy(stuck.values(), ({ problem }) => problem.code)) {
+        const lines = group.map(({ line }) => line);
+        await ingest.call("commitHindrance", { lines, reason }, [], signal);
+      }
+      const problems = [...stuck.values()].map(({ problem }) => problem);
+      return { problems: [...parked.values(), ...problems], asOf };
     };
     if (walks.length === 0) return finish();
 
@@ -70,10 +77,10 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
       known.hopeless ||= judge(error, tally.answers) === "refused" || isHopeless(known.count);
       failures.set(lineKey(walk.line), known);
     }
-    for (const { line } of walks) problems.delete(lineKey(line));
+    for (const { line } of walks) stuck.delete(lineKey(line));
     for (const { walk, error } of failed) {
-      const what = `${walk.indexType} ${walk.name}`;
-      problems.set(lineKey(walk.line), problemOf(walk.line.stream, what, error));
+      const problem = problemOf(walk.line.stream, `${walk.indexType} ${walk.name}`, error);
+      stuck.set(lineKey(walk.line), { line: walk.line, problem });
     }
     if (failed.length === 0) {
       const took = clock.monotonic() - begun;
@@ -134,6 +141,7 @@ async function runRound(
       failed.push({ walk, error: outcome.error, isStuck: outcome.isStuck });
       return;
     }
+    reopened ||= outcome.reopened;
     if (walk.hindrance !== null) freed.push(walk.line);
     const key = lineKey(walk.line);
     const rest = (left.get(key) ?? 1) - 1;
@@ -142,8 +150,12 @@ async function runRound(
       await ingest.call("commitReread", { line: walk.line, day: plan.day }, [], signal);
     }
   };
+  // What is known to be there goes first: many indices in a row that are not found look like a service that is gone.
+  const rank = ({ urgency, line }: SliceWalk) =>
+    2 * urgencies.indexOf(urgency) + (unserved[line.stream].has(line.series) ? 1 : 0);
+  const ordered = walks.toSorted((a, b) => rank(a) - rank(b));
   // Half as many again as requests may be in flight: while the pages of some are read, those of others travel.
-  await workThrough(walks, Math.ceil(concurrency * 1.5), fill);
+  await workThrough(ordered, Math.ceil(concurrency * 1.5), fill);
   if (freed.length > 0) await ingest.call("commitHindrance", { lines: freed, reason: null }, [], signal);
   return { failed, reopened };
 }

@@ -3,7 +3,11 @@ import { isAnswered, judge } from "./trouble.ts";
 import { type SliceWalk, walkSlice } from "./walk-slice.ts";
 
 export type SliceOutcome =
-  | { readonly kind: "filled" }
+  | {
+      readonly kind: "filled";
+      /** What was found refutes what the service said of another range, which is open again. */
+      readonly reopened: boolean;
+    }
   /** The profile lacks a scope: the rest of the family need not be asked. */
   | { readonly kind: "forbidden"; readonly error: unknown }
   | {
@@ -24,8 +28,9 @@ export async function fillSlice(
 ): Promise<SliceOutcome> {
   const { ingest, tally, signal } = intake;
   const answered = tally.answers;
+  let reopened = false;
   try {
-    await walkSlice(intake, walk, servedAgain);
+    ({ reopened } = await walkSlice(intake, walk, servedAgain));
   } catch (error) {
     switch (judge(error, tally.answers)) {
       case "stop":
@@ -40,5 +45,5 @@ export async function fillSlice(
         return { kind: "failed", error, isStuck: isAnswered(error) || tally.answers > answered };
     }
   }
-  return { kind: "filled" };
+  return { kind: "filled", reopened };
 }

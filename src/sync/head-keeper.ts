@@ -157,6 +157,7 @@ export class HeadKeeper {
       tally.of(line.stream).planned += walk.range.to - walk.range.from;
       const outcome = await fillSlice(this.#intake, walk, servedAgain);
       if (outcome.kind === "filled") {
+        if (outcome.reopened) reopened();
         if (walk.hindrance !== null)
           await ingest.call("commitHindrance", { lines: [line], reason: null }, [], signal);
         continue;

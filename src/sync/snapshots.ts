@@ -1,5 +1,5 @@
 import { type Selection, select } from "../model/selector.ts";
-import type { DerivativeType, Stream } from "../model/series.ts";
+import type { Stream } from "../model/series.ts";
 import type { Random } from "../runtime/random.ts";
 import { refreshContracts, takeDerivativeTicks } from "./derivatives.ts";
 import type { Directory } from "./directory.ts";
@@ -7,6 +7,7 @@ import { takeExchangeTicks } from "./exchange-ticks.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import { persistently } from "./persistence.ts";
 import { noticeProblems } from "./prepare.ts";
+import { supportedDerivatives } from "./supported-derivatives.ts";
 import type { SyncSettings } from "./sync-settings.ts";
 import { judge, type Problem, problemOf } from "./trouble.ts";
 import { noticesOf } from "./wanted-series.ts";
@@ -97,15 +98,12 @@ async function derivatives(
   const exchanges = select(asked.exchanges, directory.exchanges, undefined);
   tell("derivative_contracts", "sync.derivatives.exchanges", exchanges);
   await endAll(intake, stream, exchanges.ids);
-  const supported = new Map<string, DerivativeType[]>();
-  await run("derivative_contracts", exchanges.ids, async (exchangeId) => {
-    if (exchangeId === null) return;
-    const types: DerivativeType[] = [];
-    for (const type of asked.types) {
-      if (await refreshContracts(intake, exchangeId, type)) types.push(type);
-    }
-    if (types.length > 0) supported.set(exchangeId, types);
-  });
+  const supported = await supportedDerivatives(
+    asked,
+    directory,
+    (exchangeId, type) => refreshContracts(intake, exchangeId, type),
+    (ids, errand) => run("derivative_contracts", ids, (exchangeId) => errand(exchangeId ?? "")),
+  );
   if (!isWanted(stream)) return;
   await run(stream, [...supported.keys()], (exchangeId) =>
     takeDerivativeTicks(intake, exchangeId ?? "", supported.get(exchangeId ?? "") ?? [], asked.every),

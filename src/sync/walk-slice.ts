@@ -32,6 +32,8 @@ const LARGEST_SIZE = 2000;
 const SPARE_ROWS = 8;
 /** The service's clock is known to about a second, and its window moves on while an answer travels. */
 export const EDGE_MARGIN = 3 * MICROS_PER_SECOND;
+/** A row this far within the window cannot have left it while an answer travelled. */
+const WINDOW_MARGIN = 600 * MICROS_PER_SECOND;
 
 const priorities = {
   head: priority.head,
@@ -48,6 +50,8 @@ export interface Walked {
   readonly withdrawn: number;
   /** Records that came, those beyond the range included. */
   readonly received: number;
+  /** What it found refutes what the service said of another range, which is open again. */
+  readonly reopened: boolean;
 }
 
 /**
@@ -66,7 +70,7 @@ export async function walkSlice(
   const walk = walkOf(intake, slice);
   const request = requestText(walk.endpoint, walk.filters);
   let hole = slice.range;
-  const walked = { missing: 0, changed: 0, withdrawn: 0, received: 0 };
+  const walked = { missing: 0, changed: 0, withdrawn: 0, received: 0, reopened: false };
 
   const read = async (body: Body) => {
     // A cache on the way may answer with what the service said before the range was complete.
@@ -93,6 +97,7 @@ export async function walkSlice(
         },
         ends: position.end === "served_out",
         settleDelay: slice.settleDelay,
+        ...(slice.keptFor === null ? {} : { servedFrom: serviceNow(intake) - slice.keptFor + WINDOW_MARGIN }),
         request,
         compares: slice.compares ?? false,
       },
@@ -105,6 +110,7 @@ export async function walkSlice(
     walked.missing += committed.missing;
     walked.changed += changed;
     walked.withdrawn += committed.withdrawn;
+    walked.reopened ||= committed.reopened;
     if (committed.proven) tally.of(stream).done += committed.proven.to - committed.proven.from;
     if (committed.alarm) throw alarmed(committed.alarm, walk.endpoint);
     return committed.complete || hole.from >= hole.to;
@@ -149,6 +155,7 @@ const alarms: Record<Alarm, string> = {
   foreign_rows: "its pages hold records of other indices",
   disordered: "its records come in no order",
   newer_than_proven: "its pages come in the wrong order",
+  false_end: "it says that it has nothing older, and has served older records",
   mass_rejection: "most of its records cannot be read",
   mass_withdrawal: "it no longer serves many records that it served before",
 };

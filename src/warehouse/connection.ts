@@ -14,7 +14,9 @@ export const BUSY_TIMEOUT_MS = 2_000;
 const WAL_KEPT_BYTES = 64 * 1024 * 1024;
 /** Pages in the WAL before a commit also checkpoints. */
 const WAL_CHECKPOINT_PAGES = 2_000;
-const CACHE_KIB = 64 * 1024;
+/** Rows arrive in order, a page at a time: the writer comes back to few places, and readers have a cache of their own. */
+const WRITER_CACHE_KIB = 8 * 1024;
+const READER_CACHE_KIB = 64 * 1024;
 
 /** Asked for and read back: SQLite ignores a pragma that it does not know or cannot grant without a word. */
 const writerPragmas = [
@@ -23,13 +25,13 @@ const writerPragmas = [
   ["synchronous", 2],
   ["wal_autocheckpoint", WAL_CHECKPOINT_PAGES],
   ["journal_size_limit", WAL_KEPT_BYTES],
-  ["cache_size", -CACHE_KIB],
+  ["cache_size", -WRITER_CACHE_KIB],
   ["busy_timeout", BUSY_TIMEOUT_MS],
 ] as const;
 
 const readerPragmas = [
   ["query_only", 1],
-  ["cache_size", -CACHE_KIB],
+  ["cache_size", -READER_CACHE_KIB],
   ["busy_timeout", BUSY_TIMEOUT_MS],
 ] as const;
 

@@ -57,3 +57,43 @@ export function beginRereads(transaction: Transaction, { stream, series }: Ledge
     .statement("INSERT INTO rereads (stream, series, day) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
     .run([stream, series, day]);
 }
+
+/** An exchange without contracts of a type is asked for them once a day, like a line that is read again. */
+const denialOf = (derivativeType: string) => `derivative_contracts ${derivativeType}`;
+
+/** Whether the service has said on this day (`YYYY-MM-DD`) that an exchange has no contracts of this type. */
+export function hasNoContracts(
+  connection: Connection,
+  { exchangeId, derivativeType, day }: ContractsDenial,
+): boolean {
+  return (
+    connection
+      .statement(
+        `SELECT 1 FROM rereads r JOIN series s ON s.series = r.series
+        WHERE r.stream = ? AND r.day = ? AND s.index_type = '' AND s.index_id = ?`,
+      )
+      .get([denialOf(derivativeType), day, exchangeId]) !== undefined
+  );
+}
+
+/** Where contracts were listed before, an empty list is asked for again at once: it may be an incident. */
+export function noteNoContracts(
+  transaction: Transaction,
+  { exchangeId, derivativeType, day }: ContractsDenial,
+): void {
+  const series = transaction.dictionary.subscription(exchangeId);
+  transaction
+    .statement(
+      `INSERT INTO rereads (stream, series, day) SELECT ?, ?, ?
+      WHERE NOT EXISTS (SELECT 1 FROM contracts WHERE derivative_type = ? AND exchange_id = ?)
+      ON CONFLICT (stream, series) DO UPDATE SET day = excluded.day WHERE day <> excluded.day`,
+    )
+    .run([denialOf(derivativeType), series, day, derivativeType, exchangeId]);
+}
+
+export interface ContractsDenial {
+  readonly exchangeId: string;
+  readonly derivativeType: string;
+  /** The UTC day of it, `YYYY-MM-DD`. */
+  readonly day: string;
+}

@@ -83,15 +83,18 @@ describe("mds-sync backfill", () => {
     expect(pages).toBeLessThan(PAGES + 3 * 2 * 9);
   });
 
-  it("G1: stops within moments on SIGTERM, and leaves a warehouse that the next run completes", async () => {
+  it("G1: stops within moments on SIGTERM, does not call that a success, and the next run completes it", async () => {
     const place = await ground(ticks(40), "GET /index-ticker latency 100ms");
-    const { child, ended } = start(place, ["backfill"]);
+    const { child, ended } = start(place, ["backfill", "--log-level", "warn"]);
     await asked(place.simulator, 10);
     const begun = performance.now();
     child.kill("SIGTERM");
-    const { status, stdout } = await ended;
+    const { status, stdout, stderr } = await ended;
     expect(performance.now() - begun).toBeLessThan(5_000);
-    expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
+    expect({ status, stdout }).toEqual({ status: 75, stdout: "" });
+    expect(stderr).toBe(
+      "mds-sync: stopped by SIGTERM before its work was done: run it again: it goes on where it was\n",
+    );
     place.simulator.setFaults("");
     expect((await start(place, ["backfill"]).ended).status).toBe(0);
   });

@@ -1,3 +1,4 @@
+import { closeSync, openSync, readdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
@@ -91,5 +92,24 @@ describe("a daemon that starts on a warehouse from before", () => {
       copy,
     );
     expect(lost.some(({ state, span }) => state === "lost" && Number(span) > 0.45 * HOUR * 1000)).toBe(true);
+  }, 120_000);
+
+  it("checks a large file beside its work after an unclean end, and sets a damaged one aside at the next start", async () => {
+    const daemon = await daemonUnderTest({ settings: only("BTC", "") });
+    const { path, folder, clock } = daemon;
+    await (await daemon.start()).stop();
+    const database = new Database(path);
+    database.exec("CREATE TABLE ballast (bytes BLOB); INSERT INTO ballast VALUES (zeroblob(80000000))");
+    database.close();
+    const file = openSync(path, "r+");
+    writeSync(file, Buffer.alloc(4, 255), 0, 4, 10_000 * 4096);
+    closeSync(file);
+
+    const second = await daemon.start();
+    expect((await second.get("/readyz")).status).toBe(200);
+    await expect(clock.runUntil(second.done)).rejects.toMatchObject({ code: "db_corrupt" });
+    await (await daemon.start()).stop();
+    expect(readdirSync(folder).filter((name) => /\.aside-.*Z$/.test(name))).toHaveLength(1);
+    daemon.expectTruth();
   }, 120_000);
 });

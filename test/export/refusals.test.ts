@@ -50,7 +50,8 @@ describe("mds-sync export", () => {
     const folder = filled();
     writeFileSync(join(folder, "file"), "");
     mkdirSync(join(folder, "mine"));
-    writeFileSync(join(folder, "mine/thesis.txt"), "precious");
+    writeFileSync(join(folder, "mine/manifest.json"), '{"name":"my site"}');
+    mkdirSync(join(folder, "mine/work"));
     const refusals: [string[], number, string][] = [
       [[], 2, "required option '--to <dir>' not specified"],
       [["--to", "file"], 2, "file cannot be written (EEXIST)"],
@@ -63,7 +64,7 @@ describe("mds-sync export", () => {
       expect(ended).toMatchObject({ status, stdout: "" });
       expect(ended.stderr.split("\n").length).toBe(2);
     }
-    expect(readdirSync(join(folder, "mine"))).toEqual(["thesis.txt"]);
+    expect(readdirSync(join(folder, "mine"))).toEqual(["manifest.json", "work"]);
     const nothing = await runHere(["export", "--to", "out"], { cwd: temporaryFolder() });
     expect(nothing.stderr).toContain("nothing is synced yet");
     expect(nothing.status).toBe(4);

@@ -352,7 +352,7 @@ describe("the thread", () => {
       const slice = { from, to: from + 180 * SECOND };
       const page = { ...wholePage, position: { hole: slice, upper: slice.to } };
       most = Math.max(most, ingest.queued);
-      return commitPage(ingest, page, pageOf(ticks(slice.from, slice.to)));
+      return commitPage(ingest, page, pageOf(ticks(slice.from - 30 * SECOND, slice.to), "more"));
     });
     most = Math.max(most, ingest.queued);
     await Promise.all(commits);
@@ -385,6 +385,9 @@ describe("the thread", () => {
     quant.exec("BEGIN IMMEDIATE");
     const commit = commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
     while (ingest.state !== "db_locked") await new Promise((tick) => setTimeout(tick, 50));
+    // To read a page takes no room and no lock, so it does not mean that storage is well.
+    await ingest.call("readPage", { stream: "index_ticks", series: wholePage.series }, [pageOf([])]);
+    expect(ingest.state).toBe("db_locked");
     quant.exec("ROLLBACK");
     quant.close();
     expect(await clock.runUntil(commit)).toMatchObject({ complete: true });

@@ -122,10 +122,11 @@ export interface FaultScriptDrawn {
 /** A script of several lines over all groups; most schedules lie nowhere. */
 export function drawFaults(draw: Draw): FaultScriptDrawn {
   const sound = [tokens, http, http, paging, paging, payload].map((group) => draw.one(group));
-  const lines = withoutDoubleLies(draw.some(sound, draw.whole(2, 5)).map((line) => line(draw)));
-  const healing = draw.one<Healing>(["run", "run", "run", "run", "run", "run", "next-day", "verify"]);
-  if (healing === "verify") lines.push(draw.one(lies)(draw));
-  if (healing === "next-day") lines.push(draw.one(denials)(draw));
+  const lines = draw.some(sound, draw.whole(2, 5)).map((line) => line(draw));
+  const drawn = draw.one<Healing>(["run", "run", "run", "run", "run", "run", "next-day", "verify"]);
+  const healing = drawn === "run" && isDoubleLie(lines) ? "next-day" : drawn;
+  if (drawn === "verify") lines.push(draw.one(lies)(draw));
+  if (drawn === "next-day") lines.push(draw.one(denials)(draw));
   lines.push(sure(draw));
   // Pages of a few rows make walks of many pages.
   if (draw.chance(0.6)) lines.push(`GET /index-ticker size-cap ${draw.whole(30, 300)}`);
@@ -135,12 +136,13 @@ export function drawFaults(draw: Draw): FaultScriptDrawn {
 }
 
 /**
- * An empty page and a missing nextId are both survived, but a service that says with both at once, however often it is
- * asked, that there is nothing more cannot be told from one that has nothing more.
+ * An empty page and a missing nextId are both seen through. A service that says both at once, however often and whatever
+ * it is asked about a series, cannot be told from one that has no such series; like a 404 it is believed until the next
+ * night, unless something was seen of the series before.
  */
-function withoutDoubleLies(lines: readonly string[]): string[] {
+function isDoubleLie(lines: readonly string[]): boolean {
   const isEnd = (line: string) => / next-id (null|empty|absent) /.test(line);
-  return lines.some(isEnd) ? lines.filter((line) => !line.includes(" empty-page ")) : [...lines];
+  return lines.some(isEnd) && lines.some((line) => line.includes(" empty-page "));
 }
 
 /** Lines that only shape the service: a schedule in which nothing else struck has proved nothing. */

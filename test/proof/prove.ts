@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
@@ -12,9 +12,9 @@ import { backfill } from "../../src/sync/backfill.ts";
 import { verify } from "../../src/sync/verify.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
-import { expectTruth } from "../sync/oracle.ts";
+import { expectHonest, expectTruth } from "../sync/oracle.ts";
 import { isFault } from "./fault-lines.ts";
-import { drawSchedule, type Schedule } from "./schedule.ts";
+import { drawSchedule, type Schedule, type Stop } from "./schedule.ts";
 
 const SECRET = "kestrel-secret/with+signs=&yes";
 const DAY = 86_400_000;
@@ -73,7 +73,8 @@ async function live(
       continue;
     }
     const stopping = new AbortController();
-    const cancel = step.abortMs ? clock.after(step.abortMs, () => stopping.abort(stopped())) : () => {};
+    const stop = () => stopping.abort(stopped());
+    const cancel = step.stop ? plan(step.stop, clock, simulator, stop) : () => {};
     const begun = clock.monotonic();
     const end = await engine.run(stopping.signal);
     cancel();
@@ -81,6 +82,7 @@ async function live(
     if (end.error !== undefined && !(end.error instanceof Failure))
       problems.push(`a run broke: ${inspect(end.error)}`);
     ends.push(end.exit);
+    problems.push(...engine.dishonesties());
   }
   const struck = simulator.struck
     .filter(({ text }) => isFault(text))
@@ -110,6 +112,20 @@ async function live(
   return { seed: schedule.seed, problems, struck, requests, rows, ends };
 }
 
+/** Has `act` done when its time has come; gives back how to call it off. */
+function plan(stop: Stop, clock: TurnedClock, { requests }: Simulator, act: () => void): () => void {
+  if ("ms" in stop) return clock.after(stop.ms, act);
+  const add = requests.add.bind(requests);
+  let left = stop.pages;
+  requests.add = (request) => {
+    if (/^\/v3\/(index-ticker|ohlcv)\b/.test(request.target) && --left === 0) act();
+    return add(request);
+  };
+  return () => {
+    requests.add = add;
+  };
+}
+
 /** Each page twice, each fault met answered by another try or two, and what every run asks for anyway. */
 function politeRequests({ faults, settings }: Schedule, runs: number, rows: number, struck: number): number {
   const caps = [...faults.matchAll(/ size-cap (\d+)/g)].map(([, cap]) => Number(cap));
@@ -119,7 +135,7 @@ function politeRequests({ faults, settings }: Schedule, runs: number, rows: numb
 }
 
 function engineOf(
-  { settings, seed }: Schedule,
+  { settings, seed, healing }: Schedule,
   folder: string,
   clock: TurnedClock,
   simulator: Simulator,
@@ -167,6 +183,21 @@ function engineOf(
           verify(intake, { reader, random, refreshSeconds, concurrency, sample: undefined }),
         ),
       );
+    },
+    /** Whatever the service did: what the ledger claims must be so, at any moment. */
+    dishonesties(): string[] {
+      if (!existsSync(path)) return [];
+      const reader = openReader(path);
+      try {
+        // What was told wrongly is stored so; what was denied is believed for a day. All else is judged.
+        const judged = { run: ["rows", "empty"], "next-day": ["rows"], verify: [] } as const;
+        expectHonest(reader, simulator, clock.now(), judged[healing]);
+        return [];
+      } catch (error) {
+        return [`the ledger lies: ${error instanceof Error ? error.message : String(error)}`];
+      } finally {
+        reader.close();
+      }
     },
     expectTruth() {
       const reader = openReader(path);

@@ -4,10 +4,15 @@ import { parseArgs } from "node:util";
 import type { Outcome } from "./prove.ts";
 
 // npm run proof: a thousand schedules. npm run proof -- --seed 17: that one, with all that is known of it.
-const WORKERS = 2;
 const { values } = parseArgs({
-  options: { seed: { type: "string" }, from: { type: "string" }, count: { type: "string" } },
+  options: {
+    seed: { type: "string" },
+    from: { type: "string" },
+    count: { type: "string" },
+    workers: { type: "string" },
+  },
 });
+const workers = Number(values.workers ?? 2);
 
 if (values.seed !== undefined) {
   const [{ prove }, { drawSchedule }] = await Promise.all([import("./prove.ts"), import("./schedule.ts")]);
@@ -49,7 +54,7 @@ async function work(): Promise<void> {
 function crashed(seed: number): Outcome {
   return {
     seed,
-    problems: ["the process ended, or hung for a minute"],
+    problems: ["the process ended, or hung for minutes"],
     struck: 0,
     requests: 0,
     rows: 0,
@@ -72,7 +77,7 @@ function judge({ seed, problems, struck: strikes, rows: compared, ends }: Outcom
   if (done % 50 === 0) process.stdout.write(`${done} of ${count} schedules, ${failed.length} failed\n`);
 }
 
-await Promise.all(Array.from({ length: WORKERS }, work));
+await Promise.all(Array.from({ length: workers }, work));
 const seconds = Number((process.hrtime.bigint() - begun) / 1_000_000_000n);
 process.stdout.write(
   `${passed} of ${count} schedules ended equal to the truth: ${struck} faults struck, ${rows} rows compared, ${seconds} s\n`,

@@ -5,9 +5,12 @@ import { drawFaults, type Healing } from "./fault-lines.ts";
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
+/** When a run is stopped: so long after its beginning, or as its so-many-th page is asked for. */
+export type Stop = { readonly ms: number } | { readonly pages: number };
+
 /** One thing that happens before the service is sound again. */
 export type Step =
-  | { readonly kind: "run" /** Stopped after so much time; undefined: never. */; readonly abortMs?: number }
+  | { readonly kind: "run"; readonly stop?: Stop }
   | { readonly kind: "pass"; readonly ms: number };
 
 /** Everything that one seed decides. */
@@ -95,8 +98,12 @@ function drawQuirks(draw: Draw, refreshSeconds: number): Partial<Quirks> {
 
 /** The finer the cadence, the shorter the absences: time that went by is time to be filled. */
 function drawSteps(draw: Draw, refreshSeconds: number): Step[] {
-  const run = (): Step =>
-    draw.chance(0.3) ? { kind: "run", abortMs: draw.whole(50, 30_000) } : { kind: "run" };
+  // Most runs are over soon, so most stops are drawn near the beginning; one in four may fall into a pause.
+  const stop = (): Stop =>
+    draw.chance(0.25)
+      ? { ms: draw.whole(50, 30_000) }
+      : { pages: draw.chance(0.5) ? draw.whole(1, 8) : draw.whole(1, 60) };
+  const run = (): Step => (draw.chance(0.4) ? { kind: "run", stop: stop() } : { kind: "run" });
   const longest = { 120: 1, 300: 2, 900: 5, 3600: 20 }[refreshSeconds] ?? 1;
   const steps = [run()];
   while (draw.chance(0.5) && steps.length < 5) {

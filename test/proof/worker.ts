@@ -1,7 +1,7 @@
 import { prove } from "./prove.ts";
 
 // One process of `npm run proof`: a seed in, its outcome out. One that hangs ends itself, and the seed is named.
-const LONGEST_MS = 60_000;
+const LONGEST_MS = 240_000;
 
 process.on("message", async (seed: number) => {
   const hung = setTimeout(() => process.exit(1), LONGEST_MS);

@@ -1,26 +1,28 @@
-import type { ChildProcess } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { type Ended, startProgram } from "../support/program-process.ts";
+import { type ProgramProcess, startProgram } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Agreement, expectTruth } from "../sync/oracle.ts";
 
 /** A service, a settings file and a warehouse, and `mds-sync backfill` as a process of its own. */
 export interface Installation {
   readonly simulator: Simulator;
-  start(...flags: string[]): { child: ChildProcess; ended: Promise<Ended> };
+  start(...flags: string[]): ProgramProcess;
   /** Holds the warehouse against the service, as of the latest claim. */
   expectTruth(): Agreement;
   query(sql: string): Record<string, unknown>[];
 }
 
-export async function install(settings: string, options: SimulatorOptions = {}): Promise<Installation> {
+export async function install(
+  settings: string,
+  options: SimulatorOptions = {},
+  folder = temporaryFolder(),
+): Promise<Installation> {
   const simulator = await startSimulator(options);
   onTestFinished(() => simulator.stop());
-  const folder = temporaryFolder();
   writeFileSync(join(folder, "mds-sync.yaml"), settings);
   const path = join(folder, "mds.sqlite");
   const env = {

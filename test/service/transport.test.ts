@@ -97,6 +97,23 @@ describe("statuses", () => {
     expect(await codeOf("index-1")).toBe("not_found");
   });
 
+  it("B6: hundreds of missing records are no alarm while the path still finds what it found before", async () => {
+    let isGone = false;
+    const { client, stub, failureOf } = await start(({ query }, response) =>
+      query.indexId === "known" && !isGone ? zipped(response, { content: [] }) : json(response, {}, 404),
+    );
+    const codeOf = async (indexId: string) =>
+      (await failureOf(client.request({ endpoint: "/ohlcv", query: { indexId } }, readPage)))?.code;
+    expect(await codeOf("known")).toBeUndefined();
+    const codes = new Set<string | undefined>();
+    for (let at = 0; at < 250; at++) codes.add(await codeOf(`index-${at}`));
+    expect(codes).toEqual(new Set(["not_found"]));
+    expect(stub.requests).toHaveLength(1 + 250 + 2);
+    isGone = true;
+    for (let at = 250; at < 370; at++) codes.add(await codeOf(`index-${at}`));
+    expect(codes).toContain("upstream_version");
+  });
+
   it("B6: one record that is missed again and again stays one record", async () => {
     const { client, failureOf } = await start((_, response) => json(response, {}, 404));
     for (let at = 0; at < 120; at++) {

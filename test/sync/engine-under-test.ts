@@ -34,6 +34,8 @@ export interface EngineOptions {
   readonly start?: string;
   /** How far this machine's wall clock is ahead of the service's. */
   readonly localSkewMs?: number;
+  /** Where the warehouse lies; a folder of its own unless told. */
+  readonly folder?: string;
 }
 
 export interface EngineUnderTest {
@@ -60,7 +62,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
   const clock = new TurnedClock(options.start ?? "2026-03-01T12:00:07Z");
   const simulator = await startSimulator({ clock, ...options.simulator });
   onTestFinished(() => simulator.stop());
-  const folder = temporaryFolder();
+  const folder = options.folder ?? temporaryFolder();
   const path = join(folder, "mds.sqlite");
   const file = join(folder, "mds-sync.yaml");
   const logged: EngineUnderTest["logged"] = [];

@@ -30,6 +30,8 @@ export interface Agreement {
 }
 
 const WINDOW = 200 * 86_400_000_000;
+/** The window moves on while the rows of a run are compared. */
+const MARGIN = 3_600_000_000;
 
 /**
  * The judge of every test of the engine. At `now` (milliseconds, the service's clock): each wanted series holds exactly what
@@ -44,13 +46,7 @@ export function expectTruth(
 ): Agreement {
   assert.equal(reader.database.pragma("integrity_check", { simple: true }), "ok");
   const now = Math.floor(nowMs * 1000);
-  const lines = reader
-    .statement(
-      `SELECT w.stream, w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
-        w.to_ts AS "to", w.settle_delay AS settleDelay, w.step, w.kept_for AS keptFor
-      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 0`,
-    )
-    .all() as WantedLine[];
+  const lines = wantedLines(reader);
   const sum = { lines: 0, rows: 0, covered: 0, lost: 0 };
   for (const line of lines) {
     const claim = Math.floor((asOf - line.settleDelay) / line.step) * line.step;
@@ -71,6 +67,40 @@ export function expectTruth(
     sum.rows += stored.length;
   }
   return sum;
+}
+
+/**
+ * What holds at any moment, also in the middle of a storm: the file is sound, and wherever the ledger says `rows` or
+ * `empty`, what is stored is exactly what the service has there.
+ */
+export function expectHonest(
+  reader: Connection,
+  simulator: Simulator,
+  nowMs: number,
+  proofs: readonly SettledRange["proof"][] = ["rows", "empty"],
+): void {
+  assert.equal(reader.database.pragma("quick_check", { simple: true }), "ok");
+  const now = Math.floor(nowMs * 1000);
+  for (const line of wantedLines(reader)) {
+    const served = line.keptFor === null ? Number.NEGATIVE_INFINITY : now - WINDOW + MARGIN;
+    for (const { proof, ...range } of settledRanges(reader, line)) {
+      const from = Math.max(range.from, served);
+      if (!proofs.includes(proof) || from >= range.to) continue;
+      const what = `${proof} ${line.stream} ${line.indexType} ${line.name}`;
+      const stored = storedRows(reader, line, from, range.to);
+      expectSame(what, stored, servedRows(simulator, line, from, range.to, nowMs));
+    }
+  }
+}
+
+function wantedLines(reader: Connection): WantedLine[] {
+  return reader
+    .statement(
+      `SELECT w.stream, w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
+        w.to_ts AS "to", w.settle_delay AS settleDelay, w.step, w.kept_for AS keptFor
+      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 0`,
+    )
+    .all() as WantedLine[];
 }
 
 /** Row by row, but fast: only the first difference is shown. */

@@ -64,9 +64,13 @@ describe("trouble", () => {
       { stream: "index_ticks", what: "GWA ETH", code: "malformed_body" },
     ]);
     expect(report.streams.find(({ stream }) => stream === "index_ticks")?.open).toBe(1);
+    const reasons =
+      "SELECT DISTINCT reason FROM gaps WHERE name = 'ETH' AND state = 'open' AND reason <> 'settling'";
+    expect(engine.query(reasons)).toEqual([{ reason: "malformed_body" }]);
     engine.simulator.setFaults("");
     expect((await engine.run()).exit).toBe(0);
     engine.expectTruth();
+    expect(engine.query("SELECT * FROM wanted_ranges WHERE hindrance IS NOT NULL")).toEqual([]);
   });
 
   it("a storm of everything ends equal to the truth", async () => {
