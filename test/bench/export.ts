@@ -6,15 +6,7 @@ import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import { readManifest } from "../../src/export/manifest.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { openWarehouse } from "../../src/warehouse/warehouse.ts";
-
-interface ExportFigure {
-  readonly name: string;
-  readonly measured: number;
-  readonly atLeast?: number;
-  readonly atMost?: number;
-  readonly digits?: number;
-  readonly unit: string;
-}
+import { type Figure, figureTable } from "./figures.ts";
 
 const STEP = 30_000_000;
 /** What a series has in the service's window of 200 days. */
@@ -28,7 +20,7 @@ const nameOf = (series: number) => `S${String(series).padStart(3, "0")}`;
  * Prices and volumes that walk at random, with as many digits as such prices have, put in without the writer's care, in the
  * order of the key: the quickest way to so many. The ledger says that all is proven.
  */
-export function fill(path: string, seriesCount: number): void {
+function fill(path: string, seriesCount: number): void {
   const warehouse = openWarehouse(path, { clock: systemClock });
   try {
     const { database } = warehouse.connection;
@@ -60,7 +52,7 @@ export function fill(path: string, seriesCount: number): void {
 }
 
 /** 200 days of as many series as make up `rows`. */
-export async function benchExport(print: (line: string) => void, rows = 10_000_000): Promise<ExportFigure[]> {
+export async function benchExport(print: (line: string) => void, rows = 10_000_000): Promise<Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const [warehouse, to] = [join(folder, "mds.sqlite"), join(folder, "export")];
   try {
@@ -99,7 +91,7 @@ export async function benchExport(print: (line: string) => void, rows = 10_000_0
 }
 
 /** Milliseconds, each time of another series. */
-export async function hourlyBars(catalogue: string, seriesCount: number): Promise<number> {
+async function hourlyBars(catalogue: string, seriesCount: number): Promise<number> {
   const instance = await DuckDBInstance.create(catalogue, { access_mode: "READ_ONLY" });
   try {
     const connection = await instance.connect();
@@ -121,9 +113,6 @@ export async function hourlyBars(catalogue: string, seriesCount: number): Promis
 
 if (import.meta.main) {
   const print = (line: string) => void process.stdout.write(`${line}\n`);
-  for (const { name, measured, digits = 2, unit } of await benchExport(
-    print,
-    Number(process.argv[2] ?? 10_000_000),
-  ))
-    print(`${name}: ${measured.toLocaleString("en-US", { maximumFractionDigits: digits })} ${unit}`);
+  const figures = await benchExport(print, Number(process.argv[2] ?? 50_000_000));
+  for (const line of figureTable(figures)) print(line);
 }

@@ -1,4 +1,5 @@
 import { benchBackfill, benchEndurance } from "./backfill.ts";
+import { benchExport } from "./export.ts";
 import { type Figure, figureTable, isMissed } from "./figures.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchSimulator } from "./simulator.ts";
@@ -41,6 +42,7 @@ const parts: Readonly<Record<string, Part>> = {
       print(`a week of one series with exact prices: ${figures.weekOfOneSeries.toFixed(0)} ms`);
     }),
   },
+  export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: (print) => benchExport(print) },
 };
 
 /** A part without limits of its own. */
