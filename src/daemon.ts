@@ -1,14 +1,15 @@
+import { dirname, join } from "node:path";
 import type { LoadedSettings } from "./config/load-settings.ts";
 import { requireServiceSettings } from "./config/service-settings.ts";
 import type { DaemonView } from "./dashboard/daemon-view.ts";
 import { type HttpServer, startHttpServer } from "./dashboard/http-server.ts";
 import { dashboardPages } from "./dashboard/pages.ts";
 import { Readings } from "./dashboard/readings.ts";
+import { exportInProcess } from "./export/export-in-process.ts";
 import { Ingest } from "./ingest/ingest-thread.ts";
 import { exitCode, Failure } from "./model/failure.ts";
 import type { Clock } from "./runtime/clock.ts";
 import type { Log } from "./runtime/log.ts";
-import { loop } from "./runtime/loop.ts";
 import type { Random } from "./runtime/random.ts";
 import { createHeartbeat } from "./service/heartbeat.ts";
 import { createServiceClient } from "./service/service-client.ts";
@@ -16,6 +17,7 @@ import { type Intake, serviceClock, serviceNow } from "./sync/intake.ts";
 import { dailyJobs } from "./sync/jobs.ts";
 import { CurrentKeeper } from "./sync/keep-current.ts";
 import { type Job, runSchedule } from "./sync/schedule.ts";
+import { checkBesideTheWork, lookAfterStorage } from "./sync/storage-rounds.ts";
 import { StreamNotes } from "./sync/stream-notes.ts";
 import type { SyncSettings } from "./sync/sync-settings.ts";
 import { Tally } from "./sync/tally.ts";
@@ -25,12 +27,8 @@ import { Metrics } from "./telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "./telemetry/recent-activity.ts";
 import { notifyServiceManager } from "./telemetry/service-manager.ts";
 import { problemOf, watchOver } from "./telemetry/vital-signs.ts";
-import { freeBytes } from "./warehouse/disk.ts";
 import { jobRuns } from "./warehouse/job-runs.ts";
-import { quickCheck } from "./warehouse/quick-check.ts";
 import { openReader } from "./warehouse/reader.ts";
-import { daysUntilFull, sizeSamples } from "./warehouse/size-history.ts";
-import { warehouseBytes } from "./warehouse/wal.ts";
 
 export interface DaemonOptions {
   readonly loaded: LoadedSettings;
@@ -47,19 +45,10 @@ export interface DaemonOptions {
   /** What was missing at the start is filled. */
   readonly filled?: (rows: number) => void;
   readonly live?: (ticks: number) => void;
-  /** The work of the job `export`, at the times of `schedule.export`. */
-  readonly exportWork?: (signal: AbortSignal) => Promise<void>;
 }
 
-const STORAGE_EVERY_MS = 60_000;
-/** A WAL of this size has a reader in its way that is worth naming. */
-const LONG_WAL_BYTES = 256 * 1024 * 1024;
 /** All that is under way ends with the signal; what does not within this time is left behind. */
 const STOP_PATIENCE_MS = 2_000;
-/** The check has time; what there is to catch up with at a start has not. */
-const CHECK_AFTER_MS = 15_000;
-const CHECK_PATIENCE_MS = 3_600_000;
-
 /** Runs until it is told to stop, or until something happens that only a new process can mend. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { loaded, clock, log, stopping, version, random = Math.random } = options;
@@ -188,8 +177,20 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         for (const { stream } of differences) metrics.auditDifference(stream);
       },
     });
-    if (schedule.export && options.exportWork)
-      jobs.push({ name: "export", cron: schedule.export, work: options.exportWork });
+    if (schedule.export) {
+      const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
+      jobs.push({
+        name: "export",
+        cron: schedule.export,
+        async work(until) {
+          const { files_written, rows_written, seconds } = await exportInProcess(request, {
+            clock,
+            stopping: until,
+          });
+          log.info({ files_written, rows_written, seconds }, "export done");
+        },
+      });
+    }
     const remembered = jobRuns(reader);
     for (const { job, outcome, endedAt } of remembered)
       if (outcome === "ok") metrics.jobSucceeded(job, Date.parse(endedAt) / 1000);
@@ -212,32 +213,18 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
           if (error !== undefined) broken(job, error);
         },
       }),
-      loop({
-        clock,
-        signal,
-        everyMs: () => STORAGE_EVERY_MS,
-        async work() {
-          const { walBytes, isTruncated, holders } = await storage.call(
-            "checkStorage",
-            undefined,
-            [],
-            signal,
-          );
-          if (!isTruncated && walBytes > LONG_WAL_BYTES)
-            log.warn({ walBytes, readers: holders.readers }, "a reader keeps the WAL from shrinking");
-          const bytes = warehouseBytes(path);
-          // A first backfill says nothing about the days to come.
-          if (isFilled) await storage.call("commitSize", bytes + walBytes, [], signal);
-          const free = freeBytes(path);
-          const full = daysUntilFull(sizeSamples(reader), free);
-          metrics.storage({ warehouseBytes: bytes, walBytes, freeBytes: free, daysUntilFull: full });
-          const { skewMs, parked } = client.health();
+      lookAfterStorage(intake, {
+        path,
+        reader,
+        notes,
+        isFilled: () => isFilled,
+        measured(round) {
+          metrics.storage(round);
+          const { skewMs } = client.health();
           if (skewMs !== undefined) metrics.clockSkew(-skewMs / 1000);
-          const changed = notes.take(parked);
-          if (changed) await storage.call("commitStreamNotes", changed, [], signal);
         },
-        failed: end,
       }),
+      checkBesideTheWork(intake, path),
       watchOver({
         clock,
         signal,
@@ -248,7 +235,6 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         feedWatchdog: () => notifyServiceManager("WATCHDOG=1"),
         healthyMinute: () => heartbeat?.beat(),
       }),
-      storage.isChecked ? Promise.resolve() : checkFile(path, { storage, clock, log, signal }),
     ].map((part) => part.catch(end));
     const stopped = new Promise<void>((resolve) =>
       signal.addEventListener("abort", () => resolve(), { once: true }),
@@ -269,29 +255,6 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     await client.close();
     await ingest?.close();
   }
-}
-
-/**
- * After a crash a large file is checked beside the work: SQLite's promise is that a crash leaves it sound, and a restart
- * must not cost minutes of ticks that nobody can fetch later. If it is damaged all the same, the next start sets it aside.
- */
-async function checkFile(
-  path: string,
-  { storage, clock, log, signal }: Pick<Intake, "clock" | "log" | "signal"> & { storage: Ingest },
-): Promise<void> {
-  log.info({}, "the warehouse was not closed in order: it is checked beside the work");
-  await clock.sleep(CHECK_AFTER_MS, signal);
-  const checked = await quickCheck(path, { clock, deadlineMs: CHECK_PATIENCE_MS, signal });
-  log.info({ verdict: checked.verdict }, "the warehouse was checked");
-  if (checked.verdict === "unfinished") return;
-  const damage = checked.verdict === "damaged" ? checked.finding : undefined;
-  await storage.call("noteCheck", damage, [], signal);
-  if (damage === undefined) return;
-  throw new Failure(`${path} is damaged (${damage})`, {
-    family: "operator",
-    code: "db_corrupt",
-    remedy: "start again: the file is set aside, never deleted, and a new one is filled",
-  });
 }
 
 /** What only a new process, or a person, can mend. Credentials count until they have worked once. */

@@ -15,11 +15,10 @@ const REFRESH_SECONDS = 5;
 const DAYS = 3;
 
 /** Starts the simulator in a process of its own, and gives settings that point at it and want little enough to watch. */
-export async function startDemo(flags: {
-  httpHost?: string;
-  httpPort?: string;
-  warehouse?: string;
-}): Promise<Demo> {
+export async function startDemo(
+  flags: { httpHost?: string; httpPort?: string; warehouse?: string },
+  outside: NodeJS.ProcessEnv,
+): Promise<Demo> {
   const main = new URL(import.meta.url.endsWith(".ts") ? "./main.ts" : "./main.js", import.meta.url);
   const args = [main.pathname, "simulate", "--refresh-seconds", String(REFRESH_SECONDS)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"], detached: true });
@@ -28,7 +27,13 @@ export async function startDemo(flags: {
     child.kill("SIGTERM");
     await once(child, "exit");
   };
+  // Where to listen is the operator's to say. MDS_WAREHOUSE is not heeded: it may name a real one, which is no place for
+  // invented data.
   const env: Record<string, string> = {};
+  for (const name of ["MDS_HTTP_HOST", "MDS_HTTP_PORT"] as const) {
+    const value = outside[name];
+    if (value !== undefined) env[name] = value;
+  }
   for await (const line of createInterface({ input: child.stdout })) {
     const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
     env[name] = value;

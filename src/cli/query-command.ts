@@ -18,7 +18,7 @@ const LONGEST_HELD_MS = 200;
 interface Flags {
   readonly format?: string;
   readonly json?: boolean;
-  readonly param: readonly string[];
+  readonly param?: readonly string[];
   readonly schema?: string;
 }
 
@@ -26,9 +26,10 @@ export function addQueryCommand(program: Command, context: CommandContext): void
   addSettingsFlags(program.command("query"))
     .summary("run read-only SQL over the warehouse, or tell what there is to query")
     .description(
-      "Runs one SELECT over the warehouse and writes what it gives to stdout, row by row, beside any writer. The file is\n" +
-        "opened read-only: nothing can be changed by it. How many rows there were, and how long it took, goes to stderr.\n\n" +
-        "Without SQL it lists the relations; with --schema NAME it tells the columns of one and what they mean.",
+      "Runs one SELECT over the warehouse and writes what it gives to stdout, row by row, beside any\n" +
+        "writer. The file is opened read-only: nothing can be changed by it. How many rows there were,\n" +
+        "and how long it took, goes to stderr.\n\n" +
+        "Without SQL it lists the relations; with --schema NAME it tells the columns of one.",
     )
     .argument("[sql]", "one statement that reads; - takes it from stdin")
     .option("--format <format>", `${queryFormats.join(", ")} (default: table)`)
@@ -36,8 +37,7 @@ export function addQueryCommand(program: Command, context: CommandContext): void
     .option(
       "--param <name=value>",
       "what stands for :name in the SQL; a number, @ and a moment (its microseconds), or text; may be repeated",
-      (pair: string, pairs: readonly string[]) => [...pairs, pair],
-      [],
+      (pair: string, pairs: readonly string[] = []) => [...pairs, pair],
     )
     .option("--schema <name>", "the columns of a relation, with their meaning")
     .action(async (sql: string | undefined, flags: Flags, command: Command) => {
@@ -48,7 +48,7 @@ export function addQueryCommand(program: Command, context: CommandContext): void
         context.stdout.write(`${await describe(path, flags, sql)}\n`);
         return;
       }
-      const parameters = readParameters(flags.param);
+      const parameters = readParameters(flags.param ?? []);
       context.dieOnSignal?.();
       const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
       const begun = context.clock.monotonic();
@@ -61,7 +61,7 @@ export function addQueryCommand(program: Command, context: CommandContext): void
 
 /** What there is to query is known without a warehouse; where there is one, a quant's own views are part of it. */
 async function describe(path: string, { schema, json = false, param }: Flags, sql?: string): Promise<string> {
-  if (sql !== undefined || param.length > 0) {
+  if (sql !== undefined || param !== undefined) {
     throw usage(
       sql === undefined ? "--param is of use only with SQL" : "--schema takes no SQL beside it",
       "leave out one of them",

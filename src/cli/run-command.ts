@@ -31,7 +31,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
     .action(async (flags: Flags, command: Command) => {
       const { clock, stderr, stopping } = context;
       const say = (line: string) => void stderr.write(`${line}\n`);
-      const demo = flags.demo ? await startDemo(flags) : undefined;
+      const demo = flags.demo ? await startDemo(flags, context.env) : undefined;
       try {
         const loaded = demo?.loaded ?? settingsFor(command, context);
         const { path } = loaded.settings.warehouse;

@@ -11,6 +11,22 @@ const lengths: Readonly<Record<string, Micros>> = {
   "1d": MICROS_PER_DAY,
 };
 
+/** Of each bar; any_value, since a figure that nobody asks for is not computed then, as one to group by would be. */
+const figures = [
+  "open",
+  "open_digits",
+  "high",
+  "high_digits",
+  "low",
+  "low_digits",
+  "close",
+  "close_digits",
+  "volume_24h",
+  "volume_digits",
+  "n_ticks",
+  "doubtful",
+];
+
 /**
  * Bars from ticks, labelled by their start, as the warehouse's views of the same names give them: only where there are
  * ticks, with the share of the bar that the ledger proves. `volume` is a rolling figure of 24 hours, so that the last one
@@ -29,7 +45,8 @@ function bars(length: string, ticks: string, present: Micros): string {
       WHEN b.doubtful > 0 THEN 'doubtful ticks'
       WHEN b.n_ticks < b.expected_ticks THEN 'fewer ticks than expected' END AS quality
   FROM (
-    SELECT t.*, ${length} // any_value(s.refresh_us) AS expected_ticks,
+    SELECT t.index_type, t.index_id, t.name, t.ts, ${figures.map((figure) => `any_value(t.${figure}) AS ${figure}`).join(", ")},
+      ${length} // any_value(s.refresh_us) AS expected_ticks,
       -- DuckDB's least and greatest pass over nulls: without the filter a bar that nothing proves would be proven whole.
       coalesce(CAST(sum(least(g.to_ts, t.ts + ${length}) - greatest(g.from_ts, t.ts))
         FILTER (WHERE g.from_ts IS NOT NULL) AS BIGINT), 0) AS proven
@@ -46,7 +63,7 @@ function bars(length: string, ticks: string, present: Micros): string {
     LEFT JOIN series s ON s.index_type = t.index_type AND s.index_id = t.index_id
     LEFT JOIN coverage g ON g.stream = 'index_ticks' AND g.proof <> 'lost' AND g.index_type = t.index_type
       AND g.index_id = t.index_id AND g.from_ts < t.ts + ${length} AND g.to_ts > t.ts
-    GROUP BY ALL
+    GROUP BY t.index_type, t.index_id, t.name, t.ts
   ) b`;
 }
 

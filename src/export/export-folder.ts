@@ -17,7 +17,7 @@ import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
 import { takeWriterLock } from "../warehouse/writer-lock.ts";
 import { unusable } from "./export-failure.ts";
-import { CATALOGUE, MANIFEST, type Manifest, type ManifestFile } from "./manifest.ts";
+import { CATALOGUE, MANIFEST, type Manifest, type ManifestFile, readManifest } from "./manifest.ts";
 
 /*
  * DIR/manifest.json, DIR/mds.duckdb        what the export consists of; each replaced in one step, the manifest last
@@ -36,13 +36,9 @@ const DATA = "data.parquet";
 /** Takes the folder for one export; refuses one that holds anything else. */
 export function openFolder(folder: string): { readonly work: string; release(): void } {
   mkdirSync(folder, { recursive: true });
+  // Things below are removed, so the folder must be ours: many a folder has a manifest.json.
   const names = readdirSync(folder);
-  if (
-    names.length > 0 &&
-    !names.includes(MANIFEST) &&
-    !names.includes(VERSIONS) &&
-    !names.includes(`${LOCK}.lock`)
-  ) {
+  if (names.length > 0 && !names.includes(`${LOCK}.lock`) && !readManifest(folder)) {
     throw unusable(`${folder} holds other files`, "give a folder of its own, new or empty");
   }
   const lock = lockFolder(folder);

@@ -2,6 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { exitCode, Failure, type FailureDetails } from "../model/failure.ts";
+import type { Clock } from "../runtime/clock.ts";
 import { stopped } from "./export-failure.ts";
 import type { ExportOptions, ExportResult } from "./export-warehouse.ts";
 
@@ -18,7 +19,11 @@ export type ExportReport = { readonly result: ExportResult } | { readonly failur
  * Exports in a process of low priority, for a daemon whose own threads must not wait. It ends at once when `stopping`
  * aborts: killed anywhere, it leaves the previous export whole.
  */
-export async function exportInProcess(request: ExportRequest, stopping: AbortSignal): Promise<ExportResult> {
+export async function exportInProcess(
+  request: ExportRequest,
+  { clock, stopping }: { readonly clock: Clock; readonly stopping: AbortSignal },
+): Promise<ExportResult> {
+  const release = clock.hold();
   // The same file under its two names: run in place as TypeScript, or built.
   const name = import.meta.url.endsWith(".ts") ? "./export-process.ts" : "./export-process.js";
   const child = fork(fileURLToPath(new URL(name, import.meta.url)), [JSON.stringify(request)], {
@@ -35,6 +40,7 @@ export async function exportInProcess(request: ExportRequest, stopping: AbortSig
     await once(child, "close");
   } finally {
     stopping.removeEventListener("abort", stop);
+    release();
   }
   if (report === undefined) throw stopped(request.to);
   if ("result" in report) return report.result;

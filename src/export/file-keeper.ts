@@ -9,7 +9,7 @@ import { isThere, keepVersion } from "./export-folder.ts";
 import { type Manifest, type ManifestFile, partitionPath } from "./manifest.ts";
 import type { ParquetWriter, RowSource } from "./parquet-writer.ts";
 import { relationFingerprint, relationSource } from "./relation-files.ts";
-import { monthSource } from "./stream-files.ts";
+import { labelSource, monthSource } from "./stream-files.ts";
 
 /** More than any row of ours takes; what is over is found when it is written. */
 const BYTES_A_ROW = 24;
@@ -25,6 +25,12 @@ interface KeeperOptions {
   /** Called with rows as they are written, and with those of a file that stays as it is. */
   readonly onRows: (count: number) => void;
   readonly onFile: (file: ManifestFile) => void;
+}
+
+/** The rows for a file, and the SQL that makes its columns of them. */
+interface MadeFile {
+  readonly source: RowSource;
+  readonly select: string;
 }
 
 /** Makes the files of an export, or keeps those of the previous one whose content has not changed. */
@@ -46,7 +52,7 @@ export class FileKeeper {
 
   /** One snapshot: rows, ledger and fingerprint are of one moment. */
   async keepMonth(month: ExportMonth, corrections: ReadonlyMap<string, string>): Promise<void> {
-    const { connection, onRows } = this.#options;
+    const { connection, writer, onRows } = this.#options;
     const { partition: folder } = exportDictionaries[month.stream];
     const partition = {
       ...(folder ? { [folder]: month.part ?? "" } : {}),
@@ -57,9 +63,10 @@ export class FileKeeper {
       // Its last rows went since the months were looked for.
       if (content.rows === 0) return;
       const { fingerprint, rows } = content;
-      await this.#keep({ relation: month.stream, partition, fingerprint, rows }, () =>
-        monthSource(month.stream, content, onRows),
-      );
+      await this.#keep({ relation: month.stream, partition, fingerprint, rows }, async () => {
+        await writer.share(labelSource(month.stream, content));
+        return monthSource(month.stream, content, onRows);
+      });
     });
   }
 
@@ -72,7 +79,7 @@ export class FileKeeper {
 
   async #keep(
     facts: Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows">,
-    make: () => { source: RowSource; select: string },
+    make: () => MadeFile | Promise<MadeFile>,
   ): Promise<void> {
     const { folder, work, writer, onRows, onFile } = this.#options;
     const place = [facts.relation, partitionPath(facts.partition)].filter((part) => part !== "").join("/");
@@ -84,7 +91,7 @@ export class FileKeeper {
     }
     this.#assertRoom(facts.rows);
     const unfinished = join(work, "unfinished.parquet");
-    const { source, select } = make();
+    const { source, select } = await make();
     await writer.write(unfinished, source, select);
     const file: ManifestFile = { ...facts, ...keepVersion(folder, unfinished, place) };
     this.files.push(file);

@@ -15,10 +15,9 @@ export interface SourceColumn {
 
 export type SourceRow = readonly (number | string | null)[];
 
-/** Rows for one file, in the order in which they are to stand there. */
+/** Rows, in the order in which they are to stand. */
 export interface RowSource {
   readonly columns: readonly SourceColumn[];
-  /** Each block's rows share what `prefix` says for the leading columns. */
   readonly blocks: Iterator<SourceBlock>;
 }
 
@@ -72,18 +71,31 @@ export class ParquetWriter {
 
   static async open(temporary: string): Promise<ParquetWriter> {
     const instance = await openDuckDb(":memory:", { temp_directory: temporary });
-    return new ParquetWriter(instance, await instance.connect());
+    const connection = await instance.connect();
+    // Rows stream past the labels that they are joined with, in their own order; never the other way round.
+    await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side'");
+    return new ParquetWriter(instance, connection);
   }
 
   /** `select` reads from `handed_over()`, whose columns are the source's. */
-  async write(file: string, source: RowSource, select: string): Promise<void> {
+  write(file: string, source: RowSource, select: string): Promise<void> {
+    return this.#run(
+      source,
+      `COPY (${select}) TO ${quoted(file)} (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE ${ROWS_A_GROUP})`,
+    );
+  }
+
+  /** Texts that many rows share: `select` joins them to its rows, from the table `labels`. */
+  async share(source: RowSource): Promise<void> {
+    await this.#run(source, "CREATE OR REPLACE TEMP TABLE labels AS FROM handed_over()");
+  }
+
+  async #run(source: RowSource, sql: string): Promise<void> {
     this.#source = source;
     this.#block = undefined;
     this.#trouble = undefined;
     try {
-      await this.#connection.run(
-        `COPY (${select}) TO ${quoted(file)} (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE ${ROWS_A_GROUP})`,
-      );
+      await this.#connection.run(sql);
     } catch (error) {
       throw this.#trouble ?? error;
     } finally {

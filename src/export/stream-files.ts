@@ -1,7 +1,7 @@
 import { exportDictionaries } from "../warehouse/export-months.ts";
 import type { MonthContent } from "../warehouse/export-rows.ts";
 import { type RowStream, rowTables } from "../warehouse/row-tables.ts";
-import { quoted, quotedName, type RowSource, type SourceBlock, type SourceColumn } from "./parquet-writer.ts";
+import { quotedName, type RowSource, type SourceBlock, type SourceColumn } from "./parquet-writer.ts";
 
 /** The streams that are parted by month, in the order in which they are exported. */
 export const monthlyStreams = Object.keys(rowTables) as RowStream[];
@@ -67,6 +67,19 @@ export function fileColumns(stream: RowStream, hasAside = true): FileColumn[] {
   ];
 }
 
+/** What the series of a month are called, to be shared by their rows. */
+export function labelSource(stream: RowStream, { labels }: MonthContent): RowSource {
+  const names = Object.values(exportDictionaries[stream].labels);
+  const rows = labels.map((of, at) => [at, ...of]);
+  return {
+    columns: [
+      { name: "series_at", kind: "number" },
+      ...names.map((name) => ({ name: `label_${name}`, kind: "text" }) as const),
+    ],
+    blocks: [{ prefix: [], rows }].values(),
+  };
+}
+
 /** The rows of a month as they are handed over, and the SQL that makes the file's columns of them. */
 export function monthSource(
   stream: RowStream,
@@ -88,18 +101,12 @@ export function monthSource(
     ),
     ...(proven ? [{ name: "proven", kind: "number" } as const] : []),
   ];
-  const labels = Object.values(exportDictionaries[stream].labels).map((name, i) => {
-    const texts = content.labels.map((of) =>
-      of[i] === null || of[i] === undefined ? "NULL" : quoted(of[i]),
-    );
-    return `list_extract([${texts.join(", ")}]::VARCHAR[], CAST(series_at AS INTEGER) + 1) AS label_${name}`;
-  });
   const values = fileColumns(stream, content.hasAside).map(
     ({ name, value }) => `${value} AS ${quotedName(name)}`,
   );
   return {
     source: { columns: handedOver, blocks: handOver(content, onRows) },
-    select: `SELECT ${values.join(", ")} FROM (SELECT *, ${labels.join(", ")} FROM handed_over())`,
+    select: `SELECT ${values.join(", ")} FROM handed_over() r JOIN labels l ON l.series_at = r.series_at`,
   };
 }
 

@@ -40,7 +40,7 @@ export function commitLive(
       exchangeTicks: writeRecords(transaction, "exchange_ticks", exchangeTicks, "live"),
     };
     listening.heardIndices(transaction, indexTicks);
-    listening.heardExchanges(transaction, exchangeTicks);
+    listening.heardExchanges(transaction, heard);
     return {
       ...written,
       rejected: rejects.index_ticks.length + rejects.exchange_ticks.length,

@@ -136,7 +136,7 @@ export class HeadKeeper {
   }
 
   async #fill(entry: Entry): Promise<void> {
-    const { ingest, signal } = this.#intake;
+    const { ingest, tally, signal } = this.#intake;
     const { reader, refreshSeconds, reopened } = this.#keeping;
     const now = serviceNow(this.#intake);
     const { line, indexType, name } = entry.head;
@@ -147,6 +147,7 @@ export class HeadKeeper {
       reopened();
     };
     for (const walk of walks) {
+      tally.of(line.stream).planned += walk.range.to - walk.range.from;
       const outcome = await fillSlice(this.#intake, walk, servedAgain);
       if (outcome.kind === "filled") {
         if (outcome.reopened) reopened();

@@ -46,6 +46,8 @@ export interface KeepingCurrent {
 
 /** Holes other than the heads are looked for so often; whoever knows of one does not wait for it. */
 const LOOK_FOR_HOLES_MS = 600_000;
+/** What the settings select is found out anew so often where no lookups are refreshed. */
+const SELECT_AGAIN_MS = 3_600_000;
 
 /** The daemon's work beside its wiring: looks up, fills, follows live and polls, until the intake's signal aborts. */
 export class CurrentKeeper {
@@ -194,15 +196,16 @@ export class CurrentKeeper {
     );
   }
 
+  /** Also where the lookups are switched off: the largest assets change, and liquid indices are learned. */
   #lookups(): Promise<void> {
     const { lookups } = this.#options.settings.streams;
-    if (lookups === false) return Promise.resolve();
+    const everyMs = lookups === false ? SELECT_AGAIN_MS : lookups.every * 1000;
     return this.#every(
       "lookups",
-      () => lookups.every * 1000,
+      () => everyMs,
       () => this.refresh(),
       undefined,
-      lookups.every * 1000,
+      everyMs,
     );
   }
 

@@ -215,7 +215,7 @@ function gridsFor(lines: readonly LineRow[], steps: ReadonlyMap<string, Step>, n
       now,
     );
   const columns = (step: Step, length: Micros, least: number, most: number) =>
-    Math.min(most, Math.max(least, Math.ceil((now - first(step)) / length) + 1));
+    Math.min(most, Math.max(least, Math.floor(now / length) - Math.floor(first(step) / length) + 1));
   return {
     hour: hourGrid(now, columns("hour", MICROS_PER_HOUR, LEAST_HOURS, MOST_HOURS + 1)),
     day: dayGrid(now, columns("day", MICROS_PER_DAY, LEAST_DAYS, MOST_DAYS)),

@@ -131,10 +131,12 @@ observed INTEGER 1: a latest-only stream: what was not observed is lost
 hindrance TEXT why open ranges stay open at present; NULL while nothing hinders them`,
   ),
   live_spans: relation(
-    "how far the live feed has been whole",
+    "what the live feed has heard without a break until now, one row a subscription",
     `stream TEXT the stream
 index_type TEXT the family
-${range}`,
+index_id TEXT the index; empty: the subscription is to the whole family
+from_ts INTEGER when the service confirmed the subscription
+to_ts INTEGER the newest tick that was heard and stored`,
   ),
   rereads: relation(
     "when the youngest stretch of a line was last read again for late corrections",
@@ -157,6 +159,18 @@ missing_scopes TEXT scopes that the token lacks, a JSON array`,
 epoch INTEGER raised by each process that becomes the writer
 clock_skew INTEGER the service's clock minus this machine's, microseconds
 views TEXT digest of the views in place`,
+  ),
+  job_runs: relation(
+    "the last run of each scheduled job",
+    `job TEXT the job
+moment INTEGER the moment of the schedule that it served, microseconds since 1970 UTC
+ended_at TEXT when the run ended
+outcome TEXT ok, new (never run so far), or the code of the failure`,
+  ),
+  size_samples: relation(
+    "how large the warehouse was, every ten minutes of the last two days",
+    `at INTEGER microseconds since 1970 UTC
+bytes INTEGER the file and its WAL`,
   ),
   decimal_scales: relation(
     "powers of ten for the _exact columns",

@@ -49,10 +49,13 @@ const price = (row: string, column: string) =>
 function bars(length: Micros): string {
   const start = "(d.value + o.shift)";
   const end = `(d.value + o.shift + ${length})`;
-  const inBar = `t.series = s.series AND t.ts >= ${start} AND t.ts < ${end} AND t.price IS NOT NULL`;
+  const inBar = `t.series = s.series AND t.ts >= ${start} AND t.ts < ${end}`;
+  const priced = `${inBar} AND t.price IS NOT NULL`;
   const ticks = (what: string, order = "") =>
-    `(SELECT ${what} FROM index_tick_rows t WHERE ${inBar}${order})`;
-  const extreme = (which: "max" | "min") => `(SELECT x.ts FROM ${ticks(`${which}(t.price), t.ts`)} x)`;
+    `(SELECT ${what} FROM index_tick_rows t WHERE ${priced}${order})`;
+  // The bare column is of the row that has the extreme; what has no price is none.
+  const extreme = (which: "max" | "min") =>
+    `(SELECT x.ts FROM (SELECT ${which}(t.price), t.ts FROM index_tick_rows t WHERE ${inBar}) x)`;
   const expected = `(${length} / coalesce(w.settle_delay / 2, 30000000))`;
   const isProven = `(g.to_ts >= ${end} AND g.proof <> 'lost')`;
   const proven = provenMicros("index_ticks", "s.series", start, end);

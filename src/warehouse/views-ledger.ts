@@ -26,7 +26,7 @@ const heardFrom = (
 const nightlyFrom = (
   start: string,
 ) => `(SELECT CASE WHEN g.reason = '${UNSERVED}' AND g.to_ts = ${start} AND g.to_ts > c.claim_ts - ${NIGHTLY} THEN ${start} END
-      FROM settled_ranges g WHERE ${same} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
+      FROM settled_ranges g WHERE c.observed = 0 AND ${same} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
 
 /** One gap of a claim from `start` to where the next settled range begins, with what its judgement needs. */
 const gapFrom = (

@@ -28,7 +28,7 @@ const nameOf = (series: number) => `S${String(series).padStart(3, "0")}`;
  * Prices and volumes that walk at random, with as many digits as such prices have, put in without the writer's care, in the
  * order of the key: the quickest way to so many. The ledger says that all is proven.
  */
-function fill(path: string, seriesCount: number): void {
+export function fill(path: string, seriesCount: number): void {
   const warehouse = openWarehouse(path, { clock: systemClock });
   try {
     const { database } = warehouse.connection;
@@ -99,7 +99,7 @@ export async function benchExport(print: (line: string) => void, rows = 10_000_0
 }
 
 /** Milliseconds, each time of another series. */
-async function hourlyBars(catalogue: string, seriesCount: number): Promise<number> {
+export async function hourlyBars(catalogue: string, seriesCount: number): Promise<number> {
   const instance = await DuckDBInstance.create(catalogue, { access_mode: "READ_ONLY" });
   try {
     const connection = await instance.connect();

@@ -2,6 +2,7 @@ import { benchBackfill, benchEndurance } from "./backfill.ts";
 import { type Figure, figureTable, isMissed } from "./figures.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchSimulator } from "./simulator.ts";
+import { benchSql } from "./sql.ts";
 import { benchWarehouse } from "./warehouse.ts";
 
 type Print = (line: string) => void;
@@ -25,6 +26,7 @@ const parts: Readonly<Record<string, Part>> = {
   ingest: { title: "From bytes to committed rows", minutes: 1, run: told(benchIngest) },
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
   endurance: { title: "mds-sync backfill, 20 million rows", minutes: 4, run: benchEndurance },
+  sql: { title: "What a quant asks of 50 million ticks", minutes: 2, run: benchSql },
   warehouse: {
     title: "The warehouse, 10 million ticks arriving backwards",
     minutes: 1.5,

@@ -75,8 +75,15 @@ sync:
     expect(heard.length).toBe(silence);
     simulator.rotateSecret(secret);
     await running.until(async () => (await health()).status === 200);
+
+    // What a stream suffers from stands in the warehouse within a minute or two, for `status`.
+    simulator.setFaults("GET /market-cap status 403");
+    const suffering = () =>
+      daemon.query("SELECT last_error, missing_scopes FROM stream_states WHERE stream = 'market_caps'")[0];
+    await running.until(() => suffering()?.missing_scopes === '["read:market-cap"]');
+    expect(suffering()?.last_error).toContain("market-cap");
     await running.stop();
     daemon.expectTruth();
     expect(JSON.stringify(logged)).not.toMatch(/5ecret|k3y/);
-  }, 60_000);
+  }, 120_000);
 });

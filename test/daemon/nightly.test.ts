@@ -1,9 +1,12 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { daemonUnderTest } from "./daemon-under-test.ts";
 
 const settings = `
 retention: { exchangeTicks: 1d }
+schedule: { export: "11 0 * * *" }
 sync:
   lookups: { every: 1d }
   ohlcv: { GWA: [BTC, LIBRA], MWA: none, LX: none }
@@ -19,8 +22,9 @@ describe("the jobs of the night", () => {
     const { clock, simulator, path, query } = daemon;
     const first = await daemon.start();
     const jobs = () => query("SELECT job, outcome FROM job_runs ORDER BY job");
-    await first.until(() => jobs().length === 3);
+    await first.until(() => jobs().length === 4);
     expect(jobs()).toEqual([
+      { job: "export", outcome: "new" },
       { job: "nightly", outcome: "new" },
       // At every start.
       { job: "retention", outcome: "ok" },
@@ -53,6 +57,8 @@ describe("the jobs of the night", () => {
       query("SELECT count(*) AS n FROM revisions WHERE name = 'BTC' AND stream = 'index_ticks'"),
     ).toEqual([{ n: 1 }]);
     daemon.expectTruth();
+    const exported = JSON.parse(readFileSync(join(dirname(path), "export/manifest.json"), "utf8"));
+    expect(exported.files.map(({ relation }: { relation: string }) => relation)).toContain("index_ticks");
 
     // The machine sleeps through the next two nights; on waking the jobs run once, and old observations are pruned.
     const covered = "SELECT proof, reason FROM coverage WHERE stream = 'exchange_ticks' AND proof <> 'rows'";
@@ -75,5 +81,5 @@ describe("the jobs of the night", () => {
     expect(await second.metric('jobs_total{task="nightly",outcome="ok"}')).toBe(1);
     await second.stop();
     daemon.expectTruth();
-  }, 60_000);
+  });
 });

@@ -19,10 +19,47 @@ function barAt(page: Page, ts: number) {
   return page.getAttribute(`#bars tr[data-time="${ts / 1_000_000}"]`, "data-state");
 }
 
-/** The first canvas is the pane with the candles. */
+/** How many colours there are in the pane. */
 async function inkOf(page: Page): Promise<number> {
-  const colours = await coloursOf(page, "#chart td:nth-child(2) canvas >> nth=0");
+  const colours = await coloursOf(page, pane);
   return Object.keys(colours).length;
+}
+
+const pane = "#chart td:nth-child(2) canvas >> nth=0";
+
+/** What a person sees in the pane: the shaded bands from left to right, each with its width in pixels, and whether a candle stands in it. */
+function bandsOf(page: Page, colours: Record<string, readonly [number, number, number]>) {
+  return page.locator(pane).evaluate((element, colours) => {
+    const canvas = element as unknown as {
+      width: number;
+      height: number;
+      getContext(kind: "2d"): { getImageData(...box: number[]): { data: Uint8ClampedArray } };
+    };
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const looksLike = (at: number, [r, g, b]: readonly [number, number, number]) =>
+      Math.abs((data[at] ?? 0) - r) + Math.abs((data[at + 1] ?? 0) - g) + Math.abs((data[at + 2] ?? 0) - b) <
+      16;
+    const bands: { state: string | undefined; width: number; candles: number }[] = [];
+    for (let x = 0; x < canvas.width; x++) {
+      let candles = 0;
+      const shades: Record<string, number> = {};
+      for (let y = 0; y < canvas.height; y++) {
+        const at = (y * canvas.width + x) * 4;
+        const isOpaque = data[at + 3] === 255;
+        const name = Object.keys(colours).find((one) => looksLike(at, colours[one] ?? [0, 0, 0]));
+        if (isOpaque && (name === "up" || name === "lost")) candles++;
+        else if (name && name !== "up" && (data[at + 3] ?? 0) > 0) shades[name] = (shades[name] ?? 0) + 1;
+      }
+      const state = Object.keys(shades).find((name) => (shades[name] ?? 0) > canvas.height / 2);
+      const last = bands.at(-1);
+      if (!last || last.state !== state) bands.push({ state, width: 1, candles });
+      else {
+        last.width++;
+        last.candles += candles;
+      }
+    }
+    return bands;
+  }, colours);
 }
 
 describe("the bars", () => {
@@ -34,7 +71,17 @@ describe("the bars", () => {
       const shown = await page.evaluate("({ ...document.getElementById('chart').dataset })");
       // Three days and the hour that has begun; the lost three, open four and empty two hours have none.
       expect(shown).toMatchObject({ series: "btc-id", width: "1h", bars: "64", missing: "9" });
-      expect(await inkOf(page)).toBeGreaterThan(8);
+      // Down candles and what is lost share a colour; the one is opaque.
+      const bands = await bandsOf(page, { up: [47, 143, 109], open: [223, 162, 53], lost: [196, 83, 74] });
+      const [before, lost, between, open, after] = bands;
+      const states = bands.map(({ state }) => state ?? "");
+      expect(states).toEqual(["", "lost", "", "open", "", "open", ""]);
+      for (const drawn of [before, between, after]) expect(drawn?.candles).toBeGreaterThan(500);
+      for (const blank of [lost, open]) expect(blank?.candles).toBe(0);
+      // Three hours and four, as wide as their bars would be, and seventeen bars between them.
+      const hour = (lost?.width ?? 0) / 3;
+      expect((open?.width ?? 0) / hour).toBeCloseTo(4, 0);
+      expect((between?.width ?? 0) / hour).toBeCloseTo(17, 0);
       expect(await barAt(page, stretches.open.from)).toBe("missing");
       expect(await barAt(page, stretches.open.from - HOUR)).toBe("whole");
       expect(await barAt(page, stretches.sliver.from - 0.5 * HOUR)).toBe("partial");

@@ -24,7 +24,7 @@ describe("the dashboard", () => {
           /^Following the live feed: \d+ ranges left to fetch/,
         );
         expect(await page.textContent("#rows")).not.toBe("–");
-        expect(await page.textContent('[data-stream="index_ticks"] .age')).toMatch(/^\d+ (s|min)$/);
+        expect(await page.textContent('[data-stream="index_ticks"] .age')).toMatch(/^[\d.]+ (s|min)$/);
         expect(await page.textContent('[data-stream="derivative_ticks"] .remark')).toContain(
           "read:derivatives",
         );

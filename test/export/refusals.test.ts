@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { exportInProcess } from "../../src/export/export-in-process.ts";
 import { Failure } from "../../src/model/failure.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { runHere } from "../cli/command-run.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -49,7 +50,8 @@ describe("mds-sync export", () => {
     const folder = filled();
     writeFileSync(join(folder, "file"), "");
     mkdirSync(join(folder, "mine"));
-    writeFileSync(join(folder, "mine/thesis.txt"), "precious");
+    writeFileSync(join(folder, "mine/manifest.json"), '{"name":"my site"}');
+    mkdirSync(join(folder, "mine/work"));
     const refusals: [string[], number, string][] = [
       [[], 2, "required option '--to <dir>' not specified"],
       [["--to", "file"], 2, "file cannot be written (EEXIST)"],
@@ -62,7 +64,7 @@ describe("mds-sync export", () => {
       expect(ended).toMatchObject({ status, stdout: "" });
       expect(ended.stderr.split("\n").length).toBe(2);
     }
-    expect(readdirSync(join(folder, "mine"))).toEqual(["thesis.txt"]);
+    expect(readdirSync(join(folder, "mine"))).toEqual(["manifest.json", "work"]);
     const nothing = await runHere(["export", "--to", "out"], { cwd: temporaryFolder() });
     expect(nothing.stderr).toContain("nothing is synced yet");
     expect(nothing.status).toBe(4);
@@ -126,11 +128,18 @@ describe("mds-sync export", () => {
   it("runs in a process of its own, and ends at once when it is told to", async () => {
     const folder = filled();
     const request = { warehouse: join(folder, "mds.sqlite"), to: join(folder, "out"), program: "0.0.0" };
-    const result = await exportInProcess(request, new AbortController().signal);
+    const result = await exportInProcess(request, {
+      clock: systemClock,
+      stopping: new AbortController().signal,
+    });
     expect(result.files_written).toBe(result.files);
-    expect((await failureOf(exportInProcess(request, AbortSignal.abort()))).code).toBe("stopped");
+    expect(
+      (await failureOf(exportInProcess(request, { clock: systemClock, stopping: AbortSignal.abort() }))).code,
+    ).toBe("stopped");
     const missing = { ...request, warehouse: join(folder, "nowhere") };
-    const failure = await failureOf(exportInProcess(missing, new AbortController().signal));
+    const failure = await failureOf(
+      exportInProcess(missing, { clock: systemClock, stopping: new AbortController().signal }),
+    );
     expect(failure).toMatchObject({ code: "no_warehouse", exit: 4 });
     expect(existsSync(join(folder, "out/manifest.json"))).toBe(true);
   });

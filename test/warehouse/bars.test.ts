@@ -126,6 +126,17 @@ describe("a bar", () => {
     ]);
   });
 
+  it("is made of ticks that have a price; one without any is no row", () => {
+    const warehouse = warehouseOf([[T + HALF_MINUTE, "5"]]);
+    warehouse.transaction((transaction) => {
+      const unpriced = [T, T + HOUR].map((ts) => tick(ts, "1", { price: null, quality: "price unreadable" }));
+      writeRecords(transaction, "index_ticks", unpriced, "rest");
+    });
+    expect(rows(warehouse, "SELECT ts, open, high, low, close, n_ticks FROM bars_1h")).toEqual([
+      { ts: T, open: 5, high: 5, low: 5, close: 5, n_ticks: 1 },
+    ]);
+  });
+
   it("expects as many ticks as the service's refresh period allows", () => {
     const warehouse = warehouseOf([[T, "5"]]);
     warehouse.transaction((transaction) =>

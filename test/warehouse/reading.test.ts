@@ -175,8 +175,13 @@ describe("retention", () => {
         observe(transaction, { stream: "exchange_ticks", exchangeId: "kraken-id", at: at(n), cadence });
       }
     });
-    const result = warehouse.transaction((t) => prune(t, "exchange_ticks", at(60)));
-    expect(result).toEqual({ deleted: 60, isDone: true });
+    // In bites, the oldest first; the ledger says so of all of it with the first.
+    const bite = () => warehouse.transaction((t) => prune(t, "exchange_ticks", at(60), 25));
+    expect(bite()).toEqual({ deleted: 25, isDone: false });
+    expect(rows(warehouse, "SELECT min(ts) AS ts FROM exchange_ticks")).toEqual([{ ts: at(25) }]);
+    expect(rows(warehouse, "SELECT to_ts FROM coverage WHERE proof = 'lost'")).toEqual([{ to_ts: at(60) }]);
+    expect(bite()).toEqual({ deleted: 25, isDone: false });
+    expect(bite()).toEqual({ deleted: 10, isDone: true });
     expect(rows(warehouse, "SELECT from_ts, to_ts, proof, reason FROM coverage")).toEqual([
       { from_ts: at(0), to_ts: at(60), proof: "lost", reason: "retention" },
       { from_ts: at(60), to_ts: at(100), proof: "rows", reason: null },
