@@ -4,13 +4,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { RecordedService } from "./recorded-offer.ts";
+import type { Usage } from "./usage-report.ts";
 
-export interface BackfillRun {
+export interface BackfillRun extends Usage {
   readonly rows: number;
   readonly seconds: number;
   readonly rowsASecond: number;
-  /** The largest resident set of the process. */
-  readonly peakBytes: number;
   readonly requests: number;
 }
 
@@ -18,7 +17,7 @@ export const CONCURRENCY = 8;
 const root = resolve(import.meta.dirname, "../..");
 /** As it is installed: Node's own reading of TypeScript would take memory in every thread. */
 const entry = resolve(root, "dist/cli/main.js");
-const memoryReport = resolve(import.meta.dirname, "memory-report.ts");
+const usageReport = resolve(import.meta.dirname, "usage-report.ts");
 
 let isBuilt = false;
 
@@ -41,7 +40,7 @@ export async function runBackfill(
 sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: false,
   intraday: { GWA: ${JSON.stringify(service.ids.slice(0, series))}, MWA: none, LX: none, days: 200 } }`;
     writeFileSync(join(folder, "mds-sync.yaml"), settings);
-    const memory = join(folder, "memory");
+    const left = join(folder, "usage");
     const window = [
       "--from",
       new Date(service.windowFrom(slices)).toISOString(),
@@ -49,7 +48,7 @@ sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: fal
       new Date(service.toMs).toISOString(),
     ];
     const flags = ["backfill", "--json", "--no-progress", "--log-level", "error", "--stream", "index_ticks"];
-    const child = spawn(process.execPath, ["--import", memoryReport, entry, ...flags, ...window], {
+    const child = spawn(process.execPath, ["--import", usageReport, entry, ...flags, ...window], {
       cwd: folder,
       env: {
         PATH: process.env.PATH ?? "",
@@ -58,7 +57,7 @@ sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: fal
         MDS_CLIENT_ID: "bench",
         MDS_CLIENT_SECRET: "bench",
         MDS_WAREHOUSE: join(folder, "mds.sqlite"),
-        MDS_BENCH_MEMORY: memory,
+        BENCH_USAGE: left,
         ...(process.env.NODE_OPTIONS ? { NODE_OPTIONS: process.env.NODE_OPTIONS } : {}),
       },
       stdio: ["ignore", "pipe", "inherit"],
@@ -75,8 +74,8 @@ sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: fal
     };
     const ticks = streams.find(({ stream }) => stream === "index_ticks");
     const { rows, requests } = ticks ?? { rows: 0, requests: 0 };
-    const peakBytes = Number(readFileSync(memory, "utf8"));
-    return { rows, seconds, rowsASecond: rows / seconds, peakBytes, requests };
+    const usage = JSON.parse(readFileSync(left, "utf8")) as Usage;
+    return { rows, seconds, rowsASecond: rows / seconds, requests, ...usage };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
