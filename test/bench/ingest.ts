@@ -14,16 +14,14 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { walkBackwards } from "../../src/service/backward-walk.ts";
 import { createServiceClient, type ServiceClient } from "../../src/service/service-client.ts";
+import { bareLoop, type Round } from "./bare-loop.ts";
+import { median } from "./figures.ts";
 import type { Offer } from "./page-server.ts";
 
 const ROUNDS = 3;
 const SERIES = 8;
 const PAGES = 40;
 const CONCURRENCY = 8;
-
-interface Round {
-  readonly rowsASecond: number;
-}
 
 /** From bytes on the loopback to committed rows, against the bare loop and a naive script, in alternating rounds. */
 export async function benchIngest(print: (line: string) => void): Promise<void> {
@@ -121,43 +119,6 @@ async function fetchBodies(client: ServiceClient, offer: Offer): Promise<Uint8Ar
   return bodies;
 }
 
-function bareLoop(path: string, bodies: readonly Uint8Array[]): Round {
-  const database = new Database(path);
-  database.pragma("journal_mode = WAL");
-  database.pragma("synchronous = FULL");
-  database.exec(
-    "CREATE TABLE t (series INTEGER, ts INTEGER, price REAL, volume REAL, PRIMARY KEY (series, ts)) STRICT, WITHOUT ROWID",
-  );
-  const many = database.prepare(
-    `INSERT OR IGNORE INTO t VALUES ${Array(50).fill("(?, ?, ?, ?)").join(", ")}`,
-  );
-  const one = database.prepare("INSERT OR IGNORE INTO t VALUES (?, ?, ?, ?)");
-  const keys = new Map<string, number>();
-  let rows = 0;
-  const begun = performance.now();
-  for (const body of bodies) {
-    const { content } = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString());
-    database.exec("BEGIN IMMEDIATE");
-    let values: number[] = [];
-    for (let i = content.length - 1; i >= 0; i--) {
-      const { indexId, timestamp, price, volume } = content[i];
-      const key = keys.get(indexId) ?? keys.size;
-      keys.set(indexId, key);
-      values.push(key, Date.parse(timestamp) * 1000, Number(price), Number(volume));
-      if (values.length === 200) {
-        many.run(values);
-        values = [];
-      }
-    }
-    for (let i = 0; i < values.length; i += 4) one.run(values.slice(i, i + 4));
-    database.exec("COMMIT");
-    rows += content.length;
-  }
-  const seconds = (performance.now() - begun) / 1000;
-  database.close();
-  return { rowsASecond: rows / seconds };
-}
-
 async function wholePath(
   path: string,
   client: ServiceClient,
@@ -240,10 +201,6 @@ async function naiveScript(path: string, offer: Offer): Promise<Round> {
   const seconds = (performance.now() - begun) / 1000;
   database.close();
   return { rowsASecond: rows / seconds };
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
 }
 
 if (import.meta.main) await benchIngest((line) => process.stdout.write(`${line}\n`));

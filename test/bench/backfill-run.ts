@@ -1,0 +1,72 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { RecordedService } from "./recorded-offer.ts";
+
+export interface BackfillRun {
+  readonly rows: number;
+  readonly seconds: number;
+  readonly rowsASecond: number;
+  /** The largest resident set of the process. */
+  readonly peakBytes: number;
+  readonly requests: number;
+}
+
+export const CONCURRENCY = 8;
+const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
+const memoryReport = resolve(import.meta.dirname, "memory-report.ts");
+
+/** `mds-sync backfill` in a process of its own, into an empty warehouse, over the newest slices of so many series. */
+export async function runBackfill(
+  service: RecordedService,
+  series: number,
+  slices: number,
+): Promise<BackfillRun> {
+  const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
+  try {
+    const settings = `service: { concurrency: ${CONCURRENCY} }
+sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: false,
+  intraday: { GWA: ${JSON.stringify(service.ids.slice(0, series))}, MWA: none, LX: none, days: 200 } }`;
+    writeFileSync(join(folder, "mds-sync.yaml"), settings);
+    const memory = join(folder, "memory");
+    const window = [
+      "--from",
+      new Date(service.windowFrom(slices)).toISOString(),
+      "--to",
+      new Date(service.toMs).toISOString(),
+    ];
+    const flags = ["backfill", "--json", "--no-progress", "--log-level", "error", "--stream", "index_ticks"];
+    const child = spawn(process.execPath, ["--import", memoryReport, entry, ...flags, ...window], {
+      cwd: folder,
+      env: {
+        PATH: process.env.PATH ?? "",
+        MDS_BASE_URL: service.baseUrl,
+        MDS_WS_URL: service.baseUrl.replace("http", "ws"),
+        MDS_CLIENT_ID: "bench",
+        MDS_CLIENT_SECRET: "bench",
+        MDS_WAREHOUSE: join(folder, "mds.sqlite"),
+        MDS_BENCH_MEMORY: memory,
+        ...(process.env.NODE_OPTIONS ? { NODE_OPTIONS: process.env.NODE_OPTIONS } : {}),
+      },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let report = "";
+    child.stdout.on("data", (chunk) => {
+      report += String(chunk);
+    });
+    const [status] = await once(child, "close");
+    if (status !== 0) throw new Error(`the backfill ended with ${status}: ${report}`);
+    const { seconds, streams } = JSON.parse(report) as {
+      seconds: number;
+      streams: { stream: string; rows: number; requests: number }[];
+    };
+    const ticks = streams.find(({ stream }) => stream === "index_ticks");
+    const { rows, requests } = ticks ?? { rows: 0, requests: 0 };
+    const peakBytes = Number(readFileSync(memory, "utf8"));
+    return { rows, seconds, rowsASecond: rows / seconds, peakBytes, requests };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
