@@ -1,6 +1,8 @@
+import { parseArgs } from "node:util";
 import { benchBackfill, benchEndurance } from "./backfill.ts";
 import { type Figure, figureTable, isMissed } from "./figures.ts";
 import { benchIngest } from "./ingest.ts";
+import { benchLive } from "./live.ts";
 import { benchSimulator } from "./simulator.ts";
 import { benchWarehouse } from "./warehouse.ts";
 
@@ -14,7 +16,7 @@ interface Part {
   readonly run: (print: Print) => Promise<readonly Figure[]>;
 }
 
-// npm run bench: every part. npm run bench -- backfill endurance: these. Every figure is a ratio taken in one run, or
+// npm run bench: every part. npm run bench -- backfill endurance: these (`live --seconds 10`: shorter). Every figure is a ratio taken in one run, or
 // says what it was measured against: machines differ, and wander.
 const parts: Readonly<Record<string, Part>> = {
   simulator: {
@@ -25,6 +27,7 @@ const parts: Readonly<Record<string, Part>> = {
   ingest: { title: "From bytes to committed rows", minutes: 1, run: told(benchIngest) },
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
   endurance: { title: "mds-sync backfill, 20 million rows", minutes: 4, run: benchEndurance },
+  live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
   warehouse: {
     title: "The warehouse, 10 million ticks arriving backwards",
     minutes: 1.5,
@@ -47,7 +50,10 @@ function told(run: (print: Print) => Promise<void>): Part["run"] {
 }
 
 const print: Print = (line) => void process.stdout.write(`${line}\n`);
-const asked = process.argv.slice(2);
+const { positionals: asked } = parseArgs({
+  allowPositionals: true,
+  options: { seconds: { type: "string" } },
+});
 const unknown = asked.filter((name) => !(name in parts));
 if (unknown.length > 0) {
   print(`no part ${unknown.join(", ")}: there are ${Object.keys(parts).join(", ")}`);
