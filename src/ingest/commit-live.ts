@@ -4,7 +4,7 @@ import { countUnknownEvent, countUnknownFields, keepRejects } from "../warehouse
 import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
 import { type Written, writeRecords } from "../warehouse/write-rows.ts";
-import { decodeEvent } from "./decode-event.ts";
+import { EventReader } from "./decode-event.ts";
 import type { Listening } from "./listening.ts";
 
 export interface LiveCommit {
@@ -66,18 +66,16 @@ function sort(messages: readonly string[]) {
   const indexTicks: IndexTick[] = [];
   const exchangeTicks: ExchangeTick[] = [];
   const rejects: Record<LiveStream, Reject[]> = { index_ticks: [], exchange_ticks: [] };
-  const fields: Record<LiveStream, UnknownField[]> = { index_ticks: [], exchange_ticks: [] };
   const events: UnknownField[] = [];
+  const reader = new EventReader();
   for (const message of messages) {
-    const event = decodeEvent(message);
+    const event = reader.read(message);
     switch (event.kind) {
       case "index_tick":
         indexTicks.push(event.tick);
-        fields.index_ticks.push(...event.unknownFields);
         break;
       case "exchange_tick":
         exchangeTicks.push(event.tick);
-        fields.exchange_ticks.push(...event.unknownFields);
         break;
       case "rejected_tick":
         rejects[event.stream].push(event.reject);
@@ -90,5 +88,5 @@ function sort(messages: readonly string[]) {
         break;
     }
   }
-  return { indexTicks, exchangeTicks, rejects, fields, events };
+  return { indexTicks, exchangeTicks, rejects, fields: reader.unknownFields(), events };
 }

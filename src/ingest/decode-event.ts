@@ -1,7 +1,7 @@
 import { type Micros, parseInstant } from "../model/instant.ts";
 import type { ExchangeTick, IndexTick, Reject, UnknownField } from "../model/records.ts";
-import { readAll } from "./decode-page.ts";
-import { isProperties, type Properties } from "./decode-reader.ts";
+import { capped } from "./decode-page.ts";
+import { isProperties, type Properties, RecordReader } from "./decode-reader.ts";
 import { UnknownTally } from "./decode-tally.ts";
 import { type ReadRecord, readExchangeTick, readIndexTick } from "./decode-ticks.ts";
 
@@ -20,6 +20,60 @@ const LONGEST_SAMPLE = 2_000;
 
 /** Reads one message, whatever it is. Never throws. */
 export function decodeEvent(text: string): LiveEvent {
+  const reader = new EventReader();
+  const event = reader.read(text);
+  if (event.kind !== "index_tick" && event.kind !== "exchange_tick") return event;
+  const { index_ticks, exchange_ticks } = reader.unknownFields();
+  return { ...event, unknownFields: [...index_ticks, ...exchange_ticks] };
+}
+
+/** What the ticks of one stream are read with. */
+class TickReader<R> {
+  readonly tally = new UnknownTally();
+  readonly #read: ReadRecord<R>;
+  readonly #reader: RecordReader;
+  #text = "";
+
+  constructor(read: ReadRecord<R>) {
+    this.#read = read;
+    this.#reader = new RecordReader(() => this.#text, this.tally);
+  }
+
+  read(message: Properties, text: string): { tick: R } | { reject: Reject } {
+    this.#text = text;
+    this.#reader.begin(message, 0);
+    const tick = this.#read(this.#reader, message, {});
+    const { rejection } = this.#reader;
+    return rejection === null ? { tick } : { reject: { reason: rejection, raw: capped(text) } };
+  }
+}
+
+const none: UnknownField[] = [];
+
+/**
+ * Reads many messages, one after the other. Unknown fields are counted over all of them: what is set up once for a batch
+ * instead of for each message is a quarter of the reading.
+ */
+export class EventReader {
+  readonly #index = new TickReader(readIndexTick);
+  readonly #exchange = new TickReader(readExchangeTick);
+
+  /** The fields that this version does not know, of all ticks so far. */
+  unknownFields(): Record<"index_ticks" | "exchange_ticks", UnknownField[]> {
+    return { index_ticks: this.#index.tally.fields(), exchange_ticks: this.#exchange.tally.fields() };
+  }
+
+  /** One message, whatever it is; its unknown fields are counted, not told. Never throws. */
+  read(text: string): LiveEvent {
+    return readEvent(text, this.#index, this.#exchange);
+  }
+}
+
+function readEvent(
+  text: string,
+  index: TickReader<IndexTick>,
+  exchange: TickReader<ExchangeTick>,
+): LiveEvent {
   let message: unknown;
   try {
     message = JSON.parse(text);
@@ -31,14 +85,14 @@ export function decodeEvent(text: string): LiveEvent {
   if (typeof event !== "string") return unknown("(none)", "no event name", text);
   switch (event) {
     case "INDEX_TICKER": {
-      const read = readTick(readIndexTick, message, text);
+      const read = index.read(message, text);
       if ("reject" in read) return { kind: "rejected_tick", stream: "index_ticks", reject: read.reject };
-      return { kind: "index_tick", ...read };
+      return { kind: "index_tick", tick: read.tick, unknownFields: none };
     }
     case "EXCHANGE_TICKER": {
-      const read = readTick(readExchangeTick, message, text);
+      const read = exchange.read(message, text);
       if ("reject" in read) return { kind: "rejected_tick", stream: "exchange_ticks", reject: read.reject };
-      return { kind: "exchange_tick", ...read };
+      return { kind: "exchange_tick", tick: read.tick, unknownFields: none };
     }
     case "CONNECTED":
       return { kind: "connected", at: moment(message) };
@@ -59,17 +113,6 @@ export function decodeEvent(text: string): LiveEvent {
     default:
       return unknown(event, "not an event that this version knows", text);
   }
-}
-
-function readTick<R>(
-  read: ReadRecord<R>,
-  message: Properties,
-  text: string,
-): { tick: R; unknownFields: UnknownField[] } | { reject: Reject } {
-  const { records, rejects, unknownFields } = readAll(read, [message], () => text, {}, new UnknownTally());
-  const [tick] = records;
-  if (tick !== undefined) return { tick, unknownFields };
-  return { reject: rejects[0] ?? { reason: "unreadable", raw: text } };
 }
 
 function moment(message: Properties): Micros | undefined {

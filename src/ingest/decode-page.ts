@@ -123,7 +123,8 @@ function cursor(value: unknown, sourceOf: (name: string) => string): string | un
   return typeof value === "string" ? value : canonicalJson(sourceOf("nextId"));
 }
 
-function capped(raw: string): string {
+/** What is kept of a record that cannot be read. */
+export function capped(raw: string): string {
   if (raw.length <= LONGEST_RAW) return raw;
   return `${raw.slice(0, LONGEST_RAW)}… (cut: ${raw.length} characters in all)`;
 }

@@ -131,11 +131,14 @@ class LiveFeed {
     };
     signal.addEventListener("abort", stop, { once: true });
     const unheed = this.#subscriptions.onChange((removed) => this.#renew(removed));
+    // An outage that has gone on for long must not make the first refusal a matter of an hour: each has its own count.
+    let refusals = 0;
     for (let attempt = 1; !signal.aborted; attempt++) {
       const { ending, last } = await this.#stay(signal);
       if (signal.aborted) break;
-      if (last?.hasServed(STABLE_MS)) attempt = 0;
-      const inMs = this.#pause(ending, attempt, random);
+      if (last?.hasServed(STABLE_MS)) attempt = refusals = 0;
+      refusals = ending.slow ? refusals + 1 : 0;
+      const inMs = this.#pause(ending, ending.slow ? refusals : attempt, random);
       const { reason } = ending;
       if (last?.wasGreeted) {
         this.#standing.lost();

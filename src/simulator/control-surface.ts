@@ -1,11 +1,13 @@
 import type { StruckLine } from "./fault-script.ts";
 import { type HttpAnswer, type HttpQuestion, json } from "./http-answer.ts";
+import type { PongSummary } from "./pong-log.ts";
 import { Refusal } from "./refusal.ts";
 import type { RequestLog } from "./request-log.ts";
 
 /** What may be turned while the simulator runs. */
 export interface Controls {
   readonly requests: RequestLog;
+  readonly pongs: PongSummary;
   setFaults(script: string): void;
   readonly struck: readonly StruckLine[];
   grantScopes(scopes: readonly string[]): void;
@@ -20,7 +22,7 @@ export function isControl({ path }: HttpQuestion): boolean {
 /**
  * The controls over HTTP, for a simulator in a process of its own; answered to this machine alone:
  * POST /simulator/faults (a fault script), GET /simulator/faults (how often each line struck), POST /simulator/scopes (one text, blanks between), POST /simulator/secret,
- * POST /simulator/revoke, GET /simulator/requests (?since=N: from the Nth on), DELETE /simulator/requests.
+ * POST /simulator/revoke, GET /simulator/pongs (how quickly PINGs were answered), GET /simulator/requests (?since=N: from the Nth on), DELETE /simulator/requests.
  */
 export function answerControl(controls: Controls, question: HttpQuestion, remoteAddress: string): HttpAnswer {
   if (!/^(::1|(::ffff:)?127\.)/.test(remoteAddress)) throw new Refusal(403, "Only from this machine");
@@ -36,6 +38,8 @@ export function answerControl(controls: Controls, question: HttpQuestion, remote
       return done(() => controls.rotateSecret(body.trim()));
     case "POST /simulator/revoke":
       return done(() => controls.revokeTokens());
+    case "GET /simulator/pongs":
+      return json(200, JSON.stringify(controls.pongs));
     case "DELETE /simulator/requests":
       return done(() => controls.requests.clear());
     case "GET /simulator/requests": {

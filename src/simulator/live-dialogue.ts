@@ -4,6 +4,7 @@ import { errorProperties } from "./live-odd-messages.ts";
 import type { LiveSession } from "./live-session.ts";
 import type { LiveDirectory, Refusal, SubscriptionRequest } from "./live-subscriptions.ts";
 import type { LiveTicker } from "./live-ticker.ts";
+import type { PongLog } from "./pong-log.ts";
 
 type Message = Readonly<Record<string, unknown>>;
 
@@ -15,8 +16,10 @@ export class LiveDialogue {
   faults: FaultScript | undefined;
   readonly #directory: LiveDirectory;
   readonly #ticker: LiveTicker;
+  readonly #pongs: PongLog;
 
-  constructor(directory: LiveDirectory, ticker: LiveTicker) {
+  constructor(directory: LiveDirectory, ticker: LiveTicker, pongs: PongLog) {
+    this.#pongs = pongs;
     this.#directory = directory;
     this.#ticker = ticker;
   }
@@ -33,9 +36,12 @@ export class LiveDialogue {
       case "PING":
         session.say("PONG", requestId === undefined ? {} : { requestId });
         return undefined;
-      case "PONG":
+      case "PONG": {
         session.owesPong = false;
+        const ms = session.answeredMs(requestId);
+        if (ms !== undefined) this.#pongs.add(ms);
         return undefined;
+      }
       case "SUBSCRIBE_INDEX_TICKER":
         return this.#subscribe(session, message, "SUBSCRIBED_INDEX_TICKER", this.#directory.index(message));
       case "SUBSCRIBE_EXCHANGE_TICKER":

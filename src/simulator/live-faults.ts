@@ -81,9 +81,7 @@ export function strikeConnection(strike: Strike, session: LiveSession): void {
       break;
     case "ping-storm": {
       let requestId = 1_000_000;
-      soon(() =>
-        session.every(line.numberOf("every"), () => session.say("PING", { requestId: requestId++ })),
-      );
+      soon(() => session.every(line.numberOf("every"), () => session.ping(requestId++)));
       break;
     }
     case "message":

@@ -15,6 +15,7 @@ import {
 import { LiveSession } from "./live-session.ts";
 import type { LiveDirectory } from "./live-subscriptions.ts";
 import { LiveTicker, type TickSource } from "./live-ticker.ts";
+import { PongLog } from "./pong-log.ts";
 
 export interface LiveServerOptions {
   clock: Clock;
@@ -34,6 +35,7 @@ type Refuse = (status: number, message: string, headers?: Record<string, string>
 
 /** The websocket: live ticks for whoever subscribes. */
 export class LiveServer {
+  readonly pongs = new PongLog();
   readonly #options: LiveServerOptions;
   readonly #clock: Clock;
   readonly #sessions = new Set<LiveSession>();
@@ -52,7 +54,7 @@ export class LiveServer {
     this.#options = options;
     this.#clock = options.clock;
     this.#ticker = new LiveTicker(options.clock, options.source, this.#sessions);
-    this.#dialogue = new LiveDialogue(options.directory, this.#ticker);
+    this.#dialogue = new LiveDialogue(options.directory, this.#ticker, this.pongs);
   }
 
   /** Undefined: good days. What has befallen a connection already stays with it. */
@@ -164,7 +166,7 @@ export class LiveServer {
       session.owesPong = true;
       // Every other PING carries a requestId: it is optional, and a PONG echoes it only if given.
       requestId++;
-      session.say("PING", requestId % 2 === 1 ? { requestId } : {});
+      session.ping(requestId % 2 === 1 ? requestId : undefined);
     });
   }
 }

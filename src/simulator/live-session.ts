@@ -21,6 +21,8 @@ export class LiveSession {
   readonly #webSocket: WebSocket;
   readonly #clock: Clock;
   readonly #timers = new Set<Cancel>();
+  /** When each PING with a requestId that still awaits its PONG was sent. */
+  readonly #pinged = new Map<number, number>();
   #isFrozen = false;
 
   constructor(webSocket: WebSocket, socket: Socket, scopes: ReadonlySet<string>, clock: Clock) {
@@ -52,6 +54,20 @@ export class LiveSession {
   say(event: string, properties: Record<string, unknown> = {}): void {
     const timestamp = new Date(this.#clock.now()).toISOString();
     this.write(frame(JSON.stringify({ event, ...properties, timestamp })));
+  }
+
+  /** Every PING may carry a requestId, which its PONG then echoes. */
+  ping(requestId?: number): void {
+    if (requestId !== undefined) this.#pinged.set(requestId, this.#clock.monotonic());
+    this.say("PING", requestId === undefined ? {} : { requestId });
+  }
+
+  /** How long that PING took to be answered; undefined when there was none. */
+  answeredMs(requestId: unknown): number | undefined {
+    const at = this.#pinged.get(requestId as number);
+    if (at === undefined) return undefined;
+    this.#pinged.delete(requestId as number);
+    return this.#clock.monotonic() - at;
   }
 
   /** Frames as bytes: the library writes a message at once and whole, so nothing comes between. */

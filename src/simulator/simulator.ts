@@ -7,6 +7,7 @@ import type { IndexType } from "./index-series.ts";
 import { LiveServer } from "./live-server.ts";
 import { LiveDirectory } from "./live-subscriptions.ts";
 import { liveMessages } from "./live-tick-messages.ts";
+import type { PongSummary } from "./pong-log.ts";
 import { type Quirks, usualQuirks } from "./quirks.ts";
 import { RequestLog } from "./request-log.ts";
 import { answerService } from "./routes.ts";
@@ -97,6 +98,9 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     setFaults: (script: string) => faults.set(script),
     get struck(): readonly StruckLine[] {
       return faults.struck;
+    },
+    get pongs(): PongSummary {
+      return live.pongs.summary;
     },
     grantScopes(granted: readonly string[]) {
       terms.scopes = granted;

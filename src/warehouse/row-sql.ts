@@ -4,6 +4,7 @@ import type { RowTable } from "./row-tables.ts";
 export const ROWS_A_STATEMENT = 50;
 
 interface RowSql {
+  /** As with `insertLean`, a failure leaves it half done. */
   readonly insertMany: string;
   readonly insertOne: string;
   /**
@@ -28,7 +29,7 @@ export function rowSql<Row>({ table, keyColumn, momentColumn, columns, lean }: R
     const row = `(${names.map(() => "?").join(", ")})`;
     const into = `INTO ${table} (${names.join(", ")}) VALUES`;
     sql = {
-      insertMany: `INSERT ${into} ${Array(ROWS_A_STATEMENT).fill(row).join(", ")}`,
+      insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_A_STATEMENT).fill(row).join(", ")}`,
       insertLean:
         lean &&
         `INSERT OR FAIL INTO ${table} (${[keyColumn, momentColumn, ...lean.columns, "source"].join(", ")}) VALUES ${Array(

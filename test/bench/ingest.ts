@@ -74,7 +74,7 @@ export async function startPageServer(
   };
 }
 
-function createClient(offer: Offer): ServiceClient {
+export function createClient(offer: Offer): ServiceClient {
   return createServiceClient({
     baseUrl: offer.baseUrl,
     authUrl: offer.baseUrl,
@@ -135,7 +135,12 @@ async function wholePath(
   return { rowsASecond: rows.reduce((a, b) => a + b) / seconds, stallMs: delay.max / 1e6 };
 }
 
-async function fillSeries(client: ServiceClient, ingest: Ingest, offer: Offer, id: string): Promise<number> {
+export async function fillSeries(
+  client: ServiceClient,
+  ingest: Ingest,
+  offer: Offer,
+  id: string,
+): Promise<number> {
   const series: Series = { stream: "index_ticks", indexType: "GWA", indexId: id };
   const walk = walkOf(offer, id);
   const hole = { from: walk.from, to: walk.until };

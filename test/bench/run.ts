@@ -1,7 +1,9 @@
+import { parseArgs } from "node:util";
 import { benchBackfill, benchEndurance } from "./backfill.ts";
 import { benchExport } from "./export.ts";
 import { type Figure, figureTable, isMissed } from "./figures.ts";
 import { benchIngest } from "./ingest.ts";
+import { benchLive } from "./live.ts";
 import { benchSimulator } from "./simulator.ts";
 import { benchSql } from "./sql.ts";
 import { benchWarehouse } from "./warehouse.ts";
@@ -16,7 +18,7 @@ interface Part {
   readonly run: (print: Print) => Promise<readonly Figure[]>;
 }
 
-// npm run bench: every part. npm run bench -- backfill endurance: these. Every figure is a ratio taken in one run, or
+// npm run bench: every part. npm run bench -- backfill endurance: these (`live --seconds 10`: shorter). Every figure is a ratio taken in one run, or
 // says what it was measured against: machines differ, and wander.
 const parts: Readonly<Record<string, Part>> = {
   simulator: {
@@ -28,6 +30,7 @@ const parts: Readonly<Record<string, Part>> = {
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
   endurance: { title: "mds-sync backfill, 20 million rows", minutes: 4, run: benchEndurance },
   sql: { title: "What a quant asks of 50 million ticks", minutes: 2, run: benchSql },
+  live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
   warehouse: {
     title: "The warehouse, 10 million ticks arriving backwards",
     minutes: 1.5,
@@ -51,7 +54,10 @@ function told(run: (print: Print) => Promise<void>): Part["run"] {
 }
 
 const print: Print = (line) => void process.stdout.write(`${line}\n`);
-const asked = process.argv.slice(2);
+const { positionals: asked } = parseArgs({
+  allowPositionals: true,
+  options: { seconds: { type: "string" } },
+});
 const unknown = asked.filter((name) => !(name in parts));
 if (unknown.length > 0) {
   print(`no part ${unknown.join(", ")}: there are ${Object.keys(parts).join(", ")}`);

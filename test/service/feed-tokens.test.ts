@@ -200,6 +200,14 @@ describe("E18: how connections end", () => {
     expect(await feed.elapseUntil(() => feed.of("connected").length === 2)).toBeGreaterThan(60_000);
   });
 
+  it("close code 1008 after a long outage waits no longer than the first one does", async () => {
+    const feed = await follow({ refuse: (upgrades) => (upgrades <= 12 ? { status: 503 } : undefined) });
+    await feed.elapseUntil(() => feed.of("subscribed").length === 1);
+    feed.server.peer.socket.close(1008);
+    await feed.until(() => feed.of("disconnected").length === 1);
+    expect(await feed.elapseUntil(() => feed.of("connected").length === 2)).toBeLessThan(125_000);
+  });
+
   it("401 on the upgrade earns one new token", async () => {
     const feed = await follow({ refuse: (upgrades) => (upgrades === 1 ? { status: 401 } : undefined) });
     await feed.elapseUntil(() => feed.of("subscribed").length === 1, 5_000);

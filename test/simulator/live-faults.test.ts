@@ -111,12 +111,15 @@ describe("faults of the connection", () => {
     expect(client.socket.readyState).toBe(client.socket.OPEN);
   });
 
-  it("ping-storm sends a PING every so often", async () => {
+  it("ping-storm sends a PING every so often, and the controls tell how quickly it was answered", async () => {
     faults("ws ping-storm every=100ms");
     const client = await stage.connect();
     const start = stage.clock.monotonic();
     await stage.clock.runUntil(client.until("PING", 50));
     expect(stage.clock.monotonic() - start).toBeLessThan(6000);
+    await drain(client);
+    const pongs = await (await fetch(`${stage.simulator.baseUrl}/simulator/pongs`)).json();
+    expect(pongs).toMatchObject({ answered: client.of("PING").length, worstMs: expect.any(Number) });
   });
 });
 

@@ -40,7 +40,7 @@ const MARGIN = 3_600_000_000;
  */
 export function expectTruth(
   reader: Connection,
-  simulator: Simulator,
+  simulator: Pick<Simulator, "truth">,
   nowMs: number,
   asOf: Micros = Math.floor(nowMs * 1000),
 ): Agreement {
@@ -141,7 +141,7 @@ function storedRows(reader: Connection, line: WantedLine, from: Micros, to: Micr
 }
 
 function servedRows(
-  { truth }: Simulator,
+  { truth }: Pick<Simulator, "truth">,
   { stream, indexType, indexId }: WantedLine,
   from: Micros,
   to: Micros,

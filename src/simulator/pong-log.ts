@@ -1,0 +1,27 @@
+const KEPT = 100_000;
+
+export interface PongSummary {
+  readonly answered: number;
+  /** Milliseconds, of those that were kept. */
+  readonly medianMs: number;
+  readonly p99Ms: number;
+  readonly worstMs: number;
+}
+
+/** How long clients take to answer a PING that carried a requestId. */
+export class PongLog {
+  #ms: number[] = [];
+  #answered = 0;
+
+  add(ms: number): void {
+    this.#answered++;
+    this.#ms.push(ms);
+    if (this.#ms.length > 2 * KEPT) this.#ms = this.#ms.slice(-KEPT);
+  }
+
+  get summary(): PongSummary {
+    const sorted = this.#ms.toSorted((a, b) => a - b);
+    const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+    return { answered: this.#answered, medianMs: at(0.5), p99Ms: at(0.99), worstMs: at(1) };
+  }
+}

@@ -1,0 +1,147 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { usualQuirks } from "../../src/simulator/quirks.ts";
+import { makeWorld, type World } from "../../src/simulator/world.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { indexDifference } from "../scenario/daemon-oracle.ts";
+
+const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
+const preload = resolve(import.meta.dirname, "vitals.ts");
+/** Six times as often as the real service: 200 days of that are more than any soak fills, so that the backfill never ends. */
+const CADENCE_SECONDS = 5;
+const settings = `service: { refreshSeconds: ${CADENCE_SECONDS} }
+sync:
+  ohlcv: false
+  intraday: { GWA: all, MWA: all, LX: all, days: 200 }
+  exchangeTickers: { exchanges: all, markets: all }
+http: { port: 0 }
+`;
+
+/** How the unit has the C library treat freed memory: the daemon is measured as it is installed. */
+function installedEnvironment(): Record<string, string> {
+  const unit = readFileSync(resolve(import.meta.dirname, "../../config/mds-sync.service"), "utf8");
+  const [, line = ""] = /^Environment=(MALLOC_.*)$/m.exec(unit) ?? [];
+  return Object.fromEntries(line.split(" ").map((pair) => pair.split("=") as [string, string]));
+}
+
+/** A simulator and a daemon, each in a process of its own. */
+export class Soak {
+  readonly path: string;
+  readonly vitalsFile: string;
+  readonly world: World = makeWorld({
+    seed: 1,
+    size: "demo",
+    tickMs: CADENCE_SECONDS * 1000,
+    quirks: usualQuirks,
+    cacheBytes: 2 ** 20,
+  });
+  /** When the live feed had been subscribed, milliseconds since 1970. */
+  startedAt = 0;
+  readonly #folder: string;
+  #service: Record<string, string> = {};
+  readonly #children: ChildProcess[] = [];
+  #daemon: ChildProcess | undefined;
+  #said = "";
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.path = join(folder, "mds.sqlite");
+    this.vitalsFile = join(folder, "vitals");
+    writeFileSync(join(folder, "mds-sync.yaml"), settings);
+  }
+
+  async start(faults: string): Promise<void> {
+    const simulator = this.#spawn(
+      [entry, "simulate", "--refresh-seconds", String(CADENCE_SECONDS)],
+      "pipe",
+      "inherit",
+    );
+    if (!simulator.stdout) throw new Error("the simulator has no stdout");
+    for await (const line of createInterface({ input: simulator.stdout })) {
+      const [name = "", ...value] = line.split("=");
+      this.#service[name] = value.join("=");
+      if (name === "MDS_CLIENT_SECRET") break;
+    }
+    await this.control("POST", "faults", faults);
+    const daemon = this.#spawn(["--import", preload, entry, "run", "--no-progress"], "ignore", "pipe");
+    this.#daemon = daemon;
+    daemon.stderr?.on("data", (chunk) => {
+      this.#said = (this.#said + String(chunk)).slice(-20_000);
+    });
+    while (!this.#said.includes("live feed connected")) {
+      this.expectAlive();
+      await this.wait(0.1);
+    }
+    await this.wait(3);
+    this.startedAt = Date.now();
+  }
+
+  wait(seconds: number): Promise<void> {
+    return new Promise((wake) => setTimeout(wake, seconds * 1000));
+  }
+
+  expectAlive(): void {
+    if (this.#daemon?.exitCode != null || this.#daemon?.signalCode != null)
+      throw new Error(`the daemon has ended:\n${this.#said}`);
+  }
+
+  /** A port that is being refused is asked again: closing it is one of the troubles. */
+  async control(method: "GET" | "POST", path: string, body?: string): Promise<unknown> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const url = `${this.#service.MDS_BASE_URL}/simulator/${path}`;
+        const answer = await fetch(url, { method, ...(body === undefined ? {} : { body }) });
+        if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
+        return await answer.json();
+      } catch (error) {
+        if (attempt >= 20) throw error;
+        await this.wait(0.5);
+      }
+    }
+  }
+
+  /** How long it takes, from now, until the live head holds what the service had all along; fails after `withinMs`. */
+  async headHealed(withinMs: number): Promise<number> {
+    const begun = Date.now();
+    for (;;) {
+      const reader = openReader(this.path);
+      const difference = indexDifference(reader, this.world.truth, this.startedAt, begun);
+      reader.close();
+      if (difference === undefined) return Date.now() - begun;
+      if (Date.now() - begun > withinMs)
+        throw new Error(`the live head did not heal: ${difference}\n${this.#said}`);
+      await this.wait(1);
+    }
+  }
+
+  async stop(): Promise<number | null> {
+    if (!this.#daemon) throw new Error("the daemon was not started");
+    const ended = once(this.#daemon, "exit");
+    this.#daemon.kill("SIGTERM");
+    const [code] = await ended;
+    return code as number | null;
+  }
+
+  kill(): void {
+    for (const child of this.#children) child.kill("SIGKILL");
+  }
+
+  #spawn(args: readonly string[], stdout: "pipe" | "ignore", stderr: "pipe" | "inherit"): ChildProcess {
+    const child = spawn(process.execPath, args, {
+      cwd: this.#folder,
+      stdio: ["ignore", stdout, stderr],
+      env: {
+        PATH: process.env.PATH ?? "",
+        ...installedEnvironment(),
+        MDS_WAREHOUSE: this.path,
+        MDS_SOAK_VITALS: this.vitalsFile,
+        ...this.#service,
+      },
+    });
+    this.#children.push(child);
+    return child;
+  }
+}

@@ -1,0 +1,22 @@
+import { appendFileSync } from "node:fs";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { isMainThread } from "node:worker_threads";
+
+/** What the daemon's process tells about itself once a second. */
+export interface Vitals {
+  readonly rss: number;
+  /** The longest stall of the main thread's event loop in that second, milliseconds. */
+  readonly stallMs: number;
+}
+
+// Loaded before the daemon (`node --import`): leaves a line of JSON a second in the file that MDS_SOAK_VITALS names.
+const file = process.env.MDS_SOAK_VITALS;
+if (isMainThread && file !== undefined) {
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  setInterval(() => {
+    const vitals: Vitals = { rss: process.memoryUsage.rss(), stallMs: delay.max / 1e6 };
+    delay.reset();
+    appendFileSync(file, `${JSON.stringify(vitals)}\n`);
+  }, 1_000).unref();
+}
