@@ -8,12 +8,13 @@ const HOUR = 3600 * SECOND;
 export async function commitHour(ingest: Ingest, n: number): Promise<void> {
   const from = at("00:00:00") + n * HOUR;
   const hole = { from, to: from + HOUR };
-  const body = pageOf(ticks(hole.from, hole.to));
+  // A page that reaches beyond its hole; only below the first hour there is nothing.
+  const body = pageOf(ticks(n === 0 ? hole.from : hole.from - 30 * SECOND, hole.to));
   const { held } = await ingest.call("readPage", { stream: "index_ticks", series: btc }, [body]);
   await ingest.call("commitWalkPage", {
     series: btc,
     position: { hole, upper: hole.to },
-    ends: true,
+    ends: n === 0,
     settleDelay: 60 * SECOND,
     request: "GET /index-ticker",
     held,
