@@ -4,7 +4,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { RecordedService } from "./recorded-offer.ts";
-import type { Usage } from "./usage-report.ts";
+
+/** What a process took in all; see usage-report.mjs. */
+interface Usage {
+  /** The largest resident set. */
+  readonly peakBytes: number;
+  readonly cpuSeconds: number;
+}
 
 export interface BackfillRun extends Usage {
   readonly rows: number;
@@ -17,7 +23,7 @@ export const CONCURRENCY = 8;
 const root = resolve(import.meta.dirname, "../..");
 /** As it is installed: Node's own reading of TypeScript would take memory in every thread. */
 const entry = resolve(root, "dist/cli/main.js");
-const usageReport = resolve(import.meta.dirname, "usage-report.ts");
+const usageReport = resolve(import.meta.dirname, "usage-report.mjs");
 
 let isBuilt = false;
 
