@@ -20,6 +20,7 @@ import { type Claim, claimsOf, coverageRow, gapRow } from "./claims.ts";
 import { asExportFailure, stopped } from "./export-failure.ts";
 import {
   generationsOf,
+  isThere,
   noteGeneration,
   openFolder,
   publish,
@@ -27,8 +28,15 @@ import {
   switchManifest,
 } from "./export-folder.ts";
 import { FileKeeper } from "./file-keeper.ts";
-import { CATALOGUE, FILE_FORMAT, type Manifest, type ManifestFile, readManifest } from "./manifest.ts";
-import { spareReaders } from "./old-generations.ts";
+import {
+  CATALOGUE,
+  FILE_FORMAT,
+  hasManifest,
+  type Manifest,
+  type ManifestFile,
+  readManifest,
+} from "./manifest.ts";
+import { removeDebris, spareReaders } from "./old-generations.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
 import { monthlyStreams } from "./stream-files.ts";
 
@@ -91,7 +99,12 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
   try {
     const folder = openFolder(given);
     try {
+      // Killed, the last one could not clear up after itself.
+      removeDebris(given);
       return await exportTo(resolvePath(given), folder.work, connection, options);
+    } catch (error) {
+      removeDebris(given);
+      throw error;
     } finally {
       folder.release();
     }
@@ -136,7 +149,13 @@ async function exportTo(
         onStep("file kept");
       },
     });
-    const moment = await keepFiles(keeper, { connection, writer, folder, previous, since: options.since });
+    const since = sparedBefore(folder, previous, options.since);
+    if (since !== options.since)
+      log.warn(
+        { folder },
+        "the last export there cannot be gone on from: every month is looked at, whatever --since says",
+      );
+    const moment = await keepFiles(keeper, { connection, writer, folder, previous, since });
     const manifest = manifestOf(folder, keeper.files, connection, options);
     const catalogue = join(work, CATALOGUE);
     await writeCatalogue(catalogue, { files: manifest.files, folder, ...moment });
@@ -162,6 +181,24 @@ async function exportTo(
 function previousExport(folder: string, { path }: Connection): Manifest | undefined {
   const manifest = readManifest(folder);
   return manifest?.warehouse === path ? manifest : undefined;
+}
+
+/**
+ * Months before `since` are left as they are where they are: where the folder holds an export that lacks some of its files, or
+ * is of a warehouse elsewhere, leaving them out would take away what it has.
+ */
+function sparedBefore(
+  folder: string,
+  previous: Manifest | undefined,
+  since: Micros | undefined,
+): Micros | undefined {
+  if (since === undefined || (!previous && !hasManifest(folder))) return since;
+  const spared = previous?.files.filter(
+    ({ relation, partition }) =>
+      relation === coverageRelation.name ||
+      (partition.month !== undefined && partition.month < monthOf(since)),
+  );
+  return spared?.every((file) => isThere(folder, file)) ? since : undefined;
 }
 
 /** Makes every file, and tells the moment that they are of, by the service's clock. */

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Raised whenever the same warehouse would give other files: everything is written anew then. */
@@ -37,6 +37,8 @@ export interface Manifest {
   readonly bytes: number;
   readonly files: readonly ManifestFile[];
 }
+
+export const hasManifest = (folder: string) => existsSync(join(folder, MANIFEST));
 
 /** Undefined where there is none, or none that this version can go on from. */
 export function readManifest(folder: string, name = MANIFEST): Manifest | undefined {

@@ -6,7 +6,7 @@ import {
   generationsOf,
   removeUnnamed,
 } from "./export-folder.ts";
-import { type Manifest, readManifest } from "./manifest.ts";
+import { hasManifest, type Manifest, readManifest } from "./manifest.ts";
 import { openDuckDb } from "./parquet-writer.ts";
 
 /** For readers that took a list of files from a manifest: nobody can see whether they are still at it. */
@@ -26,6 +26,22 @@ export async function spareReaders(folder: string, current: Manifest, now: Micro
     supersededAt = parseInstant(manifest?.exported_at ?? "") ?? supersededAt;
   }
   removeUnnamed(folder, named);
+}
+
+/**
+ * Removes what an export that failed or was killed left behind: gigabytes perhaps, on the disk that the warehouse needs, and
+ * the next one may fail as well. Names of files that cannot be read are no reason to remove any.
+ */
+export function removeDebris(folder: string): void {
+  const manifests = [undefined, ...generationsOf(folder).map(generationManifest)].map((name) => ({
+    isThere: name !== undefined || hasManifest(folder),
+    manifest: readManifest(folder, name),
+  }));
+  if (manifests.some(({ isThere, manifest }) => isThere && !manifest)) return;
+  removeUnnamed(
+    folder,
+    new Set(manifests.flatMap(({ manifest }) => manifest?.files.map(({ version }) => version) ?? [])),
+  );
 }
 
 /** DuckDB locks the file that it has open, also one that it only reads, for as long as the process lives. */

@@ -38,24 +38,30 @@ export interface ListeningChange {
 }
 
 const stream = "exchange_ticks";
-/** The service's clock is known to about a second. A tick from further ahead says nothing about what was heard until then. */
+/** The service's clock is known to about a second. */
+const CLOCK_KNOWN_TO = 2 * MICROS_PER_SECOND;
+/** A tick from further ahead says nothing about what was heard until then. */
 const SKEW_BORNE = 10 * MICROS_PER_SECOND;
+
+/** So soon after its cause a disconnect is noticed when it is told, and not found out by a missing answer. */
+const NOTICED_WITHIN = 10 * MICROS_PER_SECOND;
 
 /** What the ingest thread knows of the live feed: it decides what a tick means for the ledger. */
 export class Listening {
   #exchanges = new Map<string | null, Micros>();
   #markets: ReadonlySet<string> | null = null;
   #cadence: Micros = 30_000_000;
-  /** The last period that was entered for a line: thousands of ticks share one. */
-  readonly #entered = new Map<string | null, Micros>();
+  /** The period that each line is in: heard as far as it has come, and entered once the next one speaks. */
+  #current = new Map<string | null, Micros>();
+  #beforeBatch = this.#current;
 
   change(warehouse: Warehouse, change: ListeningChange): void {
-    this.#entered.clear();
     const { exchanges, markets, cadence, begun = [], ended = [], unobserved = [] } = change;
-    if (exchanges) this.#exchanges = new Map(exchanges.map(({ exchangeId, since }) => [exchangeId, since]));
+    const heard = exchanges && new Map(exchanges.map(({ exchangeId, since }) => [exchangeId, since]));
     if (markets !== undefined) this.#markets = markets;
     if (cadence !== undefined) this.#cadence = cadence;
     warehouse.transaction((transaction) => {
+      if (heard) this.#closePeriods(transaction, heard);
       if (change.anew) forgetLiveSpans(transaction);
       endLiveSpans(transaction, ended);
       beginLiveSpans(transaction, begun);
@@ -64,6 +70,22 @@ export class Listening {
         retract(transaction, line, { from, to });
       }
     });
+    if (!heard) return;
+    // Whoever was not heard for a while, or is heard anew, hears its period in part only.
+    for (const line of this.#current.keys())
+      if (heard.get(line) !== this.#exchanges.get(line)) this.#current.delete(line);
+    this.#exchanges = heard;
+  }
+
+  /** A line that breaks off just after its period was over has heard that one whole; later, who knows since when it was deaf. */
+  #closePeriods(transaction: Transaction, heard: ReadonlyMap<string | null, Micros>): void {
+    for (const [exchangeId, at] of this.#current) {
+      const since = this.#exchanges.get(exchangeId);
+      if (since === undefined || heard.get(exchangeId) === since || at < since) continue;
+      const over = transaction.now - (at + this.#cadence);
+      if (over > -CLOCK_KNOWN_TO && over < NOTICED_WITHIN)
+        observe(transaction, { stream, exchangeId, at, cadence: this.#cadence });
+    }
   }
 
   /** Ticks of markets that the settings do not select come with subscriptions to more. */
@@ -81,6 +103,7 @@ export class Listening {
   }
 
   heardExchanges(transaction: Transaction, ticks: readonly ExchangeTick[]): void {
+    this.#beforeBatch = new Map(this.#current);
     if (this.#exchanges.size === 0) return;
     for (const { exchangeId, ts } of ticks) {
       if (ts > transaction.now + SKEW_BORNE) continue;
@@ -89,18 +112,24 @@ export class Listening {
     }
   }
 
-  /** A transaction was rolled back: what was entered in it is to be entered again. */
+  /** The transaction of the last batch was rolled back: what was entered in it is to be entered again. */
   forget(): void {
-    this.#entered.clear();
+    this.#current = this.#beforeBatch;
   }
 
+  /**
+   * A period counts as observed when the next one begins to speak, not at its own first tick: a disconnect, an overflow or
+   * the end of the process in the midst of it leaves the rest unheard, and nobody could fetch it later.
+   */
   #observe(transaction: Transaction, exchangeId: string | null, ts: Micros): void {
     const since = this.#exchanges.get(exchangeId);
     if (since === undefined || ts < since) return;
     const cadence = this.#cadence;
     const at = Math.floor(ts / cadence) * cadence;
-    if (this.#entered.get(exchangeId) === at) return;
-    observe(transaction, { stream, exchangeId, at, cadence });
-    this.#entered.set(exchangeId, at);
+    const heard = this.#current.get(exchangeId);
+    if (heard !== undefined && at <= heard) return;
+    this.#current.set(exchangeId, at);
+    if (heard !== undefined && heard >= since)
+      observe(transaction, { stream, exchangeId, at: heard, cadence });
   }
 }

@@ -25,6 +25,8 @@ interface Watched {
   lookAgainAt: number;
   lastTick: Micros | undefined;
   remediesTried: number;
+  /** It was silent for too long, and REST could not say whether its market was. */
+  isUnjudged: boolean;
 }
 
 interface CadenceOptions {
@@ -60,7 +62,14 @@ export class CadenceWatch {
     const lookAgainAt = this.#options.clock.monotonic() + this.#patienceMs;
     const known = this.#watched.get(key);
     if (known) known.lookAgainAt = Math.max(known.lookAgainAt, lookAgainAt);
-    else this.#watched.set(key, { subscription, lookAgainAt, lastTick: undefined, remediesTried: 0 });
+    else
+      this.#watched.set(key, {
+        subscription,
+        lookAgainAt,
+        lastTick: undefined,
+        remediesTried: 0,
+        isUnjudged: false,
+      });
   }
 
   /** Nobody waits for its ticks any more. */
@@ -75,10 +84,11 @@ export class CadenceWatch {
       const watched = this.#watched.get(key);
       if (!watched) continue;
       // So late that it should have been looked after, and was not yet: what was missed is missed all the same.
-      if (watched.lookAgainAt <= now && watched.remediesTried === 0) {
+      if ((watched.lookAgainAt <= now || watched.isUnjudged) && watched.remediesTried === 0) {
         this.#options.onLate(watched.subscription, watched.lastTick);
         watched.remediesTried = 1;
       }
+      watched.isUnjudged = false;
       watched.lookAgainAt = now + this.#patienceMs;
       watched.lastTick = this.#options.serviceNow();
       if (watched.remediesTried === 0) continue;
@@ -103,6 +113,8 @@ export class CadenceWatch {
     if (silent.lookAgainAt > this.#options.clock.monotonic()) return;
     if (!this.#watched.has(subscriptionKey(silent.subscription))) return;
     silent.lookAgainAt = this.#options.clock.monotonic() + this.#patienceMs;
+    // Nobody could say whether the market was quiet or we were deaf: when ticks come again, they come late.
+    silent.isUnjudged = verdict === undefined;
     if (verdict !== false) return;
     const last = silent.remediesTried >= remedies.length - 1;
     const isAllMute = this.#options.clock.monotonic() - this.#lastTickAt > FALLBACK_MS;

@@ -38,6 +38,8 @@ interface Entry {
   notBefore: Micros;
   failures: number;
   isUnderWay: boolean;
+  /** It has been asked for at least once. */
+  hasBegun: boolean;
 }
 
 /** What is forbidden is asked for again so often; the way to the service itself asks once an hour. */
@@ -109,7 +111,9 @@ export class HeadKeeper {
       const next = this.#queue.shift();
       if (next) this.#begin(next);
     }
-    if (this.#hasCaughtUp || this.#isStale || (this.#queue[0]?.due ?? now + 1) <= now) return;
+    if (this.#hasCaughtUp || this.#isStale) return;
+    // Once each is enough: where polls fall due faster than they are answered, history would wait for ever.
+    for (const { due, hasBegun } of this.#entries.values()) if (!hasBegun && due <= now) return;
     this.#hasCaughtUp = true;
     this.#keeping.caughtUp();
   }
@@ -127,6 +131,7 @@ export class HeadKeeper {
 
   #begin(entry: Entry): void {
     entry.isUnderWay = true;
+    entry.hasBegun = true;
     const work = this.#fill(entry)
       .catch((error: unknown) => {
         if (this.#intake.signal.aborted) return;
@@ -194,7 +199,7 @@ export class HeadKeeper {
     this.#entries.clear();
     this.#polled = 0;
     for (const head of kept) {
-      const fresh = { due: 0, notBefore: 0, failures: 0, isUnderWay: false };
+      const fresh = { due: 0, notBefore: 0, failures: 0, isUnderWay: false, hasBegun: false };
       const entry: Entry = before.get(lineKey(head.line)) ?? { head, ...fresh };
       entry.head = head;
       this.#entries.set(lineKey(head.line), entry);

@@ -1,6 +1,6 @@
 import type { LiveCommit } from "../ingest/commit-live.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/instant.ts";
-import type { Stream } from "../model/series.ts";
+import type { DerivativeType, Stream } from "../model/series.ts";
 import { Alarm, loop } from "../runtime/loop.ts";
 import type { Random } from "../runtime/random.ts";
 import type { FeedMessage } from "../service/feed-messages.ts";
@@ -19,7 +19,7 @@ import { LiveStanding } from "./live-standing.ts";
 import { type LiveWishes, liveWishes } from "./live-wishes.ts";
 import { takeMarketCaps } from "./market-caps.ts";
 import { noticeProblems, prepare } from "./prepare.ts";
-import { type SupportedDerivatives, supportedDerivatives } from "./supported-derivatives.ts";
+import { findSupported } from "./supported-derivatives.ts";
 import type { SyncSettings } from "./sync-settings.ts";
 import type { Problem } from "./trouble.ts";
 import { noticesOf } from "./wanted-series.ts";
@@ -46,6 +46,8 @@ export interface KeepingCurrent {
 
 /** Holes other than the heads are looked for so often; whoever knows of one does not wait for it. */
 const LOOK_FOR_HOLES_MS = 600_000;
+/** After the contracts of an exchange could not be had. */
+const ASK_AGAIN_MS = 60_000;
 /** What the settings select is found out anew so often where no lookups are refreshed. */
 const SELECT_AGAIN_MS = 3_600_000;
 
@@ -62,7 +64,7 @@ export class CurrentKeeper {
   readonly #caughtUp = Promise.withResolvers<void>();
   #directory: Directory | undefined;
   #wishes: LiveWishes | undefined;
-  #supported: SupportedDerivatives = new Map();
+  readonly #supported = new Map<string, readonly DerivativeType[]>();
   #isFilling = false;
 
   constructor(intake: Intake, options: KeepingCurrent) {
@@ -113,6 +115,7 @@ export class CurrentKeeper {
       this.#lookups(),
       this.#exchanges.run(),
       this.#marketCaps(),
+      this.#contracts(),
       this.#derivatives(),
     ]);
   }
@@ -132,10 +135,11 @@ export class CurrentKeeper {
     const { selection } = wishes;
     const notices = selection.selections.flatMap(([setting, chosen]) => noticesOf(setting, chosen));
     this.#options.problems("lookups", [...problems, ...noticeProblems("exchange_ticks", notices)]);
-    if (selection.isResolved) await endUnwanted(this.#intake, selection.lines);
     this.#standing.wish(wishes);
     this.#subscriptions.renew(this.#standing.subscriptions);
     await tellLedger(this.#intake, this.#standing);
+    // Not before: a tick that is heard of a line would follow it again.
+    if (selection.isResolved) await endUnwanted(this.#intake, selection.lines);
     this.#subscribed.ring();
     this.#exchanges.lookAgain();
     this.#heads.lookAgain();
@@ -218,23 +222,54 @@ export class CurrentKeeper {
     });
   }
 
-  #derivatives(): Promise<void> {
-    const { settings } = this.#options;
-    const { derivatives, lookups } = settings.streams;
+  /** Beside the ticks, which cannot wait until hundreds of exchanges have been asked whether they have derivatives. */
+  #contracts(): Promise<void> {
+    const { derivatives, lookups } = this.#options.settings.streams;
     if (derivatives === false) return Promise.resolve();
-    const contractsEvery = (lookups === false ? 3600 : lookups.every) * 1000;
-    let contractsAt = Number.NEGATIVE_INFINITY;
-    return this.#every("derivatives", this.#onGrid(derivatives.every), async () => {
-      const now = this.#intake.clock.monotonic();
-      if (this.#directory && now - contractsAt >= contractsEvery) {
-        const refresh = (exchangeId: string, type: Parameters<typeof refreshContracts>[2]) =>
+    const everyMs = (lookups === false ? 3600 : lookups.every) * 1000;
+    let hasFailed = false;
+    return this.#every(
+      "derivative contracts",
+      () => (hasFailed ? Math.min(ASK_AGAIN_MS, everyMs) : everyMs),
+      async () => {
+        hasFailed = false;
+        if (!this.#directory) return;
+        const refresh = (exchangeId: string, type: DerivativeType) =>
           refreshContracts(this.#intake, exchangeId, type);
-        this.#supported = await supportedDerivatives(derivatives, this.#directory, refresh);
-        contractsAt = now;
-      }
-      for (const [exchangeId, types] of this.#supported)
-        await takeDerivativeTicks(this.#intake, exchangeId, types, derivatives.every);
+        await findSupported(this.#supported, derivatives, this.#directory, refresh, async (ids, errand) => {
+          for (const id of ids) {
+            const isDone = await this.#alone("derivative contracts", () => errand(id));
+            hasFailed ||= !isDone;
+          }
+        });
+      },
+    );
+  }
+
+  #derivatives(): Promise<void> {
+    const { derivatives } = this.#options.settings.streams;
+    if (derivatives === false) return Promise.resolve();
+    return this.#every("derivatives", this.#onGrid(derivatives.every), async () => {
+      await Promise.all(
+        [...this.#supported].map(([exchangeId, types]) =>
+          this.#alone("derivatives", () =>
+            takeDerivativeTicks(this.#intake, exchangeId, types, derivatives.every),
+          ),
+        ),
+      );
     });
+  }
+
+  /** One exchange's trouble is not the others'. */
+  async #alone(part: string, work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (this.#intake.signal.aborted) throw error;
+      this.#options.failed(part, error);
+      return false;
+    }
   }
 
   /** A moment after each period of the service's clock begins: polls that drifted would miss one now and then. */

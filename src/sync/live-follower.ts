@@ -67,11 +67,14 @@ export async function tellLedger(
   standing: LiveStanding,
   batches?: LiveBatches,
 ): Promise<boolean> {
-  const news = standing.news();
-  if (!news) return false;
-  await batches?.flush();
-  await ingest.call("commitListening", news, [], signal);
-  return true;
+  // Two tell of it, and storage that is not well makes calls wait: what is older must not be entered last.
+  return standing.inTurn(async () => {
+    const news = standing.news();
+    if (!news) return false;
+    await batches?.flush();
+    await ingest.call("commitListening", news, [], signal);
+    return true;
+  });
 }
 
 function tell(message: Exclude<FeedMessage, { kind: "update" }>, log: Intake["log"]): void {

@@ -33,6 +33,7 @@ export class LiveStanding {
   /** What the ledger was told last. */
   readonly #toldSpans = new Map<string, LiveSpan>();
   #isLineNews = true;
+  #turn: Promise<unknown> = Promise.resolve();
   #isNews = true;
   #isAnew = true;
   #changed = new Set<string>();
@@ -108,13 +109,21 @@ export class LiveStanding {
       case "gap":
         for (const { subscription, since, isAbsent } of this.#heard.values()) {
           if (since === undefined) continue;
-          this.#missed(subscription, message.from, message.to);
+          // The period of the last tick that was held is itself cut short.
+          this.#missed(subscription, message.from - this.#cadence, message.to);
           this.#set(subscription, message.to, isAbsent);
         }
         return;
       default:
         return;
     }
+  }
+
+  /** Does one thing after the other, in the order in which they were asked for. */
+  inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work, work);
+    this.#turn = done.catch(() => {});
+    return done;
   }
 
   /** What the ledger has not been told yet; undefined: nothing. */

@@ -1,5 +1,5 @@
 import { type Selection, select } from "../model/selector.ts";
-import type { Stream } from "../model/series.ts";
+import type { DerivativeType, Stream } from "../model/series.ts";
 import type { Random } from "../runtime/random.ts";
 import { refreshContracts, takeDerivativeTicks } from "./derivatives.ts";
 import type { Directory } from "./directory.ts";
@@ -7,7 +7,7 @@ import { takeExchangeTicks } from "./exchange-ticks.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import { persistently } from "./persistence.ts";
 import { noticeProblems } from "./prepare.ts";
-import { supportedDerivatives } from "./supported-derivatives.ts";
+import { findSupported } from "./supported-derivatives.ts";
 import type { SyncSettings } from "./sync-settings.ts";
 import { judge, type Problem, problemOf } from "./trouble.ts";
 import { noticesOf } from "./wanted-series.ts";
@@ -98,7 +98,9 @@ async function derivatives(
   const exchanges = select(asked.exchanges, directory.exchanges, undefined);
   tell("derivative_contracts", "sync.derivatives.exchanges", exchanges);
   await endAll(intake, stream, exchanges.ids);
-  const supported = await supportedDerivatives(
+  const supported = new Map<string, readonly DerivativeType[]>();
+  await findSupported(
+    supported,
     asked,
     directory,
     (exchangeId, type) => refreshContracts(intake, exchangeId, type),

@@ -113,7 +113,7 @@ function digestSql(stream: RowStream): string {
     if (column === "record_id") return `group_concat(${column}, char(10))`;
     return column === "source" ? `total(${column})` : `total(${column}), count(${column})`;
   });
-  return `SELECT count(*), min(${momentColumn}), max(${momentColumn}), ${figures.join(", ")}, group_concat(aside, char(10))
+  return `SELECT count(*), min(${momentColumn}), max(${momentColumn}), ${figures.join(", ")}, group_concat(${momentColumn} || ' ' || aside, char(10))
     FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
 }
 

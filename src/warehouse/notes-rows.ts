@@ -171,7 +171,7 @@ ${doubtAndExtra}`,
 ${moment}
 price DECIMAL the value of the index in this version
 volume DECIMAL rolling 24-hour figure in this version
-known_from_ts INTEGER when this version replaced another; NULL: it was the first, and its arrival is not recorded
+known_from_ts INTEGER when this version replaced another, or the tick was withdrawn before it came back; NULL: it was the first, and its arrival is not recorded
 known_from_time TEXT the same moment as text
 known_until_ts INTEGER when it was corrected or withdrawn; NULL: it still stands
 known_until_time TEXT the same moment as text

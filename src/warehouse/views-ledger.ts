@@ -3,7 +3,8 @@ import { UNSERVED } from "./unserved.ts";
 import { decimalColumns, presentTs, timeText } from "./view-expressions.ts";
 
 const seriesColumns =
-  "nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id, nullif(s.name, '') AS name";
+  // As columns of a table, so that a number that is compared with them is taken for text, not for something else altogether.
+  `${["index_type", "index_id", "name"].map((column) => `CAST(nullif(s.${column}, '') AS TEXT) AS ${column}`).join(", ")}`;
 
 /** From one nightly run to the next, with time to do it. */
 const NIGHTLY = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
@@ -93,9 +94,9 @@ export const ledgerViews: Record<string, string> = {
   ${timeText("g.from_ts")} AS from_time, ${timeText("g.to_ts")} AS to_time, g.proof, g.reason
 FROM settled_ranges g CROSS JOIN series s ON s.series = g.series`,
 
-  revisions: `SELECT v.stream, nullif(s.index_type, '') AS index_type,
-  coalesce(s.index_id, l.exchange_id || '/' || l.market_id, c.id) AS index_id,
-  coalesce(s.name, l.exchange || ' ' || l.pair, c.exchange_name) AS name,
+  revisions: `SELECT v.stream, CAST(nullif(s.index_type, '') AS TEXT) AS index_type,
+  CAST(coalesce(s.index_id, l.exchange_id || '/' || l.market_id, c.id) AS TEXT) AS index_id,
+  CAST(coalesce(s.name, l.exchange || ' ' || l.pair, c.exchange_name) AS TEXT) AS name,
   v.ts, ${timeText("v.ts")} AS time, v.before, v.after, ${timeText("v.changed_at")} AS changed_at
 FROM revision_rows v
   LEFT JOIN series s ON v.stream IN ('ohlcv', 'index_ticks', 'market_caps') AND s.series = v.key

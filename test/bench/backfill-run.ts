@@ -1,8 +1,9 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { builtProgram } from "./built-program.ts";
 import type { RecordedService } from "./recorded-offer.ts";
 
 /** What a process took in all; see usage-report.mjs. */
@@ -20,18 +21,7 @@ export interface BackfillRun extends Usage {
 }
 
 export const CONCURRENCY = 8;
-const root = resolve(import.meta.dirname, "../..");
-/** As it is installed: Node's own reading of TypeScript would take memory in every thread. */
-const entry = resolve(root, "dist/cli/main.js");
 const usageReport = resolve(import.meta.dirname, "usage-report.mjs");
-
-let isBuilt = false;
-
-/** What is measured is what stands here now, not what was built some time ago. */
-function build(): void {
-  if (!isBuilt) execFileSync("npm", ["run", "build"], { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
-  isBuilt = true;
-}
 
 /** `mds-sync backfill` in a process of its own, into an empty warehouse, over the newest slices of so many series. */
 export async function runBackfill(
@@ -39,7 +29,7 @@ export async function runBackfill(
   series: number,
   slices: number,
 ): Promise<BackfillRun> {
-  build();
+  const entry = builtProgram();
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   try {
     const settings = `service: { concurrency: ${CONCURRENCY} }

@@ -81,20 +81,27 @@ describe("live ticks", () => {
     ]);
   });
 
-  it("of an exchange are observations of their period, where all of its subscriptions flow", () => {
+  it("of an exchange are observations of their period once the next one speaks, where all of its subscriptions flow", () => {
     const live = listen({ exchanges: [{ exchangeId: "kraken", since: at("12:00:10") }] });
     live.hear(exchangeTick("kraken", "btc", "12:00:00"), exchangeTick("kraken", "btc", "12:00:31"));
     live.hear(exchangeTick("kraken", "eth", "12:00:32"), exchangeTick("deaf", "btc", "12:00:30"));
     live.hear(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:40:00"));
-    expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:30"]]);
-    live.change({ unobserved: [{ exchangeId: "kraken", from: at("12:01:00"), to: at("12:02:00") }] });
+    // Of the last one, more may be under way.
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
-    // The next one is entered again although it is of the same period.
-    live.hear(exchangeTick("kraken", "btc", "12:01:29"));
-    expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:30"]]);
-    live.change({ exchanges: [] });
     live.hear(exchangeTick("kraken", "btc", "12:01:30"));
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:30"]]);
+    // Something was missed: the period in which it is heard again is heard in part only.
+    live.change({
+      exchanges: [{ exchangeId: "kraken", since: at("12:01:40") }],
+      unobserved: [{ exchangeId: "kraken", from: at("12:01:00"), to: at("12:02:00") }],
+    });
+    live.hear(exchangeTick("kraken", "btc", "12:01:45"), exchangeTick("kraken", "btc", "12:02:00"));
+    expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
+    // A disconnect in the midst of a period: it is never claimed.
+    live.change({ exchanges: [] });
+    live.change({ exchanges: [{ exchangeId: "kraken", since: at("12:02:20") }] });
+    live.hear(exchangeTick("kraken", "btc", "12:02:29"), exchangeTick("kraken", "btc", "12:02:30"));
+    expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
   });
 
   it("of markets that are not selected are left out, and observe all the same", () => {
@@ -103,6 +110,6 @@ describe("live ticks", () => {
     live.hear(exchangeTick("kraken", "btc", "12:00:30"), exchangeTick("kraken", "eth", "12:00:30"));
     live.hear(exchangeTick("okx", "eth", "12:01:00"));
     expect(live.ticks()).toEqual([["kraken", "btc"]]);
-    expect(live.covered()).toEqual([[null, "12:00:30", "12:01:30"]]);
+    expect(live.covered()).toEqual([[null, "12:00:30", "12:01:00"]]);
   });
 });

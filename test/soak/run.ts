@@ -6,9 +6,8 @@ import { seededRandom } from "../../src/runtime/random.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { type Figure, figureTable, isMissed } from "../bench/figures.ts";
 import { always, nextTrouble } from "./faults.ts";
-import { Soak } from "./soak-process.ts";
+import { Soak, type Vitals } from "./soak-process.ts";
 import { compareWithTruth } from "./truth.ts";
-import type { Vitals } from "./vitals.ts";
 
 /*
  * npm run soak: a daemon that backfills at full speed and follows the live feed, among random faults, for ten minutes.

@@ -6,10 +6,11 @@ import { createInterface } from "node:readline";
 import { usualQuirks } from "../../src/simulator/quirks.ts";
 import { makeWorld, type World } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
+import { builtProgram } from "../bench/built-program.ts";
 import { indexDifference } from "../scenario/daemon-oracle.ts";
 
-const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
-const preload = resolve(import.meta.dirname, "vitals.ts");
+const entry = builtProgram();
+const preload = resolve(import.meta.dirname, "vitals.mjs");
 /** Six times as often as the real service: 200 days of that are more than any soak fills, so that the backfill never ends. */
 const CADENCE_SECONDS = 5;
 const settings = `service: { refreshSeconds: ${CADENCE_SECONDS} }
@@ -19,6 +20,13 @@ sync:
   exchangeTickers: { exchanges: all, markets: all }
 http: { port: 0 }
 `;
+
+/** What the daemon's process tells about itself once a second; see vitals.mjs. */
+export interface Vitals {
+  readonly rss: number;
+  /** The longest stall of the main thread's event loop in that second, milliseconds. */
+  readonly stallMs: number;
+}
 
 /** How the unit has the C library treat freed memory: the daemon is measured as it is installed. */
 function installedEnvironment(): Record<string, string> {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { plainNotation } from "../../src/model/decimal.ts";
-import { dayOf, type Micros } from "../../src/model/instant.ts";
+import { dayOf, MICROS_PER_DAY, type Micros } from "../../src/model/instant.ts";
 import type { WalkedStream } from "../../src/model/series.ts";
 import { extent, intersect, normalise, subtract } from "../../src/model/time-range.ts";
 import type { IndexType } from "../../src/simulator/index-series.ts";
@@ -126,12 +126,15 @@ function lossesOf(settled: readonly SettledRange[], line: WantedLine, now: Micro
 
 const figures = ["open", "high", "low", "close", "volume", "volume_usd", "vwap", "twap"];
 
+/** A page proves what lies above its oldest bar, a microsecond after the bar's start: that bar is not in the range. */
+const firstDayFrom = (moment: Micros) => dayOf(moment + MICROS_PER_DAY - 1);
+
 function storedRows(reader: Connection, line: WantedLine, from: Micros, to: Micros): unknown[] {
   const isBars = line.stream === "ohlcv";
   const columns = isBars
     ? `day, ${figures.map((figure) => `${figure}_exact AS ${figure}`).join(", ")}, record_id`
     : "ts, price_exact AS price, volume_exact AS volume, tick_volume_exact AS tick_volume";
-  const [moment, low, high] = isBars ? ["day", dayOf(from), dayOf(to)] : ["ts", from, to];
+  const [moment, low, high] = isBars ? ["day", firstDayFrom(from), firstDayFrom(to)] : ["ts", from, to];
   return reader.database
     .prepare(
       `SELECT ${columns} FROM ${line.stream} WHERE index_type = ? AND index_id = ? AND ${moment} >= ? AND ${moment} < ?

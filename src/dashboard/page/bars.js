@@ -73,11 +73,18 @@ function path({ from, to }) {
   return `/api/bars?${query}`;
 }
 
+// A window that ends now moves on with the time: one that only grew would one day ask for more than is given.
+function oldestShown() {
+  const { from, to } = wanted();
+  if (to !== undefined) return known.from;
+  return Math.max(known.from, from, present() - (MOST_BARS - 2) * widths[view.width]);
+}
+
 async function look() {
   const isTail = known !== undefined && wanted().to === undefined && looks % LOOKS_A_ROUND !== 0;
   const question = isTail
     ? path({ from: known.to - TAIL_BARS * widths[view.width] })
-    : path(known ? { ...wanted(), from: known.from } : wanted());
+    : path(known ? { ...wanted(), from: oldestShown() } : wanted());
   const current = JSON.stringify(view);
   const answer = await ask(question);
   // Somebody chose something else while it was on its way.
