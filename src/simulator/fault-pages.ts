@@ -61,6 +61,8 @@ function mangleEnvelope({ line, chance }: Strike, page: Page): Page | undefined 
       return { ...page, rows: line.textOf("row") === "first" ? [...row, ...rows] : [...rows, ...row] };
     }
     case "big-body": {
+      // Nothing, however often, is still nothing.
+      if (rows.length === 0) return page;
       const bytes = rows.reduce((sum, row) => sum + textOf(row).length + 1, 0);
       const copies = Math.ceil((line.numberOf("mb") * 2 ** 20) / bytes);
       return { ...page, rows: Array.from({ length: copies }, () => rows).flat() };
