@@ -1,7 +1,11 @@
 import type { Micros } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
 import type { Connection } from "./connection.ts";
+import type { RowTable, Value } from "./row-tables.ts";
 import { isWalked } from "./walked-streams.ts";
+
+/** Where the rows of a stream stand, whatever they are. */
+type RowPlace = Pick<RowTable<never>, "table" | "keyColumn" | "momentColumn" | "momentTs">;
 
 /**
  * Up to where each series is stored or settled, remembered by the one writer. A live tick beyond it is new for
@@ -16,7 +20,7 @@ export class Frontier {
   }
 
   /** Whether nothing is stored or settled at `ts` or later. */
-  isBeyond(stream: Stream, table: { table: string; keyColumn: string }, key: number, ts: Micros): boolean {
+  isBeyond(stream: Stream, table: RowPlace, key: number, ts: Micros): boolean {
     let reached = this.#reached.get(stream);
     if (!reached) {
       reached = new Map();
@@ -41,11 +45,11 @@ export class Frontier {
     this.#reached.clear();
   }
 
-  #read(stream: Stream, { table, keyColumn }: { table: string; keyColumn: string }, key: number): Micros {
+  #read(stream: Stream, { table, keyColumn, momentColumn, momentTs }: RowPlace, key: number): Micros {
     const newest = this.#connection
-      .statement(`SELECT max(ts) FROM ${table} WHERE ${keyColumn} = ?`)
+      .statement(`SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
       .pluck()
-      .get([key]) as Micros | null;
+      .get([key]) as Exclude<Value, null> | null;
     const settled = isWalked(stream)
       ? (this.#connection
           .statement(
@@ -54,6 +58,9 @@ export class Frontier {
           .pluck()
           .get([stream, key]) as Micros | undefined)
       : undefined;
-    return Math.max(newest ?? Number.NEGATIVE_INFINITY, settled ?? Number.NEGATIVE_INFINITY);
+    return Math.max(
+      newest === null ? Number.NEGATIVE_INFINITY : momentTs(newest),
+      settled ?? Number.NEGATIVE_INFINITY,
+    );
   }
 }

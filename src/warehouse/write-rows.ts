@@ -208,7 +208,9 @@ class RowWriter<Row> {
       return;
     }
     const settled = this.#isSettled(key, ts);
-    if (this.#source === "live" && (settled || before[table.sourceAt] === 0)) {
+    // What only REST tells of has no source of its own.
+    const isFromRest = table.sourceAt < 0 || before[table.sourceAt] === 0;
+    if (this.#source === "live" && (settled || isFromRest)) {
       this.#outranked++;
       return;
     }

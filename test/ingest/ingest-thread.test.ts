@@ -272,6 +272,47 @@ describe("a page that a cache has kept", () => {
   });
 });
 
+describe("a page of bars that a cache has kept", () => {
+  const days = (count: number) =>
+    Array.from({ length: count }, (_, i) => `2026-02-${String(28 - i).padStart(2, "0")}`);
+  const barsPage = (content: { day: string; close: string }[], { ageMs = 0, nextId = "" }): Body => ({
+    ...bodyOf({
+      nextId,
+      content: content.map(({ day, close }) => ({
+        id: `bar-${day}`,
+        indexId: btc.indexId,
+        indexType: "GWA",
+        open: "1",
+        high: "9",
+        low: "1",
+        close,
+        volume: "5",
+        startTimestamp: `${day}T00:00:00Z`,
+        endTimestamp: `${day}T23:59:59.999Z`,
+      })),
+    }),
+    ageMs,
+  });
+  const february = { from: at("00:00:00") - 10 * 86_400 * SECOND, to: at("00:00:00") };
+  const page: Omit<WalkPage, "held" | "ends"> = {
+    ...wholePage,
+    series: { ...btc, stream: "ohlcv" },
+    position: { hole: february, upper: february.to },
+    request: "GET /ohlcv",
+  };
+
+  it("fills in what is missing, and reverts nothing, also not what is still provisional", async () => {
+    const { ingest, query } = await start();
+    const closes = () => query("SELECT day, close_exact AS close FROM ohlcv ORDER BY day DESC");
+    const now = days(2).map((day) => ({ day, close: "3" }));
+    // The oldest of a page that is not the last is stored, and not settled.
+    await commitPage(ingest, page, barsPage(now, { nextId: "more" }));
+    const old = days(5).map((day) => ({ day, close: "2" }));
+    await commitPage(ingest, page, barsPage(old, { ageMs: 3_600_000 }));
+    expect(closes()).toEqual([...now, ...old.slice(2)]);
+  });
+});
+
 describe("a machine whose clock is wrong", () => {
   it.each(["2026-02-01T00:00:00Z", "2027-01-01T00:00:00Z"])(
     "loses no row and claims nothing wrong at %s",
