@@ -1,6 +1,6 @@
+import { type BarLength, barLengths } from "../model/bar-length.ts";
 import { type Micros, parseDayOrInstant } from "../model/instant.ts";
 import type { BarsWanted } from "../warehouse/drawn-bars.ts";
-import { type BarLength, barLengths } from "../warehouse/views-bars.ts";
 
 export const MOST_BARS = 5_000;
 const USUAL_BARS = 300;

@@ -1,15 +1,5 @@
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
-
-const MINUTE = 60 * MICROS_PER_SECOND;
-
-const lengths: Readonly<Record<string, Micros>> = {
-  "1m": MINUTE,
-  "5m": 5 * MINUTE,
-  "15m": 15 * MINUTE,
-  "1h": 60 * MINUTE,
-  "4h": 240 * MINUTE,
-  "1d": MICROS_PER_DAY,
-};
+import { barLengths } from "../model/bar-length.ts";
+import type { Micros } from "../model/instant.ts";
 
 /** Of each bar; any_value, since a figure that nobody asks for is not computed then, as one to group by would be. */
 const figures = [
@@ -69,7 +59,7 @@ function bars(length: string, ticks: string, present: Micros): string {
 
 export function barViews(present: Micros): string[] {
   const ticks = "index_ticks_stored WHERE price IS NOT NULL";
-  return Object.entries(lengths).map(
+  return Object.entries(barLengths).map(
     ([name, length]) => `CREATE VIEW bars_${name} AS ${bars(String(length), ticks, present)}`,
   );
 }

@@ -1,7 +1,7 @@
+import { type BarLength, barLengths } from "../model/bar-length.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { Connection } from "./connection.ts";
-import { type BarLength, barLengths } from "./views-bars.ts";
 
 /** Bars of one index, as somebody asks to see them; the range is of whole bars. */
 export interface BarsWanted extends TimeRange {

@@ -1,5 +1,5 @@
+import { type BarLength, barLengths } from "../model/bar-length.ts";
 import { doubt, index, type RelationNote, relation } from "./relation-note.ts";
-import { type BarLength, barLengths } from "./views-bars.ts";
 
 const ohlc = `open DECIMAL the first tick of the bar
 high DECIMAL its highest tick

@@ -1,19 +1,6 @@
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { barLengths } from "../model/bar-length.ts";
+import { MICROS_PER_DAY, type Micros } from "../model/instant.ts";
 import { digitsOf, fromAside, presentTs, timeText } from "./view-expressions.ts";
-
-const minutes = (n: number): Micros => n * 60 * MICROS_PER_SECOND;
-
-/** The lengths of bars that there is a view of, `bars_1m` and so on. */
-export const barLengths = {
-  "1m": minutes(1),
-  "5m": minutes(5),
-  "15m": minutes(15),
-  "1h": minutes(60),
-  "4h": minutes(240),
-  "1d": MICROS_PER_DAY,
-} as const satisfies Record<string, Micros>;
-
-export type BarLength = keyof typeof barLengths;
 
 /**
  * How many microseconds of [from, until) the ledger proves as rows or empty. The range that holds `from` is found by one

@@ -1,8 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { MOST_BARS } from "../../src/dashboard/bars-asked.ts";
+import { barLengths } from "../../src/model/bar-length.ts";
+import { MICROS_PER_SECOND } from "../../src/model/instant.ts";
 
 /** The page's own modules are plain scripts without types. */
 const load = (file: string) => import(new URL(`../../src/dashboard/page/${file}`, import.meta.url).href);
-const { gapsOf, merge, precisionOf, slots, stateOf } = await load("bar-slots.js");
+const page = await load("bar-slots.js");
+const { gapsOf, merge, precisionOf, slots, stateOf } = page;
 
 const H = 3_600;
 const bar = (hour: number, isComplete = 1, close = 2) => [
@@ -88,5 +92,13 @@ describe("the chart's slots", () => {
   it("show as many digits as tell prices apart", () => {
     const digits = (high: number | null) => precisionOf([[0, 0, high, 0, 0]]);
     expect([61_000, 150, 1.5, 0.00042, 0, null].map(digits)).toEqual([2, 2, 4, 8, 2, 2]);
+  });
+});
+
+describe("what the page knows of the daemon", () => {
+  it("is what the daemon holds to: the lengths of bars, and how many it sends at once", () => {
+    const seconds = Object.entries(barLengths).map(([name, length]) => [name, length / MICROS_PER_SECOND]);
+    expect(Object.entries(page.widths)).toEqual(seconds);
+    expect(page.MOST_BARS).toBe(MOST_BARS);
   });
 });

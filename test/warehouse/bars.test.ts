@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type BarLength, barLengths } from "../../src/model/bar-length.ts";
 import { MICROS_PER_DAY } from "../../src/model/instant.ts";
 import { settle } from "../../src/warehouse/ledger.ts";
-import { type BarLength, barLengths } from "../../src/warehouse/views-bars.ts";
 import { declareWanted } from "../../src/warehouse/wanted.ts";
 import type { Warehouse } from "../../src/warehouse/warehouse.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
