@@ -1,10 +1,9 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import { resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { receiveFailure } from "../ingest/thread-messages.ts";
 import { Failure } from "../model/failure.ts";
+import { receiveFailure } from "../model/sent-failure.ts";
+import { runHelper } from "../runtime/helper-process.ts";
+import { ownFile } from "../runtime/own-file.ts";
 import { removeUnfinishedOf } from "../warehouse/backup.ts";
 import type { BackUpReport } from "./backup-process.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -44,27 +43,13 @@ async function copyInProcess(
   force: boolean,
   stopping: AbortSignal,
 ): Promise<number> {
-  // The same file under its two names: run in place as TypeScript, or built.
-  const name = import.meta.url.endsWith(".ts") ? "./backup-process.ts" : "./backup-process.js";
-  const child = fork(
-    fileURLToPath(new URL(name, import.meta.url)),
+  const { report, pid } = await runHelper<BackUpReport>(
+    ownFile("./backup-process", import.meta.url),
     [warehouse, file, ...(force ? ["force"] : [])],
-    { stdio: ["ignore", "ignore", "inherit", "ipc"] },
+    { stopping },
   );
-  let report: BackUpReport | undefined;
-  child.once("message", (message) => {
-    report = message as BackUpReport;
-  });
-  const stop = () => void child.kill("SIGKILL");
-  stopping.addEventListener("abort", stop, { once: true });
-  if (stopping.aborted) stop();
-  try {
-    await once(child, "close");
-  } finally {
-    stopping.removeEventListener("abort", stop);
-  }
   if (report === undefined) {
-    if (child.pid !== undefined) removeUnfinishedOf(file, child.pid);
+    if (pid !== undefined) removeUnfinishedOf(file, pid);
     throw new Failure(`the copy to ${file} was stopped before it was whole`, {
       family: "retry",
       code: "stopped",

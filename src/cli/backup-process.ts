@@ -1,4 +1,5 @@
-import { type SentFailure, sendFailure } from "../ingest/thread-messages.ts";
+import { type SentFailure, sendFailure } from "../model/sent-failure.ts";
+import { reportAndEnd } from "../runtime/helper-process.ts";
 import { backUp, openForBackUp } from "../warehouse/backup.ts";
 
 /** What the process says once, before it ends. */
@@ -20,8 +21,8 @@ function copy(): BackUpReport {
       reader.close();
     }
   } catch (error) {
-    return { failure: sendFailure(error) };
+    return { failure: sendFailure(error, "backup_bug") };
   }
 }
 
-process.send?.(copy(), () => process.disconnect());
+reportAndEnd(copy());

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { type LoadedSettings, loadSettings } from "../config/load-settings.ts";
 import { Failure } from "../model/failure.ts";
+import { ownFile } from "../runtime/own-file.ts";
 
 export interface Demo {
   readonly loaded: LoadedSettings;
@@ -19,8 +20,7 @@ export async function startDemo(
   flags: { httpHost?: string; httpPort?: string; warehouse?: string },
   outside: NodeJS.ProcessEnv,
 ): Promise<Demo> {
-  const main = new URL(import.meta.url.endsWith(".ts") ? "./main.ts" : "./main.js", import.meta.url);
-  const args = [main.pathname, "simulate", "--refresh-seconds", String(REFRESH_SECONDS)];
+  const args = [ownFile("./main", import.meta.url), "simulate", "--refresh-seconds", String(REFRESH_SECONDS)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"], detached: true });
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;

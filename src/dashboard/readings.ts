@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads";
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/instant.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { ownFile } from "../runtime/own-file.ts";
 import type { Answer, Answers, DetailOf, Question } from "./readings-desk.ts";
 
 export interface ReadingsOptions {
@@ -66,8 +67,7 @@ export class Readings {
 
   #thread(): Worker {
     if (this.#worker) return this.#worker;
-    const file = import.meta.url.endsWith(".ts") ? "./readings-worker.ts" : "./readings-worker.js";
-    const worker = new Worker(new URL(file, import.meta.url), {
+    const worker = new Worker(ownFile("./readings-worker", import.meta.url), {
       name: "readings",
       resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
     });

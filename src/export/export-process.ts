@@ -1,7 +1,9 @@
 import { constants, setPriority } from "node:os";
 import { exitCode } from "../model/failure.ts";
+import { sendFailure } from "../model/sent-failure.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { type ExportReport, type ExportRequest, reportOf } from "./export-in-process.ts";
+import { reportAndEnd } from "../runtime/helper-process.ts";
+import type { ExportReport, ExportRequest } from "./export-in-process.ts";
 import { exportWarehouse } from "./export-warehouse.ts";
 
 // A process of its own: it takes no turn from those who store ticks, and can be ended at any moment.
@@ -13,9 +15,8 @@ async function run(): Promise<ExportReport> {
     const request = JSON.parse(process.argv[2] ?? "") as ExportRequest;
     return { result: await exportWarehouse({ ...request, clock: systemClock }) };
   } catch (error) {
-    return { failure: reportOf(error) };
+    return { failure: sendFailure(error, "export_bug") };
   }
 }
 
-const report = await run();
-process.send?.(report, () => process.exit(exitCode.ok));
+reportAndEnd(await run());

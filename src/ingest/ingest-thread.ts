@@ -2,10 +2,12 @@ import { Worker } from "node:worker_threads";
 import type { Body } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS } from "../model/instant.ts";
+import { receiveFailure } from "../model/sent-failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
+import { ownFile } from "../runtime/own-file.ts";
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
-import { type Call, closing, memoryOf, type Reply, receiveFailure } from "./thread-messages.ts";
+import { type Call, closing, memoryOf, type Reply } from "./thread-messages.ts";
 
 export interface IngestOptions {
   /** The warehouse file. */
@@ -83,10 +85,8 @@ export class Ingest {
 
   /** Starts the thread; resolves once the warehouse is open and migrated there. */
   static async start(options: IngestOptions): Promise<Ingest> {
-    // The same file under its two names: run in place as TypeScript, or built.
-    const file = import.meta.url.endsWith(".ts") ? "./ingest-worker.ts" : "./ingest-worker.js";
     const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    const worker = new Worker(new URL(file, import.meta.url), {
+    const worker = new Worker(ownFile("./ingest-worker", import.meta.url), {
       name: "ingest",
       workerData: stopFlag,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_HEAP_MB },

@@ -1,6 +1,7 @@
 import { parentPort, workerData } from "node:worker_threads";
+import { sendFailure } from "../model/sent-failure.ts";
 import { IngestDesk } from "./operations.ts";
-import { type Call, closing, memoryOf, type Reply, sendFailure } from "./thread-messages.ts";
+import { type Call, closing, memoryOf, type Reply } from "./thread-messages.ts";
 
 // The thread's whole life: take a call, carry it out, answer. Synchronous, so that calls cannot overlap.
 const port = parentPort;
@@ -14,7 +15,7 @@ port.on("message", (call: Call) => {
     reply = { id: call.id, value: desk.carryOut(call) };
     port.postMessage(reply);
   } catch (error) {
-    reply = { id: call.id, failure: sendFailure(error), bodies: call.bodies };
+    reply = { id: call.id, failure: sendFailure(error, "ingest_bug"), bodies: call.bodies };
     port.postMessage(reply, memoryOf(call.bodies));
   }
 });

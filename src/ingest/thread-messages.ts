@@ -1,6 +1,7 @@
 import type { Body } from "../model/body.ts";
-import { exitCode, Failure, type FailureDetails } from "../model/failure.ts";
+import { exitCode, Failure } from "../model/failure.ts";
 import type { Micros } from "../model/instant.ts";
+import type { SentFailure } from "../model/sent-failure.ts";
 
 /** What the main thread sends: which operation, its arguments, and the bodies, whose memory changes hands. */
 export interface Call {
@@ -16,33 +17,6 @@ export interface Call {
 export type Reply =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly failure: SentFailure; readonly bodies: readonly Body[] };
-
-/** A failure in a form that crosses threads. */
-export interface SentFailure extends Omit<FailureDetails, "cause"> {
-  readonly message: string;
-  readonly stack?: string | undefined;
-}
-
-export function sendFailure(error: unknown): SentFailure {
-  if (error instanceof Failure) {
-    const { message, family, code, remedy, exit } = error;
-    return { message, family, code, exit, ...(remedy === undefined ? {} : { remedy }) };
-  }
-  const known = error instanceof Error;
-  return {
-    message: known ? error.message : String(error),
-    stack: known ? error.stack : undefined,
-    family: "bug",
-    code: "ingest_bug",
-    exit: exitCode.unexpected,
-  };
-}
-
-export function receiveFailure({ message, stack, ...details }: SentFailure): Failure {
-  const failure = new Failure(message, details);
-  if (stack !== undefined) failure.stack = stack;
-  return failure;
-}
 
 /** The memory of the bodies, to be handed over instead of copied. */
 export function memoryOf(bodies: readonly Body[]): ArrayBuffer[] {

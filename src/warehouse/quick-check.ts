@@ -1,8 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import type { Clock } from "../runtime/clock.ts";
+import { runHelper } from "../runtime/helper-process.ts";
+import { ownFile } from "../runtime/own-file.ts";
+import type { QuickCheckReport } from "./quick-check-process.ts";
 
 /** `unfinished`: no damage was found before the time was up, or before the check itself broke off. */
 export type QuickCheck =
@@ -17,33 +16,29 @@ export async function quickCheck(
   path: string,
   { clock, deadlineMs, signal }: { clock: Clock; deadlineMs: number; signal?: AbortSignal },
 ): Promise<QuickCheck> {
-  const file = import.meta.url.endsWith(".ts") ? "./quick-check-process.ts" : "./quick-check-process.js";
-  const child = spawn(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), path], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let isLate = false;
+  const late = new AbortController();
   const release = clock.hold();
-  const end = () => {
-    isLate = true;
-    child.kill("SIGKILL");
-  };
-  const cancel = clock.after(deadlineMs, end);
-  signal?.addEventListener("abort", end, { once: true });
-  if (signal?.aborted) end();
+  const cancel = clock.after(deadlineMs, () => late.abort());
   try {
-    const [said, complaint] = await Promise.all([
-      text(child.stdout),
-      text(child.stderr),
-      once(child, "close"),
-    ]);
-    if (isLate) return { verdict: "unfinished" };
-    if (said === "ok") return { verdict: "sound" };
-    const finding = said.replaceAll(/\s+/g, " ") || /SQLITE_(CORRUPT\w*|NOTADB)/.exec(complaint)?.[0];
-    // A process that was killed, or could not read, says nothing about the file.
-    return finding ? { verdict: "damaged", finding } : { verdict: "unfinished" };
+    const { report } = await runHelper<QuickCheckReport>(
+      ownFile("./quick-check-process", import.meta.url),
+      [path],
+      { stopping: signal ? AbortSignal.any([late.signal, signal]) : late.signal, stderr: "ignore" },
+    );
+    return report ? verdictOf(report) : { verdict: "unfinished" };
   } finally {
     cancel();
-    signal?.removeEventListener("abort", end);
     release();
   }
+}
+
+function verdictOf(report: QuickCheckReport): QuickCheck {
+  if ("said" in report)
+    return report.said === "ok"
+      ? { verdict: "sound" }
+      : { verdict: "damaged", finding: report.said.replaceAll(/\s+/g, " ") };
+  // A process that could not read says nothing about the file.
+  return /^SQLITE_(CORRUPT|NOTADB)/.test(report.code)
+    ? { verdict: "damaged", finding: report.code }
+    : { verdict: "unfinished" };
 }
