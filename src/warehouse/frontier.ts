@@ -1,11 +1,15 @@
 import type { Micros } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
 import type { Connection } from "./connection.ts";
-import type { RowTable, Value } from "./row-tables.ts";
 import { isWalked } from "./walked-streams.ts";
 
 /** Where the rows of a stream stand, whatever they are. */
-type RowPlace = Pick<RowTable<never>, "table" | "keyColumn" | "momentColumn" | "momentTs">;
+interface RowPlace {
+  readonly table: string;
+  readonly keyColumn: string;
+  readonly momentColumn: string;
+  momentTs(moment: number | string): Micros;
+}
 
 /**
  * Up to where each series is stored or settled, remembered by the one writer. A live tick beyond it is new for
@@ -49,7 +53,7 @@ export class Frontier {
     const newest = this.#connection
       .statement(`SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
       .pluck()
-      .get([key]) as Exclude<Value, null> | null;
+      .get([key]) as number | string | null;
     const settled = isWalked(stream)
       ? (this.#connection
           .statement(
