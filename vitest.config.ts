@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 export default defineConfig({
   test: {
@@ -8,6 +9,7 @@ export default defineConfig({
     globalSetup: ["test/support/print-seed.ts"],
     // Most of the time goes in waiting for real processes, sockets and disks: a core kept free for nobody only adds to it.
     maxWorkers: "100%",
+    sequence: { sequencer: LongestFirst },
     // Real processes and their real waits: a slow machine is no failure, a hang still is.
     testTimeout: 120_000,
   },
