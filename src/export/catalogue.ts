@@ -8,6 +8,7 @@ import {
 } from "../warehouse/export-relations.ts";
 import type { RowStream } from "../warehouse/row-tables.ts";
 import { barMacro, barViews } from "./catalogue-bars.ts";
+import { comparisonViews } from "./catalogue-comparisons.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
 import { openDuckDb, quoted, quotedName } from "./parquet-writer.ts";
@@ -84,6 +85,7 @@ function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions
       USING (index_type, index_id, ts)`,
     ...barViews(present),
     barMacro(present),
+    ...comparisonViews,
   ];
 }
 
