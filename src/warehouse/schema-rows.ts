@@ -2,7 +2,7 @@ import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite
 
 /*
  * The rows of the streams. Keys are small integers from the dictionaries (schema-lookups.ts), so that a tick costs
- * about 38 bytes; quants read the views of the contract, which put the identifiers and names back.
+ * about 40 bytes; quants read the views of the contract, which put the identifiers and names back.
  *
  * `aside` is the one nullable text of a row, for what is rare. A JSON object with any of: the exact digits of a
  * decimal column that its REAL cannot give back, under the column's name; `quality`; `extra` (unknown properties).
