@@ -83,9 +83,9 @@ export const optionTable = {
       LX: selector({ help: "daily bars of the liquid indices" }, { kind: "all" }, "indices"),
     }),
     intraday: switchable({
-      GWA: selector({ help: "30-second ticks of assets, in USD" }, { kind: "top", count: 50 }, "assets"),
-      MWA: selector({ help: "30-second ticks of market pairs" }, { kind: "none" }, "pairs"),
-      LX: selector({ help: "30-second ticks of the liquid indices" }, { kind: "all" }, "indices"),
+      GWA: selector({ help: "intraday ticks of assets, in USD" }, { kind: "top", count: 50 }, "assets"),
+      MWA: selector({ help: "intraday ticks of market pairs" }, { kind: "none" }, "pairs"),
+      LX: selector({ help: "intraday ticks of the liquid indices" }, { kind: "all" }, "indices"),
       days: wholeNumber({ help: "how far back; the service keeps 200 days" }, 200, 1, 200),
     }),
     exchangeTickers: switchable({
