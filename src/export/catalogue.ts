@@ -103,7 +103,7 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
   const { partition } = exportDictionaries[stream];
   const decimals = new Set(decimalsOf(stream));
   const columns = fileColumns(stream).flatMap(({ name }) => {
-    if (name.endsWith("_digits")) return [];
+    if (name.endsWith("_digits") || name === "repeats_price") return [];
     if (name === "last_moved") return [name, ...staleness(tickerPeriod)];
     if (!decimals.has(name)) return [quotedName(name)];
     const exact = `coalesce(${name}_digits, exact_digits(${name}))`;
@@ -114,10 +114,16 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
   return columns.join(", ");
 }
 
-/** For how long the exchange's price had not moved, and whether that is longer than one ticker speaks for. */
+/**
+ * For how long the exchange's price had not moved, and whether that is longer than one ticker speaks for; where the service
+ * does not say, whether the ticker repeats the price of the one before.
+ */
 function staleness(tickerPeriod: Micros): string[] {
   const unmoved = "(ts - epoch_us(last_moved))";
-  return [`${unmoved} / 1000000 AS unmoved_seconds`, `${unmoved} > ${tickerPeriod} AS is_stale`];
+  return [
+    `${unmoved} / 1000000 AS unmoved_seconds`,
+    `CASE WHEN last_moved IS NULL THEN repeats_price ELSE ${unmoved} > ${tickerPeriod} END AS is_stale`,
+  ];
 }
 
 function monthlySource(stream: RowStream, files: readonly ManifestFile[]): string {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Raised whenever the same warehouse would give other files: everything is written anew then. */
-export const FILE_FORMAT = 1;
+export const FILE_FORMAT = 2;
 
 export const MANIFEST = "manifest.json";
 export const CATALOGUE = "mds.duckdb";

@@ -26,7 +26,7 @@ export interface SourceBlock {
   readonly prefix: readonly number[];
   readonly rows: readonly SourceRow[];
   /** The last column, where it is not part of the rows. */
-  readonly flags?: readonly boolean[] | undefined;
+  readonly flags?: readonly (boolean | null)[] | undefined;
 }
 
 /** What a chunk of DuckDB's holds at most. */
@@ -130,7 +130,7 @@ export class ParquetWriter {
       const same = prefix[column];
       if (same !== undefined) for (let i = 0; i < count; i++) vector.setItem(i, same);
       else if (flags && column === columns.length - 1)
-        for (let i = 0; i < count; i++) vector.setItem(i, flags[from + i] ? 1 : 0);
+        for (let i = 0; i < count; i++) vector.setItem(i, numberOf(flags[from + i]));
       else if (kind === "number")
         for (let i = 0; i < count; i++) vector.setItem(i, rows[from + i]?.[place] ?? Number.NaN);
       else for (let i = 0; i < count; i++) vector.setItem(i, rows[from + i]?.[place] ?? null);
@@ -162,6 +162,11 @@ export function openDuckDb(path: string, options: Record<string, string> = {}): 
     threads: "1",
     ...options,
   });
+}
+
+/** Nulls go over as NaN. */
+function numberOf(flag: boolean | null | undefined): number {
+  return flag === null || flag === undefined ? Number.NaN : Number(flag);
 }
 
 export function quoted(text: string): string {

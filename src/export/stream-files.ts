@@ -17,11 +17,12 @@ export interface FileColumn {
 const number = (name: string, type: string) => `CAST(nullif(${name}, 'NaN'::DOUBLE) AS ${type})`;
 const fromAside = (entry: string) => `json_extract_string(aside, '$.${entry}')`;
 
-/** Whether the ledger proves the row's moment: the contract's name for it. */
-export function provenColumn(stream: RowStream): string | undefined {
-  if (stream === "ohlcv") return "is_final";
-  return stream === "index_ticks" ? "is_settled" : undefined;
-}
+/** What the flag of a row means in each stream: that the ledger proves it (the contract's names), or that a price is repeated. */
+const flagColumns: Partial<Record<RowStream, string>> = {
+  ohlcv: "is_final",
+  index_ticks: "is_settled",
+  exchange_ticks: "repeats_price",
+};
 
 export function decimalsOf(stream: RowStream): readonly string[] {
   return rowTables[stream].columns.slice(0, rowTables[stream].decimals);
@@ -52,7 +53,7 @@ export function fileColumns(stream: RowStream, hasAside = true): FileColumn[] {
       return { name, type: "TIMESTAMP", value: `make_timestamp(${number(name, "BIGINT")})` };
     return { name, type: "INTEGER", value: number(name, "INTEGER") };
   });
-  const proven = provenColumn(stream);
+  const flag = flagColumns[stream];
   return [
     ...labels.map((name) => ({ name, type: "VARCHAR", value: `label_${name}` })),
     ...moments,
@@ -60,7 +61,7 @@ export function fileColumns(stream: RowStream, hasAside = true): FileColumn[] {
       { name, type: "DOUBLE", value: `nullif(${name}, 'NaN'::DOUBLE)` },
       { name: `${name}_digits`, type: "VARCHAR", value: aside(name) },
     ]),
-    ...(proven ? [{ name: proven, type: "BOOLEAN", value: "proven = 1" }] : []),
+    ...(flag ? [{ name: flag, type: "BOOLEAN", value: "nullif(flag, 'NaN'::DOUBLE) = 1" }] : []),
     ...others,
     { name: "quality", type: "VARCHAR", value: aside("quality") },
     { name: "extra", type: "VARCHAR", value: aside("extra") },
@@ -87,7 +88,6 @@ export function monthSource(
   onRows: (count: number) => void,
 ): { source: RowSource; select: string } {
   const { columns } = rowTables[stream];
-  const proven = provenColumn(stream);
   // Hardly any month has anything aside; a column of nulls that nobody reads would cost as much as the prices.
   const kept = content.hasAside ? columns : columns.slice(0, -1);
   const handedOver: SourceColumn[] = [
@@ -99,7 +99,7 @@ export function monthSource(
         kind: name === "aside" || name === "record_id" ? "text" : "number",
       }),
     ),
-    ...(proven ? [{ name: "proven", kind: "number" } as const] : []),
+    ...(flagColumns[stream] ? [{ name: "flag", kind: "number" } as const] : []),
   ];
   const values = fileColumns(stream, content.hasAside).map(
     ({ name, value }) => `${value} AS ${quotedName(name)}`,
@@ -111,8 +111,8 @@ export function monthSource(
 }
 
 function* handOver(content: MonthContent, onRows: (count: number) => void): Generator<SourceBlock> {
-  for (const { at, rows, proven } of content.blocks()) {
-    yield { prefix: [at], rows, flags: proven };
+  for (const { at, rows, flags } of content.blocks()) {
+    yield { prefix: [at], rows, flags };
     onRows(rows.length);
   }
 }

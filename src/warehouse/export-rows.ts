@@ -3,19 +3,26 @@ import { MICROS_PER_DAY, type Micros } from "../model/instant.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import type { Connection } from "./connection.ts";
 import { type ExportMonth, exportDictionaries, monthOf } from "./export-months.ts";
+import { repetitions, tickerBefore } from "./repeated-prices.ts";
 import { type RowStream, rowTables } from "./row-tables.ts";
 import { presentTs } from "./view-expressions.ts";
 import { tickerPeriod } from "./views-rows.ts";
 
 const ROWS_A_BLOCK = 8_192;
 
-/** Rows of one series in order of time: [moment, columns of the table … , aside]; a bar's moment is its number of days since 1970. */
+/** [moment, columns of the table … , aside]; a bar's moment is its number of days since 1970. */
+type ExportedRow = readonly (number | string | null)[];
+
+/** Rows of one series in order of time. */
 export interface RowBlock {
   /** Which of the month's series, counted from 0. */
   readonly at: number;
-  readonly rows: readonly (readonly (number | string | null)[])[];
-  /** Which of the rows the ledger holds as proven; undefined for streams that are only observed. */
-  readonly proven: readonly boolean[] | undefined;
+  readonly rows: readonly ExportedRow[];
+  /**
+   * What the table's columns do not say of each row: whether the ledger holds it as proven; of an exchange's ticker, whether
+   * it repeats the price of the one before.
+   */
+  readonly flags: readonly (boolean | null)[] | undefined;
 }
 
 /** A month as it is in the snapshot that is open on the connection. */
@@ -57,8 +64,10 @@ export function readMonth(
     rows += figures[0] as number;
     if (figures.at(-1) !== null) hasAside = true;
     const corrected = corrections.get(`${key} ${month.month}`) ?? null;
-    hash.update(JSON.stringify([labels[at], figures, corrected, ledger?.get(key) ?? []]));
+    const before = stream === "exchange_ticks" ? tickerBefore(connection, key, month.from) : undefined;
+    hash.update(JSON.stringify([labels[at], figures, corrected, ledger?.get(key) ?? [], before]));
   });
+  if (stream === "exchange_ticks") hash.update(String(readTickerPeriod(connection)));
   return {
     fingerprint: hash.digest("hex"),
     rows,
@@ -154,14 +163,24 @@ function* readBlocks(
     .raw();
   const [first, end] = bounds(month);
   const unit = isBar ? MICROS_PER_DAY : 1;
-  for (const [at, key] of keys.entries()) {
+  const period = stream === "exchange_ticks" ? readTickerPeriod(connection) : undefined;
+  const lastAt = columns.indexOf("last") + 1;
+  const flagOf = (key: number): ((row: ExportedRow) => boolean | null) | undefined => {
+    if (period !== undefined) {
+      const repeats = repetitions(tickerBefore(connection, key, month.from), period);
+      return (row) => repeats({ ts: row[0] as Micros, last: row[lastAt] as number | null });
+    }
     const isProven = ledger && provenIn(ledger.get(key) ?? [], unit);
+    return isProven && ((row) => isProven((row[0] as number) * unit));
+  };
+  for (const [at, key] of keys.entries()) {
+    const flag = flagOf(key);
     let from = first;
     for (;;) {
-      const rows = read.all([key, from, end]) as (number | string | null)[][];
+      const rows = read.all([key, from, end]) as ExportedRow[];
       const last = rows.at(-1);
       if (!last) break;
-      yield { at, rows, proven: isProven && rows.map((row) => isProven((row[0] as number) * unit)) };
+      yield { at, rows, flags: flag && rows.map(flag) };
       if (rows.length < ROWS_A_BLOCK) break;
       from = moment((last[0] as number) * unit + unit);
     }

@@ -29,9 +29,9 @@ last DECIMAL the last price
 bid DECIMAL the best bid
 ask DECIMAL the best ask
 volume DECIMAL rolling 24-hour figure in units of the base asset: never to be summed
-last_moved TEXT when the price last moved at the exchange; NULL where the service does not say
+last_moved TEXT when the price last moved at the exchange; NULL where the service does not say, as of live tickers
 unmoved_seconds REAL how long the price had not moved at this tick; NULL where last_moved is
-is_stale INTEGER 1: no move within the refresh period before this tick; NULL where last_moved is
+is_stale INTEGER 1: no move within the refresh period before this tick. Where last_moved is NULL: the price is that of the ticker before; NULL where there is none within two periods
 ${source}
 ${doubtAndExtra}`;
 

@@ -1,4 +1,5 @@
 import { MICROS_PER_DAY } from "../model/instant.ts";
+import { repeatsPrice } from "./repeated-prices.ts";
 import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./view-expressions.ts";
 
 /*
@@ -39,7 +40,8 @@ const exchangeTicks: RowView = {
   columns: `s.exchange_id, s.market_id, s.exchange, s.pair, r.ts, ${timeText("r.ts")} AS time,
   ${decimals("r", ["last", "bid", "ask", "volume"])},
   ${timeText("r.last_moved")} AS last_moved,
-  (r.ts - r.last_moved) / 1000000.0 AS unmoved_seconds, r.ts - r.last_moved > ${tickerPeriod} AS is_stale,
+  (r.ts - r.last_moved) / 1000000.0 AS unmoved_seconds,
+  CASE WHEN r.last_moved IS NULL THEN ${repeatsPrice("r", tickerPeriod)} ELSE r.ts - r.last_moved > ${tickerPeriod} END AS is_stale,
   CASE r.source WHEN 0 THEN 'rest' ELSE 'live' END AS source, ${qualityAndExtra}`,
   dictionary: "listings s",
   rows: "exchange_tick_rows",

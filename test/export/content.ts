@@ -191,6 +191,12 @@ export function fillEverything(transaction: Transaction): void {
   );
   settle(transaction, days, { from: midnight - 70 * DAY, to: midnight - 2 * DAY }, "rows");
 
+  // Heard live, without a word of when the price moved, across the end of a month.
+  const heard = ["1", "1", "2", "2", "2"].map((last, i) =>
+    exchangeTick(monthStart(0) + (i - 2) * STEP, last, { lastMoved: null, marketId: "live" }),
+  );
+  writeRecords(transaction, "exchange_ticks", heard, "live");
+
   for (const back of [0, 1]) {
     const ts = monthStart(back) + 5 * HOUR;
     writeRecords(

@@ -171,7 +171,7 @@ describe("an export", () => {
   });
 
   it("names what it consists of: rows, bytes, checksums, and where it came from", () => {
-    expect(manifest).toMatchObject({ format: 1, program: "0.0.0", warehouse: warehouse.path, since: null });
+    expect(manifest).toMatchObject({ format: 2, program: "0.0.0", warehouse: warehouse.path, since: null });
     expect(manifest.rows).toBe(manifest.files.reduce((sum, { rows }) => sum + rows, 0));
     const lx = manifest.files.find(({ partition }) => partition.index_type === "LX");
     expect(lx?.path).toMatch(/^index_ticks\/index_type=LX\/month=\d{4}-\d{2}\/data\.parquet$/);

@@ -117,24 +117,43 @@ describe("the versions of a tick", () => {
 });
 
 describe("an exchange tick", () => {
-  it("is stale when its price last moved longer than a refresh period ago", () => {
-    const ticker = (marketId: string, lastMoved: number | null): ExchangeTick => ({
-      ...{ exchangeId: "kraken-id", marketId, ts: T, last: decimal("1"), bid: null, ask: null, volume: null },
-      ...{ recordId: null, lastMoved, ...kept },
+  const ticker = (marketId: string, lastMoved: number | null, ts = T, last = "1"): ExchangeTick => ({
+    ...{ exchangeId: "kraken-id", marketId, ts, last: decimal(last), bid: null, ask: null, volume: null },
+    ...{ recordId: null, lastMoved, ...kept },
+  });
+
+  it("that does not say when its price moved, as on the websocket, is stale when it repeats the price of the one before", () => {
+    warehouse.transaction((transaction) => {
+      const at = (seconds: number, last: string) => ticker("heard", null, T + seconds * 1_000_000, last);
+      const ticks = [at(0, "1"), at(30, "1"), at(60, "2"), at(90, "2"), at(90 + 61, "2"), at(90 + 91, "2")];
+      writeRecords(transaction, "exchange_ticks", ticks, "live");
+      observe(transaction, { stream: "exchange_ticks", exchangeId: null, at: T, cadence: HALF_MINUTE });
     });
+    const said = rows(warehouse, "SELECT is_stale FROM exchange_ticks WHERE market_id = 'heard' ORDER BY ts");
+    // Across a minute of silence nobody knows.
+    expect(said.map(({ is_stale }) => is_stale)).toEqual([null, 1, 0, 1, null, 1]);
+    expect(rows(warehouse, "SELECT is_stale FROM latest_exchange_ticks WHERE market_id = 'heard'")).toEqual([
+      { is_stale: 1 },
+    ]);
+  });
+
+  it("is stale when its price last moved longer than a refresh period ago", () => {
     warehouse.transaction((transaction) => {
       const ticks = [ticker("a", T - 10_500_000), ticker("b", T - 60_000_000), ticker("c", null)];
       writeRecords(transaction, "exchange_ticks", ticks, "rest");
       observe(transaction, { stream: "exchange_ticks", exchangeId: null, at: T, cadence: HALF_MINUTE });
     });
     for (const relation of ["exchange_ticks", "latest_exchange_ticks"]) {
-      expect(rows(warehouse, `SELECT unmoved_seconds, is_stale FROM ${relation} ORDER BY market_id`)).toEqual(
-        [
-          { unmoved_seconds: 10.5, is_stale: 0 },
-          { unmoved_seconds: 60, is_stale: 1 },
-          { unmoved_seconds: null, is_stale: null },
-        ],
-      );
+      expect(
+        rows(
+          warehouse,
+          `SELECT unmoved_seconds, is_stale FROM ${relation} WHERE market_id <> 'heard' ORDER BY market_id`,
+        ),
+      ).toEqual([
+        { unmoved_seconds: 10.5, is_stale: 0 },
+        { unmoved_seconds: 60, is_stale: 1 },
+        { unmoved_seconds: null, is_stale: null },
+      ]);
     }
   });
 });
