@@ -76,7 +76,8 @@ function notWhole({ gaps, lines }: Missing): Failure {
 
 function remedyFor(reasons: ReadonlySet<string>, isNothingFollowed: boolean): string {
   if (reasons.has("pending") || isNothingFollowed) return "`mds-sync backfill` fetches what is open";
-  if (reasons.has("not selected")) return "select the series in the settings, then `mds-sync backfill`";
+  if (reasons.has("not selected"))
+    return "select the series, or more days of it (sync.intraday.days), then `mds-sync backfill`";
   if (reasons.has("settling"))
     return "its head awaits confirmation; ask again in a while, or with an earlier --to";
   return "the reasons stand beside the ranges; a narrower window may be whole";

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import type { Command } from "commander";
 import type { LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings } from "../config/service-settings.ts";
@@ -48,7 +48,7 @@ async function withSources<T>(
   work: (reader: Connection | undefined, client: ServiceClient | undefined) => Promise<T>,
 ): Promise<T> {
   const { path } = loaded.settings.warehouse;
-  const reader = existsSync(path) ? openReader(path) : undefined;
+  const reader = statSync(path, { throwIfNoEntry: false })?.size ? openReader(path) : undefined;
   // With the lookups in the warehouse a plan can be had offline, and without credentials.
   const isKnown = reader !== undefined && knownAssets(reader).length > 0;
   const client = isKnown

@@ -13,7 +13,7 @@ const range = `from_ts INTEGER the first moment
 to_ts INTEGER the moment after the last`;
 
 /** Tables that the views are made of. They may change with any version, except `series`, which is there to be joined. */
-export const insideNotes: Readonly<Record<string, RelationNote>> = {
+export const insideNotes = {
   series: relation(
     "every index that has a key here; join it for one seek per series",
     `series INTEGER the key
@@ -179,4 +179,4 @@ factor REAL makes them integers
 unit INTEGER splits whole part and fraction
 zeros TEXT zeros of the fraction that the unit cannot hold`,
   ),
-};
+} satisfies Readonly<Record<string, RelationNote>>;

@@ -27,17 +27,33 @@ export function select(
     const columns = statement.columns().map(({ name }) => name);
     // Integers come as BigInt: a plain number would round what is beyond 2^53.
     const rows = statement.raw().safeIntegers().iterate(parameters) as IterableIterator<readonly unknown[]>;
-    return { columns, rows };
+    return { columns, rows: stepped(rows) };
   } catch (error) {
     if (error instanceof Failure) throw error;
-    throw new Failure(messageOf(error), {
-      family: "operator",
-      code: "bad_query",
-      remedy: hintFor(reader, sql, error) ?? usualRemedy,
-      exit: exitCode.usage,
-      cause: error,
-    });
+    throw badQuery(error, hintFor(reader, sql, error) ?? usualRemedy);
   }
+}
+
+/** What a statement meets among its rows: a malformed JSON text, a sum that is too large. The file's own trouble is no fault of the SQL. */
+function* stepped<Row>(rows: IterableIterator<Row>): Generator<Row, void, undefined> {
+  try {
+    yield* rows;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    throw /^SQLITE_(ERROR|MISMATCH|TOOBIG|RANGE|AUTH)/.test(code)
+      ? badQuery(error, "the statement is at fault, not the warehouse")
+      : error;
+  }
+}
+
+function badQuery(error: unknown, remedy: string): Failure {
+  return new Failure(messageOf(error), {
+    family: "operator",
+    code: "bad_query",
+    remedy,
+    exit: exitCode.usage,
+    cause: error,
+  });
 }
 
 /** The relations in this file that are not mds-sync's: a quant's own views. */

@@ -20,9 +20,10 @@ export const relationNotes: Readonly<Record<string, RelationNote>> = Object.assi
   ...relationGroups.map(({ notes }) => notes),
 );
 
-/** What quants are shown first; the tables inside are for those who ask. */
+/** What quants are shown first; the tables inside are for those who ask, but for the one that is there to be joined. */
 export const shownNotes: Readonly<Record<string, RelationNote>> = {
   ...rowNotes,
   ...barNotes,
   ...ledgerNotes,
+  series: insideNotes.series,
 };

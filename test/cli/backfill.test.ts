@@ -173,8 +173,9 @@ describe("mds-sync plan", () => {
     for (const line of after.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
   });
 
-  it("says what it lacks when there is neither a warehouse nor a service", async () => {
+  it("says what it lacks when there is neither a warehouse, or but an empty file, nor a service", async () => {
     const place = await ground(ticks(1));
+    writeFileSync(place.path, "");
     const { status, stderr } = await start(place, ["plan"], { MDS_BASE_URL: "" }).ended;
     expect(status).toBe(2);
     expect(stderr).toMatch(/^mds-sync: service\.baseUrl is not set: [^\n]*\n$/);

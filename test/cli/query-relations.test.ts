@@ -20,6 +20,7 @@ describe("mds-sync query without SQL", () => {
     expect(listed.stdout).toMatch(
       /^bars_1h {2,}bars of one hour from index_ticks; one without ticks is no row$/m,
     );
+    expect(listed.stdout).toMatch(/^series {2,}/m);
     expect(listed.stdout).not.toContain("index_tick_rows");
     const relations = JSON.parse(json.stdout) as { name: string; summary: string }[];
     expect(relations.map(({ name }) => name)).toEqual(

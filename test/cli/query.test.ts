@@ -81,6 +81,9 @@ l2', 7, 'z', NULL`;
     ["SELECT * FROM asets", /no such table: asets: did you mean assets\?/],
     ["SELECT symbl FROM assets", /no such column: symbl: did you mean symbol\?/],
     ["SELEC 1", /syntax error: `mds-sync query` without SQL lists the relations/],
+    ["SELECT json('x')", /malformed JSON: the statement is at fault/],
+    ["SELECT abs(-9223372036854775808)", /integer overflow: the statement is at fault/],
+    ["SELECT load_extension('x')", /not authorized: /],
     ["SELECT :from", /Missing named parameter "from": give --param from=VALUE/],
   ])("refuses %s in one line, and makes no file", async (sql, line) => {
     const path = warehouseWith(usualContent);
