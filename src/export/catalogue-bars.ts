@@ -66,7 +66,9 @@ export function barViews(present: Micros): string[] {
 
 /** Bars of any length of one series that begin in a window; each is whole, so that none looks complete and is cut. */
 export function barMacro(present: Micros): string {
-  const length = "CAST(epoch(width) * 1000000 AS BIGINT)";
+  // DuckDB would take a month for 30 days.
+  const length = `(CASE WHEN datepart('year', width) <> 0 OR datepart('month', width) <> 0
+    THEN error('bars have a fixed length: give days, hours or minutes, not months') ELSE CAST(epoch(width) * 1000000 AS BIGINT) END)`;
   const firstStart = (time: string) =>
     `(epoch_us(CAST(${time} AS TIMESTAMP)) + ${length} - 1) // ${length} * ${length}`;
   const ticks = `index_ticks_stored WHERE price IS NOT NULL AND name = series_name

@@ -145,7 +145,7 @@ async function exportTo(
         options.onProgress?.({ rows, allRows });
       },
       onFile({ path, rows, bytes }) {
-        log.info({ path, rows, bytes }, "file exported");
+        log.debug({ path, rows, bytes }, "file exported");
         onStep("file kept");
       },
     });

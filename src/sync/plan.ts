@@ -3,6 +3,7 @@ import { select } from "../model/selector.ts";
 import type { Stream } from "../model/series.ts";
 import { extent, intersect, normalise, subtract } from "../model/time-range.ts";
 import type { Connection } from "../warehouse/connection.ts";
+import { contractCount } from "../warehouse/entities.ts";
 import { indexKey, settledByIndex } from "../warehouse/settled-by-index.ts";
 import type { Directory } from "./directory.ts";
 import { pagesFor, slicesOf } from "./slices.ts";
@@ -118,9 +119,11 @@ function snapshotPlans(planning: Planning): StreamPlan[] {
     const exchanges = select(derivatives.exchanges, directory.exchanges, undefined).ids.length;
     const supported = Math.min(DERIVATIVE_EXCHANGES, exchanges);
     const kinds = derivatives.types.length;
-    const lists = { series: exchanges, holes: 0, requests: exchanges * kinds, rows: 0 };
+    // How many contracts there are is known once they have been looked up.
+    const rows = planning.reader ? contractCount(planning.reader) : 0;
+    const lists = { series: exchanges, holes: 0, requests: exchanges * kinds, rows };
     plans.push(priced(planning, "derivative_contracts", lists));
-    const ticks = { series: supported, holes: 0, requests: supported * kinds, rows: 0 };
+    const ticks = { series: supported, holes: 0, requests: supported * kinds, rows };
     plans.push(priced(planning, "derivative_ticks", ticks));
   }
   return plans;

@@ -32,6 +32,11 @@ export function knownExchanges(connection: Connection): Named[] {
   return connection.statement("SELECT id, name FROM exchanges ORDER BY id").all() as Named[];
 }
 
+/** How many derivative contracts were ever listed. */
+export function contractCount(connection: Connection): number {
+  return connection.statement("SELECT count(*) FROM derivative_contracts").pluck().get() as number;
+}
+
 /** Indices of a family that records were stored of, for families that no lookup lists. */
 export function knownIndices(connection: Connection, indexType: string): Named[] {
   return connection

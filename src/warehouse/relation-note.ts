@@ -45,7 +45,7 @@ time TEXT the same moment, YYYY-MM-DDTHH:MM:SS.ffffffZ`;
 export const doubt = "quality TEXT what is doubtful about the row, in words; NULL when nothing is";
 
 export const doubtAndExtra = `${doubt}
-extra TEXT properties that this version does not know, a JSON object; NULL when there are none`;
+extra TEXT properties without a column of their own, a JSON object; NULL when there are none`;
 
 export const listed = `first_seen TEXT when the service first listed it
 delisted_at TEXT since when the service lists it no longer; NULL while it does`;

@@ -163,6 +163,8 @@ describe("an export", () => {
       `SELECT time::VARCHAR, n_ticks::INTEGER, expected_ticks::INTEGER, coverage, is_complete, quality
         FROM bars('BTC', INTERVAL 30 MINUTE, make_timestamp(${monthStart(2)} - 1), make_timestamp(${monthStart(2)} + 3600000001)) ORDER BY ts`,
     );
+    const monthly = "FROM bars('BTC', INTERVAL 1 MONTH, TIMESTAMP '2020-01-01', TIMESTAMP '2030-01-01')";
+    await expect(ask(monthly)).rejects.toThrow(/bars have a fixed length/);
     expect(bars.map(([, ...rest]) => rest)).toEqual([
       [60, 60, 1, true, null],
       [60, 60, 40 / 60, false, "not proven whole"],
