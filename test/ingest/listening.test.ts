@@ -27,6 +27,7 @@ function listen(change: ListeningChange) {
     spans: () => rows("SELECT index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 1, 2"),
     covered: () =>
       rows("SELECT index_id, substr(from_time, 12, 8), substr(to_time, 12, 8) FROM coverage ORDER BY 1, 2"),
+    proofs: () => rows("SELECT substr(from_time, 12, 8), proof, reason FROM coverage ORDER BY 1"),
     ticks: () => rows("SELECT exchange_id, market_id FROM exchange_ticks ORDER BY ts, 1, 2"),
   };
 }
@@ -111,5 +112,13 @@ describe("live ticks", () => {
     live.hear(exchangeTick("okx", "eth", "12:01:00"));
     expect(live.ticks()).toEqual([["kraken", "btc"]]);
     expect(live.covered()).toEqual([[null, "12:00:30", "12:01:00"]]);
+    // A period with nothing but those is covered, and has no rows to claim.
+    live.hear(exchangeTick("okx", "btc", "12:01:30"), exchangeTick("okx", "eth", "12:01:30"));
+    live.hear(exchangeTick("okx", "eth", "12:02:00"));
+    expect(live.proofs()).toEqual([
+      ["12:00:30", "rows", null],
+      ["12:01:00", "empty", "nothing listed"],
+      ["12:01:30", "rows", null],
+    ]);
   });
 });
