@@ -48,12 +48,7 @@ export function commitLive(
       newest: newestOf(indexTicks, exchangeTicks),
     };
   };
-  try {
-    return warehouse.transaction(commit);
-  } catch (error) {
-    listening.forget();
-    throw error;
-  }
+  return listening.during(() => warehouse.transaction(commit));
 }
 
 function newestOf(...lists: readonly (readonly { readonly ts: Micros }[])[]): Micros | undefined {

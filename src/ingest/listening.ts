@@ -60,7 +60,6 @@ export class Listening {
   #cadence: Micros = 30_000_000;
   /** The period that each line is in: heard as far as it has come, and entered once the next one speaks. */
   #current = new Map<string | null, HeardPeriod>();
-  #beforeBatch = this.#current;
 
   change(warehouse: Warehouse, change: ListeningChange): void {
     const { exchanges, markets, cadence, begun = [], ended = [], unobserved = [] } = change;
@@ -113,7 +112,6 @@ export class Listening {
   }
 
   heardExchanges(transaction: Transaction, ticks: readonly ExchangeTick[]): void {
-    this.#beforeBatch = new Map(this.#current);
     if (this.#exchanges.size === 0) return;
     for (const tick of ticks) {
       if (tick.ts > transaction.now + SKEW_BORNE) continue;
@@ -122,9 +120,18 @@ export class Listening {
     }
   }
 
-  /** The transaction of the last batch was rolled back: what was entered in it is to be entered again. */
-  forget(): void {
-    this.#current = this.#beforeBatch;
+  /**
+   * Does what stores a batch. If that fails, at whatever point, nothing of the batch was heard: what was to be entered with it
+   * is to be entered again.
+   */
+  during<T>(batch: () => T): T {
+    const before = new Map(this.#current);
+    try {
+      return batch();
+    } catch (error) {
+      this.#current = before;
+      throw error;
+    }
   }
 
   /**
