@@ -3,7 +3,7 @@ import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
 import { type ContractsDenial, hasNoContracts } from "../warehouse/rereads.ts";
 import { truncateWal } from "../warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
-import { commitLive } from "./commit-live.ts";
+import { commitLive, commitUnknownEvents } from "./commit-live.ts";
 import { commitLookup, type LookupList } from "./commit-lookup.ts";
 import {
   commitClockSkew,
@@ -53,6 +53,7 @@ const operations = {
   },
   commitLive: ({ warehouse, listening }: Desk, messages: readonly string[]) =>
     commitLive(warehouse, messages, listening),
+  commitUnknownEvents: onWarehouse(commitUnknownEvents),
   commitListening: ({ warehouse, listening }: Desk, change: ListeningChange) =>
     listening.change(warehouse, change),
   commitSnapshot({ warehouse, pages }: Desk, page: SnapshotPage) {
