@@ -1,4 +1,5 @@
 import type { ListSeen } from "../ingest/observed-lists.ts";
+import { Failure } from "../model/failure.ts";
 import { MICROS_PER_SECOND } from "../model/instant.ts";
 import { priority } from "../service/endpoints.ts";
 import { heldPages, type Intake, requestText, serviceNow } from "./intake.ts";
@@ -32,7 +33,11 @@ export async function takeExchangeTicks(intake: Intake, question: ExchangeTicksQ
       return observeLists(intake, { stream, exchangeId: question.exchangeId, cadence, lists: [list] });
     log.debug({ exchangeId: question.exchangeId, poll }, "the list of tickers was torn by a refresh");
   }
-  log.warn({ exchangeId: question.exchangeId }, "no list of tickers was of one moment: none is claimed");
+  throw new Failure("no list of exchange tickers was of one moment: none is claimed", {
+    family: "retry",
+    code: "torn_list",
+    remedy: "it is asked for again; if it lasts, the service takes longer to send the list than to refresh it",
+  });
 }
 
 /** Lines that the settings no longer ask for end now. */

@@ -37,6 +37,7 @@ const answered: ReadonlySet<string> = new Set([
   "alarm",
   "unproven",
   "doubtful_list",
+  "torn_list",
 ]);
 
 /** The service did answer, only not with what was asked for: waiting long does not help, and neither does patience. */
