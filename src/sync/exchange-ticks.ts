@@ -2,7 +2,7 @@ import type { ListSeen } from "../ingest/observed-lists.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_SECOND } from "../model/instant.ts";
 import { priority } from "../service/endpoints.ts";
-import { heldPages, type Intake, requestText, serviceNow } from "./intake.ts";
+import { heldPages, type Intake, requestText } from "./intake.ts";
 import { observeLists, PagesSeen } from "./observe-lists.ts";
 
 const endpoint = "/exchange-ticker";
@@ -36,14 +36,9 @@ export async function takeExchangeTicks(intake: Intake, question: ExchangeTicksQ
   throw new Failure("no list of exchange tickers was of one moment: none is claimed", {
     family: "retry",
     code: "torn_list",
-    remedy: "it is asked for again; if it lasts, the service takes longer to send the list than to refresh it",
+    remedy:
+      "it is asked for again; if it lasts, the service takes longer to send the list than to refresh it",
   });
-}
-
-/** Lines that the settings no longer ask for end now. */
-export async function endUnwanted(intake: Intake, exchangeIds: readonly (string | null)[]): Promise<void> {
-  const subscriptions = { stream, exchangeIds, at: serviceNow(intake) } as const;
-  await intake.ingest.call("commitSubscriptions", subscriptions, [], intake.signal);
 }
 
 async function pollOnce(intake: Intake, { exchangeId, markets }: ExchangeTicksQuestion): Promise<ListSeen> {

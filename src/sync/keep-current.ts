@@ -8,8 +8,8 @@ import type { FeedObservation } from "../service/live-feed.ts";
 import { SubscriptionList } from "../service/subscription-list.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import type { Directory } from "./directory.ts";
+import { endDeselected } from "./end-deselected.ts";
 import { ExchangePoller } from "./exchange-poller.ts";
-import { endUnwanted } from "./exchange-ticks.ts";
 import { fillHoles } from "./fill-holes.ts";
 import { HeadKeeper } from "./head-keeper.ts";
 import type { Intake } from "./intake.ts";
@@ -149,7 +149,7 @@ export class CurrentKeeper {
     this.#subscriptions.renew(this.#standing.subscriptions);
     await tellLedger(this.#intake, this.#standing);
     // Not before: a tick that is heard of a line would follow it again.
-    if (selection.isResolved) await endUnwanted(this.#intake, selection.lines);
+    await endDeselected(this.#intake, settings, directory);
     this.#subscribed.ring();
     this.#exchanges.lookAgain();
     this.#heads.lookAgain();
