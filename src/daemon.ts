@@ -161,6 +161,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       heard(message) {
         metrics.feed(subscriptions.hear(message));
         if (message.kind === "gap") metrics.droppedTicks(message.dropped);
+        if (message.kind === "unknown") metrics.unknownEvents(message.count);
       },
       observeFeed: (observation) => metrics.observe(observation),
     });

@@ -48,12 +48,14 @@ export function commitLive(
       newest: newestOf(indexTicks, exchangeTicks),
     };
   };
-  try {
-    return warehouse.transaction(commit);
-  } catch (error) {
-    listening.forget();
-    throw error;
-  }
+  return listening.during(() => warehouse.transaction(commit));
+}
+
+/** What the feed said beside its ticks and this version does not know, counted, each with a sample. */
+export function commitUnknownEvents(warehouse: Warehouse, events: readonly UnknownField[]): void {
+  warehouse.transaction((transaction) => {
+    for (const event of events) countUnknownEvent(transaction, event);
+  });
 }
 
 function newestOf(...lists: readonly (readonly { readonly ts: Micros }[])[]): Micros | undefined {
@@ -82,9 +84,6 @@ function sort(messages: readonly string[]) {
         break;
       case "unknown":
         events.push({ name: event.event, count: 1, sample: event.sample });
-        break;
-      default:
-        // Greetings, pongs and confirmations are the feed's own business and say nothing worth keeping.
         break;
     }
   }

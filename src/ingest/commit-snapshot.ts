@@ -1,7 +1,8 @@
-import type { Micros } from "../model/instant.ts";
+import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { DerivativeTick, ExchangeTick, MarketCap } from "../model/records.ts";
-import { type Observation, type ObservedStream, observe } from "../warehouse/observations.ts";
+import type { ObservedStream } from "../warehouse/observations.ts";
 import { countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
+import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
 import { type Written, writeRecords } from "../warehouse/write-rows.ts";
 import type { HeldPages } from "./held-pages.ts";
@@ -18,42 +19,58 @@ export interface SnapshotPage {
 
 export interface SnapshotCommit {
   readonly written: Written;
+  /** Records that could be read, whether or not they were kept. */
+  readonly listed: number;
   readonly rejected: number;
-  /** The newest moment of the page's records, those included that were not kept. */
+  /** The newest believable moment of the records; and of those that were kept. */
   readonly newest: Micros | undefined;
+  readonly newestKept: Micros | undefined;
 }
 
-/** Stores what a latest-only endpoint said. That it was the whole of it is another statement: `observeAll`. */
+/** A record from further ahead of the service's clock says nothing about when the list was true. */
+const SKEW_BORNE = 10 * MICROS_PER_SECOND;
+
+/** Stores what a latest-only endpoint said. That it was the whole of it is another statement: `commitObservation`. */
 export function commitSnapshot(warehouse: Warehouse, pages: HeldPages, page: SnapshotPage): SnapshotCommit {
   const { stream, markets } = page;
   const { records, rejects, unknownFields } = pages.get(stream, page.held);
-  const newest = records.reduce<Micros | undefined>(
-    (latest, { ts }) => (latest === undefined || ts > latest ? ts : latest),
-    undefined,
-  );
   return warehouse.transaction((transaction) => {
     keepRejects(transaction, stream, rejects, page.request);
     countUnknownFields(transaction, stream, unknownFields);
-    const write = () => {
-      switch (stream) {
-        case "exchange_ticks": {
-          const ticks = records as ExchangeTick[];
-          const kept = markets ? ticks.filter(({ marketId }) => markets.has(marketId)) : ticks;
-          return writeRecords(transaction, stream, kept, "rest");
-        }
-        case "market_caps":
-          return writeRecords(transaction, stream, records as MarketCap[], "rest");
-        case "derivative_ticks":
-          return writeRecords(transaction, stream, records as DerivativeTick[], "rest");
-      }
+    const kept =
+      stream === "exchange_ticks" && markets
+        ? (records as ExchangeTick[]).filter(({ marketId }) => markets.has(marketId))
+        : records;
+    const latest = transaction.now + SKEW_BORNE;
+    return {
+      written: write(transaction, stream, kept),
+      listed: records.length,
+      rejected: rejects.length,
+      newest: newestUntil(latest, records),
+      newestKept: newestUntil(latest, kept),
     };
-    return { written: write(), rejected: rejects.length, newest };
   });
 }
 
-/** Enters that these subscriptions were seen whole. */
-export function observeAll(warehouse: Warehouse, observations: readonly Observation[]): void {
-  warehouse.transaction((transaction) => {
-    for (const observation of observations) observe(transaction, observation);
-  });
+type SnapshotRecord = ExchangeTick | MarketCap | DerivativeTick;
+
+function write(
+  transaction: Transaction,
+  stream: ObservedStream,
+  records: readonly SnapshotRecord[],
+): Written {
+  switch (stream) {
+    case "exchange_ticks":
+      return writeRecords(transaction, stream, records as ExchangeTick[], "rest");
+    case "market_caps":
+      return writeRecords(transaction, stream, records as MarketCap[], "rest");
+    case "derivative_ticks":
+      return writeRecords(transaction, stream, records as DerivativeTick[], "rest");
+  }
+}
+
+function newestUntil(latest: Micros, records: readonly SnapshotRecord[]): Micros | undefined {
+  let newest: Micros | undefined;
+  for (const { ts } of records) if (ts <= latest && (newest === undefined || ts > newest)) newest = ts;
+  return newest;
 }

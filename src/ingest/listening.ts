@@ -46,14 +46,20 @@ const SKEW_BORNE = 10 * MICROS_PER_SECOND;
 /** So soon after its cause a disconnect is noticed when it is told, and not found out by a missing answer. */
 const NOTICED_WITHIN = 10 * MICROS_PER_SECOND;
 
+/** The period that a line is in. */
+interface HeardPeriod {
+  readonly at: Micros;
+  /** None of its ticks so far was of a market that is kept. */
+  readonly isEmpty: boolean;
+}
+
 /** What the ingest thread knows of the live feed: it decides what a tick means for the ledger. */
 export class Listening {
   #exchanges = new Map<string | null, Micros>();
   #markets: ReadonlySet<string> | null = null;
   #cadence: Micros = 30_000_000;
   /** The period that each line is in: heard as far as it has come, and entered once the next one speaks. */
-  #current = new Map<string | null, Micros>();
-  #beforeBatch = this.#current;
+  #current = new Map<string | null, HeardPeriod>();
 
   change(warehouse: Warehouse, change: ListeningChange): void {
     const { exchanges, markets, cadence, begun = [], ended = [], unobserved = [] } = change;
@@ -79,19 +85,22 @@ export class Listening {
 
   /** A line that breaks off just after its period was over has heard that one whole; later, who knows since when it was deaf. */
   #closePeriods(transaction: Transaction, heard: ReadonlyMap<string | null, Micros>): void {
-    for (const [exchangeId, at] of this.#current) {
+    for (const [exchangeId, { at, isEmpty }] of this.#current) {
       const since = this.#exchanges.get(exchangeId);
       if (since === undefined || heard.get(exchangeId) === since || at < since) continue;
       const over = transaction.now - (at + this.#cadence);
       if (over > -CLOCK_KNOWN_TO && over < NOTICED_WITHIN)
-        observe(transaction, { stream, exchangeId, at, cadence: this.#cadence });
+        observe(transaction, { stream, exchangeId, at, cadence: this.#cadence, isEmpty });
     }
   }
 
   /** Ticks of markets that the settings do not select come with subscriptions to more. */
   wanted(ticks: readonly ExchangeTick[]): readonly ExchangeTick[] {
-    const markets = this.#markets;
-    return markets === null ? ticks : ticks.filter(({ marketId }) => markets.has(marketId));
+    return this.#markets === null ? ticks : ticks.filter((tick) => this.#isWanted(tick));
+  }
+
+  #isWanted({ marketId }: ExchangeTick): boolean {
+    return this.#markets?.has(marketId) ?? true;
   }
 
   heardIndices(transaction: Transaction, ticks: readonly IndexTick[]): void {
@@ -103,33 +112,41 @@ export class Listening {
   }
 
   heardExchanges(transaction: Transaction, ticks: readonly ExchangeTick[]): void {
-    this.#beforeBatch = new Map(this.#current);
     if (this.#exchanges.size === 0) return;
-    for (const { exchangeId, ts } of ticks) {
-      if (ts > transaction.now + SKEW_BORNE) continue;
-      this.#observe(transaction, null, ts);
-      this.#observe(transaction, exchangeId, ts);
+    for (const tick of ticks) {
+      if (tick.ts > transaction.now + SKEW_BORNE) continue;
+      this.#observe(transaction, null, tick);
+      this.#observe(transaction, tick.exchangeId, tick);
     }
   }
 
-  /** The transaction of the last batch was rolled back: what was entered in it is to be entered again. */
-  forget(): void {
-    this.#current = this.#beforeBatch;
+  /**
+   * Does what stores a batch. If that fails, at whatever point, nothing of the batch was heard: what was to be entered with it
+   * is to be entered again.
+   */
+  during<T>(batch: () => T): T {
+    const before = new Map(this.#current);
+    try {
+      return batch();
+    } catch (error) {
+      this.#current = before;
+      throw error;
+    }
   }
 
   /**
    * A period counts as observed when the next one begins to speak, not at its own first tick: a disconnect, an overflow or
    * the end of the process in the midst of it leaves the rest unheard, and nobody could fetch it later.
    */
-  #observe(transaction: Transaction, exchangeId: string | null, ts: Micros): void {
+  #observe(transaction: Transaction, exchangeId: string | null, tick: ExchangeTick): void {
     const since = this.#exchanges.get(exchangeId);
-    if (since === undefined || ts < since) return;
+    if (since === undefined || tick.ts < since) return;
     const cadence = this.#cadence;
-    const at = Math.floor(ts / cadence) * cadence;
+    const at = Math.floor(tick.ts / cadence) * cadence;
     const heard = this.#current.get(exchangeId);
-    if (heard !== undefined && at <= heard) return;
-    this.#current.set(exchangeId, at);
-    if (heard !== undefined && heard >= since)
-      observe(transaction, { stream, exchangeId, at: heard, cadence });
+    if (heard !== undefined && (at < heard.at || (at === heard.at && !heard.isEmpty))) return;
+    this.#current.set(exchangeId, { at, isEmpty: !this.#isWanted(tick) });
+    if (heard !== undefined && heard.at >= since && heard.at < at)
+      observe(transaction, { stream, exchangeId, at: heard.at, cadence, isEmpty: heard.isEmpty });
   }
 }

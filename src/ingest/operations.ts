@@ -3,7 +3,7 @@ import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
 import { type ContractsDenial, hasNoContracts } from "../warehouse/rereads.ts";
 import { truncateWal } from "../warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
-import { commitLive } from "./commit-live.ts";
+import { commitLive, commitUnknownEvents } from "./commit-live.ts";
 import { commitLookup, type LookupList } from "./commit-lookup.ts";
 import {
   commitClockSkew,
@@ -15,12 +15,13 @@ import {
   commitStreamNotes,
   commitUnserved,
 } from "./commit-notes.ts";
-import { commitSnapshot, observeAll, type SnapshotPage } from "./commit-snapshot.ts";
+import { commitSnapshot, type SnapshotPage } from "./commit-snapshot.ts";
 import { commitJobRun, commitRetraction, commitSize, pruneBite, tidy } from "./commit-upkeep.ts";
 import { commitWalkPage, type WalkPage } from "./commit-walk-page.ts";
 import { commitSubscriptions, commitWanted } from "./commit-wanted.ts";
 import { HeldPages, type PageQuestion } from "./held-pages.ts";
 import { Listening, type ListeningChange } from "./listening.ts";
+import { ObservedLists, type SubscriptionSeen } from "./observed-lists.ts";
 import type { Call } from "./thread-messages.ts";
 
 /** What an operation works with, in the ingest thread. */
@@ -28,6 +29,7 @@ interface Desk {
   readonly warehouse: Warehouse;
   readonly pages: HeldPages;
   readonly listening: Listening;
+  readonly lists: ObservedLists;
   readonly now: Micros;
 }
 
@@ -51,6 +53,7 @@ const operations = {
   },
   commitLive: ({ warehouse, listening }: Desk, messages: readonly string[]) =>
     commitLive(warehouse, messages, listening),
+  commitUnknownEvents: onWarehouse(commitUnknownEvents),
   commitListening: ({ warehouse, listening }: Desk, change: ListeningChange) =>
     listening.change(warehouse, change),
   commitSnapshot({ warehouse, pages }: Desk, page: SnapshotPage) {
@@ -58,7 +61,8 @@ const operations = {
     pages.drop([page.held]);
     return commit;
   },
-  observeAll: onWarehouse(observeAll),
+  /** What was taken of a subscription counts as an observation, or why it does not. */
+  commitObservation: ({ warehouse, lists }: Desk, seen: SubscriptionSeen) => lists.commit(warehouse, seen),
   commitWanted: onWarehouse(commitWanted),
   commitSubscriptions: onWarehouse(commitSubscriptions),
   commitLosses: onWarehouse(commitLosses),
@@ -107,6 +111,7 @@ export class IngestDesk {
   #warehouse: Warehouse | undefined;
   readonly #pages = new HeldPages();
   readonly #listening = new Listening();
+  readonly #lists = new ObservedLists();
   #now: Micros = 0;
 
   carryOut({ operation, args, bodies, now }: Call): unknown {
@@ -117,7 +122,8 @@ export class IngestDesk {
     if (!warehouse) throw new Error("the warehouse is not open");
     const work = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!work) throw new Error(`there is no operation ${operation}`);
-    return work({ warehouse, pages: this.#pages, listening: this.#listening, now }, args as never, bodies);
+    const desk = { warehouse, pages: this.#pages, listening: this.#listening, lists: this.#lists, now };
+    return work(desk, args as never, bodies);
   }
 
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<Lifecycle["open"]> {

@@ -7,6 +7,7 @@ import type { TimeRange } from "../model/time-range.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import type { Directory } from "./directory.ts";
+import { endDeselected } from "./end-deselected.ts";
 import { fillHoles } from "./fill-holes.ts";
 import { type Narrowing, openHoles } from "./fill-plan.ts";
 import { type Intake, serviceNow } from "./intake.ts";
@@ -64,6 +65,7 @@ export async function backfill(
     random,
     storeMarketCaps: isWanted("market_caps"),
   });
+  await endDeselected(intake, settings, directory);
   const narrowing: Narrowing = {
     streams: new Set(streams.filter(isWanted)),
     indexIds: scope.series && indicesNamed(scope.series, directory),

@@ -37,6 +37,12 @@ export class Complaints {
     this.#say();
   }
 
+  /** Nobody asks for the other lines any more. */
+  keepOnly(lines: readonly string[]): void {
+    const kept = new Set(lines);
+    for (const line of [...this.#kindOf.keys()]) if (!kept.has(line)) this.settle(line);
+  }
+
   #say(): void {
     this.#tell([...this.#kinds.values()].flatMap((lines) => [...lines.values()].slice(0, 1)));
   }

@@ -1,9 +1,10 @@
+import type { ListSeen } from "../ingest/observed-lists.ts";
 import { Failure } from "../model/failure.ts";
-import { dayOf, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { dayOf, MICROS_PER_SECOND } from "../model/instant.ts";
 import type { DerivativeType } from "../model/series.ts";
 import { priority } from "../service/endpoints.ts";
 import { heldPages, type Intake, requestText, serviceNow } from "./intake.ts";
-import { observationMoment } from "./observation-moment.ts";
+import { observeLists, PagesSeen } from "./observe-lists.ts";
 
 const contractEndpoint = "/derivatives/contract/{derivativeType}";
 const tickerEndpoint = "/derivatives/ticker/{derivativeType}";
@@ -60,17 +61,18 @@ export async function takeDerivativeTicks(
   const { ingest, tally, signal } = intake;
   const stream = "derivative_ticks";
   const cadence = every * MICROS_PER_SECOND;
-  let newest: Micros | undefined;
+  const lists: ListSeen[] = [];
   for (const derivativeType of types) {
+    const seen = new PagesSeen();
     const filters = { exchangeId };
     const list = { endpoint: tickerEndpoint, params: { derivativeType }, filters, priority: priority.head };
     for await (const { page } of heldPages(intake, list, { stream, derivativeType })) {
       const request = requestText(`/derivatives/ticker/${derivativeType}`, filters);
       const commit = await ingest.call("commitSnapshot", { stream, held: page.held, request }, [], signal);
       tally.wrote(stream, commit.written, commit);
-      if (commit.newest !== undefined) newest = Math.max(newest ?? commit.newest, commit.newest);
+      seen.add(commit);
     }
+    lists.push(seen.list(derivativeType));
   }
-  const at = observationMoment(newest, serviceNow(intake), cadence);
-  await ingest.call("observeAll", [{ stream, exchangeId, at, cadence }], [], signal);
+  await observeLists(intake, { stream, exchangeId, cadence, lists });
 }

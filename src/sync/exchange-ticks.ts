@@ -1,7 +1,9 @@
-import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import type { ListSeen } from "../ingest/observed-lists.ts";
+import { Failure } from "../model/failure.ts";
+import { MICROS_PER_SECOND } from "../model/instant.ts";
 import { priority } from "../service/endpoints.ts";
-import { heldPages, type Intake, requestText, serviceNow } from "./intake.ts";
-import { observationMoment } from "./observation-moment.ts";
+import { heldPages, type Intake, requestText } from "./intake.ts";
+import { observeLists, PagesSeen } from "./observe-lists.ts";
 
 const endpoint = "/exchange-ticker";
 const stream = "exchange_ticks";
@@ -22,33 +24,27 @@ export interface ExchangeTicksQuestion {
  * partial moment (`lost`, reason `not observed`): each of its rows alone is as true as any, so none is marked.
  */
 export async function takeExchangeTicks(intake: Intake, question: ExchangeTicksQuestion): Promise<void> {
-  const { ingest, log, signal } = intake;
+  const { log } = intake;
   const cadence = question.refreshSeconds * MICROS_PER_SECOND;
   for (let poll = 1; poll <= POLLS; poll++) {
-    const moments = await pollOnce(intake, question);
-    const periods = new Set(moments.map((moment) => Math.floor(moment / cadence)));
-    if (periods.size <= 1) {
-      const at = observationMoment(moments[0], serviceNow(intake), cadence);
-      const observation = { stream, exchangeId: question.exchangeId, at, cadence } as const;
-      await ingest.call("observeAll", [observation], [], signal);
-      return;
-    }
+    const list = await pollOnce(intake, question);
+    const periods = new Set(list.moments.map((moment) => Math.floor(moment / cadence)));
+    if (periods.size <= 1)
+      return observeLists(intake, { stream, exchangeId: question.exchangeId, cadence, lists: [list] });
     log.debug({ exchangeId: question.exchangeId, poll }, "the list of tickers was torn by a refresh");
   }
-  log.warn({ exchangeId: question.exchangeId }, "no list of tickers was of one moment: none is claimed");
+  throw new Failure("no list of exchange tickers was of one moment: none is claimed", {
+    family: "retry",
+    code: "torn_list",
+    remedy:
+      "it is asked for again; if it lasts, the service takes longer to send the list than to refresh it",
+  });
 }
 
-/** Lines that the settings no longer ask for end now. */
-export async function endUnwanted(intake: Intake, exchangeIds: readonly (string | null)[]): Promise<void> {
-  const subscriptions = { stream, exchangeIds, at: serviceNow(intake) } as const;
-  await intake.ingest.call("commitSubscriptions", subscriptions, [], intake.signal);
-}
-
-/** The newest moment of each page. */
-async function pollOnce(intake: Intake, { exchangeId, markets }: ExchangeTicksQuestion): Promise<Micros[]> {
+async function pollOnce(intake: Intake, { exchangeId, markets }: ExchangeTicksQuestion): Promise<ListSeen> {
   const { ingest, tally, signal } = intake;
   const filters = exchangeId === null ? {} : { exchangeId };
-  const moments: Micros[] = [];
+  const seen = new PagesSeen();
   const list = { endpoint, filters, priority: priority.head };
   for await (const { page } of heldPages(intake, list, { stream })) {
     const snapshot = {
@@ -57,9 +53,9 @@ async function pollOnce(intake: Intake, { exchangeId, markets }: ExchangeTicksQu
       request: requestText(endpoint, filters),
       ...(markets ? { markets } : {}),
     } as const;
-    const { written, rejected, newest } = await ingest.call("commitSnapshot", snapshot, [], signal);
-    tally.wrote(stream, written, { rejected });
-    if (newest !== undefined) moments.push(newest);
+    const commit = await ingest.call("commitSnapshot", snapshot, [], signal);
+    tally.wrote(stream, commit.written, commit);
+    seen.add(commit);
   }
-  return moments;
+  return seen.list();
 }

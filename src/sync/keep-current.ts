@@ -1,25 +1,23 @@
 import type { LiveCommit } from "../ingest/commit-live.ts";
-import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/instant.ts";
-import type { DerivativeType, Stream } from "../model/series.ts";
+import { MICROS_PER_SECOND } from "../model/instant.ts";
+import type { Stream } from "../model/series.ts";
 import { Alarm, loop } from "../runtime/loop.ts";
 import type { Random } from "../runtime/random.ts";
 import type { FeedMessage } from "../service/feed-messages.ts";
 import type { FeedObservation } from "../service/live-feed.ts";
 import { SubscriptionList } from "../service/subscription-list.ts";
 import type { Connection } from "../warehouse/connection.ts";
-import { refreshContracts, takeDerivativeTicks } from "./derivatives.ts";
 import type { Directory } from "./directory.ts";
+import { endDeselected } from "./end-deselected.ts";
 import { ExchangePoller } from "./exchange-poller.ts";
-import { endUnwanted } from "./exchange-ticks.ts";
 import { fillHoles } from "./fill-holes.ts";
 import { HeadKeeper } from "./head-keeper.ts";
-import { type Intake, serviceNow } from "./intake.ts";
+import type { Intake } from "./intake.ts";
+import { LatestPoller, onGrid } from "./latest-poller.ts";
 import { followLive, tellLedger } from "./live-follower.ts";
 import { LiveStanding } from "./live-standing.ts";
 import { type LiveWishes, liveWishes } from "./live-wishes.ts";
-import { takeMarketCaps } from "./market-caps.ts";
 import { noticeProblems, prepare } from "./prepare.ts";
-import { findSupported } from "./supported-derivatives.ts";
 import type { SyncSettings } from "./sync-settings.ts";
 import type { Problem } from "./trouble.ts";
 import { noticesOf } from "./wanted-series.ts";
@@ -46,10 +44,18 @@ export interface KeepingCurrent {
 
 /** Holes other than the heads are looked for so often; whoever knows of one does not wait for it. */
 const LOOK_FOR_HOLES_MS = 600_000;
-/** After the contracts of an exchange could not be had. */
-const ASK_AGAIN_MS = 60_000;
 /** What the settings select is found out anew so often where no lookups are refreshed. */
 const SELECT_AGAIN_MS = 3_600_000;
+
+/** A part of the work that is done at intervals. */
+interface Rounds {
+  readonly part: string;
+  readonly everyMs: number;
+  readonly work: () => Promise<void>;
+  /** Begins a round early. */
+  readonly wokenBy?: Alarm;
+  readonly firstAfterMs?: number;
+}
 
 /** The daemon's work beside its wiring: looks up, fills, follows live and polls, until the intake's signal aborts. */
 export class CurrentKeeper {
@@ -59,12 +65,12 @@ export class CurrentKeeper {
   readonly #subscriptions = new SubscriptionList();
   readonly #heads: HeadKeeper;
   readonly #exchanges: ExchangePoller;
+  readonly #latest: LatestPoller;
   readonly #holes = new Alarm();
   readonly #subscribed = new Alarm();
   readonly #caughtUp = Promise.withResolvers<void>();
   #directory: Directory | undefined;
   #wishes: LiveWishes | undefined;
-  readonly #supported = new Map<string, readonly DerivativeType[]>();
   #isFilling = false;
 
   constructor(intake: Intake, options: KeepingCurrent) {
@@ -85,9 +91,15 @@ export class CurrentKeeper {
       ...{ refreshSeconds, standing },
       selection: () => this.#wishes?.selection,
       nameOf: (id) => this.#directory?.exchanges.find((each) => each.id === id)?.labels[0] ?? id,
-      everyMs: this.#onGrid(refreshSeconds),
+      everyMs: onGrid(intake, refreshSeconds),
       problems: (problems) => options.problems("exchange tickers", problems),
       failed: (error) => options.failed("exchange tickers", error),
+    });
+    this.#latest = new LatestPoller(intake, {
+      streams: settings.streams,
+      directory: () => this.#directory,
+      problems: options.problems,
+      failed: options.failed,
     });
     intake.signal.addEventListener("abort", () => this.#caughtUp.resolve(), { once: true });
   }
@@ -105,18 +117,16 @@ export class CurrentKeeper {
       this.#heads.run(),
       // The present first: history can wait for as long as it takes to ask for the newest page of each.
       this.#caughtUp.promise.then(() =>
-        this.#every(
-          "holes",
-          () => LOOK_FOR_HOLES_MS,
-          () => this.#fill(),
-          this.#holes,
-        ),
+        this.#every({
+          part: "holes",
+          everyMs: LOOK_FOR_HOLES_MS,
+          work: () => this.#fill(),
+          wokenBy: this.#holes,
+        }),
       ),
       this.#lookups(),
       this.#exchanges.run(),
-      this.#marketCaps(),
-      this.#contracts(),
-      this.#derivatives(),
+      this.#latest.run(),
     ]);
   }
 
@@ -139,7 +149,7 @@ export class CurrentKeeper {
     this.#subscriptions.renew(this.#standing.subscriptions);
     await tellLedger(this.#intake, this.#standing);
     // Not before: a tick that is heard of a line would follow it again.
-    if (selection.isResolved) await endUnwanted(this.#intake, selection.lines);
+    await endDeselected(this.#intake, settings, directory);
     this.#subscribed.ring();
     this.#exchanges.lookAgain();
     this.#heads.lookAgain();
@@ -176,10 +186,10 @@ export class CurrentKeeper {
   #follow(): Promise<void> {
     const { settings, wsUrl, random, live, heard, observeFeed } = this.#options;
     const { signal } = this.#intake;
-    return this.#every(
-      "live feed",
-      () => 5_000,
-      async () => {
+    return this.#every({
+      part: "live feed",
+      everyMs: 5_000,
+      work: async () => {
         while (this.#subscriptions.current.length === 0 && !signal.aborted)
           await this.#subscribed.wait(signal);
         await followLive(this.#intake, {
@@ -198,103 +208,30 @@ export class CurrentKeeper {
           },
         });
       },
-    );
+    });
   }
 
   /** Also where the lookups are switched off: the largest assets change, and liquid indices are learned. */
   #lookups(): Promise<void> {
     const { lookups } = this.#options.settings.streams;
     const everyMs = lookups === false ? SELECT_AGAIN_MS : lookups.every * 1000;
-    return this.#every(
-      "lookups",
-      () => everyMs,
-      () => this.refresh(),
-      undefined,
+    return this.#every({
+      part: "lookups",
       everyMs,
-    );
-  }
-
-  #marketCaps(): Promise<void> {
-    const { marketCap } = this.#options.settings.streams;
-    if (marketCap === false) return Promise.resolve();
-    return this.#every("market caps", this.#onGrid(marketCap.every), async () => {
-      await takeMarketCaps(this.#intake, marketCap.every);
+      work: () => this.refresh(),
+      firstAfterMs: everyMs,
     });
   }
 
-  /** Beside the ticks, which cannot wait until hundreds of exchanges have been asked whether they have derivatives. */
-  #contracts(): Promise<void> {
-    const { derivatives, lookups } = this.#options.settings.streams;
-    if (derivatives === false) return Promise.resolve();
-    const everyMs = (lookups === false ? 3600 : lookups.every) * 1000;
-    let hasFailed = false;
-    return this.#every(
-      "derivative contracts",
-      () => (hasFailed ? Math.min(ASK_AGAIN_MS, everyMs) : everyMs),
-      async () => {
-        hasFailed = false;
-        if (!this.#directory) return;
-        const refresh = (exchangeId: string, type: DerivativeType) =>
-          refreshContracts(this.#intake, exchangeId, type);
-        await findSupported(this.#supported, derivatives, this.#directory, refresh, async (ids, errand) => {
-          for (const id of ids) {
-            const isDone = await this.#alone("derivative contracts", () => errand(id));
-            hasFailed ||= !isDone;
-          }
-        });
-      },
-    );
-  }
-
-  #derivatives(): Promise<void> {
-    const { derivatives } = this.#options.settings.streams;
-    if (derivatives === false) return Promise.resolve();
-    return this.#every("derivatives", this.#onGrid(derivatives.every), async () => {
-      await Promise.all(
-        [...this.#supported].map(([exchangeId, types]) =>
-          this.#alone("derivatives", () =>
-            takeDerivativeTicks(this.#intake, exchangeId, types, derivatives.every),
-          ),
-        ),
-      );
-    });
-  }
-
-  /** One exchange's trouble is not the others'. */
-  async #alone(part: string, work: () => Promise<void>): Promise<boolean> {
-    try {
-      await work();
-      return true;
-    } catch (error) {
-      if (this.#intake.signal.aborted) throw error;
-      this.#options.failed(part, error);
-      return false;
-    }
-  }
-
-  /** A moment after each period of the service's clock begins: polls that drifted would miss one now and then. */
-  #onGrid(seconds: number): () => number {
-    return () => {
-      const periodMs = seconds * 1000;
-      const nowMs = serviceNow(this.#intake) / MICROS_PER_MS;
-      return periodMs - (nowMs % periodMs) + Math.min(1_000, periodMs / 4);
-    };
-  }
-
-  #every(
-    part: string,
-    everyMs: () => number,
-    work: () => Promise<void>,
-    wokenBy?: Alarm,
-    firstAfterMs = 0,
-  ): Promise<void> {
+  /** A round of one part of the work, again and again. */
+  #every({ part, everyMs, work, wokenBy, firstAfterMs = 0 }: Rounds): Promise<void> {
     const { clock, signal } = this.#intake;
     const begin = firstAfterMs > 0 ? clock.sleep(firstAfterMs, signal).catch(() => {}) : Promise.resolve();
     return begin.then(() =>
       loop({
         clock,
         signal,
-        everyMs,
+        everyMs: () => everyMs,
         work,
         failed: (error) => this.#options.failed(part, error),
         ...(wokenBy ? { woken: (until: AbortSignal) => wokenBy.wait(until) } : {}),

@@ -7,6 +7,7 @@ import type { SubscriptionList } from "../service/subscription-list.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import { isQuiet } from "./live-quiet.ts";
 import type { LiveStanding } from "./live-standing.ts";
+import { UnknownMessages } from "./unknown-messages.ts";
 
 export interface LiveFollowing {
   readonly wsUrl: string;
@@ -31,6 +32,7 @@ export async function followLive(intake: Intake, following: LiveFollowing): Prom
     following.committed(commit, clock.monotonic() - since);
     return commit;
   });
+  const unknown = new UnknownMessages(intake);
   const messages = followFeed({
     wsUrl: following.wsUrl,
     tokens: client.tokens,
@@ -50,11 +52,16 @@ export async function followLive(intake: Intake, following: LiveFollowing): Prom
         continue;
       }
       following.heard(message);
+      if (message.kind === "unknown") {
+        unknown.hear(message);
+        continue;
+      }
       tell(message, log);
       standing.hear(message, serviceNow(intake));
       if (await tellLedger(intake, standing, batches)) following.changed();
     }
     await batches.flush();
+    await unknown.flush();
   } finally {
     // A new feed begins with new subscriptions; what was heard by this one has ended.
     standing.hear({ kind: "disconnected", reason: "stopped", since: serviceNow(intake) }, serviceNow(intake));
@@ -77,7 +84,7 @@ export async function tellLedger(
   });
 }
 
-function tell(message: Exclude<FeedMessage, { kind: "update" }>, log: Intake["log"]): void {
+function tell(message: Exclude<FeedMessage, { kind: "update" | "unknown" }>, log: Intake["log"]): void {
   switch (message.kind) {
     case "parked":
     case "unconfirmed":
@@ -93,7 +100,6 @@ function tell(message: Exclude<FeedMessage, { kind: "update" }>, log: Intake["lo
       );
       return;
     case "error":
-    case "unknown":
       log.warn({ ...message }, "the live feed said something unexpected");
       return;
     default:

@@ -4,8 +4,8 @@ import { MICROS_PER_SECOND } from "../model/instant.ts";
 import type { MarketCap } from "../model/records.ts";
 import { priority } from "../service/endpoints.ts";
 import { followList } from "../service/list-walk.ts";
-import { type Intake, requestText, serviceNow } from "./intake.ts";
-import { observationMoment } from "./observation-moment.ts";
+import { type Intake, requestText } from "./intake.ts";
+import { observeLists, PagesSeen } from "./observe-lists.ts";
 
 const endpoint = "/market-cap";
 const filters = { percentChange: true };
@@ -17,7 +17,7 @@ const filters = { percentChange: true };
 export async function takeMarketCaps(intake: Intake, every: number | undefined): Promise<string[]> {
   const { client, ingest, tally, signal } = intake;
   const caps: MarketCap[] = [];
-  let newest: number | undefined;
+  const seen = new PagesSeen();
   const list = { endpoint, filters, priority: priority.head, signal };
   const pages = followList(client, list, async (body) => {
     const { records } = decodePage("market_caps", decodeBody(body));
@@ -36,13 +36,11 @@ export async function takeMarketCaps(intake: Intake, every: number | undefined):
     } as const;
     const commit = await ingest.call("commitSnapshot", snapshot, [], signal);
     tally.wrote("market_caps", commit.written, commit);
-    newest = commit.newest ?? newest;
+    seen.add(commit);
   }
   if (every !== undefined) {
     const cadence = every * MICROS_PER_SECOND;
-    const at = observationMoment(newest, serviceNow(intake), cadence);
-    const observation = { stream: "market_caps", exchangeId: null, at, cadence } as const;
-    await ingest.call("observeAll", [observation], [], signal);
+    await observeLists(intake, { stream: "market_caps", exchangeId: null, cadence, lists: [seen.list()] });
   }
   return ranked(caps);
 }

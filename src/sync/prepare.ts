@@ -4,7 +4,6 @@ import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { storedRanking } from "../warehouse/entities.ts";
 import { type Directory, storedDirectory } from "./directory.ts";
-import { endDeselected } from "./end-deselected.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import { learnLiquidIndices, liquidCandidates } from "./liquid-indices.ts";
 import { takeMarketCaps } from "./market-caps.ts";
@@ -90,7 +89,6 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
     }
   }
   for (const stream of wanted.streams) await ingest.call("commitWanted", { ...stream, at }, [], signal);
-  await endDeselected(intake, settings.streams, directory);
   const told = wanted.streams.flatMap(({ stream }) => {
     const key = stream === "ohlcv" ? "sync.ohlcv." : "sync.intraday.";
     return noticeProblems(

@@ -3,8 +3,9 @@ import type { DerivativeType, Stream } from "../model/series.ts";
 import type { Random } from "../runtime/random.ts";
 import { refreshContracts, takeDerivativeTicks } from "./derivatives.ts";
 import type { Directory } from "./directory.ts";
+import { selectExchanges } from "./exchange-selection.ts";
 import { takeExchangeTicks } from "./exchange-ticks.ts";
-import { type Intake, serviceNow } from "./intake.ts";
+import type { Intake } from "./intake.ts";
 import { persistently } from "./persistence.ts";
 import { noticeProblems } from "./prepare.ts";
 import { findSupported } from "./supported-derivatives.ts";
@@ -67,21 +68,12 @@ async function exchangeTickers(
   tell: Tell,
 ): Promise<void> {
   const stream = "exchange_ticks";
-  const { exchangeTickers: asked } = settings.streams;
-  if (asked === false) return endAll(intake, stream, []);
   if (!isWanted(stream)) return;
-  const exchanges = select(asked.exchanges, directory.exchanges, undefined);
-  const markets = select(asked.markets, directory.MWA, directory.ranking);
-  tell(stream, "sync.exchangeTickers.exchanges", exchanges);
-  tell(stream, "sync.exchangeTickers.markets", markets);
-  const isNone = asked.exchanges.kind === "none" || asked.markets.kind === "none";
-  const subscriptions = isNone ? [] : asked.exchanges.kind === "all" ? [null] : exchanges.ids;
-  // Without a ranking nobody can say which markets are meant; what is followed stays followed.
-  if (!markets.resolved) return;
-  await endAll(intake, stream, subscriptions);
-  const kept = asked.markets.kind === "all" ? undefined : new Set(markets.ids);
-  await run(stream, subscriptions, (exchangeId) =>
-    takeExchangeTicks(intake, { exchangeId, markets: kept, refreshSeconds: settings.refreshSeconds }),
+  const { lines, markets, isResolved, selections } = selectExchanges(settings, directory);
+  for (const [setting, selection] of selections) tell(stream, setting, selection);
+  if (!isResolved) return;
+  await run(stream, lines, (exchangeId) =>
+    takeExchangeTicks(intake, { exchangeId, markets, refreshSeconds: settings.refreshSeconds }),
   );
 }
 
@@ -93,11 +85,9 @@ async function derivatives(
 ): Promise<void> {
   const stream = "derivative_ticks";
   const { derivatives: asked } = settings.streams;
-  if (asked === false) return endAll(intake, stream, []);
-  if (!isWanted(stream) && !isWanted("derivative_contracts")) return;
+  if (asked === false || (!isWanted(stream) && !isWanted("derivative_contracts"))) return;
   const exchanges = select(asked.exchanges, directory.exchanges, undefined);
   tell("derivative_contracts", "sync.derivatives.exchanges", exchanges);
-  await endAll(intake, stream, exchanges.ids);
   const supported = new Map<string, readonly DerivativeType[]>();
   await findSupported(
     supported,
@@ -110,14 +100,4 @@ async function derivatives(
   await run(stream, [...supported.keys()], (exchangeId) =>
     takeDerivativeTicks(intake, exchangeId ?? "", supported.get(exchangeId ?? "") ?? [], asked.every),
   );
-}
-
-/** Subscriptions that the settings no longer ask for end now. */
-async function endAll(
-  intake: Intake,
-  stream: "exchange_ticks" | "derivative_ticks",
-  exchangeIds: readonly (string | null)[],
-): Promise<void> {
-  const subscriptions = { stream, exchangeIds, at: serviceNow(intake) };
-  await intake.ingest.call("commitSubscriptions", subscriptions, [], intake.signal);
 }

@@ -9,6 +9,7 @@ import type { Problem } from "./trouble.ts";
 const streamsOfParts: Readonly<Record<string, Stream>> = {
   "exchange tickers": "exchange_ticks",
   "market caps": "market_caps",
+  "derivative contracts": "derivative_contracts",
   derivatives: "derivative_ticks",
   lookups: "assets",
   holes: "index_ticks",

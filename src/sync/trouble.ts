@@ -30,10 +30,19 @@ export function judge(error: unknown, answers: number): Verdict {
   return error.family === "retry" ? "later" : "refused";
 }
 
+const answered: ReadonlySet<string> = new Set([
+  "malformed_body",
+  "pagination_cycle",
+  "conflict",
+  "alarm",
+  "unproven",
+  "doubtful_list",
+  "torn_list",
+]);
+
 /** The service did answer, only not with what was asked for: waiting long does not help, and neither does patience. */
 export function isAnswered(error: unknown): boolean {
-  const answered = ["malformed_body", "pagination_cycle", "conflict", "alarm", "unproven", "torn_snapshot"];
-  return error instanceof Failure && answered.includes(error.code);
+  return error instanceof Failure && answered.has(error.code);
 }
 
 /** Something selected that could not be synced, as the report names it. */

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { commitLive } from "../../src/ingest/commit-live.ts";
 import { Listening, type ListeningChange } from "../../src/ingest/listening.ts";
@@ -11,7 +12,8 @@ const cadence = 30 * MICROS_PER_SECOND;
 
 function listen(change: ListeningChange) {
   const clock = { now: () => at("12:10:00") / 1000 };
-  const warehouse = openWarehouse(join(temporaryFolder(), "mds.sqlite"), { clock });
+  const path = join(temporaryFolder(), "mds.sqlite");
+  const warehouse = openWarehouse(path, { clock });
   onTestFinished(() => warehouse.close());
   const listening = new Listening();
   listening.change(warehouse, { anew: true, cadence, markets: null, ...change });
@@ -23,10 +25,18 @@ function listen(change: ListeningChange) {
         messages.map((message) => JSON.stringify(message)),
         listening,
       ),
+    /** Another writer holds the file until it is closed. */
+    lockOut: () => {
+      warehouse.connection.database.pragma("busy_timeout = 0");
+      const other = new Database(path);
+      other.exec("BEGIN IMMEDIATE");
+      return other;
+    },
     change: (next: ListeningChange) => listening.change(warehouse, next),
     spans: () => rows("SELECT index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 1, 2"),
     covered: () =>
       rows("SELECT index_id, substr(from_time, 12, 8), substr(to_time, 12, 8) FROM coverage ORDER BY 1, 2"),
+    proofs: () => rows("SELECT substr(from_time, 12, 8), proof, reason FROM coverage ORDER BY 1"),
     ticks: () => rows("SELECT exchange_id, market_id FROM exchange_ticks ORDER BY ts, 1, 2"),
   };
 }
@@ -104,6 +114,17 @@ describe("live ticks", () => {
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
   });
 
+  it("that cannot be stored are heard again as if they had never come, whatever stood in their way", () => {
+    const live = listen({ exchanges: [{ exchangeId: "kraken", since: at("12:00:00") }] });
+    live.hear(exchangeTick("kraken", "btc", "12:00:00"));
+    live.hear(exchangeTick("kraken", "btc", "12:00:30"));
+    const other = live.lockOut();
+    expect(() => live.hear(exchangeTick("kraken", "btc", "12:01:00"))).toThrow("write lock");
+    other.close();
+    live.hear(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:01:30"));
+    expect(live.covered()).toEqual([["kraken", "12:00:00", "12:01:30"]]);
+  });
+
   it("of markets that are not selected are left out, and observe all the same", () => {
     const exchanges = [{ exchangeId: null, since: at("12:00:00") }];
     const live = listen({ exchanges, markets: new Set(["btc"]) });
@@ -111,5 +132,13 @@ describe("live ticks", () => {
     live.hear(exchangeTick("okx", "eth", "12:01:00"));
     expect(live.ticks()).toEqual([["kraken", "btc"]]);
     expect(live.covered()).toEqual([[null, "12:00:30", "12:01:00"]]);
+    // A period with nothing but those is covered, and has no rows to claim.
+    live.hear(exchangeTick("okx", "btc", "12:01:30"), exchangeTick("okx", "eth", "12:01:30"));
+    live.hear(exchangeTick("okx", "eth", "12:02:00"));
+    expect(live.proofs()).toEqual([
+      ["12:00:30", "rows", null],
+      ["12:01:00", "empty", "nothing listed"],
+      ["12:01:30", "rows", null],
+    ]);
   });
 });

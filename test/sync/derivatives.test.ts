@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { allScopes } from "../../src/simulator/tokens.ts";
+import { StreamNotes } from "../../src/sync/stream-notes.ts";
 import { startEngine } from "./engine-under-test.ts";
+import { KeeperUnderTest } from "./keeper-under-test.ts";
 
 const TYPES = ["futures", "perpetuals"];
 const settings = `sync: { ohlcv: false, exchangeTickers: false, marketCap: false, intraday: false,
@@ -51,5 +54,35 @@ describe("derivatives", () => {
     });
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
     expect(engine.simulator.requests.count("/v3/derivatives/contract/futures")).toBe(60);
+  });
+
+  it("that the profile does not allow are told once, however many exchanges and minutes there are, and come when it does", async () => {
+    const under = await KeeperUnderTest.start({
+      sync: {
+        ...{ ohlcv: false, intraday: false, exchangeTickers: false, marketCap: false },
+        derivatives: { exchanges: { kind: "all" }, types: ["futures", "perpetuals"], every: 60 },
+      },
+      simulator: {
+        scopes: allScopes.filter((scope) => scope !== "read:derivatives"),
+        size: { assets: 6, markets: 8, exchanges: 60 },
+      },
+    });
+    await under.pass(1800);
+    expect(under.told.filter((part) => part.startsWith("derivative"))).toEqual(["derivative contracts"]);
+    expect(under.failures).toEqual([]);
+    expect(under.logged.length).toBeLessThan(10);
+    expect(under.asked("/derivatives/contract/futures").length).toBeLessThan(3);
+    const notes = new StreamNotes();
+    for (const [part, problems] of under.problems) notes.report(part, problems);
+    const note = notes.take([])?.find(({ stream }) => stream === "derivative_contracts");
+    expect(note?.error).toContain("read:derivatives");
+
+    under.simulator.grantScopes(allScopes);
+    await under.until(
+      () => under.query("SELECT 1 FROM derivative_ticks LIMIT 1").length === 1,
+      2 * 3600,
+      300,
+    );
+    expect([...under.problems.values()].flat()).toEqual([]);
   });
 });

@@ -70,5 +70,12 @@ sync: { ${none}, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 20
     expect(moments.length).toBeGreaterThan(1);
     const covered = engine.query("SELECT from_ts FROM coverage WHERE stream = 'exchange_ticks'");
     expect(covered).toEqual([{ from_ts: moments.at(-1)?.ts }]);
+
+    // One that is never whole is told.
+    engine.simulator.setFaults("GET /exchange-ticker latency 20s");
+    const { exit, problems } = await engine.run();
+    expect({ exit, problems }).toMatchObject({ exit: 4, problems: [{ code: "torn_list" }] });
+    expect(engine.query("SELECT from_ts FROM coverage WHERE stream = 'exchange_ticks'")).toEqual(covered);
+    engine.expectTruth();
   });
 });

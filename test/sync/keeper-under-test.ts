@@ -38,6 +38,8 @@ export class KeeperUnderTest {
   readonly simulator: Simulator;
   readonly path: string;
   readonly problems = new Map<string, readonly Problem[]>();
+  /** The parts that told of problems, each time that they did. */
+  readonly told: string[] = [];
   readonly failures: unknown[] = [];
   readonly logged: { fields: Record<string, unknown>; message: string }[] = [];
   isFilled = false;
@@ -108,7 +110,10 @@ export class KeeperUnderTest {
       reader,
       random,
       failed: (_, error) => void this.failures.push(error),
-      problems: (part, problems) => void this.problems.set(part, problems),
+      problems: (part, problems) => {
+        this.problems.set(part, problems);
+        this.told.push(part);
+      },
       about: (activity) => {
         this.activity = activity;
       },

@@ -73,4 +73,24 @@ describe("a break of the live feed", () => {
     expect(covered).toBeLessThanOrEqual(Number(periods));
     expect(covered).toBeGreaterThanOrEqual(Number(periods) - 2);
   });
+
+  it("E9: messages that this version does not know break nothing, and are counted with a sample of each", async () => {
+    const under = await KeeperUnderTest.start({ sync: { ...sync, exchangeTickers: false } });
+    await under.until(() => under.activity === "following the live feed");
+    const odd = ["trade", "no-event", "array", "null", "not-json", "garbage"];
+    under.simulator.setFaults(odd.map((is) => `ws message ${is} on=tick total=3`).join("\n"));
+    await under.pass(90);
+    expect(
+      under.query(
+        `SELECT "where", name, count, sample FROM unknown_events WHERE name <> '(binary)' ORDER BY name`,
+      ),
+    ).toEqual([
+      { where: "websocket", name: "(none)", count: 12, sample: '{"price":"1"}' },
+      { where: "websocket", name: "TRADE", count: 3, sample: expect.stringContaining('"tradeId":"77"') },
+    ]);
+    expect(under.query("SELECT sum(count) AS n FROM unknown_events")).toEqual([{ n: 3 * odd.length }]);
+    expect(under.logged.filter(({ message }) => message.includes("does not know")).length).toBeLessThan(4);
+    expect(under.activity).toBe("following the live feed");
+    under.expectTruth(under.clock.now() - 120_000);
+  });
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { plainNotation } from "../../src/model/decimal.ts";
-import { dayOf, MICROS_PER_DAY, type Micros } from "../../src/model/instant.ts";
+import { dayOf, formatInstant, MICROS_PER_DAY, type Micros } from "../../src/model/instant.ts";
 import type { WalkedStream } from "../../src/model/series.ts";
 import { extent, intersect, normalise, subtract } from "../../src/model/time-range.ts";
 import type { IndexType } from "../../src/simulator/index-series.ts";
@@ -19,6 +19,15 @@ interface WantedLine {
   readonly settleDelay: Micros;
   readonly step: Micros;
   readonly keptFor: Micros | null;
+}
+
+interface ObservedLine {
+  readonly stream: "exchange_ticks" | "market_caps" | "derivative_ticks";
+  readonly series: number;
+  /** Empty: all of them. */
+  readonly exchangeId: string;
+  readonly name: string;
+  readonly cadence: Micros;
 }
 
 export interface Agreement {
@@ -45,6 +54,7 @@ export function expectTruth(
   asOf: Micros = Math.floor(nowMs * 1000),
 ): Agreement {
   assert.equal(reader.database.pragma("integrity_check", { simple: true }), "ok");
+  expectObserved(reader);
   const now = Math.floor(nowMs * 1000);
   const lines = wantedLines(reader);
   const sum = { lines: 0, rows: 0, covered: 0, lost: 0 };
@@ -71,7 +81,7 @@ export function expectTruth(
 
 /**
  * What holds at any moment, also in the middle of a storm: the file is sound, and wherever the ledger says `rows` or
- * `empty`, what is stored is exactly what the service has there.
+ * `empty`, what is stored is exactly what the service has there; of a latest-only stream, that something is.
  */
 export function expectHonest(
   reader: Connection,
@@ -80,6 +90,7 @@ export function expectHonest(
   proofs: readonly SettledRange["proof"][] = ["rows", "empty"],
 ): void {
   assert.equal(reader.database.pragma("quick_check", { simple: true }), "ok");
+  if (proofs.includes("rows")) expectObserved(reader);
   const now = Math.floor(nowMs * 1000);
   for (const line of wantedLines(reader)) {
     const served = line.keptFor === null ? Number.NEGATIVE_INFINITY : now - WINDOW + MARGIN;
@@ -89,6 +100,35 @@ export function expectHonest(
       const what = `${proof} ${line.stream} ${line.indexType} ${line.name}`;
       const stored = storedRows(reader, line, from, range.to);
       expectSame(what, stored, servedRows(simulator, line, from, range.to, nowMs));
+    }
+  }
+}
+
+/** What a latest-only stream says that it has observed has a row in every period: a claim without rows is a lie. */
+export function expectObserved(reader: Connection): void {
+  const lines = reader
+    .statement(
+      `SELECT DISTINCT w.stream, w.series, s.index_id AS exchangeId, s.name, w.settle_delay / 2 AS cadence
+      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 1`,
+    )
+    .all() as ObservedLine[];
+  for (const line of lines) {
+    const periods = new Set(
+      reader.database
+        .prepare(
+          `SELECT DISTINCT ts / ${line.cadence} FROM ${line.stream}
+          ${line.exchangeId === "" ? "" : "WHERE exchange_id = @exchangeId"}`,
+        )
+        .pluck()
+        .all(line.exchangeId === "" ? {} : { exchangeId: line.exchangeId }) as number[],
+    );
+    for (const { proof, from, to } of settledRanges(reader, line)) {
+      if (proof !== "rows") continue;
+      for (let at = Math.ceil(from / line.cadence); at * line.cadence < to; at++)
+        assert.ok(
+          periods.has(at),
+          `${line.stream} ${line.name}: nothing at ${formatInstant(at * line.cadence)}`,
+        );
     }
   }
 }

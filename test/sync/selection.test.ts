@@ -69,6 +69,36 @@ describe("what the settings select", () => {
     expect(engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'")).toEqual([after]);
   });
 
+  it("what is deselected of the latest-only streams is observed no longer, and the rest is", async () => {
+    const settings = (more: string) => `sync: { ohlcv: false, intraday: false, ${more} }`;
+    const engine = await startEngine({
+      settings: settings(
+        "exchangeTickers: { exchanges: [Kraken, Coinbase], markets: [BTC/USD] }, derivatives: { exchanges: [Deribit] }",
+      ),
+      simulator: { size: { assets: 12, markets: 20, exchanges: 9 } },
+    });
+    const observed = () =>
+      engine.query(`SELECT w.stream, s.name FROM wanted_ranges w JOIN series s USING (series)
+        WHERE w.to_ts IS NULL AND observed = 1 ORDER BY 1, 2`);
+    await engine.run();
+    expect(observed().map(({ stream, name }) => `${stream} ${name}`)).toEqual([
+      "derivative_ticks Deribit",
+      "exchange_ticks Coinbase",
+      "exchange_ticks Kraken",
+      "market_caps ",
+    ]);
+    engine.configure(
+      settings(
+        "exchangeTickers: { exchanges: [Kraken], markets: [BTC/USD] }, derivatives: false, marketCap: false",
+      ),
+    );
+    await engine.clock.advance(60_000);
+    // Also by a run that is about something else.
+    await engine.run({ streams: new Set(["ohlcv"]) });
+    expect(observed()).toEqual([{ stream: "exchange_ticks", name: "Kraken" }]);
+    engine.expectTruth();
+  });
+
   it("the options narrow what is filled in one run, not what is wanted", async () => {
     const engine = await startEngine({ settings: only("GWA: [BTC, ETH], MWA: none, LX: none") });
     const window = {
