@@ -11,6 +11,7 @@ import { Concealment } from "./concealment.ts";
 import type { Ask } from "./endpoints.ts";
 import { HostGate } from "./host-gate.ts";
 import type { AuthState, Observe } from "./observation.ts";
+import { RefusedEndpoints } from "./refused-endpoints.ts";
 import { attemptRequest } from "./request-attempt.ts";
 import { RequestSlots } from "./request-slots.ts";
 import { RetryBudget } from "./retry-budget.ts";
@@ -129,6 +130,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     gate,
     slots,
     scopes,
+    refusedEndpoints: new RefusedEndpoints(clock, random),
     missingPaths: new MissingPaths(),
     concealment,
   };
