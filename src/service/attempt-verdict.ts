@@ -2,7 +2,7 @@ import { Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "./access-tokens.ts";
 import type { Concealment } from "./concealment.ts";
-import type { Ask } from "./endpoints.ts";
+import { type Ask, scopeToBlame } from "./endpoints.ts";
 import type { HostGate, Pass } from "./host-gate.ts";
 import type { Observe } from "./observation.ts";
 import type { RefusedEndpoints } from "./refused-endpoints.ts";
@@ -115,11 +115,11 @@ export async function judgeUnauthorised(
 
 /** An answer came, but no page. Gives back what to throw. */
 export function judgeStatus(parts: AttemptParts, attempt: Attempt, answer: Answer): Failure {
-  const { ask, tries, pass, startedAt } = attempt;
+  const { ask, tries, token, pass, startedAt } = attempt;
   tries.verdict = final;
   if (answer.status === 403) {
     pass.succeeded();
-    return parts.scopes.park(ask);
+    return parts.scopes.park(ask, scopeToBlame(ask, token.scopes));
   }
   const failure = statusFailure(ask.endpoint, answer, parts.concealment);
   if (failure.family === "operator") {
