@@ -17,7 +17,7 @@ const LEAVING_MS = 1_000;
 const retryPace = { baseMs: 1_000, capMs: 30_000 };
 
 /** The service understood and declined: the same request would be declined again. */
-const declined: ReadonlySet<string> = new Set(["400", "403", "404"]);
+const declined: ReadonlySet<string> = new Set(["400", "401", "403", "404"]);
 
 interface Entry {
   readonly subscription: Subscription;
@@ -59,7 +59,9 @@ export class Subscriber {
 
   constructor(options: SubscriberOptions) {
     this.#options = options;
-    for (const subscription of options.subscriptions) this.#add(subscription);
+    const isSuspect = (each: Subscription) => Number(options.standing.isSuspect(each));
+    const suspectsLast = options.subscriptions.toSorted((a, b) => isSuspect(a) - isSuspect(b));
+    for (const subscription of suspectsLast) this.#add(subscription);
   }
 
   get isAsking(): boolean {
@@ -136,6 +138,11 @@ export class Subscriber {
     } else this.#retry(entry, "refused", now + backoffDelay(entry.tries, retryPace, random));
     this.proceed();
     return true;
+  }
+
+  /** The connection ends by an ERROR that may be about the one in flight alone: the next connection asks for it last. */
+  blame(): void {
+    if (this.#inFlight) this.#options.standing.suspect(this.#inFlight.subscription);
   }
 
   stop(): void {

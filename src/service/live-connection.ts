@@ -22,6 +22,8 @@ const LONGEST_PAUSE_MS = 5_000;
 
 export interface ConnectionListener {
   onGreeted(): void;
+  /** The first sign that the token is good: a greeting alone is none. */
+  onAccepted(): void;
   onTick(source: "index" | "exchange", text: string): void;
   onNoise(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
   onConfirmed(subscription: Subscription): void;
@@ -38,6 +40,7 @@ interface ConnectionOptions {
   /** Takes the token out of a text of the service's. */
   readonly conceal: (text: string) => string;
   readonly subscriptions: readonly Subscription[];
+  readonly isTokenYoung: () => boolean;
   readonly clock: Clock;
   readonly random: Random;
   readonly standing: Standing;
@@ -59,6 +62,7 @@ export class LiveConnection {
   #pingedAt: number;
   #greetedAt: number | undefined;
   #hadTick = false;
+  #isAccepted = false;
   #paused: Cancel | undefined;
   /** Turned time waits for the dialling, which is no matter of time; the deadline is for servers that keep us waiting. */
   readonly #dialled: Cancel;
@@ -198,6 +202,7 @@ export class LiveConnection {
     switch (frame.kind) {
       case "tick":
         this.#hadTick = true;
+        this.#accept();
         listener.onTick(frame.source, frame.text);
         break;
       case "ping":
@@ -213,6 +218,7 @@ export class LiveConnection {
         this.#on("greeted");
         break;
       case "subscribed":
+        this.#accept();
         this.#subscriber.confirmed(frame.source, frame.fields);
         break;
       case "error":
@@ -224,9 +230,19 @@ export class LiveConnection {
   }
 
   #refused(code: string, message: string): void {
-    if (code === "401") this.end({ reason: "error_401", tokenRefused: true });
-    else if (!this.#subscriber.failed(code, message))
-      this.#options.listener.onNoise({ kind: "error", code, message });
+    // A young token that is good for others is not what is wrong: the next one would be refused here too, and so on for ever.
+    const isTokenGood = this.#isAccepted && this.#options.isTokenYoung();
+    if ((code !== "401" || isTokenGood) && this.#subscriber.failed(code, message)) return;
+    if (code === "401") {
+      this.#subscriber.blame();
+      this.end({ reason: "error_401", tokenRefused: true });
+    } else this.#options.listener.onNoise({ kind: "error", code, message });
+  }
+
+  #accept(): void {
+    if (this.#isAccepted) return;
+    this.#isAccepted = true;
+    this.#options.listener.onAccepted();
   }
 
   #heard(): void {

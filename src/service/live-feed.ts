@@ -48,6 +48,8 @@ const usualPace = { leastMs: 0, baseMs: 1_000, capMs: 60_000 };
 const slowPace = { leastMs: 60_000, baseMs: 60_000, capMs: 3_600_000 };
 const swapPace = { baseMs: 120_000, capMs: 600_000 };
 const STABLE_MS = 60_000;
+/** Nobody takes away a token so soon: a 401 is about something else. */
+const YOUNG_MS = 600_000;
 const LONGEST_SAMPLE = 2_000;
 
 /**
@@ -234,17 +236,18 @@ class LiveFeed {
       agent: this.#agent,
       conceal: (text) => this.#concealment.clean(text),
       subscriptions,
+      isTokenYoung: () => clock.boottime() - token.issuedAt < YOUNG_MS,
       clock,
       random,
       standing: this.#standing,
       time: this.#time,
       listener: {
         onGreeted: () => {
-          tokens.accepted(wsUrl, token);
           if (isFirst) this.queue.push({ kind: "connected", at: this.#time.now() });
           observe({ kind: "feed", event: "connected" });
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
         },
+        onAccepted: () => tokens.accepted(wsUrl, token),
         onTick: (source, text) => this.#tick(source, text),
         onNoise: (frame) => this.#noise(frame),
         onConfirmed: (subscription) => this.#watch.expect(subscription),

@@ -128,6 +128,15 @@ describe("E5: errors", () => {
     expect(feed.server.peers.map(({ token }) => token)).toEqual(["canary+/=&?#%-1", "canary+/=&?#%-2"]);
   });
 
+  it("with code 401 for one subscription, again with a new token that is good for the others, park it alone", async () => {
+    const feed = await failing("401");
+    await feed.elapseUntil(() => feed.of("parked").length === 1, 10_000);
+    expect(feed.of("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
+    expect(feed.of("subscribed").map(({ subscription }) => subscription)).toEqual([lx]);
+    await feed.clock.advance(600_000);
+    expect([feed.server.upgrades, feed.tokens.granted]).toEqual([2, 2]);
+  });
+
   it.each(["500", "SOMETHING", undefined])(
     "with code %j are tried again, then left to REST",
     async (code) => {
