@@ -37,6 +37,8 @@ export interface AccessTokens {
   /** A new token although the old one lives: new scopes come only with a new one. */
   renew(audience: string, signal?: AbortSignal): Promise<AccessToken>;
   state(audience: string): AuthState;
+  /** Tells whenever tokens of some audience can be had, or are taken, again. Call the result to hear no more. */
+  onHealed(listener: () => void): () => void;
 }
 
 export interface AccessTokensOptions {
@@ -45,7 +47,7 @@ export interface AccessTokensOptions {
   readonly log: Log;
   /** Asks the token endpoint once. Rejects with a Failure: `operator` if it refused, else `retry`. */
   readonly grant: (audience: string) => Promise<Grant>;
-  readonly stateChanged: (audience: string, state: AuthState) => void;
+  readonly stateChanged: (audience: string, state: AuthState, before: AuthState) => void;
 }
 
 /** About four hours and a half of a day's token are left when it is first renewed: an outage shorter than that goes by unseen. */
@@ -57,8 +59,13 @@ const PROVEN_AFTER_MS = 600_000;
 
 export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
   const audiences = new Map<string, AudienceTokens>();
+  const listeners = new Set<() => void>();
+  const stateChanged: AccessTokensOptions["stateChanged"] = (audience, state, before) => {
+    options.stateChanged(audience, state, before);
+    if (state === "ok" && before !== "unknown") for (const listener of [...listeners]) listener();
+  };
   const of = (audience: string) => {
-    const known = audiences.get(audience) ?? new AudienceTokens(audience, options);
+    const known = audiences.get(audience) ?? new AudienceTokens(audience, { ...options, stateChanged });
     audiences.set(audience, known);
     return known;
   };
@@ -70,6 +77,10 @@ export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
     wasAccepted: (audience, token) => of(audience).wasAccepted(token),
     renew: (audience, signal) => of(audience).renew(signal),
     state: (audience) => of(audience).state,
+    onHealed(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
   };
 }
 
@@ -209,8 +220,9 @@ class AudienceTokens {
 
   #enter(state: AuthState): void {
     if (state === this.#state) return;
+    const before = this.#state;
     this.#state = state;
-    this.#options.stateChanged(this.#audience, state);
+    this.#options.stateChanged(this.#audience, state, before);
   }
 }
 

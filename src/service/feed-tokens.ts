@@ -1,7 +1,7 @@
 import type { AccessToken, AccessTokens } from "./access-tokens.ts";
 
 /** What the feed needs of the access tokens. */
-export type FeedTokens = Pick<AccessTokens, "get" | "renew" | "refused" | "accepted">;
+export type FeedTokens = Pick<AccessTokens, "get" | "renew" | "refused" | "accepted" | "onHealed">;
 
 const HOUR_MS = 3_600_000;
 /** The service takes a token for so long after it was issued, whatever it says about its end. */

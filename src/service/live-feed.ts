@@ -127,7 +127,7 @@ class LiveFeed {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, random, log } = this.#options;
+    const { random, log } = this.#options;
     const stop = () => {
       for (const connection of this.#connections) connection.end({ reason: "stopped" });
     };
@@ -147,10 +147,20 @@ class LiveFeed {
         this.queue.push({ kind: "disconnected", reason, since: last.lastHeard });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
       log.warn({ reason, attempt, inMs: Math.round(inMs) }, "live feed is down, connecting again");
-      await clock.sleep(inMs, signal).catch(() => {});
+      if (await this.#wait(inMs, ending, signal)) refusals = 0;
     }
     unheed();
     signal.removeEventListener("abort", stop);
+  }
+
+  /** True if the wait was cut short: a secret that was mended for REST is as good for the feed. */
+  async #wait(ms: number, { noToken }: Ending, signal: AbortSignal): Promise<boolean> {
+    const { clock, tokens } = this.#options;
+    const healed = new AbortController();
+    const unheed = noToken ? tokens.onHealed(() => healed.abort()) : () => {};
+    await clock.sleep(ms, AbortSignal.any([signal, healed.signal])).catch(() => {});
+    unheed();
+    return healed.signal.aborted;
   }
 
   #pause(ending: Ending, attempt: number, random: Random): number {
@@ -313,5 +323,5 @@ class LiveFeed {
 
 function endingOfTokens(error: unknown): Ending {
   if (!(error instanceof Failure)) return { reason: "no_token" };
-  return { reason: error.code, slow: error.family === "operator" };
+  return { reason: error.code, slow: error.family === "operator", noToken: true };
 }
