@@ -17,6 +17,8 @@ import { missingScopes } from "./scope-gate.ts";
 import type { Answer } from "./transport.ts";
 
 const DEADLINE_MS = 60_000;
+/** A body of the largest size that comes at the lowest speed is given up by then. */
+const LONGEST_MS = 600_000;
 
 /** One attempt: a token, a turn, an exchange, and the reading of what came. On failure `tries.verdict` says what next. */
 export async function attemptRequest<T>(
@@ -161,6 +163,7 @@ async function exchange(parts: AttemptParts, ask: Ask, tries: Tries, token: Acce
         path: pathOf(baseUrl.pathname.replace(/\/+$/, ""), ask),
         headers: { authorization: `Bearer ${token.text}`, accept: "application/json" },
         deadlineMs: DEADLINE_MS,
+        longestMs: LONGEST_MS,
         signal: ask.signal,
       });
       return { attempt: begun, answer };
