@@ -66,6 +66,47 @@ describe("request slots", () => {
     expect(client.health().concurrency).toBeGreaterThan(3);
   });
 
+  it("B15: once slow pages of history have kept a poll waiting, one slot is free of them while polls keep coming", async () => {
+    const inFlight = new Map<string, number>();
+    let most = 0;
+    stub = await startStub({
+      clock,
+      answer: ({ path }, response) => {
+        inFlight.set(path, (inFlight.get(path) ?? 0) + 1);
+        most = Math.max(most, inFlight.get("/v3/ohlcv") ?? 0);
+        const release = clock.waive();
+        clock.after(40_000, () => {
+          release();
+          inFlight.set(path, (inFlight.get(path) ?? 0) - 1);
+          zipped(response, { content: [] });
+        });
+      },
+    });
+    const { client } = clientOf(stub.baseUrl, clock, { concurrency: 4 });
+    const ended = new AbortController();
+    const history = { endpoint: "/ohlcv", priority: priority.history, signal: ended.signal };
+    const pages = Array.from({ length: 200 }, () => client.request(history, readPage).catch(() => {}));
+    const pass = (ms: number) => clock.runUntil(clock.sleep(ms));
+    await pass(410_000);
+    expect(most).toBe(4);
+    const waits: number[] = [];
+    for (let poll = 0; poll < 8; poll++) {
+      const askedAt = clock.monotonic();
+      void client.request({ endpoint: "/exchange-ticker", priority: priority.head }, readPage);
+      await pass(60_000);
+      waits.push((stub.requests.findLast(({ path }) => path === "/v3/exchange-ticker")?.at ?? 0) - askedAt);
+    }
+    expect(waits[0]).toBeGreaterThan(2_000);
+    // The second may have to wait for the first.
+    expect(waits.slice(2)).toEqual(Array(6).fill(0));
+    // Without polls, history has every slot again.
+    most = 0;
+    await pass(400_000);
+    expect(most).toBe(4);
+    ended.abort();
+    await clock.runUntil(Promise.all(pages));
+  });
+
   it("B15: a server that takes one request at a time, 30 seconds each, is still read to the end", async () => {
     const waiting: ServerResponse[] = [];
     let busy = false;
