@@ -18,7 +18,8 @@ const PULSE_MS = 5_000;
 const PING_EVERY_MS = 15_000;
 const SILENCE_MS = 45_000;
 const SUSPENSION_MS = 10_000;
-const LONGEST_PAUSE_MS = 5_000;
+/** A PING that waits behind a pause has to be answered within a second all the same. */
+const LONGEST_PAUSE_MS = 700;
 
 export interface ConnectionListener {
   onGreeted(): void;
@@ -126,7 +127,7 @@ export class LiveConnection {
     this.#subscriber.renew(subscriptions);
   }
 
-  /** Lets the kernel hold what comes, for a while: a PING must not wait for a slow reader for ever. */
+  /** Lets the kernel hold what comes, for a moment: then all is read, PINGs among it, whatever the reader is at. */
   pause(onTooLong: () => void): void {
     if (this.#paused || this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.pause();
