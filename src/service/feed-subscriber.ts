@@ -34,10 +34,11 @@ interface SubscriberOptions {
   readonly random: Random;
   readonly standing: Standing;
   readonly send: (text: string) => void;
-  readonly onAsking: () => void;
+  readonly onAsking: (subscription: Subscription) => void;
   /** Every subscription has had its answer, or has waited long enough for one. */
   readonly onAnswered: () => void;
   readonly onConfirmed: (subscription: Subscription) => void;
+  readonly onDeclined: (subscription: Subscription) => void;
 }
 
 /**
@@ -134,7 +135,10 @@ export class Subscriber {
     const now = clock.monotonic();
     if (declined.has(code)) {
       this.#settle(entry, now + PARKED_MS);
-      if (this.#isOurs(entry)) standing.park(entry.subscription, code, message, entry.askAt);
+      if (this.#isOurs(entry)) {
+        standing.park(entry.subscription, code, message, entry.askAt);
+        this.#options.onDeclined(entry.subscription);
+      }
     } else this.#retry(entry, "refused", now + backoffDelay(entry.tries, retryPace, random));
     this.proceed();
     return true;
@@ -188,7 +192,7 @@ export class Subscriber {
       this.#retry(entry, "no answer", this.#options.clock.monotonic());
       this.proceed();
     });
-    this.#options.onAsking();
+    this.#options.onAsking(entry.subscription);
     this.#options.send(subscribeMessage(entry.subscription, entry.requestId));
   }
 

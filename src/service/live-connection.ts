@@ -27,7 +27,9 @@ export interface ConnectionListener {
   onAccepted(): void;
   onTick(source: "index" | "exchange", text: string): void;
   onNoise(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
+  onAsked(subscription: Subscription): void;
   onConfirmed(subscription: Subscription): void;
+  onDeclined(subscription: Subscription): void;
   /** Every subscription has been answered, one way or another. */
   onFollowing(): void;
   onPulse(): void;
@@ -80,9 +82,13 @@ export class LiveConnection {
       random,
       standing,
       send: (text) => this.#send(text),
-      onAsking: () => this.#on("asking"),
+      onAsking: (subscription) => {
+        this.#on("asking");
+        listener.onAsked(subscription);
+      },
       onAnswered: () => this.#on("answered"),
       onConfirmed: (subscription) => listener.onConfirmed(subscription),
+      onDeclined: (subscription) => listener.onDeclined(subscription),
     });
     this.#socket = new WebSocket(address, {
       perMessageDeflate: false,

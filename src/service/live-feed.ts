@@ -1,6 +1,5 @@
 import type { Agent } from "node:https";
 import { Failure } from "../model/failure.ts";
-import type { Micros } from "../model/instant.ts";
 import { backoffDelay } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
@@ -8,7 +7,7 @@ import type { Random } from "../runtime/random.ts";
 import type { AccessToken } from "./access-tokens.ts";
 import { Concealment } from "./concealment.ts";
 import { agentFor, feedAddress } from "./feed-address.ts";
-import { CadenceWatch, type IsQuiet, type Remedy } from "./feed-cadence.ts";
+import { CadenceWatch, type IsQuiet, type Silent } from "./feed-cadence.ts";
 import type { Ending } from "./feed-ending.ts";
 import { type Frame, tickIdentity } from "./feed-frames.ts";
 import { type FeedMessage, keysOfTick, type Subscription } from "./feed-messages.ts";
@@ -120,7 +119,7 @@ class LiveFeed {
       refreshSeconds,
       isQuiet,
       serviceNow: now,
-      onSilent: (subscription, remedy, lastTick) => this.#heal(subscription, remedy, lastTick),
+      onSilent: (silent) => this.#heal(silent),
       onLate: (subscription, lastTick) => this.#standing.doubt(subscription, "silent", lastTick),
       onRecovered: (subscription) => this.#standing.recover(subscription),
     });
@@ -142,6 +141,7 @@ class LiveFeed {
       refusals = ending.slow ? refusals + 1 : 0;
       const inMs = this.#pause(ending, ending.slow ? refusals : attempt, random);
       const { reason } = ending;
+      this.#watch.lost();
       if (last?.wasGreeted) {
         this.#standing.lost();
         this.queue.push({ kind: "disconnected", reason, since: last.lastHeard });
@@ -260,7 +260,9 @@ class LiveFeed {
         onAccepted: () => tokens.accepted(wsUrl, token),
         onTick: (source, text) => this.#tick(source, text),
         onNoise: (frame) => this.#noise(frame),
+        onAsked: (subscription) => this.#watch.asked(subscription),
         onConfirmed: (subscription) => this.#watch.expect(subscription),
+        onDeclined: (subscription) => this.#watch.forget(subscription),
         onFollowing: () => following.resolve(),
         onPulse: () => {
           if (connection === this.#current) void this.#watch.look();
@@ -310,14 +312,20 @@ class LiveFeed {
     for (const connection of this.#connections) connection.renew(this.#subscriptions.current);
   }
 
-  #heal(subscription: Subscription, remedy: Remedy, lastTick: Micros | undefined): void {
+  #heal(silent: readonly Silent[]): void {
     const { log, observe } = this.#options;
-    observe({ kind: "feed", event: "silent", reason: remedy });
-    log.warn({ subscription, remedy }, "ticks of a subscription have stopped while the market has not");
-    // Whatever helps in the end: since the last tick something was missed, and REST has to be asked for it.
-    this.#standing.doubt(subscription, "silent", lastTick);
-    if (remedy === "reconnect") this.#current?.end({ reason: "no_ticks" });
-    else this.#current?.resubscribe(subscription);
+    const [{ subscription, remedy } = {}] = silent;
+    log.warn(
+      { subscriptions: silent.length, subscription, remedy },
+      "ticks of subscriptions have stopped while the market has not",
+    );
+    for (const { subscription, remedy, lastTick } of silent) {
+      observe({ kind: "feed", event: "silent", reason: remedy });
+      // Whatever helps in the end: since the last tick something was missed, and REST has to be asked for it.
+      this.#standing.doubt(subscription, "silent", lastTick);
+      if (remedy !== "reconnect") this.#current?.resubscribe(subscription);
+    }
+    if (silent.some(({ remedy }) => remedy === "reconnect")) this.#current?.end({ reason: "no_ticks" });
   }
 }
 

@@ -217,6 +217,60 @@ describe("E13: ticks that stop while the socket lives", () => {
     expect(asked).toEqual([gwa]);
   });
 
+  it("of hundreds of subscriptions at once are all left to REST at once, and asked for again one by one", async () => {
+    const mute = Array.from(
+      { length: 300 },
+      (_, n): Subscription => ({ source: "index", indexId: `mute-${n}` }),
+    );
+    let asked = 0;
+    const isQuiet = async () => ++asked < 0;
+    const feed = await followSubscribed({}, { isQuiet, subscriptions: [lx, ...mute] });
+    const pass = async (seconds: number) => {
+      for (let second = 0; second < seconds; second += 5) {
+        feed.server.peer.say("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
+        await feed.clock.advance(5_000);
+      }
+    };
+    await pass(85);
+    expect(feed.of("unconfirmed")).toHaveLength(300);
+    expect(asked).toBeLessThan(10);
+    await feed.until(() => feed.server.peer.asked("SUBSCRIBE_INDEX_TICKER").length === 601);
+    expect(feed.server.upgrades).toBe(1);
+    feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: "mute-7" });
+    await feed.until(() => feed.of("subscribed").length === 302);
+  });
+
+  it("are not missed of a subscription that still waits for its turn on a new connection", async () => {
+    const subscriptions = Array.from(
+      { length: 14 },
+      (_, n): Subscription => ({ source: "index", indexId: `${n}` }),
+    );
+    const asked: unknown[] = [];
+    const isQuiet = async (subscription: Subscription) => asked.push(subscription) < 0;
+    const feed = await followSubscribed({}, { isQuiet, subscriptions });
+    const { clock, server } = feed;
+    const served: unknown[] = [];
+    server.manners.answer = (peer, message) => {
+      if (!isSubscribe(message)) return false;
+      clock.after(8_000, () => {
+        served.push(message.indexId);
+        answer(peer, message);
+      });
+      return true;
+    };
+    server.peer.socket.terminate();
+    await feed.elapseUntil(() => feed.of("connected").length === 2, 10_000);
+    for (let second = 0; second < 150; second += 5) {
+      for (const indexId of served) server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId });
+      await clock.advance(5_000);
+    }
+    expect(served).toHaveLength(14);
+    expect(asked).toEqual([]);
+    expect(feed.of("unconfirmed")).toEqual([]);
+    // The turn has come and gone without a tick: now it counts.
+    await feed.elapseUntil(() => asked.length > 0, 90_000);
+  });
+
   it("are looked after again when REST has left a question unanswered", async () => {
     let asked = 0;
     const feed = await silent(() => (++asked === 1 ? new Promise(() => {}) : Promise.resolve(false)));
