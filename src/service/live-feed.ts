@@ -282,8 +282,9 @@ class LiveFeed {
   }
 
   #tick(source: "index" | "exchange", text: string): void {
-    this.queue.tick(text);
+    // First that its subscription flows again, then the tick: the reader counts what comes from then on.
     this.#watch.tick(keysOfTick(tickIdentity(source, text)));
+    this.queue.tick(text);
     if (!this.queue.isPressed || this.#isShedding) return;
     for (const connection of this.#connections)
       connection.pause(() => {
