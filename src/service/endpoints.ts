@@ -17,8 +17,6 @@ export interface Ask {
   readonly mayBeMissing?: boolean;
   /** How often it may be tried in all. */
   readonly attempts?: number;
-  /** How long it waits, once begun, for a service that does not answer. */
-  readonly patienceMs?: number;
 }
 
 /** Identifiers are opaque: any character, any length. A lone surrogate, which UTF-8 cannot carry, must not throw. */

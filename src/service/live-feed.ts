@@ -14,7 +14,7 @@ import { type FeedMessage, keysOfTick, type Subscription } from "./feed-messages
 import { FeedQueue, type QueueLimits, usualLimits } from "./feed-queue.ts";
 import { Standing } from "./feed-standing.ts";
 import { ServiceTime } from "./feed-time.ts";
-import { type FeedTokens, LONGEST_USE_MS, stayMs } from "./feed-tokens.ts";
+import { type FeedTokens, stayMs } from "./feed-tokens.ts";
 import { LiveConnection } from "./live-connection.ts";
 import { SubscriptionList } from "./subscription-list.ts";
 import { checkedAddress } from "./transport.ts";
@@ -171,9 +171,9 @@ class LiveFeed {
 
   /** Connects and stays connected, from connection to connection while they overlap. Returns when there is none left. */
   async #stay(signal: AbortSignal): Promise<{ ending: Ending; last: LiveConnection | undefined }> {
-    const { clock, random, log } = this.#options;
-    this.#options.observe({ kind: "feed", event: "attempt" });
-    const token = await this.#token(signal).catch((error: unknown) => endingOfTokens(error));
+    const { clock, random, log, tokens, wsUrl, observe } = this.#options;
+    observe({ kind: "feed", event: "attempt" });
+    const token = await tokens.get(wsUrl, signal).catch((error: unknown) => endingOfTokens(error));
     if ("reason" in token) return { ending: token, last: undefined };
     let session = this.#dial(token, signal, true);
     let wait = stayMs(token, clock.boottime(), random());
@@ -206,7 +206,7 @@ class LiveFeed {
     const { tokens, wsUrl } = this.#options;
     const token = await tokens
       .renew(wsUrl, signal)
-      .catch(() => this.#token(signal))
+      .catch(() => tokens.get(wsUrl, signal))
       .catch(() => undefined);
     if (!token || signal.aborted) return undefined;
     const successor = this.#dial(token, signal, false);
@@ -224,15 +224,6 @@ class LiveFeed {
     this.queue.push({ kind: "swapped", at: this.#time.now() });
     this.#options.observe({ kind: "feed", event: "swapped" });
     return successor;
-  }
-
-  /** A token that the service will still take, whatever the cache believes about its end. */
-  async #token(signal: AbortSignal): Promise<AccessToken> {
-    const { tokens, wsUrl, clock } = this.#options;
-    const token = await tokens.get(wsUrl, signal);
-    if (clock.boottime() - token.issuedAt < LONGEST_USE_MS) return token;
-    tokens.refused(wsUrl, token);
-    return tokens.get(wsUrl, signal);
   }
 
   #dial(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {

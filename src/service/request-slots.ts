@@ -40,12 +40,8 @@ export class RequestSlots {
     this.#patient = new PQueue({ concurrency: this.#limit });
   }
 
-  get limit(): number {
+  get #whole(): number {
     return Math.floor(this.#limit);
-  }
-
-  get waiting(): number {
-    return this.#queue.size;
   }
 
   run<T>(priority: Priority, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
@@ -71,7 +67,7 @@ export class RequestSlots {
   /** Looked at whenever a request begins: no timer has to end a reservation. */
   #share(): void {
     const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
-    const share = isReserved ? Math.max(1, this.limit - 1) : this.limit;
+    const share = isReserved ? Math.max(1, this.#whole - 1) : this.#whole;
     if (this.#patient.concurrency !== share) this.#patient.concurrency = share;
   }
 
@@ -98,11 +94,11 @@ export class RequestSlots {
   }
 
   #setLimit(limit: number): void {
-    const before = this.limit;
+    const before = this.#whole;
     this.#limit = limit;
-    if (this.limit === before) return;
-    this.#queue.concurrency = this.limit;
+    if (this.#whole === before) return;
+    this.#queue.concurrency = this.#whole;
     this.#share();
-    this.#options.limitChanged(this.limit);
+    this.#options.limitChanged(this.#whole);
   }
 }

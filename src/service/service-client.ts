@@ -41,10 +41,7 @@ export interface ServiceClientOptions {
 /** How the client stands with the service, for status, doctor and metrics. */
 export interface ServiceHealth {
   readonly rest: AuthState;
-  readonly feed: AuthState;
   readonly breaker: "closed" | "open";
-  readonly concurrency: number;
-  readonly waiting: number;
   /** On the boot clock; undefined before the first. */
   readonly lastSuccessAt: number | undefined;
   readonly lastFailure: Failure | undefined;
@@ -140,7 +137,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 
   async function request<T>(ask: Ask, read: (body: Body) => Promise<T>): Promise<T> {
     const tries: Tries = {
-      until: clock.monotonic() + (ask.patienceMs ?? PATIENCE_MS),
+      until: clock.monotonic() + PATIENCE_MS,
       unauthorised: false,
       staleConnection: false,
       conflicts: 0,
@@ -178,10 +175,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     serverNow: () => server.now(),
     health: () => ({
       rest: tokens.state(options.baseUrl),
-      feed: tokens.state(options.wsUrl),
       breaker: gate.open ? "open" : "closed",
-      concurrency: slots.limit,
-      waiting: slots.waiting,
       lastSuccessAt,
       lastFailure,
       parked: scopes.parked,

@@ -111,13 +111,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
       }
       return {
         status: response.statusCode,
-        body: {
-          bytes,
-          encoding: coding.endsWith("gzip") ? "gzip" : "identity",
-          serverTime,
-          ...freshness,
-          askedAt,
-        },
+        body: { bytes, ...freshness, askedAt },
         retryAfterMs: retryAfterMs(header("retry-after"), serverTime ?? server.now() ?? clock.now()),
         ms: clock.monotonic() - begun,
       };

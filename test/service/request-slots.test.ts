@@ -47,7 +47,8 @@ describe("request slots", () => {
     const { stub } = await slowServer((response) =>
       angry ? json(response, {}, 429) : zipped(response, { content: [] }),
     );
-    const { client } = clientOf(stub.baseUrl, clock, { concurrency: 8 });
+    const { client, observed } = clientOf(stub.baseUrl, clock, { concurrency: 8 });
+    const limit = () => observed.flatMap((each) => (each.kind === "concurrency" ? [each.limit] : [])).at(-1);
     const many = (count: number) =>
       clock.runUntil(
         Promise.allSettled(
@@ -55,15 +56,15 @@ describe("request slots", () => {
         ),
       );
     await many(60);
-    expect(client.health().concurrency).toBe(8);
+    expect(limit()).toBe(8);
     angry = true;
     await many(1);
-    expect(client.health().concurrency).toBe(4);
+    expect(limit()).toBe(4);
     await many(20);
-    expect(client.health().concurrency).toBe(1);
+    expect(limit()).toBe(1);
     angry = false;
     await many(60);
-    expect(client.health().concurrency).toBeGreaterThan(3);
+    expect(limit()).toBeGreaterThan(3);
   });
 
   it("B15: once slow pages of history have kept a poll waiting, one slot is free of them while polls keep coming", async () => {
@@ -158,10 +159,12 @@ describe("request slots", () => {
     ]);
   });
 
-  it("keep to the configured pace", async () => {
+  it("keep to the configured pace, polls and all", async () => {
     stub = await startStub({ clock });
     const { client } = clientOf(stub.baseUrl, clock, { maxRequestsPerSecond: 4 });
-    await clock.runUntil(Promise.all(Array.from({ length: 40 }, () => client.request(asset, readPage))));
+    const ask = (n: number) =>
+      client.request({ ...asset, priority: n % 2 === 0 ? priority.head : priority.history }, readPage);
+    await clock.runUntil(Promise.all(Array.from({ length: 40 }, (_, n) => ask(n))));
     const times = stub.requests.map(({ at }) => at).sort((a, b) => a - b);
     for (const [n, at] of times.entries()) expect(at).toBeGreaterThanOrEqual(n * 250 - 1);
     expect(times.at(-1)).toBeLessThan(11_000);
