@@ -49,9 +49,10 @@ export class RequestSlots {
     const isPoll = priority === priorities.head;
     const askedAt = clock.monotonic();
     if (isPoll && askedAt < this.#reservedUntil) this.#reserve();
+    const isBesideHistory = isPoll && this.#patient.pending > 0;
     const paced = async () => {
       this.#share();
-      if (isPoll && clock.monotonic() - askedAt >= BORNE_WAIT_MS) this.#reserve();
+      if (isBesideHistory && clock.monotonic() - askedAt >= BORNE_WAIT_MS) this.#reserve();
       await this.#turn(signal);
       return work();
     };
