@@ -4,7 +4,7 @@ import { formatInstant, MICROS_PER_MS } from "../model/instant.ts";
 import type { Selector } from "../model/selector.ts";
 import type { Stream } from "../model/series.ts";
 import type { AccessToken } from "../service/access-tokens.ts";
-import { type Ask, scopesOf } from "../service/endpoints.ts";
+import { type Ask, scopeToBlame } from "../service/endpoints.ts";
 import { missingScopes } from "../service/scope-gate.ts";
 import type { ServiceClient } from "../service/service-client.ts";
 import { type Finding, ok, problem, warning } from "./doctor-finding.ts";
@@ -33,7 +33,7 @@ export async function checkScopes(
     needs.map(async ({ ask }) => {
       const lacking = missingScopes(ask, rest.scopes);
       if (lacking.length > 0) return lacking;
-      return (await isForbidden(client, ask, timely)) ? scopesOf(ask).slice(-1) : [];
+      return (await isForbidden(client, ask, timely)) ? scopeToBlame(ask, rest.scopes) : [];
     }),
   );
   const missing = new Map<Stream, Set<string>>();

@@ -5,10 +5,6 @@ import { Failure } from "./failure.ts";
 export interface Body {
   /** Owns its buffer, so that it may be transferred to another thread. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** What the service says. It may be mistaken: `decodeBody` looks at the bytes. */
-  readonly encoding: "gzip" | "identity";
-  /** The answer's own `Date`, in milliseconds. */
-  readonly serverTime: number | undefined;
   /** How much older than the request the answer is: more than 0 when a cache between us and the service kept it. */
   readonly ageMs: number;
   /**
@@ -50,9 +46,11 @@ function promisedLength(zipped: Uint8Array): number {
   return Math.min(Math.max(promised, SMALLEST_CHUNK), LARGEST_CHUNK);
 }
 
-/** The plain bytes of an answer, without a byte order mark. Throws `malformed_body`; never yields a part of a page. */
-export function decodeBody(body: Pick<Body, "bytes" | "encoding">, cap = LARGEST_DECODED_BODY): Uint8Array {
-  const { bytes } = body;
+/**
+ * The plain bytes of an answer, without a byte order mark. What the service says of their encoding may be mistaken: the bytes
+ * themselves tell. Throws `malformed_body`; never yields a part of a page.
+ */
+export function decodeBody({ bytes }: Pick<Body, "bytes">, cap = LARGEST_DECODED_BODY): Uint8Array {
   const zipped = bytes[0] === 0x1f && bytes[1] === 0x8b;
   let plain: Uint8Array = bytes;
   if (zipped) {

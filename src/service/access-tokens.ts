@@ -6,7 +6,14 @@ import type { Random } from "../runtime/random.ts";
 import { singleFlight } from "../runtime/single-flight.ts";
 import { abortable } from "./abortable.ts";
 import type { AuthState } from "./observation.ts";
-import { authFailed, authMalformed, type Grant, LONGEST_LIFE_MS, SHORTEST_LIFE_MS } from "./token-grant.ts";
+import {
+  authFailed,
+  authMalformed,
+  type Grant,
+  LONGEST_LIFE_MS,
+  probeDelay,
+  SHORTEST_LIFE_MS,
+} from "./token-grant.ts";
 
 export interface AccessToken {
   readonly text: string;
@@ -22,11 +29,16 @@ export interface AccessTokens {
   get(audience: string, signal?: AbortSignal): Promise<AccessToken>;
   /** A 401 was met with this very token: earns one refresh, however many say so. */
   refused(audience: string, token: AccessToken): void;
+  /** Whether a 401 with this token may mean that its time was over: not if it has just taken the place of a refused one. */
+  mayHaveEnded(audience: string, token: AccessToken): boolean;
   /** The service took this token: ends a row of refusals. */
   accepted(audience: string, token: AccessToken): void;
+  wasAccepted(audience: string, token: AccessToken): boolean;
   /** A new token although the old one lives: new scopes come only with a new one. */
   renew(audience: string, signal?: AbortSignal): Promise<AccessToken>;
   state(audience: string): AuthState;
+  /** Tells whenever tokens of some audience can be had, or are taken, again. Call the result to hear no more. */
+  onHealed(listener: () => void): () => void;
 }
 
 export interface AccessTokensOptions {
@@ -35,7 +47,7 @@ export interface AccessTokensOptions {
   readonly log: Log;
   /** Asks the token endpoint once. Rejects with a Failure: `operator` if it refused, else `retry`. */
   readonly grant: (audience: string) => Promise<Grant>;
-  readonly stateChanged: (audience: string, state: AuthState) => void;
+  readonly stateChanged: (audience: string, state: AuthState, before: AuthState) => void;
 }
 
 /** About four hours and a half of a day's token are left when it is first renewed: an outage shorter than that goes by unseen. */
@@ -44,21 +56,31 @@ const RENEW_JITTER = 0.04;
 const RENEWAL_PAUSE = { least: SHORTEST_LIFE_MS, most: 300_000 };
 /** A token that worked for this long and is refused then had simply ended. */
 const PROVEN_AFTER_MS = 600_000;
-const PROBE = { baseMs: 60_000, capMs: 1_800_000 };
 
 export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
   const audiences = new Map<string, AudienceTokens>();
+  const listeners = new Set<() => void>();
+  const stateChanged: AccessTokensOptions["stateChanged"] = (audience, state, before) => {
+    options.stateChanged(audience, state, before);
+    if (state === "ok" && before !== "unknown") for (const listener of [...listeners]) listener();
+  };
   const of = (audience: string) => {
-    const known = audiences.get(audience) ?? new AudienceTokens(audience, options);
+    const known = audiences.get(audience) ?? new AudienceTokens(audience, { ...options, stateChanged });
     audiences.set(audience, known);
     return known;
   };
   return {
     get: (audience, signal) => of(audience).get(signal),
     refused: (audience, token) => of(audience).refused(token),
+    mayHaveEnded: (audience, token) => of(audience).mayHaveEnded(token),
     accepted: (audience, token) => of(audience).accepted(token),
+    wasAccepted: (audience, token) => of(audience).wasAccepted(token),
     renew: (audience, signal) => of(audience).renew(signal),
     state: (audience) => of(audience).state,
+    onHealed(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
   };
 }
 
@@ -70,6 +92,7 @@ class AudienceTokens {
   #current: AccessToken | undefined;
   /** The token before, kept to recognise it when the service hands out the same one again. */
   #last: AccessToken | undefined;
+  #accepted: AccessToken | undefined;
   #grantedAt = Number.NEGATIVE_INFINITY;
   #renewAt = 0;
   #renewalsFailed = 0;
@@ -94,7 +117,7 @@ class AudienceTokens {
     if (this.#state === "auth_failed") {
       if (now < this.#probeAt) throw authFailed();
       // Moved at once: one caller probes, the others keep failing without a request until it has its answer.
-      this.#probeAt = now + this.#probeDelay();
+      this.#probeAt = now + probeDelay(this.#refusals - 2, this.#options.random);
       return abortable(this.#refresh(), signal);
     }
     const token = this.#current;
@@ -111,26 +134,34 @@ class AudienceTokens {
 
   refused(token: AccessToken): void {
     if (token !== this.#current) return;
-    const { clock, log } = this.#options;
+    const { clock, random, log } = this.#options;
     this.#current = undefined;
-    if (clock.boottime() - this.#grantedAt >= PROVEN_AFTER_MS) this.#refusals = 0;
+    if (this.#isProven) this.#refusals = 0;
     this.#refusals++;
     log.warn({ audience: this.#audience, refusals: this.#refusals }, "access token refused by the service");
     if (this.#refusals < 2) return;
-    this.#probeAt = clock.boottime() + this.#probeDelay();
+    this.#probeAt = clock.boottime() + probeDelay(this.#refusals - 2, random);
     this.#enter("auth_failed");
   }
 
   accepted(token: AccessToken): void {
     if (token !== this.#current) return;
     this.#refusals = 0;
+    this.#accepted = token;
     if (this.#state === "auth_failed") this.#enter("ok");
   }
 
-  /** At least a minute, doubling to half an hour, and never the same for two. */
-  #probeDelay(): number {
-    const doubled = Math.min(PROBE.capMs, PROBE.baseMs * 2 ** Math.max(0, this.#refusals - 2));
-    return doubled * (1 + this.#options.random() / 5);
+  wasAccepted(token: AccessToken): boolean {
+    return token === this.#accepted;
+  }
+
+  mayHaveEnded(token: AccessToken): boolean {
+    if (this.#state === "auth_failed") return false;
+    return token !== this.#current || this.#refusals === 0 || this.#isProven;
+  }
+
+  get #isProven(): boolean {
+    return this.#options.clock.boottime() - this.#grantedAt >= PROVEN_AFTER_MS;
   }
 
   #renewInBackground(): void {
@@ -189,8 +220,9 @@ class AudienceTokens {
 
   #enter(state: AuthState): void {
     if (state === this.#state) return;
+    const before = this.#state;
     this.#state = state;
-    this.#options.stateChanged(this.#audience, state);
+    this.#options.stateChanged(this.#audience, state, before);
   }
 }
 

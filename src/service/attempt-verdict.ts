@@ -2,9 +2,10 @@ import { Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "./access-tokens.ts";
 import type { Concealment } from "./concealment.ts";
-import type { Ask } from "./endpoints.ts";
+import { type Ask, scopeToBlame } from "./endpoints.ts";
 import type { HostGate, Pass } from "./host-gate.ts";
 import type { Observe } from "./observation.ts";
+import type { RefusedEndpoints } from "./refused-endpoints.ts";
 import type { RequestSlots } from "./request-slots.ts";
 import type { ScopeGate } from "./scope-gate.ts";
 import { type MissingPaths, statusFailure } from "./status-failure.ts";
@@ -22,6 +23,7 @@ export interface AttemptParts {
   readonly gate: HostGate;
   readonly slots: RequestSlots;
   readonly scopes: ScopeGate;
+  readonly refusedEndpoints: RefusedEndpoints;
   readonly missingPaths: MissingPaths;
   readonly concealment: Concealment;
 }
@@ -80,20 +82,44 @@ export function judgeBroken({ gate, slots }: AttemptParts, attempt: Attempt, fai
   return failure;
 }
 
+/**
+ * The service refused the token. `isGoodElsewhere` is asked where a new one would not help either: it tells a token that is
+ * good for nothing from an endpoint that refuses good ones, which must not take the others with it. Gives back what to throw.
+ */
+export async function judgeUnauthorised(
+  { tokens, audience, refusedEndpoints }: AttemptParts,
+  { ask, tries, token, pass, startedAt }: Attempt,
+  isGoodElsewhere: () => Promise<boolean>,
+): Promise<Failure> {
+  pass.succeeded();
+  const isKnown = refusedEndpoints.has(ask);
+  if (!isKnown && !tries.unauthorised && tokens.mayHaveEnded(audience, token)) {
+    tokens.refused(audience, token);
+    tries.unauthorised = true;
+    tries.verdict = atOnce;
+    return authFailed();
+  }
+  const isFailing = tokens.state(audience) === "auth_failed";
+  const isGood = !isFailing && (isKnown || tokens.wasAccepted(audience, token));
+  // What cannot be found out now may be later.
+  tries.verdict = later();
+  const isAccepted = isGood || (await isGoodElsewhere());
+  tries.verdict = final;
+  if (!isAccepted) {
+    tokens.refused(audience, token);
+    return authFailed();
+  }
+  if (!isGood) tokens.accepted(audience, token);
+  return refusedEndpoints.park(ask, startedAt);
+}
+
 /** An answer came, but no page. Gives back what to throw. */
 export function judgeStatus(parts: AttemptParts, attempt: Attempt, answer: Answer): Failure {
   const { ask, tries, token, pass, startedAt } = attempt;
   tries.verdict = final;
-  if (answer.status === 401) {
-    pass.succeeded();
-    parts.tokens.refused(parts.audience, token);
-    if (!tries.unauthorised) tries.verdict = atOnce;
-    tries.unauthorised = true;
-    return authFailed();
-  }
   if (answer.status === 403) {
     pass.succeeded();
-    return parts.scopes.park(ask);
+    return parts.scopes.park(ask, scopeToBlame(ask, token.scopes));
   }
   const failure = statusFailure(ask.endpoint, answer, parts.concealment);
   if (failure.family === "operator") {

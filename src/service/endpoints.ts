@@ -17,8 +17,6 @@ export interface Ask {
   readonly mayBeMissing?: boolean;
   /** How often it may be tried in all. */
   readonly attempts?: number;
-  /** How long it waits, once begun, for a service that does not answer. */
-  readonly patienceMs?: number;
 }
 
 /** Identifiers are opaque: any character, any length. A lone surrogate, which UTF-8 cannot carry, must not throw. */
@@ -39,13 +37,28 @@ export function pathOf(prefix: string, { endpoint, params = {}, query = {} }: As
   return `${prefix}/v3${path}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`;
 }
 
-/** The scopes that a request needs. The lookups' are not known: a 403 will tell. */
-export function scopesOf({ endpoint, query }: Ask): readonly string[] {
-  const liquid = query?.indexType === "LX" ? ["read:LX"] : [];
-  if (endpoint === "/exchange-ticker") return ["read:exchange-ticker"];
-  if (endpoint === "/index-ticker") return ["read:index-ticker", ...liquid];
-  if (endpoint === "/ohlcv") return ["read:ohlcv", ...liquid];
-  if (endpoint === "/market-cap") return ["read:market-cap"];
-  if (endpoint.startsWith("/derivatives/")) return ["read:derivatives"];
-  return [];
+/** The scope that the service names for an endpoint. The lookups' are not known. */
+function ownScope(endpoint: string): string | undefined {
+  if (endpoint === "/exchange-ticker") return "read:exchange-ticker";
+  if (endpoint === "/index-ticker") return "read:index-ticker";
+  if (endpoint === "/ohlcv") return "read:ohlcv";
+  if (endpoint === "/market-cap") return "read:market-cap";
+  return endpoint.startsWith("/derivatives/") ? "read:derivatives" : undefined;
+}
+
+/**
+ * The scope without which a request is not worth sending; undefined where a 403 has to tell. `read:LX` grants ticks and bars of
+ * the liquid indices: whether the endpoint's own scope is wanted beside it is not said.
+ */
+export function scopeOf({ endpoint, query }: Ask): string | undefined {
+  return query?.indexType === "LX" ? "read:LX" : ownScope(endpoint);
+}
+
+/** Which scope a 403 is likely to be about, given those that the token is said to carry. */
+export function scopeToBlame(ask: Ask, carried: ReadonlySet<string> | undefined): readonly string[] {
+  const likely = [scopeOf(ask), ownScope(ask.endpoint)].filter((scope) => scope !== undefined);
+  return likely
+    .filter((scope) => !carried?.has(scope))
+    .concat(likely)
+    .slice(0, 1);
 }

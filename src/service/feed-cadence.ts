@@ -6,6 +6,8 @@ import { type Subscription, subscriptionKey } from "./feed-messages.ts";
 const PERIODS = 2.5;
 const FALLBACK_MS = 600_000;
 const ANSWER_DEADLINE_MS = 30_000;
+/** Of all that are silent, REST is asked about so many at a time. */
+const MOST_ASKED = 8;
 
 /** What to do about a subscription whose ticks have stopped while the market has not. */
 export type Remedy = "resubscribe" | "reconnect" | "poll";
@@ -19,9 +21,16 @@ const remedies: readonly Remedy[] = ["resubscribe", "reconnect", "poll"];
 /** REST knows no newer tick than the one heard last: the market is quiet, and so may we be. */
 export type IsQuiet = (subscription: Subscription, lastTick: Micros | undefined) => Promise<boolean>;
 
+/** A subscription whose ticks have stopped while the market has not. */
+export interface Silent {
+  readonly subscription: Subscription;
+  readonly remedy: Remedy;
+  readonly lastTick: Micros | undefined;
+}
+
 interface Watched {
   readonly subscription: Subscription;
-  /** On the monotonic clock. */
+  /** On the monotonic clock; infinite while it waits to be subscribed: no ticks are due before. */
   lookAgainAt: number;
   lastTick: Micros | undefined;
   remediesTried: number;
@@ -34,7 +43,7 @@ interface CadenceOptions {
   readonly refreshSeconds: number;
   readonly isQuiet: IsQuiet;
   readonly serviceNow: () => Micros;
-  readonly onSilent: (subscription: Subscription, remedy: Remedy, lastTick: Micros | undefined) => void;
+  readonly onSilent: (silent: readonly Silent[]) => void;
   /** Ticks are missing, though nobody has asked REST about them: they come after a long pause, or nothing comes. */
   readonly onLate: (subscription: Subscription, lastTick: Micros | undefined) => void;
   /** Ticks have come back after a remedy, or after a pause. */
@@ -61,8 +70,10 @@ export class CadenceWatch {
     const key = subscriptionKey(subscription);
     const lookAgainAt = this.#options.clock.monotonic() + this.#patienceMs;
     const known = this.#watched.get(key);
-    if (known) known.lookAgainAt = Math.max(known.lookAgainAt, lookAgainAt);
-    else
+    if (known) {
+      const isWaiting = known.lookAgainAt === Number.POSITIVE_INFINITY;
+      known.lookAgainAt = isWaiting ? lookAgainAt : Math.max(known.lookAgainAt, lookAgainAt);
+    } else
       this.#watched.set(key, {
         subscription,
         lookAgainAt,
@@ -70,6 +81,23 @@ export class CadenceWatch {
         remediesTried: 0,
         isUnjudged: false,
       });
+  }
+
+  /** It is being asked for again: from now on its silence counts. */
+  asked(subscription: Subscription): void {
+    const known = this.#watched.get(subscriptionKey(subscription));
+    if (known?.lookAgainAt === Number.POSITIVE_INFINITY)
+      known.lookAgainAt = this.#options.clock.monotonic() + this.#patienceMs;
+  }
+
+  /** The connection is gone: no ticks are due until they have been asked for over another. */
+  lost(): void {
+    const now = this.#options.clock.monotonic();
+    for (const watched of this.#watched.values()) {
+      // It was late already, and nobody has looked: its next tick tells.
+      if (watched.lookAgainAt <= now) watched.isUnjudged = true;
+      watched.lookAgainAt = Number.POSITIVE_INFINITY;
+    }
   }
 
   /** Nobody waits for its ticks any more. */
@@ -97,36 +125,56 @@ export class CadenceWatch {
     }
   }
 
-  /** Looks after the one that has been silent for longest: at a standstill of everything, REST is not asked for each. */
+  /**
+   * Looks after all that have been silent for too long. REST is asked about a few of them, those that have been so for longest: at
+   * a standstill of everything it is not asked about each. Where it has heard what we have not, all that are as silent count as
+   * deaf at once: thousands that were asked about one by one would be without ticks for an hour.
+   */
   async look(): Promise<void> {
     if (this.#asking) return;
-    const now = this.#options.clock.monotonic();
-    let silent: Watched | undefined;
-    for (const watched of this.#watched.values())
-      if (watched.lookAgainAt <= now && (!silent || watched.lookAgainAt < silent.lookAgainAt))
-        silent = watched;
-    if (!silent) return;
+    const begun = this.#options.clock.monotonic();
+    const due = [...this.#watched.values()].filter(({ lookAgainAt }) => lookAgainAt <= begun);
+    if (due.length === 0) return;
+    const asked = due.toSorted((a, b) => a.lookAgainAt - b.lookAgainAt).slice(0, MOST_ASKED);
     this.#asking = true;
-    const verdict = await this.#isQuiet(silent);
+    const verdicts = new Map(
+      await Promise.all(asked.map(async (watched) => [watched, await this.#isQuiet(watched)] as const)),
+    );
     this.#asking = false;
-    // A tick came, or a new connection began, while REST was asked.
-    if (silent.lookAgainAt > this.#options.clock.monotonic()) return;
-    if (!this.#watched.has(subscriptionKey(silent.subscription))) return;
-    silent.lookAgainAt = this.#options.clock.monotonic() + this.#patienceMs;
-    // Nobody could say whether the market was quiet or we were deaf: when ticks come again, they come late.
-    silent.isUnjudged = verdict === undefined;
-    if (verdict !== false) return;
-    const last = silent.remediesTried >= remedies.length - 1;
-    const isAllMute = this.#options.clock.monotonic() - this.#lastTickAt > FALLBACK_MS;
-    const wanted = last && isAllMute ? "reconnect" : (remedies[silent.remediesTried] ?? "poll");
+    const now = this.#options.clock.monotonic();
+    // Not those of which a tick came, or which a new connection asks for, while REST was asked.
+    const silent = due.filter(
+      (watched) =>
+        watched.lookAgainAt <= now && this.#watched.get(subscriptionKey(watched.subscription)) === watched,
+    );
+    const isDeaf = silent.some((watched) => verdicts.get(watched) === false);
+    const deaf: Silent[] = [];
+    for (const watched of silent) {
+      const wasAsked = verdicts.has(watched);
+      if (!wasAsked && !isDeaf) continue;
+      const verdict = wasAsked ? verdicts.get(watched) : false;
+      watched.lookAgainAt = now + this.#patienceMs;
+      // Nobody could say whether the market was quiet or we were deaf: when ticks come again, they come late.
+      watched.isUnjudged = verdict === undefined;
+      if (verdict === false) deaf.push(this.#remedy(watched, now));
+    }
+    if (deaf.length === 0) return;
+    this.#options.onSilent(deaf);
+    if (now - this.#lastTickAt >= this.#patienceMs) this.#doubtAll();
+  }
+
+  #remedy(watched: Watched, now: number): Silent {
+    const last = watched.remediesTried >= remedies.length - 1;
+    const isAllMute = now - this.#lastTickAt > FALLBACK_MS;
+    const wanted = last && isAllMute ? "reconnect" : (remedies[watched.remediesTried] ?? "poll");
     // Many that fall silent together do not tear down one connection after the other.
     const isTried = wanted === "reconnect" && now - this.#reconnectedAt < FALLBACK_MS;
     const remedy = isTried ? "poll" : wanted;
     if (remedy === "reconnect") this.#reconnectedAt = now;
-    if (last) silent.lookAgainAt += FALLBACK_MS;
-    silent.remediesTried++;
-    this.#options.onSilent(silent.subscription, remedy, silent.lastTick);
-    if (this.#options.clock.monotonic() - this.#lastTickAt >= this.#patienceMs) this.#doubtAll();
+    if (remedy === "resubscribe") watched.lookAgainAt = Number.POSITIVE_INFINITY;
+    if (last) watched.lookAgainAt += FALLBACK_MS;
+    watched.remediesTried++;
+    return { subscription: watched.subscription, remedy, lastTick: watched.lastTick };
   }
 
   /** Nothing at all is heard while the market goes on: REST need not be asked about each of them to know it. */

@@ -8,6 +8,8 @@ export interface Ending {
   readonly tokenRefused?: boolean;
   /** Waiting a moment will not help: the next attempts are minutes apart. */
   readonly slow?: boolean;
+  /** No token was to be had: as soon as there are some for others, it is worth another try. */
+  readonly noToken?: boolean;
   /** The service asked us to stay away for so long. */
   readonly retryAfterMs?: number;
 }

@@ -12,6 +12,7 @@ export class Standing {
   readonly #now: () => Micros;
   readonly #standing = new Map<string, string>();
   readonly #askNotBefore = new Map<string, number>();
+  readonly #suspects = new Set<string>();
 
   constructor(tell: (message: FeedMessage) => void, now: () => Micros) {
     this.#tell = tell;
@@ -22,6 +23,7 @@ export class Standing {
   confirm(subscription: Subscription): void {
     const key = subscriptionKey(subscription);
     this.#askNotBefore.delete(key);
+    this.#suspects.delete(key);
     if (this.#standing.get(key) !== "unconfirmed silent") this.recover(subscription);
   }
 
@@ -42,6 +44,15 @@ export class Standing {
       this.#tell({ kind: "parked", subscription, code, message });
   }
 
+  /** A connection has ended over it: those that never did so are to be asked for first. */
+  suspect(subscription: Subscription): void {
+    this.#suspects.add(subscriptionKey(subscription));
+  }
+
+  isSuspect(subscription: Subscription): boolean {
+    return this.#suspects.has(subscriptionKey(subscription));
+  }
+
   /** When a parked subscription may be asked for again, on the monotonic clock; 0 for any other. */
   askNotBefore(subscription: Subscription): number {
     return this.#askNotBefore.get(subscriptionKey(subscription)) ?? 0;
@@ -56,6 +67,7 @@ export class Standing {
   forget(subscription: Subscription): void {
     this.#standing.delete(subscriptionKey(subscription));
     this.#askNotBefore.delete(subscriptionKey(subscription));
+    this.#suspects.delete(subscriptionKey(subscription));
   }
 
   #enter(subscription: Subscription, state: string): boolean {

@@ -17,7 +17,7 @@ const LEAVING_MS = 1_000;
 const retryPace = { baseMs: 1_000, capMs: 30_000 };
 
 /** The service understood and declined: the same request would be declined again. */
-const declined: ReadonlySet<string> = new Set(["400", "403", "404"]);
+const declined: ReadonlySet<string> = new Set(["400", "401", "403", "404"]);
 
 interface Entry {
   readonly subscription: Subscription;
@@ -34,10 +34,11 @@ interface SubscriberOptions {
   readonly random: Random;
   readonly standing: Standing;
   readonly send: (text: string) => void;
-  readonly onAsking: () => void;
+  readonly onAsking: (subscription: Subscription) => void;
   /** Every subscription has had its answer, or has waited long enough for one. */
   readonly onAnswered: () => void;
   readonly onConfirmed: (subscription: Subscription) => void;
+  readonly onDeclined: (subscription: Subscription) => void;
 }
 
 /**
@@ -59,7 +60,9 @@ export class Subscriber {
 
   constructor(options: SubscriberOptions) {
     this.#options = options;
-    for (const subscription of options.subscriptions) this.#add(subscription);
+    const isSuspect = (each: Subscription) => Number(options.standing.isSuspect(each));
+    const suspectsLast = options.subscriptions.toSorted((a, b) => isSuspect(a) - isSuspect(b));
+    for (const subscription of suspectsLast) this.#add(subscription);
   }
 
   get isAsking(): boolean {
@@ -132,10 +135,18 @@ export class Subscriber {
     const now = clock.monotonic();
     if (declined.has(code)) {
       this.#settle(entry, now + PARKED_MS);
-      if (this.#isOurs(entry)) standing.park(entry.subscription, code, message, entry.askAt);
+      if (this.#isOurs(entry)) {
+        standing.park(entry.subscription, code, message, entry.askAt);
+        this.#options.onDeclined(entry.subscription);
+      }
     } else this.#retry(entry, "refused", now + backoffDelay(entry.tries, retryPace, random));
     this.proceed();
     return true;
+  }
+
+  /** The connection ends by an ERROR that may be about the one in flight alone: the next connection asks for it last. */
+  blame(): void {
+    if (this.#inFlight) this.#options.standing.suspect(this.#inFlight.subscription);
   }
 
   stop(): void {
@@ -181,7 +192,7 @@ export class Subscriber {
       this.#retry(entry, "no answer", this.#options.clock.monotonic());
       this.proceed();
     });
-    this.#options.onAsking();
+    this.#options.onAsking(entry.subscription);
     this.#options.send(subscribeMessage(entry.subscription, entry.requestId));
   }
 

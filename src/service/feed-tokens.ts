@@ -1,19 +1,16 @@
 import type { AccessToken, AccessTokens } from "./access-tokens.ts";
 
 /** What the feed needs of the access tokens. */
-export type FeedTokens = Pick<AccessTokens, "get" | "renew" | "refused" | "accepted">;
+export type FeedTokens = Pick<AccessTokens, "get" | "renew" | "refused" | "accepted" | "onHealed">;
 
 const HOUR_MS = 3_600_000;
-/** The service takes a token for so long after it was issued, whatever it says about its end. */
-export const LONGEST_USE_MS = 24 * HOUR_MS;
 const SHORTEST_STAY_MS = 600_000;
 const SPREAD_MS = 300_000;
 
 /**
  * How long to stay on a connection before it is replaced by one with a younger token: until the token's last
- * hour, and never a whole day. A token with hardly an hour left does not make us hurry, since it is only looked at on connecting.
+ * hour. A token with hardly an hour left does not make us hurry, since it is only looked at on connecting.
  */
 export function stayMs(token: AccessToken, boottime: number, chance: number): number {
-  const lastHour = Math.min(token.endsAt, token.issuedAt + LONGEST_USE_MS) - HOUR_MS;
-  return Math.max(SHORTEST_STAY_MS, lastHour - boottime - chance * SPREAD_MS);
+  return Math.max(SHORTEST_STAY_MS, token.endsAt - HOUR_MS - boottime - chance * SPREAD_MS);
 }

@@ -18,13 +18,18 @@ const PULSE_MS = 5_000;
 const PING_EVERY_MS = 15_000;
 const SILENCE_MS = 45_000;
 const SUSPENSION_MS = 10_000;
-const LONGEST_PAUSE_MS = 5_000;
+/** A PING that waits behind a pause has to be answered within a second all the same. */
+const LONGEST_PAUSE_MS = 700;
 
 export interface ConnectionListener {
   onGreeted(): void;
+  /** The first sign that the token is good: a greeting alone is none. */
+  onAccepted(): void;
   onTick(source: "index" | "exchange", text: string): void;
   onNoise(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
+  onAsked(subscription: Subscription): void;
   onConfirmed(subscription: Subscription): void;
+  onDeclined(subscription: Subscription): void;
   /** Every subscription has been answered, one way or another. */
   onFollowing(): void;
   onPulse(): void;
@@ -38,6 +43,7 @@ interface ConnectionOptions {
   /** Takes the token out of a text of the service's. */
   readonly conceal: (text: string) => string;
   readonly subscriptions: readonly Subscription[];
+  readonly isTokenYoung: () => boolean;
   readonly clock: Clock;
   readonly random: Random;
   readonly standing: Standing;
@@ -59,6 +65,7 @@ export class LiveConnection {
   #pingedAt: number;
   #greetedAt: number | undefined;
   #hadTick = false;
+  #isAccepted = false;
   #paused: Cancel | undefined;
   /** Turned time waits for the dialling, which is no matter of time; the deadline is for servers that keep us waiting. */
   readonly #dialled: Cancel;
@@ -75,9 +82,13 @@ export class LiveConnection {
       random,
       standing,
       send: (text) => this.#send(text),
-      onAsking: () => this.#on("asking"),
+      onAsking: (subscription) => {
+        this.#on("asking");
+        listener.onAsked(subscription);
+      },
       onAnswered: () => this.#on("answered"),
       onConfirmed: (subscription) => listener.onConfirmed(subscription),
+      onDeclined: (subscription) => listener.onDeclined(subscription),
     });
     this.#socket = new WebSocket(address, {
       perMessageDeflate: false,
@@ -122,7 +133,7 @@ export class LiveConnection {
     this.#subscriber.renew(subscriptions);
   }
 
-  /** Lets the kernel hold what comes, for a while: a PING must not wait for a slow reader for ever. */
+  /** Lets the kernel hold what comes, for a moment: then all is read, PINGs among it, whatever the reader is at. */
   pause(onTooLong: () => void): void {
     if (this.#paused || this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.pause();
@@ -198,6 +209,7 @@ export class LiveConnection {
     switch (frame.kind) {
       case "tick":
         this.#hadTick = true;
+        this.#accept();
         listener.onTick(frame.source, frame.text);
         break;
       case "ping":
@@ -213,6 +225,7 @@ export class LiveConnection {
         this.#on("greeted");
         break;
       case "subscribed":
+        this.#accept();
         this.#subscriber.confirmed(frame.source, frame.fields);
         break;
       case "error":
@@ -224,9 +237,19 @@ export class LiveConnection {
   }
 
   #refused(code: string, message: string): void {
-    if (code === "401") this.end({ reason: "error_401", tokenRefused: true });
-    else if (!this.#subscriber.failed(code, message))
-      this.#options.listener.onNoise({ kind: "error", code, message });
+    // A young token that is good for others is not what is wrong: the next one would be refused here too, and so on for ever.
+    const isTokenGood = this.#isAccepted && this.#options.isTokenYoung();
+    if ((code !== "401" || isTokenGood) && this.#subscriber.failed(code, message)) return;
+    if (code === "401") {
+      this.#subscriber.blame();
+      this.end({ reason: "error_401", tokenRefused: true });
+    } else this.#options.listener.onNoise({ kind: "error", code, message });
+  }
+
+  #accept(): void {
+    if (this.#isAccepted) return;
+    this.#isAccepted = true;
+    this.#options.listener.onAccepted();
   }
 
   #heard(): void {

@@ -1,6 +1,5 @@
 import type { Agent } from "node:https";
 import { Failure } from "../model/failure.ts";
-import type { Micros } from "../model/instant.ts";
 import { backoffDelay } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
@@ -8,14 +7,14 @@ import type { Random } from "../runtime/random.ts";
 import type { AccessToken } from "./access-tokens.ts";
 import { Concealment } from "./concealment.ts";
 import { agentFor, feedAddress } from "./feed-address.ts";
-import { CadenceWatch, type IsQuiet, type Remedy } from "./feed-cadence.ts";
+import { CadenceWatch, type IsQuiet, type Silent } from "./feed-cadence.ts";
 import type { Ending } from "./feed-ending.ts";
 import { type Frame, tickIdentity } from "./feed-frames.ts";
 import { type FeedMessage, keysOfTick, type Subscription } from "./feed-messages.ts";
 import { FeedQueue, type QueueLimits, usualLimits } from "./feed-queue.ts";
 import { Standing } from "./feed-standing.ts";
 import { ServiceTime } from "./feed-time.ts";
-import { type FeedTokens, LONGEST_USE_MS, stayMs } from "./feed-tokens.ts";
+import { type FeedTokens, stayMs } from "./feed-tokens.ts";
 import { LiveConnection } from "./live-connection.ts";
 import { SubscriptionList } from "./subscription-list.ts";
 import { checkedAddress } from "./transport.ts";
@@ -48,6 +47,8 @@ const usualPace = { leastMs: 0, baseMs: 1_000, capMs: 60_000 };
 const slowPace = { leastMs: 60_000, baseMs: 60_000, capMs: 3_600_000 };
 const swapPace = { baseMs: 120_000, capMs: 600_000 };
 const STABLE_MS = 60_000;
+/** Nobody takes away a token so soon: a 401 is about something else. */
+const YOUNG_MS = 600_000;
 const LONGEST_SAMPLE = 2_000;
 
 /**
@@ -118,14 +119,14 @@ class LiveFeed {
       refreshSeconds,
       isQuiet,
       serviceNow: now,
-      onSilent: (subscription, remedy, lastTick) => this.#heal(subscription, remedy, lastTick),
+      onSilent: (silent) => this.#heal(silent),
       onLate: (subscription, lastTick) => this.#standing.doubt(subscription, "silent", lastTick),
       onRecovered: (subscription) => this.#standing.recover(subscription),
     });
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, random, log } = this.#options;
+    const { random, log } = this.#options;
     const stop = () => {
       for (const connection of this.#connections) connection.end({ reason: "stopped" });
     };
@@ -140,15 +141,26 @@ class LiveFeed {
       refusals = ending.slow ? refusals + 1 : 0;
       const inMs = this.#pause(ending, ending.slow ? refusals : attempt, random);
       const { reason } = ending;
+      this.#watch.lost();
       if (last?.wasGreeted) {
         this.#standing.lost();
         this.queue.push({ kind: "disconnected", reason, since: last.lastHeard });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
       log.warn({ reason, attempt, inMs: Math.round(inMs) }, "live feed is down, connecting again");
-      await clock.sleep(inMs, signal).catch(() => {});
+      if (await this.#wait(inMs, ending, signal)) refusals = 0;
     }
     unheed();
     signal.removeEventListener("abort", stop);
+  }
+
+  /** True if the wait was cut short: a secret that was mended for REST is as good for the feed. */
+  async #wait(ms: number, { noToken }: Ending, signal: AbortSignal): Promise<boolean> {
+    const { clock, tokens } = this.#options;
+    const healed = new AbortController();
+    const unheed = noToken ? tokens.onHealed(() => healed.abort()) : () => {};
+    await clock.sleep(ms, AbortSignal.any([signal, healed.signal])).catch(() => {});
+    unheed();
+    return healed.signal.aborted;
   }
 
   #pause(ending: Ending, attempt: number, random: Random): number {
@@ -159,9 +171,9 @@ class LiveFeed {
 
   /** Connects and stays connected, from connection to connection while they overlap. Returns when there is none left. */
   async #stay(signal: AbortSignal): Promise<{ ending: Ending; last: LiveConnection | undefined }> {
-    const { clock, random, log } = this.#options;
-    this.#options.observe({ kind: "feed", event: "attempt" });
-    const token = await this.#token(signal).catch((error: unknown) => endingOfTokens(error));
+    const { clock, random, log, tokens, wsUrl, observe } = this.#options;
+    observe({ kind: "feed", event: "attempt" });
+    const token = await tokens.get(wsUrl, signal).catch((error: unknown) => endingOfTokens(error));
     if ("reason" in token) return { ending: token, last: undefined };
     let session = this.#dial(token, signal, true);
     let wait = stayMs(token, clock.boottime(), random());
@@ -194,7 +206,7 @@ class LiveFeed {
     const { tokens, wsUrl } = this.#options;
     const token = await tokens
       .renew(wsUrl, signal)
-      .catch(() => this.#token(signal))
+      .catch(() => tokens.get(wsUrl, signal))
       .catch(() => undefined);
     if (!token || signal.aborted) return undefined;
     const successor = this.#dial(token, signal, false);
@@ -214,15 +226,6 @@ class LiveFeed {
     return successor;
   }
 
-  /** A token that the service will still take, whatever the cache believes about its end. */
-  async #token(signal: AbortSignal): Promise<AccessToken> {
-    const { tokens, wsUrl, clock } = this.#options;
-    const token = await tokens.get(wsUrl, signal);
-    if (clock.boottime() - token.issuedAt < LONGEST_USE_MS) return token;
-    tokens.refused(wsUrl, token);
-    return tokens.get(wsUrl, signal);
-  }
-
   #dial(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {
     const { wsUrl, clock, random, tokens, log, observe } = this.#options;
     const subscriptions = this.#subscriptions.current;
@@ -234,20 +237,23 @@ class LiveFeed {
       agent: this.#agent,
       conceal: (text) => this.#concealment.clean(text),
       subscriptions,
+      isTokenYoung: () => clock.boottime() - token.issuedAt < YOUNG_MS,
       clock,
       random,
       standing: this.#standing,
       time: this.#time,
       listener: {
         onGreeted: () => {
-          tokens.accepted(wsUrl, token);
           if (isFirst) this.queue.push({ kind: "connected", at: this.#time.now() });
           observe({ kind: "feed", event: "connected" });
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
         },
+        onAccepted: () => tokens.accepted(wsUrl, token),
         onTick: (source, text) => this.#tick(source, text),
         onNoise: (frame) => this.#noise(frame),
+        onAsked: (subscription) => this.#watch.asked(subscription),
         onConfirmed: (subscription) => this.#watch.expect(subscription),
+        onDeclined: (subscription) => this.#watch.forget(subscription),
         onFollowing: () => following.resolve(),
         onPulse: () => {
           if (connection === this.#current) void this.#watch.look();
@@ -267,8 +273,9 @@ class LiveFeed {
   }
 
   #tick(source: "index" | "exchange", text: string): void {
-    this.queue.tick(text);
+    // First that its subscription flows again, then the tick: the reader counts what comes from then on.
     this.#watch.tick(keysOfTick(tickIdentity(source, text)));
+    this.queue.tick(text);
     if (!this.queue.isPressed || this.#isShedding) return;
     for (const connection of this.#connections)
       connection.pause(() => {
@@ -297,18 +304,24 @@ class LiveFeed {
     for (const connection of this.#connections) connection.renew(this.#subscriptions.current);
   }
 
-  #heal(subscription: Subscription, remedy: Remedy, lastTick: Micros | undefined): void {
+  #heal(silent: readonly Silent[]): void {
     const { log, observe } = this.#options;
-    observe({ kind: "feed", event: "silent", reason: remedy });
-    log.warn({ subscription, remedy }, "ticks of a subscription have stopped while the market has not");
-    // Whatever helps in the end: since the last tick something was missed, and REST has to be asked for it.
-    this.#standing.doubt(subscription, "silent", lastTick);
-    if (remedy === "reconnect") this.#current?.end({ reason: "no_ticks" });
-    else this.#current?.resubscribe(subscription);
+    const [{ subscription, remedy } = {}] = silent;
+    log.warn(
+      { subscriptions: silent.length, subscription, remedy },
+      "ticks of subscriptions have stopped while the market has not",
+    );
+    for (const { subscription, remedy, lastTick } of silent) {
+      observe({ kind: "feed", event: "silent", reason: remedy });
+      // Whatever helps in the end: since the last tick something was missed, and REST has to be asked for it.
+      this.#standing.doubt(subscription, "silent", lastTick);
+      if (remedy !== "reconnect") this.#current?.resubscribe(subscription);
+    }
+    if (silent.some(({ remedy }) => remedy === "reconnect")) this.#current?.end({ reason: "no_ticks" });
   }
 }
 
 function endingOfTokens(error: unknown): Ending {
   if (!(error instanceof Failure)) return { reason: "no_token" };
-  return { reason: error.code, slow: error.family === "operator" };
+  return { reason: error.code, slow: error.family === "operator", noToken: true };
 }

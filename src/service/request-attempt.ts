@@ -1,5 +1,6 @@
 import type { Body } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
+import { abortable } from "./abortable.ts";
 import type { AccessToken } from "./access-tokens.ts";
 import {
   type Attempt,
@@ -7,6 +8,7 @@ import {
   final,
   judgeBroken,
   judgeStatus,
+  judgeUnauthorised,
   later,
   type Tries,
 } from "./attempt-verdict.ts";
@@ -15,6 +17,8 @@ import { missingScopes } from "./scope-gate.ts";
 import type { Answer } from "./transport.ts";
 
 const DEADLINE_MS = 60_000;
+/** A body of the largest size that comes at the lowest speed is given up by then. */
+const LONGEST_MS = 600_000;
 
 /** One attempt: a token, a turn, an exchange, and the reading of what came. On failure `tries.verdict` says what next. */
 export async function attemptRequest<T>(
@@ -32,6 +36,10 @@ export async function attemptRequest<T>(
   let outcome = "ok";
   try {
     if (exchanged.answer === undefined) throw judgeBroken(parts, attempt, exchanged.failure);
+    if (exchanged.answer.status === 401) {
+      const isGoodElsewhere = () => isTokenGoodElsewhere(parts, attempt);
+      throw await judgeUnauthorised(parts, attempt, isGoodElsewhere);
+    }
     if (exchanged.answer.status !== 200) {
       const failure = judgeStatus(parts, attempt, exchanged.answer);
       const isAlarm = failure.code === "upstream_version";
@@ -39,6 +47,7 @@ export async function attemptRequest<T>(
     }
     parts.tokens.accepted(parts.audience, token);
     parts.scopes.granted(ask);
+    parts.refusedEndpoints.answered(ask);
     parts.missingPaths.found(ask);
     parts.slots.clean();
     return await readPage(attempt, read, exchanged.answer.body);
@@ -64,34 +73,66 @@ export async function attemptRequest<T>(
  * Whether the path still answers what it answered before: then the many records that it does not find are really not
  * there, however many they are in a row.
  */
-async function isWitnessed(parts: AttemptParts, { ask, tries, token }: Attempt): Promise<boolean> {
-  const witness = parts.missingPaths.witness(ask);
+async function isWitnessed(parts: AttemptParts, attempt: Attempt): Promise<boolean> {
+  const witness = parts.missingPaths.witness(attempt.ask);
   if (!witness) return false;
-  const question = { ...witness, priority: ask.priority ?? priority.history, signal: ask.signal };
+  const status = await askWitness(parts, attempt, { ...witness, signal: attempt.ask.signal }, found);
+  if (status === 200) parts.missingPaths.found(witness);
+  return status === 200;
+}
+
+const found: ReadonlySet<number> = new Set([200]);
+/** Whoever does not find something, or does not allow it, has looked at the token first and found it good. */
+const recognised: ReadonlySet<number> = new Set([200, 400, 403, 404, 409]);
+
+/** Whether some other endpoint takes the token that this one refuses. */
+function isTokenGoodElsewhere(parts: AttemptParts, attempt: Attempt): Promise<boolean> {
+  const { ask, token } = attempt;
+  const question = async (witness: Ask) => {
+    // Without a signal: others may be waiting for the same answer.
+    const status = await askWitness(parts, attempt, { ...witness, signal: undefined }, recognised);
+    if (status === 401 || (status !== undefined && recognised.has(status))) return status !== 401;
+    throw new Failure("the service refused a token, and does not answer whether it is good elsewhere", {
+      family: "retry",
+      code: "auth_undecided",
+    });
+  };
+  return abortable(parts.refusedEndpoints.isGoodElsewhere(token, question, ask), ask.signal);
+}
+
+/** Asks something else with the same token; the status of the answer, if one came. */
+async function askWitness(
+  parts: AttemptParts,
+  { ask, tries, token }: Attempt,
+  witness: Ask,
+  good: ReadonlySet<number>,
+): Promise<number | undefined> {
+  const question = { ...witness, priority: ask.priority ?? priority.history };
   const { answer, attempt } = await exchange(parts, question, { ...tries }, token);
-  const isThere = answer?.status === 200;
-  if (isThere) {
-    attempt.pass.succeeded();
-    parts.missingPaths.found(witness);
-  } else attempt.pass.dropped();
+  const isGood = answer !== undefined && good.has(answer.status);
+  if (isGood) attempt.pass.succeeded();
+  else attempt.pass.dropped();
   parts.observe({
     kind: "request",
     endpoint: witness.endpoint,
     status: answer?.status,
-    outcome: isThere ? "ok" : "no_witness",
+    outcome: isGood ? "ok" : "no_witness",
     ms: answer?.ms ?? parts.clock.monotonic() - attempt.startedAt,
     bytes: answer?.body.bytes.byteLength ?? 0,
     attempt: 1,
     stale: false,
   });
-  return isThere;
+  return answer?.status;
 }
 
 /** A token that, as far as we know, carries what the request needs. */
 async function admittedToken(parts: AttemptParts, ask: Ask): Promise<AccessToken> {
-  const { tokens, audience, scopes } = parts;
+  const { tokens, audience, scopes, refusedEndpoints } = parts;
   const askingAgain = scopes.due(ask);
+  const probing = refusedEndpoints.due(ask);
   let token = await tokens.get(audience, ask.signal);
+  // A new token may be what is missing; where none is to be had, the old one is as good as before.
+  if (probing) token = await tokens.renew(audience, ask.signal).catch(() => token);
   let missing = missingScopes(ask, token.scopes);
   if (missing.length > 0 && askingAgain) {
     token = await tokens.renew(audience, ask.signal);
@@ -122,6 +163,7 @@ async function exchange(parts: AttemptParts, ask: Ask, tries: Tries, token: Acce
         path: pathOf(baseUrl.pathname.replace(/\/+$/, ""), ask),
         headers: { authorization: `Bearer ${token.text}`, accept: "application/json" },
         deadlineMs: DEADLINE_MS,
+        longestMs: LONGEST_MS,
         signal: ask.signal,
       });
       return { attempt: begun, answer };

@@ -1,6 +1,6 @@
 import PQueue from "p-queue";
 import type { Clock } from "../runtime/clock.ts";
-import type { Priority } from "./endpoints.ts";
+import { type Priority, priority as priorities } from "./endpoints.ts";
 
 export interface RequestSlotsOptions {
   readonly clock: Clock;
@@ -11,12 +11,21 @@ export interface RequestSlotsOptions {
   readonly limitChanged: (limit: number) => void;
 }
 
+/** A poll that waits for longer is late: slow pages have taken every slot. */
+const BORNE_WAIT_MS = 2_000;
+/** So long after the last poll a slot is kept free for the next. */
+const RESERVED_MS = 120_000;
+
 /**
  * Who may use the network next, and how many at once. The number grows by one with rounds of clean answers and
- * halves when the service says "too many" or stays silent; never below one.
+ * halves when the service says "too many" or stays silent; never below one. Once a poll had to wait for slow pages of history,
+ * one slot is kept free of them as long as polls keep coming: what is missed of the latest cannot be asked for later.
  */
 export class RequestSlots {
   readonly #queue: PQueue;
+  /** Those that can wait stand here first: never so many of them go through that a poll finds no slot. */
+  readonly #patient: PQueue;
+  #reservedUntil = Number.NEGATIVE_INFINITY;
   readonly #options: RequestSlotsOptions;
   #limit: number;
   /** Clean rounds that one more slot wants: more of them once the service has shown a limit, or every other probe of it fails. */
@@ -28,22 +37,39 @@ export class RequestSlots {
     this.#options = options;
     this.#limit = Math.min(2, options.ceiling);
     this.#queue = new PQueue({ concurrency: this.#limit });
+    this.#patient = new PQueue({ concurrency: this.#limit });
   }
 
-  get limit(): number {
+  get #whole(): number {
     return Math.floor(this.#limit);
   }
 
-  get waiting(): number {
-    return this.#queue.size;
-  }
-
   run<T>(priority: Priority, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    const { clock } = this.#options;
+    const isPoll = priority === priorities.head;
+    const askedAt = clock.monotonic();
+    if (isPoll && askedAt < this.#reservedUntil) this.#reserve();
+    const isBesideHistory = isPoll && this.#patient.pending > 0;
     const paced = async () => {
+      this.#share();
+      if (isBesideHistory && clock.monotonic() - askedAt >= BORNE_WAIT_MS) this.#reserve();
       await this.#turn(signal);
       return work();
     };
-    return this.#queue.add(paced, { priority, signal });
+    const enter = () => this.#queue.add(paced, { priority, signal });
+    return isPoll ? enter() : this.#patient.add(enter, { priority, signal });
+  }
+
+  #reserve(): void {
+    this.#reservedUntil = this.#options.clock.monotonic() + RESERVED_MS;
+    this.#share();
+  }
+
+  /** Looked at whenever a request begins: no timer has to end a reservation. */
+  #share(): void {
+    const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
+    const share = isReserved ? Math.max(1, this.#whole - 1) : this.#whole;
+    if (this.#patient.concurrency !== share) this.#patient.concurrency = share;
   }
 
   clean(): void {
@@ -69,10 +95,11 @@ export class RequestSlots {
   }
 
   #setLimit(limit: number): void {
-    const before = this.limit;
+    const before = this.#whole;
     this.#limit = limit;
-    if (this.limit === before) return;
-    this.#queue.concurrency = this.limit;
-    this.#options.limitChanged(this.limit);
+    if (this.#whole === before) return;
+    this.#queue.concurrency = this.#whole;
+    this.#share();
+    this.#options.limitChanged(this.#whole);
   }
 }

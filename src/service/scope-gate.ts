@@ -1,6 +1,6 @@
 import { exitCode, Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { type Ask, scopesOf } from "./endpoints.ts";
+import { type Ask, scopeOf } from "./endpoints.ts";
 
 const ASK_AGAIN_MS = 3_600_000;
 
@@ -14,9 +14,9 @@ export interface Parked {
   readonly askAgainAt: number;
 }
 
-/** Requests that need the same scopes are parked together, so LX never takes the other indices with it. */
-function keyOf(ask: Ask): string {
-  return scopesOf(ask).join(" ") || ask.endpoint;
+/** Requests to one endpoint that need the same scope are parked together, so LX never takes the other indices with it. */
+export function parkingKey(ask: Ask): string {
+  return `${ask.endpoint} ${scopeOf(ask) ?? ""}`;
 }
 
 /** Remembers which scopes are missing, and asks again hourly whether that is still so. */
@@ -34,28 +34,29 @@ export class ScopeGate {
 
   /** Throws while the request is parked; true if it was, and its hour is over. */
   due(ask: Ask): boolean {
-    const parked = this.#parked.get(keyOf(ask));
+    const parked = this.#parked.get(parkingKey(ask));
     if (parked && this.#clock.boottime() < parked.askAgainAt) throw forbidden(parked);
     return parked !== undefined;
   }
 
-  /** `missing`: what the token lacks; without it, the service said 403 and the most particular scope is the likely one. */
-  park(ask: Ask, missing: readonly string[] = scopesOf(ask).slice(-1)): Failure {
+  /** `missing`: what the token lacks, or what a 403 is likely to be about. */
+  park(ask: Ask, missing: readonly string[]): Failure {
     const now = this.#clock.boottime();
-    const since = this.#parked.get(keyOf(ask))?.since ?? now;
+    const since = this.#parked.get(parkingKey(ask))?.since ?? now;
     const parked = { endpoint: ask.endpoint, scopes: missing, since, askAgainAt: now + ASK_AGAIN_MS };
-    this.#parked.set(keyOf(ask), parked);
+    this.#parked.set(parkingKey(ask), parked);
     return forbidden(parked);
   }
 
   granted(ask: Ask): void {
-    this.#parked.delete(keyOf(ask));
+    this.#parked.delete(parkingKey(ask));
   }
 }
 
-/** The scopes that a token is known not to carry. */
+/** What a token is known to lack for a request. */
 export function missingScopes(ask: Ask, scopes: ReadonlySet<string> | undefined): readonly string[] {
-  return scopes ? scopesOf(ask).filter((scope) => !scopes.has(scope)) : [];
+  const scope = scopeOf(ask);
+  return scope === undefined || !scopes || scopes.has(scope) ? [] : [scope];
 }
 
 function forbidden({ endpoint, scopes }: Parked): Failure {

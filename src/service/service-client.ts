@@ -11,6 +11,7 @@ import { Concealment } from "./concealment.ts";
 import type { Ask } from "./endpoints.ts";
 import { HostGate } from "./host-gate.ts";
 import type { AuthState, Observe } from "./observation.ts";
+import { RefusedEndpoints } from "./refused-endpoints.ts";
 import { attemptRequest } from "./request-attempt.ts";
 import { RequestSlots } from "./request-slots.ts";
 import { RetryBudget } from "./retry-budget.ts";
@@ -40,10 +41,7 @@ export interface ServiceClientOptions {
 /** How the client stands with the service, for status, doctor and metrics. */
 export interface ServiceHealth {
   readonly rest: AuthState;
-  readonly feed: AuthState;
   readonly breaker: "closed" | "open";
-  readonly concurrency: number;
-  readonly waiting: number;
   /** On the boot clock; undefined before the first. */
   readonly lastSuccessAt: number | undefined;
   readonly lastFailure: Failure | undefined;
@@ -129,6 +127,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     gate,
     slots,
     scopes,
+    refusedEndpoints: new RefusedEndpoints(clock, random),
     missingPaths: new MissingPaths(),
     concealment,
   };
@@ -138,7 +137,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 
   async function request<T>(ask: Ask, read: (body: Body) => Promise<T>): Promise<T> {
     const tries: Tries = {
-      until: clock.monotonic() + (ask.patienceMs ?? PATIENCE_MS),
+      until: clock.monotonic() + PATIENCE_MS,
       unauthorised: false,
       staleConnection: false,
       conflicts: 0,
@@ -176,10 +175,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     serverNow: () => server.now(),
     health: () => ({
       rest: tokens.state(options.baseUrl),
-      feed: tokens.state(options.wsUrl),
       breaker: gate.open ? "open" : "closed",
-      concurrency: slots.limit,
-      waiting: slots.waiting,
       lastSuccessAt,
       lastFailure,
       parked: scopes.parked,

@@ -1,5 +1,6 @@
 import { decodeBody } from "../model/body.ts";
 import { exitCode, Failure } from "../model/failure.ts";
+import type { Random } from "../runtime/random.ts";
 import type { Answer } from "./transport.ts";
 
 /** Shorter lives are taken for this long: a service that says 0 must not be asked for a token per request. */
@@ -40,6 +41,14 @@ export function readGrant(answer: Answer): Grant {
   if (typeof text !== "string" || !visible.test(text)) throw authMalformed("has no access_token");
   const scopes = typeof scope === "string" ? scope.split(/[\s,]+/).filter((each) => each !== "") : [];
   return { text, scopes: scopes.length > 0 ? new Set(scopes) : undefined, lifeMs: lifeOf(expiresIn) };
+}
+
+const PROBE = { baseMs: 60_000, capMs: 1_800_000 };
+
+/** How long whoever refuses a token is left alone: at least a minute, doubling to half an hour, and never the same for two. */
+export function probeDelay(probes: number, random: Random): number {
+  const doubled = Math.min(PROBE.capMs, PROBE.baseMs * 2 ** Math.max(0, probes));
+  return doubled * (1 + random() / 5);
 }
 
 export function authMalformed(why: string): Failure {

@@ -2,6 +2,7 @@ import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
 import { type Body, LARGEST_BODY, malformedBody } from "../model/body.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { ExchangeDeadline } from "./exchange-deadline.ts";
 import { parseHttpDate } from "./http-date.ts";
 import { networkFailure } from "./network-failure.ts";
 import { retryAfterMs } from "./retry-after.ts";
@@ -14,6 +15,8 @@ export interface Sending {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly deadlineMs: number;
+  /** While the body keeps coming in well, the deadline may be put off until this; without it, never. */
+  readonly longestMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -74,9 +77,9 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
     const ending = new AbortController();
     const abort = () => ending.abort(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
-    const cancelDeadline = clock.after(sending.deadlineMs, () =>
-      ending.abort(new Failure("the service did not answer in time", { family: "retry", code: "timeout" })),
-    );
+    const { deadlineMs, longestMs = deadlineMs } = sending;
+    const onMissed = (failure: Failure) => ending.abort(failure);
+    const deadline = new ExchangeDeadline({ clock, deadlineMs, longestMs, onMissed });
     const release = clock.hold();
     const begun = clock.monotonic();
     const askedAt = clock.boottime();
@@ -96,7 +99,8 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
         return Array.isArray(value) ? value[0] : value;
       };
       const ok = response.statusCode >= 200 && response.statusCode < 300;
-      const bytes = await collect(response.body, ok ? LARGEST_BODY : LARGEST_ERROR_BODY, ok);
+      const chunks = counted(response.body, (size) => deadline.received(size));
+      const bytes = await collect(chunks, ok ? LARGEST_BODY : LARGEST_ERROR_BODY, ok);
       const answeredAt = clock.boottime();
       const serverTime = parseHttpDate(header("date") ?? "", clock.now());
       const admittedAge = /^\d+$/.test(header("age") ?? "") ? Number(header("age")) * 1000 : 0;
@@ -107,13 +111,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
       }
       return {
         status: response.statusCode,
-        body: {
-          bytes,
-          encoding: coding.endsWith("gzip") ? "gzip" : "identity",
-          serverTime,
-          ...freshness,
-          askedAt,
-        },
+        body: { bytes, ...freshness, askedAt },
         retryAfterMs: retryAfterMs(header("retry-after"), serverTime ?? server.now() ?? clock.now()),
         ms: clock.monotonic() - begun,
       };
@@ -127,7 +125,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
         : failure;
     } finally {
       release();
-      cancelDeadline();
+      deadline.cancel();
       signal?.removeEventListener("abort", abort);
     }
   }
@@ -138,6 +136,16 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
       await Promise.all([direct.destroy(), proxied?.destroy()]);
     },
   };
+}
+
+async function* counted(
+  stream: AsyncIterable<Uint8Array>,
+  count: (size: number) => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of stream) {
+    count(chunk.byteLength);
+    yield chunk;
+  }
 }
 
 /** All bytes of a stream in one buffer of their own. Beyond `cap` it throws, or keeps the beginning if `strict` is off. */

@@ -3,8 +3,6 @@ import { constants, gzipSync } from "node:zlib";
 
 /** One request, read whole. */
 export interface HttpQuestion {
-  /** How many requests came before it; for the log, never for chance. */
-  readonly serial: number;
   readonly method: string;
   readonly path: string;
   /** Path and query as they came. */

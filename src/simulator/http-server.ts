@@ -17,7 +17,6 @@ export class HttpServer {
   readonly #log: RequestLog;
   readonly #handler: Handler;
   readonly #server: Server;
-  #serial = 0;
 
   constructor(clock: Clock, log: RequestLog, handler: Handler) {
     this.#clock = clock;
@@ -74,7 +73,6 @@ export class HttpServer {
     const target = request.url ?? "/";
     const cut = target.indexOf("?");
     return {
-      serial: this.#serial++,
       method: request.method ?? "GET",
       path: cut < 0 ? target : target.slice(0, cut),
       target,

@@ -8,7 +8,7 @@ import { type Intake, serviceNow } from "./intake.ts";
 import { takeMarketCaps } from "./market-caps.ts";
 import { findSupported } from "./supported-derivatives.ts";
 import type { SyncedStreams } from "./sync-settings.ts";
-import { judge, type Problem, problemOf } from "./trouble.ts";
+import { isOfWholeEndpoint, judge, type Problem, problemOf } from "./trouble.ts";
 
 export interface LatestPolling {
   readonly streams: SyncedStreams;
@@ -94,7 +94,7 @@ export class LatestPoller {
       for (const id of ids) {
         const outcome = await this.#errand(this.#contractPart, id, () => errand(id));
         if (outcome !== "done") isWhole = false;
-        if (outcome === "forbidden") return;
+        if (outcome === "denied") return;
       }
     });
     return isWhole;
@@ -120,7 +120,7 @@ export class LatestPoller {
     { name, stream, complaints }: Part,
     line: string,
     work: () => Promise<void>,
-  ): Promise<"done" | "failed" | "forbidden"> {
+  ): Promise<"done" | "failed" | "denied"> {
     try {
       await work();
       complaints.settle(line);
@@ -128,12 +128,11 @@ export class LatestPoller {
       return "done";
     } catch (error) {
       if (this.#intake.signal.aborted) throw error;
-      const verdict = judge(error, this.#intake.tally.answers);
-      if (verdict === "stop") this.#polling.failed(name, error);
-      else if (verdict === "forbidden" || line === WHOLE)
-        complaints.raise(WHOLE, problemOf(stream, undefined, error));
+      const isDenied = isOfWholeEndpoint(error);
+      if (judge(error, this.#intake.tally.answers) === "stop") this.#polling.failed(name, error);
+      else if (isDenied || line === WHOLE) complaints.raise(WHOLE, problemOf(stream, undefined, error));
       else complaints.raise(line, problemOf(stream, this.#nameOf(line), error));
-      return verdict === "forbidden" ? "forbidden" : "failed";
+      return isDenied ? "denied" : "failed";
     }
   }
 

@@ -10,7 +10,7 @@ import { persistently } from "./persistence.ts";
 import { noticeProblems } from "./prepare.ts";
 import { findSupported } from "./supported-derivatives.ts";
 import type { SyncSettings } from "./sync-settings.ts";
-import { judge, type Problem, problemOf } from "./trouble.ts";
+import { isOfWholeEndpoint, judge, type Problem, problemOf } from "./trouble.ts";
 import { noticesOf } from "./wanted-series.ts";
 import { workThrough } from "./worker-pool.ts";
 
@@ -21,7 +21,7 @@ export interface SnapshotTaking {
   readonly isWanted: (stream: Stream) => boolean;
 }
 
-/** Does a list of errands on exchanges; what forbids one forbids all of them. */
+/** Does a list of errands on exchanges; who is refused one is refused all of them. */
 type Errands = (
   stream: Stream,
   exchangeIds: readonly (string | null)[],
@@ -37,17 +37,17 @@ export async function takeSnapshots(intake: Intake, taking: SnapshotTaking): Pro
   const nameOf = (id: string | null) =>
     id === null ? undefined : (directory.exchanges.find((each) => each.id === id)?.labels[0] ?? id);
   const run: Errands = async (stream, exchangeIds, errand) => {
-    let forbidden = false;
+    let isRefused = false;
     await workThrough(exchangeIds, settings.concurrency, async (exchangeId) => {
-      if (forbidden) return;
+      if (isRefused) return;
       try {
         await persistently(waiting, () => errand(exchangeId));
       } catch (error) {
-        const verdict = judge(error, tally.answers);
-        if (verdict === "stop") throw error;
-        if (verdict === "forbidden" && forbidden) return;
-        forbidden ||= verdict === "forbidden";
-        problems.push(problemOf(stream, forbidden ? undefined : nameOf(exchangeId), error));
+        if (judge(error, tally.answers) === "stop") throw error;
+        const isForAll = isOfWholeEndpoint(error);
+        if (isForAll && isRefused) return;
+        isRefused ||= isForAll;
+        problems.push(problemOf(stream, isForAll ? undefined : nameOf(exchangeId), error));
       }
     });
   };

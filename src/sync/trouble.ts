@@ -22,7 +22,7 @@ const fatal: ReadonlySet<string> = new Set([
 /** `answers`: how often the service has answered in this run. Tokens that worked and are refused now may work again. */
 export function judge(error: unknown, answers: number): Verdict {
   if (!(error instanceof Failure)) return "stop";
-  if (error.code === "auth_failed" && answers > 0) return "later";
+  if (error.code === "auth_failed" && error.exit === exitCode.credentials && answers > 0) return "later";
   if (error.exit === exitCode.credentials || error.family === "bug" || fatal.has(error.code)) return "stop";
   if (error.code === "stopped" || error.code === "gave_up") return "stop";
   if (error.code === "forbidden") return "forbidden";
@@ -43,6 +43,11 @@ const answered: ReadonlySet<string> = new Set([
 /** The service did answer, only not with what was asked for: waiting long does not help, and neither does patience. */
 export function isAnswered(error: unknown): boolean {
   return error instanceof Failure && answered.has(error.code);
+}
+
+/** It is not about the one record that was asked for: whatever else is asked of the endpoint fares the same. */
+export function isOfWholeEndpoint(error: unknown): boolean {
+  return error instanceof Failure && (error.code === "forbidden" || error.code === "auth_failed");
 }
 
 /** Something selected that could not be synced, as the report names it. */

@@ -30,8 +30,6 @@ export function withdrawMissing(
     range: TimeRange;
     /** The timestamps of the page's rows of this series. */
     present: readonly Micros[];
-    /** All rows of the page; `present` where they are the same. */
-    pageRows?: number;
   },
 ): Withdrawal {
   const table: RowTable<never> = rowTables[page.stream];
@@ -57,7 +55,7 @@ export function withdrawMissing(
     .raw()
     .all(bounds(page.range)) as [string | number, ...Value[]][];
   const missing = rows.filter(([moment]) => !expected.has(moment));
-  const believable = Math.max(BELIEVABLE_FEW, (page.pageRows ?? page.present.length) * BELIEVABLE_SHARE);
+  const believable = Math.max(BELIEVABLE_FEW, page.present.length * BELIEVABLE_SHARE);
   if (missing.length > believable) {
     return { withdrawn: 0, refused: missing.length };
   }

@@ -40,10 +40,10 @@ export function recordOf({ ts, price, indexId = btc.indexId }: Row) {
   };
 }
 
-export function bodyOf(content: unknown, encoding: Body["encoding"] = "gzip"): Body {
+export function bodyOf(content: unknown): Body {
   const json = Buffer.from(JSON.stringify(content));
-  const bytes = new Uint8Array(encoding === "gzip" ? gzipSync(json) : json);
-  return { bytes, encoding, serverTime: undefined, ageMs: 0, askedAt: 0, asOf: undefined };
+  const bytes = new Uint8Array(gzipSync(json));
+  return { bytes, ageMs: 0, askedAt: 0, asOf: undefined };
 }
 
 export function pageOf(rows: readonly Row[], nextId?: string): Body {

@@ -205,6 +205,26 @@ describe("scopes", () => {
     },
   );
 
+  it.each(["/index-ticker", "/ohlcv"])(
+    "A12: with the LX scope alone %s is asked for LX",
+    async (endpoint) => {
+      let status = 200;
+      const stub = await start({
+        grant: (_, response) => json(response, { access_token: "t", expires_in: 86_400, scope: "read:LX" }),
+        answer: (_, response) => json(response, { content: [] }, status),
+      });
+      const { client } = clientOf(stub.baseUrl, clock);
+      const ask = (indexType: string) =>
+        failureOf(client.request({ endpoint, query: { indexType } }, readPage));
+      expect(await ask("LX")).toBeUndefined();
+      expect((await ask("GWA"))?.code).toBe("forbidden");
+      expect(stub.requests.map(({ query }) => query.indexType)).toEqual(["LX"]);
+      // A service that wants the endpoint's own scope as well is believed, and not taken to want what the token has.
+      status = 403;
+      expect((await ask("LX"))?.message).toContain(`read:${endpoint.slice(1)} is missing`);
+    },
+  );
+
   it("A12: a 403 on LX leaves the other indices alone too", async () => {
     const stub = await start({
       grant: (_, response) => json(response, { access_token: "token-1", expires_in: 86_400 }),

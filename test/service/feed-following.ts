@@ -43,6 +43,10 @@ export class CountedTokens implements FeedTokens {
     this.accepts++;
   }
 
+  onHealed(): () => void {
+    return () => {};
+  }
+
   #grant(): AccessToken {
     const now = this.#clock.boottime();
     this.granted++;

@@ -41,14 +41,14 @@ describe("E12: more ticks than the reader can take", () => {
     expect(feed.of("gap")).toEqual([]);
   });
 
-  it("a reader that sleeps on gets a gap instead of ticks, and PINGs are answered meanwhile", async () => {
+  it("E6: a reader that sleeps on gets a gap instead of ticks, and PINGs are answered within a second meanwhile", async () => {
     const feed = await followSubscribed({}, { limits: tight });
     feed.isReading = false;
     const start = feed.clock.now() * 1000;
     for (let n = 0; n < 5_000; n++)
       feed.server.peer.say("INDEX_TICKER", { ...tick(n), padding: "x".repeat(300) });
     feed.server.peer.say("PING", { requestId: 1 });
-    await feed.clock.advance(6_000);
+    await feed.clock.advance(900);
     await feed.until(() => feed.server.peer.asked("PONG").length === 1);
     feed.isReading = true;
     await feed.until(() => feed.of("gap").length > 0);
@@ -60,7 +60,7 @@ describe("E12: more ticks than the reader can take", () => {
     const [gap] = feed.of("gap");
     expect(gap).toMatchObject({ reason: "overflow" });
     expect(gap?.from).toBeGreaterThanOrEqual(start);
-    expect(gap?.to).toBeGreaterThanOrEqual(start + 5_000_000);
+    expect(gap?.to).toBeGreaterThanOrEqual(start + 700_000);
     expect(feed.server.upgrades).toBe(1);
   });
 });

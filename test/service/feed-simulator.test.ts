@@ -189,6 +189,7 @@ const rows: [string, string, (stage: Stage) => void][] = [
   ],
   ["E4: SUBSCRIBED twice", "ws subscribed twice", (s) => expect(s.of("subscribed")).toHaveLength(3)],
   ["E5: ERROR 401", "ws error 401 times=1", (s) => heard(s, "disconnected", "error_401")],
+  ["E5: ERROR 401, always", "ws error 401", (s) => expect(tokenRequests(s)).toBeLessThan(5)],
   ["E5: ERROR 500", "ws error 500 times=2", (s) => expect(s.of("subscribed").length).toBe(3)],
   ["E5: ERROR without a code", "ws error as=none", (s) => expect(s.of("unconfirmed")).toHaveLength(3)],
   ["E6: PINGs by the dozen", "ws ping-storm every=100ms to=5s", (s) => expect(attempts(s)).toBe(1)],
@@ -268,6 +269,10 @@ function heard(stage: Stage, kind: "disconnected" | "retrying", reason: string):
 
 function frame(stage: Stage, reason: string): void {
   expect(stage.of("unknown").map((message) => message.reason)).toContain(reason);
+}
+
+function tokenRequests({ simulator }: Stage): number {
+  return simulator.requests.list.filter(({ target }) => target.endsWith("/oauth/token")).length;
 }
 
 function attempts({ simulator }: Stage): number {

@@ -128,6 +128,15 @@ describe("E5: errors", () => {
     expect(feed.server.peers.map(({ token }) => token)).toEqual(["canary+/=&?#%-1", "canary+/=&?#%-2"]);
   });
 
+  it("with code 401 for one subscription, again with a new token that is good for the others, park it alone", async () => {
+    const feed = await failing("401");
+    await feed.elapseUntil(() => feed.of("parked").length === 1, 10_000);
+    expect(feed.of("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
+    expect(feed.of("subscribed").map(({ subscription }) => subscription)).toEqual([lx]);
+    await feed.clock.advance(600_000);
+    expect([feed.server.upgrades, feed.tokens.granted]).toEqual([2, 2]);
+  });
+
   it.each(["500", "SOMETHING", undefined])(
     "with code %j are tried again, then left to REST",
     async (code) => {
@@ -206,6 +215,60 @@ describe("E13: ticks that stop while the socket lives", () => {
       await feed.clock.advance(15_000);
     }
     expect(asked).toEqual([gwa]);
+  });
+
+  it("of hundreds of subscriptions at once are all left to REST at once, and asked for again one by one", async () => {
+    const mute = Array.from(
+      { length: 300 },
+      (_, n): Subscription => ({ source: "index", indexId: `mute-${n}` }),
+    );
+    let asked = 0;
+    const isQuiet = async () => ++asked < 0;
+    const feed = await followSubscribed({}, { isQuiet, subscriptions: [lx, ...mute] });
+    const pass = async (seconds: number) => {
+      for (let second = 0; second < seconds; second += 5) {
+        feed.server.peer.say("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
+        await feed.clock.advance(5_000);
+      }
+    };
+    await pass(85);
+    expect(feed.of("unconfirmed")).toHaveLength(300);
+    expect(asked).toBeLessThan(10);
+    await feed.until(() => feed.server.peer.asked("SUBSCRIBE_INDEX_TICKER").length === 601);
+    expect(feed.server.upgrades).toBe(1);
+    feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: "mute-7" });
+    await feed.until(() => feed.of("subscribed").length === 302);
+  });
+
+  it("are not missed of a subscription that still waits for its turn on a new connection", async () => {
+    const subscriptions = Array.from(
+      { length: 14 },
+      (_, n): Subscription => ({ source: "index", indexId: `${n}` }),
+    );
+    const asked: unknown[] = [];
+    const isQuiet = async (subscription: Subscription) => asked.push(subscription) < 0;
+    const feed = await followSubscribed({}, { isQuiet, subscriptions });
+    const { clock, server } = feed;
+    const served: unknown[] = [];
+    server.manners.answer = (peer, message) => {
+      if (!isSubscribe(message)) return false;
+      clock.after(8_000, () => {
+        served.push(message.indexId);
+        answer(peer, message);
+      });
+      return true;
+    };
+    server.peer.socket.terminate();
+    await feed.elapseUntil(() => feed.of("connected").length === 2, 10_000);
+    for (let second = 0; second < 150; second += 5) {
+      for (const indexId of served) server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId });
+      await clock.advance(5_000);
+    }
+    expect(served).toHaveLength(14);
+    expect(asked).toEqual([]);
+    expect(feed.of("unconfirmed")).toEqual([]);
+    // The turn has come and gone without a tick: now it counts.
+    await feed.elapseUntil(() => asked.length > 0, 90_000);
   });
 
   it("are looked after again when REST has left a question unanswered", async () => {

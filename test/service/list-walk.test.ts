@@ -105,8 +105,6 @@ describe("a list", () => {
         );
         return read({
           bytes,
-          encoding: "identity",
-          serverTime: undefined,
           ageMs: 0,
           asOf: undefined,
           askedAt: 0,

@@ -47,7 +47,8 @@ describe("request slots", () => {
     const { stub } = await slowServer((response) =>
       angry ? json(response, {}, 429) : zipped(response, { content: [] }),
     );
-    const { client } = clientOf(stub.baseUrl, clock, { concurrency: 8 });
+    const { client, observed } = clientOf(stub.baseUrl, clock, { concurrency: 8 });
+    const limit = () => observed.flatMap((each) => (each.kind === "concurrency" ? [each.limit] : [])).at(-1);
     const many = (count: number) =>
       clock.runUntil(
         Promise.allSettled(
@@ -55,15 +56,56 @@ describe("request slots", () => {
         ),
       );
     await many(60);
-    expect(client.health().concurrency).toBe(8);
+    expect(limit()).toBe(8);
     angry = true;
     await many(1);
-    expect(client.health().concurrency).toBe(4);
+    expect(limit()).toBe(4);
     await many(20);
-    expect(client.health().concurrency).toBe(1);
+    expect(limit()).toBe(1);
     angry = false;
     await many(60);
-    expect(client.health().concurrency).toBeGreaterThan(3);
+    expect(limit()).toBeGreaterThan(3);
+  });
+
+  it("B15: once slow pages of history have kept a poll waiting, one slot is free of them while polls keep coming", async () => {
+    const inFlight = new Map<string, number>();
+    let most = 0;
+    stub = await startStub({
+      clock,
+      answer: ({ path }, response) => {
+        inFlight.set(path, (inFlight.get(path) ?? 0) + 1);
+        most = Math.max(most, inFlight.get("/v3/ohlcv") ?? 0);
+        const release = clock.waive();
+        clock.after(40_000, () => {
+          release();
+          inFlight.set(path, (inFlight.get(path) ?? 0) - 1);
+          zipped(response, { content: [] });
+        });
+      },
+    });
+    const { client } = clientOf(stub.baseUrl, clock, { concurrency: 4 });
+    const ended = new AbortController();
+    const history = { endpoint: "/ohlcv", priority: priority.history, signal: ended.signal };
+    const pages = Array.from({ length: 200 }, () => client.request(history, readPage).catch(() => {}));
+    const pass = (ms: number) => clock.runUntil(clock.sleep(ms));
+    await pass(410_000);
+    expect(most).toBe(4);
+    const waits: number[] = [];
+    for (let poll = 0; poll < 8; poll++) {
+      const askedAt = clock.monotonic();
+      void client.request({ endpoint: "/exchange-ticker", priority: priority.head }, readPage);
+      await pass(60_000);
+      waits.push((stub.requests.findLast(({ path }) => path === "/v3/exchange-ticker")?.at ?? 0) - askedAt);
+    }
+    expect(waits[0]).toBeGreaterThan(2_000);
+    // The second may have to wait for the first.
+    expect(waits.slice(2)).toEqual(Array(6).fill(0));
+    // Without polls, history has every slot again.
+    most = 0;
+    await pass(400_000);
+    expect(most).toBe(4);
+    ended.abort();
+    await clock.runUntil(Promise.all(pages));
   });
 
   it("B15: a server that takes one request at a time, 30 seconds each, is still read to the end", async () => {
@@ -117,10 +159,12 @@ describe("request slots", () => {
     ]);
   });
 
-  it("keep to the configured pace", async () => {
+  it("keep to the configured pace, polls and all", async () => {
     stub = await startStub({ clock });
     const { client } = clientOf(stub.baseUrl, clock, { maxRequestsPerSecond: 4 });
-    await clock.runUntil(Promise.all(Array.from({ length: 40 }, () => client.request(asset, readPage))));
+    const ask = (n: number) =>
+      client.request({ ...asset, priority: n % 2 === 0 ? priority.head : priority.history }, readPage);
+    await clock.runUntil(Promise.all(Array.from({ length: 40 }, (_, n) => ask(n))));
     const times = stub.requests.map(({ at }) => at).sort((a, b) => a - b);
     for (const [n, at] of times.entries()) expect(at).toBeGreaterThanOrEqual(n * 250 - 1);
     expect(times.at(-1)).toBeLessThan(11_000);

@@ -122,8 +122,6 @@ export function stumblingService(
         const page = answer(Object.fromEntries(given.map(([name, value]) => [name, String(value)])));
         return read({
           bytes: new TextEncoder().encode(JSON.stringify(page)),
-          encoding: "identity",
-          serverTime: undefined,
           ageMs: 0,
           asOf: undefined,
           askedAt: 0,

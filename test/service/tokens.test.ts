@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Failure } from "../../src/model/failure.ts";
+import { exitCode, Failure } from "../../src/model/failure.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
 import { clientOf, readPage } from "./client-under-test.ts";
 import {
@@ -28,15 +28,16 @@ async function start(options: Omit<StubOptions, "clock">) {
   return { ...clientOf(stub.baseUrl, clock), stub };
 }
 
-const codeOf = async (work: Promise<unknown>) => {
-  const failure = await clock.runUntil(
-    work.then(
-      () => undefined,
-      (error: unknown) => error,
-    ),
-  );
-  return failure instanceof Failure ? failure.code : failure;
+const failureOf = async (work: Promise<unknown>): Promise<Failure | undefined> => {
+  try {
+    await clock.runUntil(work);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
 };
+const codeOf = async (work: Promise<unknown>) => (await failureOf(work))?.code;
 
 describe("access tokens", () => {
   it("asks once for all who need one, as JSON, with the audience, and keeps the token", async () => {
@@ -70,10 +71,14 @@ describe("access tokens", () => {
     expect(clock.monotonic()).toBe(0);
   });
 
-  it("A2: a service that refuses every token is asked twice, then probed calmly", async () => {
+  it("A2: a service that refuses every token is asked twice, and once elsewhere, then probed calmly", async () => {
     const { client, stub } = await start({ answer: (_, response) => json(response, {}, 401) });
-    expect(await codeOf(client.request(asset, readPage))).toBe("auth_failed");
-    expect([stub.requests.length, stub.tokenRequests.length]).toEqual([2, 2]);
+    expect(await failureOf(client.request(asset, readPage))).toMatchObject({
+      code: "auth_failed",
+      exit: exitCode.credentials,
+    });
+    expect(stub.requests.map(({ path }) => path.split("/")[2])).toEqual(["asset", "asset", "market"]);
+    expect(stub.tokenRequests).toHaveLength(2);
     expect(client.health().rest).toBe("auth_failed");
 
     const times: number[] = [];
@@ -99,6 +104,72 @@ describe("access tokens", () => {
     await clock.advance(2 * minute);
     expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
     expect(client.health().rest).toBe("ok");
+  });
+
+  const tickers = ["futures", "perpetuals", "options"].map((derivativeType) => ({
+    endpoint: "/derivatives/ticker/{derivativeType}",
+    params: { derivativeType },
+  }));
+  const caps = { endpoint: "/market-cap" };
+
+  it("A2: an endpoint that refuses tokens which others accept waits alone, is probed ever more rarely, and heals", async () => {
+    let broken = true;
+    const { client, stub } = await start({
+      answer: ({ path }, response) =>
+        broken && path.includes("/ticker/") ? json(response, {}, 401) : zipped(response, { content: [] }),
+    });
+    for (let at = 0; at < 120; at++) {
+      const [cap, ...others] = await Promise.all(
+        [caps, ...tickers].map((ask) => failureOf(client.request(ask, readPage))),
+      );
+      expect([cap, client.health().rest]).toEqual([undefined, "ok"]);
+      for (const failure of others)
+        expect(failure).toMatchObject({ code: "auth_failed", exit: exitCode.incomplete });
+      await clock.advance(minute);
+    }
+    const refused = stub.requests.filter(({ path }) => path.includes("/ticker/")).map(({ at }) => at);
+    const waits = refused.map((at, n) => at - (refused[n - 1] ?? 0)).filter((wait) => wait > 0);
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(minute);
+    expect(waits.at(-1)).toBeGreaterThan(25 * minute);
+    expect(waits.length).toBeGreaterThan(4);
+    expect(refused.length).toBeLessThan(20);
+    expect(stub.tokenRequests.length).toBeLessThan(12);
+    broken = false;
+    await clock.advance(40 * minute);
+    for (const ask of tickers) expect(await codeOf(client.request(ask, readPage))).toBeUndefined();
+  });
+
+  it("A2: one such endpoint does not keep the others from healing after all had refused", async () => {
+    let answering: string | undefined;
+    const { client } = await start({
+      answer: ({ path }, response) =>
+        answering !== undefined && path.includes(answering)
+          ? zipped(response, { content: [] })
+          : json(response, {}, 401),
+    });
+    const [ticker = asset] = tickers;
+    expect(await codeOf(client.request(ticker, readPage))).toBe("auth_failed");
+    expect(client.health().rest).toBe("auth_failed");
+    answering = "/asset";
+    await clock.advance(2 * minute);
+    expect((await failureOf(client.request(ticker, readPage)))?.exit).toBe(exitCode.incomplete);
+    expect(client.health().rest).toBe("ok");
+    expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
+  });
+
+  it("A2: a witness that does not answer decides nothing", async () => {
+    let down = true;
+    const { client } = await start({
+      answer: ({ path }, response) => {
+        if (path.includes("/ticker/")) return json(response, {}, 401);
+        return down ? json(response, {}, 503) : json(response, {}, 404);
+      },
+    });
+    const [ticker = asset] = tickers;
+    expect((await failureOf(client.request({ ...ticker, attempts: 2 }, readPage)))?.family).toBe("retry");
+    expect(client.health().rest).toBe("ok");
+    down = false;
+    expect((await failureOf(client.request(ticker, readPage)))?.exit).toBe(exitCode.incomplete);
   });
 
   it("A3: tokens of different audiences never meet", async () => {

@@ -173,6 +173,36 @@ describe("connections", () => {
     expect(outcomes).toEqual(["ok", "timeout", "ok"]);
   });
 
+  it.each([
+    ["a large body on a slow link has the time that it takes", 18, 560_000, 560_000, 90_000],
+    ["a body that slows down to a drip ends soon after", 500, 560_000, 1_000, 70_000],
+    ["a body that never ends does end", 500, 100_000, 100_000, 600_000],
+  ])("B12: %s", async (_name, chunks, early, late, endsAt) => {
+    const { clock, client, stub } = await start((_, response, count) => {
+      if (count > 1) return zipped(response, { content: [] });
+      response.writeHead(200);
+      response.write('{"content":[]');
+      const more = (sent: number): void => {
+        if (response.destroyed) return;
+        if (sent === chunks) return void response.end("}");
+        // Turned time waits for the bytes, and the bytes for turned time.
+        response.write(Buffer.alloc(sent < 12 ? early : late, " "), () => {
+          const release = clock.waive();
+          clock.after(5_000, () => {
+            release();
+            more(sent + 1);
+          });
+        });
+      };
+      more(0);
+    });
+    await clock.runUntil(client.request(asset, readPage));
+    const ended = stub.requests[1]?.at ?? clock.monotonic();
+    expect(ended).toBeGreaterThanOrEqual(endsAt);
+    expect(ended).toBeLessThan(endsAt + 30_000);
+    expect(stub.requests).toHaveLength(chunks === 18 ? 1 : 2);
+  });
+
   it("B13: a refused connection is named, backed off from, and heals", async () => {
     const clock = new TurnedClock();
     const port = await freePort();

@@ -6,14 +6,22 @@ const lean = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTicke
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
 
 describe("trouble", () => {
-  it("A11: a missing scope parks its stream, the rest is synced, exit 4; granted, it is filled", async () => {
+  it("A2, A11: a missing scope, or an endpoint that refuses good tokens, parks its stream, the rest is synced, exit 4", async () => {
     const engine = await startEngine({
       settings: lean,
-      simulator: { scopes: allScopes.filter((scope) => scope !== "read:ohlcv") },
+      simulator: {
+        scopes: allScopes.filter((scope) => scope !== "read:ohlcv"),
+        faults: "GET /market-cap status 401",
+      },
     });
+    const begun = engine.clock.now();
     const report = await engine.run();
+    expect(engine.clock.now() - begun).toBeLessThan(60_000);
     expect(report.exit).toBe(4);
-    expect(report.problems).toMatchObject([{ stream: "ohlcv", code: "forbidden" }]);
+    expect(report.problems).toMatchObject([
+      { stream: "market_caps", code: "auth_failed" },
+      { stream: "ohlcv", code: "forbidden" },
+    ]);
     expect(engine.query("SELECT DISTINCT stream, reason FROM gaps WHERE reason = 'forbidden'")).toEqual([
       { stream: "ohlcv", reason: "forbidden" },
     ]);
@@ -23,6 +31,7 @@ describe("trouble", () => {
     expect(engine.query("SELECT count(*) > 5000 AS many FROM index_ticks")).toEqual([{ many: 1 }]);
 
     engine.simulator.grantScopes(allScopes);
+    engine.simulator.setFaults("");
     await engine.clock.advance(3_600_000);
     expect((await engine.run()).exit).toBe(0);
     engine.expectTruth();

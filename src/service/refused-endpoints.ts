@@ -1,0 +1,102 @@
+import { exitCode, Failure } from "../model/failure.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Random } from "../runtime/random.ts";
+import type { AccessToken } from "./access-tokens.ts";
+import type { Ask } from "./endpoints.ts";
+import { parkingKey } from "./scope-gate.ts";
+import { probeDelay } from "./token-grant.ts";
+
+interface Refused {
+  readonly refusals: number;
+  /** Monotonic: what was under way by then is no new refusal. */
+  readonly since: number;
+  /** On the boot clock. */
+  probeAt: number;
+}
+
+/** No such record exists: whoever answers anything but 401 has taken the token. */
+const nowhere = "00000000-0000-0000-0000-000000000000";
+const lookups = ["/asset/{id}", "/market/{id}"] as const;
+
+/**
+ * Endpoints that answer 401 to a token that others accept: those wait, and are probed ever more rarely, while all else goes
+ * on. Without this one broken endpoint would have every token thrown away.
+ */
+export class RefusedEndpoints {
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #refused = new Map<string, Refused>();
+  /** What has been answered, the latest last. */
+  readonly #answered = new Map<string, Ask>();
+  readonly #judged = new WeakMap<AccessToken, Promise<boolean>>();
+
+  constructor(clock: Clock, random: Random) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** Throws while the endpoint waits; true for the one request that probes it. */
+  due(ask: Ask): boolean {
+    const refused = this.#refused.get(parkingKey(ask));
+    if (!refused) return false;
+    const now = this.#clock.boottime();
+    if (now < refused.probeAt) throw refusedHere(ask);
+    // Moved at once: one caller probes, the others keep failing without a request until it has its answer.
+    refused.probeAt = now + probeDelay(refused.refusals, this.#random);
+    return true;
+  }
+
+  has(ask: Ask): boolean {
+    return this.#refused.has(parkingKey(ask));
+  }
+
+  /** `startedAt`: of the request that was refused, monotonic. */
+  park(ask: Ask, startedAt: number): Failure {
+    const known = this.#refused.get(parkingKey(ask));
+    if (known && startedAt <= known.since) return refusedHere(ask);
+    const refusals = (known?.refusals ?? 0) + 1;
+    const probeAt = this.#clock.boottime() + probeDelay(refusals - 1, this.#random);
+    this.#refused.set(parkingKey(ask), { refusals, since: this.#clock.monotonic(), probeAt });
+    return refusedHere(ask);
+  }
+
+  /** Whether a token is good for anything but this endpoint. However many want to know, one asks. */
+  isGoodElsewhere(
+    token: AccessToken,
+    ask: (witness: Ask) => Promise<boolean>,
+    refused: Ask,
+  ): Promise<boolean> {
+    const known = this.#judged.get(token);
+    if (known) return known;
+    const asking = ask(this.#witness(refused));
+    this.#judged.set(token, asking);
+    // What could not be found out is asked again.
+    asking.catch(() => this.#judged.delete(token));
+    return asking;
+  }
+
+  answered(ask: Ask): void {
+    const key = parkingKey(ask);
+    this.#refused.delete(key);
+    // A cursor may die meanwhile.
+    if (ask.query?.startAfter !== undefined) return;
+    this.#answered.delete(key);
+    this.#answered.set(key, ask);
+  }
+
+  /** A question to another endpoint: the last one that was answered, if any. */
+  #witness(ask: Ask): Ask {
+    const others = [...this.#answered].filter(([key]) => key !== parkingKey(ask) && !this.#refused.has(key));
+    const endpoint = ask.endpoint.startsWith("/asset") ? lookups[1] : lookups[0];
+    return others.at(-1)?.[1] ?? { endpoint, params: { id: nowhere } };
+  }
+}
+
+function refusedHere({ endpoint }: Ask): Failure {
+  return new Failure(`${endpoint} refuses the token that the service accepts elsewhere (401)`, {
+    family: "operator",
+    code: "auth_failed",
+    remedy: "ask the service's operator; it is tried again by itself, ever more rarely",
+    exit: exitCode.incomplete,
+  });
+}
