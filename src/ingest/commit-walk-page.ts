@@ -56,6 +56,8 @@ export type Alarm = Contradiction["contradiction"] | "false_end" | "mass_withdra
 const READABLE_SHARE = 0.5;
 /** How far REST may lag behind the websocket before a tick that it lacks is taken for one that never was. */
 const LAG_BORNE = 3600 * MICROS_PER_SECOND;
+/** The service's clock is known to about a second, and `Date` counts whole ones. */
+const DATE_SLACK = 5 * MICROS_PER_SECOND;
 
 /**
  * One page, one transaction: its records, what they replace and withdraw, its rejects, and the range that it proves are
@@ -101,7 +103,7 @@ export function commitWalkPage(
     };
     if (page.ends && !isKept && hasRows(transaction, line, older)) return { ...nothing, alarm: "false_end" };
     const reopened = oldest !== undefined && refuteEnds(transaction, line, oldest);
-    const spoken = isKept ? asFarAsItSpeaks(proof.proven, decoded.asOf, page.settleDelay) : proof.proven;
+    const spoken = asFarAsItSpeaks(proof.proven, decoded, page.settleDelay);
     const proven = belowUnconfirmed(transaction, line, spoken, {
       ...page.position,
       newest: moments[0],
@@ -128,14 +130,17 @@ export function commitWalkPage(
   });
 }
 
-/** A page that a cache has kept says nothing about what came after it was made. */
+/**
+ * A page says nothing about what came after it was made, whoever asked for it by whatever clock: one that a cache has
+ * kept to the second, a fresh one as exactly as its `Date` tells.
+ */
 function asFarAsItSpeaks(
   proven: TimeRange | undefined,
-  asOf: Micros | undefined,
+  { asOf, isKept }: { readonly asOf: Micros | undefined; readonly isKept: boolean },
   settleDelay: Micros,
 ): TimeRange | undefined {
   if (proven === undefined || asOf === undefined) return proven;
-  const to = Math.min(proven.to, asOf - settleDelay);
+  const to = Math.min(proven.to, asOf + (isKept ? 0 : DATE_SLACK) - settleDelay);
   return proven.from < to ? { from: proven.from, to } : undefined;
 }
 

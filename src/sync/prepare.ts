@@ -5,7 +5,7 @@ import type { Connection } from "../warehouse/connection.ts";
 import { storedRanking } from "../warehouse/entities.ts";
 import { type Directory, storedDirectory } from "./directory.ts";
 import { endDeselected } from "./end-deselected.ts";
-import { type Intake, serviceNow } from "./intake.ts";
+import { type Intake, learnServiceTime, serviceNow } from "./intake.ts";
 import { learnLiquidIndices, liquidCandidates } from "./liquid-indices.ts";
 import { takeMarketCaps } from "./market-caps.ts";
 import { persistently } from "./persistence.ts";
@@ -59,6 +59,8 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
       streams.map((stream) => tryFor(stream, undefined, () => refreshLookup(intake, stream))),
     );
   }
+  // Lookups that are switched off, or all forbidden, may not have told it; what follows counts by it.
+  await learnServiceTime(intake, random);
   const { skewMs } = client.health();
   if (skewMs !== undefined) await ingest.call("commitClockSkew", -skewMs * MICROS_PER_MS, [], signal);
 

@@ -5,7 +5,7 @@ import { normalise, subtract } from "../model/time-range.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { settledLines } from "../warehouse/settled-lines.ts";
-import { type Intake, serviceNow } from "./intake.ts";
+import { type Intake, learnServiceTime, serviceNow } from "./intake.ts";
 import { persistently } from "./persistence.ts";
 import { reachable, slicesOf } from "./slices.ts";
 import { judge, type Problem, problemOf } from "./trouble.ts";
@@ -45,10 +45,8 @@ export interface Verified {
 export async function verify(intake: Intake, verifying: Verifying): Promise<Verified> {
   const { random, sample, concurrency } = verifying;
   const { clock, signal, tally } = intake;
-  // One request tells the service's time, without which nobody knows what is still within its window.
-  if (intake.client.serverNow() === undefined) {
-    await intake.client.request({ endpoint: "/asset", query: { symbol: "BTC" }, signal }, async () => {});
-  }
+  // Without the service's time nobody knows what is still within its window.
+  await learnServiceTime(intake, random);
   const every = stretches(verifying, serviceNow(intake));
   const count = typeof sample === "function" ? sample(every.length) : sample;
   const chosen = count === undefined ? every : pick(every, count, random);

@@ -272,6 +272,21 @@ describe("a page that a cache has kept", () => {
   });
 });
 
+describe("a page that was asked for by a clock that runs ahead", () => {
+  it("settles nothing that is younger than its own date, less the time that records may still come", async () => {
+    const { ingest, query } = await start();
+    const early = { ...pageOf(ticks(hole.from, at("11:00:00"))), asOf: at("11:00:10") / 1000 };
+    expect(await commitPage(ingest, wholePage, early)).toMatchObject({ complete: false, withdrawn: 0 });
+    expect(query(coverageSql)).toEqual([{ ...whole[0], to_time: "2026-03-01T10:59:15.000000Z" }]);
+    const tomorrow = { from: hole.to, to: hole.to + 3600 * SECOND };
+    const ahead = { ...wholePage, position: { hole: tomorrow, upper: tomorrow.to } };
+    expect(await commitPage(ingest, ahead, { ...early, ...pageOf([]), asOf: early.asOf })).toMatchObject({
+      proven: undefined,
+      complete: false,
+    });
+  });
+});
+
 describe("a page of bars that a cache has kept", () => {
   const days = (count: number) =>
     Array.from({ length: count }, (_, i) => `2026-02-${String(28 - i).padStart(2, "0")}`);
