@@ -2,7 +2,7 @@ import { MICROS_PER_MS } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
-import { storedRanking } from "../warehouse/entities.ts";
+import { isShrunken, storedRanking } from "../warehouse/entities.ts";
 import { type Directory, storedDirectory } from "./directory.ts";
 import { endDeselected } from "./end-deselected.ts";
 import { type Intake, learnServiceTime, serviceNow } from "./intake.ts";
@@ -64,12 +64,15 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
   const { skewMs } = client.health();
   if (skewMs !== undefined) await ingest.call("commitClockSkew", -skewMs * MICROS_PER_MS, [], signal);
 
+  const known = storedRanking(reader);
   const { marketCap } = settings.streams;
   const every = preparation.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
   const fresh =
     every !== undefined || needsRanking(settings)
       ? await tryFor("market_caps", undefined, () => takeMarketCaps(intake, every))
       : undefined;
+  if (fresh && known && isShrunken(fresh.length, known.length))
+    problems.push(shrunkenRanking(fresh.length, known.length));
   const isLiquidKnown = Object.keys(settings.lxIndexIds).length >= LIQUID_INDICES;
   const learned =
     needsLiquidIndices(settings) && !isLiquidKnown
@@ -79,7 +82,7 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
   const directory: Directory = {
     ...storedDirectory(reader),
     LX: liquidCandidates(settings.lxIndexIds, reader, learned ?? []),
-    ranking: fresh && fresh.length > 0 ? fresh : storedRanking(reader),
+    ranking: believableRanking(fresh ?? [], known),
   };
   const at = serviceNow(intake);
   const wanted = wantedSeries(settings, directory, at);
@@ -101,6 +104,17 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
     );
   });
   return { directory, wanted, problems: [...withoutEcho(problems, learned), ...told] };
+}
+
+/** A ranking that has lost most of its assets would end as many series: the one that is known stands for it. */
+function believableRanking(fresh: readonly string[], known: readonly string[] | undefined) {
+  if (known && isShrunken(fresh.length, known.length)) return known;
+  return fresh.length > 0 ? fresh : undefined;
+}
+
+function shrunkenRanking(listed: number, known: number): Problem {
+  const message = `/market-cap ranks ${listed} assets where ${known} are known: the ranking that is stored serves until it is whole again`;
+  return { stream: "market_caps", code: "shrunken_list", message };
 }
 
 /** What selectors ask for and cannot be given. */
