@@ -11,6 +11,7 @@ import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
 import { withdrawMissing } from "../warehouse/withdraw.ts";
 import { type Written, writeRecords } from "../warehouse/write-rows.ts";
+import type { AskedPages } from "./asked-pages.ts";
 import type { HeldPages } from "./held-pages.ts";
 import { type Contradiction, prove, type WalkPosition } from "./proven-range.ts";
 
@@ -65,19 +66,24 @@ const DATE_SLACK = 5 * MICROS_PER_SECOND;
  */
 export function commitWalkPage(
   warehouse: Warehouse,
-  pages: HeldPages,
+  { pages, asked, now }: { readonly pages: HeldPages; readonly asked: AskedPages; readonly now: Micros },
   page: WalkPage,
-  now: Micros,
 ): WalkPageCommit {
   const { stream, indexType, indexId } = page.series;
   const decoded = pages.get(stream, page.held);
-  const { moments, present, foreign, isKept } = decoded;
+  const { moments, present, foreign, askedAt } = decoded;
   const proof = prove(page.position, { moments, foreign, ends: page.ends });
-  return warehouse.transaction((transaction) => {
-    const line = { stream, series: transaction.dictionary.series(indexType, indexId) };
-    // What a cache has kept may be older than what is stored: it only fills in, like a live tick.
+  const proves = "proven" in proof ? proof.proven : undefined;
+  let series: number | undefined;
+  const commit = warehouse.transaction((transaction): WalkPageCommit => {
+    series = transaction.dictionary.series(indexType, indexId);
+    const line = { stream, series };
+    // What a cache has kept, or another page has overtaken, may be older than what is stored: it only fills in, like a
+    // live tick.
+    const isKept =
+      decoded.isKept || (proves !== undefined && asked.isOvertaken(stream, series, proves, askedAt));
     const source = isKept ? "live" : "rest";
-    const compared = page.compares && "proven" in proof ? proof.proven : undefined;
+    const compared = page.compares ? proves : undefined;
     const before = compared ? storedCount(transaction, line, compared) : 0;
     const written =
       stream === "ohlcv"
@@ -103,7 +109,7 @@ export function commitWalkPage(
     };
     if (page.ends && !isKept && hasRows(transaction, line, older)) return { ...nothing, alarm: "false_end" };
     const reopened = oldest !== undefined && refuteEnds(transaction, line, oldest);
-    const spoken = asFarAsItSpeaks(proof.proven, decoded, page.settleDelay);
+    const spoken = asFarAsItSpeaks(proof.proven, { asOf: decoded.asOf, isKept }, page.settleDelay);
     const proven = belowUnconfirmed(transaction, line, spoken, {
       ...page.position,
       newest: moments[0],
@@ -128,6 +134,9 @@ export function commitWalkPage(
     const complete = proof.complete && proven.to === proof.proven?.to;
     return { ...facts, proven, complete, reopened, alarm: undefined };
   });
+  // Not before it is on disk: a commit that failed is made again.
+  if (series !== undefined && commit.proven) asked.note(stream, series, commit.proven, askedAt);
+  return commit;
 }
 
 /**

@@ -28,6 +28,14 @@ const CONFIRMATIONS = 3;
 /** A list that lacks more than this share of what was listed is an incident. */
 const BELIEVABLE_SHARE = 0.1;
 
+/** What a list is worth. */
+export interface ListWorth {
+  /** All that there is was on it and could be read: what it lacks counts as absent. */
+  readonly complete: boolean;
+  /** A cache on the way has kept it: what is stored may be newer, so that it only adds. */
+  readonly isKept?: boolean;
+}
+
 type Scope = readonly { readonly column: string; readonly value: Value }[];
 
 interface Stored {
@@ -44,7 +52,7 @@ export function reconcile(
   transaction: Transaction,
   lookup: LookupTable,
   incoming: readonly (readonly Value[])[],
-  options: { complete: boolean; scope?: Scope },
+  options: ListWorth & { readonly scope?: Scope },
 ): Reconciled {
   const now = formatInstant(transaction.now);
   const stored = readStored(transaction, lookup, options.scope ?? []);
@@ -53,12 +61,10 @@ export function reconcile(
   let changed = 0;
   for (const [key, values] of seen) {
     const before = stored.get(key);
-    if (!before) {
-      insert(transaction, lookup, values, now);
-      added++;
-    } else if (update(transaction, lookup, before, values, now)) changed++;
+    if (!before) added += insert(transaction, lookup, values, now, options.isKept ?? false);
+    else if (!options.isKept && update(transaction, lookup, before, values, now)) changed++;
   }
-  if (!options.complete) return { added, changed, delisted: 0, incident: null };
+  if (!options.complete || options.isKept) return { added, changed, delisted: 0, incident: null };
 
   const listed = [...stored].filter(([, row]) => row.delistedAt === null);
   const missing = listed.filter(([key]) => !seen.has(key));
@@ -85,18 +91,25 @@ function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope)
   );
 }
 
-function insert(transaction: Transaction, lookup: LookupTable, values: readonly Value[], now: string): void {
+function insert(
+  transaction: Transaction,
+  lookup: LookupTable,
+  values: readonly Value[],
+  now: string,
+  isKept: boolean,
+): number {
   const columns = [...lookup.keys, ...lookup.tracked, ...lookup.kept, "first_seen", "absences"];
   // A row outside the scope may have the key: a stub that a tick has left, or one that moved here.
   const updates = [...lookup.tracked, ...lookup.kept, "absences"].map(
     (column) => `${column} = excluded.${column}`,
   );
-  transaction
+  const known = isKept ? "NOTHING" : `UPDATE SET ${updates.join(", ")}, delisted_at = NULL`;
+  return transaction
     .statement(
       `INSERT INTO ${lookup.table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
-      ON CONFLICT (${lookup.keys.join(", ")}) DO UPDATE SET ${updates.join(", ")}, delisted_at = NULL`,
+      ON CONFLICT (${lookup.keys.join(", ")}) DO ${known}`,
     )
-    .run([...values, now, 0]);
+    .run([...values, now, 0]).changes;
 }
 
 function update(

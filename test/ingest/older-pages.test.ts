@@ -87,3 +87,49 @@ describe("a page of bars that a cache has kept", () => {
     expect(closes()).toEqual([...now, ...old.slice(2)]);
   });
 });
+
+describe("a page that another has overtaken", () => {
+  it("reverts nothing that was asked for later, however late it comes, and still fills in what is older", async () => {
+    const { ingest, query } = await start();
+    const rows = ticks(hole.from, hole.to);
+    const corrected = rows.map((row) => (row.ts === at("11:30:00") ? { ...row, price: "1.5" } : row));
+    const head = { from: at("11:00:00"), to: hole.to };
+    const newer = { ...wholePage, position: { hole: head, upper: head.to } };
+    await commitPage(ingest, newer, { ...pageOf(corrected), askedAt: 2_000 });
+    const late = { ...pageOf(rows.filter(({ ts }) => ts !== at("11:45:00"))), askedAt: 1_000 };
+    expect(await commitPage(ingest, wholePage, late)).toMatchObject({ complete: true, withdrawn: 0 });
+    expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:30:00%'")).toEqual([
+      { price_exact: "1.5" },
+    ]);
+    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
+    expect(query(coverageSql)).toEqual(whole);
+    expect(query("SELECT * FROM revisions")).toEqual([]);
+
+    await commitPage(ingest, wholePage, { ...pageOf(rows), askedAt: 3_000 });
+    expect(query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);
+  });
+});
+
+describe("a list that a cache has kept", () => {
+  it("B16: adds what is new, and neither changes a status nor counts an absence", async () => {
+    const { ingest, query } = await start();
+    const list = async (assets: Record<string, string>, ageMs: number) => {
+      const content = Object.entries(assets).map(([id, status]) => ({ id, symbol: id, name: id, status }));
+      const body = { ...bodyOf({ content }), ageMs };
+      const { held } = await ingest.call("readPage", { stream: "assets" }, [body]);
+      return ingest.call("commitLookup", { stream: "assets", held: [held], request: "GET /asset" });
+    };
+    await list({ BTC: "INACTIVE", ETH: "ACTIVE" }, 0);
+    for (let run = 0; run < 3; run++) {
+      const kept = await list({ BTC: "ACTIVE", OLD: "ACTIVE" }, 3_600_000);
+      expect(kept).toMatchObject({ added: run === 0 ? 1 : 0, changed: 0, delisted: 0 });
+    }
+    expect(query("SELECT id, status, delisted_at FROM assets ORDER BY id")).toEqual([
+      { id: "BTC", status: "INACTIVE", delisted_at: null },
+      { id: "ETH", status: "ACTIVE", delisted_at: null },
+      { id: "OLD", status: "ACTIVE", delisted_at: null },
+    ]);
+    expect(query("SELECT * FROM status_changes")).toEqual([]);
+    expect(await list({ BTC: "ACTIVE", ETH: "ACTIVE", OLD: "ACTIVE" }, 0)).toMatchObject({ changed: 1 });
+  });
+});
