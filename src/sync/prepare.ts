@@ -11,6 +11,7 @@ import { takeMarketCaps } from "./market-caps.ts";
 import { persistently } from "./persistence.ts";
 import { type LookupStream, lookupEndpoints, refreshLookup } from "./refresh-lookups.ts";
 import type { SyncSettings } from "./sync-settings.ts";
+import { SHRUNKEN_LIST } from "./tally.ts";
 import { judge, type Problem, problemOf } from "./trouble.ts";
 import {
   needsLiquidIndices,
@@ -56,7 +57,10 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
   if (settings.streams.lookups !== false) {
     const streams = Object.keys(lookupEndpoints) as LookupStream[];
     await Promise.all(
-      streams.map((stream) => tryFor(stream, undefined, () => refreshLookup(intake, stream))),
+      streams.map(async (stream) => {
+        const commit = await tryFor(stream, undefined, () => refreshLookup(intake, stream));
+        if (commit?.incident) problems.push(shrunkenLookup(stream, commit.incident));
+      }),
     );
   }
   // Lookups that are switched off, or all forbidden, may not have told it; what follows counts by it.
@@ -106,6 +110,14 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
   return { directory, wanted, problems: [...withoutEcho(problems, learned), ...told] };
 }
 
+function shrunkenLookup(
+  stream: LookupStream,
+  { missing, listed }: { missing: number; listed: number },
+): Problem {
+  const message = `${lookupEndpoints[stream]} lacks ${missing} of ${listed} that it listed: nothing is taken off until it is whole again`;
+  return { stream, code: SHRUNKEN_LIST, message };
+}
+
 /** A ranking that has lost most of its assets would end as many series: the one that is known stands for it. */
 function believableRanking(fresh: readonly string[], known: readonly string[] | undefined) {
   if (known && isShrunken(fresh.length, known.length)) return known;
@@ -114,7 +126,7 @@ function believableRanking(fresh: readonly string[], known: readonly string[] | 
 
 function shrunkenRanking(listed: number, known: number): Problem {
   const message = `/market-cap ranks ${listed} assets where ${known} are known: the ranking that is stored serves until it is whole again`;
-  return { stream: "market_caps", code: "shrunken_list", message };
+  return { stream: "market_caps", code: SHRUNKEN_LIST, message };
 }
 
 /** What selectors ask for and cannot be given. */
