@@ -155,7 +155,7 @@ export class HeadKeeper {
     const { reader, refreshSeconds, reopened } = this.#keeping;
     const now = serviceNow(this.#intake);
     const { line, indexType, name } = entry.head;
-    const { walks, rereads, day } = planHead(reader, now, refreshSeconds, line);
+    const { walks, rereads, day } = planHead(reader, now, refreshSeconds, line, entry.failures === 0);
     const servedAgain = async () => {
       if (!isUnserved(reader, line)) return;
       await ingest.call("commitServedAgain", line, [], signal);
