@@ -1,8 +1,8 @@
-import { MICROS_PER_MS } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { isShrunken, storedRanking } from "../warehouse/entities.ts";
+import { keepClockSkew } from "./clock-skew.ts";
 import { type Directory, storedDirectory } from "./directory.ts";
 import { endDeselected } from "./end-deselected.ts";
 import { type Intake, learnServiceTime, serviceNow } from "./intake.ts";
@@ -65,8 +65,7 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
   }
   // Lookups that are switched off, or all forbidden, may not have told it; what follows counts by it.
   await learnServiceTime(intake, random);
-  const { skewMs } = client.health();
-  if (skewMs !== undefined) await ingest.call("commitClockSkew", -skewMs * MICROS_PER_MS, [], signal);
+  await keepClockSkew(intake, reader);
 
   const known = storedRanking(reader);
   const { marketCap } = settings.streams;
