@@ -1,7 +1,7 @@
 import type { Reject, StreamRecords, UnknownField } from "../model/records.ts";
 import { writeAssets, writeContracts, writeExchanges, writeMarkets } from "../warehouse/lookups.ts";
 import { countUnknownFields, keepRejects } from "../warehouse/oddities.ts";
-import type { Reconciled } from "../warehouse/reconcile.ts";
+import type { ListWorth, Reconciled } from "../warehouse/reconcile.ts";
 import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
 import type { HeldPages } from "./held-pages.ts";
@@ -23,13 +23,13 @@ export interface LookupCommit extends Reconciled {
 
 /** All pages of one list, one transaction: only a whole list can tell what is no longer on it. */
 export function commitLookup(warehouse: Warehouse, pages: HeldPages, list: LookupList): LookupCommit {
-  const { records, rejects, unknownFields } = readList(pages, list);
+  const { records, rejects, unknownFields, isKept } = readList(pages, list);
   // A record that could not be read is still listed: what the list seems to lack proves nothing then.
-  const complete = rejects.length === 0;
+  const worth = { complete: rejects.length === 0, isKept };
   return warehouse.transaction((transaction) => {
     keepRejects(transaction, list.stream, rejects, list.request);
     countUnknownFields(transaction, list.stream, unknownFields);
-    const reconciled = write(transaction, list, records, complete);
+    const reconciled = write(transaction, list, records, worth);
     return { ...reconciled, listed: records.length, rejected: rejects.length };
   });
 }
@@ -40,32 +40,34 @@ function readList(pages: HeldPages, list: LookupList) {
   const byId = new Map<string, LookupRecord>();
   const rejects: Reject[] = [];
   const unknownFields: UnknownField[] = [];
+  let isKept = false;
   for (const held of list.held) {
     const page = pages.get(list.stream, held);
     for (const record of page.records) byId.set(record.id, record);
     rejects.push(...page.rejects);
+    isKept ||= page.isKept;
     unknownFields.push(...page.unknownFields);
   }
-  return { records: [...byId.values()], rejects, unknownFields };
+  return { records: [...byId.values()], rejects, unknownFields, isKept };
 }
 
 function write(
   transaction: Transaction,
   list: LookupList,
   records: readonly LookupRecord[],
-  complete: boolean,
+  worth: ListWorth,
 ): Reconciled {
   switch (list.stream) {
     case "assets":
-      return writeAssets(transaction, records as StreamRecords["assets"][], { complete });
+      return writeAssets(transaction, records as StreamRecords["assets"][], worth);
     case "markets":
-      return writeMarkets(transaction, records as StreamRecords["markets"][], { complete });
+      return writeMarkets(transaction, records as StreamRecords["markets"][], worth);
     case "exchanges":
-      return writeExchanges(transaction, records as StreamRecords["exchanges"][], { complete });
+      return writeExchanges(transaction, records as StreamRecords["exchanges"][], worth);
     case "derivative_contracts": {
       const { derivativeType, exchangeId } = list;
       const contracts = records as StreamRecords["derivative_contracts"][];
-      return writeContracts(transaction, contracts, { complete, derivativeType, exchangeId });
+      return writeContracts(transaction, contracts, { ...worth, derivativeType, exchangeId });
     }
   }
 }

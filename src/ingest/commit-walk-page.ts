@@ -11,6 +11,7 @@ import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
 import { withdrawMissing } from "../warehouse/withdraw.ts";
 import { type Written, writeRecords } from "../warehouse/write-rows.ts";
+import type { AskedPages } from "./asked-pages.ts";
 import type { HeldPages } from "./held-pages.ts";
 import { type Contradiction, prove, type WalkPosition } from "./proven-range.ts";
 
@@ -56,6 +57,8 @@ export type Alarm = Contradiction["contradiction"] | "false_end" | "mass_withdra
 const READABLE_SHARE = 0.5;
 /** How far REST may lag behind the websocket before a tick that it lacks is taken for one that never was. */
 const LAG_BORNE = 3600 * MICROS_PER_SECOND;
+/** The service's clock is known to about a second, and `Date` counts whole ones. */
+const DATE_SLACK = 5 * MICROS_PER_SECOND;
 
 /**
  * One page, one transaction: its records, what they replace and withdraw, its rejects, and the range that it proves are
@@ -63,19 +66,24 @@ const LAG_BORNE = 3600 * MICROS_PER_SECOND;
  */
 export function commitWalkPage(
   warehouse: Warehouse,
-  pages: HeldPages,
+  { pages, asked, now }: { readonly pages: HeldPages; readonly asked: AskedPages; readonly now: Micros },
   page: WalkPage,
-  now: Micros,
 ): WalkPageCommit {
   const { stream, indexType, indexId } = page.series;
   const decoded = pages.get(stream, page.held);
-  const { moments, present, foreign, isKept } = decoded;
+  const { moments, present, foreign, askedAt } = decoded;
   const proof = prove(page.position, { moments, foreign, ends: page.ends });
-  return warehouse.transaction((transaction) => {
-    const line = { stream, series: transaction.dictionary.series(indexType, indexId) };
-    // What a cache has kept may be older than what is stored: it only fills in, like a live tick.
+  const proves = "proven" in proof ? proof.proven : undefined;
+  let series: number | undefined;
+  const commit = warehouse.transaction((transaction): WalkPageCommit => {
+    series = transaction.dictionary.series(indexType, indexId);
+    const line = { stream, series };
+    // What a cache has kept, or another page has overtaken, may be older than what is stored: it only fills in, like a
+    // live tick.
+    const isKept =
+      decoded.isKept || (proves !== undefined && asked.isOvertaken(stream, series, proves, askedAt));
     const source = isKept ? "live" : "rest";
-    const compared = page.compares && "proven" in proof ? proof.proven : undefined;
+    const compared = page.compares ? proves : undefined;
     const before = compared ? storedCount(transaction, line, compared) : 0;
     const written =
       stream === "ohlcv"
@@ -101,7 +109,7 @@ export function commitWalkPage(
     };
     if (page.ends && !isKept && hasRows(transaction, line, older)) return { ...nothing, alarm: "false_end" };
     const reopened = oldest !== undefined && refuteEnds(transaction, line, oldest);
-    const spoken = isKept ? asFarAsItSpeaks(proof.proven, decoded.asOf, page.settleDelay) : proof.proven;
+    const spoken = asFarAsItSpeaks(proof.proven, { asOf: decoded.asOf, isKept }, page.settleDelay);
     const proven = belowUnconfirmed(transaction, line, spoken, {
       ...page.position,
       newest: moments[0],
@@ -126,16 +134,22 @@ export function commitWalkPage(
     const complete = proof.complete && proven.to === proof.proven?.to;
     return { ...facts, proven, complete, reopened, alarm: undefined };
   });
+  // Not before it is on disk: a commit that failed is made again.
+  if (series !== undefined && commit.proven) asked.note(stream, series, commit.proven, askedAt);
+  return commit;
 }
 
-/** A page that a cache has kept says nothing about what came after it was made. */
+/**
+ * A page says nothing about what came after it was made, whoever asked for it by whatever clock: one that a cache has
+ * kept to the second, a fresh one as exactly as its `Date` tells.
+ */
 function asFarAsItSpeaks(
   proven: TimeRange | undefined,
-  asOf: Micros | undefined,
+  { asOf, isKept }: { readonly asOf: Micros | undefined; readonly isKept: boolean },
   settleDelay: Micros,
 ): TimeRange | undefined {
   if (proven === undefined || asOf === undefined) return proven;
-  const to = Math.min(proven.to, asOf - settleDelay);
+  const to = Math.min(proven.to, asOf + (isKept ? 0 : DATE_SLACK) - settleDelay);
   return proven.from < to ? { from: proven.from, to } : undefined;
 }
 

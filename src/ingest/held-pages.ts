@@ -17,6 +17,8 @@ interface PageSense {
   readonly asOf: Micros | undefined;
   /** A cache on the way had kept the page. */
   readonly isKept: boolean;
+  /** When it was asked for, on the boot clock. */
+  readonly askedAt: number;
   /** Moments of the asked series' records, in page order. */
   readonly present: readonly Micros[];
   /** Those of them that can be true: what the page is evidence of. */
@@ -68,7 +70,8 @@ export class HeldPages {
   read(question: PageQuestion, body: Body): HeldPage {
     const page = readPage(question, decodeBody(body));
     const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
-    const sense = { asOf, isKept: body.ageMs > FRESH_MS, ...senseOf(page, question.series, asOf) };
+    const isKept = body.ageMs > FRESH_MS;
+    const sense = { asOf, isKept, askedAt: body.askedAt, ...senseOf(page, question.series, asOf) };
     const held = this.#next++;
     const [pages, most] = question.series
       ? [this.#ofWalks, MOST_WALK_PAGES]

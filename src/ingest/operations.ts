@@ -3,6 +3,7 @@ import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
 import { type ContractsDenial, hasNoContracts } from "../warehouse/rereads.ts";
 import { truncateWal } from "../warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
+import { AskedPages } from "./asked-pages.ts";
 import { commitLive, commitUnknownEvents } from "./commit-live.ts";
 import { commitLookup, type LookupList } from "./commit-lookup.ts";
 import {
@@ -28,6 +29,7 @@ import type { Call } from "./thread-messages.ts";
 interface Desk {
   readonly warehouse: Warehouse;
   readonly pages: HeldPages;
+  readonly asked: AskedPages;
   readonly listening: Listening;
   readonly lists: ObservedLists;
   readonly now: Micros;
@@ -41,8 +43,8 @@ const operations = {
   readPage: ({ pages }: Desk, question: PageQuestion, bodies: readonly Body[]) =>
     pages.read(question, onlyBody(bodies)),
   dropPages: ({ pages }: Desk, held: readonly number[]) => pages.drop(held),
-  commitWalkPage({ warehouse, pages, now }: Desk, page: WalkPage) {
-    const commit = commitWalkPage(warehouse, pages, page, now);
+  commitWalkPage({ warehouse, pages, asked, now }: Desk, page: WalkPage) {
+    const commit = commitWalkPage(warehouse, { pages, asked, now }, page);
     pages.drop([page.held]);
     return commit;
   },
@@ -110,6 +112,7 @@ export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>
 export class IngestDesk {
   #warehouse: Warehouse | undefined;
   readonly #pages = new HeldPages();
+  readonly #asked = new AskedPages();
   readonly #listening = new Listening();
   readonly #lists = new ObservedLists();
   #now: Micros = 0;
@@ -122,7 +125,14 @@ export class IngestDesk {
     if (!warehouse) throw new Error("the warehouse is not open");
     const work = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!work) throw new Error(`there is no operation ${operation}`);
-    const desk = { warehouse, pages: this.#pages, listening: this.#listening, lists: this.#lists, now };
+    const desk: Desk = {
+      warehouse,
+      pages: this.#pages,
+      asked: this.#asked,
+      listening: this.#listening,
+      lists: this.#lists,
+      now,
+    };
     return work(desk, args as never, bodies);
   }
 

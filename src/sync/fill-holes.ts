@@ -3,6 +3,7 @@ import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import type { LedgerLine } from "../warehouse/ledger.ts";
 import { unservedLines } from "../warehouse/unserved.ts";
+import { Denials } from "./denials.ts";
 import { type FillPlan, lineKey, type Narrowing, openHoles, planFill } from "./fill-plan.ts";
 import { fillSlice } from "./fill-slice.ts";
 import { type Intake, serviceNow } from "./intake.ts";
@@ -38,6 +39,7 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
   const { reader, random, refreshSeconds, narrowing } = filling;
   const { clock, ingest, tally, signal, log } = intake;
   const failures = new Map<string, Failures>();
+  const denials = new Denials(reader);
   const parked = new Map<string, Problem>();
   /** What stays open, by line: for the report, and for `gaps`. */
   const stuck = new Map<string, { readonly line: LedgerLine; readonly problem: Problem }>();
@@ -70,7 +72,7 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
       counts.planned = counts.done + own.reduce((sum, { range }) => sum + range.to - range.from, 0);
     }
     log.debug({ round, walks: walks.length }, "filling holes");
-    const { failed, reopened } = await runRound(intake, filling, { plan, walks, parked });
+    const { failed, reopened } = await runRound(intake, filling, { plan, walks, parked, denials });
     for (const { walk, error, isStuck } of failed) {
       const known = failures.get(lineKey(walk.line)) ?? { count: 0, hopeless: false };
       if (isStuck) known.count++;
@@ -112,10 +114,17 @@ interface FailedWalk {
   readonly isStuck: boolean;
 }
 
+interface Round {
+  readonly plan: FillPlan;
+  readonly walks: readonly SliceWalk[];
+  readonly parked: Map<string, Problem>;
+  readonly denials: Denials;
+}
+
 async function runRound(
   intake: Intake,
   { reader, concurrency }: Filling,
-  { plan, walks, parked }: { plan: FillPlan; walks: readonly SliceWalk[]; parked: Map<string, Problem> },
+  { plan, walks, parked, denials }: Round,
 ): Promise<{ failed: FailedWalk[]; reopened: boolean }> {
   const { ingest, signal } = intake;
   const failed: FailedWalk[] = [];
@@ -135,7 +144,7 @@ async function runRound(
   };
   const fill = async (walk: SliceWalk) => {
     if (parked.has(familyOf(walk))) return;
-    const outcome = await fillSlice(intake, walk, () => servedAgain(walk));
+    const outcome = await fillSlice(intake, walk, denials, () => servedAgain(walk));
     if (outcome.kind === "forbidden") return park(intake, walk, walks, parked, outcome.error);
     if (outcome.kind === "failed") {
       failed.push({ walk, error: outcome.error, isStuck: outcome.isStuck });

@@ -1,9 +1,10 @@
 import { dayOf, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { WalkedStream } from "../model/series.ts";
-import { intersect, type TimeRange, union } from "../model/time-range.ts";
+import { intersect, normalise, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { followedHeads } from "../warehouse/followed-heads.ts";
 import { holes, type LineHoles } from "../warehouse/holes.ts";
+import { type LedgerLine, settledRanges } from "../warehouse/ledger.ts";
 import { type DueReread, dueRereads } from "../warehouse/rereads.ts";
 import { byUrgency, ROWS_A_PAGE, reachable, slicesOf } from "./slices.ts";
 import { EDGE_MARGIN, type SliceWalk } from "./walk-slice.ts";
@@ -11,6 +12,9 @@ import { settleDelay } from "./wanted-series.ts";
 
 /** Late corrections are looked for in what is younger than this. */
 const REREAD = 2 * MICROS_PER_DAY;
+const HOUR = 3600 * MICROS_PER_SECOND;
+/** Late ones are looked for in what is younger than this as often as the head is asked for in another hour than before. */
+const HOT = 2 * HOUR;
 /** A line that lacks more daily bars than this is backfilled. */
 export const BARS_IN_HEAD = 30;
 
@@ -84,18 +88,24 @@ export function planFill(
   return { walks: walks.sort(byUrgency), lost, rereads, day };
 }
 
-/** What one page fills at the head of one line, and what is due to be read again of it. */
+/**
+ * What one page fills at the head of one line, and what is due to be read again of it. With `looksBack` the page also
+ * covers once more what is settled of the last two hours, which costs no request.
+ */
 export function planHead(
   reader: Connection,
   now: Micros,
   refreshSeconds: number,
   { stream, series }: { stream: WalkedStream; series: number },
+  looksBack: boolean,
 ): FillPlan {
   const moment = momentOf(stream, now, refreshSeconds);
   const day = dayOf(now);
   const [found] = holes(reader, stream, now, series);
   const [due] = dueRereads(reader, stream, day, series);
-  const head = found && { ...found, open: intersect(found.open, [headOf(moment)]) };
+  const open = found ? intersect(found.open, [headOf(moment)]) : [];
+  const isHot = looksBack && stream === "index_ticks";
+  const head = found && { ...found, open: isHot ? withHot(reader, found.line, open, moment.claim) : open };
   const line = due ? withReread(head, due, moment.claim) : head;
   return {
     walks: line ? walksOf(line, moment).sort(byUrgency) : [],
@@ -103,6 +113,18 @@ export function planHead(
     rereads: new Set(due ? [lineKey(due.line)] : []),
     day,
   };
+}
+
+/** Late rows stand below what was settled last. A poll each half minute need not look for them, one in an hour does. */
+function withHot(reader: Connection, line: LedgerLine, open: TimeRanges, claim: Micros): TimeRanges {
+  const head = open.at(-1);
+  const hourOf = (moment: Micros) => Math.floor(moment / HOUR);
+  if (!head || head.to < claim || hourOf(head.from) === hourOf(claim)) return open;
+  const proven = settledRanges(reader, line).filter(({ proof }) => proof !== "lost");
+  const hot = intersect(normalise(proven), [{ from: claim - HOT, to: claim }]);
+  // What is lost in between would make it two questions.
+  const reaching = union(open, hot).slice(-1);
+  return union(open, reaching);
 }
 
 /** What holes of a stream are measured by, at one moment. */

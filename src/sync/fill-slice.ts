@@ -1,3 +1,4 @@
+import type { Denials } from "./denials.ts";
 import type { Intake } from "./intake.ts";
 import { isAnswered, judge } from "./trouble.ts";
 import { type SliceWalk, walkSlice } from "./walk-slice.ts";
@@ -18,12 +19,13 @@ export type SliceOutcome =
     };
 
 /**
- * Fills one slice. `servedAgain` is called when the service has records of a line that it once answered with 404. Throws
- * only where nothing can go on.
+ * Fills one slice. `servedAgain` is called when the service has records of a line that it once answered with 404;
+ * `denials` decide whether a 404 is believed. Throws only where nothing can go on.
  */
 export async function fillSlice(
   intake: Intake,
   walk: SliceWalk,
+  denials: Denials,
   servedAgain: () => Promise<void>,
 ): Promise<SliceOutcome> {
   const { ingest, tally, signal } = intake;
@@ -31,14 +33,19 @@ export async function fillSlice(
   let reopened = false;
   try {
     ({ reopened } = await walkSlice(intake, walk, servedAgain));
+    denials.forget(walk);
   } catch (error) {
     switch (judge(error, tally.answers)) {
       case "stop":
         throw error;
-      case "absent":
+      case "absent": {
+        const verdict = await denials.judge(intake, walk);
+        if (verdict.kind === "doubted")
+          return { kind: "failed", error: verdict.error, isStuck: verdict.isStuck };
         await ingest.call("commitUnserved", { line: walk.line, range: walk.range }, [], signal);
         tally.of(walk.line.stream).done += walk.range.to - walk.range.from;
         break;
+      }
       case "forbidden":
         return { kind: "forbidden", error };
       default:

@@ -6,6 +6,7 @@ import type { Connection } from "../warehouse/connection.ts";
 import { type FollowedHead, followedHeads } from "../warehouse/followed-heads.ts";
 import { isUnserved } from "../warehouse/unserved.ts";
 import { Complaints } from "./complaints.ts";
+import { Denials } from "./denials.ts";
 import { lineKey, planHead } from "./fill-plan.ts";
 import { fillSlice } from "./fill-slice.ts";
 import { headDue, isHeadShort } from "./head-due.ts";
@@ -57,6 +58,7 @@ export class HeadKeeper {
   readonly #keeping: HeadKeeping;
   readonly #entries = new Map<string, Entry>();
   readonly #complaints: Complaints;
+  readonly #denials: Denials;
   readonly #alarm = new Alarm();
   readonly #underWay = new Set<Promise<void>>();
   /** By the moment that they are due; those under way are left out. */
@@ -72,6 +74,7 @@ export class HeadKeeper {
     this.#intake = intake;
     this.#keeping = keeping;
     this.#complaints = new Complaints(keeping.problems);
+    this.#denials = new Denials(keeping.reader);
   }
 
   /** The ledger, the selection or what is heard live has changed. */
@@ -152,7 +155,7 @@ export class HeadKeeper {
     const { reader, refreshSeconds, reopened } = this.#keeping;
     const now = serviceNow(this.#intake);
     const { line, indexType, name } = entry.head;
-    const { walks, rereads, day } = planHead(reader, now, refreshSeconds, line);
+    const { walks, rereads, day } = planHead(reader, now, refreshSeconds, line, entry.failures === 0);
     const servedAgain = async () => {
       if (!isUnserved(reader, line)) return;
       await ingest.call("commitServedAgain", line, [], signal);
@@ -160,7 +163,7 @@ export class HeadKeeper {
     };
     for (const walk of walks) {
       tally.of(line.stream).planned += walk.range.to - walk.range.from;
-      const outcome = await fillSlice(this.#intake, walk, servedAgain);
+      const outcome = await fillSlice(this.#intake, walk, this.#denials, servedAgain);
       if (outcome.kind === "filled") {
         if (outcome.reopened) reopened();
         if (walk.hindrance !== null)

@@ -3,9 +3,13 @@ import type { Ingest } from "../ingest/ingest-thread.ts";
 import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
+import type { Random } from "../runtime/random.ts";
+import { priority } from "../service/endpoints.ts";
 import { followList, type List } from "../service/list-walk.ts";
 import type { ServiceClient } from "../service/service-client.ts";
+import { persistently } from "./persistence.ts";
 import type { Tally } from "./tally.ts";
+import { judge } from "./trouble.ts";
 
 /** The way from the service into the warehouse, for as long as the signal stands. */
 export interface Intake {
@@ -15,6 +19,23 @@ export interface Intake {
   readonly log: Log;
   readonly tally: Tally;
   readonly signal: AbortSignal;
+}
+
+/**
+ * One small question, so that the service's time is known, where nobody has asked it anything yet: this machine's clock
+ * may be set to anything, and what is counted by it would claim the future or write off the present. Whatever the
+ * service answers, it dates its answer.
+ */
+export async function learnServiceTime(intake: Intake, random: Random): Promise<void> {
+  const { client, clock, signal, tally } = intake;
+  if (client.serverNow() !== undefined) return;
+  const waiting = { clock, random, signal, answers: () => tally.answers };
+  const ask = { endpoint: "/asset", query: { symbol: "BTC" }, priority: priority.head, signal };
+  try {
+    await persistently(waiting, () => client.request(ask, async () => {}));
+  } catch (error) {
+    if (judge(error, tally.answers) === "stop" || client.serverNow() === undefined) throw error;
+  }
 }
 
 /** The present by the service's clock; by ours only before its first answer. */

@@ -3,6 +3,7 @@ import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/instant.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import type { PrunedStream } from "../warehouse/retention.ts";
+import { dueTonight } from "./audit-rotation.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import type { CurrentKeeper } from "./keep-current.ts";
 import type { Job } from "./schedule.ts";
@@ -25,8 +26,6 @@ export interface DailyWork {
 
 /** What has to be done once a day also where the nightly backfill is switched off. */
 const USUAL_NIGHT = "10 0 * * *";
-/** Everything is compared about once a month; little is compared often, much is not compared at once. */
-const AUDITED = { share: 1 / 30, least: 20, most: 500 };
 
 /**
  * The jobs of the night. What is due every few minutes (lookups, market caps, derivatives) is no job: those are polled on
@@ -45,7 +44,7 @@ export function dailyJobs(intake: Intake, work: DailyWork): Job[] {
   ];
 }
 
-/** Fills whatever is open, series that were answered with 404 among it, and compares a sample of what is settled. */
+/** Fills whatever is open, series that were answered with 404 among it, and compares its share of what is settled. */
 async function backfillAndAudit(intake: Intake, work: DailyWork): Promise<void> {
   const { keeper, reader, random, settings, problems, audited } = work;
   await keeper.refresh();
@@ -56,8 +55,7 @@ async function backfillAndAudit(intake: Intake, work: DailyWork): Promise<void> 
     random,
     refreshSeconds,
     concurrency,
-    sample: (stretches) =>
-      Math.min(AUDITED.most, Math.max(AUDITED.least, Math.ceil(stretches * AUDITED.share))),
+    sample: (stretches) => dueTonight(stretches, serviceNow(intake)),
   });
   const { stretches, rows, differences } = verified;
   problems(verified.problems);

@@ -1,15 +1,16 @@
-import { MICROS_PER_MS } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
-import { storedRanking } from "../warehouse/entities.ts";
+import { isShrunken, storedRanking } from "../warehouse/entities.ts";
+import { keepClockSkew } from "./clock-skew.ts";
 import { type Directory, storedDirectory } from "./directory.ts";
-import { type Intake, serviceNow } from "./intake.ts";
+import { type Intake, learnServiceTime, serviceNow } from "./intake.ts";
 import { learnLiquidIndices, liquidCandidates } from "./liquid-indices.ts";
 import { takeMarketCaps } from "./market-caps.ts";
 import { persistently } from "./persistence.ts";
 import { type LookupStream, lookupEndpoints, refreshLookup } from "./refresh-lookups.ts";
 import type { SyncSettings } from "./sync-settings.ts";
+import { SHRUNKEN_LIST } from "./tally.ts";
 import { judge, type Problem, problemOf } from "./trouble.ts";
 import {
   needsLiquidIndices,
@@ -55,18 +56,25 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
   if (settings.streams.lookups !== false) {
     const streams = Object.keys(lookupEndpoints) as LookupStream[];
     await Promise.all(
-      streams.map((stream) => tryFor(stream, undefined, () => refreshLookup(intake, stream))),
+      streams.map(async (stream) => {
+        const commit = await tryFor(stream, undefined, () => refreshLookup(intake, stream));
+        if (commit?.incident) problems.push(shrunkenLookup(stream, commit.incident));
+      }),
     );
   }
-  const { skewMs } = client.health();
-  if (skewMs !== undefined) await ingest.call("commitClockSkew", -skewMs * MICROS_PER_MS, [], signal);
+  // Lookups that are switched off, or all forbidden, may not have told it; what follows counts by it.
+  await learnServiceTime(intake, random);
+  await keepClockSkew(intake, reader);
 
+  const known = storedRanking(reader);
   const { marketCap } = settings.streams;
   const every = preparation.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
   const fresh =
     every !== undefined || needsRanking(settings)
       ? await tryFor("market_caps", undefined, () => takeMarketCaps(intake, every))
       : undefined;
+  if (fresh && known && isShrunken(fresh.length, known.length))
+    problems.push(shrunkenRanking(fresh.length, known.length));
   const isLiquidKnown = Object.keys(settings.lxIndexIds).length >= LIQUID_INDICES;
   const learned =
     needsLiquidIndices(settings) && !isLiquidKnown
@@ -76,7 +84,7 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
   const directory: Directory = {
     ...storedDirectory(reader),
     LX: liquidCandidates(settings.lxIndexIds, reader, learned ?? []),
-    ranking: fresh && fresh.length > 0 ? fresh : storedRanking(reader),
+    ranking: believableRanking(fresh ?? [], known),
   };
   const at = serviceNow(intake);
   const wanted = wantedSeries(settings, directory, at);
@@ -97,6 +105,25 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
     );
   });
   return { directory, wanted, problems: [...withoutEcho(problems, learned), ...told] };
+}
+
+function shrunkenLookup(
+  stream: LookupStream,
+  { missing, listed }: { missing: number; listed: number },
+): Problem {
+  const message = `${lookupEndpoints[stream]} lacks ${missing} of ${listed} that it listed: nothing is taken off until it is whole again`;
+  return { stream, code: SHRUNKEN_LIST, message };
+}
+
+/** A ranking that has lost most of its assets would end as many series: the one that is known stands for it. */
+function believableRanking(fresh: readonly string[], known: readonly string[] | undefined) {
+  if (known && isShrunken(fresh.length, known.length)) return known;
+  return fresh.length > 0 ? fresh : undefined;
+}
+
+function shrunkenRanking(listed: number, known: number): Problem {
+  const message = `/market-cap ranks ${listed} assets where ${known} are known: the ranking that is stored serves until it is whole again`;
+  return { stream: "market_caps", code: SHRUNKEN_LIST, message };
 }
 
 /** What selectors ask for and cannot be given. */

@@ -22,7 +22,7 @@ export interface Slice {
 export interface Cut {
   readonly stream: WalkedStream;
   /** Ascending, disjoint. */
-  readonly open: TimeRanges;
+  readonly open: readonly TimeRange[];
   /** Where the claim ends: a range that reaches it is the head. */
   readonly claim: Micros;
   /** Where the service's window begins; undefined: nothing is ever lost. */
@@ -37,7 +37,7 @@ export interface Cut {
  */
 export function slicesOf({ stream, open, claim, edge, cadence }: Cut): Slice[] {
   if (stream === "ohlcv") return open.toReversed().map((range) => ({ range, urgency: "bars" }));
-  const length = PAGES_A_SLICE * ROWS_A_PAGE * cadence;
+  const length = sliceLength(cadence);
   const atRiskUntil = edge === undefined ? Number.NEGATIVE_INFINITY : edge + AT_RISK;
   const slices: Slice[] = [];
   for (const range of open.toReversed()) {
@@ -50,6 +50,28 @@ export function slicesOf({ stream, open, claim, edge, cadence }: Cut): Slice[] {
     }
   }
   return slices;
+}
+
+/** How long the walk over a slice is at most. */
+const sliceLength = (cadence: Micros) => PAGES_A_SLICE * ROWS_A_PAGE * cadence;
+
+/** Ranges cut where slices begin that are counted from 1970: whenever it is asked, a moment is in the same piece. */
+export function cutOnGrid(ranges: TimeRanges, cadence: Micros): TimeRange[] {
+  const length = sliceLength(cadence);
+  return ranges.flatMap((range) => {
+    const pieces: TimeRange[] = [];
+    for (let from = range.from; from < range.to; ) {
+      const to = Math.min(range.to, (Math.floor(from / length) + 1) * length);
+      pieces.push({ from, to });
+      from = to;
+    }
+    return pieces;
+  });
+}
+
+/** Which piece of the grid a range is, or is a part of. */
+export function gridCell({ from }: TimeRange, cadence: Micros): number {
+  return Math.floor(from / sliceLength(cadence));
 }
 
 /** Of two slices of whatever series, the one that goes first comes first. */

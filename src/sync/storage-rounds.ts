@@ -5,6 +5,7 @@ import { freeBytes } from "../warehouse/disk.ts";
 import { quickCheck } from "../warehouse/quick-check.ts";
 import { daysUntilFull, sizeSamples } from "../warehouse/size-history.ts";
 import { warehouseBytes } from "../warehouse/wal.ts";
+import { keepClockSkew } from "./clock-skew.ts";
 import type { Intake } from "./intake.ts";
 import type { StreamNotes } from "./stream-notes.ts";
 
@@ -33,7 +34,7 @@ const LONG_WAL_BYTES = 256 * 1024 * 1024;
 const CHECK_AFTER_MS = 15_000;
 const CHECK_PATIENCE_MS = 3_600_000;
 
-/** Each minute: is the file still ours, how large has it become, how do the streams fare. Rejects when the file is not. */
+/** Each minute: is the file still ours, how large has it become, how do the streams fare, how is the clock set. Rejects when the file is not. */
 export function lookAfterStorage(intake: Intake, rounds: StorageRounds): Promise<void> {
   const { clock, signal } = intake;
   return loop({
@@ -47,11 +48,13 @@ export function lookAfterStorage(intake: Intake, rounds: StorageRounds): Promise
   });
 }
 
-async function round({ client, ingest, log, signal }: Intake, rounds: StorageRounds): Promise<void> {
+async function round(intake: Intake, rounds: StorageRounds): Promise<void> {
+  const { client, ingest, log, signal } = intake;
   const { path, reader, notes, isFilled, measured } = rounds;
   const { walBytes, isTruncated, holders } = await ingest.call("checkStorage", undefined, [], signal);
   if (!isTruncated && walBytes > LONG_WAL_BYTES)
     log.warn({ walBytes, readers: holders.readers }, "a reader keeps the WAL from shrinking");
+  await keepClockSkew(intake, reader);
   const bytes = warehouseBytes(path);
   if (isFilled()) await ingest.call("commitSize", bytes + walBytes, [], signal);
   const free = freeBytes(path);

@@ -42,9 +42,22 @@ export interface CommitFigures {
   readonly rejected: number;
   readonly withdrawn: number;
   readonly foreign: number;
-  /** Why the page settled nothing. */
+  /** Why the page settled nothing, or the list took nothing off. */
   readonly alarm?: string | undefined;
 }
+
+/** What one commit of a whole list brought. */
+export interface LookupFigures {
+  readonly added: number;
+  readonly changed: number;
+  readonly listed: number;
+  readonly rejected: number;
+  /** Set when so much was missing that the list is taken for the service's mistake. */
+  readonly incident: { readonly missing: number; readonly listed: number } | null;
+}
+
+/** What a list is called that lacks too much of what is known to be believed. */
+export const SHRUNKEN_LIST = "shrunken_list";
 
 /** Counts what a run does, for its progress and its report. */
 export class Tally {
@@ -96,15 +109,16 @@ export class Tally {
     this.#told?.(stream, { inserted, changed, unchanged, rejected, withdrawn, foreign, alarm });
   }
 
-  /** A lookup was brought in step. */
-  listed(stream: Stream, lookup: { added: number; changed: number; listed: number; rejected: number }): void {
-    const { added, changed, listed, rejected } = lookup;
+  /** A lookup was brought in step, or has shrunk beyond belief. */
+  listed(stream: Stream, lookup: LookupFigures): void {
+    const { added, changed, listed, rejected, incident } = lookup;
     const tally = this.of(stream);
     tally.inserted += added;
     tally.changed += changed;
     tally.received += listed;
     tally.rejected += rejected;
     const unchanged = Math.max(0, listed - added - changed);
-    this.#told?.(stream, { inserted: added, changed, unchanged, rejected, withdrawn: 0, foreign: 0 });
+    const alarm = incident ? SHRUNKEN_LIST : undefined;
+    this.#told?.(stream, { inserted: added, changed, unchanged, rejected, withdrawn: 0, foreign: 0, alarm });
   }
 }

@@ -5,9 +5,9 @@ import { normalise, subtract } from "../model/time-range.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { settledLines } from "../warehouse/settled-lines.ts";
-import { type Intake, serviceNow } from "./intake.ts";
+import { type Intake, learnServiceTime, serviceNow } from "./intake.ts";
 import { persistently } from "./persistence.ts";
-import { reachable, slicesOf } from "./slices.ts";
+import { cutOnGrid, reachable, slicesOf } from "./slices.ts";
 import { judge, type Problem, problemOf } from "./trouble.ts";
 import { EDGE_MARGIN, type SliceWalk, type Walked, walkSlice } from "./walk-slice.ts";
 import { settleDelay } from "./wanted-series.ts";
@@ -18,8 +18,8 @@ export interface Verifying {
   readonly random: Random;
   readonly refreshSeconds: number;
   readonly concurrency: number;
-  /** How many stretches are compared, or how many of so many; undefined: all of them. */
-  readonly sample: number | ((stretches: number) => number) | undefined;
+  /** How many stretches are compared, drawn by chance, or which; undefined: all of them. */
+  readonly sample: number | ((stretches: readonly SliceWalk[]) => readonly SliceWalk[]) | undefined;
 }
 
 /** A stretch that was not as the service has it, and now is. */
@@ -45,13 +45,11 @@ export interface Verified {
 export async function verify(intake: Intake, verifying: Verifying): Promise<Verified> {
   const { random, sample, concurrency } = verifying;
   const { clock, signal, tally } = intake;
-  // One request tells the service's time, without which nobody knows what is still within its window.
-  if (intake.client.serverNow() === undefined) {
-    await intake.client.request({ endpoint: "/asset", query: { symbol: "BTC" }, signal }, async () => {});
-  }
+  // Without the service's time nobody knows what is still within its window.
+  await learnServiceTime(intake, random);
   const every = stretches(verifying, serviceNow(intake));
-  const count = typeof sample === "function" ? sample(every.length) : sample;
-  const chosen = count === undefined ? every : pick(every, count, random);
+  const chosen =
+    typeof sample === "function" ? sample(every) : sample === undefined ? every : pick(every, sample, random);
   const waiting = { clock, random, signal, answers: () => tally.answers };
   const differences: Difference[] = [];
   const problems: Problem[] = [];
@@ -90,7 +88,9 @@ function stretches({ reader, refreshSeconds }: Verifying, now: Micros): SliceWal
       const open = subtract(reachable(normalise(proven), edge), [
         { from: youngest, to: Number.POSITIVE_INFINITY },
       ]);
-      const slices = slicesOf({ stream, open, claim: Number.POSITIVE_INFINITY, edge, cadence });
+      // Always the same pieces, so that whoever compares some of them each night comes round.
+      const pieces = stream === "ohlcv" ? open : cutOnGrid(open, cadence);
+      const slices = slicesOf({ stream, open: pieces, claim: Number.POSITIVE_INFINITY, edge, cadence });
       return slices.map((slice) => ({
         ...slice,
         ...line,

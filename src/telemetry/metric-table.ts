@@ -111,7 +111,8 @@ export const metricTable = {
   alarms_total: {
     type: "counter",
     labels: ["alarm"],
-    meaning: "Pages that contradicted what is known, and therefore settled nothing",
+    meaning:
+      "Pages and lists that contradicted what is known, and therefore settled nothing and took nothing off",
   },
   unknown_events_total: {
     type: "counter",

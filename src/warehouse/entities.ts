@@ -1,3 +1,4 @@
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { Connection } from "./connection.ts";
 
 export interface KnownAsset {
@@ -44,16 +45,29 @@ export function knownIndices(connection: Connection, indexType: string): Named[]
     .all([indexType]) as Named[];
 }
 
-/** Asset ids by the newest stored market capitalisations, largest first; undefined when none was ever stored. */
+/** One ranking carries one moment, give or take what the service needs to compute it. */
+const ONE_RANKING = 300 * MICROS_PER_SECOND;
+/** What was ranked so lately still counts, where the newest ranking lacks most of it. */
+const LATELY = 7 * MICROS_PER_DAY;
+
+/**
+ * Asset ids by the newest stored market capitalisations, largest first; undefined when none was ever stored. A ranking
+ * that lacks most of what was ranked lately is the service's mistake: the last word on each asset counts then.
+ */
 export function storedRanking(connection: Connection): string[] | undefined {
-  // One ranking carries one moment, give or take what the service needs to compute it.
-  const ids = connection
+  const ranked = connection
     .statement(
-      `WITH latest AS MATERIALIZED (SELECT asset_id, ts, rank, market_cap FROM latest_market_caps)
-      SELECT asset_id FROM latest WHERE ts > (SELECT max(ts) FROM latest) - 300000000
+      `WITH latest AS MATERIALIZED (SELECT asset_id AS id, ts, rank, market_cap FROM latest_market_caps)
+      SELECT id, (SELECT max(ts) FROM latest) - ts AS age FROM latest WHERE age < ?
       ORDER BY rank IS NULL, rank, market_cap DESC`,
     )
-    .pluck()
-    .all() as string[];
+    .all([LATELY]) as { id: string; age: Micros }[];
+  const newest = ranked.filter(({ age }) => age < ONE_RANKING);
+  const ids = (isShrunken(newest.length, ranked.length) ? ranked : newest).map(({ id }) => id);
   return ids.length === 0 ? undefined : ids;
+}
+
+/** Whether a list of so many lacks so much of what was known that it is the service's mistake. */
+export function isShrunken(listed: number, known: number): boolean {
+  return listed < known / 2;
 }

@@ -1,5 +1,5 @@
 import type { Asset, DerivativeContract, Exchange, Market } from "../model/records.ts";
-import { type LookupTable, type Reconciled, reconcile } from "./reconcile.ts";
+import { type ListWorth, type LookupTable, type Reconciled, reconcile } from "./reconcile.ts";
 import type { Value } from "./row-tables.ts";
 import { setRowCount } from "./stream-state.ts";
 import type { Transaction } from "./transaction.ts";
@@ -65,7 +65,7 @@ const contracts: LookupTable = {
 export function writeAssets(
   transaction: Transaction,
   list: readonly Asset[],
-  options: { complete: boolean },
+  options: ListWorth,
 ): Reconciled {
   const rows = list.map((a) => [
     a.id,
@@ -87,7 +87,7 @@ export function writeAssets(
 export function writeMarkets(
   transaction: Transaction,
   list: readonly Market[],
-  options: { complete: boolean },
+  options: ListWorth,
 ): Reconciled {
   const rows = list.map((m) => [m.id, m.baseAssetId, m.quoteAssetId, m.quality, m.extra]);
   const result = reconcile(transaction, markets, rows, options);
@@ -100,7 +100,7 @@ export function writeMarkets(
 export function writeExchanges(
   transaction: Transaction,
   list: readonly Exchange[],
-  options: { complete: boolean },
+  options: ListWorth,
 ): Reconciled {
   const rows = list.map((e) => [e.id, e.name, e.url, e.status, e.quality, e.extra]);
   const listed = list.flatMap((e) =>
@@ -121,12 +121,13 @@ export function writeExchanges(
 export function writeContracts(
   transaction: Transaction,
   list: readonly DerivativeContract[],
-  options: { complete: boolean; derivativeType: string; exchangeId: string },
+  options: ListWorth & { readonly derivativeType: string; readonly exchangeId: string },
 ): Reconciled {
+  const { derivativeType, exchangeId, ...worth } = options;
   const rows = list.map((c): Value[] => [
     c.derivativeType,
     c.id,
-    c.exchangeId ?? options.exchangeId,
+    c.exchangeId ?? exchangeId,
     c.marketId,
     c.exchangeName,
     c.settlementCurrency,
@@ -142,10 +143,10 @@ export function writeContracts(
     c.extra,
   ]);
   const result = reconcile(transaction, contracts, rows, {
-    complete: options.complete,
+    ...worth,
     scope: [
-      { column: "derivative_type", value: options.derivativeType },
-      { column: "exchange_id", value: options.exchangeId },
+      { column: "derivative_type", value: derivativeType },
+      { column: "exchange_id", value: exchangeId },
       { column: "described", value: 1 },
     ],
   });

@@ -19,14 +19,24 @@ export interface Reconciled {
   readonly changed: number;
   /** Marked as no longer listed, after enough lists in a row lacked them. */
   readonly delisted: number;
-  /** Set when so many rows were missing that the list is taken for the service's mistake: none was counted absent. */
+  /** Set when so many rows were missing that the list is taken for the service's mistake, until it has come very often. */
   readonly incident: { readonly missing: number; readonly listed: number } | null;
 }
 
 /** Complete lists in a row that must lack a row before it is marked. */
 const CONFIRMATIONS = 3;
-/** A list that lacks more than this share of what was listed is an incident. */
+/** A list that lacks more than this share of what was listed is an incident, and no more is ever marked at once. */
 const BELIEVABLE_SHARE = 0.1;
+/** Two days of hourly lists: a service that says the same for so long has really given it up. */
+const INCIDENT_CONFIRMATIONS = 48;
+
+/** What a list is worth. */
+export interface ListWorth {
+  /** All that there is was on it and could be read: what it lacks counts as absent. */
+  readonly complete: boolean;
+  /** A cache on the way has kept it: what is stored may be newer, so that it only adds. */
+  readonly isKept?: boolean;
+}
 
 type Scope = readonly { readonly column: string; readonly value: Value }[];
 
@@ -44,7 +54,7 @@ export function reconcile(
   transaction: Transaction,
   lookup: LookupTable,
   incoming: readonly (readonly Value[])[],
-  options: { complete: boolean; scope?: Scope },
+  options: ListWorth & { readonly scope?: Scope },
 ): Reconciled {
   const now = formatInstant(transaction.now);
   const stored = readStored(transaction, lookup, options.scope ?? []);
@@ -53,21 +63,24 @@ export function reconcile(
   let changed = 0;
   for (const [key, values] of seen) {
     const before = stored.get(key);
-    if (!before) {
-      insert(transaction, lookup, values, now);
-      added++;
-    } else if (update(transaction, lookup, before, values, now)) changed++;
+    if (!before) added += insert(transaction, lookup, values, now, options.isKept ?? false);
+    else if (!options.isKept && update(transaction, lookup, before, values, now)) changed++;
   }
-  if (!options.complete) return { added, changed, delisted: 0, incident: null };
+  if (!options.complete || options.isKept) return { added, changed, delisted: 0, incident: null };
 
   const listed = [...stored].filter(([, row]) => row.delistedAt === null);
   const missing = listed.filter(([key]) => !seen.has(key));
-  if (missing.length > Math.max(1, listed.length * BELIEVABLE_SHARE)) {
-    return { added, changed, delisted: 0, incident: { missing: missing.length, listed: listed.length } };
-  }
+  const believable = Math.max(1, listed.length * BELIEVABLE_SHARE);
+  const isIncident = missing.length > believable;
+  const confirmations = isIncident ? INCIDENT_CONFIRMATIONS : CONFIRMATIONS;
   let delisted = 0;
-  for (const [, row] of missing) if (countAbsence(transaction, lookup, row, now)) delisted++;
-  return { added, changed, delisted, incident: null };
+  for (const [, row] of missing) {
+    const isGone = row.absences + 1 >= confirmations && delisted + 1 <= believable;
+    countAbsence(transaction, lookup, row, isGone ? now : null);
+    if (isGone) delisted++;
+  }
+  const incident = isIncident ? { missing: missing.length, listed: listed.length } : null;
+  return { added, changed, delisted, incident };
 }
 
 function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope): Map<string, Stored> {
@@ -85,18 +98,25 @@ function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope)
   );
 }
 
-function insert(transaction: Transaction, lookup: LookupTable, values: readonly Value[], now: string): void {
+function insert(
+  transaction: Transaction,
+  lookup: LookupTable,
+  values: readonly Value[],
+  now: string,
+  isKept: boolean,
+): number {
   const columns = [...lookup.keys, ...lookup.tracked, ...lookup.kept, "first_seen", "absences"];
   // A row outside the scope may have the key: a stub that a tick has left, or one that moved here.
   const updates = [...lookup.tracked, ...lookup.kept, "absences"].map(
     (column) => `${column} = excluded.${column}`,
   );
-  transaction
+  const known = isKept ? "NOTHING" : `UPDATE SET ${updates.join(", ")}, delisted_at = NULL`;
+  return transaction
     .statement(
       `INSERT INTO ${lookup.table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
-      ON CONFLICT (${lookup.keys.join(", ")}) DO UPDATE SET ${updates.join(", ")}, delisted_at = NULL`,
+      ON CONFLICT (${lookup.keys.join(", ")}) DO ${known}`,
     )
-    .run([...values, now, 0]);
+    .run([...values, now, 0]).changes;
 }
 
 function update(
@@ -126,15 +146,19 @@ function update(
   return differs || before.delistedAt !== null;
 }
 
-function countAbsence(transaction: Transaction, lookup: LookupTable, row: Stored, now: string): boolean {
+function countAbsence(
+  transaction: Transaction,
+  lookup: LookupTable,
+  row: Stored,
+  delistedAt: string | null,
+): void {
   const key = row.values.slice(0, lookup.keys.length);
-  const absences = row.absences + 1;
-  const isGone = absences >= CONFIRMATIONS;
   transaction
     .statement(`UPDATE ${lookup.table} SET absences = ?, delisted_at = ? WHERE ${whereKey(lookup)}`)
-    .run([absences, isGone ? now : null, ...key]);
-  if (isGone) noteChange(transaction, lookup, key, { field: "delisted_at", old: null, new: now, now });
-  return isGone;
+    .run([row.absences + 1, delistedAt, ...key]);
+  if (delistedAt === null) return;
+  const change = { field: "delisted_at", old: null, new: delistedAt, now: delistedAt };
+  noteChange(transaction, lookup, key, change);
 }
 
 function noteChange(

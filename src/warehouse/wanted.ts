@@ -1,5 +1,6 @@
 import type { Micros } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
+import type { Connection } from "./connection.ts";
 import type { LedgerLine } from "./ledger.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -92,4 +93,9 @@ export function noteClockSkew(transaction: Transaction, skew: Micros): void {
   transaction
     .statement("UPDATE warehouse_state SET clock_skew = ? WHERE clock_skew <> ?")
     .run([Math.round(skew), Math.round(skew)]);
+}
+
+/** As it was noted last, in microseconds. */
+export function clockSkew(connection: Connection): Micros {
+  return connection.statement("SELECT clock_skew FROM warehouse_state").pluck().get() as Micros;
 }

@@ -1,3 +1,4 @@
+import { AskedPages } from "../../src/ingest/asked-pages.ts";
 import { commitLive } from "../../src/ingest/commit-live.ts";
 import { commitWalkPage } from "../../src/ingest/commit-walk-page.ts";
 import { HeldPages } from "../../src/ingest/held-pages.ts";
@@ -30,6 +31,7 @@ export function seedLiveRows(warehouse: Warehouse): void {
 /** Walks the hole newest to oldest, a page a commit, and says after each that it is on disk. */
 export function walk(warehouse: Warehouse, committed: (page: number) => void): void {
   const pages = new HeldPages();
+  const asked = new AskedPages();
   const rows = ticks(hole.from, hole.to);
   let upper = hole.to;
   for (let page = 0; page * ROWS_A_PAGE < rows.length; page++) {
@@ -41,9 +43,8 @@ export function walk(warehouse: Warehouse, committed: (page: number) => void): v
     );
     const commit = commitWalkPage(
       warehouse,
-      pages,
+      { pages, asked, now },
       { held, series: btc, position: { hole, upper }, ends, settleDelay: 60 * SECOND, request: "" },
-      now,
     );
     upper = commit.proven?.from ?? upper;
     committed(page);

@@ -1,50 +1,11 @@
-import { join } from "node:path";
 import Database from "better-sqlite3";
-import { describe, expect, it, onTestFinished } from "vitest";
-import type { WalkPage } from "../../src/ingest/commit-walk-page.ts";
+import { describe, expect, it } from "vitest";
 import { Ingest } from "../../src/ingest/ingest-thread.ts";
-import type { Body } from "../../src/model/body.ts";
 import type { Failure } from "../../src/model/failure.ts";
 import { silentLog } from "../../src/runtime/log.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
+import { commitPage, coverageSql, hole, start, whole, wholePage } from "./ingest-under-test.ts";
 import { at, bodyOf, btc, liveMessage, pageOf, recordOf, SECOND, ticks } from "./pages.ts";
-
-async function start(path = join(temporaryFolder(), "mds.sqlite")) {
-  const clock = new TurnedClock("2026-03-01T18:00:00Z");
-  const ingest = await Ingest.start({ path, clock, log: silentLog });
-  onTestFinished(() => ingest.close());
-  const query = (sql: string) => {
-    const reader = new Database(path, { readonly: true });
-    try {
-      return reader.prepare(sql).all() as Record<string, unknown>[];
-    } finally {
-      reader.close();
-    }
-  };
-  return { ingest, query, path, clock };
-}
-
-const hole = { from: at("10:00:00"), to: at("12:00:00") };
-const wholePage: Omit<WalkPage, "held"> = {
-  series: btc,
-  position: { hole, upper: hole.to },
-  ends: true,
-  settleDelay: 60 * SECOND,
-  request: "GET /index-ticker",
-};
-
-/** Reads a page and commits it, as a walk does. */
-async function commitPage(ingest: Ingest, page: Omit<WalkPage, "held" | "ends">, body: Body) {
-  const { stream } = page.series;
-  const { held, ...read } = await ingest.call("readPage", { stream, series: page.series }, [body]);
-  const commit = await ingest.call("commitWalkPage", { ...page, held, ends: read.nextId === undefined });
-  return { ...read, ...commit };
-}
-const coverageSql = "SELECT from_time, to_time, proof FROM coverage ORDER BY from_ts";
-const whole = [
-  { from_time: "2026-03-01T10:00:00.000000Z", to_time: "2026-03-01T12:00:00.000000Z", proof: "rows" },
-];
 
 describe("a page of a walk", () => {
   it("is committed with what it proves, and the rows are there for any SQLite tool", async () => {
@@ -241,75 +202,6 @@ describe("a page of a walk", () => {
     const rows = [...ticks(at("11:00:00"), hole.to), { ts: 0 }];
     const commit = await commitPage(ingest, wholePage, pageOf(rows, "more"));
     expect(commit).toMatchObject({ complete: false, oldest: at("11:00:00") });
-  });
-});
-
-describe("a page that a cache has kept", () => {
-  it("proves nothing about what came after it was made", async () => {
-    const { ingest, query } = await start();
-    const kept = {
-      ...pageOf(ticks(hole.from, at("11:00:00"))),
-      asOf: at("11:01:30") / 1000,
-      ageMs: 3_600_000,
-    };
-    const commit = await commitPage(ingest, wholePage, kept);
-    expect(commit).toMatchObject({ proven: { from: hole.from, to: at("11:00:30") }, complete: false });
-    expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:00:30.000000Z" }]);
-  });
-
-  it("fills in what is missing, and neither reverts a correction nor withdraws a row", async () => {
-    const { ingest, query } = await start();
-    const before = ticks(hole.from, hole.to).slice(0, -1);
-    const corrected = before.map((row) => (row.ts === at("11:00:00") ? { ...row, price: "1.5" } : row));
-    await commitPage(ingest, wholePage, pageOf(corrected));
-    const kept = ticks(hole.from, hole.to).filter(({ ts }) => ts !== at("11:10:00"));
-    await commitPage(ingest, wholePage, { ...pageOf(kept), ageMs: 3_600_000 });
-    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
-    expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:00:00%'")).toEqual([
-      { price_exact: "1.5" },
-    ]);
-    expect(query("SELECT * FROM revisions")).toEqual([]);
-  });
-});
-
-describe("a page of bars that a cache has kept", () => {
-  const days = (count: number) =>
-    Array.from({ length: count }, (_, i) => `2026-02-${String(28 - i).padStart(2, "0")}`);
-  const barsPage = (content: { day: string; close: string }[], { ageMs = 0, nextId = "" }): Body => ({
-    ...bodyOf({
-      nextId,
-      content: content.map(({ day, close }) => ({
-        id: `bar-${day}`,
-        indexId: btc.indexId,
-        indexType: "GWA",
-        open: "1",
-        high: "9",
-        low: "1",
-        close,
-        volume: "5",
-        startTimestamp: `${day}T00:00:00Z`,
-        endTimestamp: `${day}T23:59:59.999Z`,
-      })),
-    }),
-    ageMs,
-  });
-  const february = { from: at("00:00:00") - 10 * 86_400 * SECOND, to: at("00:00:00") };
-  const page: Omit<WalkPage, "held" | "ends"> = {
-    ...wholePage,
-    series: { ...btc, stream: "ohlcv" },
-    position: { hole: february, upper: february.to },
-    request: "GET /ohlcv",
-  };
-
-  it("fills in what is missing, and reverts nothing, also not what is still provisional", async () => {
-    const { ingest, query } = await start();
-    const closes = () => query("SELECT day, close_exact AS close FROM ohlcv ORDER BY day DESC");
-    const now = days(2).map((day) => ({ day, close: "3" }));
-    // The oldest of a page that is not the last is stored, and not settled.
-    await commitPage(ingest, page, barsPage(now, { nextId: "more" }));
-    const old = days(5).map((day) => ({ day, close: "2" }));
-    await commitPage(ingest, page, barsPage(old, { ageMs: 3_600_000 }));
-    expect(closes()).toEqual([...now, ...old.slice(2)]);
   });
 });
 

@@ -105,7 +105,7 @@ const lies: readonly Line[] = [
   (draw) => `GET ${draw.one(walked)} shrink by=0.3 p=0.1 total=2`,
 ];
 
-/** The service says that an index is none of its own: believed until the next night. */
+/** The service says that an index is none of its own: believed until the next night, where nothing of it is known yet. */
 const denials: readonly Line[] = [
   (draw) => `GET ${draw.one(walked)} status 404 p=0.1 total=${draw.whole(1, 2)}`,
 ];

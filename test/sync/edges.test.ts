@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { startEngine } from "./engine-under-test.ts";
 
+const DAY_MS = 86_400_000;
+
 const none = "exchangeTickers: false, derivatives: false, ohlcv: false";
 
 describe("the edges of time", () => {
@@ -56,6 +58,31 @@ sync: { ${none}, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 20
     const [state] = engine.query("SELECT clock_skew FROM warehouse_state");
     expect(Math.round(Number(state?.clock_skew) / 3_600_000_000)).toBe(72);
   });
+
+  it.each([
+    ["a day ahead", DAY_MS],
+    ["a day behind", -DAY_MS],
+    ["further ahead than the service's window is long", 201 * DAY_MS],
+    ["at 1970", -Date.parse("2026-03-01T12:00:07Z")],
+  ])(
+    "G4: with a clock %s nothing is claimed or written off before the service has told the time",
+    async (_, skew) => {
+      const engine = await startEngine({ localSkewMs: skew });
+      const ids = engine.simulator.universe.liquidIndexes.map(
+        ({ id }, i) => `${["BLX", "ELX", "XRPLX"][i]}: "${id}"`,
+      );
+      // Nothing has to be looked up for these: the walks would be the first to ask.
+      engine.configure(`service: { lxIndexIds: { ${ids.join(", ")} } }
+sync: { ${none}, lookups: false, marketCap: false, intraday: { GWA: none, MWA: none, LX: all, days: 1 } }`);
+      expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+      expect(engine.expectTruth()).toMatchObject({ lines: 3, lost: 0 });
+      const [covered] = engine.query("SELECT max(to_ts) / 1000 AS to_ms, min(proof) AS proof FROM coverage");
+      expect(covered?.proof).toBe("rows");
+      const behind = engine.clock.now() - Number(covered?.to_ms);
+      expect(behind).toBeGreaterThanOrEqual(60_000);
+      expect(behind).toBeLessThan(120_000);
+    },
+  );
 
   it("C16: a list of tickers that a refresh tears is taken again, and only a whole one counts as observed", async () => {
     const engine = await startEngine({

@@ -45,4 +45,23 @@ describe("what is followed live", () => {
     under.expectTruth(under.clock.now() - 5_400_000);
     expect(under.failures).toEqual([]);
   });
+
+  it("C12: the hourly page also shows what the service has corrected or added late, without another request", async () => {
+    const under = await KeeperUnderTest.start({
+      sync: { ...sync, ohlcv: false, intraday: { GWA: list("BTC"), MWA: none, LX: none, days: 1 } },
+      refreshSeconds: 120,
+      simulator: {
+        quirks: { corrections: { perMille: 400, minutes: 28 }, late: { perMille: 50, seconds: 1680 } },
+      },
+    });
+    await under.settled();
+    const from = under.requests;
+    await under.pass(5 * 3600);
+    expect(under.asked("/index-ticker", from).length).toBeLessThanOrEqual(7);
+    // Seen at the latest by the second page after it: an hour and a half, and the half hour itself.
+    under.expectTruth(under.clock.now() - 2 * 3_600_000);
+    const late = under.query("SELECT count(*) AS n FROM revisions WHERE changed_at > '2026-03-01T13'");
+    expect(Number(late[0]?.n)).toBeGreaterThan(5);
+    expect(under.failures).toEqual([]);
+  });
 });

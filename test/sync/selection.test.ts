@@ -41,6 +41,43 @@ describe("what the settings select", () => {
     engine.expectTruth();
   });
 
+  it("C17: a ranking that has lost most of its assets ends no series, exit 4, and counts again once it is whole", async () => {
+    const engine = await startEngine({ settings: only("GWA: { top: 5 }, MWA: none, LX: none") });
+    expect((await engine.run()).exit).toBe(0);
+    const before = engine.query(followed);
+    expect(before).toHaveLength(5);
+    engine.simulator.setFaults("GET /market-cap shrink");
+    // The second time what is stored has shrunk as well.
+    for (let run = 0; run < 2; run++) {
+      await engine.clock.advance(600_000);
+      const report = await engine.run();
+      expect(report.exit).toBe(4);
+      expect(report.problems).toMatchObject([{ stream: "market_caps", code: "shrunken_list" }]);
+      expect(engine.query(followed)).toEqual(before);
+    }
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.query(followed)).toEqual(before);
+    engine.expectTruth();
+  });
+
+  it("C17: a lookup that has lost most of its rows is named, exit 4, and ends nothing", async () => {
+    const engine = await startEngine({ settings: only("GWA: [BTC], MWA: none, LX: none") });
+    expect((await engine.run()).exit).toBe(0);
+    engine.simulator.setFaults("GET /asset shrink");
+    await engine.clock.advance(60_000);
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(report.problems).toMatchObject([{ stream: "assets", code: "shrunken_list" }]);
+    const [{ last_error } = {}] = engine.query(
+      "SELECT last_error FROM stream_states WHERE stream = 'assets'",
+    );
+    expect(last_error).toContain("/asset lacks");
+    expect(engine.query(followed)).toEqual([{ name: "BTC" }]);
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+  });
+
   it("the largest assets are unresolved when no ranking was ever seen: exit 4, and the rest is synced", async () => {
     const engine = await startEngine({
       settings: only("GWA: { top: 2 }, MWA: [ETH/USD], LX: none"),

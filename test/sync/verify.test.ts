@@ -12,7 +12,8 @@ describe("verify", () => {
     await engine.clock.advance(3_600_000);
     const verified = await engine.verify();
     expect(verified).toMatchObject({ differences: [], problems: [] });
-    expect(verified.stretches).toBe(3);
+    // Two days of each, on both sides of where stretches begin, and the bars.
+    expect(verified.stretches).toBe(5);
     expect(verified.rows).toBeGreaterThan(7_000);
     expect(engine.query("SELECT * FROM revisions")).toEqual([]);
   });
@@ -58,16 +59,48 @@ describe("an index that the service answers with 404", () => {
     expect(engine.expectTruth().rows).toBeGreaterThan(8_000);
   });
 
-  it("after it had records: those stay, and what the service no longer says is not called empty", async () => {
-    const engine = await startEngine({ settings });
+  it("after it had records: it is believed the second time, and what was served stays", async () => {
+    const engine = await startEngine({ settings: settings.replace("BTC,", "BTC, ETH,") });
     await engine.run();
-    const rows = engine.query("SELECT count(*) AS n FROM index_ticks");
-    engine.simulator.setFaults("GET /index-ticker status 404");
+    const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
+    const coverage = "SELECT proof, reason FROM coverage WHERE stream = 'index_ticks' AND name = 'BTC'";
+    engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc} total=1`);
     await engine.clock.advance(3_600_000);
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    expect(engine.query(coverage)).toEqual([{ proof: "rows", reason: null }]);
+    engine.expectTruth();
+
+    const rows = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'");
+    engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc}`);
+    await engine.clock.advance(3_600_000);
+    const asked = engine.simulator.requests.total;
     expect((await engine.run()).exit).toBe(0);
-    expect(engine.query("SELECT count(*) AS n FROM index_ticks")).toEqual(rows);
+    expect(engine.simulator.requests.total - asked).toBeLessThan(20);
+    expect(engine.query(coverage)).toContainEqual({ proof: "empty", reason: "not found" });
+    expect(engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'")).toEqual(rows);
     engine.simulator.setFaults("");
     await engine.clock.advance(3_600_000);
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectTruth();
+  });
+
+  it("B6: with every other that had records, it is the path: they stay open, exit 4, and are filled when it is back", async () => {
+    const names = ["BTC", "ETH", "SOL", "XRP", "USDT"];
+    const engine = await startEngine({ settings: settings.replace("BTC,", `${names.join(", ")},`) });
+    await engine.run();
+    engine.simulator.setFaults("GET /index-ticker status 404");
+    await engine.clock.advance(3_600_000);
+    const asked = engine.simulator.requests.total;
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(new Set(report.problems.map(({ code }) => code))).toEqual(new Set(["upstream_version"]));
+    expect(report.problems).toHaveLength(names.length);
+    expect(engine.simulator.requests.total - asked).toBeLessThan(50);
+    // An index that never had a record is none the less empty.
+    expect(engine.query("SELECT DISTINCT name FROM coverage WHERE reason = 'not found'")).toEqual([
+      { name: "LIBRA" },
+    ]);
+    engine.simulator.setFaults("");
     expect((await engine.run()).exit).toBe(0);
     engine.expectTruth();
   });

@@ -1,0 +1,126 @@
+import { decodePage } from "../ingest/decode-page.ts";
+import { decodeBody } from "../model/body.ts";
+import { exitCode, Failure } from "../model/failure.ts";
+import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import type { WalkedStream } from "../model/series.ts";
+import { priority } from "../service/endpoints.ts";
+import { formatMillisecond, momentThatFinds } from "../service/walk-moments.ts";
+import type { Connection } from "../warehouse/connection.ts";
+import { hasRowsSince, otherServedLine } from "../warehouse/served-lines.ts";
+import { isUnserved } from "../warehouse/unserved.ts";
+import { lineKey } from "./fill-plan.ts";
+import { type Intake, serviceNow } from "./intake.ts";
+import { judge, problemOf } from "./trouble.ts";
+import type { SliceWalk } from "./walk-slice.ts";
+
+/** What a 404 for an index comes to: it is so, or the range stays open for this reason. */
+export type DenialVerdict =
+  | { readonly kind: "believed" }
+  | { readonly kind: "doubted"; readonly error: Failure; readonly isStuck: boolean };
+
+/** Two answers closer together than this are one fault. Shorter than the pause before anything is tried again. */
+const APART_MS = 2_000;
+/** What was found out about a path counts for so long: many lines may be denied at once. */
+const WITNESS_COUNTS_MS = 10_000;
+/** A row this far within the window has not left it while an answer travelled. */
+const WINDOW_MARGIN = 600 * MICROS_PER_SECOND;
+
+/**
+ * Decides what a 404 is worth. Of an index that never had a record it says that there is none. One that has been served,
+ * and still should be, is not buried on one answer: the service must say it twice, a pause apart, and must still find
+ * another index that it has served. Where it finds none of them, the path is at fault.
+ */
+export class Denials {
+  readonly #reader: Connection;
+  /** On the monotonic clock: since when each line is denied. */
+  readonly #since = new Map<string, number>();
+  readonly #witnessed = new Map<WalkedStream, { readonly at: number; readonly found: Promise<boolean> }>();
+
+  constructor(reader: Connection) {
+    this.#reader = reader;
+  }
+
+  /** The service has the index. */
+  forget(walk: SliceWalk): void {
+    this.#since.delete(lineKey(walk.line));
+  }
+
+  async judge(intake: Intake, walk: SliceWalk): Promise<DenialVerdict> {
+    const { line, keptFor } = walk;
+    const now = serviceNow(intake);
+    const servedFrom = keptFor === null ? Number.MIN_SAFE_INTEGER : now - keptFor + WINDOW_MARGIN;
+    if (isUnserved(this.#reader, line) || !hasRowsSince(this.#reader, line, servedFrom))
+      return { kind: "believed" };
+    const at = intake.clock.monotonic();
+    const since = this.#since.get(lineKey(line)) ?? at;
+    this.#since.set(lineKey(line), since);
+    // That it was said once makes nothing hopeless, however many slices of the line have heard it.
+    if (at - since < APART_MS) return { kind: "doubted", error: denied(walk), isStuck: false };
+    if (!(await this.#isPathWell(intake, walk, servedFrom)))
+      return { kind: "doubted", error: pathGone(walk), isStuck: true };
+    this.forget(walk);
+    return { kind: "believed" };
+  }
+
+  /** Whether the path still finds another index; with no other to ask for, whether it finds any. */
+  #isPathWell(intake: Intake, { line, indexType }: SliceWalk, servedFrom: Micros): Promise<boolean> {
+    const at = intake.clock.monotonic();
+    const known = this.#witnessed.get(line.stream);
+    if (known && at - known.at < WITNESS_COUNTS_MS) return known.found;
+    const other = otherServedLine(this.#reader, line, servedFrom);
+    const { stream } = line;
+    const found = isFound(
+      intake,
+      stream,
+      other
+        ? { indexType: other.indexType, indexId: other.indexId, ts: other.ts }
+        : { indexType, ts: serviceNow(intake) },
+    );
+    this.#witnessed.set(stream, { at, found });
+    return found;
+  }
+}
+
+async function isFound(
+  { client, tally, signal, log }: Intake,
+  stream: WalkedStream,
+  { ts, ...filters }: { indexType: string; indexId?: string; ts: Micros },
+): Promise<boolean> {
+  const endpoint = endpointOf(stream);
+  const query = { ...filters, timestamp: formatMillisecond(momentThatFinds(endpoint, ts)), size: 1 };
+  try {
+    return await client.request({ endpoint, query, priority: priority.head, signal }, async (body) => {
+      const { rawCount } = decodePage(stream, decodeBody(body));
+      return rawCount > 0;
+    });
+  } catch (error) {
+    if (judge(error, tally.answers) === "stop") throw error;
+    log.error(
+      { endpoint, code: problemOf(stream, undefined, error).code },
+      "the path finds nothing any more",
+    );
+    return false;
+  }
+}
+
+function endpointOf(stream: WalkedStream) {
+  return stream === "ohlcv" ? "/ohlcv" : "/index-ticker";
+}
+
+function denied({ line, indexType, name }: SliceWalk): Failure {
+  return new Failure(`${endpointOf(line.stream)} no longer finds ${indexType} ${name} (404)`, {
+    family: "retry",
+    code: "denied",
+    remedy: "it is asked again before it is believed: the service has served it",
+    exit: exitCode.incomplete,
+  });
+}
+
+function pathGone({ line }: SliceWalk): Failure {
+  return new Failure(`${endpointOf(line.stream)} finds nothing any more that it has served (404)`, {
+    family: "retry",
+    code: "upstream_version",
+    remedy: "what is missing stays open; if it lasts, check service.baseUrl and tell the service's operator",
+    exit: exitCode.incomplete,
+  });
+}
