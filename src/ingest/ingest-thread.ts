@@ -31,13 +31,6 @@ const RETRY_STORAGE_MS = 5_000;
  * forgotten ones, and the unpacked bodies with them: 175 MB more than with 12 MB, for the same CPU a row.
  */
 const YOUNG_HEAP_MB = 6;
-/** These need no more room on the disk, so their success does not say that there is any. */
-const withoutRoom: ReadonlySet<string> = new Set<OperationName>([
-  "readPage",
-  "dropPages",
-  "hasNoContracts",
-  "checkStorage",
-]);
 const CLOSE_PATIENCE_MS = 2_000;
 
 /**
@@ -177,11 +170,13 @@ export class Ingest {
     signal?: AbortSignal,
   ): Promise<unknown> {
     let bodies = firstBodies;
+    let wasRefused = false;
     for (;;) {
       signal?.throwIfAborted();
       const reply = await this.#send(operation, args, bodies);
       if ("value" in reply) {
-        if (this.#state !== "working" && !withoutRoom.has(operation)) {
+        // A sign of life, or a page that was only read, does not say that there is room or that the lock is free.
+        if (this.#state !== "working" && (reply.hasCommitted || wasRefused)) {
           this.#log.info({ after: this.#state }, "storage is well again");
           this.#state = "working";
         }
@@ -191,6 +186,7 @@ export class Ingest {
       if (failure.code !== "disk_full" && failure.code !== "db_locked") throw failure;
       if (this.#state !== failure.code) this.#log.error({ code: failure.code }, failure.line);
       this.#state = failure.code;
+      wasRefused = true;
       bodies = reply.bodies;
       // Waiting for time, not working: a turned clock may move.
       const resume = this.#clock.waive();

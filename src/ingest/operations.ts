@@ -109,15 +109,19 @@ export class IngestDesk {
   readonly #listening = new Listening();
   #now: Micros = 0;
 
-  carryOut({ operation, args, bodies, now }: Call): unknown {
+  carryOut({ operation, args, bodies, now }: Call): { value: unknown; hasCommitted: boolean } {
     this.#now = now;
-    if (operation === "open") return this.#open(args as OperationArgs<"open">);
-    if (operation === "close") return this.#close();
+    // Who opens the warehouse writes to it, that it is the writer now.
+    if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
+    if (operation === "close") return { value: this.#close(), hasCommitted: false };
     const warehouse = this.#warehouse;
     if (!warehouse) throw new Error("the warehouse is not open");
     const work = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!work) throw new Error(`there is no operation ${operation}`);
-    return work({ warehouse, pages: this.#pages, listening: this.#listening, now }, args as never, bodies);
+    const desk = { warehouse, pages: this.#pages, listening: this.#listening, now };
+    const before = warehouse.commits;
+    const value = work(desk, args as never, bodies);
+    return { value, hasCommitted: warehouse.commits > before };
   }
 
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<Lifecycle["open"]> {

@@ -50,6 +50,7 @@ export class Warehouse {
   #isChecked: boolean;
   #damage: string | undefined;
   #inTransaction = false;
+  #commits = 0;
   #poison: unknown;
 
   constructor(parts: {
@@ -91,6 +92,7 @@ export class Warehouse {
       const result = work(transaction);
       if (isThenable(result)) throw new Error("a transaction cannot wait: its work must be synchronous");
       database.exec("COMMIT");
+      this.#commits++;
       return result;
     } catch (error) {
       // What was learned in this transaction never came to be.
@@ -105,6 +107,11 @@ export class Warehouse {
       transaction?.end();
       this.#inTransaction = false;
     }
+  }
+
+  /** How many transactions have been committed: while it grows, there is room, and nobody else holds the write lock. */
+  get commits(): number {
+    return this.#commits;
   }
 
   /** Throws when the file at the path is no longer the one that is open. To be asked each minute. */

@@ -426,8 +426,11 @@ describe("the thread", () => {
     quant.exec("BEGIN IMMEDIATE");
     const commit = commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
     while (ingest.state !== "db_locked") await new Promise((tick) => setTimeout(tick, 50));
-    // To read a page takes no room and no lock, so it does not mean that storage is well.
+    // None of these takes room or the lock, so none of them means that storage is well.
     await ingest.call("readPage", { stream: "index_ticks", series: wholePage.series }, [pageOf([])]);
+    await ingest.call("answer", undefined);
+    await ingest.call("noteCheck", undefined);
+    await ingest.call("checkStorage", undefined);
     expect(ingest.state).toBe("db_locked");
     quant.exec("ROLLBACK");
     quant.close();
