@@ -6,6 +6,7 @@ import { receiveFailure } from "../model/sent-failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { ownFile } from "../runtime/own-file.ts";
+import { isDamage } from "../warehouse/sqlite-failure.ts";
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
 import { type Call, closing, memoryOf, type Reply } from "./thread-messages.ts";
 
@@ -144,13 +145,17 @@ export class Ingest {
     }
   }
 
-  /** Lets the operation in hand finish or roll back, gives back what is queued undone, and closes the warehouse. */
-  async close(): Promise<void> {
+  /**
+   * Lets the operation in hand finish or roll back, gives back what is queued undone, and closes the warehouse. `endedBy`:
+   * what the work ended with, if it failed: damage that a reader has met makes the next start look at the whole file.
+   */
+  async close(endedBy?: unknown): Promise<void> {
+    const end: OperationArgs<"close"> = { isSuspect: isDamage(endedBy) };
     this.#closing.abort(closing());
     Atomics.store(this.#stopFlag, 0, 1);
     // Held: on a turned clock the patience must not run out while the thread is at work.
     const release = this.#clock.hold();
-    const closed = this.#death === undefined ? this.#send("close", undefined, []) : Promise.resolve();
+    const closed = this.#death === undefined ? this.#send("close", end, []) : Promise.resolve();
     await this.#patiently(closed.catch(() => {}));
     await this.#patiently(this.#worker.terminate().then(() => this.#gone));
     release();

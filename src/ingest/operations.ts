@@ -94,7 +94,7 @@ interface Lifecycle {
     desk: never,
     args: { path: string; mayDeferCheck: boolean },
   ) => { setAside: Warehouse["setAside"]; isChecked: boolean };
-  close: (desk: never, args: undefined) => undefined;
+  close: (desk: never, args: { isSuspect: boolean }) => undefined;
 }
 
 type Operations = typeof operations & Lifecycle;
@@ -113,14 +113,15 @@ export class IngestDesk {
     this.#now = now;
     // Who opens the warehouse writes to it, that it is the writer now.
     if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
-    if (operation === "close") return { value: this.#close(), hasCommitted: false };
+    if (operation === "close")
+      return { value: this.#close(args as OperationArgs<"close">), hasCommitted: false };
     const warehouse = this.#warehouse;
     if (!warehouse) throw new Error("the warehouse is not open");
     const work = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!work) throw new Error(`there is no operation ${operation}`);
     const desk = { warehouse, pages: this.#pages, listening: this.#listening, now };
     const before = warehouse.commits;
-    const value = work(desk, args as never, bodies);
+    const value = warehouse.guard(() => work(desk, args as never, bodies));
     return { value, hasCommitted: warehouse.commits > before };
   }
 
@@ -132,8 +133,8 @@ export class IngestDesk {
     return { setAside: warehouse.setAside, isChecked: warehouse.isChecked };
   }
 
-  #close(): undefined {
-    this.#warehouse?.close();
+  #close(end: OperationArgs<"close">): undefined {
+    this.#warehouse?.close(end);
     this.#warehouse = undefined;
   }
 }

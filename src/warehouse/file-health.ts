@@ -81,13 +81,22 @@ export function setAside(path: string, reason: string, now: Micros): SetAside {
   return { reason, files };
 }
 
-/** Remembers which file was opened; `assertSame` throws once another one, or none, lies at its path. */
-export function watchFile(path: string): { assertSame(): void } {
+/** The file that was opened, as far as its path still leads to it. */
+export interface WatchedFile {
+  isSame(): boolean;
+  /** Throws once another file, or none, lies at the path. */
+  assertSame(): void;
+}
+
+export function watchFile(path: string): WatchedFile {
   const { dev, ino } = statSync(path);
+  const look = () => statSync(path, { throwIfNoEntry: false });
+  const isSame = (now = look()) => now?.dev === dev && now.ino === ino;
   return {
+    isSame: () => isSame(),
     assertSame() {
-      const now = statSync(path, { throwIfNoEntry: false });
-      if (now?.dev === dev && now.ino === ino) return;
+      const now = look();
+      if (isSame(now)) return;
       throw new Failure(`${path} was ${now ? "replaced" : "removed"} while it was open`, {
         family: "operator",
         code: "db_replaced",

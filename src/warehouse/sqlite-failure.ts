@@ -70,7 +70,18 @@ export function withFailures<T>(path: string, work: () => T): T {
   }
 }
 
+const poisons: ReadonlySet<string> = new Set(["io_error", "db_corrupt", "db_replaced"]);
+
 /** True for failures after which the connection must not be used again: the process ends and the next start recovers. */
 export function isPoison(error: unknown): boolean {
-  return error instanceof Failure && (error.code === "io_error" || error.code === "db_corrupt");
+  return error instanceof Failure && poisons.has(error.code);
+}
+
+/** Whether whoever met this has read damaged pages, be it told in SQLite's terms or in ours. */
+export function isDamage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return (
+    (isCoded(error) && /^(SQLITE_CORRUPT|SQLITE_NOTADB|db_corrupt$)/.test(error.code)) ||
+    isDamage(error.cause)
+  );
 }

@@ -15,12 +15,12 @@ import {
   resolvePath,
   SPACE_RESERVE_BYTES,
 } from "./disk.ts";
-import { type Inspection, inspectFile, type SetAside, watchFile } from "./file-health.ts";
+import { type Inspection, inspectFile, type SetAside, type WatchedFile, watchFile } from "./file-health.ts";
 import { Frontier } from "./frontier.ts";
 import { beginWriting, noteEnd } from "./last-end.ts";
 import { migrate } from "./migrate.ts";
 import { recordLoss } from "./salvage.ts";
-import { asFailure, isPoison, withFailures } from "./sqlite-failure.ts";
+import { asFailure, isDamage, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
 import { truncateWal } from "./wal.ts";
 import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
@@ -45,7 +45,7 @@ export class Warehouse {
   readonly #clock: Pick<Clock, "now">;
   readonly #fileSystem: FileSystemInfo;
   readonly #lock: WriterLock;
-  readonly #file: { assertSame(): void };
+  readonly #file: WatchedFile;
   readonly #epoch: number;
   #isChecked: boolean;
   #damage: string | undefined;
@@ -98,14 +98,25 @@ export class Warehouse {
       // What was learned in this transaction never came to be.
       this.#dictionary.forget();
       this.#frontier.forget();
-      const failure = asFailure(error, this.path);
-      if (isPoison(failure)) this.#poison = failure;
+      const failure = this.#failure(error);
       // SQLite has rolled back by itself after some errors, a full disk among them.
       if (database.inTransaction) this.#rollback();
       throw failure;
     } finally {
       transaction?.end();
       this.#inTransaction = false;
+    }
+  }
+
+  /**
+   * Runs what is done to the file outside of a transaction: a checkpoint, a check, a look. What SQLite says there is told
+   * in the program's terms as well, and a failure after which nothing may be written is remembered until the end.
+   */
+  guard<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw this.#failure(error);
     }
   }
 
@@ -116,7 +127,7 @@ export class Warehouse {
 
   /** Throws when the file at the path is no longer the one that is open. To be asked each minute. */
   assertFileInPlace(): void {
-    this.#file.assertSame();
+    this.guard(() => this.#file.assertSame());
   }
 
   /** False: the file was not closed in order, and whether it is sound is yet to be found out. */
@@ -130,16 +141,38 @@ export class Warehouse {
     this.#damage = damage;
   }
 
-  close(): void {
+  /** `isSuspect`: somebody who read the file beside us has met damage. */
+  close({ isSuspect = false } = {}): void {
     try {
-      if (!this.#poison) emptyWal(this.connection);
+      if (!this.#poison) this.#emptyWal();
       this.connection.close();
-      if (this.#damage !== undefined) noteEnd(this.path, "damaged", this.#damage);
-      else if (isDamage(this.#poison)) noteEnd(this.path, "suspect");
-      else if (this.#isChecked && !this.#poison) noteEnd(this.path, "clean");
+      // A mark speaks of the file at the path: of one that took its place we know nothing.
+      if (this.#file.isSame()) this.#noteEnd(isSuspect || isDamage(this.#poison));
     } finally {
       this.#lock.release();
     }
+  }
+
+  #noteEnd(isSuspect: boolean): void {
+    if (this.#damage !== undefined) noteEnd(this.path, "damaged", this.#damage);
+    else if (isSuspect) noteEnd(this.path, "suspect");
+    else if (this.#isChecked && !this.#poison) noteEnd(this.path, "clean");
+  }
+
+  /** A reader that stays open would leave the WAL as it is. What cannot be done is done at the next start. */
+  #emptyWal(): void {
+    try {
+      this.guard(() => truncateWal(this.connection));
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+    }
+  }
+
+  /** The failure that an error means; remembered if nothing may be written after it. */
+  #failure(error: unknown): unknown {
+    const failure = asFailure(error, this.path);
+    if (isPoison(failure)) this.#poison ??= failure;
+    return failure;
   }
 
   #rollback(): void {
@@ -207,19 +240,6 @@ function createFile(path: string, fileSystem: FileSystemInfo): void {
     fsyncSync(directory);
     closeSync(directory);
   });
-}
-
-/** A reader that stays open would leave the WAL as it is. What cannot be done is done at the next start. */
-function emptyWal(connection: Connection): void {
-  try {
-    truncateWal(connection);
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-  }
-}
-
-function isDamage(poison: unknown): boolean {
-  return poison instanceof Failure && poison.code === "db_corrupt";
 }
 
 function raiseEpoch({ database }: Connection): number {

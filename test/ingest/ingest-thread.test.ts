@@ -1,50 +1,12 @@
-import { join } from "node:path";
-import Database from "better-sqlite3";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { WalkPage } from "../../src/ingest/commit-walk-page.ts";
 import { Ingest } from "../../src/ingest/ingest-thread.ts";
 import type { Body } from "../../src/model/body.ts";
 import type { Failure } from "../../src/model/failure.ts";
 import { silentLog } from "../../src/runtime/log.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
+import { commitPage, coverageSql, hole, start, whole, wholePage } from "./ingest-under-test.ts";
 import { at, bodyOf, btc, liveMessage, pageOf, recordOf, SECOND, ticks } from "./pages.ts";
-
-async function start(path = join(temporaryFolder(), "mds.sqlite")) {
-  const clock = new TurnedClock("2026-03-01T18:00:00Z");
-  const ingest = await Ingest.start({ path, clock, log: silentLog });
-  onTestFinished(() => ingest.close());
-  const query = (sql: string) => {
-    const reader = new Database(path, { readonly: true });
-    try {
-      return reader.prepare(sql).all() as Record<string, unknown>[];
-    } finally {
-      reader.close();
-    }
-  };
-  return { ingest, query, path, clock };
-}
-
-const hole = { from: at("10:00:00"), to: at("12:00:00") };
-const wholePage: Omit<WalkPage, "held"> = {
-  series: btc,
-  position: { hole, upper: hole.to },
-  ends: true,
-  settleDelay: 60 * SECOND,
-  request: "GET /index-ticker",
-};
-
-/** Reads a page and commits it, as a walk does. */
-async function commitPage(ingest: Ingest, page: Omit<WalkPage, "held" | "ends">, body: Body) {
-  const { stream } = page.series;
-  const { held, ...read } = await ingest.call("readPage", { stream, series: page.series }, [body]);
-  const commit = await ingest.call("commitWalkPage", { ...page, held, ends: read.nextId === undefined });
-  return { ...read, ...commit };
-}
-const coverageSql = "SELECT from_time, to_time, proof FROM coverage ORDER BY from_ts";
-const whole = [
-  { from_time: "2026-03-01T10:00:00.000000Z", to_time: "2026-03-01T12:00:00.000000Z", proof: "rows" },
-];
 
 describe("a page of a walk", () => {
   it("is committed with what it proves, and the rows are there for any SQLite tool", async () => {
@@ -398,44 +360,6 @@ describe("the thread", () => {
     most = Math.max(most, ingest.queued);
     await Promise.all(commits);
     expect(most).toBe(6);
-    expect(query(coverageSql)).toEqual(whole);
-  });
-
-  it("closes within seconds while another program holds the write lock and many commits are queued", async () => {
-    const { ingest, query, path } = await start();
-    const quant = new Database(path);
-    quant.exec("BEGIN IMMEDIATE");
-    const pages = Array.from({ length: 10 }, () =>
-      commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to))).then(
-        () => "committed",
-        (error: Failure) => error.code,
-      ),
-    );
-    await new Promise((tick) => setTimeout(tick, 200));
-    const begun = performance.now();
-    await ingest.close();
-    expect(performance.now() - begun).toBeLessThan(4_500);
-    expect(new Set(await Promise.all(pages))).toEqual(new Set(["stopped"]));
-    quant.close();
-    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 0 }]);
-  });
-
-  it("waits through another program's write transaction, keeps the page, and goes on when it ends", async () => {
-    const { ingest, query, path, clock } = await start();
-    const quant = new Database(path);
-    quant.exec("BEGIN IMMEDIATE");
-    const commit = commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
-    while (ingest.state !== "db_locked") await new Promise((tick) => setTimeout(tick, 50));
-    // None of these takes room or the lock, so none of them means that storage is well.
-    await ingest.call("readPage", { stream: "index_ticks", series: wholePage.series }, [pageOf([])]);
-    await ingest.call("answer", undefined);
-    await ingest.call("noteCheck", undefined);
-    await ingest.call("checkStorage", undefined);
-    expect(ingest.state).toBe("db_locked");
-    quant.exec("ROLLBACK");
-    quant.close();
-    expect(await clock.runUntil(commit)).toMatchObject({ complete: true });
-    expect(ingest.state).toBe("working");
     expect(query(coverageSql)).toEqual(whole);
   });
 });
