@@ -90,7 +90,8 @@ export class Ingest {
       const { path, mayDeferCheck = false, signal } = options;
       const { setAside, isChecked } = await ingest.call("open", { path, mayDeferCheck }, [], signal);
       ingest.#isChecked = isChecked;
-      if (setAside) options.log.error({ setAside }, "the warehouse could not be used and was set aside");
+      for (const found of setAside)
+        options.log.error({ ...found }, "the warehouse could not be used and was set aside");
     } catch (error) {
       await worker.terminate();
       throw error;

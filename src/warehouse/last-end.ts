@@ -1,14 +1,6 @@
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { syncToDisk } from "./disk.ts";
 
 /**
  * How the last writer left the file. `clean`: closed in order, and nobody has touched the file since; `unclean`: killed,
@@ -44,9 +36,7 @@ export function readLastEnd(path: string): LastEnd {
 export function beginWriting(path: string): void {
   if (!statSync(markFile(path), { throwIfNoEntry: false })) return;
   rmSync(markFile(path), { force: true });
-  const directory = openSync(dirname(path), "r");
-  fsyncSync(directory);
-  closeSync(directory);
+  syncToDisk(dirname(path));
 }
 
 /** To be called once the database is closed. */

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS } from "../model/instant.ts";
@@ -14,12 +14,14 @@ import {
   isSymbolicLink,
   resolvePath,
   SPACE_RESERVE_BYTES,
+  syncToDisk,
 } from "./disk.ts";
-import { type Inspection, inspectFile, type SetAside, type WatchedFile, watchFile } from "./file-health.ts";
+import { type Inspection, inspectFile, type WatchedFile, watchFile } from "./file-health.ts";
 import { Frontier } from "./frontier.ts";
 import { beginWriting, noteEnd } from "./last-end.ts";
 import { migrate } from "./migrate.ts";
 import { recordLoss } from "./salvage.ts";
+import { endSalvage, type SetAside } from "./set-aside.ts";
 import { asFailure, isDamage, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
 import { truncateWal } from "./wal.ts";
@@ -38,7 +40,7 @@ export interface WarehouseOptions {
 export class Warehouse {
   readonly path: string;
   /** What was found at the path and could not be used; it lies under the names given here. */
-  readonly setAside: SetAside | undefined;
+  readonly setAside: readonly SetAside[];
   readonly connection: Connection;
   readonly #dictionary: Dictionary;
   readonly #frontier: Frontier;
@@ -207,20 +209,31 @@ export function openWarehouse(given: string, options: WarehouseOptions): Warehou
   let connection: Connection | undefined;
   try {
     const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDefer: mayDeferCheck });
-    const found = inspection.setAside;
     beginWriting(path);
-    if (found) log.error({ ...found }, "the warehouse could not be used and was set aside");
+    for (const found of inspection.setAside)
+      log.error({ ...found }, "the warehouse could not be used and was set aside");
     if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem);
     connection = connectWriter(path);
     const opened = connection;
     withFailures(path, () => migrate(opened, { fileSystem }));
     const warehouse = new Warehouse({ connection, lock, clock, fileSystem, inspection });
-    if (found) warehouse.transaction((transaction) => recordLoss(transaction, found));
+    for (const found of inspection.setAside) enterLosses(warehouse, found, log);
+    withFailures(path, () => endSalvage(path));
     return warehouse;
   } catch (error) {
     connection?.close();
     lock.release();
     throw error;
+  }
+}
+
+/** What a damaged file says may make no sense: then nothing can be learned from it, and the work must go on. */
+function enterLosses(warehouse: Warehouse, found: SetAside, log: Log): void {
+  try {
+    warehouse.transaction((transaction) => recordLoss(transaction, found));
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    log.error({ files: found.files, error: String(error) }, "what was lost with a warehouse is not known");
   }
 }
 
@@ -236,9 +249,7 @@ function createFile(path: string, fileSystem: FileSystemInfo): void {
   }
   withFailures(path, () => {
     renameSync(unfinished, path);
-    const directory = openSync(dirname(path), "r");
-    fsyncSync(directory);
-    closeSync(directory);
+    syncToDisk(dirname(path));
   });
 }
 

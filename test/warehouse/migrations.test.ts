@@ -208,7 +208,7 @@ describe("migrations", () => {
     mkdirSync(directory, { recursive: true });
     appendFileSync(`${path}.new`, "half a database");
     const warehouse = openScratch({ path });
-    expect(warehouse.setAside).toBeUndefined();
+    expect(warehouse.setAside).toEqual([]);
     expect(readdirSync(directory).filter((file) => file.includes(".new"))).toEqual([]);
   });
 });
