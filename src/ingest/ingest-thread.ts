@@ -88,10 +88,9 @@ export class Ingest {
     const ingest = new Ingest(worker, stopFlag, options);
     try {
       const { path, mayDeferCheck = false, signal } = options;
-      const { setAside, isChecked } = await ingest.call("open", { path, mayDeferCheck }, [], signal);
+      const { said, isChecked } = await ingest.call("open", { path, mayDeferCheck }, [], signal);
       ingest.#isChecked = isChecked;
-      for (const found of setAside)
-        options.log.error({ ...found }, "the warehouse could not be used and was set aside");
+      for (const { level, fields, message } of said) options.log[level](fields, message);
     } catch (error) {
       await worker.terminate();
       throw error;

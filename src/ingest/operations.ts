@@ -1,5 +1,6 @@
 import type { Body } from "../model/body.ts";
 import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import { keepLines, type LogLine } from "../runtime/log.ts";
 import { type ContractsDenial, hasNoContracts } from "../warehouse/rereads.ts";
 import { truncateWal } from "../warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
@@ -91,10 +92,14 @@ const operations = {
 /** Opening and closing, which stand at both ends of the others. */
 interface Lifecycle {
   open: (
-    desk: never,
+    desk: unknown,
     args: { path: string; mayDeferCheck: boolean },
-  ) => { setAside: Warehouse["setAside"]; isChecked: boolean };
-  close: (desk: never, args: { isSuspect: boolean }) => undefined;
+  ) => {
+    isChecked: boolean;
+    /** What there was to say about the file. */
+    said: readonly LogLine[];
+  };
+  close: (desk: unknown, args: { isSuspect: boolean }) => undefined;
 }
 
 type Operations = typeof operations & Lifecycle;
@@ -128,9 +133,10 @@ export class IngestDesk {
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<Lifecycle["open"]> {
     // Every transaction is dated by the call that it serves.
     const clock = { now: () => this.#now / MICROS_PER_MS };
-    const warehouse = openWarehouse(path, { clock, mayDeferCheck });
+    const said: LogLine[] = [];
+    const warehouse = openWarehouse(path, { clock, log: keepLines(said), mayDeferCheck });
     this.#warehouse = warehouse;
-    return { setAside: warehouse.setAside, isChecked: warehouse.isChecked };
+    return { isChecked: warehouse.isChecked, said };
   }
 
   #close(end: OperationArgs<"close">): undefined {

@@ -1,9 +1,21 @@
-import { closeSync, copyFileSync, openSync, renameSync, truncateSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  copyFileSync,
+  openSync,
+  renameSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { Ingest } from "../../src/ingest/ingest-thread.ts";
 import type { Failure } from "../../src/model/failure.ts";
+import { keepLines, type LogLine } from "../../src/runtime/log.ts";
 import { readLastEnd } from "../../src/warehouse/last-end.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { commitPage, coverageSql, hole, start, whole, wholePage } from "./ingest-under-test.ts";
 import { pageOf, ticks } from "./pages.ts";
 
@@ -57,6 +69,25 @@ describe("another program's write lock", () => {
     quant.close();
     expect(await clock.runUntil(tidied)).toMatchObject({ isTruncated: true });
     expect(ingest.state).toBe("working");
+  });
+});
+
+describe("a file that is not as usual", () => {
+  it("is told of in the log of the main thread: F10 what was set aside, F17 a symbolic link", async () => {
+    const folder = temporaryFolder();
+    const [path, link] = [join(folder, "mds.sqlite"), join(folder, "link.sqlite")];
+    writeFileSync(path, "");
+    symlinkSync(path, link);
+    const lines: LogLine[] = [];
+    await start({ path: link, log: keepLines(lines) });
+    expect(lines).toEqual([
+      { level: "warn", fields: { link, path }, message: "the warehouse is a symbolic link" },
+      {
+        level: "error",
+        fields: { reason: "the file is empty", files: [`${path}.aside-2026-03-01T180000Z`] },
+        message: "the warehouse could not be used and was set aside",
+      },
+    ]);
   });
 });
 
