@@ -2,7 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/instant.ts";
 import { openForInspection } from "./connection.ts";
-import { readLastEnd } from "./last-end.ts";
+import { epochOfNewWal, readLastEnd } from "./last-end.ts";
 import { pendingMigrations } from "./migrate.ts";
 import { awaitingSalvage, finishSettingAside, type SetAside, setAside } from "./set-aside.ts";
 import { asFailure, withFailures } from "./sqlite-failure.ts";
@@ -28,6 +28,8 @@ const CHECKED_AT_ONCE_BYTES = 64 * 1024 * 1024;
  */
 export function inspectFile(path: string, now: Micros, { mayDefer = false } = {}): Inspection {
   withFailures(path, () => finishSettingAside(path));
+  if (hasForeignWal(path))
+    withFailures(path, () => setAside(path, "a -wal file of another database", now, "wal"));
   const found = judge(path, mayDefer);
   const { unusable } = found;
   if (unusable !== undefined) withFailures(path, () => setAside(path, unusable, now));
@@ -47,6 +49,30 @@ function judge(path: string, mayDefer: boolean): { unusable?: string; isChecked:
   const isDeferred = mayDefer && last.kind === "unclean" && size > CHECKED_AT_ONCE_BYTES;
   const damage = findDamage(path, last.kind !== "clean" && !isDeferred);
   return damage === undefined ? { isChecked: !isDeferred } : aside(damage);
+}
+
+/**
+ * Whether a WAL lies beside the file that was not written to it. SQLite would take it for the file's own, since a WAL says
+ * nothing of its database, and replace pages by those of the other.
+ */
+function hasForeignWal(path: string): boolean {
+  const epoch = epochOfNewWal(path);
+  return epoch !== undefined && readEpoch(path) !== epoch;
+}
+
+/** The epoch as the file and the WAL beside it say together; undefined: they make no warehouse. */
+function readEpoch(path: string): unknown {
+  let reader: ReturnType<typeof openForInspection> | undefined;
+  try {
+    reader = openForInspection(path);
+    return reader.database.prepare("SELECT epoch FROM warehouse_state").pluck().get();
+  } catch (error) {
+    const failure = asFailure(error, path);
+    if (failure instanceof Failure && failure.code !== "db_corrupt") throw failure;
+    return undefined;
+  } finally {
+    reader?.close();
+  }
 }
 
 /** What is wrong with the file, or undefined. Throws for a file that is sound but not to be written. */

@@ -15,6 +15,8 @@ interface Mark {
   readonly finding?: string;
   /** What the files looked like then. */
   readonly files?: string;
+  /** Which writer left it. */
+  readonly epoch?: number;
 }
 
 /**
@@ -28,8 +30,22 @@ function markFile(path: string): string {
 export function readLastEnd(path: string): LastEnd {
   const mark = readMark(path);
   if (mark?.end === "damaged") return { kind: "damaged", finding: mark.finding ?? "damage was found" };
-  if (mark?.end === "clean") return { kind: mark.files === describeFiles(path) ? "clean" : "unclean" };
+  if (mark?.end === "clean")
+    return { kind: mark.files === describeFiles(path).join("; ") ? "clean" : "unclean" };
   return { kind: mark?.end ?? "unclean" };
+}
+
+/**
+ * Whose WAL it must be that has appeared beside a file which nobody has touched since its clean end: a guest writes under
+ * the last writer's epoch, another warehouse has one of its own. Undefined: nothing has appeared, or nothing is known.
+ */
+export function epochOfNewWal(path: string): number | undefined {
+  const mark = readMark(path);
+  if (mark?.end !== "clean" || mark.files === undefined) return undefined;
+  const [database, wal] = describeFiles(path);
+  return mark.files.startsWith(`${database}; `) && wal !== "" && mark.files !== `${database}; ${wal}`
+    ? mark.epoch
+    : undefined;
 }
 
 /** Takes the mark away, for good, before the first write. */
@@ -40,20 +56,20 @@ export function beginWriting(path: string): void {
 }
 
 /** To be called once the database is closed. */
-export function noteEnd(path: string, end: Mark["end"], finding?: string): void {
-  const files = end === "clean" ? { files: describeFiles(path) } : {};
-  const mark: Mark = { end, ...files, ...(finding === undefined ? {} : { finding }) };
+export function noteEnd(path: string, end: Mark["end"], more: Pick<Mark, "finding" | "epoch"> = {}): void {
+  const files = end === "clean" ? { files: describeFiles(path).join("; ") } : {};
+  const mark: Mark = { end, ...files, ...more };
   writeFileSync(`${markFile(path)}.new`, JSON.stringify(mark));
   renameSync(`${markFile(path)}.new`, markFile(path));
 }
 
 /** Whoever writes to a file, or puts another in its place, changes one of these. A reader does not. */
-function describeFiles(path: string): string {
-  const files = [path, `${path}-wal`].map((file) => {
+function describeFiles(path: string): [database: string, wal: string] {
+  const describe = (file: string) => {
     const found = statSync(file, { bigint: true, throwIfNoEntry: false });
     return found && found.size > 0n ? `${found.ino} ${found.size} ${found.mtimeNs}` : "";
-  });
-  return files.join("; ");
+  };
+  return [describe(path), describe(`${path}-wal`)];
 }
 
 function readMark(path: string): Mark | undefined {

@@ -11,7 +11,8 @@ export interface SetAside {
 }
 
 /** The database, its WAL and the index of that. */
-const ends = ["", "-wal", "-shm"] as const;
+const walEnds = ["-wal", "-shm"] as const;
+const ends = ["", ...walEnds] as const;
 
 interface Entry {
   readonly reason: string;
@@ -27,14 +28,17 @@ function listFile(path: string): string {
   return `${path}.salvage`;
 }
 
-/** Renames the database, its WAL and its index together, so that they still open as one under the new name. */
-export function setAside(path: string, reason: string, now: Micros): void {
+/**
+ * Renames the database, its WAL and its index together, so that they still open as one under the new name; or, where only
+ * the WAL is not to be used, that and its index.
+ */
+export function setAside(path: string, reason: string, now: Micros, which: "all" | "wal" = "all"): void {
   const stamp = formatInstant(now).slice(0, 19).replaceAll(":", "");
   let name = `${path}.aside-${stamp}Z`;
   for (let n = 2; ends.some((end) => isFile(name + end)); n++) name = `${path}.aside-${stamp}Z.${n}`;
   const others = readList(path).filter((entry) => entry.name !== name);
   writeList(path, [...others, { reason, name }]);
-  rename(path, name);
+  rename(path, name, which === "all" ? ends : walEnds);
 }
 
 /** What was set aside and is not in the ledger yet, the oldest first. */
@@ -57,10 +61,10 @@ export function endSalvage(path: string): void {
  */
 export function finishSettingAside(path: string): void {
   const last = readList(path).at(-1);
-  if (last && !isFile(path)) rename(path, last.name);
+  if (last && !isFile(path)) rename(path, last.name, ends);
 }
 
-function rename(path: string, name: string): void {
+function rename(path: string, name: string, ends: readonly string[]): void {
   for (const end of ends) if (isFile(path + end) && !isFile(name + end)) renameSync(path + end, name + end);
   syncToDisk(dirname(path));
 }

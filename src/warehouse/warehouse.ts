@@ -156,9 +156,9 @@ export class Warehouse {
   }
 
   #noteEnd(isSuspect: boolean): void {
-    if (this.#damage !== undefined) noteEnd(this.path, "damaged", this.#damage);
+    if (this.#damage !== undefined) noteEnd(this.path, "damaged", { finding: this.#damage });
     else if (isSuspect) noteEnd(this.path, "suspect");
-    else if (this.#isChecked && !this.#poison) noteEnd(this.path, "clean");
+    else if (this.#isChecked && !this.#poison) noteEnd(this.path, "clean", { epoch: this.#epoch });
   }
 
   /** A reader that stays open would leave the WAL as it is. What cannot be done is done at the next start. */
@@ -253,9 +253,10 @@ function createFile(path: string, fileSystem: FileSystemInfo): void {
   });
 }
 
+/** By an amount that no other warehouse is likely to have come to, so that the epoch also tells whose a WAL is. */
 function raiseEpoch({ database }: Connection): number {
   return database
-    .prepare("UPDATE warehouse_state SET epoch = epoch + 1 RETURNING epoch")
+    .prepare("UPDATE warehouse_state SET epoch = epoch + 1 + abs(random() % 1000000000) RETURNING epoch")
     .pluck()
     .get() as number;
 }

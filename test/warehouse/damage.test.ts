@@ -202,16 +202,45 @@ describe("F10: a damaged file is set aside under a dated name, never deleted, an
     expect(readdirSync(join(path, "..")).filter((file) => file.includes("aside"))).toHaveLength(2);
   });
 
-  it("not when only the index of the WAL is missing: that is rebuilt", () => {
+  it("only its WAL, where that is another warehouse's: SQLite would take it for the file's own", () => {
+    const path = filled();
+    const other = openScratch();
+    write(other, 300);
+    copyFileSync(`${other.path}-wal`, `${path}-wal`);
+    const warehouse = openScratch({ path });
+    expect(warehouse.setAside).toMatchObject([
+      {
+        reason: "a -wal file of another database",
+        files: [expect.stringMatching(/Z-wal$/), expect.anything()],
+      },
+    ]);
+    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
+    expect(warehouse.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
+  });
+
+  it("not when a guest has written to it since, and its WAL is not moved into the file yet", () => {
+    const path = filled();
+    const guest = new Database(path);
+    guest.exec("CREATE TABLE theirs AS SELECT 7 AS n");
+    const warehouse = openScratch({ path });
+    expect(warehouse.setAside).toEqual([]);
+    expect(rows(warehouse, "SELECT n FROM theirs")).toEqual([{ n: 7 }]);
+    guest.close();
+  });
+
+  it.each([
+    ["the index of the WAL is missing: that is rebuilt", ["-wal"], 5010],
+    ["the WAL is missing: the file is as it was at its last checkpoint", ["-shm"], 5000],
+  ])("not when only %s", (_, left, count) => {
     const path = filled();
     const copy = join(scratch(), "mds.sqlite");
     const warehouse = openScratch({ path });
     write(warehouse, 10, 90_000);
-    copyFileSync(path, copy);
-    copyFileSync(`${path}-wal`, `${copy}-wal`);
+    for (const end of ["", ...left]) copyFileSync(path + end, copy + end);
     const restored = openScratch({ path: copy });
     expect(restored.setAside).toEqual([]);
-    expect(rows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5010 }]);
+    expect(rows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: count }]);
+    expect(rows(restored, "SELECT rows AS n FROM stream_states")).toEqual([{ n: count }]);
   });
 });
 
