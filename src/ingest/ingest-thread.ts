@@ -49,6 +49,7 @@ export class Ingest {
   #answers = 0;
   #nextId = 1;
   #state: IngestState = "working";
+  #trouble: string | undefined;
   #death: Failure | undefined;
   #isChecked = true;
   readonly #closing = new AbortController();
@@ -100,6 +101,11 @@ export class Ingest {
 
   get state(): IngestState {
     return this.#state;
+  }
+
+  /** What keeps the thread from writing at present, in one line with its remedy; undefined while it works. */
+  get trouble(): string | undefined {
+    return this.#trouble;
   }
 
   /** False: the file was opened without a check, which is still to be made. */
@@ -184,6 +190,7 @@ export class Ingest {
         if (this.#state !== "working" && (reply.hasCommitted || wasRefused)) {
           this.#log.info({ after: this.#state }, "storage is well again");
           this.#state = "working";
+          this.#trouble = undefined;
         }
         return reply.value;
       }
@@ -191,6 +198,7 @@ export class Ingest {
       if (failure.code !== "disk_full" && failure.code !== "db_locked") throw failure;
       if (this.#state !== failure.code) this.#log.error({ code: failure.code }, failure.line);
       this.#state = failure.code;
+      this.#trouble = failure.line;
       wasRefused = true;
       bodies = reply.bodies;
       // Waiting for time, not working: a turned clock may move.

@@ -1,4 +1,5 @@
 import { exitCode, Failure } from "../model/failure.ts";
+import { lockHolders } from "./lock-holders.ts";
 
 interface Coded {
   readonly code: string;
@@ -22,7 +23,7 @@ export function asFailure(error: unknown, path: string): unknown {
     });
   }
   if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
-    return new Failure(`another program holds the write lock of ${path}`, {
+    return new Failure(`another program${whoWrites(path)} holds the write lock of ${path}`, {
       family: "retry",
       code: "db_locked",
       remedy: "end its write transaction; readers never get in the way",
@@ -59,6 +60,11 @@ export function asFailure(error: unknown, path: string): unknown {
     });
   }
   return error;
+}
+
+function whoWrites(path: string): string {
+  const { writers } = lockHolders(path);
+  return writers.length > 0 ? ` (pid ${writers.join(", ")})` : "";
 }
 
 /** Runs `work` and turns what SQLite throws into a Failure. */

@@ -51,10 +51,11 @@ describe("another program's write lock", () => {
     await ingest.call("noteCheck", undefined);
     await ingest.call("checkStorage", undefined);
     expect(ingest.state).toBe("db_locked");
+    expect(ingest.trouble).toContain(`holds the write lock of ${path}`);
     quant.exec("ROLLBACK");
     quant.close();
     expect(await clock.runUntil(commit)).toMatchObject({ complete: true });
-    expect(ingest.state).toBe("working");
+    expect([ingest.state, ingest.trouble]).toEqual(["working", undefined]);
     expect(query(coverageSql)).toEqual(whole);
   });
 
