@@ -29,6 +29,7 @@ import { notifyServiceManager } from "./telemetry/service-manager.ts";
 import { problemOf, watchOver } from "./telemetry/vital-signs.ts";
 import { jobRuns } from "./warehouse/job-runs.ts";
 import { openReader } from "./warehouse/reader.ts";
+import { asFailure, isDamage } from "./warehouse/sqlite-failure.ts";
 
 export interface DaemonOptions {
   readonly loaded: LoadedSettings;
@@ -87,6 +88,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const hasAnswered = () => client.health().lastSuccessAt !== undefined;
   let activity = "starting";
   let ingest: Ingest | undefined;
+  let endedBy: unknown;
 
   const view: DaemonView = {
     version,
@@ -249,12 +251,15 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     hurry.abort();
     reader.close();
     if (ending.signal.aborted) throw ending.signal.reason;
+  } catch (error) {
+    endedBy = isDamage(error) ? asFailure(error, path) : error;
+    throw endedBy;
   } finally {
     await server?.close();
     await readings.close();
     await heartbeat?.close();
     await client.close();
-    await ingest?.close();
+    await ingest?.close(endedBy);
   }
 }
 

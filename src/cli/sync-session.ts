@@ -11,6 +11,7 @@ import type { SyncSettings } from "../sync/sync-settings.ts";
 import { Tally } from "../sync/tally.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { openReader } from "../warehouse/reader.ts";
+import { asFailure, isDamage } from "../warehouse/sqlite-failure.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /** Everything that a command needs which fetches into the warehouse; closed however the command ends. */
@@ -40,6 +41,7 @@ export async function withSyncSession<T>(
   const patience = new Patience(clock, () => storageFailure(ingest, loaded.settings.warehouse.path));
   let client: ServiceClient | undefined;
   let reader: Connection | undefined;
+  let endedBy: unknown;
   try {
     client = createServiceClient({
       ...service,
@@ -57,12 +59,13 @@ export async function withSyncSession<T>(
     reader = openReader(path);
     return await work({ intake: { client, ingest, clock, log, tally, signal }, reader, random });
   } catch (error) {
-    throw stopping.aborted && isStop(error) ? unfinished(stopping.reason) : error;
+    endedBy = isDamage(error) ? asFailure(error, loaded.settings.warehouse.path) : error;
+    throw stopping.aborted && isStop(error) ? unfinished(stopping.reason) : endedBy;
   } finally {
     patience.end();
     reader?.close();
     await client?.close();
-    await ingest?.close();
+    await ingest?.close(endedBy);
   }
 }
 

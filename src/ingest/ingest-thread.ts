@@ -6,6 +6,7 @@ import { receiveFailure } from "../model/sent-failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { ownFile } from "../runtime/own-file.ts";
+import { isDamage } from "../warehouse/sqlite-failure.ts";
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
 import { type Call, closing, memoryOf, type Reply } from "./thread-messages.ts";
 
@@ -31,13 +32,6 @@ const RETRY_STORAGE_MS = 5_000;
  * forgotten ones, and the unpacked bodies with them: 175 MB more than with 12 MB, for the same CPU a row.
  */
 const YOUNG_HEAP_MB = 6;
-/** These need no more room on the disk, so their success does not say that there is any. */
-const withoutRoom: ReadonlySet<string> = new Set<OperationName>([
-  "readPage",
-  "dropPages",
-  "hasNoContracts",
-  "checkStorage",
-]);
 const CLOSE_PATIENCE_MS = 2_000;
 
 /**
@@ -55,6 +49,7 @@ export class Ingest {
   #answers = 0;
   #nextId = 1;
   #state: IngestState = "working";
+  #trouble: string | undefined;
   #death: Failure | undefined;
   #isChecked = true;
   readonly #closing = new AbortController();
@@ -94,9 +89,9 @@ export class Ingest {
     const ingest = new Ingest(worker, stopFlag, options);
     try {
       const { path, mayDeferCheck = false, signal } = options;
-      const { setAside, isChecked } = await ingest.call("open", { path, mayDeferCheck }, [], signal);
+      const { said, isChecked } = await ingest.call("open", { path, mayDeferCheck }, [], signal);
       ingest.#isChecked = isChecked;
-      if (setAside) options.log.error({ setAside }, "the warehouse could not be used and was set aside");
+      for (const { level, fields, message } of said) options.log[level](fields, message);
     } catch (error) {
       await worker.terminate();
       throw error;
@@ -106,6 +101,11 @@ export class Ingest {
 
   get state(): IngestState {
     return this.#state;
+  }
+
+  /** What keeps the thread from writing at present, in one line with its remedy; undefined while it works. */
+  get trouble(): string | undefined {
+    return this.#trouble;
   }
 
   /** False: the file was opened without a check, which is still to be made. */
@@ -151,13 +151,17 @@ export class Ingest {
     }
   }
 
-  /** Lets the operation in hand finish or roll back, gives back what is queued undone, and closes the warehouse. */
-  async close(): Promise<void> {
+  /**
+   * Lets the operation in hand finish or roll back, gives back what is queued undone, and closes the warehouse. `endedBy`:
+   * what the work ended with, if it failed: damage that a reader has met makes the next start look at the whole file.
+   */
+  async close(endedBy?: unknown): Promise<void> {
+    const end: OperationArgs<"close"> = { isSuspect: isDamage(endedBy) };
     this.#closing.abort(closing());
     Atomics.store(this.#stopFlag, 0, 1);
     // Held: on a turned clock the patience must not run out while the thread is at work.
     const release = this.#clock.hold();
-    const closed = this.#death === undefined ? this.#send("close", undefined, []) : Promise.resolve();
+    const closed = this.#death === undefined ? this.#send("close", end, []) : Promise.resolve();
     await this.#patiently(closed.catch(() => {}));
     await this.#patiently(this.#worker.terminate().then(() => this.#gone));
     release();
@@ -177,13 +181,16 @@ export class Ingest {
     signal?: AbortSignal,
   ): Promise<unknown> {
     let bodies = firstBodies;
+    let wasRefused = false;
     for (;;) {
       signal?.throwIfAborted();
       const reply = await this.#send(operation, args, bodies);
       if ("value" in reply) {
-        if (this.#state !== "working" && !withoutRoom.has(operation)) {
+        // A sign of life, or a page that was only read, does not say that there is room or that the lock is free.
+        if (this.#state !== "working" && (reply.hasCommitted || wasRefused)) {
           this.#log.info({ after: this.#state }, "storage is well again");
           this.#state = "working";
+          this.#trouble = undefined;
         }
         return reply.value;
       }
@@ -191,6 +198,8 @@ export class Ingest {
       if (failure.code !== "disk_full" && failure.code !== "db_locked") throw failure;
       if (this.#state !== failure.code) this.#log.error({ code: failure.code }, failure.line);
       this.#state = failure.code;
+      this.#trouble = failure.line;
+      wasRefused = true;
       bodies = reply.bodies;
       // Waiting for time, not working: a turned clock may move.
       const resume = this.#clock.waive();

@@ -12,7 +12,7 @@ port.on("message", (call: Call) => {
   let reply: Reply;
   try {
     if (Atomics.load(stopFlag, 0) === 1 && call.operation !== "close") throw closing();
-    reply = { id: call.id, value: desk.carryOut(call) };
+    reply = { id: call.id, ...desk.carryOut(call) };
     port.postMessage(reply);
   } catch (error) {
     reply = { id: call.id, failure: sendFailure(error, "ingest_bug"), bodies: call.bodies };

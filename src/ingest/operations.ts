@@ -1,5 +1,6 @@
 import type { Body } from "../model/body.ts";
 import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import { keepLines, type LogLine } from "../runtime/log.ts";
 import { type ContractsDenial, hasNoContracts } from "../warehouse/rereads.ts";
 import { truncateWal } from "../warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../warehouse/warehouse.ts";
@@ -97,10 +98,14 @@ const operations = {
 /** Opening and closing, which stand at both ends of the others. */
 interface Lifecycle {
   open: (
-    desk: never,
+    desk: unknown,
     args: { path: string; mayDeferCheck: boolean },
-  ) => { setAside: Warehouse["setAside"]; isChecked: boolean };
-  close: (desk: never, args: undefined) => undefined;
+  ) => {
+    isChecked: boolean;
+    /** What there was to say about the file. */
+    said: readonly LogLine[];
+  };
+  close: (desk: unknown, args: { isSuspect: boolean }) => undefined;
 }
 
 type Operations = typeof operations & Lifecycle;
@@ -117,10 +122,12 @@ export class IngestDesk {
   readonly #lists = new ObservedLists();
   #now: Micros = 0;
 
-  carryOut({ operation, args, bodies, now }: Call): unknown {
+  carryOut({ operation, args, bodies, now }: Call): { value: unknown; hasCommitted: boolean } {
     this.#now = now;
-    if (operation === "open") return this.#open(args as OperationArgs<"open">);
-    if (operation === "close") return this.#close();
+    // Who opens the warehouse writes to it, that it is the writer now.
+    if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
+    if (operation === "close")
+      return { value: this.#close(args as OperationArgs<"close">), hasCommitted: false };
     const warehouse = this.#warehouse;
     if (!warehouse) throw new Error("the warehouse is not open");
     const work = operations[operation as keyof typeof operations] as Operation | undefined;
@@ -133,19 +140,22 @@ export class IngestDesk {
       lists: this.#lists,
       now,
     };
-    return work(desk, args as never, bodies);
+    const before = warehouse.commits;
+    const value = warehouse.guard(() => work(desk, args as never, bodies));
+    return { value, hasCommitted: warehouse.commits > before };
   }
 
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<Lifecycle["open"]> {
     // Every transaction is dated by the call that it serves.
     const clock = { now: () => this.#now / MICROS_PER_MS };
-    const warehouse = openWarehouse(path, { clock, mayDeferCheck });
+    const said: LogLine[] = [];
+    const warehouse = openWarehouse(path, { clock, log: keepLines(said), mayDeferCheck });
     this.#warehouse = warehouse;
-    return { setAside: warehouse.setAside, isChecked: warehouse.isChecked };
+    return { isChecked: warehouse.isChecked, said };
   }
 
-  #close(): undefined {
-    this.#warehouse?.close();
+  #close(end: OperationArgs<"close">): undefined {
+    this.#warehouse?.close(end);
     this.#warehouse = undefined;
   }
 }

@@ -15,7 +15,12 @@ export interface Call {
 
 /** What comes back. A failed call brings its bodies home, so that it can be made again. */
 export type Reply =
-  | { readonly id: number; readonly value: unknown }
+  | {
+      readonly id: number;
+      readonly value: unknown;
+      /** Something was committed: there is room on the disk, and nobody else holds the write lock. */
+      readonly hasCommitted: boolean;
+    }
   | { readonly id: number; readonly failure: SentFailure; readonly bodies: readonly Body[] };
 
 /** The memory of the bodies, to be handed over instead of copied. */

@@ -7,7 +7,8 @@ export interface Pulse {
   readonly answers: number;
   /** How long it has been silent on something that it was asked. */
   readonly silentMs: number;
-  readonly state: "working" | "disk_full" | "db_locked";
+  /** What keeps it from writing, in one line with its remedy; undefined: nothing does. */
+  readonly trouble: string | undefined;
 }
 
 export interface VitalSigns {
@@ -33,8 +34,7 @@ const STUCK_MS = 60_000;
 export function problemOf(pulse: Pulse | undefined, credentials: string): string | undefined {
   if (pulse && pulse.silentMs > STUCK_MS)
     return `the ingest thread has not answered for ${Math.round(pulse.silentMs / 1000)} seconds: nothing is written`;
-  if (pulse?.state === "disk_full") return "the disk is full: free some space, the sync resumes by itself";
-  if (pulse?.state === "db_locked") return "another program holds the warehouse's write lock";
+  if (pulse?.trouble !== undefined) return pulse.trouble;
   if (credentials === "credentials_rejected" || credentials === "auth_failed")
     return `the service refuses the credentials (${credentials})`;
   return undefined;

@@ -1,17 +1,8 @@
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { exitCode, Failure } from "../model/failure.ts";
 import { type Connection, connectReader } from "./connection.ts";
-import { type FileSystemInfo, freeBytes, resolvePath, SPACE_RESERVE_BYTES } from "./disk.ts";
+import { type FileSystemInfo, freeBytes, resolvePath, SPACE_RESERVE_BYTES, syncToDisk } from "./disk.ts";
 import { openReader } from "./reader.ts";
 import { asFailure, withFailures } from "./sqlite-failure.ts";
 
@@ -47,14 +38,14 @@ export function backUp(reader: Connection, given: string, options: BackUpOptions
   const unfinished = `${file}.unfinished-${process.pid}`;
   try {
     vacuumInto(reader, unfinished, file);
-    withFailures(file, () => sync(unfinished));
+    withFailures(file, () => syncToDisk(unfinished));
     assertWhole(unfinished, file);
     if (options.isWanted?.() === false) throw unwanted(file);
     // Looked at again: the copy may have taken an hour.
     assertUsableName(reader.path, file, options.replace ?? false);
     withFailures(file, () => {
       renameSync(unfinished, file);
-      sync(dirname(file));
+      syncToDisk(dirname(file));
     });
     return statSync(file).size;
   } finally {
@@ -171,10 +162,4 @@ function isZombie(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-function sync(path: string): void {
-  const descriptor = openSync(path, "r");
-  fsyncSync(descriptor);
-  closeSync(descriptor);
 }

@@ -1,4 +1,13 @@
-import { existsSync, lstatSync, realpathSync, type StatsFs, statfsSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  type StatsFs,
+  statfsSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { exitCode, Failure } from "../model/failure.ts";
 import { withFailures } from "./sqlite-failure.ts";
@@ -61,6 +70,16 @@ export function resolvePath(path: string): string {
 
 export function isSymbolicLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+}
+
+/** Returns once the file, or what a directory says of the names in it, is on the disk. Not for a database that is open. */
+export function syncToDisk(path: string): void {
+  const descriptor = openSync(path, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 function megabytes(bytes: number): string {

@@ -1,20 +1,15 @@
-import { existsSync, renameSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { Failure } from "../model/failure.ts";
-import { formatInstant, type Micros } from "../model/instant.ts";
+import type { Micros } from "../model/instant.ts";
 import { openForInspection } from "./connection.ts";
-import { readLastEnd } from "./last-end.ts";
+import { epochOfNewWal, readLastEnd } from "./last-end.ts";
 import { pendingMigrations } from "./migrate.ts";
-import { asFailure } from "./sqlite-failure.ts";
-
-/** A file that could not be used, kept for a person to look at. */
-export interface SetAside {
-  readonly reason: string;
-  /** The new names of the database and of what lay beside it. */
-  readonly files: readonly string[];
-}
+import { awaitingSalvage, finishSettingAside, type SetAside, setAside } from "./set-aside.ts";
+import { asFailure, withFailures } from "./sqlite-failure.ts";
 
 export interface Inspection {
-  readonly setAside: SetAside | undefined;
+  /** What was found at the path and could not be used, with what an earlier start could not do about it. */
+  readonly setAside: readonly SetAside[];
   /** False: nobody knows whether the file is sound, since it is too large to be checked while others wait. */
   readonly isChecked: boolean;
 }
@@ -32,19 +27,52 @@ const CHECKED_AT_ONCE_BYTES = 64 * 1024 * 1024;
  * locks of every SQLite connection that this process has on it.
  */
 export function inspectFile(path: string, now: Micros, { mayDefer = false } = {}): Inspection {
-  const aside = (reason: string) => ({ setAside: setAside(path, reason, now), isChecked: true });
+  withFailures(path, () => finishSettingAside(path));
+  if (hasForeignWal(path))
+    withFailures(path, () => setAside(path, "a -wal file of another database", now, "wal"));
+  const found = judge(path, mayDefer);
+  const { unusable } = found;
+  if (unusable !== undefined) withFailures(path, () => setAside(path, unusable, now));
+  return { setAside: awaitingSalvage(path), isChecked: found.isChecked };
+}
+
+function judge(path: string, mayDefer: boolean): { unusable?: string; isChecked: boolean } {
+  const sound = { isChecked: true };
+  const aside = (unusable: string) => ({ unusable, isChecked: true });
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined) {
-    return existsSync(`${path}-wal`)
-      ? aside("a -wal file without its database")
-      : { setAside: undefined, isChecked: true };
+    return existsSync(`${path}-wal`) ? aside("a -wal file without its database") : sound;
   }
   if (size === 0) return aside("the file is empty");
   const last = readLastEnd(path);
   if (last.kind === "damaged") return aside(last.finding);
   const isDeferred = mayDefer && last.kind === "unclean" && size > CHECKED_AT_ONCE_BYTES;
   const damage = findDamage(path, last.kind !== "clean" && !isDeferred);
-  return damage === undefined ? { setAside: undefined, isChecked: !isDeferred } : aside(damage);
+  return damage === undefined ? { isChecked: !isDeferred } : aside(damage);
+}
+
+/**
+ * Whether a WAL lies beside the file that was not written to it. SQLite would take it for the file's own, since a WAL says
+ * nothing of its database, and replace pages by those of the other.
+ */
+function hasForeignWal(path: string): boolean {
+  const epoch = epochOfNewWal(path);
+  return epoch !== undefined && readEpoch(path) !== epoch;
+}
+
+/** The epoch as the file and the WAL beside it say together; undefined: they make no warehouse. */
+function readEpoch(path: string): unknown {
+  let reader: ReturnType<typeof openForInspection> | undefined;
+  try {
+    reader = openForInspection(path);
+    return reader.database.prepare("SELECT epoch FROM warehouse_state").pluck().get();
+  } catch (error) {
+    const failure = asFailure(error, path);
+    if (failure instanceof Failure && failure.code !== "db_corrupt") throw failure;
+    return undefined;
+  } finally {
+    reader?.close();
+  }
 }
 
 /** What is wrong with the file, or undefined. Throws for a file that is sound but not to be written. */
@@ -65,29 +93,22 @@ function findDamage(path: string, readsAll: boolean): string | undefined {
   }
 }
 
-/** Renames the database, its WAL and its index together, so that they still open as one under the new name. */
-export function setAside(path: string, reason: string, now: Micros): SetAside {
-  const stamp = formatInstant(now).slice(0, 19).replaceAll(":", "");
-  let target = `${path}.aside-${stamp}Z`;
-  for (let n = 2; ["", "-wal", "-shm"].some((end) => existsSync(target + end)); n++) {
-    target = `${path}.aside-${stamp}Z.${n}`;
-  }
-  const files: string[] = [];
-  for (const end of ["", "-wal", "-shm"]) {
-    if (!existsSync(path + end)) continue;
-    renameSync(path + end, target + end);
-    files.push(target + end);
-  }
-  return { reason, files };
+/** The file that was opened, as far as its path still leads to it. */
+export interface WatchedFile {
+  isSame(): boolean;
+  /** Throws once another file, or none, lies at the path. */
+  assertSame(): void;
 }
 
-/** Remembers which file was opened; `assertSame` throws once another one, or none, lies at its path. */
-export function watchFile(path: string): { assertSame(): void } {
+export function watchFile(path: string): WatchedFile {
   const { dev, ino } = statSync(path);
+  const look = () => statSync(path, { throwIfNoEntry: false });
+  const isSame = (now = look()) => now?.dev === dev && now.ino === ino;
   return {
+    isSame: () => isSame(),
     assertSame() {
-      const now = statSync(path, { throwIfNoEntry: false });
-      if (now?.dev === dev && now.ino === ino) return;
+      const now = look();
+      if (isSame(now)) return;
       throw new Failure(`${path} was ${now ? "replaced" : "removed"} while it was open`, {
         family: "operator",
         code: "db_replaced",

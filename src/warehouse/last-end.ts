@@ -1,14 +1,6 @@
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { syncToDisk } from "./disk.ts";
 
 /**
  * How the last writer left the file. `clean`: closed in order, and nobody has touched the file since; `unclean`: killed,
@@ -23,6 +15,8 @@ interface Mark {
   readonly finding?: string;
   /** What the files looked like then. */
   readonly files?: string;
+  /** Which writer left it. */
+  readonly epoch?: number;
 }
 
 /**
@@ -36,34 +30,46 @@ function markFile(path: string): string {
 export function readLastEnd(path: string): LastEnd {
   const mark = readMark(path);
   if (mark?.end === "damaged") return { kind: "damaged", finding: mark.finding ?? "damage was found" };
-  if (mark?.end === "clean") return { kind: mark.files === describeFiles(path) ? "clean" : "unclean" };
+  if (mark?.end === "clean")
+    return { kind: mark.files === describeFiles(path).join("; ") ? "clean" : "unclean" };
   return { kind: mark?.end ?? "unclean" };
+}
+
+/**
+ * Whose WAL it must be that has appeared beside a file which nobody has touched since its clean end: a guest writes under
+ * the last writer's epoch, another warehouse has one of its own. Undefined: nothing has appeared, or nothing is known.
+ */
+export function epochOfNewWal(path: string): number | undefined {
+  const mark = readMark(path);
+  if (mark?.end !== "clean" || mark.files === undefined) return undefined;
+  const [database, wal] = describeFiles(path);
+  return mark.files.startsWith(`${database}; `) && wal !== "" && mark.files !== `${database}; ${wal}`
+    ? mark.epoch
+    : undefined;
 }
 
 /** Takes the mark away, for good, before the first write. */
 export function beginWriting(path: string): void {
   if (!statSync(markFile(path), { throwIfNoEntry: false })) return;
   rmSync(markFile(path), { force: true });
-  const directory = openSync(dirname(path), "r");
-  fsyncSync(directory);
-  closeSync(directory);
+  syncToDisk(dirname(path));
 }
 
 /** To be called once the database is closed. */
-export function noteEnd(path: string, end: Mark["end"], finding?: string): void {
-  const files = end === "clean" ? { files: describeFiles(path) } : {};
-  const mark: Mark = { end, ...files, ...(finding === undefined ? {} : { finding }) };
+export function noteEnd(path: string, end: Mark["end"], more: Pick<Mark, "finding" | "epoch"> = {}): void {
+  const files = end === "clean" ? { files: describeFiles(path).join("; ") } : {};
+  const mark: Mark = { end, ...files, ...more };
   writeFileSync(`${markFile(path)}.new`, JSON.stringify(mark));
   renameSync(`${markFile(path)}.new`, markFile(path));
 }
 
 /** Whoever writes to a file, or puts another in its place, changes one of these. A reader does not. */
-function describeFiles(path: string): string {
-  const files = [path, `${path}-wal`].map((file) => {
+function describeFiles(path: string): [database: string, wal: string] {
+  const describe = (file: string) => {
     const found = statSync(file, { bigint: true, throwIfNoEntry: false });
     return found && found.size > 0n ? `${found.ino} ${found.size} ${found.mtimeNs}` : "";
-  });
-  return files.join("; ");
+  };
+  return [describe(path), describe(`${path}-wal`)];
 }
 
 function readMark(path: string): Mark | undefined {

@@ -1,4 +1,5 @@
 import { exitCode, Failure } from "../model/failure.ts";
+import { lockHolders } from "./lock-holders.ts";
 
 interface Coded {
   readonly code: string;
@@ -22,7 +23,7 @@ export function asFailure(error: unknown, path: string): unknown {
     });
   }
   if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
-    return new Failure(`another program holds the write lock of ${path}`, {
+    return new Failure(`another program${whoWrites(path)} holds the write lock of ${path}`, {
       family: "retry",
       code: "db_locked",
       remedy: "end its write transaction; readers never get in the way",
@@ -61,6 +62,11 @@ export function asFailure(error: unknown, path: string): unknown {
   return error;
 }
 
+function whoWrites(path: string): string {
+  const { writers } = lockHolders(path);
+  return writers.length > 0 ? ` (pid ${writers.join(", ")})` : "";
+}
+
 /** Runs `work` and turns what SQLite throws into a Failure. */
 export function withFailures<T>(path: string, work: () => T): T {
   try {
@@ -70,7 +76,18 @@ export function withFailures<T>(path: string, work: () => T): T {
   }
 }
 
+const poisons: ReadonlySet<string> = new Set(["io_error", "db_corrupt", "db_replaced"]);
+
 /** True for failures after which the connection must not be used again: the process ends and the next start recovers. */
 export function isPoison(error: unknown): boolean {
-  return error instanceof Failure && (error.code === "io_error" || error.code === "db_corrupt");
+  return error instanceof Failure && poisons.has(error.code);
+}
+
+/** Whether whoever met this has read damaged pages, be it told in SQLite's terms or in ours. */
+export function isDamage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return (
+    (isCoded(error) && /^(SQLITE_CORRUPT|SQLITE_NOTADB|db_corrupt$)/.test(error.code)) ||
+    isDamage(error.cause)
+  );
 }

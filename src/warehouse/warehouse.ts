@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS } from "../model/instant.ts";
@@ -14,13 +14,15 @@ import {
   isSymbolicLink,
   resolvePath,
   SPACE_RESERVE_BYTES,
+  syncToDisk,
 } from "./disk.ts";
-import { type Inspection, inspectFile, type SetAside, watchFile } from "./file-health.ts";
+import { type Inspection, inspectFile, type WatchedFile, watchFile } from "./file-health.ts";
 import { Frontier } from "./frontier.ts";
 import { beginWriting, noteEnd } from "./last-end.ts";
 import { migrate } from "./migrate.ts";
 import { recordLoss } from "./salvage.ts";
-import { asFailure, isPoison, withFailures } from "./sqlite-failure.ts";
+import { endSalvage, type SetAside } from "./set-aside.ts";
+import { asFailure, isDamage, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
 import { truncateWal } from "./wal.ts";
 import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
@@ -38,18 +40,19 @@ export interface WarehouseOptions {
 export class Warehouse {
   readonly path: string;
   /** What was found at the path and could not be used; it lies under the names given here. */
-  readonly setAside: SetAside | undefined;
+  readonly setAside: readonly SetAside[];
   readonly connection: Connection;
   readonly #dictionary: Dictionary;
   readonly #frontier: Frontier;
   readonly #clock: Pick<Clock, "now">;
   readonly #fileSystem: FileSystemInfo;
   readonly #lock: WriterLock;
-  readonly #file: { assertSame(): void };
+  readonly #file: WatchedFile;
   readonly #epoch: number;
   #isChecked: boolean;
   #damage: string | undefined;
   #inTransaction = false;
+  #commits = 0;
   #poison: unknown;
 
   constructor(parts: {
@@ -91,13 +94,13 @@ export class Warehouse {
       const result = work(transaction);
       if (isThenable(result)) throw new Error("a transaction cannot wait: its work must be synchronous");
       database.exec("COMMIT");
+      this.#commits++;
       return result;
     } catch (error) {
       // What was learned in this transaction never came to be.
       this.#dictionary.forget();
       this.#frontier.forget();
-      const failure = asFailure(error, this.path);
-      if (isPoison(failure)) this.#poison = failure;
+      const failure = this.#failure(error);
       // SQLite has rolled back by itself after some errors, a full disk among them.
       if (database.inTransaction) this.#rollback();
       throw failure;
@@ -107,9 +110,26 @@ export class Warehouse {
     }
   }
 
+  /**
+   * Runs what is done to the file outside of a transaction: a checkpoint, a check, a look. What SQLite says there is told
+   * in the program's terms as well, and a failure after which nothing may be written is remembered until the end.
+   */
+  guard<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw this.#failure(error);
+    }
+  }
+
+  /** How many transactions have been committed: while it grows, there is room, and nobody else holds the write lock. */
+  get commits(): number {
+    return this.#commits;
+  }
+
   /** Throws when the file at the path is no longer the one that is open. To be asked each minute. */
   assertFileInPlace(): void {
-    this.#file.assertSame();
+    this.guard(() => this.#file.assertSame());
   }
 
   /** False: the file was not closed in order, and whether it is sound is yet to be found out. */
@@ -123,16 +143,38 @@ export class Warehouse {
     this.#damage = damage;
   }
 
-  close(): void {
+  /** `isSuspect`: somebody who read the file beside us has met damage. */
+  close({ isSuspect = false } = {}): void {
     try {
-      if (!this.#poison) emptyWal(this.connection);
+      if (!this.#poison) this.#emptyWal();
       this.connection.close();
-      if (this.#damage !== undefined) noteEnd(this.path, "damaged", this.#damage);
-      else if (isDamage(this.#poison)) noteEnd(this.path, "suspect");
-      else if (this.#isChecked && !this.#poison) noteEnd(this.path, "clean");
+      // A mark speaks of the file at the path: of one that took its place we know nothing.
+      if (this.#file.isSame()) this.#noteEnd(isSuspect || isDamage(this.#poison));
     } finally {
       this.#lock.release();
     }
+  }
+
+  #noteEnd(isSuspect: boolean): void {
+    if (this.#damage !== undefined) noteEnd(this.path, "damaged", { finding: this.#damage });
+    else if (isSuspect) noteEnd(this.path, "suspect");
+    else if (this.#isChecked && !this.#poison) noteEnd(this.path, "clean", { epoch: this.#epoch });
+  }
+
+  /** A reader that stays open would leave the WAL as it is. What cannot be done is done at the next start. */
+  #emptyWal(): void {
+    try {
+      this.guard(() => truncateWal(this.connection));
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+    }
+  }
+
+  /** The failure that an error means; remembered if nothing may be written after it. */
+  #failure(error: unknown): unknown {
+    const failure = asFailure(error, this.path);
+    if (isPoison(failure)) this.#poison ??= failure;
+    return failure;
   }
 
   #rollback(): void {
@@ -167,20 +209,31 @@ export function openWarehouse(given: string, options: WarehouseOptions): Warehou
   let connection: Connection | undefined;
   try {
     const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDefer: mayDeferCheck });
-    const found = inspection.setAside;
     beginWriting(path);
-    if (found) log.error({ ...found }, "the warehouse could not be used and was set aside");
+    for (const found of inspection.setAside)
+      log.error({ ...found }, "the warehouse could not be used and was set aside");
     if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem);
     connection = connectWriter(path);
     const opened = connection;
     withFailures(path, () => migrate(opened, { fileSystem }));
     const warehouse = new Warehouse({ connection, lock, clock, fileSystem, inspection });
-    if (found) warehouse.transaction((transaction) => recordLoss(transaction, found));
+    for (const found of inspection.setAside) enterLosses(warehouse, found, log);
+    withFailures(path, () => endSalvage(path));
     return warehouse;
   } catch (error) {
     connection?.close();
     lock.release();
     throw error;
+  }
+}
+
+/** What a damaged file says may make no sense: then nothing can be learned from it, and the work must go on. */
+function enterLosses(warehouse: Warehouse, found: SetAside, log: Log): void {
+  try {
+    warehouse.transaction((transaction) => recordLoss(transaction, found));
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    log.error({ files: found.files, error: String(error) }, "what was lost with a warehouse is not known");
   }
 }
 
@@ -196,28 +249,14 @@ function createFile(path: string, fileSystem: FileSystemInfo): void {
   }
   withFailures(path, () => {
     renameSync(unfinished, path);
-    const directory = openSync(dirname(path), "r");
-    fsyncSync(directory);
-    closeSync(directory);
+    syncToDisk(dirname(path));
   });
 }
 
-/** A reader that stays open would leave the WAL as it is. What cannot be done is done at the next start. */
-function emptyWal(connection: Connection): void {
-  try {
-    truncateWal(connection);
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-  }
-}
-
-function isDamage(poison: unknown): boolean {
-  return poison instanceof Failure && poison.code === "db_corrupt";
-}
-
+/** By an amount that no other warehouse is likely to have come to, so that the epoch also tells whose a WAL is. */
 function raiseEpoch({ database }: Connection): number {
   return database
-    .prepare("UPDATE warehouse_state SET epoch = epoch + 1 RETURNING epoch")
+    .prepare("UPDATE warehouse_state SET epoch = epoch + 1 + abs(random() % 1000000000) RETURNING epoch")
     .pluck()
     .get() as number;
 }

@@ -66,7 +66,7 @@ export function judge(path: string, reported: string): string[] {
   const problems: string[] = [];
   const warehouse = open(path);
   try {
-    if (warehouse.setAside) problems.push(`the file was set aside: ${warehouse.setAside.reason}`);
+    for (const { reason } of warehouse.setAside) problems.push(`the file was set aside: ${reason}`);
     const integrity = warehouse.connection.database.pragma("integrity_check", { simple: true });
     if (integrity !== "ok") problems.push(`integrity: ${String(integrity)}`);
     const pages = (reported.match(/^page /gm) ?? []).length;

@@ -59,10 +59,13 @@ sync:
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
     await running.until(async () => (await health()).status === 503);
-    expect((await health()).text).toBe("another program holds the warehouse's write lock\n");
+    const locked = `another program holds the write lock of ${path}: end its write transaction; readers never get in the way`;
+    expect((await health()).text).toBe(`${locked}\n`);
     quant.exec("ROLLBACK");
     quant.close();
     await running.until(async () => (await health()).status === 200);
+    const storage = logged.filter(({ message }) => message === locked || message.startsWith("storage"));
+    expect(storage.map(({ message }) => message)).toEqual([locked, "storage is well again"]);
 
     const secret = simulator.clientSecret;
     simulator.rotateSecret("another");

@@ -2,6 +2,7 @@ import { closeSync, openSync, readdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { noteEnd, readLastEnd } from "../../src/warehouse/last-end.ts";
 import { daemonUnderTest } from "./daemon-under-test.ts";
 
 const HOUR = 3_600_000;
@@ -111,5 +112,19 @@ describe("a daemon that starts on a warehouse from before", () => {
     await (await daemon.start()).stop();
     expect(readdirSync(folder).filter((name) => /\.aside-.*Z$/.test(name))).toHaveLength(1);
     daemon.expectTruth();
+
+    // Damage that only who reads beside the writer meets, in a file that looks untouched, is told to the next start too.
+    const [{ root } = {}] = daemon.query(
+      "SELECT rootpage AS root FROM sqlite_master WHERE name = 'job_runs'",
+    );
+    const rotten = openSync(path, "r+");
+    writeSync(rotten, Buffer.alloc(4096, 255), 0, 4096, (Number(root) - 1) * 4096);
+    closeSync(rotten);
+    noteEnd(path, "clean");
+    await expect(daemon.start()).rejects.toMatchObject({
+      code: "db_corrupt",
+      remedy: expect.stringContaining("start again"),
+    });
+    expect(readLastEnd(path)).toEqual({ kind: "suspect" });
   }, 120_000);
 });

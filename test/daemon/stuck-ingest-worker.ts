@@ -7,5 +7,5 @@ const desk = new IngestDesk();
 const flag = workerData as Int32Array;
 parentPort?.on("message", (call: Call) => {
   if (Atomics.load(flag, 0) === 2) Atomics.wait(flag, 0, 2);
-  parentPort?.postMessage({ id: call.id, value: desk.carryOut(call) });
+  parentPort?.postMessage({ id: call.id, ...desk.carryOut(call) });
 });

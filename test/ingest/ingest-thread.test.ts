@@ -1,4 +1,3 @@
-import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { Ingest } from "../../src/ingest/ingest-thread.ts";
 import type { Failure } from "../../src/model/failure.ts";
@@ -290,41 +289,6 @@ describe("the thread", () => {
     most = Math.max(most, ingest.queued);
     await Promise.all(commits);
     expect(most).toBe(6);
-    expect(query(coverageSql)).toEqual(whole);
-  });
-
-  it("closes within seconds while another program holds the write lock and many commits are queued", async () => {
-    const { ingest, query, path } = await start();
-    const quant = new Database(path);
-    quant.exec("BEGIN IMMEDIATE");
-    const pages = Array.from({ length: 10 }, () =>
-      commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to))).then(
-        () => "committed",
-        (error: Failure) => error.code,
-      ),
-    );
-    await new Promise((tick) => setTimeout(tick, 200));
-    const begun = performance.now();
-    await ingest.close();
-    expect(performance.now() - begun).toBeLessThan(4_500);
-    expect(new Set(await Promise.all(pages))).toEqual(new Set(["stopped"]));
-    quant.close();
-    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 0 }]);
-  });
-
-  it("waits through another program's write transaction, keeps the page, and goes on when it ends", async () => {
-    const { ingest, query, path, clock } = await start();
-    const quant = new Database(path);
-    quant.exec("BEGIN IMMEDIATE");
-    const commit = commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
-    while (ingest.state !== "db_locked") await new Promise((tick) => setTimeout(tick, 50));
-    // To read a page takes no room and no lock, so it does not mean that storage is well.
-    await ingest.call("readPage", { stream: "index_ticks", series: wholePage.series }, [pageOf([])]);
-    expect(ingest.state).toBe("db_locked");
-    quant.exec("ROLLBACK");
-    quant.close();
-    expect(await clock.runUntil(commit)).toMatchObject({ complete: true });
-    expect(ingest.state).toBe("working");
     expect(query(coverageSql)).toEqual(whole);
   });
 });

@@ -4,15 +4,15 @@ import { onTestFinished } from "vitest";
 import type { WalkPage } from "../../src/ingest/commit-walk-page.ts";
 import { Ingest } from "../../src/ingest/ingest-thread.ts";
 import type { Body } from "../../src/model/body.ts";
-import { silentLog } from "../../src/runtime/log.ts";
+import { type Log, silentLog } from "../../src/runtime/log.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
 import { at, btc, SECOND } from "./pages.ts";
 
-/** The ingest thread on a warehouse of its own. */
-export async function start(path = join(temporaryFolder(), "mds.sqlite")) {
+/** An ingest thread on a warehouse of its own, on a clock that is turned. */
+export async function start({ path = join(temporaryFolder(), "mds.sqlite"), log = silentLog as Log } = {}) {
   const clock = new TurnedClock("2026-03-01T18:00:00Z");
-  const ingest = await Ingest.start({ path, clock, log: silentLog });
+  const ingest = await Ingest.start({ path, clock, log });
   onTestFinished(() => ingest.close());
   const query = (sql: string) => {
     const reader = new Database(path, { readonly: true });

@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { lockHolders } from "../../src/warehouse/lock-holders.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { readStatus } from "../../src/warehouse/status.ts";
-import { lockHolders, truncateWal, walBytes } from "../../src/warehouse/wal.ts";
+import { truncateWal, walBytes } from "../../src/warehouse/wal.ts";
 import { openWarehouse, type Warehouse } from "../../src/warehouse/warehouse.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
@@ -33,7 +34,7 @@ describe("one writer", () => {
     await first.kill();
     const second = openScratch({ path });
     expect(rows(second, "SELECT ts FROM index_ticks")).toEqual([{ ts: 1 }, { ts: 2 }]);
-    expect(second.setAside).toBeUndefined();
+    expect(second.setAside).toEqual([]);
   });
 
   it("F9: a zombie whose epoch is over cannot commit, even if its lock was taken from it", () => {
@@ -131,8 +132,15 @@ describe("readers", () => {
     const blocker = startHolder("blocker", warehouse.path);
     expect(await blocker.next()).toBe("open");
     warehouse.connection.database.pragma("busy_timeout = 50");
-    expect(failureOf(() => write(warehouse))).toMatchObject({ code: "db_locked", family: "retry", exit: 75 });
-    expect(lockHolders(warehouse.path).writers).toEqual([blocker.pid]);
+    const refused = failureOf(() => write(warehouse));
+    expect(refused).toMatchObject({ code: "db_locked", family: "retry", exit: 75 });
+    expect(refused.line).toContain(`another program (pid ${blocker.pid}) holds the write lock`);
+    // Our own process is nobody to name.
+    const reader = openReader(warehouse.path);
+    reader.database.exec("BEGIN");
+    reader.database.prepare("SELECT count(*) FROM index_ticks").get();
+    expect(lockHolders(warehouse.path)).toEqual({ readers: [blocker.pid], writers: [blocker.pid] });
+    reader.close();
     expect(await blocker.act()).toBe("closed");
     expect(write(warehouse).inserted).toBe(500);
   });

@@ -18,7 +18,9 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../src/runtime/log.ts";
+import { settle } from "../../src/warehouse/ledger.ts";
 import { observe } from "../../src/warehouse/observations.ts";
+import { follow } from "../../src/warehouse/wanted.ts";
 import { openWarehouse, type Warehouse } from "../../src/warehouse/warehouse.ts";
 import { writeRecords } from "../../src/warehouse/write-rows.ts";
 import { TurnedClock } from "../support/turned-clock.ts";
@@ -76,33 +78,39 @@ describe("F10: a damaged file is set aside under a dated name, never deleted, an
     const errors: unknown[] = [];
     const log = { ...silentLog, error: (fields: unknown) => void errors.push(fields) };
     const warehouse = openScratch({ path, log });
-    expect(warehouse.setAside?.files.length).toBeGreaterThan(0);
-    for (const file of warehouse.setAside?.files ?? []) {
+    expect(warehouse.setAside[0]?.files.length).toBeGreaterThan(0);
+    for (const file of warehouse.setAside[0]?.files ?? []) {
       expect(file).toMatch(/mds\.sqlite\.aside-2026-03-01T120000Z/);
       expect(existsSync(file)).toBe(true);
     }
-    expect(errors).toEqual([warehouse.setAside]);
+    expect(errors).toEqual(warehouse.setAside);
     expect(write(warehouse).inserted).toBe(500);
     expect(warehouse.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
   });
 
-  it("and what was observed of latest-only streams is entered as lost, since it cannot be fetched again", () => {
+  /** A warehouse from a month ago that was followed for a year, with a ledger that can still be read. */
+  function damagedBelowItsLedger(): string {
     const path = join(scratch(), "mds.sqlite");
     const old = openWarehouse(path, { clock: new TurnedClock("2026-02-01T00:00:00Z") });
-    const from = at("2026-02-01T00:00:00Z");
     old.transaction((transaction) => {
       observe(transaction, {
         stream: "exchange_ticks",
         exchangeId: "kraken-id",
-        at: from,
+        at: at("2026-02-01T00:00:00Z"),
         cadence: 30_000_000,
       });
       writeRecords(
         transaction,
         "index_ticks",
-        Array.from({ length: 9000 }, (_, i) => tick(i, "1.5")),
+        Array.from({ length: 9000 }, (_, i) => tick(at("2025-02-01T00:00:00Z") + i, "1.5")),
         "rest",
       );
+      const line = { stream: "index_ticks", series: transaction.dictionary.series("GWA", "btc-id") } as const;
+      const [from, to] = [at("2025-01-01T00:00:00Z"), at("2026-02-01T00:00:00Z")];
+      const keptFor = 200 * 86_400_000_000;
+      follow(transaction, { line, from, settleDelay: 60_000_000, step: 1, keptFor }, false);
+      settle(transaction, line, { from, to: from + 5 }, "empty", "nothing older");
+      settle(transaction, line, { from: from + 5, to }, "rows");
     });
     old.close();
     const [first, pages] = withDatabase(path, (database) => [
@@ -115,18 +123,74 @@ describe("F10: a damaged file is set aside under a dated name, never deleted, an
     const file = openSync(path, "r+");
     for (const page of [first, pages]) writeSync(file, Buffer.alloc(2000, 0xa5), 0, 2000, (page - 1) * 4096);
     closeSync(file);
-    const warehouse = openScratch({ path });
-    expect(warehouse.setAside?.files).toHaveLength(1);
-    expect(rows(warehouse, "SELECT stream, index_id, from_ts, to_ts, proof, reason FROM coverage")).toEqual([
+    return path;
+  }
+
+  const lost = [
+    {
+      stream: "exchange_ticks",
+      index_id: "kraken-id",
+      from_time: "2026-02-01T00:00:00.000000Z",
+      to_time: "2026-03-01T12:00:00.000000Z",
+      proof: "lost",
+      reason: "warehouse damaged",
+    },
+    {
+      stream: "index_ticks",
+      index_id: "btc-id",
+      from_time: "2025-01-01T00:00:00.000000Z",
+      to_time: "2025-01-01T00:00:00.000005Z",
+      proof: "empty",
+      reason: "nothing older",
+    },
+    {
+      stream: "index_ticks",
+      index_id: "btc-id",
+      from_time: "2025-01-01T00:00:00.000005Z",
+      // 200 days before the newest that the old ledger has proven: what is younger may still be fetched.
+      to_time: "2025-07-16T00:00:30.000000Z",
+      proof: "lost",
+      reason: "warehouse damaged",
+    },
+  ];
+  const coverage = (warehouse: Warehouse) =>
+    rows(
+      warehouse,
+      "SELECT stream, index_id, from_time, to_time, proof, reason FROM coverage ORDER BY stream, from_ts",
+    );
+
+  it("and what cannot be fetched again is entered as lost: what was observed, and what the service forgets", () => {
+    const warehouse = openScratch({ path: damagedBelowItsLedger() });
+    expect(warehouse.setAside[0]?.files).toHaveLength(1);
+    expect(coverage(warehouse)).toEqual(lost);
+    // All of it is still wanted, as it was.
+    expect(rows(warehouse, "SELECT min(from_time) AS first FROM gaps WHERE stream = 'index_ticks'")).toEqual([
+      { first: "2025-01-01T00:00:00.000005Z" },
+    ]);
+  });
+
+  it("and it is entered by the next start when this one failed in between, which also ends what was half done", () => {
+    const path = damagedBelowItsLedger();
+    const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
+    const open = () => openWarehouse(path, { clock: new TurnedClock(), fileSystem: tiny });
+    expect(failureOf(open).code).toBe("disk_full");
+    expect(existsSync(path)).toBe(false);
+    // As if it had been killed before this one was renamed too.
+    writeFileSync(`${path}-wal`, "frames of the old file");
+    const errors: unknown[] = [];
+    const log = { ...silentLog, error: (fields: unknown) => void errors.push(fields) };
+    const warehouse = openWarehouse(path, { clock: new TurnedClock(), log });
+    expect(warehouse.setAside).toMatchObject([
       {
-        stream: "exchange_ticks",
-        index_id: "kraken-id",
-        from_ts: from,
-        to_ts: at("2026-03-01T12:00:00Z"),
-        proof: "lost",
-        reason: "warehouse damaged",
+        reason: expect.stringContaining("quick_check"),
+        files: [expect.stringMatching(/Z$/), expect.stringMatching(/Z-wal$/)],
       },
     ]);
+    expect(errors).toEqual(warehouse.setAside);
+    expect(coverage(warehouse)).toEqual(lost);
+    warehouse.close();
+    // Once.
+    expect(openScratch({ path }).setAside).toEqual([]);
   });
 
   it("twice in one second, under two names", () => {
@@ -138,16 +202,45 @@ describe("F10: a damaged file is set aside under a dated name, never deleted, an
     expect(readdirSync(join(path, "..")).filter((file) => file.includes("aside"))).toHaveLength(2);
   });
 
-  it("not when only the index of the WAL is missing: that is rebuilt", () => {
+  it("only its WAL, where that is another warehouse's: SQLite would take it for the file's own", () => {
+    const path = filled();
+    const other = openScratch();
+    write(other, 300);
+    copyFileSync(`${other.path}-wal`, `${path}-wal`);
+    const warehouse = openScratch({ path });
+    expect(warehouse.setAside).toMatchObject([
+      {
+        reason: "a -wal file of another database",
+        files: [expect.stringMatching(/Z-wal$/), expect.anything()],
+      },
+    ]);
+    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
+    expect(warehouse.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
+  });
+
+  it("not when a guest has written to it since, and its WAL is not moved into the file yet", () => {
+    const path = filled();
+    const guest = new Database(path);
+    guest.exec("CREATE TABLE theirs AS SELECT 7 AS n");
+    const warehouse = openScratch({ path });
+    expect(warehouse.setAside).toEqual([]);
+    expect(rows(warehouse, "SELECT n FROM theirs")).toEqual([{ n: 7 }]);
+    guest.close();
+  });
+
+  it.each([
+    ["the index of the WAL is missing: that is rebuilt", ["-wal"], 5010],
+    ["the WAL is missing: the file is as it was at its last checkpoint", ["-shm"], 5000],
+  ])("not when only %s", (_, left, count) => {
     const path = filled();
     const copy = join(scratch(), "mds.sqlite");
     const warehouse = openScratch({ path });
     write(warehouse, 10, 90_000);
-    copyFileSync(path, copy);
-    copyFileSync(`${path}-wal`, `${copy}-wal`);
+    for (const end of ["", ...left]) copyFileSync(path + end, copy + end);
     const restored = openScratch({ path: copy });
-    expect(restored.setAside).toBeUndefined();
-    expect(rows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5010 }]);
+    expect(restored.setAside).toEqual([]);
+    expect(rows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: count }]);
+    expect(rows(restored, "SELECT rows AS n FROM stream_states")).toEqual([{ n: count }]);
   });
 });
 

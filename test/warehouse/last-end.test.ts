@@ -60,7 +60,7 @@ describe("how the last writer left the file", () => {
 
   it("decides what is read before the first write: nothing, or all of a small file, or later all of a large one", () => {
     const path = closedWarehouse();
-    expect(inspectFile(path, 0, { mayDefer: true })).toEqual({ setAside: undefined, isChecked: true });
+    expect(inspectFile(path, 0, { mayDefer: true })).toEqual({ setAside: [], isChecked: true });
     grow(path);
     expect(inspectFile(path, 0, { mayDefer: true }).isChecked).toBe(false);
     // Who does not defer reads it all, and knows.
@@ -86,7 +86,7 @@ describe("how the last writer left the file", () => {
     warehouse.noteCheck("row 7 missing from index");
     warehouse.close();
     const next = open(path);
-    expect(next.setAside?.reason).toBe("row 7 missing from index");
+    expect(next.setAside[0]?.reason).toBe("row 7 missing from index");
     next.close();
     expect(readLastEnd(path)).toEqual({ kind: "clean" });
   });

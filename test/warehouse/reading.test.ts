@@ -128,7 +128,7 @@ describe("F15: a backup", () => {
       );
     });
     const restored = openScratch({ path: file });
-    expect(restored.setAside).toBeUndefined();
+    expect(restored.setAside).toEqual([]);
     expect(rows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 1 }]);
     expect(holes(restored.connection, "index_ticks", present)[0]?.open).toEqual([
       { from: present - 2 * HOUR, to: present - 60 * MICROS_PER_SECOND },
