@@ -21,7 +21,7 @@ import { checkBesideTheWork, lookAfterStorage } from "./sync/storage-rounds.ts";
 import { StreamNotes } from "./sync/stream-notes.ts";
 import type { SyncSettings } from "./sync/sync-settings.ts";
 import { Tally } from "./sync/tally.ts";
-import { judge } from "./sync/trouble.ts";
+import { isStorageLost, judge } from "./sync/trouble.ts";
 import { FeedSubscriptions } from "./telemetry/feed-standing.ts";
 import { Metrics } from "./telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "./telemetry/recent-activity.ts";
@@ -123,7 +123,6 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       const message = error instanceof Failure ? error.line : String(error);
       errors.note({ where: part, code, message });
       log.error({ part, code, message }, "a part of the work failed and is tried again");
-      if (isFatal(error, hasAnswered(), tally.answers)) end(error);
     };
     let isFilled = false;
     const keeper = new CurrentKeeper(intake, {
@@ -142,6 +141,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       failed(part, error) {
         notes.failed(part, error);
         broken(part, error);
+        if (isFatal(error, hasAnswered(), tally.answers)) end(error);
       },
       filled() {
         if (isFilled) return;
@@ -182,6 +182,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       jobs.push({
         name: "export",
         cron: schedule.export,
+        isApart: true,
         async work(until) {
           const { files_written, rows_written, seconds } = await exportInProcess(request, {
             clock,
@@ -209,8 +210,11 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         remembered,
         remember: (run) => storage.call("commitJobRun", run, [], signal),
         ended(job, outcome, error) {
-          metrics.job(job, outcome);
-          if (error !== undefined) broken(job, error);
+          metrics.job(job.name, outcome);
+          if (error === undefined) return;
+          broken(job.name, error);
+          // A job has its next time: it may end the daemon only where the warehouse itself has no writer any more.
+          if (!job.isApart && isStorageLost(error)) end(error);
         },
       }),
       lookAfterStorage(intake, {
