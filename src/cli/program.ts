@@ -1,8 +1,12 @@
 import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { BoundedTalk } from "../telemetry/bounded-talk.ts";
 import type { CommandContext } from "./command-context.ts";
 import { programVersion } from "./program-version.ts";
+
+/** How long the end waits for a reader of stderr who has fallen behind. */
+const LAST_WORDS_MS = 500;
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
@@ -38,6 +42,7 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     if (error.code === "EPIPE") process.exit(exitCode.ok);
     throw error;
   });
+  const stderr = new BoundedTalk(process.stderr);
   const signals = ["SIGINT", "SIGTERM"] as const;
   for (const signal of signals) {
     process.on(signal, () => {
@@ -55,13 +60,17 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
       return process.stdin;
     },
     stdout: process.stdout,
-    stderr: process.stderr,
+    stderr,
     stopping: stop.signal,
     dieOnSignal: () => {
       for (const signal of signals) process.removeAllListeners(signal);
     },
   };
-  return runProgram(args, context);
+  const code = await runProgram(args, context);
+  if (await stderr.flushed(systemClock, LAST_WORDS_MS)) return code;
+  // What waits for a reader of stderr who is stuck would keep the process for ever; data is still waited for.
+  await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
+  process.exit(code);
 }
 
 /** The same in a world of the caller's. */

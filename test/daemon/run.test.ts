@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { readLastEnd } from "../../src/warehouse/last-end.ts";
 import { runHere } from "../cli/command-run.ts";
+import { stuckPipe } from "../support/stuck-pipe.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
@@ -52,10 +53,15 @@ function serviceManager(folder: string): { env: Record<string, string>; told(): 
   return { env, told: () => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : []) };
 }
 
-function run(folder: string, simulator: Simulator, env: Record<string, string> = {}): Running {
+function run(
+  folder: string,
+  simulator: Simulator,
+  env: Record<string, string> = {},
+  stderrEnd: "pipe" | number = "pipe",
+): Running {
   const child = spawn(process.execPath, [entry, "run", "--no-progress"], {
     cwd: folder,
-    stdio: ["ignore", "ignore", "pipe"],
+    stdio: ["ignore", "ignore", stderrEnd],
     env: {
       PATH: process.env.PATH ?? "",
       MDS_BASE_URL: simulator.baseUrl,
@@ -97,6 +103,15 @@ function query(folder: string, sql: string): Record<string, unknown>[] {
     return database.prepare(sql).all() as Record<string, unknown>[];
   } finally {
     database.close();
+  }
+}
+
+/** The same, of a warehouse that may not be there yet. */
+function lookInto(folder: string, sql: string): Record<string, unknown>[] {
+  try {
+    return query(folder, sql);
+  } catch {
+    return [];
   }
 }
 
@@ -150,6 +165,25 @@ describe("mds-sync run", () => {
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
   }, 60_000);
 
+  it("works on and ends in order where nobody reads what it says, and where its reader has gone", async () => {
+    const simulator = await service();
+    const pipe = stuckPipe();
+    const stuckEnd = pipe.open();
+    const folders = [folderWithSettings(), folderWithSettings()] as const;
+    const unread = run(folders[0], simulator, {}, stuckEnd);
+    closeSync(stuckEnd);
+    const left = run(folders[1], simulator);
+    left.child.stderr?.destroy();
+    for (const [n, daemon] of [unread, left].entries()) {
+      const folder = folders[n] ?? "";
+      await until(() => lookInto(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
+      const asked = performance.now();
+      daemon.child.kill("SIGTERM");
+      expect((await daemon.ended).code).toBe(0);
+      expect(performance.now() - asked).toBeLessThan(5_000);
+    }
+  }, 60_000);
+
   it("ends within five seconds in the midst of a backfill, and finds nothing to mend at the next start", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
@@ -189,7 +223,7 @@ describe("mds-sync run", () => {
     expect(existsSync(join(folder, "mds.sqlite"))).toBe(false);
   });
 
-  it("refuses a second daemon on the same file in one line, exit 75", async () => {
+  it("refuses a second daemon on the same file in one line, exit 75; a second signal ends it at once", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
     const first = run(folder, simulator);
@@ -203,6 +237,12 @@ describe("mds-sync run", () => {
       .split("\n")
       .filter((line) => line.startsWith("mds-sync:"));
     expect(lines).toEqual([expect.stringMatching(/another mds-sync writes .*mds\.sqlite \(pid \d+/)]);
+
+    // Asked twice it ends at once, whatever it is about.
+    first.child.kill("SIGTERM");
+    first.child.kill("SIGINT");
+    expect((await first.ended).code).toBe(1);
+    expect(first.stderr()).not.toContain("stopped cleanly");
   }, 60_000);
 
   it("exits 3 within seconds when the credentials are refused before the first success", async () => {
