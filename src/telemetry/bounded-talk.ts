@@ -1,5 +1,6 @@
 import type { Writable } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
+import { doneWithin } from "../runtime/done-within.ts";
 
 /** Where the program talks to: stderr, or what stands in for it. */
 export interface Talk {
@@ -42,13 +43,8 @@ export class BoundedTalk implements Talk {
   /** Waits for the reader to take what is left; false where that was in vain. */
   async flushed(clock: Pick<Clock, "sleep">, patienceMs: number): Promise<boolean> {
     if (this.#stream.writableLength === 0) return true;
-    const taken = new AbortController();
-    const out = new Promise<boolean>((resolve) => this.#stream.write("", () => resolve(true)));
-    const late = clock.sleep(patienceMs, taken.signal).then(
-      () => false,
-      () => true,
-    );
-    return Promise.race([out, late]).finally(() => taken.abort());
+    const out = new Promise<void>((resolve) => this.#stream.write("", () => resolve()));
+    return doneWithin(clock, patienceMs, out);
   }
 
   #pass(text: string, lines: number): void {

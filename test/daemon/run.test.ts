@@ -1,12 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, closeSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { readLastEnd } from "../../src/warehouse/last-end.ts";
+import { openWarehouse } from "../../src/warehouse/warehouse.ts";
 import { runHere } from "../cli/command-run.ts";
+import { serviceManager } from "../support/service-manager.ts";
 import { stuckPipe } from "../support/stuck-pipe.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -40,17 +43,6 @@ http: { port: 0 }
 `,
   );
   return folder;
-}
-
-/** Stands in for systemd's program: writes down what it is told. */
-function serviceManager(folder: string): { env: Record<string, string>; told(): string[] } {
-  const program = join(folder, "bin", "systemd-notify");
-  mkdirSync(join(folder, "bin"));
-  writeFileSync(program, '#!/bin/sh\necho "$*" >> "$0.log"\n');
-  chmodSync(program, 0o755);
-  const env = { NOTIFY_SOCKET: join(folder, "notify"), PATH: `${join(folder, "bin")}:${process.env.PATH}` };
-  const log = `${program}.log`;
-  return { env, told: () => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : []) };
 }
 
 function run(
@@ -203,6 +195,31 @@ describe("mds-sync run", () => {
     expect(
       query(folder, "SELECT count(*) AS n FROM gaps WHERE state = 'open' AND stream = 'index_ticks'"),
     ).not.toEqual([{ n: 0 }]);
+  }, 60_000);
+
+  it("says what it waits for while the warehouse cannot be opened, and stops when it is told to", async () => {
+    const simulator = await service();
+    const folder = folderWithSettings();
+    const path = join(folder, "mds.sqlite");
+    openWarehouse(path, { clock: systemClock }).close();
+    const quant = new Database(path);
+    onTestFinished(() => void quant.close());
+    quant.exec("BEGIN IMMEDIATE");
+    const daemon = run(folder, simulator);
+    const address = await daemon.address();
+    const health = await until(async () => {
+      const answer = await fetch(new URL("/healthz", address));
+      return answer.status === 503 ? answer.text() : undefined;
+    });
+    expect(health).toBe("another program holds the warehouse's write lock\n");
+    expect(await (await fetch(new URL("/readyz", address))).text()).toBe(
+      "not ready: opening the warehouse\n",
+    );
+    const asked = performance.now();
+    daemon.child.kill("SIGTERM");
+    expect((await daemon.ended).code).toBe(0);
+    expect(performance.now() - asked).toBeLessThan(5_000);
+    expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
   }, 60_000);
 
   it("looks at the settings before it touches the warehouse", async () => {
