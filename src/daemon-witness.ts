@@ -11,6 +11,7 @@ import type { Difference } from "./sync/verify.ts";
 import { FeedSubscriptions } from "./telemetry/feed-standing.ts";
 import { Metrics } from "./telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "./telemetry/recent-activity.ts";
+import { isNews, type LastCrash } from "./warehouse/last-crash.ts";
 
 /** Looks on while the daemon works, and keeps what it sees for those who ask. It decides nothing. */
 export class DaemonWitness {
@@ -21,9 +22,11 @@ export class DaemonWitness {
   readonly notes = new StreamNotes();
   readonly tally: Tally;
   readonly #subscriptions = new FeedSubscriptions();
+  readonly #clock: Clock;
   readonly #log: Log;
 
   constructor({ clock, version, log }: { clock: Clock; version: string; log: Log }) {
+    this.#clock = clock;
     this.#log = log;
     this.metrics = new Metrics(clock, version);
     this.requests = new RequestRate(clock);
@@ -65,6 +68,14 @@ export class DaemonWitness {
     const message = error instanceof Failure ? error.line : String(error);
     this.errors.note({ where: part, code, message });
     this.#log.error({ part, code, message }, "a part of the work failed and is tried again");
+  }
+
+  /** The daemon before this one ended without being told to: whoever looks on now should see why. */
+  remembers(crash: LastCrash): void {
+    if (!isNews(crash, this.#clock.now())) return;
+    const { at, code, line } = crash;
+    this.errors.note({ where: "daemon", code, message: `ended unexpectedly: ${line}` }, Date.parse(at));
+    this.#log.warn({ at, code, line }, "the last run ended unexpectedly");
   }
 
   audited(differences: readonly Difference[]): void {

@@ -26,6 +26,7 @@ import { notifyServiceManager } from "./telemetry/service-manager.ts";
 import { problemOf, watchOver } from "./telemetry/vital-signs.ts";
 import type { Connection } from "./warehouse/connection.ts";
 import { jobRuns } from "./warehouse/job-runs.ts";
+import { noteCrash, readLastCrash } from "./warehouse/last-crash.ts";
 import { openReader } from "./warehouse/reader.ts";
 
 export interface DaemonOptions {
@@ -89,6 +90,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   let opening: Ingest | undefined;
   let ingest: Ingest | undefined;
   let reader: Connection | undefined;
+  // Noted only by a daemon that has the warehouse: another one may have it instead.
+  const crashed = (error: unknown) => reader && noteCrash(reader.path, error, now());
 
   const view: DaemonView = {
     version,
@@ -129,6 +132,10 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     });
     ingest = storage;
     reader = openReader(path);
+    const lastCrash = readLastCrash(reader.path);
+    if (lastCrash) witness.remembers(lastCrash);
+    // An exception that nobody catches ends the process right after this.
+    process.on("uncaughtExceptionMonitor", crashed);
     const intake: Intake = { client, ingest, clock, log, tally, signal };
     const progress = options.progress?.(intake);
     let isFilled = false;
@@ -225,8 +232,11 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     if (ending.signal.aborted) throw ending.signal.reason;
   } catch (error) {
     // Told to stop before there was anything to stop.
-    if (error !== stopping.reason) throw error;
+    if (error === stopping.reason) return;
+    crashed(error);
+    throw error;
   } finally {
+    process.off("uncaughtExceptionMonitor", crashed);
     reader?.close();
     const withinMs = stopBy === undefined ? STOP_WITHIN_MS : Math.max(0, stopBy - clock.monotonic());
     // Held: on a turned clock the time must not run out while sockets and threads are closed.

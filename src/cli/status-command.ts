@@ -22,7 +22,7 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
     )
     .option(
       "--json",
-      "one JSON object: generated_at, warehouse, streams, disk, jobs; with --watch one a line",
+      "one JSON object: generated_at, warehouse, streams, disk, jobs, last_crash; with --watch one a line",
     )
     .option("--watch", "again every two seconds, in place, until Ctrl-C")
     .action(async (flags: Flags, command: Command) => {

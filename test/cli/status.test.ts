@@ -37,7 +37,7 @@ describe("mds-sync status", () => {
     const path = warehouseWith(usualContent);
     const { stdout } = await status(path, "--json");
     const said = JSON.parse(stdout);
-    expect(Object.keys(said)).toEqual(["generated_at", "warehouse", "streams", "disk", "jobs"]);
+    expect(Object.keys(said)).toEqual(["generated_at", "warehouse", "streams", "disk", "jobs", "last_crash"]);
     expect(said.warehouse).toBe(path);
     expect(said.streams.map(({ stream }: { stream: string }) => stream)).toEqual([
       "assets",
