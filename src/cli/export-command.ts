@@ -14,7 +14,7 @@ interface Flags {
   since?: string;
   json?: boolean;
   progress: boolean;
-  logLevel: string;
+  logLevel?: string;
 }
 
 const BAR = 20;
@@ -31,11 +31,11 @@ export function addExportCommand(program: Command, context: CommandContext): voi
     .option("--since <time>", "leave months before this one as they are; YYYY-MM-DD or ISO 8601 in UTC")
     .option("--json", "one JSON object: folder, files, rows, bytes and what of them was written, seconds")
     .option("--no-progress", "no progress bar")
-    .option(logLevelFlag, logLevelHelp, "info")
+    .option(logLevelFlag, `${logLevelHelp}; info, or warn beside a progress bar`)
     .action(async (flags: Flags, command: Command) => {
       const warehouse = resolve(context.directory, settingsFor(command, context).settings.warehouse.path);
       const showsBar = flags.progress && isTerminal(context.stderr);
-      const log = readLogger(showsBar ? "warn" : flags.logLevel, context.stderr);
+      const log = readLogger(flags.logLevel ?? (showsBar ? "warn" : "info"), context.stderr);
       // Loaded when it runs: no other command waits for SQLite and DuckDB.
       const { exportWarehouse } = await import("../export/export-warehouse.ts");
       const bar = showsBar ? drawBar(context) : undefined;

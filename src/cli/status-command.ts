@@ -32,9 +32,11 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
       const { lookOn } = await import("../warehouse/reader.ts");
       const { readStatus } = await import("../warehouse/status.ts");
       const { statusReport } = await import("./status-report.ts");
+      const { readClockSkew } = await import("../warehouse/wanted.ts");
+      // Ages are by the service's clock, as everything in the warehouse is: this machine's may be set to anything.
       const look = () =>
         lookOn(settings.warehouse.path, (connection) =>
-          readStatus(connection, Math.round(clock.now() * MICROS_PER_MS)),
+          readStatus(connection, Math.round(clock.now() * MICROS_PER_MS) + readClockSkew(connection)),
         );
       if (!flags.watch) {
         const status = look();

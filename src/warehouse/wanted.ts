@@ -1,5 +1,6 @@
 import type { Micros } from "../model/instant.ts";
 import type { Stream } from "../model/series.ts";
+import type { Connection } from "./connection.ts";
 import type { LedgerLine } from "./ledger.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -85,6 +86,11 @@ export function noteHindrance(transaction: Transaction, at: LedgerLine, reason: 
   transaction
     .statement(`UPDATE wanted_ranges SET hindrance = ? WHERE ${line} AND hindrance IS NOT ?`)
     .run([reason, at.stream, at.series, reason]);
+}
+
+/** The service's clock minus this machine's, as the last daemon or backfill knew it. */
+export function readClockSkew(connection: Connection): Micros {
+  return Number(connection.statement("SELECT clock_skew FROM warehouse_state").pluck().get());
 }
 
 /** The service's clock minus this machine's: `gaps` adds it to SQLite's own clock. */
