@@ -5,6 +5,9 @@ import { BoundedTalk } from "../telemetry/bounded-talk.ts";
 import type { CommandContext } from "./command-context.ts";
 import { programVersion } from "./program-version.ts";
 
+/** Whatever could not be opened for it, and whatever remedy that has otherwise. */
+const OUT_OF_FILES = /\b(EMFILE|ENFILE)\b|too many open files/i;
+
 /** How long the end waits for a reader of stderr who has fallen behind. */
 const LAST_WORDS_MS = 500;
 
@@ -113,6 +116,10 @@ function report(error: unknown, context: CommandContext): ExitCode {
       suggestion.join(" ").replace(/^\(Did you mean (.*)\?\)$/, "did you mean $1?") || "see mds-sync --help";
     context.stderr.write(`mds-sync: ${what.replace(/\.$/, "")}: ${remedy}\n`);
     return exitCode.usage;
+  }
+  if (error instanceof Error && OUT_OF_FILES.test(error.message)) {
+    context.stderr.write(`mds-sync: ${error.message}: raise the limit of open files (LimitNOFILE, ulimit -n)\n`);
+    return exitCode.unexpected;
   }
   if (error instanceof Failure) {
     if (error.exit !== exitCode.ok) context.stderr.write(`mds-sync: ${error.line}\n`);
