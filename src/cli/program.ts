@@ -118,7 +118,9 @@ function report(error: unknown, context: CommandContext): ExitCode {
     return exitCode.usage;
   }
   if (error instanceof Error && OUT_OF_FILES.test(error.message)) {
-    context.stderr.write(`mds-sync: ${error.message}: raise the limit of open files (LimitNOFILE, ulimit -n)\n`);
+    context.stderr.write(
+      `mds-sync: ${error.message}: raise the limit of open files (LimitNOFILE, ulimit -n)\n`,
+    );
     return exitCode.unexpected;
   }
   if (error instanceof Failure) {
