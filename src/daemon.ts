@@ -1,6 +1,7 @@
 import { dirname, join } from "node:path";
 import type { LoadedSettings } from "./config/load-settings.ts";
 import { requireServiceSettings } from "./config/service-settings.ts";
+import { DaemonWitness } from "./daemon-witness.ts";
 import type { DaemonView } from "./dashboard/daemon-view.ts";
 import { type HttpServer, startHttpServer } from "./dashboard/http-server.ts";
 import { dashboardPages } from "./dashboard/pages.ts";
@@ -9,6 +10,7 @@ import { exportInProcess } from "./export/export-in-process.ts";
 import { Ingest } from "./ingest/ingest-thread.ts";
 import { exitCode, Failure } from "./model/failure.ts";
 import type { Clock } from "./runtime/clock.ts";
+import { doneWithin } from "./runtime/done-within.ts";
 import type { Log } from "./runtime/log.ts";
 import type { Random } from "./runtime/random.ts";
 import { createHeartbeat } from "./service/heartbeat.ts";
@@ -18,16 +20,13 @@ import { dailyJobs } from "./sync/jobs.ts";
 import { CurrentKeeper } from "./sync/keep-current.ts";
 import { type Job, runSchedule } from "./sync/schedule.ts";
 import { checkBesideTheWork, lookAfterStorage } from "./sync/storage-rounds.ts";
-import { StreamNotes } from "./sync/stream-notes.ts";
 import type { SyncSettings } from "./sync/sync-settings.ts";
-import { Tally } from "./sync/tally.ts";
-import { judge } from "./sync/trouble.ts";
-import { FeedSubscriptions } from "./telemetry/feed-standing.ts";
-import { Metrics } from "./telemetry/metrics.ts";
-import { RecentErrors, RequestRate } from "./telemetry/recent-activity.ts";
+import { isStorageLost, judge } from "./sync/trouble.ts";
 import { notifyServiceManager } from "./telemetry/service-manager.ts";
 import { problemOf, watchOver } from "./telemetry/vital-signs.ts";
+import type { Connection } from "./warehouse/connection.ts";
 import { jobRuns } from "./warehouse/job-runs.ts";
+import { noteCrash, readLastCrash } from "./warehouse/last-crash.ts";
 import { openReader } from "./warehouse/reader.ts";
 import { asFailure, isDamage } from "./warehouse/sqlite-failure.ts";
 
@@ -48,8 +47,11 @@ export interface DaemonOptions {
   readonly live?: (ticks: number) => void;
 }
 
-/** All that is under way ends with the signal; what does not within this time is left behind. */
-const STOP_PATIENCE_MS = 2_000;
+/** From the signal to the end. Service managers and people wait ten seconds and less before they kill. */
+const STOP_WITHIN_MS = 4_500;
+/** Of which all that is under way has so much to end by itself; what does not is left behind. */
+const WORK_ENDS_WITHIN_MS = 2_000;
+
 /** Runs until it is told to stop, or until something happens that only a new process can mend. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { loaded, clock, log, stopping, version, random = Math.random } = options;
@@ -63,42 +65,47 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const end = (failure: unknown) => {
     if (!signal.aborted) ending.abort(failure);
   };
-
-  const metrics = new Metrics(clock, version);
-  const rate = new RequestRate(clock);
-  const errors = new RecentErrors(clock);
-  const notes = new StreamNotes();
-  const tally = new Tally((stream, { alarm, ...counts }) => {
-    notes.worked(stream);
-    metrics.commit(stream, "rest", counts);
-    if (alarm !== undefined) metrics.alarm(alarm);
+  let stopBy: number | undefined;
+  signal.addEventListener("abort", () => {
+    stopBy = clock.monotonic() + STOP_WITHIN_MS;
+    notifyServiceManager("STOPPING=1");
+    log.info({}, "stopping");
   });
+
+  const witness = new DaemonWitness({ clock, version, log });
+  const { metrics, notes, tally } = witness;
   const client = createServiceClient({
     ...service,
     clock,
     random,
     log,
-    observe(observation) {
-      tally.observe(observation);
-      metrics.observe(observation);
-      if (observation.kind === "request") rate.count();
-    },
+    observe: (observation) => witness.observe(observation),
   });
   const now = () => serviceNow({ client, clock });
   const hasAnswered = () => client.health().lastSuccessAt !== undefined;
   let activity = "starting";
+  const about = (what: string) => {
+    activity = what;
+    notifyServiceManager(`STATUS=${what}`);
+  };
+  let opening: Ingest | undefined;
   let ingest: Ingest | undefined;
   let endedBy: unknown;
+  let reader: Connection | undefined;
+  // Noted only by a daemon that has the warehouse: another one may have it instead.
+  const crashed = (error: unknown) => reader && noteCrash(reader.path, error, now());
 
   const view: DaemonView = {
     version,
     startedAt: now(),
     now,
     ready: () => ingest !== undefined && hasAnswered(),
-    problem: () => problemOf(ingest, client.health().rest),
+    // A warehouse that is migrated or checked may be long in opening, and is not stuck.
+    problem: () =>
+      problemOf(ingest ?? (opening && { trouble: opening.trouble, silentMs: 0 }), client.health().rest),
     activity: () => activity,
-    requestsPerSecond: () => rate.perSecond(),
-    recentErrors: () => errors.list(),
+    requestsPerSecond: () => witness.requests.perSecond(),
+    recentErrors: () => witness.errors.list(),
   };
   const readings = new Readings({ path, clock, now });
   const heartbeat = telemetry.heartbeatUrl
@@ -114,36 +121,36 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
 
     // Asked for while the warehouse is opened; what goes wrong is met by whoever needs the token.
     client.tokens.get(service.baseUrl, signal).catch(() => {});
-    ingest = await Ingest.start({ path, clock: serviceClock(client, clock), log, mayDeferCheck: true });
-    const storage = ingest;
-    const reader = openReader(path);
+    about("opening the warehouse");
+    const storage = await Ingest.start({
+      path,
+      clock: serviceClock(client, clock),
+      log,
+      signal,
+      mayDeferCheck: true,
+      opening: (thread) => {
+        opening = thread;
+      },
+    });
+    ingest = storage;
+    reader = openReader(path);
+    const lastCrash = readLastCrash(reader.path);
+    if (lastCrash) witness.remembers(lastCrash);
+    // An exception that nobody catches ends the process right after this.
+    process.on("uncaughtExceptionMonitor", crashed);
     const intake: Intake = { client, ingest, clock, log, tally, signal };
     const progress = options.progress?.(intake);
-    const subscriptions = new FeedSubscriptions();
-    const broken = (part: string, error: unknown) => {
-      const code = error instanceof Failure ? error.code : "unexpected";
-      const message = error instanceof Failure ? error.line : String(error);
-      errors.note({ where: part, code, message });
-      log.error({ part, code, message }, "a part of the work failed and is tried again");
-      if (isFatal(error, hasAnswered(), tally.answers)) end(error);
-    };
     let isFilled = false;
     const keeper = new CurrentKeeper(intake, {
       settings: options.settings,
       wsUrl: service.wsUrl,
       reader,
       random,
-      about: (what) => {
-        activity = what;
-        notifyServiceManager(`STATUS=${what}`);
-      },
-      problems: (part, problems) => {
-        notes.report(part, problems);
-        for (const { stream, code, message } of problems) errors.note({ where: stream, code, message });
-      },
+      about,
+      problems: (part, problems) => witness.problems(part, problems),
       failed(part, error) {
-        notes.failed(part, error);
-        broken(part, error);
+        witness.failed(part, error);
+        if (isFatal(error, hasAnswered(), tally.answers)) end(error);
       },
       filled() {
         if (isFilled) return;
@@ -151,20 +158,13 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         // What could be fetched has been: the share that is not there any more is nobody's progress.
         for (const counts of [tally.of("index_ticks"), tally.of("ohlcv")]) counts.done = counts.planned;
         progress?.end();
-        options.filled?.(tally.of("index_ticks").received + tally.of("ohlcv").received);
+        options.filled?.(tally.of("index_ticks").inserted + tally.of("ohlcv").inserted);
       },
-      live({ indexTicks, exchangeTicks, unknown }, lagMs) {
-        metrics.liveLag(lagMs);
-        metrics.commit("index_ticks", "live", indexTicks);
-        metrics.commit("exchange_ticks", "live", exchangeTicks);
-        metrics.unknownEvents(unknown);
-        options.live?.(indexTicks.inserted + exchangeTicks.inserted);
+      live(commit, lagMs) {
+        witness.live(commit, lagMs);
+        options.live?.(commit.indexTicks.inserted + commit.exchangeTicks.inserted);
       },
-      heard(message) {
-        metrics.feed(subscriptions.hear(message));
-        if (message.kind === "gap") metrics.droppedTicks(message.dropped);
-        if (message.kind === "unknown") metrics.unknownEvents(message.count);
-      },
+      heard: (message) => witness.heard(message),
       observeFeed: (observation) => metrics.observe(observation),
     });
 
@@ -176,24 +176,9 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       reader,
       random,
       problems: (problems) => notes.report("audit", problems),
-      audited: (differences) => {
-        for (const { stream } of differences) metrics.auditDifference(stream);
-      },
+      audited: (differences) => witness.audited(differences),
     });
-    if (schedule.export) {
-      const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
-      jobs.push({
-        name: "export",
-        cron: schedule.export,
-        async work(until) {
-          const { files_written, rows_written, seconds } = await exportInProcess(request, {
-            clock,
-            stopping: until,
-          });
-          log.info({ files_written, rows_written, seconds }, "export done");
-        },
-      });
-    }
+    if (schedule.export) jobs.push(exportJob(schedule.export, options));
     const remembered = jobRuns(reader);
     for (const { job, outcome, endedAt } of remembered)
       if (outcome === "ok") metrics.jobSucceeded(job, Date.parse(endedAt) / 1000);
@@ -212,8 +197,9 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         remembered,
         remember: (run) => storage.call("commitJobRun", run, [], signal),
         ended(job, outcome, error) {
-          metrics.job(job, outcome);
-          if (error !== undefined) broken(job, error);
+          witness.jobEnded(job.name, outcome, error);
+          // A job has its next time: it may end the daemon only where the warehouse itself has no writer any more.
+          if (!job.isApart && isStorageLost(error)) end(error);
         },
       }),
       lookAfterStorage(intake, {
@@ -243,24 +229,45 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       signal.addEventListener("abort", () => resolve(), { once: true }),
     );
     if (!signal.aborted) await stopped;
-    notifyServiceManager("STOPPING=1");
-    log.info({}, "stopping");
     progress?.end();
-    const hurry = new AbortController();
-    await Promise.race([Promise.all(parts), clock.sleep(STOP_PATIENCE_MS, hurry.signal).catch(() => {})]);
-    hurry.abort();
-    reader.close();
+    await doneWithin(clock, WORK_ENDS_WITHIN_MS, Promise.all(parts));
     if (ending.signal.aborted) throw ending.signal.reason;
   } catch (error) {
+    // Told to stop before there was anything to stop.
+    if (error === stopping.reason) return;
     endedBy = isDamage(error) ? asFailure(error, path) : error;
+    crashed(endedBy);
     throw endedBy;
   } finally {
-    await server?.close();
-    await readings.close();
-    await heartbeat?.close();
-    await client.close();
-    await ingest?.close(endedBy);
+    process.off("uncaughtExceptionMonitor", crashed);
+    reader?.close();
+    const withinMs = stopBy === undefined ? STOP_WITHIN_MS : Math.max(0, stopBy - clock.monotonic());
+    // Held: on a turned clock the time must not run out while sockets and threads are closed.
+    const release = clock.hold();
+    const closed = [
+      server?.close(),
+      readings.close(),
+      heartbeat?.close(),
+      client.close(),
+      ingest?.close({ withinMs, endedBy }),
+    ];
+    await doneWithin(clock, withinMs, Promise.all(closed)).finally(release);
   }
+}
+
+/** The Parquet export beside the warehouse, in a process of its own. */
+function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions): Job {
+  const { path } = loaded.settings.warehouse;
+  const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
+  return {
+    name: "export",
+    cron,
+    isApart: true,
+    async work(stopping) {
+      const { files_written, rows_written, seconds } = await exportInProcess(request, { clock, stopping });
+      log.info({ files_written, rows_written, seconds }, "export done");
+    },
+  };
 }
 
 /** What only a new process, or a person, can mend. Credentials count until they have worked once. */

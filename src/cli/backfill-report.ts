@@ -1,6 +1,6 @@
 import { formatInstant } from "../model/instant.ts";
 import type { BackfillReport } from "../sync/backfill.ts";
-import { table, wrap } from "./text-table.ts";
+import { numbersTable, wrapped } from "./report-text.ts";
 
 /** What a run did, for people, on 80 columns. */
 export function reportText(report: BackfillReport): string {
@@ -13,9 +13,9 @@ export function reportText(report: BackfillReport): string {
     count(rejected),
   ]);
   const head = ["stream", "new rows", "changed", "requests", "holes left", "rejects"];
-  const lines = [table([head, ...rows], { left: 1 })];
+  const lines = [numbersTable([head, ...rows])];
   for (const { stream, what, message } of report.problems) {
-    lines.push(...wrap(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`));
+    lines.push(wrapped(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`, "- "));
   }
   const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);
   lines.push(`${count(total)} new rows in ${report.seconds.toFixed(1)} s`);

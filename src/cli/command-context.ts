@@ -1,5 +1,6 @@
 import type { ExitCode } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { Talk } from "../telemetry/bounded-talk.ts";
 
 /** What the outside world is to a command, so that a test can be the outside world. */
 export interface CommandContext {
@@ -11,7 +12,7 @@ export interface CommandContext {
   /** Data, and nothing else. */
   readonly stdout: NodeJS.WritableStream;
   /** Talk: warnings, progress, errors. */
-  readonly stderr: NodeJS.WritableStream;
+  readonly stderr: Talk;
   /** Aborts when the operator asks the program to stop. */
   readonly stopping: AbortSignal;
   /** Lets the next signal end the process at once: for work inside which nothing can be heard, such as SQLite's. */

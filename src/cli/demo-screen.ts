@@ -1,4 +1,5 @@
 import type { Clock } from "../runtime/clock.ts";
+import type { Talk } from "../telemetry/bounded-talk.ts";
 import { lookOn } from "../warehouse/reader.ts";
 import { isTerminal } from "./progress.ts";
 
@@ -13,7 +14,7 @@ const SHOWN = ["BTC", "ETH", "SOL", "XRP"];
 export class DemoScreen {
   readonly #path: string;
   readonly #clock: Pick<Clock, "monotonic" | "now">;
-  readonly #stderr: NodeJS.WritableStream;
+  readonly #stderr: Talk;
   readonly #isTerminal: boolean;
   #isFilled = false;
   #isDrawn = false;
@@ -23,7 +24,7 @@ export class DemoScreen {
   constructor(options: {
     path: string;
     clock: Pick<Clock, "monotonic" | "now">;
-    stderr: NodeJS.WritableStream;
+    stderr: Talk;
   }) {
     this.#path = options.path;
     this.#clock = options.clock;

@@ -1,12 +1,11 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { ExportProgress, ExportResult } from "../export/export-warehouse.ts";
-import { exitCode, Failure } from "../model/failure.ts";
-import { type Micros, parseDayOrInstant } from "../model/instant.ts";
 import type { CommandContext } from "./command-context.ts";
 import { logLevelFlag, logLevelHelp, readLogger } from "./log-flag.ts";
 import { programVersion } from "./program-version.ts";
 import { isTerminal } from "./progress.ts";
+import { readMoment } from "./selection-flags.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
 
 interface Flags {
@@ -14,7 +13,7 @@ interface Flags {
   since?: string;
   json?: boolean;
   progress: boolean;
-  logLevel: string;
+  logLevel?: string;
 }
 
 const BAR = 20;
@@ -31,11 +30,11 @@ export function addExportCommand(program: Command, context: CommandContext): voi
     .option("--since <time>", "leave months before this one as they are; YYYY-MM-DD or ISO 8601 in UTC")
     .option("--json", "one JSON object: folder, files, rows, bytes and what of them was written, seconds")
     .option("--no-progress", "no progress bar")
-    .option(logLevelFlag, logLevelHelp, "info")
+    .option(logLevelFlag, `${logLevelHelp}; info, or warn beside a progress bar`)
     .action(async (flags: Flags, command: Command) => {
       const warehouse = resolve(context.directory, settingsFor(command, context).settings.warehouse.path);
       const showsBar = flags.progress && isTerminal(context.stderr);
-      const log = readLogger(showsBar ? "warn" : flags.logLevel, context.stderr);
+      const log = readLogger(flags.logLevel ?? (showsBar ? "warn" : "info"), context.stderr);
       // Loaded when it runs: no other command waits for SQLite and DuckDB.
       const { exportWarehouse } = await import("../export/export-warehouse.ts");
       const bar = showsBar ? drawBar(context) : undefined;
@@ -43,7 +42,7 @@ export function addExportCommand(program: Command, context: CommandContext): voi
         const result = await exportWarehouse({
           warehouse,
           to: resolve(context.directory, flags.to),
-          since: flags.since === undefined ? undefined : readSince(flags.since),
+          since: flags.since === undefined ? undefined : readMoment("--since", flags.since),
           program: programVersion(),
           clock: context.clock,
           log,
@@ -58,17 +57,6 @@ export function addExportCommand(program: Command, context: CommandContext): voi
         throw error;
       }
     });
-}
-
-function readSince(text: string): Micros {
-  const since = parseDayOrInstant(text);
-  if (since !== undefined) return since;
-  throw new Failure(`--since cannot be ${text}`, {
-    family: "operator",
-    code: "usage",
-    remedy: "give YYYY-MM-DD, or a moment in UTC such as 2026-03-01T12:00:00Z",
-    exit: exitCode.usage,
-  });
 }
 
 function summary(result: ExportResult): string {

@@ -6,6 +6,7 @@ import type { CommandContext } from "./command-context.ts";
 import { listReport, windowReport } from "./gaps-report.ts";
 import { addSelectionFlags, readSelection, type Selection, type SelectionFlags } from "./selection-flags.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
+import { usageFailure } from "./usage-failure.ts";
 
 interface Flags extends SelectionFlags {
   readonly json?: boolean;
@@ -85,10 +86,8 @@ function remedyFor(reasons: ReadonlySet<string>, isNothingFollowed: boolean): st
 
 function assertHasHistory({ streams }: Selection): void {
   if (streams === undefined || streams.some(hasLedger)) return;
-  throw new Failure(`a lookup such as ${streams[0]} has no history that could be whole`, {
-    family: "operator",
-    code: "usage",
-    remedy: "leave out --from and --to",
-    exit: exitCode.usage,
-  });
+  throw usageFailure(
+    `a lookup such as ${streams[0]} has no history that could be whole`,
+    "leave out --from and --to",
+  );
 }

@@ -4,11 +4,11 @@ import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import type { LoadedSettings } from "../config/load-settings.ts";
 import { optionEntries } from "../config/option-table.ts";
-import { exitCode, Failure } from "../model/failure.ts";
 import type { CommandContext } from "./command-context.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
 import { fillSettings, yamlText } from "./settings-template.ts";
 import { fillUnit, isElsewhere, isInHome, stateDirectory } from "./unit-template.ts";
+import { usageFailure } from "./usage-failure.ts";
 
 /** Beside `src` in a clone, beside `dist` in an installed package. */
 const shipped = join(dirname(fileURLToPath(import.meta.url)), "../../config");
@@ -32,7 +32,7 @@ export function addInitCommand(program: Command, context: CommandContext): void 
     .option("--force", "replace files that exist")
     .action((flags: Flags, command: Command) => {
       if (flags.config !== undefined)
-        throw usage("init reads no settings file", "leave --config out, give --dir");
+        throw usageFailure("init reads no settings file", "leave --config out, give --dir");
       const settingsFile = resolve(context.directory, flags.dir, "mds-sync.yaml");
       const unitFile = resolve(context.directory, flags.dir, "mds-sync.service");
       // The shipped file stands in for the one that is yet to be written: whatever lies about here has no say in it.
@@ -82,14 +82,14 @@ function givenValues({ settings, origins }: LoadedSettings): Map<string, string>
 function write(files: ReadonlyMap<string, string>, force: boolean): void {
   const taken = [...files.keys()].find((file) => existsSync(file));
   if (taken !== undefined && !force)
-    throw usage(`${taken} exists`, "give another --dir, or --force to replace it");
+    throw usageFailure(`${taken} exists`, "give another --dir, or --force to replace it");
   for (const [file, content] of files) {
     try {
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, content, { flag: force ? "w" : "wx" });
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-      throw usage(`${file} cannot be written (${code})`, "give a --dir that this user may write to");
+      throw usageFailure(`${file} cannot be written (${code})`, "give a --dir that this user may write to");
     }
   }
 }
@@ -121,8 +121,4 @@ function nextSteps(
     `start the service:  sudo cp ${files.unitFile} /etc/systemd/system/ && sudo systemctl daemon-reload && sudo systemctl enable --now mds-sync`,
     `the warehouse will be ${resolve(stateDirectory, path)}`,
   ];
-}
-
-function usage(message: string, remedy: string): Failure {
-  return new Failure(message, { family: "operator", code: "usage", remedy, exit: exitCode.usage });
 }

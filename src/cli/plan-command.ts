@@ -12,9 +12,9 @@ import { knownAssets } from "../warehouse/entities.ts";
 import { openReader } from "../warehouse/reader.ts";
 import type { CommandContext } from "./command-context.ts";
 import { logLevelFlag, logLevelHelp, readLogger } from "./log-flag.ts";
+import { numbersTable, wrapped } from "./report-text.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
 import { syncSettings } from "./sync-session.ts";
-import { table, wrap } from "./text-table.ts";
 
 export function addPlanCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("plan"))
@@ -88,12 +88,12 @@ function planText({ streams, notices }: Plan, basis: string): string {
     size(sum("bytes")),
     sum("minutes").toFixed(1),
   ];
-  const lines = [table([head, ...rows, total], { left: 1 })];
+  const lines = [numbersTable([head, ...rows, total])];
   for (const { setting, kind, names } of notices) {
     const what = { unknown: "unknown", shared: "shared by several", unresolved: "no ranking is known" }[kind];
-    lines.push(...wrap(`${setting}: ${what}${names.length > 0 ? `: ${names.join(", ")}` : ""}`));
+    lines.push(wrapped(`${setting}: ${what}${names.length > 0 ? `: ${names.join(", ")}` : ""}`, "- "));
   }
-  return `${[...lines, ...wrap(basis)].join("\n")}\n`;
+  return `${[...lines, wrapped(basis, "- ")].join("\n")}\n`;
 }
 
 function planJson({ streams, notices }: Plan, basis: string): string {

@@ -1,8 +1,15 @@
 import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { BoundedTalk } from "../telemetry/bounded-talk.ts";
 import type { CommandContext } from "./command-context.ts";
 import { programVersion } from "./program-version.ts";
+
+/** Whatever could not be opened for it, and whatever remedy that has otherwise. */
+const OUT_OF_FILES = /\b(EMFILE|ENFILE)\b|too many open files/i;
+
+/** How long the end waits for a reader of stderr who has fallen behind. */
+const LAST_WORDS_MS = 500;
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
@@ -38,6 +45,7 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     if (error.code === "EPIPE") process.exit(exitCode.ok);
     throw error;
   });
+  const stderr = new BoundedTalk(process.stderr);
   const signals = ["SIGINT", "SIGTERM"] as const;
   for (const signal of signals) {
     process.on(signal, () => {
@@ -55,13 +63,17 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
       return process.stdin;
     },
     stdout: process.stdout,
-    stderr: process.stderr,
+    stderr,
     stopping: stop.signal,
     dieOnSignal: () => {
       for (const signal of signals) process.removeAllListeners(signal);
     },
   };
-  return runProgram(args, context);
+  const code = await runProgram(args, context);
+  if (await stderr.flushed(systemClock, LAST_WORDS_MS)) return code;
+  // What waits for a reader of stderr who is stuck would keep the process for ever; data is still waited for.
+  await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
+  process.exit(code);
 }
 
 /** The same in a world of the caller's. */
@@ -104,6 +116,12 @@ function report(error: unknown, context: CommandContext): ExitCode {
       suggestion.join(" ").replace(/^\(Did you mean (.*)\?\)$/, "did you mean $1?") || "see mds-sync --help";
     context.stderr.write(`mds-sync: ${what.replace(/\.$/, "")}: ${remedy}\n`);
     return exitCode.usage;
+  }
+  if (error instanceof Error && OUT_OF_FILES.test(error.message)) {
+    context.stderr.write(
+      `mds-sync: ${error.message}: raise the limit of open files (LimitNOFILE, ulimit -n)\n`,
+    );
+    return exitCode.unexpected;
   }
   if (error instanceof Failure) {
     if (error.exit !== exitCode.ok) context.stderr.write(`mds-sync: ${error.line}\n`);

@@ -1,6 +1,7 @@
 import type { Stream } from "../model/series.ts";
 import type { Intake } from "../sync/intake.ts";
 import type { StreamTally } from "../sync/tally.ts";
+import type { Talk } from "../telemetry/bounded-talk.ts";
 
 const EVERY_MS = 10_000;
 const REDRAW_MS = 250;
@@ -12,11 +13,11 @@ export interface Progress {
 }
 
 /** Bars on a terminal; elsewhere one line of log every ten seconds. */
-export function showProgress(intake: Intake, stderr: NodeJS.WritableStream): Progress {
+export function showProgress(intake: Intake, stderr: Talk): Progress {
   return isTerminal(stderr) ? drawBars(intake, stderr) : logLines(intake);
 }
 
-export function isTerminal(stream: NodeJS.WritableStream): boolean {
+export function isTerminal(stream: NodeJS.WritableStream | Talk): boolean {
   return "isTTY" in stream && stream.isTTY === true;
 }
 
@@ -33,7 +34,7 @@ function logLines({ clock, tally, log }: Intake): Progress {
   });
 }
 
-function drawBars({ clock, tally }: Intake, stderr: NodeJS.WritableStream): Progress {
+function drawBars({ clock, tally }: Intake, stderr: Talk): Progress {
   const begun = clock.monotonic();
   let drawn = 0;
   const draw = () => {

@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
-import { exitCode, Failure } from "../model/failure.ts";
 import type { Parameters } from "../warehouse/query.ts";
 import type { CommandContext } from "./command-context.ts";
 import { durationText } from "./duration-text.ts";
@@ -10,6 +9,7 @@ import { queryFormats, renderings } from "./query-formats.ts";
 import { readParameters } from "./query-parameters.ts";
 import { counted } from "./report-text.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
+import { usageFailure } from "./usage-failure.ts";
 
 const WRITTEN_AT_ONCE = 64 * 1024;
 /** Rows that come slowly are shown as they come. */
@@ -62,7 +62,7 @@ export function addQueryCommand(program: Command, context: CommandContext): void
 /** What there is to query is known without a warehouse; where there is one, a quant's own views are part of it. */
 async function describe(path: string, { schema, json = false, param }: Flags, sql?: string): Promise<string> {
   if (sql !== undefined || param !== undefined) {
-    throw usage(
+    throw usageFailure(
       sql === undefined ? "--param is of use only with SQL" : "--schema takes no SQL beside it",
       "leave out one of them",
     );
@@ -119,13 +119,9 @@ function formatOf({ format: given, json }: Flags): (typeof queryFormats)[number]
   const format = queryFormats.find((known) => known === name);
   if (!format) {
     const formats = `${queryFormats.slice(0, -1).join(", ")} or ${queryFormats.at(-1)}`;
-    throw usage(`--format cannot be ${name}`, `give ${formats}`);
+    throw usageFailure(`--format cannot be ${name}`, `give ${formats}`);
   }
   if (json && format !== "json")
-    throw usage(`--json and --format ${format} contradict each other`, "leave out one of them");
+    throw usageFailure(`--json and --format ${format} contradict each other`, "leave out one of them");
   return format;
-}
-
-function usage(message: string, remedy: string): Failure {
-  return new Failure(message, { family: "operator", code: "usage", remedy, exit: exitCode.usage });
 }

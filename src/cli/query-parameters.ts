@@ -1,6 +1,7 @@
-import { exitCode, Failure } from "../model/failure.ts";
+import type { Failure } from "../model/failure.ts";
 import { parseDayOrInstant } from "../model/instant.ts";
 import type { Parameters } from "../warehouse/query.ts";
+import { usageFailure } from "./usage-failure.ts";
 
 /** Reads `name=value` pairs. Whole and decimal numbers are numbers, `@` and a moment its microseconds, all else text. */
 export function readParameters(given: readonly string[]): Parameters {
@@ -23,10 +24,5 @@ function readValue(pair: string, value: string): string | number | bigint {
 }
 
 function wrong(pair: string, remedy: string): Failure {
-  return new Failure(`--param cannot be ${pair}`, {
-    family: "operator",
-    code: "usage",
-    remedy,
-    exit: exitCode.usage,
-  });
+  return usageFailure(`--param cannot be ${pair}`, remedy);
 }

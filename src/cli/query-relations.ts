@@ -1,9 +1,9 @@
-import { exitCode, Failure } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { ownRelations, undescribedColumns } from "../warehouse/query.ts";
 import { relationNotes, shownNotes } from "../warehouse/relation-notes.ts";
 import { textTable } from "./report-text.ts";
+import { usageFailure } from "./usage-failure.ts";
 
 /** Every relation that is there to be queried, one line each; a quant's own views too where there is a warehouse. */
 export function relationList(reader: Connection | undefined, asJson: boolean): string {
@@ -23,12 +23,10 @@ export function relationSchema(reader: Connection | undefined, given: string, as
   const relation = known.find((name) => name.toLowerCase() === given.toLowerCase());
   if (relation === undefined) {
     const meant = nearest(given, known);
-    throw new Failure(`there is no relation ${given}`, {
-      family: "operator",
-      code: "usage",
-      remedy: meant === undefined ? "`mds-sync query` lists the relations" : `did you mean ${meant}?`,
-      exit: exitCode.usage,
-    });
+    throw usageFailure(
+      `there is no relation ${given}`,
+      meant === undefined ? "`mds-sync query` lists the relations" : `did you mean ${meant}?`,
+    );
   }
   const note = relationNotes[relation];
   const columns = note?.columns ?? (reader ? undescribedColumns(reader, relation) : []);

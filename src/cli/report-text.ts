@@ -26,6 +26,14 @@ export function textTable(
     .join("\n");
 }
 
+/** What it is about to the left, its numbers to the right. */
+export function numbersTable(rows: readonly (readonly string[])[]): string {
+  return textTable(
+    rows,
+    (rows[0] ?? []).map((_, column) => (column === 0 ? "left" : "right")),
+  );
+}
+
 /** A blank at which no line is broken; on paper it is an ordinary one. */
 export const FIXED_BLANK = "\u00a0";
 

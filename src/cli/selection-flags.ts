@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { exitCode, Failure } from "../model/failure.ts";
 import { type Micros, parseDayOrInstant } from "../model/instant.ts";
 import { nearest } from "../model/nearest.ts";
 import { type Stream, streams } from "../model/series.ts";
+import { usageFailure } from "./usage-failure.ts";
 
 /** The flags with which a command is confined to a part of the warehouse, as commander hands them over. */
 export interface SelectionFlags {
@@ -43,7 +43,7 @@ export function readSelection(flags: SelectionFlags): Selection {
   const from = flags.from === undefined ? undefined : readMoment("--from", flags.from);
   const to = flags.to === undefined ? undefined : readMoment("--to", flags.to);
   if (from !== undefined && to !== undefined && from >= to) {
-    throw wrong(`--from ${flags.from} is not before --to ${flags.to}`, "a window is [from, to)");
+    throw usageFailure(`--from ${flags.from} is not before --to ${flags.to}`, "a window is [from, to)");
   }
   return {
     streams: named.size > 0 ? streams.filter((stream) => named.has(stream)) : undefined,
@@ -59,16 +59,17 @@ function streamsNamed(name: string): readonly Stream[] {
   const ofSetting = Object.hasOwn(streamsOfSetting, name) ? streamsOfSetting[name] : undefined;
   if (ofSetting) return ofSetting;
   const meant = nearest(name, [...streams, ...Object.keys(streamsOfSetting)]);
-  throw wrong(
+  throw usageFailure(
     `--stream cannot be ${name}`,
     meant ? `did you mean ${meant}?` : `give one of ${streams.join(", ")}`,
   );
 }
 
-function readMoment(flag: string, text: string): Micros {
+/** A moment as the flags take it. */
+export function readMoment(flag: string, text: string): Micros {
   const moment = parseDayOrInstant(text);
   if (moment !== undefined) return moment;
-  throw wrong(
+  throw usageFailure(
     `${flag} cannot be ${text}`,
     "give YYYY-MM-DD, or a moment in UTC such as 2026-03-01T12:00:00Z",
   );
@@ -77,8 +78,4 @@ function readMoment(flag: string, text: string): Micros {
 /** For options that may be given several times. */
 export function collect(value: string, earlier: readonly string[]): string[] {
   return [...earlier, value];
-}
-
-function wrong(message: string, remedy: string): Failure {
-  return new Failure(message, { family: "operator", code: "usage", remedy, exit: exitCode.usage });
 }

@@ -1,13 +1,8 @@
 import type { Command } from "commander";
 import { optionEntries } from "../config/option-table.ts";
 import type { CommandContext } from "./command-context.ts";
+import { textTable } from "./report-text.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
-
-interface Line {
-  readonly setting: string;
-  readonly value: string;
-  readonly origin: string;
-}
 
 export function addSettingsCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("settings"))
@@ -31,26 +26,18 @@ export function addSettingsCommand(program: Command, context: CommandContext): v
         return;
       }
       const lines = [...loaded.origins].map(([setting, origin]) => lineOf(setting, origin, loaded.settings));
-      lines.push({ setting: "(client secret)", value: "never shown", origin: loaded.secret.origin });
-      context.stdout.write(`${table(lines)}\n`);
+      lines.push(["(client secret)", "never shown", loaded.secret.origin]);
+      context.stdout.write(`${textTable(lines, ["left", "left", "left"])}\n`);
       context.stderr.write(
         loaded.file ? `read from ${loaded.file}\n` : "no settings file: built-in defaults\n",
       );
     });
 }
 
-function lineOf(setting: string, origin: string, settings: object): Line {
+function lineOf(setting: string, origin: string, settings: object): string[] {
   const value = setting
     .split(".")
     .reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], settings);
   const option = optionEntries.find(({ path }) => path === setting)?.option;
-  return { setting, value: (option ? option.write(value) : String(value)) || "-", origin };
-}
-
-function table(lines: readonly Line[]): string {
-  const width = (key: keyof Line) => Math.max(...lines.map((line) => line[key].length));
-  const [setting, value] = [width("setting"), width("value")];
-  return lines
-    .map((line) => `${line.setting.padEnd(setting)}  ${line.value.padEnd(value)}  ${line.origin}`.trimEnd())
-    .join("\n");
+  return [setting, (option ? option.write(value) : String(value)) || "-", origin];
 }

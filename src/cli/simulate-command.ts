@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { type Option, wholeNumber } from "../config/option-kinds.ts";
-import { exitCode, Failure } from "../model/failure.ts";
 import { nearest } from "../model/nearest.ts";
 import { FaultScriptError } from "../simulator/fault-line.ts";
 import { describeFaultWords } from "../simulator/fault-words.ts";
@@ -10,6 +9,7 @@ import { type Quirks, usualQuirks } from "../simulator/quirks.ts";
 import type { Simulator, SimulatorOptions } from "../simulator/simulator.ts";
 import type { CommandContext } from "./command-context.ts";
 import { collect } from "./selection-flags.ts";
+import { usageFailure } from "./usage-failure.ts";
 
 interface Flags {
   host: string;
@@ -66,7 +66,7 @@ async function start(options: SimulatorOptions): Promise<Simulator> {
     return await startSimulator(options);
   } catch (error) {
     if (error instanceof FaultScriptError)
-      throw usage(`--faults: ${error.message}`, "see mds-sync simulate --help");
+      throw usageFailure(`--faults: ${error.message}`, "see mds-sync simulate --help");
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "EADDRINUSE" || code === "EACCES")
       return wrong("--port", `${options.port} (${code})`, "a free one, or 0");
@@ -137,9 +137,5 @@ function quirkHelp(): string {
 }
 
 function wrong(flag: string, value: string, right: string): never {
-  throw usage(`${flag} cannot be ${value}`, `give ${right}`);
-}
-
-function usage(message: string, remedy: string): Failure {
-  return new Failure(message, { family: "operator", code: "usage", remedy, exit: exitCode.usage });
+  throw usageFailure(`${flag} cannot be ${value}`, `give ${right}`);
 }

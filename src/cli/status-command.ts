@@ -22,7 +22,7 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
     )
     .option(
       "--json",
-      "one JSON object: generated_at, warehouse, streams, disk, jobs; with --watch one a line",
+      "one JSON object: generated_at, warehouse, streams, disk, jobs, last_crash; with --watch one a line",
     )
     .option("--watch", "again every two seconds, in place, until Ctrl-C")
     .action(async (flags: Flags, command: Command) => {
@@ -32,9 +32,11 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
       const { lookOn } = await import("../warehouse/reader.ts");
       const { readStatus } = await import("../warehouse/status.ts");
       const { statusReport } = await import("./status-report.ts");
+      const { readClockSkew } = await import("../warehouse/wanted.ts");
+      // Ages are by the service's clock, as everything in the warehouse is: this machine's may be set to anything.
       const look = () =>
         lookOn(settings.warehouse.path, (connection) =>
-          readStatus(connection, Math.round(clock.now() * MICROS_PER_MS)),
+          readStatus(connection, Math.round(clock.now() * MICROS_PER_MS) + readClockSkew(connection)),
         );
       if (!flags.watch) {
         const status = look();

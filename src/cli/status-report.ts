@@ -1,3 +1,4 @@
+import { isNews } from "../warehouse/last-crash.ts";
 import { SOON_FULL_DAYS } from "../warehouse/size-history.ts";
 import type { StreamStatus, WarehouseStatus } from "../warehouse/status.ts";
 import { ageText, durationText } from "./duration-text.ts";
@@ -27,14 +28,23 @@ function minuteText(time: string): string {
   return time.includes("T00:00:00") ? time.slice(0, 10) : time.slice(0, 16).replace("T", " ");
 }
 
-function notes({ streams, generated_at, disk, jobs }: WarehouseStatus): string[] {
+function notes({ streams, generated_at, disk, jobs, last_crash }: WarehouseStatus): string[] {
   const lines = streams.flatMap((stream) => troubles(stream, generated_at));
   const failed = jobs
     .filter(({ outcome }) => outcome !== "ok")
     .map(({ job, outcome, ended_at }) =>
       wrapped(`the last run ended with ${outcome}, ${agoText(ended_at, generated_at)}`, `${job}  `),
     );
-  return [...lines, ...failed, ...room(disk), wrapped(summary(streams))];
+  const crashed =
+    last_crash && isNews(last_crash, Date.parse(generated_at))
+      ? [
+          wrapped(
+            `ended unexpectedly ${agoText(last_crash.at, generated_at)}: ${last_crash.line}`,
+            "daemon  ",
+          ),
+        ]
+      : [];
+  return [...lines, ...failed, ...crashed, ...room(disk), wrapped(summary(streams))];
 }
 
 /** Worth a line only when it is time to act. */

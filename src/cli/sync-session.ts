@@ -65,7 +65,7 @@ export async function withSyncSession<T>(
     patience.end();
     reader?.close();
     await client?.close();
-    await ingest?.close(endedBy);
+    await ingest?.close({ endedBy });
   }
 }
 

@@ -5,9 +5,10 @@ import { formatInstant } from "../model/instant.ts";
 import { type Verified, verify } from "../sync/verify.ts";
 import type { CommandContext } from "./command-context.ts";
 import { logLevelFlag, logLevelHelp, readLogger } from "./log-flag.ts";
+import { wrapped } from "./report-text.ts";
 import { addSettingsFlags, settingsFor } from "./settings-flags.ts";
 import { syncSettings, withSyncSession } from "./sync-session.ts";
-import { wrap } from "./text-table.ts";
+import { usageFailure } from "./usage-failure.ts";
 
 interface Flags {
   sample: string;
@@ -54,12 +55,7 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
 function readSample(text: string): number {
   const reading = sampleSize.read(text);
   if ("value" in reading) return reading.value;
-  throw new Failure(`--sample cannot be ${text}`, {
-    family: "operator",
-    code: "usage",
-    remedy: `give ${reading.wanted}`,
-    exit: exitCode.usage,
-  });
+  throw usageFailure(`--sample cannot be ${text}`, `give ${reading.wanted}`);
 }
 
 function verifiedText({ stretches, rows, differences, problems }: Verified): string {
@@ -69,7 +65,7 @@ function verifiedText({ stretches, rows, differences, problems }: Verified): str
     const { stream, name, indexType, from, to, missing, changed, withdrawn } = difference;
     const range = `${formatInstant(from).slice(0, 19)}Z to ${formatInstant(to).slice(0, 19)}Z`;
     const what = `${missing} were missing, ${changed} differed, ${withdrawn} are no longer served`;
-    lines.push(...wrap(`${stream} (${indexType} ${name}), ${range}: ${what}`));
+    lines.push(wrapped(`${stream} (${indexType} ${name}), ${range}: ${what}`, "- "));
   }
   const more = differences.length - MOST_SHOWN;
   if (more > 0) lines.push(`  and ${count(more)} more: --json names them all`);
@@ -79,7 +75,7 @@ function verifiedText({ stretches, rows, differences, problems }: Verified): str
       : `${count(differences.length)} of them differed and were put right: see the view revisions`,
   );
   for (const { stream, what, message } of problems) {
-    lines.push(...wrap(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`));
+    lines.push(wrapped(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`, "- "));
   }
   return `${lines.join("\n")}\n`;
 }

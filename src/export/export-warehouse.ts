@@ -156,7 +156,7 @@ async function exportTo(
         "the last export there cannot be gone on from: every month is looked at, whatever --since says",
       );
     const moment = await keepFiles(keeper, { connection, writer, folder, previous, since });
-    const manifest = manifestOf(folder, keeper.files, connection, options);
+    const manifest = manifestOf(folder, keeper.files, connection, { ...options, since });
     const catalogue = join(work, CATALOGUE);
     await writeCatalogue(catalogue, { files: manifest.files, folder, ...moment });
     onStep("catalogue written");

@@ -3,7 +3,9 @@ import type { Body } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS } from "../model/instant.ts";
 import { receiveFailure } from "../model/sent-failure.ts";
+import { abortable } from "../runtime/abortable.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { doneWithin } from "../runtime/done-within.ts";
 import type { Log } from "../runtime/log.ts";
 import { ownFile } from "../runtime/own-file.ts";
 import { isDamage } from "../warehouse/sqlite-failure.ts";
@@ -15,8 +17,10 @@ export interface IngestOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** Ends the wait for a disk that is full already when the warehouse is opened. */
+  /** Ends the wait for a warehouse that is not open yet, whatever it waits for. */
   readonly signal?: AbortSignal;
+  /** The thread runs, and begins to open the warehouse: for those who look on meanwhile. */
+  readonly opening?: (ingest: Ingest) => void;
   /** A large file that was not closed in order is opened unchecked: see `isChecked`. */
   readonly mayDeferCheck?: boolean;
 }
@@ -32,7 +36,9 @@ const RETRY_STORAGE_MS = 5_000;
  * forgotten ones, and the unpacked bodies with them: 175 MB more than with 12 MB, for the same CPU a row.
  */
 const YOUNG_HEAP_MB = 6;
+/** What closing may take in all, and how much of it is left for ending a thread that does not close. */
 const CLOSE_PATIENCE_MS = 2_000;
+const END_PATIENCE_MS = 500;
 
 /**
  * The main thread's end of the ingest thread: bytes in, committed facts out. Calls are carried out one after the other,
@@ -89,11 +95,13 @@ export class Ingest {
     const ingest = new Ingest(worker, stopFlag, options);
     try {
       const { path, mayDeferCheck = false, signal } = options;
-      const { said, isChecked } = await ingest.call("open", { path, mayDeferCheck }, [], signal);
+      options.opening?.(ingest);
+      const open = ingest.call("open", { path, mayDeferCheck }, [], signal);
+      const { said, isChecked } = await abortable(open, signal);
       ingest.#isChecked = isChecked;
       for (const { level, fields, message } of said) options.log[level](fields, message);
     } catch (error) {
-      await worker.terminate();
+      await ingest.close();
       throw error;
     }
     return ingest;
@@ -155,23 +163,31 @@ export class Ingest {
    * Lets the operation in hand finish or roll back, gives back what is queued undone, and closes the warehouse. `endedBy`:
    * what the work ended with, if it failed: damage that a reader has met makes the next start look at the whole file.
    */
-  async close(endedBy?: unknown): Promise<void> {
+  async close({
+    withinMs = CLOSE_PATIENCE_MS,
+    endedBy,
+  }: {
+    withinMs?: number;
+    endedBy?: unknown;
+  } = {}): Promise<void> {
     const end: OperationArgs<"close"> = { isSuspect: isDamage(endedBy) };
     this.#closing.abort(closing());
     Atomics.store(this.#stopFlag, 0, 1);
     // Held: on a turned clock the patience must not run out while the thread is at work.
     const release = this.#clock.hold();
     const closed = this.#death === undefined ? this.#send("close", end, []) : Promise.resolve();
-    await this.#patiently(closed.catch(() => {}));
-    await this.#patiently(this.#worker.terminate().then(() => this.#gone));
+    // A thread that is stuck must not keep the program from ending: the file is as after a crash then, which is sound.
+    await doneWithin(
+      this.#clock,
+      withinMs - END_PATIENCE_MS,
+      closed.catch(() => {}),
+    );
+    await doneWithin(
+      this.#clock,
+      END_PATIENCE_MS,
+      this.#worker.terminate().then(() => this.#gone),
+    );
     release();
-  }
-
-  /** A thread that is stuck must not keep the program from ending: the file is as after a crash then, which is sound. */
-  async #patiently(work: Promise<unknown>): Promise<void> {
-    const done = new AbortController();
-    await Promise.race([work, this.#clock.sleep(CLOSE_PATIENCE_MS, done.signal).catch(() => {})]);
-    done.abort();
   }
 
   async #attempt(

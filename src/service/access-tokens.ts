@@ -1,10 +1,10 @@
 import { Failure } from "../model/failure.ts";
+import { abortable } from "../runtime/abortable.ts";
 import { backoffDelay } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Random } from "../runtime/random.ts";
 import { singleFlight } from "../runtime/single-flight.ts";
-import { abortable } from "./abortable.ts";
 import type { AuthState } from "./observation.ts";
 import {
   authFailed,

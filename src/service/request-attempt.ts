@@ -1,6 +1,6 @@
 import type { Body } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
-import { abortable } from "./abortable.ts";
+import { abortable } from "../runtime/abortable.ts";
 import type { AccessToken } from "./access-tokens.ts";
 import {
   type Attempt,

@@ -12,6 +12,8 @@ export interface Job {
   readonly cron: string;
   /** Also once when the schedule begins. */
   readonly atStart?: boolean;
+  /** Works in a process of its own and writes files of its own: its failures say nothing about the warehouse. */
+  readonly isApart?: boolean;
   /** Ends soon after the signal aborts. */
   readonly work: (signal: AbortSignal) => Promise<void>;
 }
@@ -30,7 +32,7 @@ export interface Schedule {
   readonly remembered: readonly JobRun[];
   readonly remember: (run: JobRun) => Promise<void>;
   /** How a run ended: `ok`, or the code of its failure. */
-  readonly ended: (job: string, outcome: string, error: unknown) => void;
+  readonly ended: (job: Job, outcome: string, error: unknown) => void;
 }
 
 /**
@@ -38,7 +40,8 @@ export interface Schedule {
  * least this often, instead of being waited for in one go.
  */
 const LOOK_EVERY_MS = 30_000;
-const RETRY_MS = 15 * 60_000;
+/** What failed is tried again after the first of these, then after twice as long, and so on. */
+const RETRY_MS = { first: 15 * 60_000, longest: 4 * 3_600_000 };
 const TIME_ASKED_EVERY_MS = 1_000;
 
 /** Runs every job at its moments until the signal aborts. Resolves once the runs under way have ended. */
@@ -67,6 +70,7 @@ async function runJob(job: Job, schedule: Schedule, now: () => Micros): Promise<
     await remember({ job: job.name, moment: served, outcome: "new" });
   }
   let tryAt = job.atStart ? 0 : Number.POSITIVE_INFINITY;
+  let retryMs = RETRY_MS.first;
   while (!signal.aborted) {
     const at = now();
     const due = moments.latest(at);
@@ -75,9 +79,10 @@ async function runJob(job: Job, schedule: Schedule, now: () => Micros): Promise<
     if (due > served || clock.boottime() >= tryAt) {
       served = Math.max(served, due);
       log.info({ job: job.name }, "a job begins");
-      const outcome = await run(job, signal, (error, code) => ended(job.name, code, error));
+      const outcome = await run(job, signal, (error, code) => ended(job, code, error));
       if (signal.aborted) return;
-      tryAt = outcome === "ok" ? Number.POSITIVE_INFINITY : clock.boottime() + RETRY_MS;
+      tryAt = outcome === "ok" ? Number.POSITIVE_INFINITY : clock.boottime() + retryMs;
+      retryMs = outcome === "ok" ? RETRY_MS.first : Math.min(2 * retryMs, RETRY_MS.longest);
       // A run that was broken off is not remembered: the next start does it again.
       await remember({ job: job.name, moment: served, outcome });
       continue;

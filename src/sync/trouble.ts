@@ -8,16 +8,17 @@ import type { Stream } from "../model/series.ts";
  */
 export type Verdict = "stop" | "forbidden" | "absent" | "later" | "refused";
 
-/** Failures of storage and of the process itself: no other series would fare better. */
-const fatal: ReadonlySet<string> = new Set([
+/** Nobody can write any more, and waiting does not mend it. */
+const storageLost: ReadonlySet<string> = new Set([
   "io_error",
   "db_corrupt",
   "db_not_writable",
   "writer_replaced",
-  "disk_full",
-  "db_locked",
-  "secret_missing",
+  "ingest_died",
 ]);
+
+/** Failures of storage and of the process itself: no other series would fare better. */
+const fatal: ReadonlySet<string> = new Set([...storageLost, "disk_full", "db_locked", "secret_missing"]);
 
 /** `answers`: how often the service has answered in this run. Tokens that worked and are refused now may work again. */
 export function judge(error: unknown, answers: number): Verdict {
@@ -48,6 +49,11 @@ export function isAnswered(error: unknown): boolean {
 /** It is not about the one record that was asked for: whatever else is asked of the endpoint fares the same. */
 export function isOfWholeEndpoint(error: unknown): boolean {
   return error instanceof Failure && (error.code === "forbidden" || error.code === "auth_failed");
+}
+
+/** True where only a new process, or a person, gives the warehouse a writer again. */
+export function isStorageLost(error: unknown): boolean {
+  return error instanceof Failure && storageLost.has(error.code);
 }
 
 /** Something selected that could not be synced, as the report names it. */

@@ -64,8 +64,11 @@ export class RecentErrors {
     this.#clock = clock;
   }
 
-  note({ where, code, message }: Pick<RecentError, "where" | "code" | "message">): void {
-    const now = this.#clock.now();
+  /** `now`: given for what happened before this moment. */
+  note(
+    { where, code, message }: Pick<RecentError, "where" | "code" | "message">,
+    now = this.#clock.now(),
+  ): void {
     const line = message.replace(/\s+/g, " ").slice(0, LONGEST_MESSAGE);
     const key = JSON.stringify([where, code, line]);
     const known = this.#errors.get(key);

@@ -31,7 +31,10 @@ const MINUTE_MS = 60_000;
 const STUCK_MS = 60_000;
 
 /** Why the daemon does not do its work, in one line; undefined while it does. */
-export function problemOf(pulse: Pulse | undefined, credentials: string): string | undefined {
+export function problemOf(
+  pulse: Pick<Pulse, "silentMs" | "trouble"> | undefined,
+  credentials: string,
+): string | undefined {
   if (pulse && pulse.silentMs > STUCK_MS)
     return `the ingest thread has not answered for ${Math.round(pulse.silentMs / 1000)} seconds: nothing is written`;
   if (pulse?.trouble !== undefined) return pulse.trouble;

@@ -3,6 +3,7 @@ import { type Stream, streams } from "../model/series.ts";
 import type { Connection } from "./connection.ts";
 import { freeBytes } from "./disk.ts";
 import { jobRuns } from "./job-runs.ts";
+import { type LastCrash, readLastCrash } from "./last-crash.ts";
 import { isWalkedSql, walkObserved } from "./observed-lines.ts";
 import { daysUntilFull, sizeSamples } from "./size-history.ts";
 import { walBytes, warehouseBytes } from "./wal.ts";
@@ -49,6 +50,8 @@ export interface WarehouseStatus {
   readonly disk: DiskStatus;
   /** The last run of each scheduled job; empty where no daemon has run. */
   readonly jobs: readonly JobStatus[];
+  /** When and why a daemon last ended without being told to; null where none has. */
+  readonly last_crash: LastCrash | null;
 }
 
 interface StateRow {
@@ -112,6 +115,7 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
       jobs: jobRuns(connection)
         .filter(({ outcome }) => outcome !== "new")
         .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
+      last_crash: readLastCrash(connection.path) ?? null,
     };
   })();
 }

@@ -88,6 +88,11 @@ export function noteHindrance(transaction: Transaction, at: LedgerLine, reason: 
     .run([reason, at.stream, at.series, reason]);
 }
 
+/** The service's clock minus this machine's, as the last daemon or backfill knew it. */
+export function readClockSkew(connection: Connection): Micros {
+  return Number(connection.statement("SELECT clock_skew FROM warehouse_state").pluck().get());
+}
+
 /** The service's clock minus this machine's: `gaps` adds it to SQLite's own clock. */
 export function noteClockSkew(transaction: Transaction, skew: Micros): void {
   transaction

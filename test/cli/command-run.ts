@@ -16,10 +16,10 @@ export async function run(
 /** The program inside this process, with everything around it but the world's streams: a tenth of the time. */
 export async function runHere(
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string; clock?: Clock } = {},
+  options: { env?: Record<string, string>; cwd?: string; clock?: Clock; onTerminal?: boolean } = {},
 ): Promise<Ended> {
   const stdout = new PassThrough();
-  const stderr = new PassThrough();
+  const stderr = Object.assign(new PassThrough(), { isTTY: options.onTerminal === true });
   const status = await runProgram(args, {
     env: options.env ?? {},
     directory: options.cwd ?? temporaryFolder(),

@@ -43,6 +43,23 @@ describe("mds-sync", () => {
     expect(await runHere(args)).toEqual({ stdout: "", stderr, status: 2 });
   });
 
+  it("says in one line what to do where the process may open too few files", () => {
+    const folder = temporaryFolder();
+    const env = {
+      PATH: process.env.PATH,
+      MDS_BASE_URL: "http://127.0.0.1:9",
+      MDS_WS_URL: "ws://127.0.0.1:9",
+      MDS_CLIENT_ID: "me",
+      MDS_CLIENT_SECRET: "s",
+      MDS_HTTP_PORT: "0",
+    };
+    const shell = 'ulimit -n 26; exec "$0" "$1" run --no-progress --log-level silent';
+    const options = { cwd: folder, env, encoding: "utf8" } as const;
+    const { stderr, status } = spawnSync("sh", ["-c", shell, process.execPath, entry], options);
+    expect(stderr).toMatch(/^mds-sync: .*: raise the limit of open files \(LimitNOFILE, ulimit -n\)$/m);
+    expect(status).toBe(1);
+  });
+
   it("says in one line that Node is too old, and exits 2 before anything else loads", () => {
     // The entry file alone, pretending to be on an older Node: program.ts is not there to be loaded.
     const folder = temporaryFolder();

@@ -1,7 +1,9 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { runProgram } from "../../src/cli/program.ts";
+import { Failure } from "../../src/model/failure.ts";
 import { noteJobRun } from "../../src/warehouse/job-runs.ts";
+import { noteCrash } from "../../src/warehouse/last-crash.ts";
 import { noteSize } from "../../src/warehouse/size-history.ts";
 import { openWarehouse } from "../../src/warehouse/warehouse.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -49,7 +51,7 @@ describe("mds-sync status --watch", () => {
 });
 
 describe("the room on the disk", () => {
-  it("is told by status and doctor when it ends soon, and a job that failed too", async () => {
+  it("is told by status and doctor when it ends soon, and a job that failed and a daemon that crashed too", async () => {
     const path = warehouseWith(usualContent);
     const clock = new TurnedClock();
     const warehouse = openWarehouse(path, { clock });
@@ -62,7 +64,10 @@ describe("the room on the disk", () => {
       noteJobRun(transaction, { job: "nightly", moment: 0, outcome: "incomplete" }),
     );
     warehouse.close();
+    const crash = new Failure("the ingest thread has ended", { family: "bug", code: "ingest_died" });
+    noteCrash(path, crash, clock.now() * 1000);
     const { stdout } = await runHere(["status", "--warehouse", path], { clock });
+    expect(stdout).toMatch(/^daemon {2}ended unexpectedly \d+s ago: the ingest thread has ended$/m);
     expect(stdout).toMatch(/^the disk is full in [\d.]+ days at the present growth: [\d.]+ GiB are free$/m);
     expect(stdout).toMatch(/^nightly {2}the last run ended with incomplete, \d+s ago$/m);
     const { disk, jobs } = JSON.parse(

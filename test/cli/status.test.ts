@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { noteError, noteMissingScopes } from "../../src/warehouse/stream-state.ts";
+import { noteClockSkew } from "../../src/warehouse/wanted.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { run, runHere } from "./command-run.ts";
 import { lookups, openWith, usualContent, warehouseWith } from "./filled-warehouse.ts";
@@ -34,10 +35,15 @@ describe("mds-sync status", () => {
   });
 
   it("gives the object of the contract as JSON", async () => {
-    const path = warehouseWith(usualContent);
+    const path = warehouseWith((transaction) => {
+      usualContent(transaction);
+      noteClockSkew(transaction, 7200e6);
+    });
     const { stdout } = await status(path, "--json");
     const said = JSON.parse(stdout);
-    expect(Object.keys(said)).toEqual(["generated_at", "warehouse", "streams", "disk", "jobs"]);
+    // By the service's clock, which is two hours ahead of this machine's.
+    expect((Date.parse(said.generated_at) - Date.now()) / 3_600_000).toBeCloseTo(2, 1);
+    expect(Object.keys(said)).toEqual(["generated_at", "warehouse", "streams", "disk", "jobs", "last_crash"]);
     expect(said.warehouse).toBe(path);
     expect(said.streams.map(({ stream }: { stream: string }) => stream)).toEqual([
       "assets",

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
@@ -48,8 +48,18 @@ describe("the jobs of the night", () => {
       simulator.requests.list.filter(({ target }) => target.startsWith("/v3/ohlcv") && target.includes(libra))
         .length;
     const before = asked();
-    await first.until(() => jobs().every(({ outcome }) => outcome === "ok"));
+    // The export cannot take its lock, and says what a daemon's own writer would end with: that is told, and all else goes on.
+    const obstacle = join(dirname(path), "export/export.lock");
+    mkdirSync(obstacle, { recursive: true });
+    await first.until(() => jobs().every(({ outcome }) => outcome !== "new"));
+    expect(jobs().map(({ outcome }) => outcome)).toEqual(["db_not_writable", "ok", "ok", "ok"]);
     expect(new Date(clock.now()).toISOString()).toMatch(/^2026-03-02T00:1[0-4]/);
+    expect(await first.metric('jobs_total{task="export",outcome="db_not_writable"}')).toBe(1);
+    expect((await first.get("/api/daemon")).text).toContain("cannot be opened for writing");
+    expect((await first.get("/healthz")).status).toBe(200);
+    rmdirSync(obstacle);
+    await first.until(() => jobs().every(({ outcome }) => outcome === "ok"));
+    expect(new Date(clock.now()).toISOString()).toMatch(/^2026-03-02T00:2[6-9]/);
     await first.until(() => asked() > before);
     expect(await first.metric('audit_differences_total{stream="index_ticks"}')).toBe(1);
     expect(await first.metric('jobs_total{task="nightly",outcome="ok"}')).toBe(1);

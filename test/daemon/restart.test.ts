@@ -2,6 +2,7 @@ import { closeSync, openSync, readdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { readLastCrash } from "../../src/warehouse/last-crash.ts";
 import { noteEnd, readLastEnd } from "../../src/warehouse/last-end.ts";
 import { daemonUnderTest } from "./daemon-under-test.ts";
 
@@ -109,7 +110,20 @@ describe("a daemon that starts on a warehouse from before", () => {
     const second = await daemon.start();
     expect((await second.get("/readyz")).status).toBe(200);
     await expect(clock.runUntil(second.done)).rejects.toMatchObject({ code: "db_corrupt" });
-    await (await daemon.start()).stop();
+    const third = await daemon.start();
+    // What ended the one before is told by this one, and stays known to `status`.
+    const told = JSON.parse((await third.get("/api/daemon")).text) as { errors: unknown[] };
+    const line = expect.stringContaining("is damaged");
+    expect(told.errors).toContainEqual(
+      expect.objectContaining({ where: "daemon", code: "db_corrupt", message: line }),
+    );
+    expect(JSON.parse((await third.get("/api/status")).text)).toMatchObject({
+      last_crash: { code: "db_corrupt", line },
+    });
+    // As an exception that nobody catches does before it ends the process.
+    (process as NodeJS.EventEmitter).emit("uncaughtExceptionMonitor", new Error("thrown at\n random"));
+    expect(readLastCrash(path)).toMatchObject({ code: "unexpected", line: "Error: thrown at random" });
+    await third.stop();
     expect(readdirSync(folder).filter((name) => /\.aside-.*Z$/.test(name))).toHaveLength(1);
     daemon.expectTruth();
 

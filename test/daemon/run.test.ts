@@ -1,12 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { readLastEnd } from "../../src/warehouse/last-end.ts";
+import { openWarehouse } from "../../src/warehouse/warehouse.ts";
 import { runHere } from "../cli/command-run.ts";
+import { serviceManager } from "../support/service-manager.ts";
+import { stuckPipe } from "../support/stuck-pipe.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
@@ -41,21 +45,15 @@ http: { port: 0 }
   return folder;
 }
 
-/** Stands in for systemd's program: writes down what it is told. */
-function serviceManager(folder: string): { env: Record<string, string>; told(): string[] } {
-  const program = join(folder, "bin", "systemd-notify");
-  mkdirSync(join(folder, "bin"));
-  writeFileSync(program, '#!/bin/sh\necho "$*" >> "$0.log"\n');
-  chmodSync(program, 0o755);
-  const env = { NOTIFY_SOCKET: join(folder, "notify"), PATH: `${join(folder, "bin")}:${process.env.PATH}` };
-  const log = `${program}.log`;
-  return { env, told: () => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : []) };
-}
-
-function run(folder: string, simulator: Simulator, env: Record<string, string> = {}): Running {
+function run(
+  folder: string,
+  simulator: Simulator,
+  env: Record<string, string> = {},
+  stderrEnd: "pipe" | number = "pipe",
+): Running {
   const child = spawn(process.execPath, [entry, "run", "--no-progress"], {
     cwd: folder,
-    stdio: ["ignore", "ignore", "pipe"],
+    stdio: ["ignore", "ignore", stderrEnd],
     env: {
       PATH: process.env.PATH ?? "",
       MDS_BASE_URL: simulator.baseUrl,
@@ -97,6 +95,15 @@ function query(folder: string, sql: string): Record<string, unknown>[] {
     return database.prepare(sql).all() as Record<string, unknown>[];
   } finally {
     database.close();
+  }
+}
+
+/** The same, of a warehouse that may not be there yet. */
+function lookInto(folder: string, sql: string): Record<string, unknown>[] {
+  try {
+    return query(folder, sql);
+  } catch {
+    return [];
   }
 }
 
@@ -150,6 +157,25 @@ describe("mds-sync run", () => {
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
   }, 60_000);
 
+  it("works on and ends in order where nobody reads what it says, and where its reader has gone", async () => {
+    const simulator = await service();
+    const pipe = stuckPipe();
+    const stuckEnd = pipe.open();
+    const folders = [folderWithSettings(), folderWithSettings()] as const;
+    const unread = run(folders[0], simulator, {}, stuckEnd);
+    closeSync(stuckEnd);
+    const left = run(folders[1], simulator);
+    left.child.stderr?.destroy();
+    for (const [n, daemon] of [unread, left].entries()) {
+      const folder = folders[n] ?? "";
+      await until(() => lookInto(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
+      const asked = performance.now();
+      daemon.child.kill("SIGTERM");
+      expect((await daemon.ended).code).toBe(0);
+      expect(performance.now() - asked).toBeLessThan(5_000);
+    }
+  }, 60_000);
+
   it("ends within five seconds in the midst of a backfill, and finds nothing to mend at the next start", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
@@ -171,6 +197,31 @@ describe("mds-sync run", () => {
     ).not.toEqual([{ n: 0 }]);
   }, 60_000);
 
+  it("says what it waits for while the warehouse cannot be opened, and stops when it is told to", async () => {
+    const simulator = await service();
+    const folder = folderWithSettings();
+    const path = join(folder, "mds.sqlite");
+    openWarehouse(path, { clock: systemClock }).close();
+    const quant = new Database(path);
+    onTestFinished(() => void quant.close());
+    quant.exec("BEGIN IMMEDIATE");
+    const daemon = run(folder, simulator);
+    const address = await daemon.address();
+    const health = await until(async () => {
+      const answer = await fetch(new URL("/healthz", address));
+      return answer.status === 503 ? answer.text() : undefined;
+    });
+    expect(health).toBe("another program holds the warehouse's write lock\n");
+    expect(await (await fetch(new URL("/readyz", address))).text()).toBe(
+      "not ready: opening the warehouse\n",
+    );
+    const asked = performance.now();
+    daemon.child.kill("SIGTERM");
+    expect((await daemon.ended).code).toBe(0);
+    expect(performance.now() - asked).toBeLessThan(5_000);
+    expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
+  }, 60_000);
+
   it("looks at the settings before it touches the warehouse", async () => {
     const folder = folderWithSettings();
     const env = { MDS_BASE_URL: "http://127.0.0.1:9", MDS_WS_URL: "ws://127.0.0.1:9", MDS_CLIENT_ID: "me" };
@@ -189,7 +240,7 @@ describe("mds-sync run", () => {
     expect(existsSync(join(folder, "mds.sqlite"))).toBe(false);
   });
 
-  it("refuses a second daemon on the same file in one line, exit 75", async () => {
+  it("refuses a second daemon on the same file in one line, exit 75; a second signal ends it at once", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
     const first = run(folder, simulator);
@@ -203,6 +254,12 @@ describe("mds-sync run", () => {
       .split("\n")
       .filter((line) => line.startsWith("mds-sync:"));
     expect(lines).toEqual([expect.stringMatching(/another mds-sync writes .*mds\.sqlite \(pid \d+/)]);
+
+    // Asked twice it ends at once, whatever it is about.
+    first.child.kill("SIGTERM");
+    first.child.kill("SIGINT");
+    expect((await first.ended).code).toBe(1);
+    expect(first.stderr()).not.toContain("stopped cleanly");
   }, 60_000);
 
   it("exits 3 within seconds when the credentials are refused before the first success", async () => {

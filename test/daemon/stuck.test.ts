@@ -1,6 +1,7 @@
 import type { Worker as ThreadWorker, Worker } from "node:worker_threads";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { readLastEnd } from "../../src/warehouse/last-end.ts";
+import { serviceManager } from "../support/service-manager.ts";
 import { daemonUnderTest } from "./daemon-under-test.ts";
 
 const flags: Int32Array[] = [];
@@ -28,9 +29,13 @@ sync:
 `;
 
 describe("an ingest thread that is stuck while the event loop lives", () => {
-  it("is told by /healthz and /metrics within two minutes, and does not keep the daemon from stopping", async () => {
+  it("is told by /healthz and /metrics within two minutes, feeds no watchdog, and does not keep the daemon from stopping", async () => {
     const daemon = await daemonUnderTest({ settings });
+    const manager = serviceManager(daemon.folder);
+    for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
     const running = await daemon.start();
+    await running.until(() => manager.told().filter((line) => line === "WATCHDOG=1").length > 2);
     expect((await running.get("/healthz")).status).toBe(200);
     Atomics.store(flags[0] as Int32Array, 0, 2);
     await daemon.clock.advance(120_000);
@@ -38,14 +43,22 @@ describe("an ingest thread that is stuck while the event loop lives", () => {
     expect(status).toBe(503);
     expect(text).toMatch(/^the ingest thread has not answered for \d+ seconds: nothing is written\n$/);
     expect(await running.metric("healthy")).toBe(0);
+    // The event loop lives on for hours, and the service manager is not told that all is well.
+    const fed = () => manager.told().filter((line) => line === "WATCHDOG=1").length;
+    const fedUntilNow = fed();
+    await daemon.clock.advance(3_600_000);
 
-    const stopped = running.stop();
-    let isOver = false;
-    const over = stopped.finally(() => {
-      isOver = true;
+    const asked = daemon.clock.monotonic();
+    let endedAt: number | undefined;
+    void running.done.finally(() => {
+      endedAt = daemon.clock.monotonic();
     });
-    while (!isOver) await daemon.clock.advance(50);
-    expect(await over).toBeLessThan(5_000);
+    const stopped = running.stop();
+    while (endedAt === undefined) await daemon.clock.advance(50);
+    await stopped;
+    expect(endedAt - asked).toBeLessThan(5_000);
+    await vi.waitUntil(() => manager.told().includes("STOPPING=1"), 10_000);
+    expect(fed() - fedUntilNow).toBeLessThan(2);
     // Not closed in order, and so it is checked at the next start.
     expect(readLastEnd(daemon.path)).toEqual({ kind: "unclean" });
   }, 120_000);

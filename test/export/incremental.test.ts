@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { settle } from "../../src/warehouse/ledger.ts";
@@ -120,6 +120,14 @@ describe("a second export", () => {
     // The next one without it makes up for that.
     expect((await exportIn(folder)).months_written).toEqual([gwa(3)]);
     await expectSame(folder, "index_ticks", "coverage");
+    // Where an older file is gone every month is looked at: the manifest does not say that some were left alone.
+    const manifest = () => JSON.parse(readFileSync(join(folder, "export/manifest.json"), "utf8"));
+    await exportIn(folder, { since: monthStart(1) });
+    expect(manifest().since).toBe(month(1));
+    const { version } = manifest().files.find(({ path }: { path: string }) => path === gwa(3));
+    rmSync(join(folder, "export", version));
+    await exportIn(folder, { since: monthStart(1) });
+    expect(manifest().since).toBe(null);
   });
 
   it("is of the lookups too, and of what they rename", async () => {

@@ -44,6 +44,15 @@ describe("mds-sync export", () => {
     );
     const second = JSON.parse((await command(folder, "--to", "out/deep", "--json")).stdout);
     expect(second).toMatchObject({ rows: result.rows, months_written: [] });
+    // Beside a progress bar it says less by itself, and what it is told to say all the same.
+    const onTerminal = (...args: string[]) =>
+      runHere(["export", "--to", "elsewhere", ...args], {
+        cwd: folder,
+        env: { MDS_WAREHOUSE: "mds.sqlite" },
+        onTerminal: true,
+      });
+    expect((await onTerminal("--log-level", "info")).stderr).toContain("file exported");
+    expect((await onTerminal()).stderr).not.toContain("file exported");
   });
 
   it("refuses in one line what cannot work", async () => {

@@ -18,7 +18,9 @@ const mayImport: Record<string, string[]> = {
   sync: ["ingest", "service", "warehouse", "model", "runtime"],
   export: ["warehouse", "model", "runtime"],
   dashboard: ["warehouse", "telemetry", "model", "runtime"],
+  "daemon-witness.ts": ["sync", "ingest", "service", "warehouse", "telemetry", "model", "runtime"],
   "daemon.ts": [
+    "daemon-witness.ts",
     "dashboard",
     "sync",
     "export",

@@ -133,7 +133,8 @@ describe("a file that fails under the thread", () => {
 
   it("F10: is suspect after damage that somebody else met who read it", async () => {
     const { path, ingest } = await start();
-    await ingest.close(new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT"));
+    const endedBy = new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+    await ingest.close({ endedBy });
     expect(readLastEnd(path)).toEqual({ kind: "suspect" });
   });
 

@@ -174,14 +174,14 @@ describe("a scheduled job", () => {
     expect(runs.slice(1)).toEqual(["2026-03-02T00:10", "2026-03-03T00:10"]);
   });
 
-  it("that fails is tried again after a while, and its failure has a name", async () => {
+  it("that fails is tried again after ever longer whiles, and its failure has a name", async () => {
     let calls = 0;
     const { clock, runs, outcomes, memory } = start(async () => {
-      if (++calls < 3) throw new Failure("no", { family: "retry", code: "incomplete" });
+      if (++calls < 4) throw new Failure("no", { family: "retry", code: "incomplete" });
     });
-    await clock.advance(13 * HOUR);
-    expect(outcomes).toEqual(["incomplete", "incomplete", "ok"]);
-    expect(runs).toEqual(["2026-03-02T00:10", "2026-03-02T00:25", "2026-03-02T00:40"]);
+    await clock.advance(15 * HOUR);
+    expect(outcomes).toEqual(["incomplete", "incomplete", "incomplete", "ok"]);
+    expect(runs).toEqual(["2026-03-02T00:10", "2026-03-02T00:25", "2026-03-02T00:55", "2026-03-02T01:55"]);
     expect(memory.get("nightly")?.outcome).toBe("ok");
   });
 
