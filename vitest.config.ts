@@ -1,3 +1,5 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
@@ -9,6 +11,8 @@ export default defineConfig({
     globalSetup: ["test/support/print-seed.ts"],
     // Most of the time goes in waiting for real processes, sockets and disks: a core kept free for nobody only adds to it.
     maxWorkers: "100%",
+    // Sources that threads and processes of the tests run in place are compiled once for all of them.
+    env: { NODE_COMPILE_CACHE: join(tmpdir(), "mds-sync-compiled-tests") },
     sequence: { sequencer: LongestFirst },
     // Real processes and their real waits: a slow machine is no failure, a hang still is.
     testTimeout: 120_000,

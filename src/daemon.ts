@@ -29,6 +29,7 @@ import { jobRuns } from "./warehouse/job-runs.ts";
 import { noteCrash, readLastCrash } from "./warehouse/last-crash.ts";
 import { openReader } from "./warehouse/reader.ts";
 import { asFailure, isDamage } from "./warehouse/sqlite-failure.ts";
+import { assertNoWriter } from "./warehouse/writer-lock.ts";
 
 export interface DaemonOptions {
   readonly loaded: LoadedSettings;
@@ -113,7 +114,9 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     : undefined;
   let server: HttpServer | undefined;
   try {
-    // The settings are known to be sound by now; the port is taken before the warehouse is touched.
+    // The settings are known to be sound by now. Where another daemon has the warehouse, it has the port as well.
+    assertNoWriter(path);
+    // The port is taken before the warehouse is touched.
     const pages = dashboardPages({ view, readings, metrics, clock });
     const failed = (error: unknown) => log.error({ error: String(error) }, "a page failed");
     server = await startHttpServer({ ...http, pages, failed });

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
-import { Failure } from "../model/failure.ts";
+import { exitCode, Failure } from "../model/failure.ts";
 
 /** An answer, whole before its first byte is written. */
 export interface Page {
@@ -140,12 +140,14 @@ function send(request: IncomingMessage, response: ServerResponse, page: Page): v
 function listen(server: Server, { host, port }: HttpServerOptions): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
+      // Whoever has the port may give it back; an address that is not ours, or a port that we may not take, stays so.
+      const isTaken = error.code === "EADDRINUSE";
       reject(
         new Failure(`the dashboard cannot listen on ${host}:${port} (${error.code})`, {
-          family: "operator",
+          family: isTaken ? "retry" : "operator",
           code: "http_port",
           remedy: "choose another http.port (MDS_HTTP_PORT), or 0 for any free one",
-          exit: 2,
+          exit: isTaken ? exitCode.tryLater : exitCode.usage,
         }),
       );
     });

@@ -1,7 +1,8 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import Database from "better-sqlite3";
 import { Failure } from "../model/failure.ts";
+import { resolvePath } from "./disk.ts";
 import { asFailure } from "./sqlite-failure.ts";
 
 export interface WriterLock {
@@ -23,13 +24,7 @@ export function takeWriterLock(path: string): WriterLock {
     writeFileSync(holderFile, `pid ${process.pid} on ${hostname()}\n`);
   } catch (error) {
     lock?.close();
-    const failure = asFailure(error, `${path}.lock`);
-    if (!(failure instanceof Failure) || failure.code !== "db_locked") throw failure;
-    throw new Failure(`another mds-sync writes ${path} (${holder(holderFile)})`, {
-      family: "retry",
-      code: "writer_elsewhere",
-      remedy: "leave the work to it, or stop it first",
-    });
+    throw asHeld(error, path);
   }
   const held = lock;
   return {
@@ -39,6 +34,30 @@ export function takeWriterLock(path: string): WriterLock {
       held.close();
     },
   };
+}
+
+/** Says who writes the warehouse, before anything is begun that another writer would make useless. Touches nothing. */
+export function assertNoWriter(given: string): void {
+  const path = resolvePath(given);
+  if (!existsSync(`${path}.lock`)) return;
+  const lock = new Database(`${path}.lock`, { readonly: true, timeout: 0 });
+  try {
+    lock.pragma("schema_version");
+  } catch (error) {
+    throw asHeld(error, path);
+  } finally {
+    lock.close();
+  }
+}
+
+function asHeld(error: unknown, path: string): unknown {
+  const failure = asFailure(error, `${path}.lock`);
+  if (!(failure instanceof Failure) || failure.code !== "db_locked") return failure;
+  return new Failure(`another mds-sync writes ${path} (${holder(`${path}.writer`)})`, {
+    family: "retry",
+    code: "writer_elsewhere",
+    remedy: "leave the work to it, or stop it first",
+  });
 }
 
 function holder(file: string): string {

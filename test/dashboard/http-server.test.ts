@@ -152,6 +152,6 @@ describe("the dashboard's server", () => {
       failed: () => {},
       pages: new Map([["/", () => plain(200, "")]]),
     });
-    await expect(second).rejects.toMatchObject({ code: "http_port", exit: 2 });
+    await expect(second).rejects.toMatchObject({ code: "http_port", exit: 75 });
   });
 });

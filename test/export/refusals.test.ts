@@ -51,7 +51,7 @@ describe("mds-sync export", () => {
         env: { MDS_WAREHOUSE: "mds.sqlite" },
         onTerminal: true,
       });
-    expect((await onTerminal("--log-level", "info")).stderr).toContain("file exported");
+    expect((await onTerminal("--log-level", "debug")).stderr).toContain("file exported");
     expect((await onTerminal()).stderr).not.toContain("file exported");
   });
 

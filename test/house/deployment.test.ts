@@ -122,7 +122,8 @@ describe("the container image", () => {
   it("ships all that the package ships to run", () => {
     const { files } = JSON.parse(read("package.json")) as { files: string[] };
     const inImage = lastStage.filter(({ name }) => name === "COPY").map(({ rest }) => rest);
-    for (const folder of files.filter((name) => !name.endsWith(".md"))) {
+    const isRead = (name: string) => name === "docs" || name.endsWith(".md");
+    for (const folder of files.filter((name) => !isRead(name))) {
       expect(
         inImage.some((rest) => rest.split(/[\s/]+/).includes(folder)),
         folder,
