@@ -19,8 +19,8 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
   addSelectionFlags(addSettingsFlags(program.command("backfill")))
     .summary("fill every hole of what the settings select, then exit: the nightly cron job")
     .description(
-      "Refreshes the lookups, fills every hole of what the settings select, takes one snapshot of each latest-only\n" +
-        "stream, reports, and exits. Run again with nothing missing it fetches nearly nothing and changes no row.\n" +
+      "Refreshes the lookups, fills every hole of what the settings select, takes one snapshot of each latest-only " +
+        "stream, reports, and exits. Run again with nothing missing it fetches nearly nothing and changes no row. " +
         "Interrupted at any moment it goes on where it was. The options narrow what is filled now, not what is wanted.",
     )
     .option("--json", "the report as one JSON object")

@@ -18,7 +18,7 @@ export function addBackupCommand(program: Command, context: CommandContext): voi
   addSettingsFlags(program.command("backup").argument("<file>", "the copy to write"))
     .summary("copy the warehouse, while the daemon writes")
     .description(
-      "Copies the warehouse as it is at one moment, whether or not a daemon writes it. The copy is checked, and appears\n" +
+      "Copies the warehouse as it is at one moment, whether or not a daemon writes it. The copy is checked, and appears " +
         "under its name when it is whole. A daemon started on an old copy syncs what it lacks.",
     )
     .option("--force", "replace a copy that exists")

@@ -63,7 +63,7 @@ export class DemoScreen {
       0,
       WIDTH - 1,
     );
-    this.#stderr.write(this.#isTerminal ? `\r\u001b[2K${line}` : `${line}\n`);
+    this.#stderr.write(this.#isTerminal ? `\r\u001b[2K${line}\r` : `${line}\n`);
     this.#isDrawn = this.#isTerminal;
   }
 

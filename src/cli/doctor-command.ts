@@ -12,9 +12,9 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
   addSettingsFlags(program.command("doctor"))
     .summary("check settings, credentials, scopes, reachability, clock, warehouse and disk")
     .description(
-      "Checks everything that a sync needs, each with what to do about it: settings, secret, credentials, scopes, REST and\n" +
-        "websocket, clock, warehouse file and disk space. Changes nothing, and takes some fifteen seconds at most.\n" +
-        "Exits 0 when nothing is wrong; else 2 settings, 3 credentials, 75 unreachable or disk full, 4 scopes missing:\n" +
+      "Checks everything that a sync needs, each with what to do about it: settings, secret, credentials, scopes, REST and " +
+        "websocket, clock, warehouse file and disk space. Changes nothing, and takes some fifteen seconds at most. " +
+        "Exits 0 when nothing is wrong; else 2 settings, 3 credentials, 75 unreachable or disk full, 4 scopes missing: " +
         "the first of these that applies. Warnings do not count.",
     )
     .option("--json", "one JSON object: generated_at, checks")

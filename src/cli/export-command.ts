@@ -23,8 +23,8 @@ export function addExportCommand(program: Command, context: CommandContext): voi
   addSettingsFlags(program.command("export").requiredOption("--to <dir>", "the folder to write"))
     .summary("write Parquet files, and a DuckDB file whose views read them")
     .description(
-      "Writes the warehouse as Parquet files, one a stream, index type and month, and mds.duckdb beside them, whose views read\n" +
-        "them. Months that have not changed since the last export stay as they are. Runs beside a daemon, and beside readers of\n" +
+      "Writes the warehouse as Parquet files, one a stream, index type and month, and mds.duckdb beside them, whose views read " +
+        "them. Months that have not changed since the last export stay as they are. Runs beside a daemon, and beside readers of " +
         "the last export.",
     )
     .option("--since <time>", "leave months before this one as they are; YYYY-MM-DD or ISO 8601 in UTC")

@@ -16,10 +16,10 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
   addSelectionFlags(addSettingsFlags(program.command("gaps")))
     .summary("list every missing range with its state, or tell whether a window is whole")
     .description(
-      "Lists every range that is missing: open (it will be fetched) or lost (the service no longer has it), with the reason,\n" +
+      "Lists every range that is missing: open (it will be fetched) or lost (the service no longer has it), with the reason, " +
         "and the next range to leave the service's 200-day window.\n\n" +
-        "With --from or --to it answers whether the window [from, to) is whole: ranges are clipped to it, and the exit code\n" +
-        "is 4 if any second of it is open or lost, or if nothing is known about it. Without --from the window begins for each\n" +
+        "With --from or --to it answers whether the window [from, to) is whole: ranges are clipped to it, and the exit code " +
+        "is 4 if any second of it is open or lost, or if nothing is known about it. Without --from the window begins for each " +
         "series where the ledger does; without --to it ends where the claim does (now, but for what awaits confirmation).",
     )
     .option("--json", "a JSON array of the rows of the view `gaps`")

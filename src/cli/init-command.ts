@@ -25,7 +25,7 @@ export function addInitCommand(program: Command, context: CommandContext): void 
   addSettingsFlags(program.command("init"))
     .summary("write a commented settings file and a systemd unit for this installation")
     .description(
-      "Writes DIR/mds-sync.yaml, with the values that flags and environment give, and DIR/mds-sync.service, with the\n" +
+      "Writes DIR/mds-sync.yaml, with the values that flags and environment give, and DIR/mds-sync.service, with the " +
         "paths of this installation. Says what to do next. Never writes the client secret.",
     )
     .option("--dir <dir>", "where to write both files", ".")

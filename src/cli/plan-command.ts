@@ -20,7 +20,7 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
   addSettingsFlags(program.command("plan"))
     .summary("say what a backfill would fetch: series, holes, requests, rows, disk, minutes")
     .description(
-      "Says, before anything is fetched, what a backfill would do with the settings as they are. Writes nothing. What the\n" +
+      "Says, before anything is fetched, what a backfill would do with the settings as they are. Writes nothing. What the " +
         "warehouse does not know yet (assets, markets, the ranking) is looked up at the service.",
     )
     .option("--json", "one JSON object")

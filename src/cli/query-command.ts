@@ -26,8 +26,8 @@ export function addQueryCommand(program: Command, context: CommandContext): void
   addSettingsFlags(program.command("query"))
     .summary("run read-only SQL over the warehouse, or tell what there is to query")
     .description(
-      "Runs one SELECT over the warehouse and writes what it gives to stdout, row by row, beside any\n" +
-        "writer. The file is opened read-only: nothing can be changed by it. How many rows there were,\n" +
+      "Runs one SELECT over the warehouse and writes what it gives to stdout, row by row, beside any " +
+        "writer. The file is opened read-only: nothing can be changed by it. How many rows there were, " +
         "and how long it took, goes to stderr.\n\n" +
         "Without SQL it lists the relations; with --schema NAME it tells the columns of one.",
     )

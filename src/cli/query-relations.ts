@@ -2,7 +2,7 @@ import { nearest } from "../model/nearest.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { ownRelations, undescribedColumns } from "../warehouse/query.ts";
 import { relationNotes, shownNotes } from "../warehouse/relation-notes.ts";
-import { textTable } from "./report-text.ts";
+import { describedTable, wrapped } from "./report-text.ts";
 import { usageFailure } from "./usage-failure.ts";
 
 /** Every relation that is there to be queried, one line each; a quant's own views too where there is a warehouse. */
@@ -10,10 +10,7 @@ export function relationList(reader: Connection | undefined, asJson: boolean): s
   const relations = Object.entries(shownNotes).map(([name, { summary }]) => ({ name, summary }));
   for (const name of reader ? ownRelations(reader) : []) relations.push({ name, summary: "not of mds-sync" });
   if (asJson) return JSON.stringify(relations, null, 2);
-  const list = textTable(
-    relations.map(({ name, summary }) => [name, summary]),
-    ["left", "left"],
-  );
+  const list = describedTable(relations.map(({ name, summary }) => [name, summary]));
   return `${list}\n\n\`mds-sync query --schema NAME\` tells the columns of one.`;
 }
 
@@ -32,9 +29,6 @@ export function relationSchema(reader: Connection | undefined, given: string, as
   const columns = note?.columns ?? (reader ? undescribedColumns(reader, relation) : []);
   const summary = note?.summary ?? "not of mds-sync";
   if (asJson) return JSON.stringify({ name: relation, summary, columns }, null, 2);
-  const table = textTable(
-    columns.map(({ name, type, meaning }) => [name, type, meaning]),
-    ["left", "left", "left"],
-  );
-  return `${relation}: ${summary}\n\n${table}`;
+  const table = describedTable(columns.map(({ name, type, meaning }) => [name, type, meaning]));
+  return `${wrapped(`${relation}: ${summary}`)}\n\n${table}`;
 }

@@ -34,6 +34,16 @@ export function numbersTable(rows: readonly (readonly string[])[]): string {
   );
 }
 
+/** Names in columns; what they mean takes the rest of the width, on as many lines as it needs. */
+export function describedTable(rows: readonly (readonly string[])[]): string {
+  const names = rows.map((row) => row.slice(0, -1));
+  const leads = textTable(
+    names.map((row) => [...row, "|"]),
+    [...(names[0] ?? []).map(() => "left" as const), "left"],
+  ).split("\n");
+  return rows.map((row, at) => wrapped(row.at(-1) ?? "", leads[at]?.slice(0, -1) ?? "")).join("\n");
+}
+
 /** A blank at which no line is broken; on paper it is an ordinary one. */
 export const FIXED_BLANK = "\u00a0";
 

@@ -22,7 +22,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("run"))
     .summary("the daemon: fill, follow live, poll, heal, and serve the dashboard, until stopped")
     .description(
-      "Opens the warehouse, looks up what there is, fills every hole, follows the live feed, polls the rest, and serves a\n" +
+      "Opens the warehouse, looks up what there is, fills every hole, follows the live feed, polls the rest, and serves a " +
         "dashboard on http.host:http.port. Stops cleanly on SIGTERM or Ctrl-C; a second signal stops at once.",
     )
     .option("--demo", "no credentials needed: runs against the built-in simulator, into data/demo.sqlite")

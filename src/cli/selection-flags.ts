@@ -6,8 +6,8 @@ import { usageFailure } from "./usage-failure.ts";
 
 /** The flags with which a command is confined to a part of the warehouse, as commander hands them over. */
 export interface SelectionFlags {
-  readonly stream: readonly string[];
-  readonly series: readonly string[];
+  readonly stream?: readonly string[];
+  readonly series?: readonly string[];
   readonly from?: string;
   readonly to?: string;
 }
@@ -32,14 +32,14 @@ const streamsOfSetting: Readonly<Record<string, readonly Stream[]>> = {
 
 export function addSelectionFlags(command: Command): Command {
   return command
-    .option("--stream <name>", "a stream, or its key in the settings; may be repeated", collect, [])
-    .option("--series <id-or-name>", "an id, symbol, pair or name; may be repeated", collect, [])
+    .option("--stream <name>", "a stream, or its key in the settings; may be repeated", collect)
+    .option("--series <id-or-name>", "an id, symbol, pair or name; may be repeated", collect)
     .option("--from <time>", "YYYY-MM-DD or ISO 8601 in UTC; belongs to the window")
     .option("--to <time>", "YYYY-MM-DD or ISO 8601 in UTC; does not belong to the window");
 }
 
 export function readSelection(flags: SelectionFlags): Selection {
-  const named = new Set(flags.stream.flatMap(streamsNamed));
+  const named = new Set(flags.stream?.flatMap(streamsNamed));
   const from = flags.from === undefined ? undefined : readMoment("--from", flags.from);
   const to = flags.to === undefined ? undefined : readMoment("--to", flags.to);
   if (from !== undefined && to !== undefined && from >= to) {
@@ -47,7 +47,7 @@ export function readSelection(flags: SelectionFlags): Selection {
   }
   return {
     streams: named.size > 0 ? streams.filter((stream) => named.has(stream)) : undefined,
-    series: flags.series.length > 0 ? flags.series : undefined,
+    series: flags.series,
     from,
     to,
   };
@@ -76,6 +76,6 @@ export function readMoment(flag: string, text: string): Micros {
 }
 
 /** For options that may be given several times. */
-export function collect(value: string, earlier: readonly string[]): string[] {
+export function collect(value: string, earlier: readonly string[] = []): string[] {
   return [...earlier, value];
 }

@@ -8,7 +8,7 @@ export function addSettingsCommand(program: Command, context: CommandContext): v
   addSettingsFlags(program.command("settings"))
     .summary("show every setting, its value, and where the value comes from")
     .description(
-      "Shows every setting as it is in force: the settings file, overridden by the environment, overridden by flags.\n" +
+      "Shows every setting as it is in force: the settings file, overridden by the environment, overridden by flags. " +
         "The client secret itself is never shown. Exits 2 when a setting is wrong, so it also checks a file before a restart.",
     )
     .option("--json", "one JSON object: settings, origins, file")

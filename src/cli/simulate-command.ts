@@ -18,7 +18,7 @@ interface Flags {
   size: string;
   refreshSeconds: string;
   faults?: string;
-  quirk: string[];
+  quirk?: string[];
 }
 
 const numbers = {
@@ -34,7 +34,7 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
     .command("simulate")
     .summary("run the built-in simulator of the service, for trying clients")
     .description(
-      "Serves the whole market data service on a local port until it is stopped: tokens, REST and websocket.\n" +
+      "Serves the whole market data service on a local port until it is stopped: tokens, REST and websocket. " +
         "Prints the settings of a client on stdout, one NAME=value a line, so that a client can be pointed at it:\n\n" +
         "  mds-sync simulate > simulator.env &\n" +
         "  set -a; . ./simulator.env; set +a",
@@ -45,7 +45,7 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
     .option("--seed <n>", numbers.seed.help, "1")
     .option("--refresh-seconds <n>", numbers["refresh-seconds"].help, "30")
     .option("--faults <file>", "a fault script: what goes wrong, one line per fault (words below)")
-    .option("--quirk <name=value>", "a choice that the specification leaves open (names below)", collect, [])
+    .option("--quirk <name=value>", "a choice that the specification leaves open (names below)", collect)
     .addHelpText("after", () => `\n${faultHelp()}\n\n${quirkHelp()}`)
     .action(async (flags: Flags) => {
       const simulator = await start(readOptions(flags));
@@ -83,7 +83,7 @@ function readOptions(flags: Flags): SimulatorOptions {
     port: readNumber("port", flags.port),
     seed: readNumber("seed", flags.seed),
     refreshSeconds: readNumber("refresh-seconds", flags.refreshSeconds),
-    quirks: Object.fromEntries(flags.quirk.map(readQuirk)),
+    quirks: Object.fromEntries((flags.quirk ?? []).map(readQuirk)),
     ...(flags.faults === undefined ? {} : { faults: readScript(flags.faults) }),
   };
 }

@@ -16,8 +16,8 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
   addSettingsFlags(program.command("status"))
     .summary("show per stream what is covered, what is missing, and how fresh it is")
     .description(
-      "Shows for each stream what is covered, how many rows there are, the ranges still open, the ranges lost, the age of\n" +
-        "the newest row, the last error and the scopes that are missing. Works whether or not a daemon runs.\n" +
+      "Shows for each stream what is covered, how many rows there are, the ranges still open, the ranges lost, the age of " +
+        "the newest row, the last error and the scopes that are missing. Works whether or not a daemon runs. " +
         "Exits 0 when it could tell, whatever it told; 4 when there is no warehouse yet.",
     )
     .option(

@@ -1,8 +1,9 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { wholeNumber } from "../config/option-kinds.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import { formatInstant } from "../model/instant.ts";
 import { type Verified, verify } from "../sync/verify.ts";
+import { openReader } from "../warehouse/reader.ts";
 import type { CommandContext } from "./command-context.ts";
 import { logLevelFlag, logLevelHelp, readLogger } from "./log-flag.ts";
 import { wrapped } from "./report-text.ts";
@@ -25,10 +26,14 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
   addSettingsFlags(program.command("verify"))
     .summary("compare the warehouse with the service again; differences are reported and refetched")
     .description(
-      "Walks over settled stretches of daily bars and ticks once more and compares them row by row. What differs is\n" +
+      "Walks over settled stretches of daily bars and ticks once more and compares them row by row. What differs is " +
         "reported and put right at once; what stood there before is in `revisions`. A stretch is a few pages of one series.",
     )
-    .option("--sample <n>", `${sampleSize.help}, drawn by chance`, String(sampleSize.fallback))
+    .addOption(
+      new Option("--sample <n>", `${sampleSize.help}, drawn by chance`)
+        .default(String(sampleSize.fallback))
+        .conflicts("all"),
+    )
     .option("--all", "compare everything that the service still has")
     .option("--json", "one JSON object")
     .option(logLevelFlag, logLevelHelp, "warn")
@@ -36,20 +41,30 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       const loaded = settingsFor(command, context);
       const sample = flags.all ? undefined : readSample(flags.sample);
       const log = readLogger(flags.logLevel, context.stderr);
+      // Who would write repairs a damaged file and makes a missing one: nothing there would be compared.
+      openReader(loaded.settings.warehouse.path).close();
       const { refreshSeconds, concurrency } = syncSettings(loaded);
       const verified = await withSyncSession(loaded, context, log, ({ intake, reader, random }) =>
         verify(intake, { reader, random, refreshSeconds, concurrency, sample }),
       );
       context.stdout.write(flags.json ? verifiedJson(verified) : verifiedText(verified));
-      if (verified.problems.length > 0) {
-        throw new Failure("not everything could be compared", {
-          family: "operator",
-          code: "incomplete",
-          remedy: "the report names what is left",
-          exit: exitCode.incomplete,
-        });
-      }
+      if (verified.problems.length > 0)
+        throw incomplete("not everything could be compared", "the report names what is left");
+      if (verified.stretches === 0)
+        throw incomplete(
+          "nothing could be compared: nothing is settled yet",
+          "run `mds-sync backfill` first",
+        );
     });
+}
+
+function incomplete(message: string, remedy: string): Failure {
+  return new Failure(message, {
+    family: "operator",
+    code: "incomplete",
+    remedy,
+    exit: exitCode.incomplete,
+  });
 }
 
 function readSample(text: string): number {
@@ -69,11 +84,12 @@ function verifiedText({ stretches, rows, differences, problems }: Verified): str
   }
   const more = differences.length - MOST_SHOWN;
   if (more > 0) lines.push(`  and ${count(more)} more: --json names them all`);
-  lines.push(
-    differences.length === 0
-      ? "no difference"
-      : `${count(differences.length)} of them differed and were put right: see the view revisions`,
-  );
+  if (differences.length === 0 && stretches > 0) lines.push("no difference");
+  if (differences.length > 0) {
+    const hasReplaced = differences.some(({ changed, withdrawn }) => changed + withdrawn > 0);
+    const before = hasReplaced ? "; what stood there before is in the view revisions" : "";
+    lines.push(wrapped(`${count(differences.length)} of them differed and were put right${before}`));
+  }
   for (const { stream, what, message } of problems) {
     lines.push(wrapped(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`, "- "));
   }

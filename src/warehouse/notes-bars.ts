@@ -22,7 +22,7 @@ const words: Record<BarLength, string> = {
 
 function bars(length: BarLength): RelationNote {
   return relation(
-    `bars of ${words[length]} from index_ticks; one without ticks is no row`,
+    `bars of ${words[length]}; one without ticks is no row`,
     `${index}
 ts INTEGER the start of the bar, microseconds since 1970 UTC
 time TEXT the same moment, YYYY-MM-DDTHH:MM:SS.ffffffZ
@@ -69,7 +69,7 @@ quality TEXT of our bar, else of the service's; NULL when both are fine`,
   ),
 
   reconcile_market_caps: relation(
-    "each market cap against price × supply, and its price against the index",
+    "each market cap against price × supply and the index",
     `asset_id TEXT the asset
 symbol TEXT its symbol; its id until it is known
 ts INTEGER the moment of the ranking, microseconds since 1970 UTC

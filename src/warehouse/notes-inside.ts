@@ -15,7 +15,7 @@ to_ts INTEGER the moment after the last`;
 /** Tables that the views are made of. They may change with any version, except `series`, which is there to be joined. */
 export const insideNotes = {
   series: relation(
-    "every index that has a key here; join it for one seek per series",
+    "every index with its key, to be joined: one seek each",
     `series INTEGER the key
 index_type TEXT GWA, MWA or LX; empty for a subscription of a latest-only stream
 index_id TEXT the asset, market or liquid index; for a subscription its exchange

@@ -116,7 +116,7 @@ ${absences}
 ${doubtAndExtra}`,
   ),
   exchange_symbols: relation(
-    "an exchange's own symbol for an asset, where it differs from usage",
+    "an exchange's own symbol for an asset",
     `exchange_id TEXT the exchange
 asset_id TEXT the asset
 symbol TEXT what the exchange calls it
@@ -125,7 +125,7 @@ ${absences}
 ${doubtAndExtra}`,
   ),
   derivative_contracts: relation(
-    "every futures, perpetual and options contract, expired ones too",
+    "futures, perpetuals and options, expired ones too",
     `id TEXT the contract
 derivative_type TEXT futures, perpetuals or options
 exchange_id TEXT the exchange
@@ -159,14 +159,14 @@ ${doubtAndExtra}`,
   ),
   index_ticks: relation("GWA, MWA and LX values, every 30 seconds", indexTicks),
   latest_index_ticks: relation("the newest tick of each index", indexTicks),
-  exchange_ticks: relation("tickers of each market on each exchange, as they were observed", exchangeTicks),
+  exchange_ticks: relation("tickers of each market on each exchange, as observed", exchangeTicks),
   latest_exchange_ticks: relation("the newest ticker of each market on each exchange", exchangeTicks),
-  market_caps: relation("the ranking of assets by market capitalisation, as it was observed", marketCaps),
+  market_caps: relation("the ranking by market capitalisation, as observed", marketCaps),
   latest_market_caps: relation("the newest ranking of each asset", marketCaps),
-  derivative_ticks: relation("tickers of derivative contracts, as they were observed", derivativeTicks),
+  derivative_ticks: relation("tickers of derivative contracts, as observed", derivativeTicks),
   latest_derivative_ticks: relation("the newest ticker of each contract", derivativeTicks),
   index_tick_versions: relation(
-    "every version of every index tick, with the time during which the warehouse said so",
+    "every version of a tick, with when it was held true",
     `${index}
 ${moment}
 price DECIMAL the value of the index in this version

@@ -32,7 +32,7 @@ describe("what a person sees of the demo", () => {
     said();
     screen.live(5);
     screen.live(1);
-    expect(said()).toMatch(/^\r.\[2Klive: 5 ticks on disk, BTC [\d.,]+$/);
+    expect(said()).toMatch(/^\r.\[2Klive: 5 ticks on disk, BTC [\d.,]+\r$/);
     await clock.advance(1_000);
     screen.live(1);
     expect(said()).toMatch(/^\r.\[2Klive: 7 ticks on disk/);
