@@ -1,4 +1,3 @@
-import type { ExitCode } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Talk } from "../telemetry/bounded-talk.ts";
 
@@ -18,5 +17,3 @@ export interface CommandContext {
   /** Lets the next signal end the process at once: for work inside which nothing can be heard, such as SQLite's. */
   readonly dieOnSignal?: () => void;
 }
-
-export type CommandResult = ExitCode | undefined;

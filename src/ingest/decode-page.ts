@@ -76,19 +76,6 @@ export function decodePage<S extends Stream>(
   };
 }
 
-/** Reads the answer of a lookup by id, which is one record and no list. */
-export function decodeItem<S extends Stream>(
-  stream: S,
-  json: string | Uint8Array,
-  context: DecodeContext = {},
-): DecodedPage<StreamRecords[S]> {
-  const text = textOf(json);
-  const item = parse(text);
-  if (!isProperties(item)) throw malformed("the answer is not an object");
-  const decoded = readAll(readers[stream], [item], () => text, context, new UnknownTally());
-  return { ...decoded, nextId: undefined, rawCount: 1 };
-}
-
 /** Reads items that `JSON.parse` gave, with `sliceOf` for the text that each was parsed from. */
 export function readAll<R>(
   read: ReadRecord<R>,

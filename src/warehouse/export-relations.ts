@@ -182,11 +182,3 @@ export async function inSnapshot<T>(connection: Connection, work: () => T | Prom
     connection.database.exec("COMMIT");
   }
 }
-
-/** When the writer's clock and the file stand apart, and for the manifest: which warehouse this is. */
-export function readIdentity(connection: Connection): { readonly epoch: number; readonly views: string } {
-  return connection.statement("SELECT epoch, views FROM warehouse_state").get() as {
-    epoch: number;
-    views: string;
-  };
-}

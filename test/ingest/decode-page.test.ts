@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decodeItem, decodePage } from "../../src/ingest/decode-page.ts";
+import { decodePage } from "../../src/ingest/decode-page.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { parseInstant } from "../../src/model/instant.ts";
 
@@ -64,15 +64,6 @@ describe("a page", () => {
   it("counts its own unknown properties", () => {
     const { unknownFields } = decodePage("markets", '{"content":[],"total":12.50}');
     expect(unknownFields).toEqual([{ name: "page.total", count: 1, sample: "12.50" }]);
-  });
-
-  it("of a single lookup is one record", () => {
-    const decoded = decodeItem("markets", '{"id":"m","baseAssetId":"a","quoteAssetId":"b"}');
-    expect(decoded).toMatchObject({ records: [{ id: "m" }], rawCount: 1, nextId: undefined });
-    expect(() => decodeItem("markets", "[1]")).toThrow(Failure);
-    expect(decodeItem("markets", '{"content":[]}').rejects).toEqual([
-      { reason: "id is missing", raw: '{"content":[]}' },
-    ]);
   });
 });
 
