@@ -6,6 +6,7 @@ import { benchIngest } from "./ingest.ts";
 import { benchLive } from "./live.ts";
 import { benchSimulator } from "./simulator.ts";
 import { benchSql } from "./sql.ts";
+import { benchStart } from "./start.ts";
 import { benchWarehouse } from "./warehouse.ts";
 
 type Print = (line: string) => void;
@@ -31,6 +32,7 @@ const parts: Readonly<Record<string, Part>> = {
   endurance: { title: "mds-sync backfill, 20 million rows", minutes: 4, run: benchEndurance },
   sql: { title: "What a quant asks of 50 million ticks", minutes: 2, run: benchSql },
   live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
+  start: { title: "mds-sync run, on a filled warehouse", minutes: 0.5, run: (print) => benchStart(print) },
   warehouse: {
     title: "The warehouse, 10 million ticks arriving backwards",
     minutes: 1.5,

@@ -1,50 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MICROS_PER_DAY } from "../../src/model/instant.ts";
-import { systemClock } from "../../src/runtime/clock.ts";
 import type { Connection } from "../../src/warehouse/connection.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { openWarehouse } from "../../src/warehouse/warehouse.ts";
 import { type Figure, figureTable, median } from "./figures.ts";
-
-const STEP = 30_000_000;
-/** What a series has in the service's window of 200 days. */
-const TICKS = 576_000;
-const FROM = 1_756_684_800_000_000;
-const TO = FROM + TICKS * STEP;
-
-/** Put in without the writer's care, in the order of the key: the quickest way to so many. The ledger says that all is proven. */
-function fill(path: string, seriesCount: number): void {
-  const warehouse = openWarehouse(path, { clock: systemClock });
-  try {
-    const { database } = warehouse.connection;
-    // Nobody minds if this file is lost.
-    database.pragma("synchronous = OFF");
-    const series = database.prepare("INSERT INTO series (index_type, index_id, name) VALUES ('GWA', ?, ?)");
-    const ticks = database.prepare(
-      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${TICKS - 1})
-      INSERT INTO index_tick_rows (series, ts, price, volume, source)
-      SELECT ?, ${FROM} + i * ${STEP}, (6000000 + i * 7919 % 100003) / 100.0, (1000000000 + i * 1237) / 1000.0, 0 FROM n`,
-    );
-    const settled = database.prepare(
-      "INSERT INTO settled_ranges VALUES ('index_ticks', ?, ?, ?, 'rows', NULL)",
-    );
-    const wanted = database.prepare(
-      `INSERT INTO wanted_ranges VALUES ('index_ticks', ?, ?, NULL, ${2 * STEP}, 1, ${200 * MICROS_PER_DAY}, 0, NULL)`,
-    );
-    for (let n = 1; n <= seriesCount; n++) {
-      database.transaction(() => {
-        series.run(`7c4a1f0e-0000-4000-8000-${String(n).padStart(12, "0")}`, `A${n}`);
-        ticks.run(n);
-        settled.run(n, FROM, TO);
-        wanted.run(n, FROM);
-      })();
-    }
-  } finally {
-    warehouse.close();
-  }
-}
+import { FROM, fillWithTicks, nameOf, STEP, TICKS, TO } from "./tick-warehouse.ts";
 
 /** The median of some runs, in milliseconds: by the clock, or of the processor's time alone. */
 function timed({ database }: Connection, sql: string, watch = () => performance.now()): number {
@@ -70,7 +30,7 @@ export async function benchSql(print: (line: string) => void, rows = 50_000_000)
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-sql-"));
   try {
     const path = join(folder, "mds.sqlite");
-    fill(path, seriesCount);
+    fillWithTicks(path, seriesCount);
     print(`${(seriesCount * TICKS).toLocaleString("en-US")} ticks of ${seriesCount} series`);
     const reader = openReader(path);
     try {
@@ -84,7 +44,7 @@ export async function benchSql(print: (line: string) => void, rows = 50_000_000)
 }
 
 function figures(reader: Connection, seriesCount: number): Figure[] {
-  const window = `index_type = 'GWA' AND name = 'A1' AND ts >= ${FROM} AND ts < ${TO}`;
+  const window = `index_type = 'GWA' AND name = '${nameOf(1)}' AND ts >= ${FROM} AND ts < ${TO}`;
   const moment = FROM + (TICKS / 2) * STEP;
   const asOf = `SELECT s.name, t.ts, t.price FROM series s
     CROSS JOIN index_ticks t ON t.index_type = s.index_type AND t.index_id = s.index_id AND t.ts = (

@@ -1,0 +1,84 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { builtProgram } from "./built-program.ts";
+import { type Figure, median } from "./figures.ts";
+import { fillWithTicks, TICKS } from "./tick-warehouse.ts";
+
+const RUNS = 5;
+const LOOK_EVERY_MS = 10;
+
+const settings = `sync:
+  ohlcv: { GWA: [BTC], MWA: none, LX: none }
+  intraday: { GWA: { top: 5 }, MWA: none, LX: all, days: 1 }
+http: { port: 0 }
+`;
+
+/** How soon a daemon says that it is ready, on a warehouse of so many ticks that its last run left in order. */
+export async function benchStart(
+  print: (line: string) => void,
+  rows = 20_000_000,
+): Promise<readonly Figure[]> {
+  const folder = mkdtempSync(join(tmpdir(), "mds-bench-start-"));
+  const simulator = spawn(process.execPath, [builtProgram(), "simulate"], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  try {
+    const path = join(folder, "mds.sqlite");
+    const seriesCount = Math.ceil(rows / TICKS);
+    fillWithTicks(path, seriesCount);
+    writeFileSync(join(folder, "mds-sync.yaml"), settings);
+    print(
+      `${(seriesCount * TICKS).toLocaleString("en-US")} ticks, ${Math.round(statSync(path).size / 2 ** 20)} MiB`,
+    );
+    const env = { MDS_WAREHOUSE: path, ...(await clientOf(simulator.stdout)) };
+    const times: number[] = [];
+    for (let run = 0; run < RUNS; run++) times.push(await readyAfter(folder, env));
+    print(`each start: ${times.map((ms) => `${Math.round(ms)} ms`).join(", ")}`);
+    return [
+      { name: "from the start to /readyz", measured: median(times), atMost: 2_000, digits: 0, unit: "ms" },
+    ];
+  } finally {
+    simulator.kill("SIGTERM");
+    await once(simulator, "exit");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** What the simulator prints for its clients. */
+async function clientOf(stdout: NodeJS.ReadableStream): Promise<Record<string, string>> {
+  const env: Record<string, string> = {};
+  for await (const line of createInterface({ input: stdout })) {
+    const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
+    env[name] = value;
+    if (name === "MDS_CLIENT_SECRET") break;
+  }
+  return env;
+}
+
+async function readyAfter(folder: string, env: Record<string, string>): Promise<number> {
+  const begun = performance.now();
+  const daemon = spawn(process.execPath, [builtProgram(), "run"], {
+    cwd: folder,
+    env,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const ended = once(daemon, "exit");
+  let address: string | undefined;
+  daemon.stderr.setEncoding("utf8").on("data", (text: string) => {
+    address ??= /dashboard: (\S+)/.exec(text)?.[1];
+  });
+  while (daemon.exitCode === null) {
+    const answer = address && (await fetch(new URL("/readyz", address)).catch(() => undefined));
+    if (answer && answer.status === 200) break;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  }
+  if (daemon.exitCode !== null) throw new Error(`the daemon ended with ${daemon.exitCode}`);
+  const ms = performance.now() - begun;
+  daemon.kill("SIGTERM");
+  await ended;
+  return ms;
+}
