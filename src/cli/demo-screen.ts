@@ -46,7 +46,7 @@ export class DemoScreen {
       `  export MDS_WAREHOUSE=${this.#path}`,
       query("SELECT name, time, price_exact FROM latest_index_ticks"),
       query(`SELECT name, close FROM ohlcv WHERE day = '${yesterday}'`),
-      query("SELECT name, proof, from_time FROM coverage LIMIT 5"),
+      query("SELECT time, close FROM bars_1h WHERE name='BTC' LIMIT 5"),
       "",
     ])
       this.#say(line);
