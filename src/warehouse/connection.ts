@@ -65,13 +65,7 @@ export class Connection {
 export function connectWriter(path: string): Connection {
   return withFailures(path, () => {
     const database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
-    try {
-      setPragmas(database, writerPragmas);
-    } catch (error) {
-      database.close();
-      throw error;
-    }
-    return new Connection(path, database);
+    return connectionOn(path, database, writerPragmas);
   });
 }
 
@@ -79,8 +73,7 @@ export function connectWriter(path: string): Connection {
 export function connectReader(path: string): Connection {
   return withFailures(path, () => {
     const database = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-    setPragmas(database, readerPragmas);
-    return new Connection(path, database);
+    return connectionOn(path, database, readerPragmas);
   });
 }
 
@@ -91,14 +84,23 @@ export function connectReader(path: string): Connection {
 export function openForInspection(path: string): Connection {
   const hasWal = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
   const database = new Database(path, { readonly: hasWal, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-  setPragmas(database, readerPragmas);
-  return new Connection(path, database);
+  return connectionOn(path, database, readerPragmas);
 }
 
-function setPragmas(
-  database: Database.Database,
-  pragmas: readonly (readonly [string, string | number])[],
-): void {
+/** Left open, a database that refuses its settings would keep what it knows of the files for others of this process. */
+function connectionOn(path: string, database: Database.Database, pragmas: Pragmas): Connection {
+  try {
+    setPragmas(database, pragmas);
+    return new Connection(path, database);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+type Pragmas = readonly (readonly [string, string | number])[];
+
+function setPragmas(database: Database.Database, pragmas: Pragmas): void {
   for (const [name, value] of pragmas) {
     database.pragma(`${name} = ${value}`);
     const granted = database.pragma(name, { simple: true });

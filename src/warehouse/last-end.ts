@@ -29,10 +29,13 @@ function markFile(path: string): string {
 
 export function readLastEnd(path: string): LastEnd {
   const mark = readMark(path);
-  if (mark?.end === "damaged") return { kind: "damaged", finding: mark.finding ?? "damage was found" };
-  if (mark?.end === "clean")
-    return { kind: mark.files === describeFiles(path).join("; ") ? "clean" : "unclean" };
-  return { kind: mark?.end ?? "unclean" };
+  if (mark === undefined) return { kind: "unclean" };
+  const isSame = mark.files === describeFiles(path).join("; ");
+  if (mark.end === "clean") return { kind: isSame ? "clean" : "unclean" };
+  // What was found out about a file says nothing of one that was put in its place since.
+  return mark.end === "damaged" && isSame
+    ? { kind: "damaged", finding: mark.finding ?? "damage was found" }
+    : { kind: "suspect" };
 }
 
 /**
@@ -57,8 +60,7 @@ export function beginWriting(path: string): void {
 
 /** To be called once the database is closed. */
 export function noteEnd(path: string, end: Mark["end"], more: Pick<Mark, "finding" | "epoch"> = {}): void {
-  const files = end === "clean" ? { files: describeFiles(path).join("; ") } : {};
-  const mark: Mark = { end, ...files, ...more };
+  const mark: Mark = { end, files: describeFiles(path).join("; "), ...more };
   writeFileSync(`${markFile(path)}.new`, JSON.stringify(mark));
   renameSync(`${markFile(path)}.new`, markFile(path));
 }

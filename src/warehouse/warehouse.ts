@@ -21,7 +21,7 @@ import { Frontier } from "./frontier.ts";
 import { beginWriting, noteEnd } from "./last-end.ts";
 import { migrate } from "./migrate.ts";
 import { recordLoss } from "./salvage.ts";
-import { endSalvage, type SetAside } from "./set-aside.ts";
+import { endSalvage, type SetAside, setAside } from "./set-aside.ts";
 import { asFailure, isDamage, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
 import { truncateWal } from "./wal.ts";
@@ -49,6 +49,8 @@ export class Warehouse {
   readonly #lock: WriterLock;
   readonly #file: WatchedFile;
   readonly #epoch: number;
+  /** Which file the WAL is. */
+  readonly #wal: number | undefined;
   #isChecked: boolean;
   #damage: string | undefined;
   #inTransaction = false;
@@ -73,6 +75,7 @@ export class Warehouse {
     this.#fileSystem = parts.fileSystem;
     this.#file = watchFile(this.path);
     this.#epoch = withFailures(this.path, () => raiseEpoch(parts.connection));
+    this.#wal = inodeOf(`${this.path}-wal`);
   }
 
   /**
@@ -150,9 +153,17 @@ export class Warehouse {
       this.connection.close();
       // A mark speaks of the file at the path: of one that took its place we know nothing.
       if (this.#file.isSame()) this.#noteEnd(isSuspect || isDamage(this.#poison));
+      else this.#takeWalAlong();
     } finally {
       this.#lock.release();
     }
+  }
+
+  /** SQLite leaves the WAL of a file that was moved away where it is, and would take it for that of the file in its place. */
+  #takeWalAlong(): void {
+    if (this.#wal === undefined || inodeOf(`${this.path}-wal`) !== this.#wal) return;
+    const reason = "the -wal file of a database that was moved away";
+    setAside(this.path, reason, this.#clock.now() * MICROS_PER_MS, "wal");
   }
 
   #noteEnd(isSuspect: boolean): void {
@@ -259,6 +270,10 @@ function raiseEpoch({ database }: Connection): number {
     .prepare("UPDATE warehouse_state SET epoch = epoch + 1 + abs(random() % 1000000000) RETURNING epoch")
     .pluck()
     .get() as number;
+}
+
+function inodeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.ino;
 }
 
 function isThenable(value: unknown): boolean {

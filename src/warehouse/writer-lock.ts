@@ -40,13 +40,14 @@ export function takeWriterLock(path: string): WriterLock {
 export function assertNoWriter(given: string): void {
   const path = resolvePath(given);
   if (!existsSync(`${path}.lock`)) return;
-  const lock = new Database(`${path}.lock`, { readonly: true, timeout: 0 });
+  let lock: Database.Database | undefined;
   try {
+    lock = new Database(`${path}.lock`, { readonly: true, timeout: 0 });
     lock.pragma("schema_version");
   } catch (error) {
     throw asHeld(error, path);
   } finally {
-    lock.close();
+    lock?.close();
   }
 }
 

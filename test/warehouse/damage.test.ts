@@ -256,6 +256,38 @@ describe("F11: a file that is taken away while it is open", () => {
   });
 });
 
+describe("F11: a copy that is put in the place of the file that is open", () => {
+  it("is whole afterwards: what is left of the old one's WAL goes aside", () => {
+    const path = filled();
+    const copy = join(scratch(), "copy.sqlite");
+    copyFileSync(path, copy);
+    const warehouse = openScratch({ path });
+    write(warehouse, 700, 90_000);
+    renameSync(copy, path);
+    expect(failureOf(() => warehouse.assertFileInPlace())).toMatchObject({ code: "db_replaced" });
+    warehouse.close();
+    const next = openScratch({ path });
+    expect(next.setAside).toMatchObject([{ reason: "the -wal file of a database that was moved away" }]);
+    expect(rows(next, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
+    expect(next.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
+  });
+});
+
+describe("F10: what was found out about a file", () => {
+  it("is not held against the one that was put in its place", () => {
+    const path = filled();
+    const copy = join(scratch(), "copy.sqlite");
+    copyFileSync(path, copy);
+    const warehouse = openWarehouse(path, { clock: new TurnedClock() });
+    warehouse.noteCheck("row 7 missing from index");
+    warehouse.close();
+    renameSync(copy, path);
+    const restored = openScratch({ path });
+    expect(restored.setAside).toEqual([]);
+    expect(rows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
+  });
+});
+
 describe("F3: a full disk", () => {
   it("rolls back, says disk_full, and the same page goes in once there is space", () => {
     const warehouse = openScratch();
