@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { MICROS_PER_SECOND } from "../../src/model/instant.ts";
 import type { Subscription } from "../../src/service/feed-messages.ts";
 import { follow, followSubscribed, gwa, kraken, lx } from "./feed-following.ts";
 import { answer, type Json, type Peer } from "./feed-server.ts";
@@ -238,6 +239,53 @@ describe("E13: ticks that stop while the socket lives", () => {
     expect(feed.server.upgrades).toBe(1);
     feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: "mute-7" });
     await feed.until(() => feed.of("subscribed").length === 302);
+  });
+
+  it("of markets that REST has called quiet are missing since then at most, not since their last tick", async () => {
+    const markets = Array.from(
+      { length: 200 },
+      (_, n): Subscription => ({ source: "index", indexId: `quiet-${n}` }),
+    );
+    const lastTicks = new Set<number | undefined>();
+    let deaf: Subscription | undefined;
+    const isQuiet = async (subscription: Subscription, lastTick: number | undefined) => {
+      lastTicks.add(lastTick);
+      return subscription !== deaf;
+    };
+    const feed = await followSubscribed({}, { isQuiet, subscriptions: [...markets, lx] });
+    const pass = async (seconds: number) => {
+      for (let second = 0; second < seconds; second += 30) {
+        feed.server.peer.say("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
+        await feed.clock.advance(30_000);
+      }
+    };
+    // It takes REST two minutes to be asked about all of them once, and a period more that it may be behind.
+    const borne = 240 * MICROS_PER_SECOND;
+    const toldLate = () => {
+      const now = feed.of("subscribed").at(-1)?.at ?? 0;
+      return feed.of("unconfirmed").filter(({ since = 0 }) => now - since > borne);
+    };
+    const tickAll = async () => {
+      for (const [n] of markets.entries())
+        feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: `quiet-${n}` });
+      const before = feed.ticks.length;
+      await feed.until(() => feed.ticks.length >= before + markets.length);
+    };
+    await pass(1_500);
+    expect([...lastTicks]).toEqual([undefined]);
+    await tickAll();
+    expect(feed.of("unconfirmed").length).toBeGreaterThan(0);
+    expect(toldLate()).toEqual([]);
+
+    feed.messages.length = 0;
+    await pass(1_500);
+    deaf = markets[7];
+    await pass(210);
+    expect(feed.of("unconfirmed").map(({ subscription }) => subscription)).toContainEqual(deaf);
+    await tickAll();
+    expect(toldLate()).toEqual([]);
+    // What REST is compared with stays the tick that was heard.
+    expect(lastTicks.size).toBe(2);
   });
 
   it("are not missed of a subscription that still waits for its turn on a new connection", async () => {
