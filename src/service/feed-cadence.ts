@@ -1,4 +1,4 @@
-import type { Micros } from "../model/instant.ts";
+import { MICROS_PER_MS, type Micros } from "../model/instant.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Subscription, subscriptionKey } from "./feed-messages.ts";
 
@@ -25,7 +25,7 @@ export type IsQuiet = (subscription: Subscription, lastTick: Micros | undefined)
 export interface Silent {
   readonly subscription: Subscription;
   readonly remedy: Remedy;
-  readonly lastTick: Micros | undefined;
+  readonly missingSince: Micros | undefined;
 }
 
 interface Watched {
@@ -33,6 +33,8 @@ interface Watched {
   /** On the monotonic clock; infinite while it waits to be subscribed: no ticks are due before. */
   lookAgainAt: number;
   lastTick: Micros | undefined;
+  /** REST knew of no newer tick by then: nothing was missed, however long ago the last one came. */
+  quietUntil: Micros | undefined;
   remediesTried: number;
   /** It was silent for too long, and REST could not say whether its market was. */
   isUnjudged: boolean;
@@ -44,8 +46,11 @@ interface CadenceOptions {
   readonly isQuiet: IsQuiet;
   readonly serviceNow: () => Micros;
   readonly onSilent: (silent: readonly Silent[]) => void;
-  /** Ticks are missing, though nobody has asked REST about them: they come after a long pause, or nothing comes. */
-  readonly onLate: (subscription: Subscription, lastTick: Micros | undefined) => void;
+  /**
+   * Ticks are missing, though nobody has asked REST about them: they come after a long pause, or nothing comes. Up to
+   * `missingSince` none are; undefined: since it was subscribed.
+   */
+  readonly onLate: (subscription: Subscription, missingSince: Micros | undefined) => void;
   /** Ticks have come back after a remedy, or after a pause. */
   readonly onRecovered: (subscription: Subscription) => void;
 }
@@ -53,6 +58,7 @@ interface CadenceOptions {
 /** A socket that answers every PING and sends no ticks is dead all the same: judged by the ticks of each subscription. */
 export class CadenceWatch {
   readonly #options: CadenceOptions;
+  readonly #periodMs: number;
   readonly #patienceMs: number;
   readonly #watched = new Map<string, Watched>();
   #asking = false;
@@ -62,7 +68,8 @@ export class CadenceWatch {
 
   constructor(options: CadenceOptions) {
     this.#options = options;
-    this.#patienceMs = PERIODS * options.refreshSeconds * 1000;
+    this.#periodMs = options.refreshSeconds * 1000;
+    this.#patienceMs = PERIODS * this.#periodMs;
   }
 
   /** The subscription is confirmed: ticks are due from now on. */
@@ -78,6 +85,7 @@ export class CadenceWatch {
         subscription,
         lookAgainAt,
         lastTick: undefined,
+        quietUntil: undefined,
         remediesTried: 0,
         isUnjudged: false,
       });
@@ -113,7 +121,7 @@ export class CadenceWatch {
       if (!watched) continue;
       // So late that it should have been looked after, and was not yet: what was missed is missed all the same.
       if ((watched.lookAgainAt <= now || watched.isUnjudged) && watched.remediesTried === 0) {
-        this.#options.onLate(watched.subscription, watched.lastTick);
+        this.#options.onLate(watched.subscription, missingSince(watched));
         watched.remediesTried = 1;
       }
       watched.isUnjudged = false;
@@ -174,7 +182,7 @@ export class CadenceWatch {
     if (remedy === "resubscribe") watched.lookAgainAt = Number.POSITIVE_INFINITY;
     if (last) watched.lookAgainAt += FALLBACK_MS;
     watched.remediesTried++;
-    return { subscription: watched.subscription, remedy, lastTick: watched.lastTick };
+    return { subscription: watched.subscription, remedy, missingSince: missingSince(watched) };
   }
 
   /** Nothing at all is heard while the market goes on: REST need not be asked about each of them to know it. */
@@ -182,20 +190,32 @@ export class CadenceWatch {
     for (const watched of this.#watched.values()) {
       if (watched.remediesTried > 0) continue;
       watched.remediesTried = 1;
-      this.#options.onLate(watched.subscription, watched.lastTick);
+      this.#options.onLate(watched.subscription, missingSince(watched));
     }
   }
 
   /** Undefined: REST could not say, or not in time. Then nothing is torn down on a suspicion. */
-  async #isQuiet({ subscription, lastTick }: Watched): Promise<boolean | undefined> {
+  async #isQuiet(watched: Watched): Promise<boolean | undefined> {
+    const { subscription, lastTick } = watched;
+    // REST, too, may be a period behind.
+    const knownBy = this.#options.serviceNow() - this.#periodMs * MICROS_PER_MS;
     const answered = new AbortController();
     const tooLate = this.#options.clock.sleep(ANSWER_DEADLINE_MS, answered.signal).catch(() => undefined);
     try {
-      return (await Promise.race([this.#options.isQuiet(subscription, lastTick), tooLate])) ?? undefined;
+      const verdict =
+        (await Promise.race([this.#options.isQuiet(subscription, lastTick), tooLate])) ?? undefined;
+      if (verdict) watched.quietUntil = knownBy;
+      return verdict;
     } catch {
       return undefined;
     } finally {
       answered.abort();
     }
   }
+}
+
+/** Up to then nothing was missed, as far as anybody knows. */
+function missingSince({ lastTick, quietUntil }: Watched): Micros | undefined {
+  if (lastTick === undefined || quietUntil === undefined) return lastTick ?? quietUntil;
+  return Math.max(lastTick, quietUntil);
 }

@@ -34,7 +34,7 @@ export type FeedMessage =
       readonly kind: "unconfirmed";
       readonly subscription: Subscription;
       readonly reason: "no answer" | "refused" | "silent";
-      /** When its last tick came; undefined where none was heard. */
+      /** Up to then no tick is missing: the last one came, or REST knew of no newer one. Undefined where neither is known. */
       readonly since?: Micros | undefined;
     }
   /** Messages with ticks, verbatim. Reading them is the ingest thread's work. */

@@ -40,11 +40,12 @@ export class Standing {
 
   park(subscription: Subscription, code: string, message: string, askNotBefore: number): void {
     this.#askNotBefore.set(subscriptionKey(subscription), askNotBefore);
+    if (code === "401") this.suspect(subscription);
     if (this.#enter(subscription, `parked ${code}`))
       this.#tell({ kind: "parked", subscription, code, message });
   }
 
-  /** A connection has ended over it: those that never did so are to be asked for first. */
+  /** It alone may be what was refused, not the token: those that never were are to be asked for first. */
   suspect(subscription: Subscription): void {
     this.#suspects.add(subscriptionKey(subscription));
   }

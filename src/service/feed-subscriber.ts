@@ -69,6 +69,11 @@ export class Subscriber {
     return this.#inFlight !== undefined || this.#isLeaving;
   }
 
+  /** The one in flight has been refused a token before. */
+  get isAskingSuspect(): boolean {
+    return this.#inFlight !== undefined && this.#options.standing.isSuspect(this.#inFlight.subscription);
+  }
+
   /** Asks for whatever is due. */
   proceed(): void {
     if (this.isAsking) return;

@@ -238,7 +238,9 @@ export class LiveConnection {
 
   #refused(code: string, message: string): void {
     // A young token that is good for others is not what is wrong: the next one would be refused here too, and so on for ever.
-    const isTokenGood = this.#isAccepted && this.#options.isTokenYoung();
+    // Nor is an old one where the same subscription was refused before: the service may hand out the same one all day.
+    const isTokenGood =
+      this.#isAccepted && (this.#options.isTokenYoung() || this.#subscriber.isAskingSuspect);
     if ((code !== "401" || isTokenGood) && this.#subscriber.failed(code, message)) return;
     if (code === "401") {
       this.#subscriber.blame();

@@ -120,7 +120,7 @@ class LiveFeed {
       isQuiet,
       serviceNow: now,
       onSilent: (silent) => this.#heal(silent),
-      onLate: (subscription, lastTick) => this.#standing.doubt(subscription, "silent", lastTick),
+      onLate: (subscription, missingSince) => this.#standing.doubt(subscription, "silent", missingSince),
       onRecovered: (subscription) => this.#standing.recover(subscription),
     });
   }
@@ -311,10 +311,10 @@ class LiveFeed {
       { subscriptions: silent.length, subscription, remedy },
       "ticks of subscriptions have stopped while the market has not",
     );
-    for (const { subscription, remedy, lastTick } of silent) {
+    for (const { subscription, remedy, missingSince } of silent) {
       observe({ kind: "feed", event: "silent", reason: remedy });
-      // Whatever helps in the end: since the last tick something was missed, and REST has to be asked for it.
-      this.#standing.doubt(subscription, "silent", lastTick);
+      // Whatever helps in the end: since then something was missed, and REST has to be asked for it.
+      this.#standing.doubt(subscription, "silent", missingSince);
       if (remedy !== "reconnect") this.#current?.resubscribe(subscription);
     }
     if (silent.some(({ remedy }) => remedy === "reconnect")) this.#current?.end({ reason: "no_ticks" });

@@ -17,6 +17,8 @@ interface Refused {
 /** No such record exists: whoever answers anything but 401 has taken the token. */
 const nowhere = "00000000-0000-0000-0000-000000000000";
 const lookups = ["/asset/{id}", "/market/{id}"] as const;
+/** Endpoints may break together: so many others that have answered are asked before a token is good for nothing. */
+const MOST_WITNESSES = 2;
 
 /**
  * Endpoints that answer 401 to a token that others accept: those wait, and are probed ever more rarely, while all else goes
@@ -60,7 +62,7 @@ export class RefusedEndpoints {
     return refusedHere(ask);
   }
 
-  /** Whether a token is good for anything but this endpoint. However many want to know, one asks. */
+  /** Whether a token is good for anything but this endpoint: one that takes it is enough. However many want to know, one asks. */
   isGoodElsewhere(
     token: AccessToken,
     ask: (witness: Ask) => Promise<boolean>,
@@ -68,7 +70,7 @@ export class RefusedEndpoints {
   ): Promise<boolean> {
     const known = this.#judged.get(token);
     if (known) return known;
-    const asking = ask(this.#witness(refused));
+    const asking = anyTrue(this.#witnesses(refused), ask);
     this.#judged.set(token, asking);
     // What could not be found out is asked again.
     asking.catch(() => this.#judged.delete(token));
@@ -84,12 +86,20 @@ export class RefusedEndpoints {
     this.#answered.set(key, ask);
   }
 
-  /** A question to another endpoint: the last one that was answered, if any. */
-  #witness(ask: Ask): Ask {
-    const others = [...this.#answered].filter(([key]) => key !== parkingKey(ask) && !this.#refused.has(key));
-    const endpoint = ask.endpoint.startsWith("/asset") ? lookups[1] : lookups[0];
-    return others.at(-1)?.[1] ?? { endpoint, params: { id: nowhere } };
+  /** Questions to other endpoints: the last ones that were answered, and one that needs nothing but a good token. */
+  #witnesses({ endpoint }: Ask): Ask[] {
+    const others = new Map<string, Ask>();
+    for (const [key, answered] of [...this.#answered].reverse())
+      if (answered.endpoint !== endpoint && !this.#refused.has(key) && !others.has(answered.endpoint))
+        others.set(answered.endpoint, answered);
+    const lookup = endpoint.startsWith("/asset") ? lookups[1] : lookups[0];
+    return [...[...others.values()].slice(0, MOST_WITNESSES), { endpoint: lookup, params: { id: nowhere } }];
   }
+}
+
+async function anyTrue(witnesses: readonly Ask[], ask: (witness: Ask) => Promise<boolean>): Promise<boolean> {
+  for (const witness of witnesses) if (await ask(witness)) return true;
+  return false;
 }
 
 function refusedHere({ endpoint }: Ask): Failure {

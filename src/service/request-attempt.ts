@@ -131,13 +131,12 @@ async function admittedToken(parts: AttemptParts, ask: Ask): Promise<AccessToken
   const askingAgain = scopes.due(ask);
   const probing = refusedEndpoints.due(ask);
   let token = await tokens.get(audience, ask.signal);
+  // What has been granted since comes with a new token alone, also where the old one does not say that it lacks anything;
+  // and without one nothing is known that would park the request for another hour.
+  if (askingAgain) token = await tokens.renew(audience, ask.signal);
   // A new token may be what is missing; where none is to be had, the old one is as good as before.
-  if (probing) token = await tokens.renew(audience, ask.signal).catch(() => token);
-  let missing = missingScopes(ask, token.scopes);
-  if (missing.length > 0 && askingAgain) {
-    token = await tokens.renew(audience, ask.signal);
-    missing = missingScopes(ask, token.scopes);
-  }
+  else if (probing) token = await tokens.renew(audience, ask.signal).catch(() => token);
+  const missing = missingScopes(ask, token.scopes);
   if (missing.length > 0) throw scopes.park(ask, missing);
   return token;
 }

@@ -148,11 +148,18 @@ describe("scopes", () => {
   const caps = { endpoint: "/market-cap" };
 
   it("A11: a 403 parks that stream alone, is asked again hourly, and heals when the scope comes", async () => {
-    let allowed = false;
+    let profile = "narrow";
+    let isDown = false;
     const stub = await start({
-      grant: (_, response, count) => json(response, { access_token: `token-${count}`, expires_in: 86_400 }),
-      answer: ({ path }, response) =>
-        path === "/v3/market-cap" && !allowed ? json(response, {}, 403) : zipped(response, { content: [] }),
+      // It does not tell its scopes, and a token keeps those that it was granted with.
+      grant: (_, response, count) =>
+        isDown
+          ? json(response, {}, 503)
+          : json(response, { access_token: `${profile}-${count}`, expires_in: 86_400 }),
+      answer: ({ path, token }, response) =>
+        path === "/v3/market-cap" && token?.startsWith("narrow")
+          ? json(response, {}, 403)
+          : zipped(response, { content: [] }),
     });
     const { client } = clientOf(stub.baseUrl, clock);
     const failure = await failureOf(client.request(caps, readPage));
@@ -165,8 +172,12 @@ describe("scopes", () => {
       await clock.advance(minute);
     }
     expect(stub.requests.filter(({ path }) => path === "/v3/market-cap")).toHaveLength(1);
-    allowed = true;
+    profile = "wide";
+    isDown = true;
     await clock.advance(2 * minute);
+    expect((await failureOf(client.request(caps, readPage)))?.code).toBe("auth_unreachable");
+    // Without a new token nothing was found out, so that it does not wait for another hour.
+    isDown = false;
     expect(await failureOf(client.request(caps, readPage))).toBeUndefined();
     expect(client.health().parked).toEqual([]);
   });

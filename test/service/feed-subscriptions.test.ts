@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
+import { MICROS_PER_SECOND } from "../../src/model/instant.ts";
 import type { Subscription } from "../../src/service/feed-messages.ts";
-import { follow, followSubscribed, gwa, kraken, lx } from "./feed-following.ts";
+import type { FeedTokens } from "../../src/service/feed-tokens.ts";
+import {
+  type Following,
+  type FollowOptions,
+  follow,
+  followSubscribed,
+  gwa,
+  kraken,
+  lx,
+} from "./feed-following.ts";
 import { answer, type Json, type Peer } from "./feed-server.ts";
 
 const isSubscribe = ({ event }: Json) => String(event).startsWith("SUBSCRIBE_");
@@ -81,18 +91,19 @@ describe("E4: subscribing", () => {
 });
 
 describe("E5: errors", () => {
-  const failing = (code: unknown, of: Subscription = gwa) =>
+  const failing = (code: unknown, options: FollowOptions = {}) =>
     follow(
       {
         answer: (peer, message) => {
-          if (!isSubscribe(message) || message.indexType !== (of as { indexType?: string }).indexType)
-            return false;
+          if (!isSubscribe(message) || message.indexType !== "GWA") return false;
           peer.say("ERROR", { code, message: `no, ${peer.token} may not` });
           return true;
         },
       },
-      { subscriptions: [gwa, lx] },
+      { subscriptions: [gwa, lx], ...options },
     );
+  const asksFor = (feed: Following, indexType: string) =>
+    feed.server.peers.flatMap((peer) => peer.received).filter((m) => m.indexType === indexType).length;
 
   it.each(["403", "404", 404, "400"])("with code %j park that subscription alone", async (code) => {
     const feed = await failing(code);
@@ -105,9 +116,7 @@ describe("E5: errors", () => {
     feed.server.peer.socket.terminate();
     await feed.elapseUntil(() => feed.of("subscribed").length === 2);
     await feed.clock.advance(3_400_000);
-    const asked = () =>
-      feed.server.peers.flatMap((peer) => peer.received).filter((m) => m.indexType === "GWA").length;
-    expect(asked()).toBe(1);
+    expect(asksFor(feed, "GWA")).toBe(1);
     feed.server.manners.answer = () => false;
     await feed.elapseUntil(() => feed.of("subscribed").length === 3, 400_000);
   });
@@ -128,13 +137,40 @@ describe("E5: errors", () => {
     expect(feed.server.peers.map(({ token }) => token)).toEqual(["canary+/=&?#%-1", "canary+/=&?#%-2"]);
   });
 
-  it("with code 401 for one subscription, again with a new token that is good for the others, park it alone", async () => {
-    const feed = await failing("401");
+  it.each([
+    ["that is asked for first", [gwa, lx], 2],
+    ["that is asked for last", [lx, gwa], 1],
+  ])(
+    "with code 401 for one subscription %s park it alone once others have taken a new token",
+    async (_, subscriptions, tokens) => {
+      const feed = await failing("401", { subscriptions });
+      await feed.elapseUntil(() => feed.of("parked").length === 1, 10_000);
+      expect(feed.of("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
+      expect(feed.of("subscribed").map(({ subscription }) => subscription)).toEqual([lx]);
+      // It is asked for again hourly; by then the token is no longer young, and still not what is wrong.
+      await feed.clock.advance(3.5 * 3_600_000);
+      expect(asksFor(feed, "GWA")).toBe(tokens + 3);
+      expect([feed.server.upgrades, feed.tokens.granted]).toEqual([tokens, tokens]);
+    },
+  );
+
+  it("with code 401 for one subscription park it alone also where the same old token is granted again and again", async () => {
+    const token = { text: "cached", scopes: undefined, issuedAt: -3_600_000, endsAt: 80_000_000 };
+    let refusals = 0;
+    const tokens: FeedTokens = {
+      get: async () => token,
+      renew: async () => token,
+      refused: () => void refusals++,
+      accepted: () => {},
+      onHealed: () => () => {},
+    };
+    const feed = await failing("401", { tokens });
     await feed.elapseUntil(() => feed.of("parked").length === 1, 10_000);
     expect(feed.of("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
-    expect(feed.of("subscribed").map(({ subscription }) => subscription)).toEqual([lx]);
-    await feed.clock.advance(600_000);
-    expect([feed.server.upgrades, feed.tokens.granted]).toEqual([2, 2]);
+    await feed.clock.advance(3.5 * 3_600_000);
+    expect([feed.server.upgrades, refusals]).toEqual([2, 1]);
+    feed.server.manners.answer = () => false;
+    await feed.elapseUntil(() => feed.of("subscribed").some(({ subscription }) => subscription === gwa));
   });
 
   it.each(["500", "SOMETHING", undefined])(
@@ -238,6 +274,53 @@ describe("E13: ticks that stop while the socket lives", () => {
     expect(feed.server.upgrades).toBe(1);
     feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: "mute-7" });
     await feed.until(() => feed.of("subscribed").length === 302);
+  });
+
+  it("of markets that REST has called quiet are missing since then at most, not since their last tick", async () => {
+    const markets = Array.from(
+      { length: 200 },
+      (_, n): Subscription => ({ source: "index", indexId: `quiet-${n}` }),
+    );
+    const lastTicks = new Set<number | undefined>();
+    let deaf: Subscription | undefined;
+    const isQuiet = async (subscription: Subscription, lastTick: number | undefined) => {
+      lastTicks.add(lastTick);
+      return subscription !== deaf;
+    };
+    const feed = await followSubscribed({}, { isQuiet, subscriptions: [...markets, lx] });
+    const pass = async (seconds: number) => {
+      for (let second = 0; second < seconds; second += 30) {
+        feed.server.peer.say("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
+        await feed.clock.advance(30_000);
+      }
+    };
+    // It takes REST two minutes to be asked about all of them once, and a period more that it may be behind.
+    const borne = 240 * MICROS_PER_SECOND;
+    const toldLate = () => {
+      const now = feed.of("subscribed").at(-1)?.at ?? 0;
+      return feed.of("unconfirmed").filter(({ since = 0 }) => now - since > borne);
+    };
+    const tickAll = async () => {
+      for (const [n] of markets.entries())
+        feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: `quiet-${n}` });
+      const before = feed.ticks.length;
+      await feed.until(() => feed.ticks.length >= before + markets.length);
+    };
+    await pass(1_500);
+    expect([...lastTicks]).toEqual([undefined]);
+    await tickAll();
+    expect(feed.of("unconfirmed").length).toBeGreaterThan(0);
+    expect(toldLate()).toEqual([]);
+
+    feed.messages.length = 0;
+    await pass(1_500);
+    deaf = markets[7];
+    await pass(210);
+    expect(feed.of("unconfirmed").map(({ subscription }) => subscription)).toContainEqual(deaf);
+    await tickAll();
+    expect(toldLate()).toEqual([]);
+    // What REST is compared with stays the tick that was heard.
+    expect(lastTicks.size).toBe(2);
   });
 
   it("are not missed of a subscription that still waits for its turn on a new connection", async () => {

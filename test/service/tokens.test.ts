@@ -139,6 +139,28 @@ describe("access tokens", () => {
     for (const ask of tickers) expect(await codeOf(client.request(ask, readPage))).toBeUndefined();
   });
 
+  const gwa = { endpoint: "/index-ticker", query: { indexType: "GWA" } };
+  const lx = { endpoint: "/index-ticker", query: { indexType: "LX" } };
+  const bars = { endpoint: "/ohlcv", query: { indexType: "GWA" } };
+
+  it.each([
+    ["for two kinds of index", [gwa, lx]],
+    ["together with another", [gwa, bars]],
+  ])("A2: an endpoint that refuses tokens %s takes nothing else with it", async (_, refusing) => {
+    let broken: string[] = [];
+    const { client } = await start({
+      answer: ({ path }, response) =>
+        broken.includes(path) ? json(response, {}, 401) : zipped(response, { content: [] }),
+    });
+    // Those that are to break were the last to answer, and would be asked first whether the token is good.
+    for (const ask of [caps, asset, ...refusing])
+      expect(await codeOf(client.request(ask, readPage))).toBeUndefined();
+    broken = refusing.map(({ endpoint }) => `/v3${endpoint}`);
+    for (const ask of refusing)
+      expect(await failureOf(client.request(ask, readPage))).toMatchObject({ exit: exitCode.incomplete });
+    expect([await codeOf(client.request(caps, readPage)), client.health().rest]).toEqual([undefined, "ok"]);
+  });
+
   it("A2: one such endpoint does not keep the others from healing after all had refused", async () => {
     let answering: string | undefined;
     const { client } = await start({
