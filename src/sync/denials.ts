@@ -34,6 +34,7 @@ export class Denials {
   readonly #reader: Connection;
   /** On the monotonic clock: since when each line is denied. */
   readonly #since = new Map<string, number>();
+  readonly #found = new Set<string>();
   readonly #witnessed = new Map<WalkedStream, { readonly at: number; readonly found: Promise<boolean> }>();
 
   constructor(reader: Connection) {
@@ -41,8 +42,9 @@ export class Denials {
   }
 
   /** The service has the index. */
-  forget(walk: SliceWalk): void {
-    this.#since.delete(lineKey(walk.line));
+  noteFound({ line }: SliceWalk): void {
+    this.#since.delete(lineKey(line));
+    this.#found.add(lineKey(line));
   }
 
   async judge(intake: Intake, walk: SliceWalk): Promise<DenialVerdict> {
@@ -51,6 +53,9 @@ export class Denials {
     const servedFrom = keptFor === null ? Number.MIN_SAFE_INTEGER : now - keptFor + WINDOW_MARGIN;
     if (isUnserved(this.#reader, line) || !hasRowsSince(this.#reader, line, servedFrom))
       return { kind: "believed" };
+    // The service has the index, and fails at this range of it. Were the index gone since, its head would tell.
+    if (!walk.isHead && this.#found.has(lineKey(line)))
+      return { kind: "doubted", error: denied(walk), isStuck: true };
     const at = intake.clock.monotonic();
     const since = this.#since.get(lineKey(line)) ?? at;
     this.#since.set(lineKey(line), since);
@@ -58,7 +63,7 @@ export class Denials {
     if (at - since < APART_MS) return { kind: "doubted", error: denied(walk), isStuck: false };
     if (!(await this.#isPathWell(intake, walk, servedFrom)))
       return { kind: "doubted", error: pathGone(walk), isStuck: true };
-    this.forget(walk);
+    this.#since.delete(lineKey(line));
     return { kind: "believed" };
   }
 
@@ -105,6 +110,10 @@ async function isFound(
 
 function endpointOf(stream: WalkedStream) {
   return stream === "ohlcv" ? "/ohlcv" : "/index-ticker";
+}
+
+export function isDenial(error: unknown): boolean {
+  return error instanceof Failure && error.code === "denied";
 }
 
 function denied({ line, indexType, name }: SliceWalk): Failure {
