@@ -84,6 +84,21 @@ describe("an index that the service answers with 404", () => {
     engine.expectTruth();
   });
 
+  it("together with all others that are followed, while the path finds more: they are delisted, never exit 4", async () => {
+    const bars =
+      "sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [BTC, ETH], MWA: none, LX: none }, intraday: { GWA: none, MWA: none, LX: none } }";
+    const engine = await startEngine({ settings: bars });
+    await engine.run();
+    const ids = engine.simulator.universe.assets.filter(({ symbol }) => ["BTC", "ETH"].includes(symbol));
+    engine.simulator.setFaults(ids.map(({ id }) => `GET /ohlcv status 404 query=indexId=${id}`).join("\n"));
+    await engine.clock.advance(2 * 86_400_000);
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    const ends =
+      "SELECT DISTINCT name FROM coverage WHERE proof = 'empty' AND reason = 'not found' ORDER BY 1";
+    expect(engine.query(ends)).toEqual([{ name: "BTC" }, { name: "ETH" }]);
+    expect(engine.logged.filter(({ level }) => level === "error")).toEqual([]);
+  });
+
   it("for one old range alone, while its head is served: the range stays open, and the run ends after a few rounds", async () => {
     const engine = await startEngine({ settings: settings.replace("BTC,", "BTC, ETH,") });
     await engine.run();
