@@ -1,7 +1,8 @@
-import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { DailyBar, IndexTick } from "../model/records.ts";
 import type { Series, WalkedStream } from "../model/series.ts";
 import type { TimeRange } from "../model/time-range.ts";
+import { isContested } from "../warehouse/contested-rows.ts";
 import { hasRows, NOTHING_OLDER, refuteEnds } from "../warehouse/history-ends.ts";
 import { type LedgerLine, retract, settle } from "../warehouse/ledger.ts";
 import { newestLiveRow } from "../warehouse/live-rows.ts";
@@ -51,7 +52,12 @@ export interface WalkPageCommit {
   readonly alarm: Alarm | undefined;
 }
 
-export type Alarm = Contradiction["contradiction"] | "false_end" | "mass_withdrawal" | "mass_rejection";
+export type Alarm =
+  | Contradiction["contradiction"]
+  | "false_end"
+  | "mass_withdrawal"
+  | "mass_rejection"
+  | "older_than_stored";
 
 /** A page of which more than this share cannot be read says that the service has changed, not what it has. */
 const READABLE_SHARE = 0.5;
@@ -109,7 +115,7 @@ export function commitWalkPage(
     };
     if (page.ends && !isKept && hasRows(transaction, line, older)) return { ...nothing, alarm: "false_end" };
     const reopened = oldest !== undefined && refuteEnds(transaction, line, oldest);
-    const spoken = asFarAsItSpeaks(proof.proven, { asOf: decoded.asOf, isKept }, page.settleDelay);
+    const spoken = asFarAsItSpeaks(proof.proven, { asOf: decoded.asOf, isKept }, page);
     const proven = belowUnconfirmed(transaction, line, spoken, {
       ...page.position,
       newest: moments[0],
@@ -118,6 +124,11 @@ export function commitWalkPage(
     if (proven === undefined) return { ...nothing, reopened, alarm: undefined };
     const standing = standingMoments(transaction, line, page.position, present);
     if (isKept) {
+      // The page's oldest row as well: the next page would settle it.
+      const from = Math.min(proven.from, Math.max(page.position.hole.from, oldest ?? proven.from));
+      const read = { from, to: proven.to };
+      if (isContested(transaction, line, read, decoded.records as (DailyBar & IndexTick)[], standing))
+        return { ...nothing, reopened, alarm: "older_than_stored" };
       if (!standing.some((moment) => proven.from <= moment && moment < proven.to))
         return { ...nothing, reopened, alarm: undefined };
       settle(transaction, line, proven, "rows");
@@ -141,15 +152,17 @@ export function commitWalkPage(
 
 /**
  * A page says nothing about what came after it was made, whoever asked for it by whatever clock: one that a cache has
- * kept to the second, a fresh one as exactly as its `Date` tells.
+ * kept to the second, a fresh one as exactly as its `Date` tells. Of a day that was not over it says nothing final.
  */
 function asFarAsItSpeaks(
   proven: TimeRange | undefined,
   { asOf, isKept }: { readonly asOf: Micros | undefined; readonly isKept: boolean },
-  settleDelay: Micros,
+  { series, settleDelay }: Pick<WalkPage, "series" | "settleDelay">,
 ): TimeRange | undefined {
   if (proven === undefined || asOf === undefined) return proven;
-  const to = Math.min(proven.to, asOf + (isKept ? 0 : DATE_SLACK) - settleDelay);
+  const step = series.stream === "ohlcv" ? MICROS_PER_DAY : 1;
+  const spoken = Math.floor((asOf + (isKept ? 0 : DATE_SLACK) - settleDelay) / step) * step;
+  const to = Math.min(proven.to, spoken);
   return proven.from < to ? { from: proven.from, to } : undefined;
 }
 

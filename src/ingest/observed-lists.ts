@@ -30,6 +30,9 @@ export interface SubscriptionSeen {
  */
 export type Doubt = "unreadable" | "shrunken" | "empty";
 
+/** Pages and lists that were made while others were asked for lie no further apart than this. */
+const TORN_CADENCES = 2;
+
 /** Decides which lists count as observations; remembers how long they were. */
 export class ObservedLists {
   /** How many records a list had when it was last believed. */
@@ -80,8 +83,11 @@ function keyOf({ stream, exchangeId }: SubscriptionSeen, part: string): string {
 
 function enter(transaction: Transaction, { stream, exchangeId, cadence, lists }: SubscriptionSeen): void {
   // Of lists or pages of several moments the oldest counts: none is claimed for a moment at which it was not seen yet.
+  // But for what lies far behind the newest: that is a market that stands still, and all were seen.
   const moments = lists.flatMap((list) => list.moments);
-  const moment = moments.length === 0 ? transaction.now : Math.min(...moments);
+  const newest = Math.max(...moments);
+  const current = moments.filter((each) => newest - each <= TORN_CADENCES * cadence);
+  const moment = moments.length === 0 ? transaction.now : Math.min(...current);
   const at = Math.floor(moment / cadence) * cadence;
   const isInIt = (kept: Micros) => kept >= at && kept < at + cadence;
   const isEmpty = !lists.some(({ keptMoments }) => keptMoments.some(isInIt));

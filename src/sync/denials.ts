@@ -28,12 +28,14 @@ const WINDOW_MARGIN = 600 * MICROS_PER_SECOND;
 /**
  * Decides what a 404 is worth. Of an index that never had a record it says that there is none. One that has been served,
  * and still should be, is not buried on one answer: the service must say it twice, a pause apart, and must still find
- * another index that it has served. Where it finds none of them, the path is at fault.
+ * another index: one that it has served or, since those may have been delisted together, any. Where it finds none, the path is
+ * at fault.
  */
 export class Denials {
   readonly #reader: Connection;
   /** On the monotonic clock: since when each line is denied. */
   readonly #since = new Map<string, number>();
+  readonly #found = new Set<string>();
   readonly #witnessed = new Map<WalkedStream, { readonly at: number; readonly found: Promise<boolean> }>();
 
   constructor(reader: Connection) {
@@ -41,8 +43,9 @@ export class Denials {
   }
 
   /** The service has the index. */
-  forget(walk: SliceWalk): void {
-    this.#since.delete(lineKey(walk.line));
+  noteFound({ line }: SliceWalk): void {
+    this.#since.delete(lineKey(line));
+    this.#found.add(lineKey(line));
   }
 
   async judge(intake: Intake, walk: SliceWalk): Promise<DenialVerdict> {
@@ -51,6 +54,9 @@ export class Denials {
     const servedFrom = keptFor === null ? Number.MIN_SAFE_INTEGER : now - keptFor + WINDOW_MARGIN;
     if (isUnserved(this.#reader, line) || !hasRowsSince(this.#reader, line, servedFrom))
       return { kind: "believed" };
+    // The service has the index, and fails at this range of it. Were the index gone since, its head would tell.
+    if (!walk.isHead && this.#found.has(lineKey(line)))
+      return { kind: "doubted", error: denied(walk), isStuck: true };
     const at = intake.clock.monotonic();
     const since = this.#since.get(lineKey(line)) ?? at;
     this.#since.set(lineKey(line), since);
@@ -58,53 +64,64 @@ export class Denials {
     if (at - since < APART_MS) return { kind: "doubted", error: denied(walk), isStuck: false };
     if (!(await this.#isPathWell(intake, walk, servedFrom)))
       return { kind: "doubted", error: pathGone(walk), isStuck: true };
-    this.forget(walk);
+    this.#since.delete(lineKey(line));
     return { kind: "believed" };
   }
 
-  /** Whether the path still finds another index; with no other to ask for, whether it finds any. */
+  /** Whether the path still finds another index that it has served, or any at all: all that we follow may be delisted. */
   #isPathWell(intake: Intake, { line, indexType }: SliceWalk, servedFrom: Micros): Promise<boolean> {
     const at = intake.clock.monotonic();
     const known = this.#witnessed.get(line.stream);
     if (known && at - known.at < WITNESS_COUNTS_MS) return known.found;
     const other = otherServedLine(this.#reader, line, servedFrom);
-    const { stream } = line;
-    const found = isFound(
-      intake,
-      stream,
-      other
-        ? { indexType: other.indexType, indexId: other.indexId, ts: other.ts }
-        : { indexType, ts: serviceNow(intake) },
-    );
-    this.#witnessed.set(stream, { at, found });
+    const anyOfType = { indexType, ts: serviceNow(intake) };
+    const found = findsOneOf(intake, line.stream, other ? [other, anyOfType] : [anyOfType]);
+    this.#witnessed.set(line.stream, { at, found });
     return found;
   }
 }
 
-async function isFound(
-  { client, tally, signal, log }: Intake,
+interface Sought {
+  readonly indexType: string;
+  /** Left out: any. */
+  readonly indexId?: string;
+  readonly ts: Micros;
+}
+
+async function findsOneOf(
+  intake: Intake,
   stream: WalkedStream,
-  { ts, ...filters }: { indexType: string; indexId?: string; ts: Micros },
+  witnesses: readonly Sought[],
 ): Promise<boolean> {
+  const { client, tally, signal, log } = intake;
   const endpoint = endpointOf(stream);
-  const query = { ...filters, timestamp: formatMillisecond(momentThatFinds(endpoint, ts)), size: 1 };
-  try {
-    return await client.request({ endpoint, query, priority: priority.head, signal }, async (body) => {
-      const { rawCount } = decodePage(stream, decodeBody(body));
-      return rawCount > 0;
-    });
-  } catch (error) {
-    if (judge(error, tally.answers) === "stop") throw error;
-    log.error(
-      { endpoint, code: problemOf(stream, undefined, error).code },
-      "the path finds nothing any more",
-    );
-    return false;
+  let code: string | undefined;
+  for (const { ts, ...filters } of witnesses) {
+    const query = { ...filters, timestamp: formatMillisecond(momentThatFinds(endpoint, ts)), size: 1 };
+    try {
+      const rows = await client.request(
+        { endpoint, query, priority: priority.head, signal },
+        async (body) => {
+          const { rawCount } = decodePage(stream, decodeBody(body));
+          return rawCount;
+        },
+      );
+      if (rows > 0) return true;
+    } catch (error) {
+      if (judge(error, tally.answers) === "stop") throw error;
+      code = problemOf(stream, undefined, error).code;
+    }
   }
+  log.error({ endpoint, code }, "the path finds nothing any more");
+  return false;
 }
 
 function endpointOf(stream: WalkedStream) {
   return stream === "ohlcv" ? "/ohlcv" : "/index-ticker";
+}
+
+export function isDenial(error: unknown): boolean {
+  return error instanceof Failure && error.code === "denied";
 }
 
 function denied({ line, indexType, name }: SliceWalk): Failure {

@@ -3,7 +3,7 @@ import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import type { LedgerLine } from "../warehouse/ledger.ts";
 import { unservedLines } from "../warehouse/unserved.ts";
-import { Denials } from "./denials.ts";
+import { Denials, isDenial } from "./denials.ts";
 import { type FillPlan, lineKey, type Narrowing, openHoles, planFill } from "./fill-plan.ts";
 import { fillSlice } from "./fill-slice.ts";
 import { type Intake, serviceNow } from "./intake.ts";
@@ -73,11 +73,15 @@ export async function fillHoles(intake: Intake, filling: Filling): Promise<Fille
     }
     log.debug({ round, walks: walks.length }, "filling holes");
     const { failed, reopened } = await runRound(intake, filling, { plan, walks, parked, denials });
+    const denied = new Set<string>();
     for (const { walk, error, isStuck } of failed) {
-      const known = failures.get(lineKey(walk.line)) ?? { count: 0, hopeless: false };
-      if (isStuck) known.count++;
+      const key = lineKey(walk.line);
+      const known = failures.get(key) ?? { count: 0, hopeless: false };
+      // A 404 is one answer about the index, however many slices of it have heard it in this round.
+      if (isStuck && !denied.has(key)) known.count++;
+      if (isDenial(error)) denied.add(key);
       known.hopeless ||= judge(error, tally.answers) === "refused" || isHopeless(known.count);
-      failures.set(lineKey(walk.line), known);
+      failures.set(key, known);
     }
     for (const { line } of walks) stuck.delete(lineKey(line));
     for (const { walk, error } of failed) {

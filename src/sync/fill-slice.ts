@@ -33,7 +33,7 @@ export async function fillSlice(
   let reopened = false;
   try {
     ({ reopened } = await walkSlice(intake, walk, servedAgain));
-    denials.forget(walk);
+    denials.noteFound(walk);
   } catch (error) {
     switch (judge(error, tally.answers)) {
       case "stop":

@@ -157,6 +157,7 @@ const alarms: Record<Alarm, string> = {
   newer_than_proven: "its pages come in the wrong order",
   false_end: "it says that it has nothing older, and has served older records",
   mass_rejection: "most of its records cannot be read",
+  older_than_stored: "an old answer of it differs from what is stored",
   mass_withdrawal: "it no longer serves many records that it served before",
 };
 

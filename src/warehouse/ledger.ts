@@ -22,7 +22,10 @@ const columns = 'from_ts AS "from", to_ts AS "to", proof, reason';
 const line = "stream = ? AND series = ?";
 
 /** All that is settled of a line, ascending. Throws if the ledger contradicts itself. */
-export function settledRanges(connection: Connection, { stream, series }: LedgerLine): SettledRange[] {
+export function settledRanges(
+  connection: Pick<Connection, "statement">,
+  { stream, series }: LedgerLine,
+): SettledRange[] {
   const sql = `SELECT ${columns} FROM settled_ranges WHERE ${line} ORDER BY from_ts`;
   const ranges = connection.statement(sql).all([stream, series]) as SettledRange[];
   assertLedger(ranges);

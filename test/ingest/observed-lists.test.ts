@@ -58,6 +58,13 @@ it("C16: lists of two moments are claimed for the older one", () => {
   expect(covered()).toEqual([["11:59", "12:00", "rows"]]);
 });
 
+it("a list of a market that stands still holds back none of the others", () => {
+  const { see, covered } = observing();
+  for (const time of ["12:00:00", "12:01:00", "12:02:00"])
+    see(list(5, "11:45:00"), list(5, time, "perpetuals"));
+  expect(covered()).toEqual([["12:00", "12:03", "rows"]]);
+});
+
 it("nothing where rows were seen in the same period takes none of them back", () => {
   const { see, covered } = observing();
   see(list(5, "12:09:30"));

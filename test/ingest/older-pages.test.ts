@@ -86,6 +86,36 @@ describe("a page of bars that a cache has kept", () => {
     await commitPage(ingest, page, barsPage(old, { ageMs: 3_600_000 }));
     expect(closes()).toEqual([...now, ...old.slice(2)]);
   });
+
+  it("settles nothing while a stored bar that is not settled says something else, or is not on it", async () => {
+    const { ingest, query } = await start();
+    const provisional = days(1).map((day) => ({ day, close: "2" }));
+    await commitPage(ingest, page, barsPage(provisional, { nextId: "more" }));
+    const before = query(coverageSql);
+    const final = days(5).map((day) => ({ day, close: "3" }));
+    const differing = await commitPage(ingest, page, barsPage(final, { ageMs: 3_600_000 }));
+    expect(differing).toMatchObject({ proven: undefined, complete: false, alarm: "older_than_stored" });
+    const lacking = await commitPage(ingest, page, barsPage(final.slice(1), { ageMs: 3_600_000 }));
+    expect(lacking).toMatchObject({ proven: undefined, alarm: "older_than_stored" });
+    expect(query(coverageSql)).toEqual(before);
+
+    expect(await commitPage(ingest, page, barsPage(final, {}))).toMatchObject({ complete: true });
+    expect(query("SELECT close_exact AS close FROM ohlcv WHERE day = '2026-02-28'")).toEqual([
+      { close: "3" },
+    ]);
+    // Once it is settled, an old answer is only an old answer.
+    const late = barsPage(provisional, { ageMs: 3_600_000 });
+    expect(await commitPage(ingest, page, late)).toMatchObject({ alarm: undefined });
+  });
+
+  it("settles no part of a day that was not over when the page was made", async () => {
+    const { ingest, query } = await start();
+    const early = barsPage([{ day: "2026-02-28", close: "2" }], {});
+    await commitPage(ingest, page, { ...early, asOf: (at("00:00:00") - 3600 * SECOND) / 1000 });
+    expect(query("SELECT max(to_time) AS until FROM coverage")).toEqual([
+      { until: "2026-02-28T00:00:00.000000Z" },
+    ]);
+  });
 });
 
 describe("a page that another has overtaken", () => {

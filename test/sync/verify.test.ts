@@ -84,6 +84,48 @@ describe("an index that the service answers with 404", () => {
     engine.expectTruth();
   });
 
+  it("together with all others that are followed, while the path finds more: they are delisted, never exit 4", async () => {
+    const bars =
+      "sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [BTC, ETH], MWA: none, LX: none }, intraday: { GWA: none, MWA: none, LX: none } }";
+    const engine = await startEngine({ settings: bars });
+    await engine.run();
+    const ids = engine.simulator.universe.assets.filter(({ symbol }) => ["BTC", "ETH"].includes(symbol));
+    engine.simulator.setFaults(ids.map(({ id }) => `GET /ohlcv status 404 query=indexId=${id}`).join("\n"));
+    await engine.clock.advance(2 * 86_400_000);
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    const ends =
+      "SELECT DISTINCT name FROM coverage WHERE proof = 'empty' AND reason = 'not found' ORDER BY 1";
+    expect(engine.query(ends)).toEqual([{ name: "BTC" }, { name: "ETH" }]);
+    expect(engine.logged.filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  it("for one old range alone, while its head is served: the range stays open, and the run ends after a few rounds", async () => {
+    const engine = await startEngine({ settings: settings.replace("BTC,", "BTC, ETH,") });
+    await engine.run();
+    const [from, to] = ["2026-02-28T00:00:00Z", "2026-02-28T20:00:00Z"].map(
+      (text) => Date.parse(text) * 1000,
+    );
+    const btc =
+      "stream = 'index_ticks' AND series = (SELECT series FROM series WHERE name = 'BTC' AND index_type = 'GWA')";
+    const database = new Database(engine.path);
+    database.exec(`INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason)
+        SELECT stream, series, ${to}, to_ts, proof, reason FROM settled_ranges WHERE ${btc};
+      UPDATE settled_ranges SET to_ts = ${from} WHERE ${btc} AND from_ts < ${from}`);
+    database.close();
+    // Only what is longer than the head is asked for by whole pages.
+    engine.simulator.setFaults("GET /index-ticker status 404 query=size=2000");
+    await engine.clock.advance(3_600_000);
+    const [asked, begun] = [engine.simulator.requests.total, engine.clock.now()];
+    const report = await engine.run();
+    expect(report).toMatchObject({ exit: 4, problems: [{ what: "GWA BTC", code: "denied" }] });
+    expect(engine.simulator.requests.total - asked).toBeLessThan(40);
+    expect(engine.clock.now() - begun).toBeLessThan(600_000);
+    expect(engine.query("SELECT * FROM coverage WHERE name = 'BTC' AND reason = 'not found'")).toEqual([]);
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectTruth();
+  });
+
   it("B6: with every other that had records, it is the path: they stay open, exit 4, and are filled when it is back", async () => {
     const names = ["BTC", "ETH", "SOL", "XRP", "USDT"];
     const engine = await startEngine({ settings: settings.replace("BTC,", `${names.join(", ")},`) });
