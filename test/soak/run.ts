@@ -49,6 +49,8 @@ try {
   }
   const during = vitals();
   const pongs = (await soak.control("GET", "pongs")) as { answered: number; p99Ms: number; worstMs: number };
+  // A tick that was left out in silence is found within the hour, when REST confirms the series; a new connection asks at once.
+  await soak.control("POST", "faults", `${always}\nws drop-connection 1006 on=tick total=1`);
   const healed = await soak.headHealed(HEALING_MS);
   const exitCode = await soak.stop();
   const reader = openReader(soak.path);
