@@ -8,6 +8,8 @@ interface Asked extends TimeRange {
 
 /** No answer is longer under way than this before it is committed. */
 const LONGEST_WAY_MS = 600_000;
+/** Of a line that is backfilled at full speed only so many are remembered: pages that are seconds under way, not minutes. */
+const MOST_OF_A_LINE = 128;
 
 /**
  * Which pages were committed lately, and when they were asked for. The head, the filler and the audit may have asked about
@@ -24,8 +26,15 @@ export class AskedPages {
 
   note(stream: WalkedStream, series: number, { from, to }: TimeRange, askedAt: number): void {
     const key = `${stream} ${series}`;
-    const recent = (this.#lines.get(key) ?? []).filter((page) => page.askedAt > askedAt - LONGEST_WAY_MS);
-    recent.push({ from, to, askedAt });
-    this.#lines.set(key, recent);
+    let asked = this.#lines.get(key);
+    if (!asked) {
+      asked = [];
+      this.#lines.set(key, asked);
+    }
+    asked.push({ from, to, askedAt });
+    // Not at every page: moving them up costs more than it frees.
+    const tooMany = asked.length > 2 * MOST_OF_A_LINE ? asked.length - MOST_OF_A_LINE : 0;
+    const firstRecent = asked.findIndex((page) => page.askedAt > askedAt - LONGEST_WAY_MS);
+    if (tooMany > 0 || firstRecent > 0) asked.splice(0, Math.max(tooMany, firstRecent));
   }
 }
