@@ -33,7 +33,6 @@ export interface AccessTokens {
   mayHaveEnded(audience: string, token: AccessToken): boolean;
   /** The service took this token: ends a row of refusals. */
   accepted(audience: string, token: AccessToken): void;
-  wasAccepted(audience: string, token: AccessToken): boolean;
   /** A new token although the old one lives: new scopes come only with a new one. */
   renew(audience: string, signal?: AbortSignal): Promise<AccessToken>;
   state(audience: string): AuthState;
@@ -74,7 +73,6 @@ export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
     refused: (audience, token) => of(audience).refused(token),
     mayHaveEnded: (audience, token) => of(audience).mayHaveEnded(token),
     accepted: (audience, token) => of(audience).accepted(token),
-    wasAccepted: (audience, token) => of(audience).wasAccepted(token),
     renew: (audience, signal) => of(audience).renew(signal),
     state: (audience) => of(audience).state,
     onHealed(listener) {
@@ -92,7 +90,6 @@ class AudienceTokens {
   #current: AccessToken | undefined;
   /** The token before, kept to recognise it when the service hands out the same one again. */
   #last: AccessToken | undefined;
-  #accepted: AccessToken | undefined;
   #grantedAt = Number.NEGATIVE_INFINITY;
   #renewAt = 0;
   #renewalsFailed = 0;
@@ -147,12 +144,7 @@ class AudienceTokens {
   accepted(token: AccessToken): void {
     if (token !== this.#current) return;
     this.#refusals = 0;
-    this.#accepted = token;
     if (this.#state === "auth_failed") this.#enter("ok");
-  }
-
-  wasAccepted(token: AccessToken): boolean {
-    return token === this.#accepted;
   }
 
   mayHaveEnded(token: AccessToken): boolean {

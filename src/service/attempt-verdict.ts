@@ -99,8 +99,8 @@ export async function judgeUnauthorised(
     tries.verdict = atOnce;
     return authFailed();
   }
-  const isFailing = tokens.state(audience) === "auth_failed";
-  const isGood = !isFailing && (isKnown || tokens.wasAccepted(audience, token));
+  // That it was accepted before says little: it may have been revoked since, as the one before it was.
+  const isGood = isKnown && tokens.state(audience) !== "auth_failed";
   // What cannot be found out now may be later.
   tries.verdict = later();
   const isAccepted = isGood || (await isGoodElsewhere());

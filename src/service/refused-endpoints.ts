@@ -72,8 +72,9 @@ export class RefusedEndpoints {
     if (known) return known;
     const asking = anyTrue(this.#witnesses(refused), ask);
     this.#judged.set(token, asking);
-    // What could not be found out is asked again.
-    asking.catch(() => this.#judged.delete(token));
+    // A token that is refused stays so; one that is good now may be revoked, and what could not be found out is asked again.
+    const forget = () => this.#judged.delete(token);
+    asking.then((isGood) => isGood && forget(), forget);
     return asking;
   }
 

@@ -179,6 +179,27 @@ describe("access tokens", () => {
     expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
   });
 
+  it("A2: a token that was accepted and is revoked, twice in a row, is no fault of the endpoint that meets it", async () => {
+    const revoked = new Set<string>();
+    let revocations = 0;
+    const { client } = await start({
+      async answer({ path, token = "" }, response) {
+        if (path.includes("/ticker/") && revocations < 2) {
+          revocations++;
+          // Good until this very moment.
+          expect(await codeOf(client.request(caps, readPage))).toBeUndefined();
+          revoked.add(token);
+        }
+        if (revoked.has(token)) json(response, {}, 401);
+        else zipped(response, { content: [] });
+      },
+    });
+    const [ticker = asset] = tickers;
+    expect((await failureOf(client.request(ticker, readPage)))?.exit).toBe(exitCode.credentials);
+    expect(revocations).toBe(2);
+    expect([await codeOf(client.request(ticker, readPage)), client.health().rest]).toEqual([undefined, "ok"]);
+  });
+
   it("A2: a witness that does not answer decides nothing", async () => {
     let down = true;
     const { client } = await start({
