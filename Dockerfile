@@ -25,9 +25,11 @@ RUN install -d -o 10001 -g 0 -m 2770 /data \
   && ln -s /app/dist/cli/main.js /usr/local/bin/mds-sync
 
 # All that is ever written lies in /data; the root file system may be read-only. The port of the health check is this
-# one whatever a settings file says: the environment beats the file. MALLOC_*: freed memory is given back, not kept.
+# one whatever a settings file says: the environment beats the file. MALLOC_*: freed memory is given back, not kept;
+# NODE_OPTIONS: a small nursery for short-lived objects is as fast as V8's largest.
 ENV NODE_ENV=production \
   MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072 \
+  NODE_OPTIONS=--max-semi-space-size=2 \
   MDS_WAREHOUSE=/data/mds.sqlite \
   MDS_HTTP_HOST=0.0.0.0 \
   MDS_HTTP_PORT=9464

@@ -24,7 +24,7 @@ import type { SyncSettings } from "./sync/sync-settings.ts";
 import { isStorageLost, judge } from "./sync/trouble.ts";
 import { notifyServiceManager } from "./telemetry/service-manager.ts";
 import { problemOf, watchOver } from "./telemetry/vital-signs.ts";
-import type { Connection } from "./warehouse/connection.ts";
+import { type Connection, SMALL_CACHE_KIB } from "./warehouse/connection.ts";
 import { jobRuns } from "./warehouse/job-runs.ts";
 import { noteCrash, readLastCrash } from "./warehouse/last-crash.ts";
 import { openReader } from "./warehouse/reader.ts";
@@ -136,7 +136,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       },
     });
     ingest = storage;
-    reader = openReader(path);
+    reader = openReader(path, SMALL_CACHE_KIB);
     const lastCrash = readLastCrash(reader.path);
     if (lastCrash) witness.remembers(lastCrash);
     // An exception that nobody catches ends the process right after this.

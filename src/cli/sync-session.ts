@@ -9,7 +9,7 @@ import { type Intake, serviceClock } from "../sync/intake.ts";
 import { Patience } from "../sync/persistence.ts";
 import type { SyncSettings } from "../sync/sync-settings.ts";
 import { Tally } from "../sync/tally.ts";
-import type { Connection } from "../warehouse/connection.ts";
+import { type Connection, SMALL_CACHE_KIB } from "../warehouse/connection.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { asFailure, isDamage } from "../warehouse/sqlite-failure.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -56,7 +56,7 @@ export async function withSyncSession<T>(
     const { path } = loaded.settings.warehouse;
     const signal = AbortSignal.any([stopping, patience.signal]);
     ingest = await Ingest.start({ path, clock: serviceClock(client, clock), log, signal });
-    reader = openReader(path);
+    reader = openReader(path, SMALL_CACHE_KIB);
     return await work({ intake: { client, ingest, clock, log, tally, signal }, reader, random });
   } catch (error) {
     endedBy = isDamage(error) ? asFailure(error, loaded.settings.warehouse.path) : error;

@@ -1,6 +1,6 @@
 import type { Micros } from "../model/instant.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { Connection } from "../warehouse/connection.ts";
+import { type Connection, SMALL_CACHE_KIB } from "../warehouse/connection.ts";
 import { type BarsWanted, type DrawnBars, readBars } from "../warehouse/drawn-bars.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/latest-ticks.ts";
 import { LedgerPicture } from "../warehouse/ledger-picture.ts";
@@ -52,7 +52,6 @@ export const USUAL_ROWS = 8;
 const MOST_PARTS = 40;
 const TICKS_SHOWN = 8;
 const PICTURE_KEPT_MS = 10_000;
-const CACHE_KIB = 8 * 1024;
 const SERIES_FOUND = 12;
 /** Bars that take longer are cut short: those who ask for something else wait meanwhile. */
 const MOST_BARS_MS = 2_000;
@@ -88,11 +87,7 @@ export class ReadingsDesk {
   }
 
   #open(path: string): Connection {
-    if (!this.#reader) {
-      this.#reader = openReader(path);
-      // It reads the same few tables again and again: the usual cache would only take memory from ingest.
-      this.#reader.database.pragma(`cache_size = -${CACHE_KIB}`);
-    }
+    this.#reader ??= openReader(path, SMALL_CACHE_KIB);
     return this.#reader;
   }
 

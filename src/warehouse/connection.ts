@@ -17,6 +17,11 @@ const WAL_CHECKPOINT_PAGES = 2_000;
 /** Rows arrive in order, a page at a time: the writer comes back to few places, and readers have a cache of their own. */
 const WRITER_CACHE_KIB = 8 * 1024;
 const READER_CACHE_KIB = 64 * 1024;
+/**
+ * For a process that stays and looks at the same few tables again and again: what a larger cache once held, the C library
+ * keeps after SQLite has let it go.
+ */
+export const SMALL_CACHE_KIB = 8 * 1024;
 
 /** Asked for and read back: SQLite ignores a pragma that it does not know or cannot grant without a word. */
 const writerPragmas = [
@@ -29,11 +34,12 @@ const writerPragmas = [
   ["busy_timeout", BUSY_TIMEOUT_MS],
 ] as const;
 
-const readerPragmas = [
-  ["query_only", 1],
-  ["cache_size", -READER_CACHE_KIB],
-  ["busy_timeout", BUSY_TIMEOUT_MS],
-] as const;
+const readerPragmas = (cacheKib: number) =>
+  [
+    ["query_only", 1],
+    ["cache_size", -cacheKib],
+    ["busy_timeout", BUSY_TIMEOUT_MS],
+  ] as const;
 
 /** One SQLite connection with its prepared statements. */
 export class Connection {
@@ -70,10 +76,10 @@ export function connectWriter(path: string): Connection {
 }
 
 /** Cannot write, blocks no writer and is blocked by none. */
-export function connectReader(path: string): Connection {
+export function connectReader(path: string, cacheKib = READER_CACHE_KIB): Connection {
   return withFailures(path, () => {
     const database = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-    return connectionOn(path, database, readerPragmas);
+    return connectionOn(path, database, readerPragmas(cacheKib));
   });
 }
 
@@ -84,7 +90,7 @@ export function connectReader(path: string): Connection {
 export function openForInspection(path: string): Connection {
   const hasWal = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
   const database = new Database(path, { readonly: hasWal, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-  return connectionOn(path, database, readerPragmas);
+  return connectionOn(path, database, readerPragmas(READER_CACHE_KIB));
 }
 
 /** Left open, a database that refuses its settings would keep what it knows of the files for others of this process. */

@@ -21,11 +21,11 @@ export function lookOn<T>(path: string, work: (connection: Connection) => T): T 
 }
 
 /** The same for work that takes its time: the caller closes it. */
-export function openReader(path: string): Connection {
+export function openReader(path: string, cacheKib?: number): Connection {
   assertFile(path);
   let connection: Connection | undefined;
   try {
-    connection = connectReader(resolvePath(path));
+    connection = connectReader(resolvePath(path), cacheKib);
     if (pendingMigrations(connection).length > 0) throw older(path);
     return connection;
   } catch (error) {

@@ -28,11 +28,12 @@ export interface Vitals {
   readonly stallMs: number;
 }
 
-/** How the unit has the C library treat freed memory: the daemon is measured as it is installed. */
+/** How the unit has the C library and V8 treat memory: the daemon is measured as it is installed. */
 function installedEnvironment(): Record<string, string> {
   const unit = readFileSync(resolve(import.meta.dirname, "../../config/mds-sync.service"), "utf8");
-  const [, line = ""] = /^Environment=(MALLOC_.*)$/m.exec(unit) ?? [];
-  return Object.fromEntries(line.split(" ").map((pair) => pair.split("=") as [string, string]));
+  const lines = unit.split("\n").filter((line) => line.startsWith("Environment="));
+  const pairs = lines.flatMap((line) => [...line.matchAll(/(MALLOC_\w+|NODE_OPTIONS)=(\S+)/g)]);
+  return Object.fromEntries(pairs.map(([, name, value]) => [name, value]));
 }
 
 /** A simulator and a daemon, each in a process of its own. */
