@@ -3,11 +3,12 @@ import { sendFailure } from "../model/sent-failure.ts";
 import { IngestDesk } from "./operations.ts";
 import { type Call, closing, memoryOf, type Reply } from "./thread-messages.ts";
 
-// The thread's whole life: take a call, carry it out, answer. Synchronous, so that calls cannot overlap.
+// The thread's whole life: take a call, carry it out, answer, tidy up. Synchronous, so that calls cannot overlap.
 const port = parentPort;
 if (port === null) throw new Error("ingest-worker runs as a worker thread only");
 const desk = new IngestDesk();
 const stopFlag = workerData as Int32Array;
+
 port.on("message", (call: Call) => {
   let reply: Reply;
   try {
@@ -17,5 +18,13 @@ port.on("message", (call: Call) => {
   } catch (error) {
     reply = { id: call.id, failure: sendFailure(error, "ingest_bug"), bodies: call.bodies };
     port.postMessage(reply, memoryOf(call.bodies));
+    return;
   }
+  if (reply.hasCommitted) tidyUpAfter(call);
 });
+
+/** Live batches that are waiting are part of the same burst: all of it goes to disk first. */
+function tidyUpAfter({ operation }: Call): void {
+  if (operation === "commitLive") setImmediate(() => desk.tidyUp());
+  else desk.tidyUp();
+}

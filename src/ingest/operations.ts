@@ -145,6 +145,11 @@ export class IngestDesk {
     return { value, hasCommitted: warehouse.commits > before };
   }
 
+  /** What may wait until whoever called has his answer. */
+  tidyUp(): void {
+    this.#warehouse?.shortenWal();
+  }
+
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<Lifecycle["open"]> {
     // Every transaction is dated by the call that it serves.
     const clock = { now: () => this.#now / MICROS_PER_MS };

@@ -19,6 +19,15 @@ export function warehouseBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
+/** A WAL of so many pages is worth the two waits for the disk that moving it costs. */
+const LONG_WAL_PAGES = 2_000;
+
+/** Moves a long WAL into the database, as far as readers let it, and waits for nobody. */
+export function shortenWal({ database }: Connection): void {
+  const [wal] = database.pragma("wal_checkpoint(NOOP)") as { log: number; checkpointed: number }[];
+  if (wal && wal.log - wal.checkpointed >= LONG_WAL_PAGES) database.pragma("wal_checkpoint(PASSIVE)");
+}
+
 /** Moves the WAL into the database and cuts it to nothing, unless a reader is in the way; then says which. */
 export function truncateWal(connection: Connection): Checkpoint {
   const { database, path } = connection;

@@ -24,7 +24,7 @@ import { recordLoss } from "./salvage.ts";
 import { endSalvage, type SetAside, setAside } from "./set-aside.ts";
 import { asFailure, isDamage, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
-import { truncateWal } from "./wal.ts";
+import { shortenWal, truncateWal } from "./wal.ts";
 import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
 
 export interface WarehouseOptions {
@@ -125,6 +125,14 @@ export class Warehouse {
     }
   }
 
+  /**
+   * Keeps the WAL from growing; to be called between transactions. SQLite would do it in the midst of one that is on disk
+   * already, while somebody waits to be told so.
+   */
+  shortenWal(): void {
+    this.#ifPossible(() => shortenWal(this.connection));
+  }
+
   /** How many transactions have been committed: while it grows, there is room, and nobody else holds the write lock. */
   get commits(): number {
     return this.#commits;
@@ -149,7 +157,8 @@ export class Warehouse {
   /** `isSuspect`: somebody who read the file beside us has met damage. */
   close({ isSuspect = false } = {}): void {
     try {
-      if (!this.#poison) this.#emptyWal();
+      // A reader that stays open would leave the WAL as it is.
+      this.#ifPossible(() => truncateWal(this.connection));
       this.connection.close();
       // A mark speaks of the file at the path: of one that took its place we know nothing.
       if (this.#file.isSame()) this.#noteEnd(isSuspect || isDamage(this.#poison));
@@ -172,10 +181,11 @@ export class Warehouse {
     else if (this.#isChecked && !this.#poison) noteEnd(this.path, "clean", { epoch: this.#epoch });
   }
 
-  /** A reader that stays open would leave the WAL as it is. What cannot be done is done at the next start. */
-  #emptyWal(): void {
+  /** What cannot be done is done later, at the latest by the next opener; what may not be done any more is remembered. */
+  #ifPossible(work: () => void): void {
+    if (this.#poison) return;
     try {
-      this.guard(() => truncateWal(this.connection));
+      this.guard(work);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
     }

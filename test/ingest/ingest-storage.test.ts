@@ -3,6 +3,7 @@ import {
   copyFileSync,
   openSync,
   renameSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -17,7 +18,7 @@ import { keepLines, type LogLine } from "../../src/runtime/log.ts";
 import { readLastEnd } from "../../src/warehouse/last-end.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { commitPage, coverageSql, hole, start, whole, wholePage } from "./ingest-under-test.ts";
-import { pageOf, ticks } from "./pages.ts";
+import { at, liveMessage, pageOf, SECOND, ticks } from "./pages.ts";
 
 describe("another program's write lock", () => {
   it("does not keep the thread from closing within seconds, however many commits are queued", async () => {
@@ -70,6 +71,23 @@ describe("another program's write lock", () => {
     quant.close();
     expect(await clock.runUntil(tidied)).toMatchObject({ isTruncated: true });
     expect(ingest.state).toBe("working");
+  });
+});
+
+describe("the WAL", () => {
+  it("is moved into the file between the batches of a live feed: it stays short, however many come", async () => {
+    const { ingest, query, path } = await start();
+    let longest = 0;
+    for (let batch = 0; batch < 12; batch++) {
+      const ts = at("10:00:00") + batch * 30 * SECOND;
+      const messages = Array.from({ length: 6_000 }, (_, n) => liveMessage({ ts, indexId: `index-${n}` }));
+      await ingest.call("commitLive", messages);
+      await ingest.call("answer", undefined);
+      longest = Math.max(longest, statSync(`${path}-wal`).size);
+    }
+    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 72_000 }]);
+    // 2,000 pages and one more batch; all of them are 5,000.
+    expect(longest).toBeLessThan(13_000_000);
   });
 });
 
