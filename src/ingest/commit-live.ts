@@ -6,6 +6,7 @@ import type { Warehouse } from "../warehouse/warehouse.ts";
 import { type Written, writeRecords } from "../warehouse/write-rows.ts";
 import { EventReader } from "./decode-event.ts";
 import type { Listening } from "./listening.ts";
+import type { Skip } from "./live-steps.ts";
 
 export interface LiveCommit {
   readonly indexTicks: Written;
@@ -14,6 +15,8 @@ export interface LiveCommit {
   readonly unknown: number;
   /** The newest moment among the ticks; undefined without any. */
   readonly newest: Micros | undefined;
+  /** Where the feed seems to have left index ticks out. */
+  readonly skips: readonly Skip[];
 }
 
 type LiveStream = "index_ticks" | "exchange_ticks";
@@ -39,13 +42,14 @@ export function commitLive(
       indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live"),
       exchangeTicks: writeRecords(transaction, "exchange_ticks", exchangeTicks, "live"),
     };
-    listening.heardIndices(transaction, indexTicks);
+    const skips = listening.heardIndices(transaction, indexTicks);
     listening.heardExchanges(transaction, heard);
     return {
       ...written,
       rejected: rejects.index_ticks.length + rejects.exchange_ticks.length,
       unknown: events.length,
       newest: newestOf(indexTicks, exchangeTicks),
+      skips,
     };
   };
   return listening.during(() => warehouse.transaction(commit));

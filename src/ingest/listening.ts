@@ -12,6 +12,7 @@ import {
 import { observe } from "../warehouse/observations.ts";
 import type { Transaction } from "../warehouse/transaction.ts";
 import type { Warehouse } from "../warehouse/warehouse.ts";
+import { LiveSteps, type Skip } from "./live-steps.ts";
 
 /** A ledger line of the exchange tickers whose subscriptions all flow. */
 export interface LiveExchange {
@@ -60,6 +61,7 @@ export class Listening {
   #cadence: Micros = 30_000_000;
   /** The period that each line is in: heard as far as it has come, and entered once the next one speaks. */
   #current = new Map<string | null, HeardPeriod>();
+  readonly #steps = new LiveSteps();
 
   change(warehouse: Warehouse, change: ListeningChange): void {
     const { exchanges, markets, cadence, begun = [], ended = [], unobserved = [] } = change;
@@ -103,12 +105,14 @@ export class Listening {
     return this.#markets?.has(marketId) ?? true;
   }
 
-  heardIndices(transaction: Transaction, ticks: readonly IndexTick[]): void {
+  /** Returns where the feed seems to have left ticks out. */
+  heardIndices(transaction: Transaction, ticks: readonly IndexTick[]): Skip[] {
+    const credible = ticks.filter(({ ts }) => ts <= transaction.now + SKEW_BORNE);
     const newest = new Map<string, Micros>();
-    for (const { indexType, ts } of ticks) {
-      if (ts <= transaction.now + SKEW_BORNE && ts > (newest.get(indexType) ?? 0)) newest.set(indexType, ts);
-    }
+    for (const { indexType, ts } of credible)
+      if (ts > (newest.get(indexType) ?? 0)) newest.set(indexType, ts);
     for (const [indexType, ts] of newest) extendLiveSpans(transaction, indexType, ts);
+    return this.#steps.take(credible, this.#cadence);
   }
 
   heardExchanges(transaction: Transaction, ticks: readonly ExchangeTick[]): void {
@@ -130,6 +134,7 @@ export class Listening {
       return batch();
     } catch (error) {
       this.#current = before;
+      this.#steps.forget();
       throw error;
     }
   }

@@ -11,6 +11,8 @@ export interface DueRules {
   /** How many lines are followed, and how many of them are not heard live. */
   readonly lines: number;
   readonly polled: number;
+  /** When the live feed showed that it has left a tick out; undefined: it has not. */
+  readonly doubted?: Micros | undefined;
   /** What is due once a day is asked for without being spread over the hour: the nightly job wants it. */
   readonly isHurried?: boolean;
 }
@@ -22,11 +24,11 @@ const POLLS_A_SECOND = 5;
 /**
  * When the head of a line is due to be asked for.
  * Heard live and confirmed since: once an hour, each line at a moment of its own. Something was missed: at once, and
- * once more when the service can add nothing to it. Not heard live: at the service's cadence, or as often as the
+ * once more when the service can add nothing to it. A tick seems to be missing: as soon as the service can add nothing. Not heard live: at the service's cadence, or as often as the
  * budget allows, whoever has waited longest first.
  */
 export function headDue(head: FollowedHead, rules: DueRules): Micros {
-  const { cadence, settleDelay, since, lines, polled } = rules;
+  const { cadence, settleDelay, since, lines, polled, doubted } = rules;
   const phase = phaseOf(head);
   const nightly = rules.isHurried ? 0 : phase;
   if (head.line.stream === "ohlcv") return barsDue(head, settleDelay, nightly);
@@ -35,10 +37,11 @@ export function headDue(head: FollowedHead, rules: DueRules): Micros {
   if (head.isUnserved) return nextDay(askedAt) + settleDelay + nightly * HOUR;
   if (since === undefined) return askedAt + Math.max(cadence, (polled / POLLS_A_SECOND) * MICROS_PER_SECOND);
   if (askedAt < since) return since;
-  if (head.from < since)
-    return since + settleDelay + phase * Math.min(HOUR, (lines / POLLS_A_SECOND) * MICROS_PER_SECOND);
+  const spread = phase * Math.min(HOUR, (lines / POLLS_A_SECOND) * MICROS_PER_SECOND);
+  if (head.from < since) return since + settleDelay + spread;
   const earliest = askedAt + HOUR / 2;
-  return (Math.ceil(earliest / HOUR - phase) + phase) * HOUR;
+  const hourly = (Math.ceil(earliest / HOUR - phase) + phase) * HOUR;
+  return doubted === undefined ? hourly : Math.min(hourly, doubted + settleDelay + spread);
 }
 
 /** A bar is asked for once its day is closed, spread over the hour that follows; one that is overdue, at once. */

@@ -1,3 +1,4 @@
+import type { Skip } from "../ingest/live-steps.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import { walkedStreams } from "../model/series.ts";
 import { Alarm, loop } from "../runtime/loop.ts";
@@ -9,6 +10,7 @@ import { Complaints } from "./complaints.ts";
 import { Denials } from "./denials.ts";
 import { lineKey, planHead } from "./fill-plan.ts";
 import { fillSlice } from "./fill-slice.ts";
+import { HeadDoubts } from "./head-doubts.ts";
 import { headDue, isHeadShort } from "./head-due.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import type { LiveStanding } from "./live-standing.ts";
@@ -41,6 +43,7 @@ interface Entry {
   isUnderWay: boolean;
   /** It has been asked for at least once. */
   hasBegun: boolean;
+  readonly doubts: HeadDoubts;
 }
 
 /** What is forbidden is asked for again so often; the way to the service itself asks once an hour. */
@@ -65,6 +68,9 @@ export class HeadKeeper {
   #queue: Entry[] = [];
   #polled = 0;
   #isStale = true;
+  /** The indices whose ticks are followed, by type and id. */
+  readonly #indices = new Map<string, Entry>();
+  #isDoubted = false;
   /** On the monotonic clock. */
   #reloadFrom = 0;
   #hasCaughtUp = false;
@@ -89,6 +95,14 @@ export class HeadKeeper {
     this.lookAgain();
   }
 
+  /** The live feed seems to have left ticks out. */
+  doubt(skips: readonly Skip[]): void {
+    for (const skip of skips) this.#indices.get(indexKey(skip))?.doubts.add(skip);
+    if (skips.length === 0) return;
+    this.#isDoubted = true;
+    this.#alarm.ring();
+  }
+
   async run(): Promise<void> {
     const { clock, signal } = this.#intake;
     await loop({
@@ -107,7 +121,7 @@ export class HeadKeeper {
     if (this.#isStale && clock.monotonic() >= this.#reloadFrom) {
       this.#reload();
       this.#reloadFrom = clock.monotonic() + RELOAD_PAUSE_MS;
-    }
+    } else if (this.#isDoubted) this.#sort();
     const most = Math.ceil(this.#keeping.concurrency * 1.5);
     const now = serviceNow(this.#intake);
     while (this.#underWay.size < most && (this.#queue[0]?.due ?? Number.POSITIVE_INFINITY) <= now) {
@@ -178,7 +192,9 @@ export class HeadKeeper {
     }
     entry.failures = 0;
     // Where REST lags behind, it is not asked for more often than it can have news.
-    const isNews = (followedHeads(reader, line.stream, line.series)[0]?.from ?? 0) > entry.head.from;
+    const [head] = followedHeads(reader, line.stream, line.series);
+    if (head) entry.doubts.answer(reader, head);
+    const isNews = (head?.from ?? 0) > entry.head.from;
     entry.notBefore = isNews ? 0 : now + refreshSeconds * MICROS_PER_SECOND;
     this.#complaints.settle(lineKey(line));
     if (rereads.size > 0) await ingest.call("commitReread", { line, day }, [], signal);
@@ -200,16 +216,23 @@ export class HeadKeeper {
     );
     const before = new Map(this.#entries);
     this.#entries.clear();
+    this.#indices.clear();
     this.#polled = 0;
     for (const head of kept) {
-      const fresh = { due: 0, notBefore: 0, failures: 0, isUnderWay: false, hasBegun: false };
-      const entry: Entry = before.get(lineKey(head.line)) ?? { head, ...fresh };
-      entry.head = head;
-      this.#entries.set(lineKey(head.line), entry);
       const { indexType, indexId, line } = head;
+      const entry = before.get(lineKey(line)) ?? newEntry(head);
+      entry.head = head;
+      this.#entries.set(lineKey(line), entry);
+      if (line.stream !== "index_ticks") continue;
+      this.#indices.set(indexKey(head), entry);
       const isHeard = standing.sinceOfIndex(indexType, indexId) !== undefined;
-      if (line.stream === "index_ticks" && !isHeard && !head.isUnserved) this.#polled++;
+      if (!isHeard && !head.isUnserved) this.#polled++;
     }
+    this.#sort();
+  }
+
+  #sort(): void {
+    this.#isDoubted = false;
     this.#queue = [...this.#entries.values()].filter(({ isUnderWay }) => !isUnderWay);
     for (const entry of this.#queue) this.#judge(entry);
     this.#queue.sort((a, b) => a.due - b.due);
@@ -235,16 +258,28 @@ export class HeadKeeper {
 
   #judge(entry: Entry): void {
     const { standing, refreshSeconds } = this.#keeping;
-    const { indexType, indexId } = entry.head;
+    const { head, doubts } = entry;
+    const since = standing.sinceOfIndex(head.indexType, head.indexId);
+    const delay = settleDelay(refreshSeconds);
     const rules = {
       cadence: refreshSeconds * MICROS_PER_SECOND,
-      settleDelay: settleDelay(refreshSeconds),
-      since: standing.sinceOfIndex(indexType, indexId),
+      settleDelay: delay,
+      since,
       lines: this.#entries.size,
       polled: this.#polled,
+      doubted: doubts.from(head, head.from + delay, since ?? Number.POSITIVE_INFINITY),
     };
-    const hurried = headDue(entry.head, { ...rules, isHurried: true });
-    const due = hurried <= this.#hurriedAt ? hurried : headDue(entry.head, rules);
+    const hurried = headDue(head, { ...rules, isHurried: true });
+    const due = hurried <= this.#hurriedAt ? hurried : headDue(head, rules);
     entry.due = Math.max(due, entry.notBefore);
   }
+}
+
+function newEntry(head: FollowedHead): Entry {
+  const doubts = new HeadDoubts();
+  return { head, due: 0, notBefore: 0, failures: 0, isUnderWay: false, hasBegun: false, doubts };
+}
+
+function indexKey({ indexType, indexId }: { readonly indexType: string; readonly indexId: string }): string {
+  return `${indexType} ${indexId}`;
 }

@@ -199,7 +199,10 @@ export class CurrentKeeper {
           refreshSeconds: settings.refreshSeconds,
           random,
           observe: observeFeed,
-          committed: live,
+          committed: (commit, lagMs) => {
+            this.#heads.doubt(commit.skips);
+            live(commit, lagMs);
+          },
           heard,
           changed: () => {
             this.#heads.lookAgain();

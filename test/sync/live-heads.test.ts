@@ -64,4 +64,37 @@ describe("what is followed live", () => {
     expect(Number(late[0]?.n)).toBeGreaterThan(5);
     expect(under.failures).toEqual([]);
   });
+
+  it("a tick that the feed leaves out in silence is noticed by the next one, and fetched within minutes", async () => {
+    const under = await KeeperUnderTest.start({ sync: { ...sync, ohlcv: false } });
+    await under.settled();
+    await under.pass(400);
+    under.simulator.setFaults("ws missing-tick query=name=ELX total=1");
+    await under.pass(35);
+    under.simulator.setFaults("");
+    const stored = () => under.query("SELECT 1 FROM index_tick_rows").length;
+    const from = under.requests;
+    const before = stored();
+    await under.pass(125);
+    const asked = under.asked("/index-ticker", from).map(({ target }) => idOf(target));
+    const [{ id } = {}] = under.query("SELECT index_id AS id FROM series WHERE name = 'ELX'");
+    expect(asked).toEqual([id]);
+    // Six lines, four ticks each meanwhile, and the one that was missing.
+    expect(stored() - before).toBe(6 * 4 + 1);
+    expect(under.failures).toEqual([]);
+  });
+
+  it("an index that ticks less often than the others is not asked for at each of its ticks", async () => {
+    const under = await KeeperUnderTest.start({
+      sync: { ...sync, ohlcv: false, intraday: { GWA: list("BTC"), MWA: none, LX: none, days: 1 } },
+      simulator: { quirks: { missingPerMille: 120 } },
+    });
+    await under.settled();
+    const from = under.requests;
+    await under.pass(3 * 3600);
+    // Beside the questions whether a silence is one, which ask for a single tick.
+    const looks = under.asked("/index-ticker", from).filter(({ target }) => !target.endsWith("size=1"));
+    expect(looks.length).toBeLessThanOrEqual(10);
+    under.expectTruth(under.clock.now() - 5_400_000);
+  });
 });
