@@ -1,3 +1,4 @@
+import { INTRADAY_DAYS } from "../model/service-facts.ts";
 import {
   address,
   duration,
@@ -86,7 +87,12 @@ export const optionTable = {
       GWA: selector({ help: "intraday ticks of assets, in USD" }, { kind: "top", count: 50 }, "assets"),
       MWA: selector({ help: "intraday ticks of market pairs" }, { kind: "none" }, "pairs"),
       LX: selector({ help: "intraday ticks of the liquid indices" }, { kind: "all" }, "indices"),
-      days: wholeNumber({ help: "how far back; the service keeps 200 days" }, 200, 1, 200),
+      days: wholeNumber(
+        { help: `how far back; the service keeps ${INTRADAY_DAYS} days` },
+        INTRADAY_DAYS,
+        1,
+        INTRADAY_DAYS,
+      ),
     }),
     exchangeTickers: switchable({
       exchanges: selector({ help: "exchanges whose tickers are followed" }, { kind: "all" }, "exchanges"),

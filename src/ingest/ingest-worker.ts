@@ -1,5 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { sendFailure } from "../model/sent-failure.ts";
+import { afterBacklog } from "../runtime/loop.ts";
 import { IngestDesk } from "./operations.ts";
 import { type Call, closing, memoryOf, type Reply } from "./thread-messages.ts";
 
@@ -25,6 +26,6 @@ port.on("message", (call: Call) => {
 
 /** Live batches that are waiting are part of the same burst: all of it goes to disk first. */
 function tidyUpAfter({ operation }: Call): void {
-  if (operation === "commitLive") setImmediate(() => desk.tidyUp());
+  if (operation === "commitLive") afterBacklog(() => desk.tidyUp());
   else desk.tidyUp();
 }

@@ -1,5 +1,6 @@
 import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { ExchangeTick, IndexTick } from "../model/records.ts";
+import { USUAL_CADENCE } from "../model/service-facts.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { retract } from "../warehouse/ledger.ts";
 import {
@@ -58,7 +59,7 @@ interface HeardPeriod {
 export class Listening {
   #exchanges = new Map<string | null, Micros>();
   #markets: ReadonlySet<string> | null = null;
-  #cadence: Micros = 30_000_000;
+  #cadence: Micros = USUAL_CADENCE;
   /** The period that each line is in: heard as far as it has come, and entered once the next one speaks. */
   #current = new Map<string | null, HeardPeriod>();
   readonly #steps = new LiveSteps();

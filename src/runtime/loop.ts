@@ -58,3 +58,8 @@ export class Alarm {
     });
   }
 }
+
+/** Does it once all messages that have arrived by now are dealt with. */
+export function afterBacklog(work: () => void): void {
+  setImmediate(work);
+}

@@ -1,5 +1,6 @@
 import type { Body } from "../model/body.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import { LARGEST_PAGE, USUAL_CADENCE } from "../model/service-facts.ts";
 import type { Priority, Query } from "./endpoints.ts";
 import type { PageFacts } from "./page-facts.ts";
 import { isDeadCursor } from "./pagination-trouble.ts";
@@ -37,8 +38,7 @@ export interface Walk {
   readonly signal?: AbortSignal;
 }
 
-const LARGEST_SIZE = 2000;
-const usualCadence = { "/index-ticker": 30 * MICROS_PER_SECOND, "/ohlcv": MICROS_PER_DAY };
+const usualCadence = { "/index-ticker": USUAL_CADENCE, "/ohlcv": MICROS_PER_DAY };
 
 /**
  * Pages of one series from `until` back to `from`, each as soon as it has been read. What `read` was given need not
@@ -49,7 +49,7 @@ export async function* walkBackwards<P extends PageFacts>(
   walk: Walk,
   read: (body: Body) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
-  const { endpoint, filters, from, until, size = LARGEST_SIZE, cadence = usualCadence[endpoint] } = walk;
+  const { endpoint, filters, from, until, size = LARGEST_PAGE, cadence = usualCadence[endpoint] } = walk;
   const claimedTo = Math.min(walk.claimedTo ?? until, until);
   const isOneIndex = filters.indexId !== undefined;
   // One index has one row at a time, so an end less than a period above the start cannot hide another.

@@ -1,4 +1,5 @@
 import type { Body } from "../model/body.ts";
+import { LARGEST_PAGE } from "../model/service-facts.ts";
 import type { Priority, Query } from "./endpoints.ts";
 import { EMPTY_PAGES_FOLLOWED, isDeadCursor, paginationCycle } from "./pagination-trouble.ts";
 import type { Requests } from "./service-client.ts";
@@ -26,7 +27,6 @@ export interface List {
   readonly signal?: AbortSignal;
 }
 
-const LARGEST_SIZE = 2000;
 /** More than any list has: thirty thousand records, should the service give ten a page. */
 const MOST_PAGES = 3000;
 
@@ -50,7 +50,7 @@ export async function* followList<P extends ListFacts>(
   let restarted = false;
 
   for (;;) {
-    const paging = cursor === undefined ? {} : { startAfter: cursor, size: LARGEST_SIZE };
+    const paging = cursor === undefined ? {} : { startAfter: cursor, size: LARGEST_PAGE };
     let page: P;
     try {
       page = await client.request(

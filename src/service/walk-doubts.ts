@@ -1,4 +1,5 @@
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
+import { INTRADAY_WINDOW } from "../model/service-facts.ts";
 import type { PageFacts } from "./page-facts.ts";
 import { downToMillisecond, momentThatFinds, type WalkedEndpoint } from "./walk-moments.ts";
 
@@ -42,7 +43,6 @@ export interface Doubts {
 const PROBE_SIZE = 5;
 /** Rows further apart than this, in periods, may have others between them. */
 const SUSPICIOUS_DISTANCE = 1.5;
-const WINDOW = 200 * MICROS_PER_DAY;
 /** The service's `Date` counts whole seconds, and its window moves on while an answer travels. */
 const WINDOW_MARGIN = 60 * MICROS_PER_SECOND;
 
@@ -63,7 +63,7 @@ export function createDoubts(doubting: Doubting): Doubts {
   /** Only what has left the window may be gone a moment after it was served. */
   function hasLeftWindow(row: Micros): boolean {
     const now = servedAt();
-    return endpoint === "/index-ticker" && now !== undefined && row < now - WINDOW + WINDOW_MARGIN;
+    return endpoint === "/index-ticker" && now !== undefined && row < now - INTRADAY_WINDOW + WINDOW_MARGIN;
   }
 
   return {

@@ -3,6 +3,7 @@ import { type Body, malformedBody } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/instant.ts";
 import type { Series, WalkedStream } from "../model/series.ts";
+import { LARGEST_PAGE } from "../model/service-facts.ts";
 import { type PagePosition, type Walk, walkBackwards } from "../service/backward-walk.ts";
 import { priority } from "../service/endpoints.ts";
 import type { LedgerLine } from "../warehouse/ledger.ts";
@@ -27,7 +28,6 @@ export interface SliceWalk extends Slice {
   readonly hindrance: string | null;
 }
 
-const LARGEST_SIZE = 2000;
 /** More rows than a range should hold are asked for, so that one page reaches below it. */
 const SPARE_ROWS = 8;
 /** The service's clock is known to about a second, and its window moves on while an answer travels. */
@@ -145,7 +145,7 @@ function walkOf(intake: Intake, slice: SliceWalk): Walk {
     until,
     claimedTo: range.to,
     cadence,
-    size: Math.min(LARGEST_SIZE, rows),
+    size: Math.min(LARGEST_PAGE, rows),
     priority: priorities[slice.urgency],
     signal: intake.signal,
   };

@@ -2,16 +2,13 @@ import type { SeriesWant } from "../ingest/commit-wanted.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDayOrInstant } from "../model/instant.ts";
 import { type Selection, type Selector, select } from "../model/selector.ts";
 import { type IndexType, indexTypes, type WalkedStream } from "../model/series.ts";
+import { INTRADAY_BEGINS, INTRADAY_WINDOW } from "../model/service-facts.ts";
 import type { HeadRules } from "../warehouse/wanted.ts";
 import type { Directory } from "./directory.ts";
 import type { IndexSelectors, SyncSettings } from "./sync-settings.ts";
 
 /** The first markets opened in 2010: the full history of daily bars cannot begin earlier, wherever the service's does. */
 export const DAILY_BARS_BEGIN = moment("2010-01-01");
-/** The service computes no intraday values before this day. */
-export const INTRADAY_BEGINS = moment("2019-06-01");
-/** How long the service keeps intraday values. */
-export const INTRADAY_WINDOW = 200 * MICROS_PER_DAY;
 
 /** What the settings select of one stream with a history. */
 export interface WantedStream {
