@@ -146,8 +146,8 @@ export class IngestDesk {
   }
 
   /** What may wait until whoever called has his answer. */
-  tidyUp(): void {
-    this.#warehouse?.shortenWal();
+  tidyUp(walPages: number): void {
+    this.#warehouse?.shortenWal(walPages);
   }
 
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<Lifecycle["open"]> {

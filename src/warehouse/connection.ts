@@ -12,8 +12,6 @@ export type Statement = Database.Statement<unknown[], unknown>;
 export const BUSY_TIMEOUT_MS = 2_000;
 /** Left in place after a checkpoint; a longer WAL is cut back to this. */
 const WAL_KEPT_BYTES = 64 * 1024 * 1024;
-/** Pages in the WAL before a commit itself moves them into the file; who commits sees to it earlier (`shortenWal`). */
-const WAL_CHECKPOINT_PAGES = 32_000;
 /** Rows arrive in order, a page at a time: the writer comes back to few places, and readers have a cache of their own. */
 const WRITER_CACHE_KIB = 8 * 1024;
 const READER_CACHE_KIB = 64 * 1024;
@@ -28,7 +26,8 @@ const writerPragmas = [
   ["journal_mode", "wal"],
   // better-sqlite3 is built with NORMAL for WAL, which loses the last commits when the power fails.
   ["synchronous", 2],
-  ["wal_autocheckpoint", WAL_CHECKPOINT_PAGES],
+  // A commit that checkpoints keeps those waiting who want to know that it is on disk: `WalShortener` does it after them.
+  ["wal_autocheckpoint", 0],
   ["journal_size_limit", WAL_KEPT_BYTES],
   ["cache_size", -WRITER_CACHE_KIB],
   ["busy_timeout", BUSY_TIMEOUT_MS],

@@ -58,6 +58,7 @@ export function migrate(
       database.pragma(`application_id = ${APPLICATION_ID}`);
       database.pragma(`user_version = ${position + 1}`);
     });
+    database.pragma("wal_checkpoint(PASSIVE)");
   }
   immediate(connection, () => replaceViews(database));
   return missing.length;

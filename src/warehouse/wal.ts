@@ -19,13 +19,31 @@ export function warehouseBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** A WAL of so many pages is worth the two waits for the disk that moving it costs. */
-const LONG_WAL_PAGES = 2_000;
+/** Moves the WAL into the database whenever it is long, as far as readers let it; waits for nobody. */
+export class WalShortener {
+  readonly #connection: Connection;
+  /** How long it was when a reader was in the way last: to try means to read all of it. */
+  #stuckAt = 0;
 
-/** Moves a long WAL into the database, as far as readers let it, and waits for nobody. */
-export function shortenWal({ database }: Connection): void {
-  const [wal] = database.pragma("wal_checkpoint(NOOP)") as { log: number; checkpointed: number }[];
-  if (wal && wal.log - wal.checkpointed >= LONG_WAL_PAGES) database.pragma("wal_checkpoint(PASSIVE)");
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  shorten(atPages: number): void {
+    const { log, checkpointed } = this.#checkpoint("NOOP");
+    const isNoLonger = log >= this.#stuckAt && log < this.#stuckAt + atPages;
+    if (log - checkpointed < atPages || isNoLonger) return;
+    const after = this.#checkpoint("PASSIVE");
+    this.#stuckAt = after.checkpointed < after.log ? after.log : 0;
+  }
+
+  #checkpoint(mode: "NOOP" | "PASSIVE"): { readonly log: number; readonly checkpointed: number } {
+    const [wal] = this.#connection.database.pragma(`wal_checkpoint(${mode})`) as {
+      log: number;
+      checkpointed: number;
+    }[];
+    return wal ?? { log: 0, checkpointed: 0 };
+  }
 }
 
 /** Moves the WAL into the database and cuts it to nothing, unless a reader is in the way; then says which. */

@@ -1,5 +1,6 @@
 import { mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import Database from "better-sqlite3";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS } from "../model/instant.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -24,7 +25,7 @@ import { recordLoss } from "./salvage.ts";
 import { endSalvage, type SetAside, setAside } from "./set-aside.ts";
 import { asFailure, isDamage, isPoison, withFailures } from "./sqlite-failure.ts";
 import { Transaction } from "./transaction.ts";
-import { shortenWal, truncateWal } from "./wal.ts";
+import { truncateWal, WalShortener } from "./wal.ts";
 import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
 
 export interface WarehouseOptions {
@@ -50,7 +51,8 @@ export class Warehouse {
   readonly #file: WatchedFile;
   readonly #epoch: number;
   /** Which file the WAL is. */
-  readonly #wal: number | undefined;
+  readonly #walInode: number | undefined;
+  readonly #wal: WalShortener;
   #isChecked: boolean;
   #damage: string | undefined;
   #inTransaction = false;
@@ -75,7 +77,8 @@ export class Warehouse {
     this.#fileSystem = parts.fileSystem;
     this.#file = watchFile(this.path);
     this.#epoch = withFailures(this.path, () => raiseEpoch(parts.connection));
-    this.#wal = inodeOf(`${this.path}-wal`);
+    this.#walInode = inodeOf(`${this.path}-wal`);
+    this.#wal = new WalShortener(parts.connection);
   }
 
   /**
@@ -125,12 +128,9 @@ export class Warehouse {
     }
   }
 
-  /**
-   * Keeps the WAL from growing; to be called between transactions. SQLite would do it in the midst of one that is on disk
-   * already, while somebody waits to be told so.
-   */
-  shortenWal(): void {
-    this.#ifPossible(() => shortenWal(this.connection));
+  /** To be called after each commit, once it is told of: nothing else keeps the WAL from growing. */
+  shortenWal(atPages: number): void {
+    this.#ifPossible(() => this.#wal.shorten(atPages));
   }
 
   /** How many transactions have been committed: while it grows, there is room, and nobody else holds the write lock. */
@@ -170,7 +170,7 @@ export class Warehouse {
 
   /** SQLite leaves the WAL of a file that was moved away where it is, and would take it for that of the file in its place. */
   #takeWalAlong(): void {
-    if (this.#wal === undefined || inodeOf(`${this.path}-wal`) !== this.#wal) return;
+    if (this.#walInode === undefined || inodeOf(`${this.path}-wal`) !== this.#walInode) return;
     const reason = "the -wal file of a database that was moved away";
     setAside(this.path, reason, this.#clock.now() * MICROS_PER_MS, "wal");
   }
@@ -181,13 +181,13 @@ export class Warehouse {
     else if (this.#isChecked && !this.#poison) noteEnd(this.path, "clean", { epoch: this.#epoch });
   }
 
-  /** What cannot be done is done later, at the latest by the next opener; what may not be done any more is remembered. */
+  /** What SQLite cannot do now is done later, at the latest by the next opener; damage is remembered. */
   #ifPossible(work: () => void): void {
     if (this.#poison) return;
     try {
       this.guard(work);
     } catch (error) {
-      if (!(error instanceof Failure)) throw error;
+      if (!(error instanceof Failure || error instanceof Database.SqliteError)) throw error;
     }
   }
 

@@ -10,7 +10,7 @@ import { hole, open, seedLiveRows, truth, walk } from "./work.ts";
 
 /** What changes files: a kill just before each of these is a crash at a different place. */
 const writes = ["pwrite64", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "openat"] as const;
-export const tasks = ["migrate", "commit", "checkpoint"] as const;
+export const tasks = ["migrate", "commit", "shorten", "checkpoint"] as const;
 export type Task = (typeof tasks)[number];
 
 /** One place to die at: the nth call of a system call, counted from the start of the process. */

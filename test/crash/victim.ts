@@ -9,6 +9,11 @@ const say = (line: string) => writeSync(1, `${line}\n`);
 const warehouse = open(path);
 say("open");
 if (task === "commit") walk(warehouse, (page) => say(`page ${page}`));
+if (task === "shorten")
+  walk(warehouse, (page) => {
+    say(`page ${page}`);
+    warehouse.shortenWal(1);
+  });
 if (task === "checkpoint") say(`truncated ${truncateWal(warehouse.connection).isTruncated}`);
 if (task === "for ever") for (;;) walk(warehouse, (page) => say(`page ${page}`));
 warehouse.close();
