@@ -32,7 +32,7 @@ export function commitLive(
 ): LiveCommit {
   const { indexTicks, exchangeTicks: heard, rejects, fields, events } = sort(messages);
   const exchangeTicks = listening.wanted(heard);
-  const commit = (transaction: Transaction): LiveCommit => {
+  const commit = (transaction: Transaction) => {
     for (const stream of ["index_ticks", "exchange_ticks"] as const) {
       keepRejects(transaction, stream, rejects[stream], null);
       countUnknownFields(transaction, stream, fields[stream]);
@@ -42,17 +42,18 @@ export function commitLive(
       indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live"),
       exchangeTicks: writeRecords(transaction, "exchange_ticks", exchangeTicks, "live"),
     };
-    const skips = listening.heardIndices(transaction, indexTicks);
+    const credible = listening.heardIndices(transaction, indexTicks);
     listening.heardExchanges(transaction, heard);
     return {
       ...written,
       rejected: rejects.index_ticks.length + rejects.exchange_ticks.length,
       unknown: events.length,
       newest: newestOf(indexTicks, exchangeTicks),
-      skips,
+      credible,
     };
   };
-  return listening.during(() => warehouse.transaction(commit));
+  const { credible, ...committed } = listening.during(() => warehouse.transaction(commit));
+  return { ...committed, skips: listening.skipsAmong(credible) };
 }
 
 /** What the feed said beside its ticks and this version does not know, counted, each with a sample. */

@@ -106,14 +106,19 @@ export class Listening {
     return this.#markets?.has(marketId) ?? true;
   }
 
-  /** Returns where the feed seems to have left ticks out. */
-  heardIndices(transaction: Transaction, ticks: readonly IndexTick[]): Skip[] {
+  /** Returns those of them that can be of this time. */
+  heardIndices(transaction: Transaction, ticks: readonly IndexTick[]): readonly IndexTick[] {
     const credible = ticks.filter(({ ts }) => ts <= transaction.now + SKEW_BORNE);
     const newest = new Map<string, Micros>();
     for (const { indexType, ts } of credible)
       if (ts > (newest.get(indexType) ?? 0)) newest.set(indexType, ts);
     for (const [indexType, ts] of newest) extendLiveSpans(transaction, indexType, ts);
-    return this.#steps.take(credible, this.#cadence);
+    return credible;
+  }
+
+  /** Where the feed seems to have left ticks out; to be asked once the batch is on disk. */
+  skipsAmong(ticks: readonly IndexTick[]): readonly Skip[] {
+    return this.#steps.take(ticks, this.#cadence);
   }
 
   heardExchanges(transaction: Transaction, ticks: readonly ExchangeTick[]): void {
@@ -135,7 +140,6 @@ export class Listening {
       return batch();
     } catch (error) {
       this.#current = before;
-      this.#steps.forget();
       throw error;
     }
   }

@@ -9,32 +9,48 @@ export interface Skip {
   readonly at: Micros;
 }
 
+interface Steps {
+  newest: Micros;
+  /** The last step, if it was too long: what was left out may still come late. */
+  long: Skip | undefined;
+}
+
 /** A step longer than so many cadences leaves room for a tick. */
 const ROOM = 1.5;
 
-/** The newest live tick of each index: shows, when the next one comes, that the feed has left one out in silence. */
+/** How the live ticks of each index follow each other: shows what the feed has left out in silence. */
 export class LiveSteps {
   /** By type and index. */
-  readonly #newest = new Map<string, Map<string, Micros>>();
+  readonly #steps = new Map<string, Map<string, Steps>>();
 
+  /** Returns the steps that were too long and stayed so until the tick after them. */
   take(ticks: readonly IndexTick[], cadence: Micros): Skip[] {
     const skips: Skip[] = [];
     for (const { indexType, indexId, ts } of ticks) {
-      let newest = this.#newest.get(indexType);
-      if (!newest) {
-        newest = new Map();
-        this.#newest.set(indexType, newest);
+      let ofType = this.#steps.get(indexType);
+      if (!ofType) {
+        ofType = new Map();
+        this.#steps.set(indexType, ofType);
       }
-      const after = newest.get(indexId);
-      if (after !== undefined && ts <= after) continue;
-      newest.set(indexId, ts);
-      if (after !== undefined && ts - after > ROOM * cadence)
-        skips.push({ indexType, indexId, after, at: ts });
+      const steps = ofType.get(indexId);
+      if (!steps) ofType.set(indexId, { newest: ts, long: undefined });
+      else if (ts > steps.newest) {
+        if (steps.long) skips.push(steps.long);
+        const step = { indexType, indexId, after: steps.newest, at: ts };
+        steps.long = hasRoom(step, cadence) ? step : undefined;
+        steps.newest = ts;
+      } else if (steps.long && ts > steps.long.after && ts < steps.long.at) {
+        const parts = [
+          { ...steps.long, at: ts },
+          { ...steps.long, after: ts },
+        ];
+        steps.long = parts.find((part) => hasRoom(part, cadence));
+      }
     }
     return skips;
   }
+}
 
-  forget(): void {
-    this.#newest.clear();
-  }
+function hasRoom({ after, at }: Skip, cadence: Micros): boolean {
+  return at - after > ROOM * cadence;
 }

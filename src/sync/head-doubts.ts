@@ -7,6 +7,8 @@ import { storedCount } from "../warehouse/stored-count.ts";
 const MINUTE = 60 * MICROS_PER_SECOND;
 /** After so many doubts in vain the hourly look comes first anyway. */
 const MOST_IN_VAIN = 7;
+/** Kept while REST does not answer: the oldest decides when it is asked, the newest how far it must answer. */
+const MOST_KEPT = 8;
 
 /**
  * The doubts about one line: steps between its live ticks that leave room for another. REST decides. A series that ticks
@@ -17,7 +19,11 @@ export class HeadDoubts {
   #inVain = 0;
 
   add(skip: Skip): void {
-    this.#skips.push(skip);
+    this.#skips.splice(MOST_KEPT - 1, 1, skip);
+  }
+
+  get any(): boolean {
+    return this.#skips.length > 0;
   }
 
   /**

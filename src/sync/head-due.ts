@@ -11,8 +11,10 @@ export interface DueRules {
   /** How many lines are followed, and how many of them are not heard live. */
   readonly lines: number;
   readonly polled: number;
-  /** When the live feed showed that it has left a tick out; undefined: it has not. */
+  /** From when on REST may be asked whether the live feed has left a tick out; undefined: it seems not to have. */
   readonly doubted?: Micros | undefined;
+  /** Of how many lines it seems to have. */
+  readonly doubtedLines?: number;
   /** What is due once a day is asked for without being spread over the hour: the nightly job wants it. */
   readonly isHurried?: boolean;
 }
@@ -24,24 +26,32 @@ const POLLS_A_SECOND = 5;
 /**
  * When the head of a line is due to be asked for.
  * Heard live and confirmed since: once an hour, each line at a moment of its own. Something was missed: at once, and
- * once more when the service can add nothing to it. A tick seems to be missing: as soon as the service can add nothing. Not heard live: at the service's cadence, or as often as the
- * budget allows, whoever has waited longest first.
+ * once more when the service can add nothing to it. A tick seems to have been left out: when the service can add nothing,
+ * all such lines in turn. Not heard live: at the service's cadence, or as often as the budget allows, whoever has waited
+ * longest first.
  */
 export function headDue(head: FollowedHead, rules: DueRules): Micros {
-  const { cadence, settleDelay, since, lines, polled, doubted } = rules;
+  const { cadence, settleDelay, since, lines, polled, doubted, doubtedLines = 1 } = rules;
   const phase = phaseOf(head);
   const nightly = rules.isHurried ? 0 : phase;
   if (head.line.stream === "ohlcv") return barsDue(head, settleDelay, nightly);
   // The claim of whoever asked last ended where the head begins.
   const askedAt = head.from + settleDelay;
   if (head.isUnserved) return nextDay(askedAt) + settleDelay + nightly * HOUR;
-  if (since === undefined) return askedAt + Math.max(cadence, (polled / POLLS_A_SECOND) * MICROS_PER_SECOND);
+  if (since === undefined) return askedAt + Math.max(cadence, roundOf(polled));
   if (askedAt < since) return since;
-  const spread = phase * Math.min(HOUR, (lines / POLLS_A_SECOND) * MICROS_PER_SECOND);
-  if (head.from < since) return since + settleDelay + spread;
+  if (head.from < since) return since + settleDelay + phase * Math.min(HOUR, roundOf(lines));
   const earliest = askedAt + HOUR / 2;
   const hourly = (Math.ceil(earliest / HOUR - phase) + phase) * HOUR;
-  return doubted === undefined ? hourly : Math.min(hourly, doubted + settleDelay + spread);
+  if (doubted === undefined) return hourly;
+  // A round after the last question on average, and all in turn even where they were all asked for at once.
+  const round = roundOf(doubtedLines);
+  return Math.min(hourly, Math.max(doubted + settleDelay + phase * round, askedAt + (phase + 0.5) * round));
+}
+
+/** How long it takes to ask for so many lines. */
+function roundOf(lines: number): Micros {
+  return (lines / POLLS_A_SECOND) * MICROS_PER_SECOND;
 }
 
 /** A bar is asked for once its day is closed, spread over the hour that follows; one that is overdue, at once. */

@@ -51,6 +51,8 @@ const FORBIDDEN_PAUSE = 600 * MICROS_PER_SECOND;
 const LONGEST_SLEEP_MS = 60_000;
 /** Thousands of subscriptions may be confirmed in a row: the heads are not all read again for each. */
 const RELOAD_PAUSE_MS = 250;
+/** A doubt can wait, since the service needs longer to be asked about it; to sort thousands of heads takes its time. */
+const DOUBT_PAUSE_MS = 5_000;
 
 /**
  * Asks REST about the head of each followed line when it is due: what the live feed has missed at once, what it has heard
@@ -70,7 +72,9 @@ export class HeadKeeper {
   #isStale = true;
   /** The indices whose ticks are followed, by type and id. */
   readonly #indices = new Map<string, Entry>();
-  #isDoubted = false;
+  /** On the monotonic clock; undefined: nothing is in doubt that was not before. */
+  #sortFrom: number | undefined;
+  #doubted = 0;
   /** On the monotonic clock. */
   #reloadFrom = 0;
   #hasCaughtUp = false;
@@ -98,8 +102,8 @@ export class HeadKeeper {
   /** The live feed seems to have left ticks out. */
   doubt(skips: readonly Skip[]): void {
     for (const skip of skips) this.#indices.get(indexKey(skip))?.doubts.add(skip);
-    if (skips.length === 0) return;
-    this.#isDoubted = true;
+    if (skips.length === 0 || this.#sortFrom !== undefined) return;
+    this.#sortFrom = this.#intake.clock.monotonic() + DOUBT_PAUSE_MS;
     this.#alarm.ring();
   }
 
@@ -121,7 +125,7 @@ export class HeadKeeper {
     if (this.#isStale && clock.monotonic() >= this.#reloadFrom) {
       this.#reload();
       this.#reloadFrom = clock.monotonic() + RELOAD_PAUSE_MS;
-    } else if (this.#isDoubted) this.#sort();
+    } else if (clock.monotonic() >= (this.#sortFrom ?? Number.POSITIVE_INFINITY)) this.#sort();
     const most = Math.ceil(this.#keeping.concurrency * 1.5);
     const now = serviceNow(this.#intake);
     while (this.#underWay.size < most && (this.#queue[0]?.due ?? Number.POSITIVE_INFINITY) <= now) {
@@ -140,10 +144,10 @@ export class HeadKeeper {
     const now = serviceNow(this.#intake);
     const due = this.#queue[0]?.due ?? Number.POSITIVE_INFINITY;
     const wait = due <= now ? LONGEST_SLEEP_MS : (due - now) / MICROS_PER_MS;
-    const reload = this.#isStale
-      ? this.#reloadFrom - this.#intake.clock.monotonic()
-      : Number.POSITIVE_INFINITY;
-    return Math.max(0, Math.min(LONGEST_SLEEP_MS, wait, reload));
+    const reload = this.#isStale ? this.#reloadFrom : Number.POSITIVE_INFINITY;
+    const sort =
+      Math.min(reload, this.#sortFrom ?? Number.POSITIVE_INFINITY) - this.#intake.clock.monotonic();
+    return Math.max(0, Math.min(LONGEST_SLEEP_MS, wait, sort));
   }
 
   #begin(entry: Entry): void {
@@ -232,7 +236,9 @@ export class HeadKeeper {
   }
 
   #sort(): void {
-    this.#isDoubted = false;
+    this.#sortFrom = undefined;
+    this.#doubted = 0;
+    for (const { doubts } of this.#indices.values()) if (doubts.any) this.#doubted++;
     this.#queue = [...this.#entries.values()].filter(({ isUnderWay }) => !isUnderWay);
     for (const entry of this.#queue) this.#judge(entry);
     this.#queue.sort((a, b) => a.due - b.due);
@@ -267,6 +273,7 @@ export class HeadKeeper {
       since,
       lines: this.#entries.size,
       polled: this.#polled,
+      doubtedLines: this.#doubted,
       doubted: doubts.from(head, head.from + delay, since ?? Number.POSITIVE_INFINITY),
     };
     const hurried = headDue(head, { ...rules, isHurried: true });

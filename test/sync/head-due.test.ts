@@ -58,6 +58,21 @@ describe("a head", () => {
     expect(filled).toBeLessThanOrEqual(since + rules.settleDelay + 10 * SECOND);
   });
 
+  it("of which a tick seems to be missing is due when the service can add nothing, five a second of all such lines", () => {
+    const doubted = now - 10 * SECOND;
+    const alone = headDue(head(), { ...rules, doubted, doubtedLines: 1 });
+    expect(alone).toBeGreaterThanOrEqual(doubted + rules.settleDelay);
+    expect(alone).toBeLessThanOrEqual(doubted + rules.settleDelay + SECOND);
+    const many = { ...rules, doubted, doubtedLines: 5_000 };
+    const dues = Array.from({ length: 5_000 }, (_, n) => headDue(head({ indexId: `index ${n}` }), many));
+    const minutes = Map.groupBy(dues, (due) => Math.floor(due / (60 * SECOND)));
+    expect(Math.max(...[...minutes.values()].map((own) => own.length))).toBeLessThan(400);
+    // Asked for a moment ago, it waits until it is its turn again, but not longer than it would have anyway.
+    expect(Math.min(...dues)).toBeGreaterThanOrEqual(now + 500 * SECOND);
+    const hourly = headDue(head(), rules);
+    expect(headDue(head(), { ...many, doubtedLines: 100_000 })).toBe(hourly);
+  });
+
   it("that is not heard is due at cadence, or as often as five requests a second allow for all of them", () => {
     const deaf = { ...rules, since: undefined };
     expect(headDue(head(), { ...deaf, polled: 50 })).toBe(now + 30 * SECOND);

@@ -84,6 +84,18 @@ describe("what is followed live", () => {
     expect(under.failures).toEqual([]);
   });
 
+  it("a tick that comes late raises no question", async () => {
+    const under = await KeeperUnderTest.start({ sync: { ...sync, ohlcv: false } });
+    await under.settled();
+    await under.pass(400);
+    const from = under.requests;
+    under.simulator.setFaults("ws late-tick by=40s p=0.3");
+    await under.pass(1200);
+    // Each of six lines at its hourly moment.
+    expect(under.asked("/index-ticker", from).length).toBeLessThanOrEqual(6);
+    under.simulator.setFaults("");
+  });
+
   it("an index that ticks less often than the others is not asked for at each of its ticks", async () => {
     const under = await KeeperUnderTest.start({
       sync: { ...sync, ohlcv: false, intraday: { GWA: list("BTC"), MWA: none, LX: none, days: 1 } },
