@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import { exitCode, Failure } from "../model/failure.ts";
+import { Visitors } from "./visitors.ts";
 
 /** An answer, whole before its first byte is written. */
 export interface Page {
@@ -32,6 +33,8 @@ export interface HttpServerOptions {
   /** By path, without query. */
   readonly pages: ReadonlyMap<string, PageMaker>;
   readonly failed: (error: unknown) => void;
+  /** How long somebody may take to ask, and how long nothing may move while an answer is taken. */
+  readonly patienceMs?: number;
 }
 
 export interface HttpServer {
@@ -42,9 +45,6 @@ export interface HttpServer {
 
 /** A page is worth so much patience with a slow client, and no more: it must never hold the daemon up. */
 const CLIENT_PATIENCE_MS = 10_000;
-/** How often it is looked whether somebody's patience has run out. */
-const PATIENCE_CHECK_MS = 5_000;
-const MOST_CONNECTIONS = 256;
 const LARGEST_HEADER_BYTES = 8 * 1024;
 
 const safety = {
@@ -56,19 +56,27 @@ const safety = {
 
 /** Serves what looks on: GET only, and only under a name that is ours. */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const limits = { maxHeaderSize: LARGEST_HEADER_BYTES, connectionsCheckingInterval: PATIENCE_CHECK_MS };
+  const { patienceMs = CLIENT_PATIENCE_MS } = options;
+  const limits = { maxHeaderSize: LARGEST_HEADER_BYTES, connectionsCheckingInterval: patienceMs / 2 };
+  const visitors = new Visitors();
   const server = createServer(limits, (request, response) => {
+    const answered = visitors.asks(request, response);
+    if (!answered) return;
     answer(request, options)
       .catch((error: unknown) => {
         options.failed(error);
         return plain(500, "this page failed; the log says why");
       })
-      .then((page) => send(request, response, page), options.failed);
+      .then((page) => send(request, response, page))
+      .catch(options.failed)
+      .finally(answered);
   });
-  server.headersTimeout = CLIENT_PATIENCE_MS;
-  server.requestTimeout = CLIENT_PATIENCE_MS;
-  server.keepAliveTimeout = CLIENT_PATIENCE_MS;
-  server.maxConnections = MOST_CONNECTIONS;
+  server.on("connection", (socket) => visitors.enter(socket));
+  server.headersTimeout = patienceMs;
+  server.requestTimeout = patienceMs;
+  server.keepAliveTimeout = patienceMs;
+  server.timeout = patienceMs;
+  server.on("timeout", (socket) => visitors.isSilent(socket));
   const port = await listen(server, options);
   const shown = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
@@ -111,7 +119,7 @@ export function plain(status: number, text: string): Page {
 }
 
 export function json(value: unknown, status = 200): Page {
-  return { status, type: "application/json", body: `${JSON.stringify(value)}\n` };
+  return { status, type: "application/json", body: Buffer.from(`${JSON.stringify(value)}\n`) };
 }
 
 function send(request: IncomingMessage, response: ServerResponse, page: Page): void {

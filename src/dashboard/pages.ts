@@ -46,6 +46,7 @@ export function dashboardPages({ view, readings, metrics, clock }: PagesOptions)
   };
   const latest = new KeptReading(clock, LATEST_KEPT_MS, () => page("latest"));
   const missing = new KeptReading(clock, PICTURE_KEPT_MS, () => page("missing"));
+  const exposition = new Exposition(view, metrics);
   const turns = new TakingTurns(clock);
   const variants = (leastMs: number) =>
     new KeptVariants<Kept>({ clock, turns, leastMs, most: MOST_VARIANTS });
@@ -68,7 +69,7 @@ export function dashboardPages({ view, readings, metrics, clock }: PagesOptions)
   const pages: [string, PageMaker][] = [
     ["/healthz", () => health(view)],
     ["/readyz", () => (view.ready() ? plain(200, "ready") : plain(503, `not ready: ${view.activity()}`))],
-    ["/metrics", async () => exposition(view, metrics, await orNothing(status))],
+    ["/metrics", async () => exposition.page(await orNothing(status))],
     ["/api/status", () => answered(status)],
     ["/api/daemon", async () => json(daemonPage(view, await orNothing(status)))],
     ["/api/latest", () => answered(latest)],
@@ -85,10 +86,26 @@ function health(view: DaemonView): Page {
   return problem === undefined ? plain(200, "ok") : plain(503, problem);
 }
 
-async function exposition(view: DaemonView, metrics: Metrics, status?: WarehouseStatus): Promise<Page> {
-  if (status) metrics.streams(status.streams);
-  metrics.health(view.ready(), view.problem() === undefined);
-  return { type: "text/plain; version=0.0.4", body: await metrics.text() };
+/** The metrics. All who are given the same text share its bytes: many may be slow to take them. */
+class Exposition {
+  readonly #view: DaemonView;
+  readonly #metrics: Metrics;
+  #given: { readonly text: string; readonly page: Page } | undefined;
+
+  constructor(view: DaemonView, metrics: Metrics) {
+    this.#view = view;
+    this.#metrics = metrics;
+  }
+
+  async page(status?: WarehouseStatus): Promise<Page> {
+    if (status) this.#metrics.streams(status.streams);
+    this.#metrics.health(this.#view.ready(), this.#view.problem() === undefined);
+    const text = await this.#metrics.text();
+    if (this.#given?.text !== text) {
+      this.#given = { text, page: { type: "text/plain; version=0.0.4", body: Buffer.from(text) } };
+    }
+    return this.#given.page;
+  }
 }
 
 /** What the daemon itself knows; `/api/status` is what the warehouse knows. */
