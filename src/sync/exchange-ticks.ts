@@ -20,8 +20,11 @@ export interface ExchangeTicksQuestion {
 
 /**
  * Takes one snapshot of the tickers. A list of several pages may be torn by a refresh in between: its rows are kept,
- * each under its own moment, but only a list of one moment counts as an observation. It is the ledger that tells a
- * partial moment (`lost`, reason `not observed`): each of its rows alone is as true as any, so none is marked.
+ * each under its own moment, it is asked for again at once, and only a list of one moment counts as an observation.
+ *
+ * It is the ledger that tells a partial moment (`lost`, reason `not observed`), not a flag on its rows: each of them alone is
+ * as true as any, and what is partial is what has no row to flag. A flag would also have to go again from rows that the
+ * next, whole list repeats, and would read like a doubtful price to whoever filters by `quality`.
  */
 export async function takeExchangeTicks(intake: Intake, question: ExchangeTicksQuestion): Promise<void> {
   const { log } = intake;

@@ -2,6 +2,7 @@ import {
   absences,
   doubt,
   doubtAndExtra,
+  extra,
   index,
   listed,
   moment,
@@ -33,7 +34,8 @@ last_moved TEXT when the price last moved at the exchange; NULL where the servic
 unmoved_seconds REAL how long the price had not moved at this tick; NULL where last_moved is
 is_stale INTEGER 1: no move within the refresh period before this tick. Where last_moved is NULL: the price is that of the ticker before; NULL where there is none within two periods
 ${source}
-${doubtAndExtra}`;
+${doubt}. That other markets of the moment are missing is no doubt about it: coverage has only whole moments, gaps the rest
+${extra}`;
 
 const marketCaps = `asset_id TEXT the asset
 symbol TEXT its symbol; its id until it is known

@@ -44,8 +44,10 @@ time TEXT the same moment, YYYY-MM-DDTHH:MM:SS.ffffffZ`;
 
 export const doubt = "quality TEXT what is doubtful about the row, in words; NULL when nothing is";
 
-export const doubtAndExtra = `${doubt}
-extra TEXT properties without a column of their own, a JSON object; NULL when there are none`;
+export const extra =
+  "extra TEXT properties without a column of their own, a JSON object; NULL when there are none";
+
+export const doubtAndExtra = `${doubt}\n${extra}`;
 
 export const listed = `first_seen TEXT when the service first listed it
 delisted_at TEXT since when the service lists it no longer; NULL while it does`;

@@ -104,5 +104,21 @@ sync: { ${none}, lookups: false, marketCap: false, intraday: { GWA: none, MWA: n
     expect({ exit, problems }).toMatchObject({ exit: 4, problems: [{ code: "torn_list" }] });
     expect(engine.query("SELECT from_ts FROM coverage WHERE stream = 'exchange_ticks'")).toEqual(covered);
     engine.expectTruth();
+
+    // The ledger says which moments are partial, and for good once it is too late; their rows are as sound as any.
+    await engine.clock.advance(120_000);
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+    const byMoment = engine.query(`SELECT t.ts, count(*) AS rows, count(t.quality) AS doubtful,
+        EXISTS (SELECT 1 FROM coverage c WHERE c.stream = 'exchange_ticks' AND t.ts >= c.from_ts AND t.ts < c.to_ts) AS whole,
+        (SELECT g.state || ': ' || g.reason FROM gaps g WHERE g.stream = 'exchange_ticks' AND t.ts >= g.from_ts AND t.ts < g.to_ts) AS gap
+      FROM exchange_ticks t WHERE t.ts >= ${covered[0]?.from_ts} GROUP BY t.ts ORDER BY t.ts`);
+    const all = byMoment[0]?.rows;
+    const partial = byMoment.slice(1, -1);
+    expect(partial.length).toBeGreaterThan(1);
+    for (const moment of partial)
+      expect(moment).toMatchObject({ doubtful: 0, whole: 0, gap: "lost: not observed" });
+    for (const moment of [byMoment[0], byMoment.at(-1)])
+      expect(moment).toMatchObject({ rows: all, doubtful: 0, whole: 1, gap: null });
   });
 });
