@@ -11,6 +11,8 @@ export interface DueRules {
   /** How many lines are followed, and how many of them are not heard live. */
   readonly lines: number;
   readonly polled: number;
+  /** How many heads may be asked for in a second. */
+  readonly pollsASecond: number;
   /** When the live feed showed that it has left a tick out; undefined: it has not. */
   readonly doubted?: Micros | undefined;
   /** What is due once a day is asked for without being spread over the hour: the nightly job wants it. */
@@ -21,6 +23,11 @@ const HOUR = 3600 * MICROS_PER_SECOND;
 /** Requests a second, at most, for polls and for second looks: what the budget of a large selection allows. */
 const POLLS_A_SECOND = 5;
 
+/** The same under a ceiling on all requests (0: none): half of it is left to history and to what is polled at cadence. */
+export function pollsASecond(maxRequestsPerSecond: number): number {
+  return maxRequestsPerSecond === 0 ? POLLS_A_SECOND : Math.min(POLLS_A_SECOND, maxRequestsPerSecond / 2);
+}
+
 /**
  * When the head of a line is due to be asked for.
  * Heard live and confirmed since: once an hour, each line at a moment of its own. Something was missed: at once, and
@@ -28,16 +35,16 @@ const POLLS_A_SECOND = 5;
  * budget allows, whoever has waited longest first.
  */
 export function headDue(head: FollowedHead, rules: DueRules): Micros {
-  const { cadence, settleDelay, since, lines, polled, doubted } = rules;
+  const { cadence, settleDelay, since, lines, polled, pollsASecond, doubted } = rules;
   const phase = phaseOf(head);
   const nightly = rules.isHurried ? 0 : phase;
   if (head.line.stream === "ohlcv") return barsDue(head, settleDelay, nightly);
   // The claim of whoever asked last ended where the head begins.
   const askedAt = head.from + settleDelay;
   if (head.isUnserved) return nextDay(askedAt) + settleDelay + nightly * HOUR;
-  if (since === undefined) return askedAt + Math.max(cadence, (polled / POLLS_A_SECOND) * MICROS_PER_SECOND);
+  if (since === undefined) return askedAt + Math.max(cadence, (polled / pollsASecond) * MICROS_PER_SECOND);
   if (askedAt < since) return since;
-  const spread = phase * Math.min(HOUR, (lines / POLLS_A_SECOND) * MICROS_PER_SECOND);
+  const spread = phase * Math.min(HOUR, (lines / pollsASecond) * MICROS_PER_SECOND);
   if (head.from < since) return since + settleDelay + spread;
   const earliest = askedAt + HOUR / 2;
   const hourly = (Math.ceil(earliest / HOUR - phase) + phase) * HOUR;

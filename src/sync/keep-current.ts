@@ -83,11 +83,11 @@ export class CurrentKeeper {
     this.#intake = intake;
     this.#options = options;
     const { settings, reader, random } = options;
-    const { refreshSeconds, concurrency } = settings;
+    const { refreshSeconds, concurrency, maxRequestsPerSecond } = settings;
     const standing = new LiveStanding(refreshSeconds * MICROS_PER_SECOND);
     this.#standing = standing;
     this.#heads = new HeadKeeper(intake, {
-      ...{ reader, random, refreshSeconds, concurrency, standing },
+      ...{ reader, random, refreshSeconds, concurrency, maxRequestsPerSecond, standing },
       problems: (problems) => options.problems("heads", problems),
       failed: (error) => options.failed("heads", error),
       reopened: () => this.#holes.ring(),
