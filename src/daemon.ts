@@ -83,7 +83,9 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     observe: (observation) => witness.observe(observation),
   });
   const now = () => serviceNow({ client, clock });
-  const hasAnswered = () => client.health().lastSuccessAt !== undefined;
+  let hasGreeted = false;
+  /** On either way: while REST is out of order, the live feed does its work alone. */
+  const hasAnswered = () => hasGreeted || client.health().lastSuccessAt !== undefined;
   let activity = "starting";
   const about = (what: string) => {
     activity = what;
@@ -167,7 +169,10 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         witness.live(commit, lagMs);
         options.live?.(commit.indexTicks.inserted + commit.exchangeTicks.inserted);
       },
-      heard: (message) => witness.heard(message),
+      heard(message) {
+        hasGreeted ||= message.kind === "connected";
+        witness.heard(message);
+      },
       observeFeed: (observation) => metrics.observe(observation),
     });
 

@@ -23,8 +23,8 @@ export interface SyncSession {
 
 /** The settings in the form that the sync room reads. */
 export function syncSettings({ settings }: LoadedSettings): SyncSettings {
-  const { refreshSeconds, lxIndexIds, concurrency } = settings.service;
-  return { streams: settings.sync, refreshSeconds, lxIndexIds, concurrency };
+  const { refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond } = settings.service;
+  return { streams: settings.sync, refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond };
 }
 
 /** Becomes the warehouse's writer and the service's client for as long as `work` takes. */

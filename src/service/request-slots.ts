@@ -1,6 +1,7 @@
 import PQueue from "p-queue";
 import type { Clock } from "../runtime/clock.ts";
 import { type Priority, priority as priorities } from "./endpoints.ts";
+import { FairQueue } from "./fair-queue.ts";
 
 export interface RequestSlotsOptions {
   readonly clock: Clock;
@@ -22,7 +23,7 @@ const RESERVED_MS = 120_000;
  * one slot is kept free of them as long as polls keep coming: what is missed of the latest cannot be asked for later.
  */
 export class RequestSlots {
-  readonly #queue: PQueue;
+  readonly #queue: PQueue<FairQueue>;
   /** Those that can wait stand here first: never so many of them go through that a poll finds no slot. */
   readonly #patient: PQueue;
   #reservedUntil = Number.NEGATIVE_INFINITY;
@@ -36,7 +37,7 @@ export class RequestSlots {
   constructor(options: RequestSlotsOptions) {
     this.#options = options;
     this.#limit = Math.min(2, options.ceiling);
-    this.#queue = new PQueue({ concurrency: this.#limit });
+    this.#queue = new PQueue({ concurrency: this.#limit, queueClass: FairQueue });
     this.#patient = new PQueue({ concurrency: this.#limit });
   }
 

@@ -11,6 +11,8 @@ export interface DueRules {
   /** How many lines are followed, and how many of them are not heard live. */
   readonly lines: number;
   readonly polled: number;
+  /** How many heads may be asked for in a second. */
+  readonly pollsASecond: number;
   /** From when on REST may be asked whether the live feed has left a tick out; undefined: it seems not to have. */
   readonly doubted?: Micros | undefined;
   /** Of how many lines it seems to have. */
@@ -23,6 +25,11 @@ const HOUR = 3600 * MICROS_PER_SECOND;
 /** Requests a second, at most, for polls and for second looks: what the budget of a large selection allows. */
 const POLLS_A_SECOND = 5;
 
+/** The same under a ceiling on all requests (0: none): half of it is left to history and to what is polled at cadence. */
+export function pollsASecond(maxRequestsPerSecond: number): number {
+  return maxRequestsPerSecond === 0 ? POLLS_A_SECOND : Math.min(POLLS_A_SECOND, maxRequestsPerSecond / 2);
+}
+
 /**
  * When the head of a line is due to be asked for.
  * Heard live and confirmed since: once an hour, each line at a moment of its own. Something was missed: at once, and
@@ -32,6 +39,8 @@ const POLLS_A_SECOND = 5;
  */
 export function headDue(head: FollowedHead, rules: DueRules): Micros {
   const { cadence, settleDelay, since, lines, polled, doubted, doubtedLines = 1 } = rules;
+  /** How long it takes to ask for so many lines. */
+  const roundOf = (count: number) => (count / rules.pollsASecond) * MICROS_PER_SECOND;
   const phase = phaseOf(head);
   const nightly = rules.isHurried ? 0 : phase;
   if (head.line.stream === "ohlcv") return barsDue(head, settleDelay, nightly);
@@ -47,11 +56,6 @@ export function headDue(head: FollowedHead, rules: DueRules): Micros {
   // A round after the last question on average, and all in turn even where they were all asked for at once.
   const round = roundOf(doubtedLines);
   return Math.min(hourly, Math.max(doubted + settleDelay + phase * round, askedAt + (phase + 0.5) * round));
-}
-
-/** How long it takes to ask for so many lines. */
-function roundOf(lines: number): Micros {
-  return (lines / POLLS_A_SECOND) * MICROS_PER_SECOND;
 }
 
 /** A bar is asked for once its day is closed, spread over the hour that follows; one that is overdue, at once. */

@@ -11,7 +11,7 @@ import { Denials } from "./denials.ts";
 import { lineKey, planHead } from "./fill-plan.ts";
 import { fillSlice } from "./fill-slice.ts";
 import { HeadDoubts } from "./head-doubts.ts";
-import { headDue, isHeadShort } from "./head-due.ts";
+import { headDue, isHeadShort, pollsASecond } from "./head-due.ts";
 import { type Intake, serviceNow } from "./intake.ts";
 import type { LiveStanding } from "./live-standing.ts";
 import { pauseBefore } from "./persistence.ts";
@@ -24,6 +24,8 @@ export interface HeadKeeping {
   readonly refreshSeconds: number;
   /** Requests in flight, at most. */
   readonly concurrency: number;
+  /** The ceiling on all requests; 0: none. */
+  readonly maxRequestsPerSecond: number;
   readonly standing: LiveStanding;
   readonly problems: (problems: readonly Problem[]) => void;
   /** A line could not be looked after, and is tried again. Must not throw. */
@@ -263,7 +265,7 @@ export class HeadKeeper {
   }
 
   #judge(entry: Entry): void {
-    const { standing, refreshSeconds } = this.#keeping;
+    const { standing, refreshSeconds, maxRequestsPerSecond } = this.#keeping;
     const { head, doubts } = entry;
     const since = standing.sinceOfIndex(head.indexType, head.indexId);
     const delay = settleDelay(refreshSeconds);
@@ -274,6 +276,7 @@ export class HeadKeeper {
       lines: this.#entries.size,
       polled: this.#polled,
       doubtedLines: this.#doubted,
+      pollsASecond: pollsASecond(maxRequestsPerSecond),
       doubted: doubts.from(head, head.from + delay, since ?? Number.POSITIVE_INFINITY),
     };
     const hurried = headDue(head, { ...rules, isHurried: true });

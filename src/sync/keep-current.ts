@@ -18,6 +18,7 @@ import { followLive, tellLedger } from "./live-follower.ts";
 import { LiveStanding } from "./live-standing.ts";
 import { type LiveWishes, liveWishes } from "./live-wishes.ts";
 import { noticeProblems, prepare } from "./prepare.ts";
+import { selectFromStore } from "./stored-selection.ts";
 import type { SyncSettings } from "./sync-settings.ts";
 import type { Problem } from "./trouble.ts";
 import { noticesOf } from "./wanted-series.ts";
@@ -46,11 +47,14 @@ export interface KeepingCurrent {
 const LOOK_FOR_HOLES_MS = 600_000;
 /** What the settings select is found out anew so often where no lookups are refreshed. */
 const SELECT_AGAIN_MS = 3_600_000;
+/** Lookups that could not be had are tried again after this, after twice as long the next time, and so on. */
+const ASK_AGAIN_MS = 60_000;
 
 /** A part of the work that is done at intervals. */
 interface Rounds {
   readonly part: string;
-  readonly everyMs: number;
+  /** The pause after each round, asked after it. */
+  readonly everyMs: () => number;
   readonly work: () => Promise<void>;
   /** Begins a round early. */
   readonly wokenBy?: Alarm;
@@ -72,16 +76,18 @@ export class CurrentKeeper {
   #directory: Directory | undefined;
   #wishes: LiveWishes | undefined;
   #isFilling = false;
+  /** Refreshes in a row that left something to be asked for again. */
+  #unfinishedRefreshes = 0;
 
   constructor(intake: Intake, options: KeepingCurrent) {
     this.#intake = intake;
     this.#options = options;
     const { settings, reader, random } = options;
-    const { refreshSeconds, concurrency } = settings;
+    const { refreshSeconds, concurrency, maxRequestsPerSecond } = settings;
     const standing = new LiveStanding(refreshSeconds * MICROS_PER_SECOND);
     this.#standing = standing;
     this.#heads = new HeadKeeper(intake, {
-      ...{ reader, random, refreshSeconds, concurrency, standing },
+      ...{ reader, random, refreshSeconds, concurrency, maxRequestsPerSecond, standing },
       problems: (problems) => options.problems("heads", problems),
       failed: (error) => options.failed("heads", error),
       reopened: () => this.#holes.ring(),
@@ -111,7 +117,10 @@ export class CurrentKeeper {
   }
 
   async run(): Promise<void> {
-    await this.refresh();
+    const { settings, reader, random, wsUrl } = this.#options;
+    const known = await selectFromStore(this.#intake, { settings, reader, random, wsUrl });
+    if (known) await this.#turnTo(known, liveWishes(settings, known, reader));
+    else await this.refresh();
     await Promise.all([
       this.#follow(),
       this.#heads.run(),
@@ -119,12 +128,12 @@ export class CurrentKeeper {
       this.#caughtUp.promise.then(() =>
         this.#every({
           part: "holes",
-          everyMs: LOOK_FOR_HOLES_MS,
+          everyMs: () => LOOK_FOR_HOLES_MS,
           work: () => this.#fill(),
           wokenBy: this.#holes,
         }),
       ),
-      this.#lookups(),
+      this.#lookups(known ? 0 : this.#lookupPauseMs()),
       this.#exchanges.run(),
       this.#latest.run(),
     ]);
@@ -133,23 +142,32 @@ export class CurrentKeeper {
   /** Lookups, ranking, what the settings select of them, and what of that is to be heard live. */
   async refresh(): Promise<void> {
     const { settings, reader, random } = this.#options;
-    const { directory, problems } = await prepare(this.#intake, {
+    // Until the opposite is known: a refresh that throws is unfinished, too.
+    this.#unfinishedRefreshes++;
+    const { directory, problems, isWorthAskingAgain } = await prepare(this.#intake, {
       settings,
       reader,
       random,
       storeMarketCaps: false,
+      hindered: (hindrances) => this.#options.problems("lookups under way", hindrances),
     });
-    this.#directory = directory;
+    if (!isWorthAskingAgain) this.#unfinishedRefreshes = 0;
     const wishes = liveWishes(settings, directory, reader);
-    this.#wishes = wishes;
     const { selection } = wishes;
     const notices = selection.selections.flatMap(([setting, chosen]) => noticesOf(setting, chosen));
     this.#options.problems("lookups", [...problems, ...noticeProblems("exchange_ticks", notices)]);
+    await this.#turnTo(directory, wishes);
+  }
+
+  /** From now on this is what the service is known to list, and what is to be heard of it. */
+  async #turnTo(directory: Directory, wishes: LiveWishes): Promise<void> {
+    this.#directory = directory;
+    this.#wishes = wishes;
     this.#standing.wish(wishes);
     this.#subscriptions.renew(this.#standing.subscriptions);
     await tellLedger(this.#intake, this.#standing);
     // Not before: a tick that is heard of a line would follow it again.
-    await endDeselected(this.#intake, settings, directory);
+    await endDeselected(this.#intake, this.#options.settings, directory);
     this.#subscribed.ring();
     this.#exchanges.lookAgain();
     this.#heads.lookAgain();
@@ -188,7 +206,7 @@ export class CurrentKeeper {
     const { signal } = this.#intake;
     return this.#every({
       part: "live feed",
-      everyMs: 5_000,
+      everyMs: () => 5_000,
       work: async () => {
         while (this.#subscriptions.current.length === 0 && !signal.aborted)
           await this.#subscribed.wait(signal);
@@ -215,15 +233,20 @@ export class CurrentKeeper {
   }
 
   /** Also where the lookups are switched off: the largest assets change, and liquid indices are learned. */
-  #lookups(): Promise<void> {
-    const { lookups } = this.#options.settings.streams;
-    const everyMs = lookups === false ? SELECT_AGAIN_MS : lookups.every * 1000;
+  #lookups(firstAfterMs: number): Promise<void> {
     return this.#every({
       part: "lookups",
-      everyMs,
+      everyMs: () => this.#lookupPauseMs(),
       work: () => this.refresh(),
-      firstAfterMs: everyMs,
+      firstAfterMs,
     });
+  }
+
+  #lookupPauseMs(): number {
+    const { lookups } = this.#options.settings.streams;
+    const usualMs = lookups === false ? SELECT_AGAIN_MS : lookups.every * 1000;
+    const unfinished = this.#unfinishedRefreshes;
+    return unfinished === 0 ? usualMs : Math.min(usualMs, ASK_AGAIN_MS * 2 ** (unfinished - 1));
   }
 
   /** A round of one part of the work, again and again. */
@@ -234,7 +257,7 @@ export class CurrentKeeper {
       loop({
         clock,
         signal,
-        everyMs: () => everyMs,
+        everyMs,
         work,
         failed: (error) => this.#options.failed(part, error),
         ...(wokenBy ? { woken: (until: AbortSignal) => wokenBy.wait(until) } : {}),

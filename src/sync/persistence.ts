@@ -20,11 +20,13 @@ export interface Waiting {
   readonly signal: AbortSignal;
   /** Counts every answer of the service; while it stands still, waiting costs no try. */
   readonly answers: () => number;
+  /** Told of every try that failed and is not the last. */
+  readonly failed?: (error: unknown) => void;
 }
 
 /** Tries until it succeeds; gives up when the service answers others, or answers this, and it fails all the same. */
 export async function persistently<T>(waiting: Waiting, work: () => Promise<T>): Promise<T> {
-  const { clock, random, signal, answers } = waiting;
+  const { clock, random, signal, answers, failed } = waiting;
   let tries = 0;
   for (let attempt = 0; ; attempt++) {
     const before = answers();
@@ -34,6 +36,7 @@ export async function persistently<T>(waiting: Waiting, work: () => Promise<T>):
       if (judge(error, answers()) !== "later") throw error;
       if (isAnswered(error) || answers() > before) tries++;
       if (tries >= TRIES) throw error;
+      failed?.(error);
       await clock.sleep(pauseBefore(attempt, random), signal);
     }
   }

@@ -3,6 +3,7 @@ import type { Random } from "../runtime/random.ts";
 import type { Connection } from "../warehouse/connection.ts";
 import { isShrunken, storedRanking } from "../warehouse/entities.ts";
 import { keepClockSkew } from "./clock-skew.ts";
+import { Complaints } from "./complaints.ts";
 import { type Directory, storedDirectory } from "./directory.ts";
 import { type Intake, learnServiceTime, serviceNow } from "./intake.ts";
 import { learnLiquidIndices, liquidCandidates } from "./liquid-indices.ts";
@@ -21,6 +22,8 @@ import {
 } from "./wanted-series.ts";
 
 const LIQUID_INDICES = 3;
+/** A service that hangs is given up only after many minutes: who looks on is told before. */
+const TOLD_AFTER_MS = 60_000;
 
 export interface Preparation {
   readonly settings: SyncSettings;
@@ -28,28 +31,40 @@ export interface Preparation {
   readonly random: Random;
   /** Whether the market capitalisations are part of this run, or only their order is wanted. */
   readonly storeMarketCaps: boolean;
+  /** What keeps this from getting on while it is still tried, each time that changes. */
+  readonly hindered?: (problems: readonly Problem[]) => void;
 }
 
 export interface Prepared {
   readonly directory: Directory;
   readonly wanted: WantedSeries;
   readonly problems: readonly Problem[];
+  /** Something could not be had that may be had soon: it is worth asking again before the usual time. */
+  readonly isWorthAskingAgain: boolean;
 }
 
 /** Refreshes the lookups and the ranking, and says in the ledger what the settings select of them. */
 export async function prepare(intake: Intake, preparation: Preparation): Promise<Prepared> {
   const { settings, reader, random } = preparation;
-  const { client, clock, ingest, signal, tally, log } = intake;
+  const { client, clock, signal, tally, log } = intake;
   const problems: Problem[] = [];
-  const waiting = { clock, random, signal, answers: () => tally.answers };
+  const hindrances = new Complaints(preparation.hindered ?? (() => {}));
+  let isWorthAskingAgain = false;
   /** Undefined, and a problem for the report, when it cannot be had in this run. */
   const tryFor = async <T>(stream: Stream, what: string | undefined, work: () => Promise<T>) => {
+    const failed = (error: unknown) => hindrances.raise(stream, problemOf(stream, what, error));
+    const overdue = clock.after(TOLD_AFTER_MS, () => hindrances.raise(stream, unanswered(stream)));
     try {
-      return await persistently(waiting, work);
+      return await persistently({ clock, random, signal, answers: () => tally.answers, failed }, work);
     } catch (error) {
-      if (judge(error, tally.answers) === "stop") throw error;
+      const verdict = judge(error, tally.answers);
+      if (verdict === "stop") throw error;
+      isWorthAskingAgain ||= verdict === "later";
       problems.push(problemOf(stream, what, error));
       return undefined;
+    } finally {
+      overdue();
+      hindrances.settle(stream);
     }
   };
 
@@ -86,8 +101,7 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
     LX: liquidCandidates(settings.lxIndexIds, reader, learned ?? []),
     ranking: believableRanking(fresh ?? [], known),
   };
-  const at = serviceNow(intake);
-  const wanted = wantedSeries(settings, directory, at);
+  const wanted = await declareSelected(intake, settings, directory);
   for (const notice of wanted.notices) {
     if (notice.kind === "shared") {
       log.warn(
@@ -96,7 +110,6 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
       );
     }
   }
-  for (const stream of wanted.streams) await ingest.call("commitWanted", { ...stream, at }, [], signal);
   const told = wanted.streams.flatMap(({ stream }) => {
     const key = stream === "ohlcv" ? "sync.ohlcv." : "sync.intraday.";
     return noticeProblems(
@@ -104,7 +117,25 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
       wanted.notices.filter(({ setting }) => setting.startsWith(key)),
     );
   });
-  return { directory, wanted, problems: [...withoutEcho(problems, learned), ...told] };
+  return { directory, wanted, problems: [...withoutEcho(problems, learned), ...told], isWorthAskingAgain };
+}
+
+/** Says in the ledger what the settings select of a directory; what they no longer select ends now. */
+export async function declareSelected(
+  intake: Intake,
+  settings: SyncSettings,
+  directory: Directory,
+): Promise<WantedSeries> {
+  const at = serviceNow(intake);
+  const wanted = wantedSeries(settings, directory, at);
+  for (const stream of wanted.streams)
+    await intake.ingest.call("commitWanted", { ...stream, at }, [], intake.signal);
+  return wanted;
+}
+
+function unanswered(stream: Stream): Problem {
+  const message = "the service has not answered for a minute: what was stored last serves until it does";
+  return { stream, code: "unanswered", message };
 }
 
 function shrunkenLookup(

@@ -26,4 +26,6 @@ export interface SyncSettings {
   /** Name → id, as far as the operator gave them. */
   readonly lxIndexIds: Readonly<Record<string, string>>;
   readonly concurrency: number;
+  /** The ceiling on all requests; 0: none. */
+  readonly maxRequestsPerSecond: number;
 }

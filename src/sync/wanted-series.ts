@@ -111,6 +111,18 @@ export function needsLiquidIndices({ streams }: SyncSettings): boolean {
   return [streams.ohlcv, streams.intraday].some((each) => each !== false && each.LX.kind !== "none");
 }
 
+/** The lists of the directory that some selector picks from. */
+export function neededLists({ streams }: SyncSettings): readonly Exclude<keyof Directory, "ranking">[] {
+  const { ohlcv, intraday, exchangeTickers, derivatives } = streams;
+  const pickers: [Exclude<keyof Directory, "ranking">, Selector][] = [];
+  for (const each of [ohlcv, intraday])
+    if (each !== false) pickers.push(...indexTypes.map((type): [IndexType, Selector] => [type, each[type]]));
+  if (exchangeTickers !== false)
+    pickers.push(["exchanges", exchangeTickers.exchanges], ["MWA", exchangeTickers.markets]);
+  if (derivatives !== false) pickers.push(["exchanges", derivatives.exchanges]);
+  return pickers.filter(([, { kind }]) => kind !== "none").map(([list]) => list);
+}
+
 function moment(day: string): Micros {
   const parsed = parseDayOrInstant(day);
   if (parsed === undefined) throw new Error(`${day} is no day`);

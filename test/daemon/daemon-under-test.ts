@@ -6,6 +6,7 @@ import { syncSettings } from "../../src/cli/sync-session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
 import { Failure } from "../../src/model/failure.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
 import type { Log } from "../../src/runtime/log.ts";
 import { seededRandom } from "../../src/runtime/random.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
@@ -29,12 +30,16 @@ export interface DaemonUnderTest {
   readonly path: string;
   readonly logged: LogLine[];
   configure(yaml: string): void;
+  /** Resolves once the pages are served. `machine`: the daemon's own clock, where it differs from the service's. */
+  begin(file?: string, machine?: Clock): Promise<Running>;
+  /** Resolves once what was missing is filled. */
   start(file?: string): Promise<Running>;
   query(sql: string, file?: string): Record<string, unknown>[];
   expectTruth(file?: string): void;
 }
 
 export interface Running {
+  isFilled(): boolean;
   /** Settles as the daemon ends; rejects with what ended it. */
   readonly done: Promise<void>;
   /** Lets time run until it is so. */
@@ -63,7 +68,7 @@ export async function daemonUnderTest(
   const configure = (yaml: string) => writeFileSync(settingsFile, yaml);
   configure(options.settings ?? "");
 
-  async function start(file = path): Promise<Running> {
+  async function begin(file = path, machine: Clock = clock): Promise<Running> {
     const env: Record<string, string> = {
       MDS_BASE_URL: simulator.baseUrl,
       MDS_WS_URL: simulator.wsUrl,
@@ -80,7 +85,7 @@ export async function daemonUnderTest(
       loaded,
       settings: syncSettings(loaded),
       version: "0.0.0",
-      clock,
+      clock: machine,
       random: seededRandom(seed),
       log,
       stopping: stopping.signal,
@@ -105,6 +110,7 @@ export async function daemonUnderTest(
         text: await answer.text(),
       }));
     const running: Running = {
+      isFilled: () => isFilled,
       done,
       stop,
       get,
@@ -120,7 +126,13 @@ export async function daemonUnderTest(
         return found === undefined ? undefined : Number(found.slice(found.lastIndexOf(" ")));
       },
     };
-    await running.until(() => isFilled);
+    await running.until(() => address !== "");
+    return running;
+  }
+
+  async function start(file = path): Promise<Running> {
+    const running = await begin(file);
+    await running.until(running.isFilled);
     return running;
   }
 
@@ -131,6 +143,7 @@ export async function daemonUnderTest(
     path,
     logged,
     configure,
+    begin,
     start,
     query(sql, file = path) {
       const database = new Database(file, { readonly: true });

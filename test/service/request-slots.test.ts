@@ -170,6 +170,31 @@ describe("request slots", () => {
     expect(times.at(-1)).toBeLessThan(11_000);
   });
 
+  it("leave every fourth turn to history, however fast polls fall due", async () => {
+    stub = await startStub({ clock });
+    const { client } = clientOf(stub.baseUrl, clock, { maxRequestsPerSecond: 1 });
+    const ended = new AbortController();
+    const { signal } = ended;
+    const pollOn = async () => {
+      while (!signal.aborted)
+        await client
+          .request({ endpoint: "/market", priority: priority.head, signal }, readPage)
+          .catch(() => {});
+    };
+    const polls = Array.from({ length: 12 }, pollOn);
+    const pages = Array.from({ length: 12 }, (_, n) =>
+      client.request({ ...asset, priority: n % 2 === 0 ? priority.expiring : priority.history }, readPage),
+    );
+    await clock.runUntil(Promise.all(pages));
+    const order = stub.requests.map(({ path }) => (path === "/v3/asset" ? "history" : "poll"));
+    const most = order.length;
+    ended.abort();
+    await clock.runUntil(Promise.all(polls));
+    expect(order.filter((kind) => kind === "history")).toHaveLength(12);
+    expect(most).toBeGreaterThanOrEqual(40);
+    expect(most).toBeLessThanOrEqual(60);
+  });
+
   it("are not held while a page is being read", async () => {
     stub = await startStub({ clock });
     const { client } = clientOf(stub.baseUrl, clock, { concurrency: 1 });

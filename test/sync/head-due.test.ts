@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, parseInstant } from "../../src/model/instant.ts";
-import { type DueRules, headDue } from "../../src/sync/head-due.ts";
+import { type DueRules, headDue, pollsASecond } from "../../src/sync/head-due.ts";
 import type { FollowedHead } from "../../src/warehouse/followed-heads.ts";
 
 const SECOND = MICROS_PER_SECOND;
@@ -13,6 +13,7 @@ const rules: DueRules = {
   since: now - 5 * HOUR,
   lines: 50,
   polled: 0,
+  pollsASecond: pollsASecond(0),
 };
 const head = (more: Partial<FollowedHead> = {}): FollowedHead => ({
   line: { stream: "index_ticks", series: 1 },
@@ -77,6 +78,10 @@ describe("a head", () => {
     const deaf = { ...rules, since: undefined };
     expect(headDue(head(), { ...deaf, polled: 50 })).toBe(now + 30 * SECOND);
     expect(headDue(head(), { ...deaf, polled: 5_000 })).toBe(now + 1_000 * SECOND);
+    // Under a ceiling, polls take half of it.
+    const paced = { ...deaf, polled: 50, pollsASecond: pollsASecond(1) };
+    expect(headDue(head(), paced)).toBe(now + 100 * SECOND);
+    expect(pollsASecond(100)).toBe(5);
   });
 
   it("of an index that the service does not have is due the next night, live or not", () => {

@@ -28,6 +28,7 @@ export interface KeeperOptions {
   readonly start?: string;
   /** Hours pass more quickly with fewer ticks. */
   readonly refreshSeconds?: number;
+  readonly maxRequestsPerSecond?: number;
 }
 
 export type Row = Record<string, unknown>;
@@ -53,7 +54,7 @@ export class KeeperUnderTest {
   private constructor(
     clock: TurnedClock,
     simulator: Simulator,
-    { sync, refreshSeconds = 30 }: KeeperOptions,
+    { sync, refreshSeconds = 30, maxRequestsPerSecond = 0 }: KeeperOptions,
   ) {
     this.clock = clock;
     this.simulator = simulator;
@@ -69,6 +70,7 @@ export class KeeperUnderTest {
     this.settings = {
       ...syncSettings(loaded),
       refreshSeconds,
+      maxRequestsPerSecond,
       streams: { ...syncSettings(loaded).streams, ...sync },
     };
   }
@@ -96,6 +98,7 @@ export class KeeperUnderTest {
     const service = requireServiceSettings(loadSettings({ env: this.#env, directory: temporaryFolder() }));
     const client = createServiceClient({
       ...service,
+      maxRequestsPerSecond: this.settings.maxRequestsPerSecond,
       clock,
       random,
       log,

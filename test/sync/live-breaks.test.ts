@@ -74,6 +74,30 @@ describe("a break of the live feed", () => {
     expect(covered).toBeGreaterThanOrEqual(Number(periods) - 2);
   });
 
+  it("that lasts, under a low ceiling on requests, leaves history its share, and polls theirs", async () => {
+    // More lines than requests that may be under way.
+    const gwa = list("BTC", "ETH", "USDT", "XRP", "SOL", "DOGE", "LTC");
+    const mwa = list("BTC/USD", "ETH/USD", "XRP/USD", "SOL/USD");
+    const under = await KeeperUnderTest.start({
+      simulator: { faults: "ws upgrade-status 503" },
+      sync: {
+        ...sync,
+        intraday: { GWA: gwa, MWA: mwa, LX: none, days: 1 },
+        exchangeTickers: false,
+      },
+      refreshSeconds: 5,
+      maxRequestsPerSecond: 1,
+    });
+    await under.until(() => under.isFilled, 500, 10);
+    const from = under.requests;
+    await under.pass(200);
+    // Each line in its turn, as often as half of the ceiling allows.
+    const polls = under.asked("/index-ticker", from);
+    expect(polls.length).toBeGreaterThan(80);
+    expect(polls.length).toBeLessThan(120);
+    under.expectTruth(under.clock.now() - 300_000);
+  });
+
   it("E9: messages that this version does not know break nothing, and are counted with a sample of each", async () => {
     const under = await KeeperUnderTest.start({ sync: { ...sync, exchangeTickers: false } });
     await under.until(() => under.activity === "following the live feed");
