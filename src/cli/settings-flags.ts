@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { flagName, type LoadedSettings, loadSettings } from "../config/load-settings.ts";
 import { optionEntries } from "../config/option-table.ts";
+import { makeRoomForTemporaryFiles } from "../warehouse/temporary-files.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /** Gives a command the flags of the option table, and `--config`. */
@@ -30,7 +31,11 @@ export function readSettings(command: Command, context: CommandContext): LoadedS
     const value = option.flag ? given[attributeName(option.flag)] : undefined;
     if (value !== undefined) flags[path] = value;
   }
-  return loadSettings({ env: context.env, directory: context.directory, file: given.config, flags });
+  const { env, directory } = context;
+  const loaded = loadSettings({ env, directory, file: given.config, flags });
+  // Here, since it is known by now where the warehouse is, and nobody has opened it yet.
+  makeRoomForTemporaryFiles(loaded.settings.warehouse.path, env);
+  return loaded;
 }
 
 /** `--base-url <url>` is `baseUrl` among commander's values. */

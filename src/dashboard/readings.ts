@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/instant.ts";
+import { threadFailure } from "../model/thread-failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { ownFile } from "../runtime/own-file.ts";
 import type { Answer, Answers, DetailOf, Question } from "./readings-desk.ts";
@@ -53,9 +54,11 @@ export class Readings {
       if (this.#closed) return reject(unread("the daemon is stopping"));
       if (this.#waiting.size >= MOST_WAITING) return reject(unread("too many ask at once; try again"));
       const { path, clock, now } = this.#options;
+      // First of all the thread: nobody may be left waiting for one that could not be started.
+      const thread = this.#thread();
       const id = this.#nextId++;
       this.#waiting.set(id, { resolve, reject });
-      this.#thread().postMessage({ ...asked, id, path, now: now(), at: clock.monotonic() });
+      thread.postMessage({ ...asked, id, path, now: now(), at: clock.monotonic() });
     });
   }
 
@@ -67,10 +70,7 @@ export class Readings {
 
   #thread(): Worker {
     if (this.#worker) return this.#worker;
-    const worker = new Worker(ownFile("./readings-worker", import.meta.url), {
-      name: "readings",
-      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
-    });
+    const worker = startThread();
     worker.on("message", (answer: Answer) => {
       const waiting = this.#waiting.get(answer.id);
       this.#waiting.delete(answer.id);
@@ -78,8 +78,8 @@ export class Readings {
       else waiting?.resolve(answer.value);
     });
     let reason = "the thread that reads for the dashboard has ended";
-    worker.on("error", (error) => {
-      reason = error.message;
+    worker.on("error", (error: NodeJS.ErrnoException) => {
+      reason = error.code === "ERR_WORKER_INIT_FAILED" ? threadFailure(error).line : error.message;
     });
     // The next question starts another one: looking on must not need a restart of the daemon.
     worker.on("exit", () => {
@@ -93,6 +93,17 @@ export class Readings {
   #refuse(reason: string): void {
     for (const { reject } of this.#waiting.values()) reject(unread(reason));
     this.#waiting.clear();
+  }
+}
+
+function startThread(): Worker {
+  try {
+    return new Worker(ownFile("./readings-worker", import.meta.url), {
+      name: "readings",
+      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+    });
+  } catch (error) {
+    throw unread(threadFailure(error).line);
   }
 }
 

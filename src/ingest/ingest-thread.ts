@@ -3,6 +3,7 @@ import type { Body } from "../model/body.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS } from "../model/instant.ts";
 import { receiveFailure } from "../model/sent-failure.ts";
+import { threadFailure } from "../model/thread-failure.ts";
 import { abortable } from "../runtime/abortable.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { doneWithin } from "../runtime/done-within.ts";
@@ -87,12 +88,7 @@ export class Ingest {
   /** Starts the thread; resolves once the warehouse is open and migrated there. */
   static async start(options: IngestOptions): Promise<Ingest> {
     const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    const worker = new Worker(ownFile("./ingest-worker", import.meta.url), {
-      name: "ingest",
-      workerData: stopFlag,
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_HEAP_MB },
-    });
-    const ingest = new Ingest(worker, stopFlag, options);
+    const ingest = new Ingest(startThread(stopFlag), stopFlag, options);
     try {
       const { path, mayDeferCheck = false, signal } = options;
       options.opening?.(ingest);
@@ -252,5 +248,17 @@ export class Ingest {
     const failure = { message, family: "bug", code: "ingest_died" } as const;
     for (const [id, { settle }] of this.#pending) settle({ id, failure, bodies: [] });
     this.#pending.clear();
+  }
+}
+
+function startThread(stopFlag: Int32Array): Worker {
+  try {
+    return new Worker(ownFile("./ingest-worker", import.meta.url), {
+      name: "ingest",
+      workerData: stopFlag,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_HEAP_MB },
+    });
+  } catch (error) {
+    throw threadFailure(error);
   }
 }

@@ -4,6 +4,8 @@ import { retryAfterMs } from "./retry-after.ts";
 /** Why a connection ended, or never began, in one word that metrics and people can use. Never a text of the service's. */
 export interface Ending {
   readonly reason: string;
+  /** What a person can do about it, where it lies with this machine. */
+  readonly remedy?: string;
   /** The token was not accepted: earn a new one before the next attempt. */
   readonly tokenRefused?: boolean;
   /** Waiting a moment will not help: the next attempts are minutes apart. */
@@ -42,6 +44,8 @@ export function endingOfClose(code: number, greeted: boolean): Ending {
 export function endingOfError(error: unknown): Ending {
   const code =
     typeof error === "object" && error !== null && "code" in error ? String(error.code).slice(0, 60) : "";
+  if (code === "EMFILE" || code === "ENFILE")
+    return { reason: "too_many_files", remedy: "raise the limit of open files" };
   const isTls = /CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO/.test(code);
   const reason = /^[A-Z][A-Z0-9_]+$/.test(code) ? code.toLowerCase() : "socket_error";
   return isTls ? { reason, slow: true } : { reason };

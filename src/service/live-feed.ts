@@ -140,13 +140,14 @@ class LiveFeed {
       if (last?.hasServed(STABLE_MS)) attempt = refusals = 0;
       refusals = ending.slow ? refusals + 1 : 0;
       const inMs = this.#pause(ending, ending.slow ? refusals : attempt, random);
-      const { reason } = ending;
+      const { reason, remedy } = ending;
       this.#watch.lost();
       if (last?.wasGreeted) {
         this.#standing.lost();
         this.queue.push({ kind: "disconnected", reason, since: last.lastHeard });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
-      log.warn({ reason, attempt, inMs: Math.round(inMs) }, "live feed is down, connecting again");
+      const told = { reason, ...(remedy === undefined ? {} : { remedy }), attempt, inMs: Math.round(inMs) };
+      log.warn(told, "live feed is down, connecting again");
       if (await this.#wait(inMs, ending, signal)) refusals = 0;
     }
     unheed();

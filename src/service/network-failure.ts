@@ -6,6 +6,11 @@ interface Kind {
   remedy?: string;
 }
 
+const noFiles: Kind = {
+  code: "too_many_files",
+  words: "no file descriptor left",
+  remedy: "raise the limit of open files",
+};
 const lost: Kind = { code: "connection_lost", words: "the connection broke" };
 const kinds: Record<string, Kind> = {
   ECONNREFUSED: { code: "connection_refused", words: "the service refused the connection" },
@@ -19,11 +24,8 @@ const kinds: Record<string, Kind> = {
   ETIMEDOUT: { code: "connect_timeout", words: "no connection in time" },
   EHOSTUNREACH: { code: "network_unreachable", words: "no route to the service" },
   ENETUNREACH: { code: "network_unreachable", words: "no network" },
-  EMFILE: {
-    code: "too_many_files",
-    words: "no file descriptor left",
-    remedy: "raise the limit of open files",
-  },
+  EMFILE: noFiles,
+  ENFILE: noFiles,
   ECONNRESET: lost,
   EPIPE: lost,
   UND_ERR_SOCKET: lost,

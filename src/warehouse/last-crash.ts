@@ -1,6 +1,7 @@
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { Failure } from "../model/failure.ts";
-import { formatInstant, type Micros } from "../model/instant.ts";
+import { formatInstant, MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import type { KilledWriter } from "./writer-lock.ts";
 
 /** Why a daemon on this warehouse last ended without being told to. */
 export interface LastCrash {
@@ -31,6 +32,22 @@ export function noteCrash(path: string, error: unknown, now: Micros): void {
     writeFileSync(`${crashFile(path)}.new`, JSON.stringify(crash));
     renameSync(`${crashFile(path)}.new`, crashFile(path));
   } catch {}
+}
+
+/**
+ * A writer that was killed, or that memory ran out for, cannot say so: the next one does, unless it found words before its
+ * end. When it happened is known by what was written last.
+ */
+export function noteKilled(path: string, { who, since }: KilledWriter): void {
+  const changedAt = (file: string) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  if (changedAt(crashFile(path)) >= since) return;
+  const endedAt = Math.max(since, changedAt(path), changedAt(`${path}-wal`));
+  const failure = new Failure(`the writer (${who}) was killed`, {
+    family: "operator",
+    code: "killed",
+    remedy: "see the system's log: memory may have run out, or the machine went down",
+  });
+  noteCrash(path, failure, Math.floor(endedAt) * MICROS_PER_MS);
 }
 
 export function readLastCrash(path: string): LastCrash | undefined {

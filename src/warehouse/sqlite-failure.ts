@@ -30,6 +30,14 @@ export function asFailure(error: unknown, path: string): unknown {
       cause: error,
     });
   }
+  if (code === "SQLITE_IOERR_GETTEMPPATH") {
+    return new Failure("no folder for temporary files can be written", {
+      family: "operator",
+      code: "no_temporary_files",
+      remedy: "set TMPDIR to one that can be",
+      cause: error,
+    });
+  }
   // After a failed sync nobody knows which pages reached the disk, and asking again may be answered with a false yes:
   // only a new process that recovers the WAL from the file itself knows.
   if (code.startsWith("SQLITE_IOERR") || code === "EIO") {

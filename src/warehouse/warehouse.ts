@@ -19,6 +19,7 @@ import {
 } from "./disk.ts";
 import { type Inspection, inspectFile, type WatchedFile, watchFile } from "./file-health.ts";
 import { Frontier } from "./frontier.ts";
+import { noteKilled } from "./last-crash.ts";
 import { beginWriting, noteEnd } from "./last-end.ts";
 import { migrate } from "./migrate.ts";
 import { recordLoss } from "./salvage.ts";
@@ -229,6 +230,7 @@ export function openWarehouse(given: string, options: WarehouseOptions): Warehou
   const lock = takeWriterLock(path);
   let connection: Connection | undefined;
   try {
+    if (lock.killed) noteKilled(path, lock.killed);
     const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDefer: mayDeferCheck });
     beginWriting(path);
     for (const found of inspection.setAside)

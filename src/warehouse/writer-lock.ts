@@ -1,11 +1,21 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import Database from "better-sqlite3";
 import { Failure } from "../model/failure.ts";
 import { resolvePath } from "./disk.ts";
 import { asFailure } from "./sqlite-failure.ts";
 
+/** A writer that ended without giving the lock back. */
+export interface KilledWriter {
+  /** `pid 17 on host`. */
+  readonly who: string;
+  /** When it became the writer, milliseconds since 1970. */
+  readonly since: number;
+}
+
 export interface WriterLock {
+  /** The writer before this one, where it was killed. */
+  readonly killed: KilledWriter | undefined;
   release(): void;
 }
 
@@ -18,9 +28,11 @@ export interface WriterLock {
 export function takeWriterLock(path: string): WriterLock {
   const holderFile = `${path}.writer`;
   let lock: Database.Database | undefined;
+  let killed: KilledWriter | undefined;
   try {
     lock = new Database(`${path}.lock`, { timeout: 0 });
     lock.exec("BEGIN EXCLUSIVE");
+    killed = readKilled(holderFile);
     writeFileSync(holderFile, `pid ${process.pid} on ${hostname()}\n`);
   } catch (error) {
     lock?.close();
@@ -28,6 +40,7 @@ export function takeWriterLock(path: string): WriterLock {
   }
   const held = lock;
   return {
+    killed,
     release() {
       if (!held.open) return;
       rmSync(holderFile, { force: true });
@@ -59,6 +72,12 @@ function asHeld(error: unknown, path: string): unknown {
     code: "writer_elsewhere",
     remedy: "leave the work to it, or stop it first",
   });
+}
+
+/** Who gives the lock back takes his name away: one that is found under the lock was left by a writer that could not. */
+function readKilled(holderFile: string): KilledWriter | undefined {
+  const left = statSync(holderFile, { throwIfNoEntry: false });
+  return left && { who: holder(holderFile), since: left.mtimeMs };
 }
 
 function holder(file: string): string {

@@ -8,19 +8,13 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { fillUnit } from "../../src/cli/unit-template.ts";
 import { optionEntries } from "../../src/config/option-table.ts";
+import { hasTool } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
 const MOST_EXPOSURE = 2;
-
-/** Whether a tool is here; where it is not, the run says what it did not show. */
-function has(tool: string, shown: string): boolean {
-  const isHere = spawnSync(tool, ["--version"]).error === undefined;
-  if (!isHere) process.stderr.write(`${tool} is not installed: not shown here: ${shown}\n`);
-  return isHere;
-}
 
 const variables = new Set([
   ...optionEntries.flatMap(({ option }) => option.env ?? []),
@@ -68,7 +62,7 @@ describe("the systemd unit", () => {
   });
 
   it(`is understood by systemd, whose measure of exposure is at most ${MOST_EXPOSURE}`, () => {
-    if (!has("systemd-analyze", "the unit's exposure")) return;
+    if (!hasTool("systemd-analyze", "the unit's exposure")) return;
     const file = join(temporaryFolder(), "mds-sync.service");
     writeFileSync(file, installed);
     const verified = spawnSync("systemd-analyze", ["verify", file], { encoding: "utf8" });

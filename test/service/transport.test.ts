@@ -241,6 +241,7 @@ describe("connections", () => {
     ["DEPTH_ZERO_SELF_SIGNED_CERT", "tls_failed"],
     ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "tls_failed"],
     ["EMFILE", "too_many_files"],
+    ["ENFILE", "too_many_files"],
     ["SOMETHING_NEW", "network_failed"],
   ])("B13: %s is called %s, however deep it is wrapped", (code, name) => {
     const inner = Object.assign(new Error("private words"), { code });
