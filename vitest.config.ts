@@ -1,4 +1,4 @@
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
@@ -9,8 +9,8 @@ export default defineConfig({
     pool: "forks",
     setupFiles: ["test/support/seed.ts"],
     globalSetup: ["test/support/print-seed.ts"],
-    // Most of the time goes in waiting for real processes, sockets and disks: a core kept free for nobody only adds to it.
-    maxWorkers: "100%",
+    // A fifth of the time goes in waiting for real processes, sockets and disks: half as many files again as there are cores.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     // Sources that threads and processes of the tests run in place are compiled once for all of them.
     env: { NODE_COMPILE_CACHE: join(tmpdir(), "mds-sync-compiled-tests") },
     sequence: { sequencer: LongestFirst },

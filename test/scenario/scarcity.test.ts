@@ -58,7 +58,7 @@ describe("G5: little memory", () => {
     limit(first.pid, "as", 1_000_000);
     first.get("/api/status").catch(() => {});
     // Where it makes do with the memory that it has for long, the system's killer of processes has the last word.
-    await Promise.race([first.ended, pause(5_000)]);
+    await Promise.race([first.ended, pause(2_000)]);
     first.child.kill("SIGKILL");
     const { code, signal } = await first.ended;
     expect(code).not.toBe(0);
@@ -113,7 +113,7 @@ describe("G6: few descriptors and few threads", () => {
       daemon.log().find(({ reason }) => reason === "too_many_files") ? true : undefined,
     );
     place.simulator.setFaults("");
-    await pause(4_000);
+    await pause(3_000);
     expect(cpuSeconds(daemon.pid) - before.cpu).toBeLessThan(2);
     expect(place.simulator.requests.total - before.asked).toBeLessThan(20);
     const told = daemon.log().slice(before.lines);
@@ -186,14 +186,14 @@ describe("G10: a core that is shared with a busy neighbour", () => {
       () => place.query("SELECT 1 FROM coverage WHERE stream = 'exchange_ticks'")[0],
     );
     const watchedFrom = Date.now() * 1000;
-    await pause(7_000);
+    await pause(4_000);
     const watchedTo = (Date.now() - 2_000) * 1000;
     expect(neighbour.exitCode).toBe(null);
     const pongs = (await (await fetch(`${place.simulator.baseUrl}/simulator/pongs`)).json()) as {
       answered: number;
       worstMs: number;
     };
-    expect(pongs.answered).toBeGreaterThan(60);
+    expect(pongs.answered).toBeGreaterThan(40);
     expect(pongs.worstMs).toBeLessThan(5_000);
     const missed = `SELECT from_time, to_time, reason FROM gaps WHERE stream = 'exchange_ticks' AND state = 'lost'
       AND to_ts > ${watchedFrom} AND from_ts < ${watchedTo}`;
