@@ -6,8 +6,6 @@ import { type Call, closing, memoryOf, type Reply } from "./thread-messages.ts";
 
 /** A WAL of so many pages is worth the two waits for the disk that moving it costs. */
 const LONG_WAL = 2_000;
-/** 64 MiB: as much as is always kept free for it. */
-const LONGEST_WAL = 16_000;
 
 // The thread's whole life: take a call, carry it out, answer, tidy up. Synchronous, so that calls cannot overlap.
 const port = parentPort;
@@ -29,9 +27,9 @@ port.on("message", (call: Call) => {
   if (reply.hasCommitted) tidyUpAfter(call);
 });
 
-/** Live batches that are waiting are part of the same burst: all of it goes to disk first, if it is not endless. */
+/** Live batches that are waiting are part of the same burst: all of it goes to disk first. */
 function tidyUpAfter({ operation }: Call): void {
-  const isLive = operation === "commitLive";
-  desk.tidyUp(isLive ? LONGEST_WAL : LONG_WAL);
-  if (isLive) afterBacklog(() => desk.tidyUp(LONG_WAL));
+  const tidyUp = () => desk.tidyUp(LONG_WAL);
+  if (operation === "commitLive") afterBacklog(tidyUp);
+  else tidyUp();
 }

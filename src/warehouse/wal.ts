@@ -38,7 +38,7 @@ export class WalShortener {
   }
 
   #checkpoint(mode: "NOOP" | "PASSIVE"): { readonly log: number; readonly checkpointed: number } {
-    const [wal] = this.#connection.database.pragma(`wal_checkpoint(${mode})`) as {
+    const [wal] = this.#connection.statement(`PRAGMA wal_checkpoint(${mode})`).all() as {
       log: number;
       checkpointed: number;
     }[];

@@ -38,6 +38,9 @@ export interface WarehouseOptions {
   readonly mayDeferCheck?: boolean;
 }
 
+/** In pages of 4 KiB. A WAL this long has taken the space that is always kept free for it. */
+const LONGEST_WAL_PAGES = SPACE_RESERVE_BYTES / 4096;
+
 /** The one writer of a warehouse file. Synchronous throughout; lives in the ingest thread. */
 export class Warehouse {
   readonly path: string;
@@ -87,6 +90,7 @@ export class Warehouse {
    * throws. `work` must be synchronous: what an async function does after its first await would escape.
    */
   transaction<T>(work: (transaction: Transaction) => T): T {
+    this.shortenWal(LONGEST_WAL_PAGES);
     if (this.#poison) throw this.#poison;
     if (this.#inTransaction) throw new Error("a transaction is open already: pass it on instead of nesting");
     assertSpace(this.path, SPACE_RESERVE_BYTES, this.#fileSystem);
@@ -129,7 +133,7 @@ export class Warehouse {
     }
   }
 
-  /** To be called after each commit, once it is told of: nothing else keeps the WAL from growing. */
+  /** To be called after commits, once they are told of: the next one would have to do it. */
   shortenWal(atPages: number): void {
     this.#ifPossible(() => this.#wal.shorten(atPages));
   }
