@@ -8,6 +8,8 @@ import { isAnswered, judge } from "./trouble.ts";
 const TRIES = 4;
 const PAUSE = { baseMs: 5_000, capMs: 60_000 };
 const PATIENCE_MS = 15 * 60_000;
+/** Who has been answered has gone on by then: that nobody else is answered any more means nothing. */
+const ALONE_MS = 120_000;
 
 /** The pause before something is tried again: never nothing, growing, and different for everyone. */
 export function pauseBefore(attempt: number, random: Random): number {
@@ -27,6 +29,10 @@ export interface Waiting {
 /** Tries until it succeeds; gives up when the service answers others, or answers this, and it fails all the same. */
 export async function persistently<T>(waiting: Waiting, work: () => Promise<T>): Promise<T> {
   const { clock, random, signal, answers, failed } = waiting;
+  const begun = { answers: answers(), at: clock.monotonic() };
+  /** Others were answered meanwhile, lately or before they were done. */
+  const areOthersAnswered = (since: number) =>
+    answers() > since || (answers() > begun.answers && clock.monotonic() - begun.at > ALONE_MS);
   let tries = 0;
   for (let attempt = 0; ; attempt++) {
     const before = answers();
@@ -34,7 +40,7 @@ export async function persistently<T>(waiting: Waiting, work: () => Promise<T>):
       return await work();
     } catch (error) {
       if (judge(error, answers()) !== "later") throw error;
-      if (isAnswered(error) || answers() > before) tries++;
+      if (isAnswered(error) || areOthersAnswered(before)) tries++;
       if (tries >= TRIES) throw error;
       failed?.(error);
       await clock.sleep(pauseBefore(attempt, random), signal);

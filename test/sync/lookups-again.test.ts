@@ -1,21 +1,30 @@
 import { expect, it } from "vitest";
 import { KeeperUnderTest } from "./keeper-under-test.ts";
 
+const sync = {
+  ohlcv: false,
+  intraday: { GWA: { kind: "list", names: ["BTC"] }, MWA: { kind: "none" }, LX: { kind: "none" }, days: 1 },
+  exchangeTickers: false,
+  marketCap: { every: 60 },
+  derivatives: false,
+};
+
+it("a lookup that fails from the first start on holds back nothing that can do without it", async () => {
+  const under = await KeeperUnderTest.start({
+    refreshSeconds: 300,
+    sync,
+    simulator: { faults: "GET /exchange status 500" },
+  });
+  const stored = () => under.query("SELECT DISTINCT name FROM index_ticks");
+  await under.until(() => stored().length > 0, 1200, 10);
+  expect(stored()).toEqual([{ name: "BTC" }]);
+  expect(under.problems.get("lookups")).toMatchObject([{ stream: "exchanges", code: "server_failure" }]);
+});
+
 it("a lookup that fails while others are answered is told, and asked for again in minutes rather than at the next hour", async () => {
   const under = await KeeperUnderTest.start({
     refreshSeconds: 300,
-    sync: {
-      ohlcv: false,
-      intraday: {
-        GWA: { kind: "list", names: ["BTC"] },
-        MWA: { kind: "none" },
-        LX: { kind: "none" },
-        days: 1,
-      },
-      exchangeTickers: false,
-      marketCap: { every: 60 },
-      derivatives: false,
-    },
+    sync,
   });
   const problems = (part: string) =>
     (under.problems.get(part) ?? []).map(({ stream, code }) => `${stream} ${code}`);
