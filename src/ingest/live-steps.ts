@@ -36,21 +36,22 @@ export class LiveSteps {
       if (!steps) ofType.set(indexId, { newest: ts, long: undefined });
       else if (ts > steps.newest) {
         if (steps.long) skips.push(steps.long);
-        const step = { indexType, indexId, after: steps.newest, at: ts };
-        steps.long = hasRoom(step, cadence) ? step : undefined;
+        const { newest: after } = steps;
+        // Nearly none has room: nothing is made for the others.
+        steps.long = hasRoom(after, ts, cadence) ? { indexType, indexId, after, at: ts } : undefined;
         steps.newest = ts;
       } else if (steps.long && ts > steps.long.after && ts < steps.long.at) {
         const parts = [
           { ...steps.long, at: ts },
           { ...steps.long, after: ts },
         ];
-        steps.long = parts.find((part) => hasRoom(part, cadence));
+        steps.long = parts.find(({ after, at }) => hasRoom(after, at, cadence));
       }
     }
     return skips;
   }
 }
 
-function hasRoom({ after, at }: Skip, cadence: Micros): boolean {
+function hasRoom(after: Micros, at: Micros, cadence: Micros): boolean {
   return at - after > ROOM * cadence;
 }

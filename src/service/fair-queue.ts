@@ -37,8 +37,8 @@ export class FairQueue implements Queue<RunFunction, QueueAddOptions> {
     return [...this.#polls.filter(all), ...this.#others.filter(all)];
   }
 
-  setPriority(id: string, to: number): void {
-    this.#others.setPriority(id, to);
+  setPriority(): void {
+    throw new Error("a request keeps the priority that it came with");
   }
 
   remove(id: string): void {

@@ -90,9 +90,9 @@ export class Warehouse {
    * throws. `work` must be synchronous: what an async function does after its first await would escape.
    */
   transaction<T>(work: (transaction: Transaction) => T): T {
+    if (this.#inTransaction) throw new Error("a transaction is open already: pass it on instead of nesting");
     this.shortenWal(LONGEST_WAL_PAGES);
     if (this.#poison) throw this.#poison;
-    if (this.#inTransaction) throw new Error("a transaction is open already: pass it on instead of nesting");
     assertSpace(this.path, SPACE_RESERVE_BYTES, this.#fileSystem);
     const { database } = this.connection;
     this.#inTransaction = true;

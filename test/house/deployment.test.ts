@@ -130,6 +130,12 @@ describe("the container image", () => {
     expect(of("ENV").join()).toContain("MDS_WAREHOUSE=/data/");
   });
 
+  it("treats memory as the unit does", () => {
+    const memory = (text: string) => text.match(/\b(MALLOC_\w+|NODE_OPTIONS)=\S+/g)?.sort();
+    expect(memory(of("ENV").join(" "))).toHaveLength(4);
+    expect(memory(of("ENV").join(" "))).toEqual(memory(read("config/mds-sync.service")));
+  });
+
   it("has a health check that passes while /healthz says 200, and at no other time", async () => {
     const [check = ""] = of("HEALTHCHECK");
     const [node, ...args] = JSON.parse(check.slice(check.indexOf("["))) as string[];

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { SPACE_RESERVE_BYTES } from "../../src/warehouse/disk.ts";
 import { lockHolders } from "../../src/warehouse/lock-holders.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { readStatus } from "../../src/warehouse/status.ts";
@@ -68,6 +69,14 @@ describe("one writer", () => {
     expect([pragma("journal_mode"), pragma("synchronous"), pragma("busy_timeout")]).toEqual(["wal", 2, 2000]);
   });
 
+  it("keeps its WAL within the space that is reserved for it, also where nobody else sees to it", () => {
+    const warehouse = openScratch();
+    warehouse.transaction((t) => t.statement("CREATE TABLE heavy (load BLOB)").run());
+    for (let load = 0; load < 24; load++)
+      warehouse.transaction((t) => t.statement("INSERT INTO heavy VALUES (zeroblob(4000000))").run());
+    expect(walBytes(warehouse.path)).toBeLessThan(SPACE_RESERVE_BYTES + 8_000_000);
+  });
+
   it("refuses a nested transaction and one that waits", () => {
     const warehouse = openScratch();
     expect(() => warehouse.transaction(() => warehouse.transaction(() => 1))).toThrow("open already");
@@ -125,6 +134,24 @@ describe("readers", () => {
     expect(await reader.act()).toBe("closed");
     expect(truncateWal(warehouse.connection)).toMatchObject({ isTruncated: true, walBytes: 0 });
     expect(walBytes(warehouse.path)).toBe(0);
+  });
+
+  it("F6: one that is in the way of moving the WAL delays it, and only until it ends", () => {
+    const warehouse = openScratch();
+    const waiting = () => {
+      const [wal] = rows(warehouse, "PRAGMA wal_checkpoint(NOOP)");
+      return Number(wal?.log) - Number(wal?.checkpointed);
+    };
+    write(warehouse);
+    const reader = openReader(warehouse.path);
+    reader.database.exec("BEGIN; SELECT count(*) FROM index_ticks");
+    write(warehouse, 1_000);
+    warehouse.shortenWal(1);
+    expect(waiting()).toBeGreaterThan(0);
+    reader.close();
+    write(warehouse, 2_000);
+    warehouse.shortenWal(1);
+    expect(waiting()).toBe(0);
   });
 
   it("F7: a quant's write transaction makes the writer wait, then say db_locked and who; its end heals", async () => {
