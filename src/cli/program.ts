@@ -1,9 +1,9 @@
 import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { BoundedTalk } from "../telemetry/bounded-talk.ts";
-import type { CommandContext } from "./command-context.ts";
-import { programVersion } from "./program-version.ts";
+import { BoundedTalk } from "../telemetry/nonblocking-stderr.ts";
+import type { CommandContext } from "./support/context.ts";
+import { programVersion } from "./support/context.ts";
 
 /** Whatever could not be opened for it, and whatever remedy that has otherwise. */
 const OUT_OF_FILES = /\b(EMFILE|ENFILE)\b|too many open files/i;
@@ -15,19 +15,19 @@ type AddCommand = (program: Command, context: CommandContext) => void;
 
 /** In the order of the help. Each is loaded when it is wanted: `--version` need not wait for a database to load. */
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  run: async () => (await import("./run-command.ts")).addRunCommand,
-  init: async () => (await import("./init-command.ts")).addInitCommand,
-  plan: async () => (await import("./plan-command.ts")).addPlanCommand,
-  backfill: async () => (await import("./backfill-command.ts")).addBackfillCommand,
-  status: async () => (await import("./status-command.ts")).addStatusCommand,
-  gaps: async () => (await import("./gaps-command.ts")).addGapsCommand,
-  verify: async () => (await import("./verify-command.ts")).addVerifyCommand,
-  query: async () => (await import("./query-command.ts")).addQueryCommand,
-  export: async () => (await import("./export-command.ts")).addExportCommand,
-  backup: async () => (await import("./backup-command.ts")).addBackupCommand,
-  doctor: async () => (await import("./doctor-command.ts")).addDoctorCommand,
-  settings: async () => (await import("./settings-command.ts")).addSettingsCommand,
-  simulate: async () => (await import("./simulate-command.ts")).addSimulateCommand,
+  run: async () => (await import("./commands/run.ts")).addRunCommand,
+  init: async () => (await import("./commands/init.ts")).addInitCommand,
+  plan: async () => (await import("./commands/plan.ts")).addPlanCommand,
+  backfill: async () => (await import("./commands/backfill.ts")).addBackfillCommand,
+  status: async () => (await import("./commands/status.ts")).addStatusCommand,
+  gaps: async () => (await import("./commands/gaps.ts")).addGapsCommand,
+  verify: async () => (await import("./commands/verify.ts")).addVerifyCommand,
+  query: async () => (await import("./commands/query.ts")).addQueryCommand,
+  export: async () => (await import("./commands/export.ts")).addExportCommand,
+  backup: async () => (await import("./commands/backup.ts")).addBackupCommand,
+  doctor: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
+  settings: async () => (await import("./commands/settings.ts")).addSettingsCommand,
+  simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
 };
 
 /** The one that is named; all of them for the help, and to find what a misspelt one may have meant. */

@@ -1,7 +1,7 @@
+import { nearest } from "../model/did-you-mean.ts";
 import { exitCode, Failure } from "../model/failure.ts";
-import { nearest } from "../model/nearest.ts";
-import type { Raw } from "./option-kinds.ts";
 import { optionEntries, type Settings, switchPaths } from "./option-table.ts";
+import type { Raw } from "./option-types.ts";
 import { type SecretSource, secretSource } from "./secret.ts";
 import { findSettingsFile, type SettingsFile } from "./settings-file.ts";
 

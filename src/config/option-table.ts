@@ -1,4 +1,4 @@
-import { INTRADAY_DAYS } from "../model/service-facts.ts";
+import { INTRADAY_DAYS } from "../model/streams.ts";
 import {
   address,
   duration,
@@ -13,7 +13,7 @@ import {
   texts,
   webAddress,
   wholeNumber,
-} from "./option-kinds.ts";
+} from "./option-types.ts";
 
 /** Settings that may be `false`: that stream is not synced. */
 export interface Switchable<T> {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Document, LineCounter, parseDocument } from "yaml";
 import { exitCode, Failure } from "../model/failure.ts";
-import type { Raw } from "./option-kinds.ts";
+import type { Raw } from "./option-types.ts";
 
 export interface SettingsFile {
   readonly path: string;

@@ -1,14 +1,13 @@
-import { MICROS_PER_DAY, type Micros } from "../model/instant.ts";
-import { exportDictionaries } from "../warehouse/export-months.ts";
+import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
+import { exportDictionaries } from "../warehouse/read/export-months.ts";
 import {
   coverageRelation,
   type ExportRelation,
   exportRelations,
   gapsRelation,
-} from "../warehouse/export-relations.ts";
-import type { RowStream } from "../warehouse/row-tables.ts";
-import { barMacro, barViews } from "./catalogue-bars.ts";
-import { comparisonViews } from "./catalogue-comparisons.ts";
+} from "../warehouse/read/export-relations.ts";
+import type { RowStream } from "../warehouse/tables/row-tables.ts";
+import { barMacro, barViews, comparisonViews } from "./catalogue-views.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
 import { openDuckDb, quoted, quotedName } from "./parquet-writer.ts";

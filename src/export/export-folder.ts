@@ -15,9 +15,18 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
-import { takeWriterLock } from "../warehouse/writer-lock.ts";
-import { unusable } from "./export-failure.ts";
-import { CATALOGUE, MANIFEST, type Manifest, type ManifestFile, readManifest } from "./manifest.ts";
+import { MICROS_PER_SECOND, type Micros, parseInstant } from "../model/time.ts";
+import { takeWriterLock } from "../warehouse/sqlite/writer-lock.ts";
+import { unusable } from "./errors.ts";
+import {
+  CATALOGUE,
+  hasManifest,
+  MANIFEST,
+  type Manifest,
+  type ManifestFile,
+  readManifest,
+} from "./manifest.ts";
+import { openDuckDb } from "./parquet-writer.ts";
 
 /*
  * DIR/manifest.json, DIR/mds.duckdb        what the export consists of; each replaced in one step, the manifest last
@@ -215,5 +224,51 @@ function sync(path: string): void {
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** For readers that took a list of files from a manifest: nobody can see whether they are still at it. */
+const GRACE: Micros = 3600 * MICROS_PER_SECOND;
+
+/** Removes the files of older exports, but for those that somebody may still read. */
+export async function spareReaders(folder: string, current: Manifest, now: Micros): Promise<void> {
+  const named = new Set(current.files.map(({ version }) => version));
+  let supersededAt = parseInstant(current.exported_at) ?? now;
+  for (const generation of generationsOf(folder).reverse()) {
+    if (generation === current.generation) continue;
+    const manifest = readManifest(folder, generationManifest(generation));
+    const isRecent = now - supersededAt < GRACE;
+    if (manifest && (isRecent || (await isOpen(generationCatalogue(folder, generation)))))
+      for (const { version } of manifest.files) named.add(version);
+    else forgetGeneration(folder, generation);
+    supersededAt = parseInstant(manifest?.exported_at ?? "") ?? supersededAt;
+  }
+  removeUnnamed(folder, named);
+}
+
+/**
+ * Removes what an export that failed or was killed left behind: gigabytes perhaps, on the disk that the warehouse needs, and
+ * the next one may fail as well. Names of files that cannot be read are no reason to remove any.
+ */
+export function removeDebris(folder: string): void {
+  const manifests = [undefined, ...generationsOf(folder).map(generationManifest)].map((name) => ({
+    isThere: name !== undefined || hasManifest(folder),
+    manifest: readManifest(folder, name),
+  }));
+  if (manifests.some(({ isThere, manifest }) => isThere && !manifest)) return;
+  removeUnnamed(
+    folder,
+    new Set(manifests.flatMap(({ manifest }) => manifest?.files.map(({ version }) => version) ?? [])),
+  );
+}
+
+/** DuckDB locks the file that it has open, also one that it only reads, for as long as the process lives. */
+async function isOpen(catalogue: string): Promise<boolean> {
+  try {
+    const instance = await openDuckDb(catalogue);
+    instance.closeSync();
+    return false;
+  } catch (error) {
+    return error instanceof Error && /lock/i.test(error.message);
   }
 }

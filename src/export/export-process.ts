@@ -1,10 +1,9 @@
 import { constants, setPriority } from "node:os";
-import { exitCode } from "../model/failure.ts";
-import { sendFailure } from "../model/sent-failure.ts";
+import { exitCode, sendFailure } from "../model/failure.ts";
+import { reportAndEnd } from "../runtime/child-process.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { reportAndEnd } from "../runtime/helper-process.ts";
-import type { ExportReport, ExportRequest } from "./export-in-process.ts";
 import { exportWarehouse } from "./export-warehouse.ts";
+import type { ExportReport, ExportRequest } from "./run-export.ts";
 
 // A process of its own: it takes no turn from those who store ticks, and can be ended at any moment.
 setPriority(constants.priority.PRIORITY_LOW);

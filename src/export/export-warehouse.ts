@@ -1,10 +1,8 @@
 import { join, resolve } from "node:path";
-import { formatInstant, MICROS_PER_MS, type Micros } from "../model/instant.ts";
+import { formatInstant, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
-import type { Connection } from "../warehouse/connection.ts";
-import { type FileSystemInfo, resolvePath } from "../warehouse/disk.ts";
-import { exportMonths, monthOf, monthRange, storedRows } from "../warehouse/export-months.ts";
+import { exportMonths, monthOf, monthRange, storedRows } from "../warehouse/read/export-months.ts";
 import {
   coverageRelation,
   exportRelations,
@@ -12,22 +10,26 @@ import {
   inSnapshot,
   readLedger,
   readRelation,
-} from "../warehouse/export-relations.ts";
-import { readCorrections, readPresent, readTickerPeriod } from "../warehouse/export-rows.ts";
+} from "../warehouse/read/export-relations.ts";
+import { readCorrections, readPresent, readTickerPeriod } from "../warehouse/read/export-rows.ts";
 import { asReadersFailure, openReader } from "../warehouse/reader.ts";
+import type { Connection } from "../warehouse/sqlite/connection.ts";
+import { type FileSystemInfo, resolvePath } from "../warehouse/sqlite/disk.ts";
 import { wholeRelations, writeCatalogue } from "./catalogue.ts";
-import { type Claim, claimsOf, coverageRow, gapRow } from "./claims.ts";
-import { asExportFailure, stopped } from "./export-failure.ts";
+import { type Claim, claimsOf, coverageRow, gapRow } from "./coverage-files.ts";
+import { asExportFailure, stopped } from "./errors.ts";
 import {
   generationsOf,
   isThere,
   noteGeneration,
   openFolder,
   publish,
+  removeDebris,
+  spareReaders,
   switchCatalogue,
   switchManifest,
 } from "./export-folder.ts";
-import { FileKeeper } from "./file-keeper.ts";
+import { FileKeeper } from "./file-writer.ts";
 import {
   CATALOGUE,
   FILE_FORMAT,
@@ -36,7 +38,6 @@ import {
   type ManifestFile,
   readManifest,
 } from "./manifest.ts";
-import { removeDebris, spareReaders } from "./old-generations.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
 import { monthlyStreams } from "./stream-files.ts";
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ExportRelation, RelationColumnKind, RelationRow } from "../warehouse/export-relations.ts";
+import type { ExportRelation, RelationColumnKind, RelationRow } from "../warehouse/read/export-relations.ts";
 import { quotedName, type RowSource, type SourceBlock } from "./parquet-writer.ts";
 
 const ROWS_A_BLOCK = 8_192;

@@ -1,6 +1,6 @@
-import { exportDictionaries } from "../warehouse/export-months.ts";
-import type { MonthContent } from "../warehouse/export-rows.ts";
-import { type RowStream, rowTables } from "../warehouse/row-tables.ts";
+import { exportDictionaries } from "../warehouse/read/export-months.ts";
+import type { MonthContent } from "../warehouse/read/export-rows.ts";
+import { type RowStream, rowTables } from "../warehouse/tables/row-tables.ts";
 import { quotedName, type RowSource, type SourceBlock, type SourceColumn } from "./parquet-writer.ts";
 
 /** The streams that are parted by month, in the order in which they are exported. */

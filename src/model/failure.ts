@@ -46,3 +46,49 @@ export class Failure extends Error {
     return this.remedy ? `${this.message}: ${this.remedy}` : this.message;
   }
 }
+
+/** A failure in a form that crosses threads and processes. */
+export interface SentFailure extends Omit<FailureDetails, "cause"> {
+  readonly message: string;
+  readonly stack?: string | undefined;
+}
+
+/** Whatever is no failure that we know of is a bug of ours, under the code of the place where it came up. */
+export function sendFailure(error: unknown, bugCode: string): SentFailure {
+  if (error instanceof Failure) {
+    const { message, family, code, remedy, exit } = error;
+    return { message, family, code, exit, ...(remedy === undefined ? {} : { remedy }) };
+  }
+  const known = error instanceof Error;
+  return {
+    message: known ? error.message : String(error),
+    stack: known ? error.stack : undefined,
+    family: "bug",
+    code: bugCode,
+    exit: exitCode.unexpected,
+  };
+}
+
+export function receiveFailure({ message, stack, ...details }: SentFailure): Failure {
+  const failure = new Failure(message, details);
+  if (stack !== undefined) failure.stack = stack;
+  return failure;
+}
+
+const remedies: Readonly<Record<string, string>> = {
+  EAGAIN: "raise the limit of threads (TasksMax, ulimit -u), or give it more memory",
+  EMFILE: "raise the limit of open files (LimitNOFILE, ulimit -n)",
+  ENFILE: "raise the system's limit of open files (fs.file-max)",
+};
+
+/** The system refused a thread of ours. Nothing is wrong with the program, so nobody is asked to report it. */
+export function threadFailure(error: unknown): Failure {
+  const text = error instanceof Error ? error.message : String(error);
+  const code = /\bE[A-Z]+\b/.exec(text)?.[0] ?? text;
+  return new Failure(`no thread could be started (${code})`, {
+    family: "operator",
+    code: "no_thread",
+    remedy: remedies[code],
+    cause: error,
+  });
+}

@@ -1,5 +1,5 @@
 import type { Decimal } from "./decimal.ts";
-import type { Micros } from "./instant.ts";
+import type { Micros } from "./time.ts";
 
 /**
  * What the service's records say, once read. A field that the record lacked is null, and so is a figure that could

@@ -1,4 +1,4 @@
-import { formatInstant, type Micros } from "./instant.ts";
+import { formatInstant, type Micros } from "./time.ts";
 
 /** Half-open: `from` belongs to it, `to` does not. */
 export interface TimeRange {

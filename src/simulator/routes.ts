@@ -1,6 +1,6 @@
-import { type HttpAnswer, type HttpQuestion, json, type Payload } from "./http-answer.ts";
-import { Refusal } from "./refusal.ts";
-import type { Tokens } from "./tokens.ts";
+import { Refusal } from "./rest/errors.ts";
+import { type HttpAnswer, type HttpQuestion, json, type Payload } from "./rest/http-types.ts";
+import type { Tokens } from "./rest/tokens.ts";
 import type { World } from "./world.ts";
 
 /** Which part of the service answers which path. Only GET is served below /v3, but for the token. */

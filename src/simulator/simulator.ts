@@ -1,19 +1,19 @@
 import { type Clock, systemClock } from "../runtime/clock.ts";
-import { answerControl, isControl } from "./control-surface.ts";
-import type { StruckLine } from "./fault-script.ts";
-import { FaultSwitchboard } from "./fault-switchboard.ts";
-import { HttpServer } from "./http-server.ts";
-import type { IndexType } from "./index-series.ts";
-import { LiveServer } from "./live-server.ts";
-import { LiveDirectory } from "./live-subscriptions.ts";
-import { liveMessages } from "./live-tick-messages.ts";
-import type { PongSummary } from "./pong-log.ts";
-import { type Quirks, usualQuirks } from "./quirks.ts";
-import { RequestLog } from "./request-log.ts";
+import { answerControl, isControl } from "./control-api.ts";
+import { FaultSwitchboard } from "./fault-controller.ts";
+import type { StruckLine } from "./faults/script.ts";
+import { liveMessages } from "./live-messages.ts";
+import type { IndexType } from "./market/indexes.ts";
+import { type Quirks, usualQuirks } from "./market/quirks.ts";
+import type { Universe, UniverseSize } from "./market/universe.ts";
+import type { Truth } from "./oracle.ts";
+import { HttpServer } from "./rest/http-server.ts";
+import { RequestLog } from "./rest/request-log.ts";
+import { allScopes, Tokens } from "./rest/tokens.ts";
 import { answerService } from "./routes.ts";
-import { allScopes, Tokens } from "./tokens.ts";
-import type { Truth } from "./truth.ts";
-import type { Universe, UniverseSize } from "./universe.ts";
+import type { PongSummary } from "./websocket/pong-log.ts";
+import { LiveServer } from "./websocket/server.ts";
+import { LiveDirectory } from "./websocket/subscriptions.ts";
 import { makeWorld } from "./world.ts";
 
 export interface SimulatorOptions {

@@ -1,6 +1,6 @@
 import { type Logger, pino } from "pino";
 import { prettyFactory } from "pino-pretty";
-import type { Talk } from "./bounded-talk.ts";
+import type { Talk } from "./nonblocking-stderr.ts";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];

@@ -1,10 +1,16 @@
 import { readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { exitCode, Failure } from "../model/failure.ts";
-import { type Connection, connectReader } from "./connection.ts";
-import { type FileSystemInfo, freeBytes, resolvePath, SPACE_RESERVE_BYTES, syncToDisk } from "./disk.ts";
 import { openReader } from "./reader.ts";
-import { asFailure, withFailures } from "./sqlite-failure.ts";
+import { type Connection, connectReader } from "./sqlite/connection.ts";
+import {
+  type FileSystemInfo,
+  freeBytes,
+  resolvePath,
+  SPACE_RESERVE_BYTES,
+  syncToDisk,
+} from "./sqlite/disk.ts";
+import { asFailure, withFailures } from "./sqlite/sqlite-errors.ts";
 
 export interface BackUpOptions {
   /** Whether a copy that is there already may be replaced. */

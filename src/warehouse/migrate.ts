@@ -3,9 +3,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type MigrationMeta, readMigrationFiles } from "drizzle-orm/migrator";
 import { exitCode, Failure } from "../model/failure.ts";
-import type { Connection } from "./connection.ts";
-import { assertSpace, type FileSystemInfo, SPACE_RESERVE_BYTES } from "./disk.ts";
-import { replaceViews } from "./views.ts";
+import type { Connection } from "./sqlite/connection.ts";
+import { assertSpace, type FileSystemInfo, SPACE_RESERVE_BYTES } from "./sqlite/disk.ts";
+import { replaceViews } from "./views/views.ts";
 
 /** `MDSW`: tells our files from other programs' databases. */
 export const APPLICATION_ID = 0x4d445357;

@@ -1,9 +1,9 @@
 import { statSync } from "node:fs";
 import { exitCode, Failure, type FailureDetails } from "../model/failure.ts";
-import { type Connection, connectReader } from "./connection.ts";
-import { resolvePath } from "./disk.ts";
 import { pendingMigrations } from "./migrate.ts";
-import { asFailure } from "./sqlite-failure.ts";
+import { type Connection, connectReader } from "./sqlite/connection.ts";
+import { resolvePath } from "./sqlite/disk.ts";
+import { asFailure } from "./sqlite/sqlite-errors.ts";
 
 /**
  * Opens the warehouse for looking, runs `work`, and closes it again. Creates nothing and blocks nobody. A file that is

@@ -1,11 +1,11 @@
-import type { Micros } from "../model/instant.ts";
-import type { WalkedStream } from "../model/series.ts";
-import { type Connection, connectReader } from "./connection.ts";
-import { type SettledRange, settle } from "./ledger.ts";
-import type { ObservedStream } from "./observations.ts";
-import type { SetAside } from "./set-aside.ts";
-import type { Transaction } from "./transaction.ts";
-import { follow, type HeadRules } from "./wanted.ts";
+import type { WalkedStream } from "../model/streams.ts";
+import type { Micros } from "../model/time.ts";
+import { type SettledRange, settle } from "./coverage/ledger.ts";
+import type { ObservedStream } from "./coverage/snapshot-coverage.ts";
+import { follow, type HeadRules } from "./coverage/targets.ts";
+import { type Connection, connectReader } from "./sqlite/connection.ts";
+import type { SetAside } from "./sqlite/quarantine.ts";
+import type { Transaction } from "./tables/transaction.ts";
 
 const REASON = "warehouse damaged";
 

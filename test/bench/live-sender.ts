@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import { formatInstant } from "../../src/model/instant.ts";
-import { frame } from "../../src/simulator/live-frames.ts";
+import { formatInstant } from "../../src/model/time.ts";
+import { frame } from "../../src/simulator/websocket/frames.ts";
 
 /** What the benchmark asks of its sender. */
 export type Order =

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Connection } from "../../src/warehouse/connection.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
+import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import { type Figure, figureTable, median } from "./figures.ts";
 import { FROM, fillWithTicks, nameOf, STEP, TICKS, TO } from "./tick-warehouse.ts";
 

@@ -1,6 +1,6 @@
-import { MICROS_PER_DAY } from "../../src/model/instant.ts";
+import { MICROS_PER_DAY } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { openWarehouse } from "../../src/warehouse/warehouse.ts";
+import { openWarehouse } from "../../src/warehouse/writer.ts";
 
 export const STEP = 30_000_000;
 /** What a series has in the service's window of 200 days. */

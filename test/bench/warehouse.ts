@@ -4,10 +4,10 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import type { IndexTick } from "../../src/model/records.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { settle } from "../../src/warehouse/ledger.ts";
-import { openWarehouse, type Warehouse } from "../../src/warehouse/warehouse.ts";
-import { withdrawMissing } from "../../src/warehouse/withdraw.ts";
-import { writeRecords } from "../../src/warehouse/write-rows.ts";
+import { settle } from "../../src/warehouse/coverage/ledger.ts";
+import { withdrawMissing } from "../../src/warehouse/rows/delete-missing.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { openWarehouse, type Warehouse } from "../../src/warehouse/writer.ts";
 
 export interface WarehouseFigures {
   readonly rows: number;

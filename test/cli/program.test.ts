@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { run, runHere } from "../support/cli/run-command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { run, runHere } from "./command-run.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const entry = join(root, "src/cli/main.ts");

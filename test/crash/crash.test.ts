@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../src/runtime/random.ts";
+import { seededRandom } from "../../src/runtime/backoff.ts";
 import { seed } from "../support/seed.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { dieAt, hasStrace, judge, placesOf, tasks } from "./sweep.ts";
-import { open, seedLiveRows } from "./work.ts";
+import { open, seedLiveRows } from "./workload.ts";
 
 const SAMPLED_PLACES = 8;
 const RANDOM_KILLS = 8;
@@ -44,7 +44,7 @@ describe("F2: killed at random, again and again, on one file", () => {
     seedLiveRows(warehouse);
     warehouse.close();
     for (let kill = 0; kill < RANDOM_KILLS; kill++) {
-      const victim = resolve(import.meta.dirname, "victim.ts");
+      const victim = resolve(import.meta.dirname, "killed-process.ts");
       const child = spawn(process.execPath, [victim, "for ever", path], {
         stdio: ["ignore", "pipe", "inherit"],
       });

@@ -2,11 +2,11 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { holes } from "../../src/warehouse/holes.ts";
-import { settledRanges } from "../../src/warehouse/ledger.ts";
-import type { Warehouse } from "../../src/warehouse/warehouse.ts";
-import { btc } from "../ingest/pages.ts";
-import { hole, open, seedLiveRows, truth, walk } from "./work.ts";
+import { holes } from "../../src/warehouse/coverage/gaps.ts";
+import { settledRanges } from "../../src/warehouse/coverage/ledger.ts";
+import type { Warehouse } from "../../src/warehouse/writer.ts";
+import { btc } from "../support/ingest/pages.ts";
+import { hole, open, seedLiveRows, truth, walk } from "./workload.ts";
 
 /** What changes files: a kill just before each of these is a crash at a different place. */
 const writes = ["pwrite64", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "openat"] as const;
@@ -20,7 +20,7 @@ export interface Place {
   readonly nth: number;
 }
 
-const victim = resolve(import.meta.dirname, "victim.ts");
+const victim = resolve(import.meta.dirname, "killed-process.ts");
 
 export function hasStrace(): boolean {
   return spawnSync("strace", ["-V"]).status === 0;

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { daemonUnderTest } from "./daemon-under-test.ts";
+import { daemonUnderTest } from "../support/daemon/daemon-harness.ts";
 
 /** Somebody who waits for the daemon's sign of life. */
 async function listener() {

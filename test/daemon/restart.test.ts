@@ -2,9 +2,9 @@ import { closeSync, openSync, readdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { readLastCrash } from "../../src/warehouse/last-crash.ts";
-import { noteEnd, readLastEnd } from "../../src/warehouse/last-end.ts";
-import { daemonUnderTest } from "./daemon-under-test.ts";
+import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
+import { noteEnd, readLastEnd } from "../../src/warehouse/sqlite/shutdown-marker.ts";
+import { daemonUnderTest } from "../support/daemon/daemon-harness.ts";
 
 const HOUR = 3_600_000;
 const only = (assets: string, exchanges: string) => `

@@ -6,11 +6,11 @@ import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { readLastEnd } from "../../src/warehouse/last-end.ts";
-import { openWarehouse } from "../../src/warehouse/warehouse.ts";
-import { runHere } from "../cli/command-run.ts";
-import { serviceManager } from "../support/service-manager.ts";
-import { stuckPipe } from "../support/stuck-pipe.ts";
+import { readLastEnd } from "../../src/warehouse/sqlite/shutdown-marker.ts";
+import { openWarehouse } from "../../src/warehouse/writer.ts";
+import { runHere } from "../support/cli/run-command.ts";
+import { serviceManager } from "../support/fake-systemd-notify.ts";
+import { stuckPipe } from "../support/full-pipe.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");

@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { serviceClock } from "../../src/sync/intake.ts";
-import { daemonUnderTest, type Running } from "./daemon-under-test.ts";
+import { serviceClock } from "../../src/sync/context/context.ts";
+import { daemonUnderTest, type Running } from "../support/daemon/daemon-harness.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

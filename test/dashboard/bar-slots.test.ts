@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { MOST_BARS } from "../../src/dashboard/bars-asked.ts";
-import { barLengths } from "../../src/model/bar-length.ts";
-import { MICROS_PER_SECOND } from "../../src/model/instant.ts";
+import { MOST_BARS } from "../../src/dashboard/query-params.ts";
+import { barLengths, MICROS_PER_SECOND } from "../../src/model/time.ts";
 
 /** The page's own modules are plain scripts without types. */
 const load = (file: string) => import(new URL(`../../src/dashboard/page/${file}`, import.meta.url).href);

@@ -1,9 +1,17 @@
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
-import { fillBars, lastHour, stretches } from "./bars-warehouse.ts";
-import { coloursOf, desktop, inBrowser, openPage, phone, photograph, sidewaysScroll } from "./chromium.ts";
-import { HOUR, hostileName, openFilled } from "./filled-warehouse.ts";
-import { servePages } from "./served-pages.ts";
+import { fillBars, lastHour, stretches } from "../support/dashboard/bars-warehouse.ts";
+import {
+  coloursOf,
+  desktop,
+  inBrowser,
+  openPage,
+  phone,
+  photograph,
+  sidewaysScroll,
+} from "../support/dashboard/chromium.ts";
+import { servePages } from "../support/dashboard/dashboard-harness.ts";
+import { HOUR, hostileName, openFilled } from "../support/dashboard/filled-warehouse.ts";
 
 const btc = "bars?type=GWA&id=btc-id&width=1h&range=1w";
 

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { barsAsked, MOST_BARS } from "../../src/dashboard/bars-asked.ts";
-import { TakingTurns } from "../../src/dashboard/taking-turns.ts";
-import { MICROS_PER_SECOND } from "../../src/model/instant.ts";
-import type { DrawnBars } from "../../src/warehouse/drawn-bars.ts";
-import { readBars } from "../../src/warehouse/drawn-bars.ts";
-import { TurnedClock } from "../support/turned-clock.ts";
-import { at } from "../warehouse/records.ts";
-import { fillBars, lastHour, stretches } from "./bars-warehouse.ts";
-import { DAY, HOUR, hostileName, openFilled, present } from "./filled-warehouse.ts";
-import { servePages } from "./served-pages.ts";
+import { TakingTurns } from "../../src/dashboard/cache.ts";
+import { barsAsked, MOST_BARS } from "../../src/dashboard/query-params.ts";
+import { MICROS_PER_SECOND } from "../../src/model/time.ts";
+import type { DrawnBars } from "../../src/warehouse/read/chart-bars.ts";
+import { readBars } from "../../src/warehouse/read/chart-bars.ts";
+import { fillBars, lastHour, stretches } from "../support/dashboard/bars-warehouse.ts";
+import { servePages } from "../support/dashboard/dashboard-harness.ts";
+import { DAY, HOUR, hostileName, openFilled, present } from "../support/dashboard/filled-warehouse.ts";
+import { TurnedClock } from "../support/manual-clock.ts";
+import { at } from "../support/warehouse/records.ts";
 
 const now = at("2026-03-10T12:34:56Z");
 const asked = (query: string) => barsAsked(new URLSearchParams(query), now);

@@ -5,10 +5,10 @@ import {
   DuckDBInstance,
   DuckDBTimestampValue,
 } from "@duckdb/node-api";
-import { renderings } from "../../src/cli/query-formats.ts";
-import { dayOf, formatInstant, MICROS_PER_DAY } from "../../src/model/instant.ts";
-import type { Connection } from "../../src/warehouse/connection.ts";
-import { type Parameters, select } from "../../src/warehouse/query.ts";
+import { renderings } from "../../src/cli/output/row-formats.ts";
+import { dayOf, formatInstant, MICROS_PER_DAY } from "../../src/model/time.ts";
+import { type Parameters, select } from "../../src/warehouse/read/query.ts";
+import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 
 /** What `mds-sync query` prints. */
 export function askSqlite(reader: Connection, sql: string, parameters: Parameters): string {

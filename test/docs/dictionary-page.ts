@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { RelationNote } from "../../src/warehouse/relation-note.ts";
-import { relationGroups } from "../../src/warehouse/relation-notes.ts";
+import type { RelationNote } from "../../src/warehouse/schema/column-doc.ts";
+import { relationGroups } from "../../src/warehouse/schema/column-docs.ts";
 
 export const dictionaryFile = resolve(import.meta.dirname, "../../docs/dictionary.md");
 

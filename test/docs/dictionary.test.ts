@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { relationNotes } from "../../src/warehouse/relation-notes.ts";
-import { openScratch, rows } from "../warehouse/support.ts";
+import { relationNotes } from "../../src/warehouse/schema/column-docs.ts";
+import { openScratch, rows } from "../support/warehouse/open-warehouse.ts";
 import { dictionaryFile, dictionaryPage } from "./dictionary-page.ts";
 
 const ofOthers = ["__drizzle_migrations"];

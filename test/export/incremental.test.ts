@@ -1,13 +1,12 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { settle } from "../../src/warehouse/ledger.ts";
-import { prune } from "../../src/warehouse/retention.ts";
-import type { Transaction } from "../../src/warehouse/transaction.ts";
-import type { Warehouse } from "../../src/warehouse/warehouse.ts";
-import { writeRecords } from "../../src/warehouse/write-rows.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
-import { bar, tick } from "../warehouse/records.ts";
+import { settle } from "../../src/warehouse/coverage/ledger.ts";
+import { prune } from "../../src/warehouse/rows/retention.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
+import type { Warehouse } from "../../src/warehouse/writer.ts";
+import { bothSides, exportIn, inCatalogue } from "../support/export/read-export.ts";
 import {
   DAY,
   exchangeTick,
@@ -18,8 +17,9 @@ import {
   monthStart,
   openAt,
   STEP,
-} from "./content.ts";
-import { bothSides, exportIn, inCatalogue } from "./reading.ts";
+} from "../support/export/sample-data.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { bar, tick } from "../support/warehouse/records.ts";
 
 async function exported(): Promise<{ folder: string; warehouse: Warehouse }> {
   const folder = temporaryFolder();

@@ -6,14 +6,14 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { ExportStep } from "../../src/export/export-warehouse.ts";
 import { type Manifest, readManifest } from "../../src/export/manifest.ts";
-import { writeRecords } from "../../src/warehouse/write-rows.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { bothSides, exportIn, inCatalogue } from "../support/export/read-export.ts";
+import { fillEverything, monthStart, openAt, STEP } from "../support/export/sample-data.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { tick } from "../warehouse/records.ts";
-import { fillEverything, monthStart, openAt, STEP } from "./content.ts";
-import { bothSides, exportIn, inCatalogue } from "./reading.ts";
+import { tick } from "../support/warehouse/records.ts";
 
 async function killedAt(folder: string, step: ExportStep, nth = 1): Promise<void> {
-  const script = join(import.meta.dirname, "victim.ts");
+  const script = join(import.meta.dirname, "../support/export/killed-export.ts");
   const child = spawn(process.execPath, [script, folder, step, String(nth)], { stdio: "inherit" });
   const [, signal] = (await once(child, "exit")) as [number | null, string | null];
   expect(signal, step).toBe("SIGKILL");

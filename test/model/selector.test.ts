@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nearest } from "../../src/model/nearest.ts";
+import { nearest } from "../../src/model/did-you-mean.ts";
 import { type Candidate, select } from "../../src/model/selector.ts";
 
 const assets: Candidate[] = [

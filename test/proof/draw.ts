@@ -1,4 +1,4 @@
-import { type Random, seededRandom } from "../../src/runtime/random.ts";
+import { type Random, seededRandom } from "../../src/runtime/backoff.ts";
 
 /** Choices from a seed. */
 export class Draw {

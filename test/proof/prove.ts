@@ -2,17 +2,17 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { syncSettings, withSyncSession } from "../../src/cli/sync-session.ts";
+import { syncSettings, withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { Failure } from "../../src/model/failure.ts";
+import { seededRandom } from "../../src/runtime/backoff.ts";
 import type { Log } from "../../src/runtime/log.ts";
-import { seededRandom } from "../../src/runtime/random.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { backfill } from "../../src/sync/backfill.ts";
-import { verify } from "../../src/sync/verify.ts";
+import { backfill } from "../../src/sync/history/backfill.ts";
+import { verify } from "../../src/sync/history/verify.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { TurnedClock } from "../support/turned-clock.ts";
-import { expectHonest, expectTruth } from "../sync/oracle.ts";
+import { TurnedClock } from "../support/manual-clock.ts";
+import { expectHonest, expectTruth } from "../support/sync/oracle.ts";
 import { isFault } from "./fault-lines.ts";
 import { drawSchedule, type Schedule, type Stop } from "./schedule.ts";
 

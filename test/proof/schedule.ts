@@ -1,4 +1,4 @@
-import type { Quirks } from "../../src/simulator/quirks.ts";
+import type { Quirks } from "../../src/simulator/market/quirks.ts";
 import { Draw } from "./draw.ts";
 import { drawFaults, type Healing } from "./fault-lines.ts";
 

@@ -4,8 +4,8 @@ import { onTestFinished } from "vitest";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { type ProgramProcess, startProgram } from "../support/program-process.ts";
+import { type Agreement, expectTruth } from "../support/sync/oracle.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { type Agreement, expectTruth } from "../sync/oracle.ts";
 
 /** A service, a settings file and a warehouse, and `mds-sync backfill` as a process of its own. */
 export interface Installation {

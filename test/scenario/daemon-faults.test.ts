@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { extent, intersect } from "../../src/model/time-range.ts";
-import { expectTruth } from "../sync/oracle.ts";
+import { expectTruth } from "../support/sync/oracle.ts";
 import { expectObserved, indexDifference } from "./daemon-oracle.ts";
 import { type Daemon, Scene } from "./daemon-process.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { plainNotation } from "../../src/model/decimal.ts";
-import type { Micros } from "../../src/model/instant.ts";
+import type { Micros } from "../../src/model/time.ts";
 import { extent, intersect, normalise, subtract, type TimeRange } from "../../src/model/time-range.ts";
-import type { IndexType } from "../../src/simulator/index-series.ts";
-import type { Truth } from "../../src/simulator/truth.ts";
-import type { Connection } from "../../src/warehouse/connection.ts";
+import type { IndexType } from "../../src/simulator/market/indexes.ts";
+import type { Truth } from "../../src/simulator/oracle.ts";
+import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 
 /** What the index ticks of [fromMs, toMs) lack, or have too much, against the service; undefined: nothing. */
 export function indexDifference(

@@ -4,14 +4,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { usualQuirks } from "../../src/simulator/quirks.ts";
+import { usualQuirks } from "../../src/simulator/market/quirks.ts";
 import { makeWorld, type World } from "../../src/simulator/world.ts";
-import type { Connection } from "../../src/warehouse/connection.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { type Pace, pacedNow } from "./paced-clock.ts";
+import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { type Pace, pacedNow } from "./accelerated-clock.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
-const preload = resolve(import.meta.dirname, "paced-clock.ts");
+const preload = resolve(import.meta.dirname, "accelerated-clock.ts");
 const BEHIND_MS = 12 * 3_600_000;
 
 export interface Daemon {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { startEngine } from "../sync/engine-under-test.ts";
+import { startEngine } from "../support/sync/backfill-harness.ts";
 import { install } from "./backfill-process.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 

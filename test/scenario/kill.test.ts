@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../src/runtime/random.ts";
+import { seededRandom } from "../../src/runtime/backoff.ts";
 import { seed } from "../support/seed.ts";
 import { install } from "./backfill-process.ts";
 

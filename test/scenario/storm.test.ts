@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { allScopes } from "../../src/simulator/tokens.ts";
+import { allScopes } from "../../src/simulator/rest/tokens.ts";
 import { install } from "./backfill-process.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [LUNA], MWA: none, LX: none },

@@ -1,4 +1,4 @@
-import type { Random } from "../../src/runtime/random.ts";
+import type { Random } from "../../src/runtime/backoff.ts";
 
 /** Always on: so that the service knows how quickly its PINGs are answered. */
 export const always = "ws ping-storm every=200ms on=accept";

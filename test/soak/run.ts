@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { seededRandom } from "../../src/runtime/random.ts";
+import { seededRandom } from "../../src/runtime/backoff.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { type Figure, figureTable, isMissed } from "../bench/figures.ts";
 import { always, nextTrouble } from "./faults.ts";

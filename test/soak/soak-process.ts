@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { usualQuirks } from "../../src/simulator/quirks.ts";
+import { usualQuirks } from "../../src/simulator/market/quirks.ts";
 import { makeWorld, type World } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { builtProgram } from "../bench/built-program.ts";

@@ -1,8 +1,8 @@
 import { plainNotation } from "../../src/model/decimal.ts";
-import type { Random } from "../../src/runtime/random.ts";
-import type { IndexType } from "../../src/simulator/index-series.ts";
-import type { Truth } from "../../src/simulator/truth.ts";
-import type { Connection } from "../../src/warehouse/connection.ts";
+import type { Random } from "../../src/runtime/backoff.ts";
+import type { IndexType } from "../../src/simulator/market/indexes.ts";
+import type { Truth } from "../../src/simulator/oracle.ts";
+import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 
 interface SettledSpan {
   readonly type: IndexType;

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { FeedObservation } from "../../src/service/live-feed.ts";
-import type { Observation } from "../../src/service/observation.ts";
+import type { Observation } from "../../src/service/http/events.ts";
+import type { FeedObservation } from "../../src/service/live/feed.ts";
 import { METRIC_PREFIX, type MetricDeclaration, metricTable } from "../../src/telemetry/metric-table.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import type { ServiceObservation } from "../../src/telemetry/observed-facts.ts";
-import { TurnedClock } from "../support/turned-clock.ts";
+import { TurnedClock } from "../support/manual-clock.ts";
 
 const request = {
   kind: "request",

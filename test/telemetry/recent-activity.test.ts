@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RecentErrors, RequestRate } from "../../src/telemetry/recent-activity.ts";
-import { TurnedClock } from "../support/turned-clock.ts";
+import { TurnedClock } from "../support/manual-clock.ts";
 
 const HOUR = 3_600_000;
 

@@ -1,0 +1,126 @@
+/** A moment: whole microseconds since 1970 UTC. Exact as a double until the year 2255. */
+export type Micros = number;
+
+export const MICROS_PER_MS = 1_000;
+export const MICROS_PER_SECOND = 1_000_000;
+export const MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND;
+
+const ZERO = 48;
+const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** The value of `count` ASCII digits at `at`, or NaN. */
+function digits(text: string, at: number, count: number): number {
+  let value = 0;
+  for (let i = at; i < at + count; i++) {
+    const digit = text.charCodeAt(i) - ZERO;
+    if (!(digit >= 0 && digit <= 9)) return Number.NaN;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+/** Days since 1970-01-01 of a proleptic Gregorian date. */
+function daysFromCivil(year: number, month: number, day: number): number {
+  const shifted = month <= 2 ? year - 1 : year;
+  const era = Math.floor(shifted / 400);
+  const yearOfEra = shifted - era * 400;
+  const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1;
+  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
+  return era * 146_097 + dayOfEra - 719_468;
+}
+
+function isLeapYear(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+}
+
+// The days of the last date read: pages carry thousands of moments of the same day.
+let cachedDate = "";
+let cachedDays = Number.NaN;
+
+function daysOfDate(date: string): number {
+  if (date === cachedDate) return cachedDays;
+  const year = digits(date, 0, 4);
+  const month = digits(date, 5, 2);
+  const day = digits(date, 8, 2);
+  const length = month === 2 && isLeapYear(year) ? 29 : (daysInMonth[month - 1] ?? 0);
+  const valid = date.charAt(4) === "-" && date.charAt(7) === "-" && day >= 1 && day <= length && year >= 0;
+  cachedDate = date;
+  cachedDays = valid ? daysFromCivil(year, month, day) : Number.NaN;
+  return cachedDays;
+}
+
+/**
+ * Reads an ISO 8601 moment that ends with `Z`. Digits beyond microseconds are cut, not rounded. A text without a
+ * zone is refused, since nobody knows what it means; so is every numeric offset. The leap second `:60`
+ * becomes the last microsecond of its minute, `24:00:00` the next midnight.
+ */
+export function parseInstant(text: string): Micros | undefined {
+  const separator = text.charCodeAt(10) | 32;
+  if (text.length < 20 || separator !== 116 /* t */) return undefined;
+  const days = daysOfDate(text.slice(0, 10));
+  const hour = digits(text, 11, 2);
+  const minute = digits(text, 14, 2);
+  let second = digits(text, 17, 2);
+  if (text.charCodeAt(13) !== 58 || text.charCodeAt(16) !== 58) return undefined;
+
+  let at = 19;
+  let fraction = 0;
+  if (text.charCodeAt(at) === 46 /* . */) {
+    let scale = 100_000;
+    const start = ++at;
+    for (; at < text.length; at++) {
+      const digit = text.charCodeAt(at) - ZERO;
+      if (!(digit >= 0 && digit <= 9)) break;
+      fraction += digit * scale;
+      scale = scale > 1 ? scale / 10 : 0;
+    }
+    if (at === start) return undefined;
+  }
+  if ((text.charCodeAt(at) | 32) !== 122 /* z */ || text.length !== at + 1) return undefined;
+
+  if (second === 60 && minute === 59 && hour === 23) {
+    second = 59;
+    fraction = 999_999;
+  }
+  const endOfDay = hour === 24 && minute === 0 && second === 0 && fraction === 0;
+  if (!(hour <= 23 || endOfDay) || !(minute <= 59) || !(second <= 59)) return undefined;
+  const micros =
+    ((days * 24 + hour) * 60 + minute) * 60 * MICROS_PER_SECOND + second * MICROS_PER_SECOND + fraction;
+  return Number.isSafeInteger(micros) ? micros : undefined;
+}
+
+/** `YYYY-MM-DDTHH:MM:SS.ffffffZ`: always 27 characters, so that text order is time order. */
+export function formatInstant(micros: Micros): string {
+  const ms = Math.floor(micros / MICROS_PER_MS);
+  const rest = micros - ms * MICROS_PER_MS;
+  return `${new Date(ms).toISOString().slice(0, 23)}${String(rest).padStart(3, "0")}Z`;
+}
+
+/** The UTC day that a moment falls on, `YYYY-MM-DD`. */
+export function dayOf(micros: Micros): string {
+  return formatInstant(micros).slice(0, 10);
+}
+
+/** Midnight at the start of the moment's UTC day. */
+export function startOfDay(micros: Micros): Micros {
+  return Math.floor(micros / MICROS_PER_DAY) * MICROS_PER_DAY;
+}
+
+/** What people type: `YYYY-MM-DD` or an ISO 8601 moment in UTC. */
+export function parseDayOrInstant(text: string): Micros | undefined {
+  return parseInstant(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+}
+
+const minutes = (n: number): Micros => n * 60 * MICROS_PER_SECOND;
+
+/** The lengths of bars that there is a view of, `bars_1m` and so on. */
+export const barLengths = {
+  "1m": minutes(1),
+  "5m": minutes(5),
+  "15m": minutes(15),
+  "1h": minutes(60),
+  "4h": minutes(240),
+  "1d": MICROS_PER_DAY,
+} as const satisfies Record<string, Micros>;
+
+export type BarLength = keyof typeof barLengths;

@@ -1,0 +1,155 @@
+import type { Strike } from "./script.ts";
+
+/**
+ * A JSON object as its properties in order, each value as JSON text: the form in which duplicate keys, __proto__ and
+ * numbers of any length can be written.
+ */
+export type Fields = [name: string, json: string][];
+
+/** JSON.rawJSON and the reviver's source text keep the digits of numbers; the compiler's library does not know them yet. */
+const json = JSON as unknown as {
+  parse(
+    text: string,
+    reviver: (key: string, value: unknown, context: { source?: string }) => unknown,
+  ): unknown;
+  rawJSON(text: string): unknown;
+};
+
+export function parseKeepingDigits(text: string): unknown {
+  return json.parse(text, (_key, value, { source }) =>
+    typeof value === "number" && source !== undefined ? json.rawJSON(source) : value,
+  );
+}
+
+export function fieldsOf(record: object): Fields {
+  return Object.entries(record).map(([name, value]) => [name, JSON.stringify(value)]);
+}
+
+export function textOf(fields: Fields): string {
+  return `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(",")}}`;
+}
+
+/** Whether a payload fault mangles the row at this place. */
+export function isChosen(strike: Strike, at: number, count: number): boolean {
+  const rows = strike.line.textOf("rows");
+  if (rows === "all") return true;
+  if (rows === "first") return at === 0;
+  if (rows === "last") return at === count - 1;
+  return strike.chance("row", at) < Number(rows);
+}
+
+/** The record as a payload fault leaves it; undefined for a word that is none. */
+export function mangleRecord({ line }: Strike, fields: Fields): Fields | undefined {
+  switch (line.word.word) {
+    case "unknown-fields":
+      return [
+        ...fields,
+        ["grade", '"A+"'],
+        ["sequenceNumber", "90071992547409931"],
+        ["venue", '{"city":"Zürich","tags":["new",null,true]}'],
+      ];
+    case "reordered-fields":
+      return [...fields].reverse();
+    case "duplicate-keys":
+      return [...fields.map(([name]): [string, string] => [name, '"0.000"']), ...fields];
+    case "proto-key":
+      return [
+        ...fields,
+        ["__proto__", '{"polluted":true}'],
+        ["constructor", '{"prototype":{"polluted":true}}'],
+      ];
+    case "decimals":
+      return fields.map((field) =>
+        isDecimal(field) ? [field[0], decimalAs(field[1], line.textOf("as"))] : field,
+      );
+    case "set": {
+      const value = line.textOf("value");
+      return replaced(
+        fields,
+        line.textOf("field"),
+        line.textOf("as") === "json" ? value : JSON.stringify(value),
+      );
+    }
+    case "drop":
+      return fields.filter(([name]) => name !== line.textOf("field"));
+    case "timestamps":
+      return fields.map((field) =>
+        isMoment(field) ? [field[0], momentAs(field[1], line.textOf("as"))] : field,
+      );
+    case "upside-down": {
+      const value = (wanted: string) => fields.find(([name]) => name === wanted)?.[1];
+      const [high, low] = [value("high"), value("low")];
+      return high === undefined || low === undefined
+        ? fields
+        : replaced(replaced(fields, "high", low), "low", high);
+    }
+    default:
+      return undefined;
+  }
+}
+
+function replaced(fields: Fields, name: string, value: string): Fields {
+  const others = fields.some(([known]) => known === name)
+    ? fields
+    : [...fields, [name, ""] as [string, string]];
+  return others.map(([known, old]) => [known, known === name ? value : old]);
+}
+
+function isDecimal([name, value]: [string, string]): boolean {
+  return /^"?-?\d+(\.\d+)?"?$/.test(value) && !/id$|name$|symbol$|rank$/i.test(name);
+}
+
+function decimalAs(value: string, form: string): string {
+  const digits = value.replaceAll('"', "");
+  switch (form) {
+    case "number":
+      return digits;
+    case "exponent":
+      return `"${withExponent(digits)}"`;
+    case "zeros":
+      return `"${digits.includes(".") ? digits : `${digits}.`}000"`;
+    case "tiny":
+      return '"1e-18"';
+    default: {
+      const [whole = "0", fraction = ""] = digits.split(".");
+      const pattern = "123456789123456789123456789123";
+      return `"${whole}.${(fraction + pattern).slice(0, Math.max(1, 30 - whole.replace("-", "").length))}"`;
+    }
+  }
+}
+
+/** The same value with its point moved: 1234.5 → 1.2345E+3. */
+function withExponent(digits: string): string {
+  const sign = digits.startsWith("-") ? "-" : "";
+  const [whole = "0", fraction = ""] = digits.replace("-", "").split(".");
+  const [first = "0", ...rest] = whole + fraction;
+  return `${sign}${first}${rest.length > 0 ? `.${rest.join("")}` : ""}E+${whole.length - 1}`;
+}
+
+function isMoment([name, value]: [string, string]): boolean {
+  return /timestamp$|^(lastMoved|listing|expiration)$/i.test(name) && /^"\d{4}-/.test(value);
+}
+
+function momentAs(value: string, form: string): string {
+  const text = value.replaceAll('"', "");
+  const [seconds = text, fraction = ""] = text.replace("Z", "").split(".");
+  const ms = Date.parse(text);
+  switch (form) {
+    case "us":
+      return `"${seconds}.${fraction.padEnd(6, "0").slice(0, 6)}Z"`;
+    case "ns":
+      return `"${seconds}.${fraction.padEnd(9, "0")}Z"`;
+    case "no-zone":
+      return `"${text.replace("Z", "")}"`;
+    case "offset":
+      return `"${new Date(ms + 7_200_000).toISOString().replace("Z", "+02:00")}"`;
+    case "leap":
+      return `"${seconds.slice(0, -2)}60Z"`;
+    case "midnight-24":
+      return `"${seconds.slice(0, 10)}T24:00:00Z"`;
+    case "epoch":
+      return String(ms);
+    default:
+      return `"${form}-01-01T00:00:00Z"`;
+  }
+}

@@ -1,0 +1,228 @@
+import { DAY_MS, UtcWriter } from "./format.ts";
+import type { IndexFigures, IndexSeries, IndexTable } from "./indexes.ts";
+import type { Quirks } from "./quirks.ts";
+import type { RecordIds } from "./record-ids.ts";
+import type { TickCalendar } from "./tick-calendar.ts";
+import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";
+
+export const derivativeTypes = ["futures", "perpetuals", "options"] as const;
+export type DerivativeType = (typeof derivativeTypes)[number];
+export type Include = "ACTIVE" | "ALL" | "EXPIRED";
+
+export interface DerivativeContractRecord {
+  readonly id: string;
+  readonly exchangeId: string;
+  readonly marketId: string;
+  readonly exchangeName: string;
+  readonly settlementCurrency: string;
+  readonly contractValue: string;
+  readonly valueCurrency: string;
+  readonly optionType?: "CALL" | "PUT";
+  readonly optionStrike?: string;
+  readonly listing?: string;
+  readonly expiration?: string;
+}
+
+/** A contract with what its prices are made of. */
+export interface Contract {
+  readonly record: DerivativeContractRecord;
+  readonly series: IndexSeries;
+  /** Its place among all contracts, as in its id. */
+  readonly ordinal: number;
+  readonly step: number;
+  readonly expirationMs: number | undefined;
+  readonly strike: number | undefined;
+}
+
+interface Term {
+  readonly week: number;
+  readonly listingMs: number;
+}
+
+const PERPETUAL_MARKETS = 20;
+const FUTURE_MARKETS = 4;
+const OPTION_MARKETS = 2;
+const QUARTERS = { ahead: 3, kept: 8 };
+const WEEKS = { ahead: 4, kept: 12 };
+const STRIKES = 9;
+
+export interface ContractParts {
+  readonly table: IndexTable;
+  readonly figures: IndexFigures;
+  readonly calendar: TickCalendar;
+  readonly ids: RecordIds;
+  readonly quirks: Quirks;
+}
+
+/** Which contracts an exchange lists: a function of the moment, nothing is stored. */
+export class Contracts {
+  readonly #parts: ContractParts;
+  readonly #utc: UtcWriter;
+
+  constructor(parts: ContractParts) {
+    this.#parts = parts;
+    this.#utc = new UtcWriter(parts.quirks.fractionDigits);
+  }
+
+  list(type: DerivativeType, exchange: SimulatedExchange, include: Include, nowMs: number): Contract[] {
+    if (!exchange.derivatives) return [];
+    const markets = exchange.markets.filter(
+      ({ ordinal, base, quote }) =>
+        ordinal < 8192 &&
+        base.type === "CRYPTO" &&
+        base.status === "ACTIVE" &&
+        base.path.memoryDays > 1 &&
+        /^USDT?$/.test(quote.symbol),
+    );
+    if (type === "perpetuals") {
+      if (include === "EXPIRED") return [];
+      return markets.slice(0, PERPETUAL_MARKETS).flatMap((market) => this.#perpetual(exchange, market) ?? []);
+    }
+    const wanted = ({ week }: Term) => {
+      return include === "ALL" || (include === "EXPIRED") === fridayMs(week) <= nowMs;
+    };
+    if (type === "futures") {
+      const terms = quarterlyTerms(nowMs).filter(wanted);
+      return markets
+        .slice(0, FUTURE_MARKETS)
+        .flatMap((market) => terms.flatMap((term) => this.#future(exchange, market, term) ?? []));
+    }
+    const terms = weeklyTerms(nowMs).filter(wanted);
+    return markets
+      .slice(0, OPTION_MARKETS)
+      .flatMap((market) => terms.flatMap((term) => this.#options(exchange, market, term)));
+  }
+
+  #perpetual(exchange: SimulatedExchange, market: SimulatedMarket): Contract | undefined {
+    const name = `${market.base.symbol}${market.quote.symbol}-PERP`;
+    return this.#contract(1, exchange, market, 0, name, {});
+  }
+
+  #future(
+    exchange: SimulatedExchange,
+    market: SimulatedMarket,
+    { week, listingMs }: Term,
+  ): Contract | undefined {
+    const name = `${market.base.symbol}${market.quote.symbol}-${expiryName(fridayMs(week))}`;
+    return this.#contract(0, exchange, market, week * 64, name, { listingMs, expirationMs: fridayMs(week) });
+  }
+
+  #options(exchange: SimulatedExchange, market: SimulatedMarket, { week, listingMs }: Term): Contract[] {
+    const { table, figures, calendar } = this.#parts;
+    const series = table.ofType("MWA")[market.ordinal];
+    if (!series) return [];
+    const atListing = Math.exp(figures.logAt(series, calendar.newest(listingMs)));
+    const distance = roundFigure(atListing * 0.04);
+    const middle = Math.round(atListing / distance) * distance;
+    const found: Contract[] = [];
+    for (let at = 0; at < STRIKES; at++) {
+      const strike = Number((middle + (at - (STRIKES - 1) / 2) * distance).toPrecision(8));
+      for (const optionType of ["CALL", "PUT"] as const) {
+        const put = optionType === "PUT";
+        const name = `${market.base.symbol}-${expiryName(fridayMs(week))}-${strike}-${put ? "P" : "C"}`;
+        const step = week * 64 + at * 2 + (put ? 1 : 0);
+        const life = { listingMs, expirationMs: fridayMs(week), strike, optionType };
+        const contract = this.#contract(2, exchange, market, step, name, life);
+        if (contract) found.push(contract);
+      }
+    }
+    return found;
+  }
+
+  #contract(
+    type: number,
+    exchange: SimulatedExchange,
+    market: SimulatedMarket,
+    step: number,
+    exchangeName: string,
+    life: { listingMs?: number; expirationMs?: number; strike?: number; optionType?: "CALL" | "PUT" },
+  ): Contract | undefined {
+    const { table, ids } = this.#parts;
+    const series = table.ofType("MWA")[market.ordinal];
+    if (!series) return undefined;
+    const ordinal = (type * 4096 + exchange.ordinal) * 8192 + market.ordinal;
+    const inverse = exchange.name === "BitMEX" || exchange.name === "Deribit";
+    const { listingMs, expirationMs, strike, optionType } = life;
+    return {
+      series,
+      ordinal,
+      step,
+      expirationMs,
+      strike,
+      record: {
+        id: ids.id("contract", ordinal, step),
+        exchangeId: exchange.id,
+        marketId: market.id,
+        exchangeName,
+        settlementCurrency: inverse ? market.base.symbol : market.quote.symbol,
+        contractValue: inverse && type !== 2 ? "100" : "1",
+        valueCurrency: inverse && type !== 2 ? market.quote.symbol : market.base.symbol,
+        ...(optionType ? { optionType } : {}),
+        ...(strike === undefined ? {} : { optionStrike: String(strike) }),
+        ...(listingMs === undefined ? {} : { listing: this.#utc.write(listingMs) }),
+        ...(expirationMs === undefined ? {} : { expiration: this.#utc.write(expirationMs) }),
+      },
+    };
+  }
+}
+
+function quarterlyTerms(nowMs: number): Term[] {
+  const next = quarterAfter(nowMs);
+  return Array.from({ length: QUARTERS.kept + QUARTERS.ahead }, (_, at) => {
+    const quarter = next - QUARTERS.kept + at;
+    return {
+      week: lastWeekOfQuarter(quarter),
+      listingMs: fridayMs(lastWeekOfQuarter(quarter - QUARTERS.ahead)),
+    };
+  });
+}
+
+function weeklyTerms(nowMs: number): Term[] {
+  const next = weekAfter(nowMs);
+  return Array.from({ length: WEEKS.kept + WEEKS.ahead }, (_, at) => {
+    const week = next - WEEKS.kept + at;
+    return { week, listingMs: fridayMs(week - WEEKS.ahead) };
+  });
+}
+
+/** The nearest of 1, 2, 5 times a power of ten. */
+function roundFigure(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  const digit = value / power;
+  return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
+}
+
+const WEEK_MS = 7 * DAY_MS;
+/** Contracts end on Fridays at 08:00 UTC; 1970 began on a Thursday. */
+const FIRST_FRIDAY_MS = DAY_MS + 8 * 3_600_000;
+
+/** The Friday of week `week` since 1970. */
+export function fridayMs(week: number): number {
+  return FIRST_FRIDAY_MS + week * WEEK_MS;
+}
+
+/** The first week whose Friday lies after this moment. */
+export function weekAfter(ms: number): number {
+  return Math.floor((ms - FIRST_FRIDAY_MS) / WEEK_MS) + 1;
+}
+
+/** The week that holds the last Friday of a quarter; quarters are counted from the first one of 1970. */
+export function lastWeekOfQuarter(quarter: number): number {
+  const nextQuarter = Date.UTC(1970 + Math.floor((quarter + 1) / 4), ((quarter + 1) % 4) * 3, 1);
+  return weekAfter(nextQuarter) - 1;
+}
+
+/** The first quarter whose last Friday lies after this moment. */
+export function quarterAfter(ms: number): number {
+  const date = new Date(ms);
+  const quarter = (date.getUTCFullYear() - 1970) * 4 + Math.floor(date.getUTCMonth() / 3);
+  return fridayMs(lastWeekOfQuarter(quarter)) > ms ? quarter : quarter + 1;
+}
+
+const months = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(" ");
+
+/** 27MAR26, as exchanges name their expiries. */
+export function expiryName(ms: number): string {
+  const date = new Date(ms);
+  return `${date.getUTCDate()}${months[date.getUTCMonth()]}${String(date.getUTCFullYear() % 100).padStart(2, "0")}`;
+}

@@ -1,0 +1,88 @@
+export const DAY_MS = 86_400_000;
+
+const twoDigits = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
+
+/** Whole days since 1970 as YYYY-MM-DD, by the civil calendar. */
+export function dayText(day: number): string {
+  const shifted = day + 719_468;
+  const era = Math.floor(shifted / 146_097);
+  const dayOfEra = shifted - era * 146_097;
+  const yearOfEra = Math.floor(
+    (dayOfEra -
+      Math.floor(dayOfEra / 1460) +
+      Math.floor(dayOfEra / 36_524) -
+      Math.floor(dayOfEra / 146_096)) /
+      365,
+  );
+  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
+  const monthFromMarch = Math.floor((5 * dayOfYear + 2) / 153);
+  const dayOfMonth = dayOfYear - Math.floor((153 * monthFromMarch + 2) / 5) + 1;
+  const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9;
+  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
+  return `${String(year).padStart(4, "0")}-${twoDigits[month]}-${twoDigits[dayOfMonth]}`;
+}
+
+/** Writes moments as ISO 8601 UTC with a fixed number of fraction digits; remembers the last day, since pages hold few. */
+export class UtcWriter {
+  readonly #digits: 0 | 3 | 6;
+  #day = Number.NaN;
+  #dayText = "";
+
+  constructor(digits: 0 | 3 | 6) {
+    this.#digits = digits;
+  }
+
+  write(ms: number): string {
+    const day = Math.floor(ms / DAY_MS);
+    if (day !== this.#day) {
+      this.#day = day;
+      this.#dayText = `${dayText(day)}T`;
+    }
+    const inDay = ms - day * DAY_MS;
+    const second = Math.floor(inDay / 1000);
+    const minute = Math.floor(second / 60);
+    const clock = `${twoDigits[Math.floor(minute / 60)]}:${twoDigits[minute % 60]}:${twoDigits[second % 60]}`;
+    return `${this.#dayText}${clock}${this.#fraction(inDay - second * 1000)}Z`;
+  }
+
+  #fraction(ms: number): string {
+    if (this.#digits === 0) return "";
+    if (ms === 0) return this.#digits === 3 ? ".000" : ".000000";
+    const micros = String(Math.floor(ms * 1000)).padStart(6, "0");
+    return `.${micros.slice(0, this.#digits)}`;
+  }
+}
+
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?Z$/;
+
+/** Milliseconds since 1970, with microseconds as a fraction; undefined for anything but ISO 8601 in UTC. */
+export function readUtc(text: string): number | undefined {
+  const match = instant.exec(text);
+  if (!match) return undefined;
+  const whole = Date.parse(`${text.slice(0, 19)}Z`);
+  if (Number.isNaN(whole)) return undefined;
+  return whole + Math.floor(Number(`0.${match[1] ?? "0"}`) * 1e6) / 1000;
+}
+
+const scales = Array.from({ length: 23 }, (_, digits) => 10 ** digits);
+
+/** How many fraction digits show about nine significant ones of a figure of this size. */
+export function fractionDigitsFor(typical: number): number {
+  const magnitude = Math.floor(Math.log10(typical));
+  return Math.max(2, Math.min(20, 8 - magnitude));
+}
+
+/** The figure as it is printed: a whole number of its last digit's units. Never falls when the figure rises. */
+export function inUnits(value: number, digits: number): number {
+  return Math.round(value * (scales[digits] ?? 1));
+}
+
+/** Plain notation with exactly `digits` fraction digits; never an exponent. */
+export function plain(value: number, digits: number): string {
+  const units = Math.abs(inUnits(value, digits));
+  if (units > Number.MAX_SAFE_INTEGER) return value.toFixed(Math.min(digits, 2));
+  const text = String(units).padStart(digits + 1, "0");
+  const cut = text.length - digits;
+  const sign = value < 0 && units !== 0 ? "-" : "";
+  return digits === 0 ? sign + text : `${sign}${text.slice(0, cut)}.${text.slice(cut)}`;
+}

@@ -1,0 +1,196 @@
+import { fractionDigitsFor, plain } from "./format.ts";
+import { hashOf, scatter } from "./hash.ts";
+import type { Extremes } from "./price-extremes.ts";
+import type { PriceModel } from "./price-model.ts";
+import type { SimulatedAsset, Universe } from "./universe.ts";
+
+export const indexTypes = ["GWA", "MWA", "LX"] as const;
+export type IndexType = (typeof indexTypes)[number];
+
+/** One index: an asset's USD rate, a market's rate, or a liquid index. */
+export interface IndexSeries {
+  readonly type: IndexType;
+  /** Its number within its type. */
+  readonly ordinal: number;
+  /** Its place among the records of one moment, over all types. */
+  readonly rank: number;
+  readonly id: string;
+  readonly name: string;
+  readonly base: SimulatedAsset;
+  /** Undefined: the dollar. */
+  readonly quote: SimulatedAsset | undefined;
+  /** Days since 1970 on which it has values: [firstDay, endDay). */
+  readonly firstDay: number;
+  readonly endDay: number;
+  readonly priceDigits: number;
+  readonly dailyVolume: number;
+  readonly volumeDigits: number;
+}
+
+/** All indexes of a universe, in the order in which records of one moment are listed. */
+export class IndexTable {
+  readonly all: readonly IndexSeries[];
+  readonly #byType: Readonly<Record<IndexType, readonly IndexSeries[]>>;
+  readonly #byId: ReadonlyMap<string, IndexSeries>;
+
+  constructor({ assets, markets, liquidIndexes }: Universe) {
+    let rank = 0;
+    const GWA = assets.map((asset) =>
+      seriesOf("GWA", asset.ordinal, rank++, asset.id, asset.symbol, asset, undefined, 1),
+    );
+    const MWA = markets.map(({ ordinal, id, base, quote, share }) => {
+      const name = `${base.symbol}/${quote.symbol}`;
+      return seriesOf(
+        "MWA",
+        ordinal,
+        rank++,
+        id,
+        name,
+        base,
+        quote.symbol === "USD" ? undefined : quote,
+        share,
+      );
+    });
+    const LX = liquidIndexes.map(({ ordinal, id, name, asset }) => {
+      return seriesOf("LX", ordinal, rank++, id, name, asset, undefined, 0.2);
+    });
+    this.#byType = { GWA, MWA, LX };
+    this.all = [...GWA, ...MWA, ...LX];
+    this.#byId = new Map(this.all.map((series) => [series.id, series]));
+  }
+
+  ofType(type: IndexType): readonly IndexSeries[] {
+    return this.#byType[type];
+  }
+
+  byId(id: string): IndexSeries | undefined {
+    return this.#byId.get(id);
+  }
+}
+
+function seriesOf(
+  type: IndexType,
+  ordinal: number,
+  rank: number,
+  id: string,
+  name: string,
+  base: SimulatedAsset,
+  quote: SimulatedAsset | undefined,
+  share: number,
+): IndexSeries {
+  const dailyVolume = base.dailyVolume * share;
+  const lives = quote ? [base, quote] : [base];
+  return {
+    type,
+    ordinal,
+    rank,
+    id,
+    name,
+    base,
+    quote,
+    firstDay: Math.max(...lives.map(({ firstDay }) => firstDay)),
+    endDay: Math.min(...lives.map(({ endDay }) => endDay)),
+    priceDigits: fractionDigitsFor(base.path.usd / (quote?.path.usd ?? 1)),
+    dailyVolume,
+    volumeDigits: Math.min(8, fractionDigitsFor(dailyVolume)),
+  };
+}
+
+const LX_DEVIATION = 0.0001;
+const BLOCK = 4096;
+const VOLUME_CELL = 720;
+
+/** The figures of one index at one tick, as they are once nothing about them changes any more. */
+export class IndexFigures {
+  readonly #model: PriceModel;
+  readonly #seed: number;
+
+  constructor(model: PriceModel, seed: number) {
+    this.#model = model;
+    this.#seed = seed;
+  }
+
+  /** GWA is the asset's USD price, MWA the ratio of two, LX the asset's price with a small deviation. */
+  logAt(series: IndexSeries, tick: number): number {
+    const { base, quote } = series;
+    const log = this.#model.logAt(base.ordinal, tick);
+    if (quote) return log - this.#model.logAt(quote.ordinal, tick);
+    return series.type === "LX" ? log + this.#lxDeviation(series, tick) : log;
+  }
+
+  usdLogAt(asset: SimulatedAsset, tick: number): number {
+    return this.#model.logAt(asset.ordinal, tick);
+  }
+
+  /** `logAt` for a run of ticks, through whole blocks of the model: much cheaper by the thousand. */
+  logs(series: IndexSeries, fromTick: number, count: number): Float64Array {
+    const found = new Float64Array(count);
+    const { base, quote } = series;
+    for (let done = 0; done < count; ) {
+      const tick = fromTick + done;
+      const place = tick % BLOCK;
+      const run = Math.min(count - done, BLOCK - place);
+      const logs = this.#model.block(base.ordinal, tick).subarray(place, place + run);
+      found.set(logs, done);
+      if (quote) {
+        const quoted = this.#model.block(quote.ordinal, tick);
+        for (let at = 0; at < run; at++)
+          found[done + at] = (found[done + at] as number) - (quoted[place + at] as number);
+      }
+      done += run;
+    }
+    if (series.type === "LX")
+      for (let at = 0; at < count; at++)
+        found[at] = (found[at] as number) + this.#lxDeviation(series, fromTick + at);
+    return found;
+  }
+
+  /** The extremes of `logAt` over [first, end), found without reading every tick where that is possible. */
+  extremes(series: IndexSeries, first: number, end: number): Extremes {
+    if (series.type === "LX") return extremesOf(this.logs(series, first, end - first));
+    return this.#model.extremes(series.base.ordinal, series.quote?.ordinal, first, end);
+  }
+
+  price(series: IndexSeries, log: number): string {
+    return plain(Math.exp(log), series.priceDigits);
+  }
+
+  /** The rolling 24-hour volume: drifts over hours, flickers a little from tick to tick. */
+  volumeAt(series: IndexSeries, tick: number): number {
+    const salt = scatter(this.#seed ^ Math.imul(series.base.ordinal + 1, 0x27d4eb2f));
+    const cell = Math.floor(tick / VOLUME_CELL);
+    const along = tick / VOLUME_CELL - cell;
+    const left = scatter(salt ^ Math.imul(cell, 0x165667b1));
+    const right = scatter(salt ^ Math.imul(cell + 1, 0x165667b1));
+    const slow = (left + (right - left) * along) / 2 ** 32;
+    const flicker = scatter(left ^ Math.imul(tick, 0x9e3779b1)) / 2 ** 32;
+    return series.dailyVolume * (0.6 + 0.8 * slow + 0.01 * flicker);
+  }
+
+  volume(series: IndexSeries, tick: number): string {
+    return plain(this.volumeAt(series, tick), series.volumeDigits);
+  }
+
+  /** What was traded since the tick before: LX alone tells it. */
+  tickVolume(series: IndexSeries, tick: number): string {
+    const part = (hashOf(this.#seed, 51, series.ordinal, tick) / 2 ** 32) * 2;
+    return plain((this.volumeAt(series, tick) * part) / 2880, 8);
+  }
+
+  #lxDeviation(series: IndexSeries, tick: number): number {
+    const hash = scatter(
+      this.#seed ^ Math.imul(series.ordinal + 7, 0x2c1b3c6d) ^ Math.imul(tick, 0x9e3779b1),
+    );
+    return (hash / 2 ** 32 - 0.5) * LX_DEVIATION;
+  }
+}
+
+export function extremesOf(logs: Float64Array): Extremes {
+  let high = Number.NEGATIVE_INFINITY;
+  let low = Number.POSITIVE_INFINITY;
+  for (const log of logs) {
+    if (log > high) high = log;
+    if (log < low) low = log;
+  }
+  return { high, low };
+}

@@ -1,0 +1,208 @@
+import { DAY_MS } from "./format.ts";
+import { fractionOf, hashOf } from "./hash.ts";
+import {
+  inventedExchange,
+  inventedName,
+  type KnownAsset,
+  type KnownExchange,
+  knownAssets,
+  knownExchanges,
+} from "./names.ts";
+import type { PathShape } from "./price-path.ts";
+import type { Quirks } from "./quirks.ts";
+import { entityUuid, idDress } from "./record-ids.ts";
+
+export type UniverseSize = "demo" | "real" | { assets: number; markets: number; exchanges: number };
+
+export interface SimulatedAsset {
+  readonly ordinal: number;
+  readonly id: string;
+  readonly name: string;
+  readonly symbol: string;
+  readonly status: "ACTIVE" | "INACTIVE";
+  readonly type: "FIAT" | "CRYPTO";
+  readonly url: string;
+  readonly contractAddress?: string;
+  readonly path: PathShape;
+  readonly freeFloatSupply: number;
+  readonly totalSupply: number;
+  /** Typical 24-hour volume in units of the asset. */
+  readonly dailyVolume: number;
+  /** Days since 1970 on which prices exist: [firstDay, endDay). Equal when there are none. */
+  readonly firstDay: number;
+  readonly endDay: number;
+}
+
+export interface SimulatedMarket {
+  readonly ordinal: number;
+  readonly id: string;
+  readonly base: SimulatedAsset;
+  readonly quote: SimulatedAsset;
+  /** The part of the base asset's volume that is traded here. */
+  readonly share: number;
+}
+
+export interface SimulatedExchange {
+  readonly ordinal: number;
+  readonly id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly status: "ACTIVE" | "INACTIVE" | "MAINTENANCE";
+  readonly markets: readonly SimulatedMarket[];
+  readonly symbols: readonly { readonly assetId: string; readonly symbol: string }[];
+  readonly derivatives: boolean;
+}
+
+export interface LiquidIndex {
+  readonly ordinal: number;
+  readonly id: string;
+  readonly name: "BLX" | "ELX" | "XRPLX";
+  readonly asset: SimulatedAsset;
+}
+
+/** What the lookups serve: pure in (seed, size, style of ids). */
+export interface Universe {
+  readonly assets: readonly SimulatedAsset[];
+  readonly markets: readonly SimulatedMarket[];
+  readonly exchanges: readonly SimulatedExchange[];
+  readonly liquidIndexes: readonly LiquidIndex[];
+}
+
+const sizes = {
+  demo: { assets: 12, markets: 16, exchanges: 6 },
+  real: { assets: 1500, markets: 6000, exchanges: 200 },
+};
+const NEVER_ENDS = 100_000;
+
+export function makeUniverse(seed: number, size: UniverseSize, style: Quirks["ids"]): Universe {
+  const counts = typeof size === "string" ? sizes[size] : size;
+  const dress = idDress(style);
+  const id = (family: number, ordinal: number) => dress.put(entityUuid(seed, family, ordinal));
+  const assets = Array.from({ length: counts.assets }, (_, at) => makeAsset(seed, at, id(1, at)));
+  const markets = pairs(assets, counts.markets).map(([base, quote, rank], at) => {
+    return { ordinal: at, id: id(2, at), base, quote, share: 0.45 / 2 ** rank };
+  });
+  const exchanges = Array.from({ length: counts.exchanges }, (_, at) => {
+    return makeExchange(seed, at, id(3, at), assets, markets);
+  });
+  const liquidIndexes = (["BLX", "ELX", "XRPLX"] as const).flatMap((name, at) => {
+    const asset = assets.find(({ symbol }) => symbol === ["BTC", "ETH", "XRP"][at]);
+    // These ids are fixed: they do not depend on the seed.
+    return asset ? [{ ordinal: at, id: dress.put(entityUuid(0, 4, at)), name, asset }] : [];
+  });
+  return { assets, markets, exchanges, liquidIndexes };
+}
+
+function makeAsset(seed: number, ordinal: number, id: string): SimulatedAsset {
+  const known = knownAssets[ordinal] ?? inventedAsset(seed, ordinal);
+  const fiat = known.kind === "fiat";
+  const firstDay =
+    known.since <= 2014
+      ? dayOf("2014-04-01")
+      : dayOf(`${known.since}-02-01`) + (hashOf(seed, 31, ordinal) % 250);
+  const endDay = known.until ? dayOf(known.until) : NEVER_ENDS;
+  return {
+    ordinal,
+    id,
+    name: known.name,
+    symbol: known.symbol,
+    status: known.until ? "INACTIVE" : "ACTIVE",
+    type: fiat ? "FIAT" : "CRYPTO",
+    url: `https://assets.example/${known.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`,
+    ...(known.kind === "token" ? { contractAddress: contractAddress(seed, ordinal) } : {}),
+    path: pathShape(known, fractionOf(seed, 32, ordinal)),
+    freeFloatSupply: known.supply,
+    totalSupply: known.total ?? known.supply,
+    dailyVolume: fiat ? 2e9 / known.usd : known.supply * (known.kind === "stable" ? 0.4 : 0.03),
+    firstDay,
+    endDay: known.neverPriced ? firstDay : endDay,
+  };
+}
+
+function pathShape(known: KnownAsset, chance: number): PathShape {
+  const { usd } = known;
+  if (known.symbol === "USD") return { usd: 1, yearlyVolatility: 0, yearlyGrowth: 0, memoryDays: 1 };
+  if (known.kind === "fiat")
+    return { usd, yearlyVolatility: 0.05 + chance * 0.05, yearlyGrowth: 0, memoryDays: 400 };
+  if (known.kind === "stable") return { usd, yearlyVolatility: 0.012, yearlyGrowth: 0, memoryDays: 1 };
+  if (known.symbol === "BTC") return { usd, yearlyVolatility: 0.48, yearlyGrowth: 0.42, memoryDays: 900 };
+  return { usd, yearlyVolatility: 0.6 + chance * 0.6, yearlyGrowth: chance * 0.4 - 0.05, memoryDays: 700 };
+}
+
+function inventedAsset(seed: number, ordinal: number): KnownAsset {
+  const { symbol, name } = inventedName(ordinal - knownAssets.length);
+  const usd = 10 ** (fractionOf(seed, 33, ordinal) * 6 - 4);
+  const marketCap = (3e8 / (1 + (ordinal - knownAssets.length) / 40)) * (0.5 + fractionOf(seed, 34, ordinal));
+  const supply = Math.round(marketCap / usd);
+  return {
+    symbol,
+    name,
+    kind: hashOf(seed, 35, ordinal) % 3 === 0 ? "coin" : "token",
+    usd,
+    supply,
+    total: Math.round(supply * (1 + fractionOf(seed, 36, ordinal))),
+    since: 2016 + (hashOf(seed, 37, ordinal) % 8),
+  };
+}
+
+/** Quote by quote, so that the first markets are every asset against the dollar. The number is the quote's rank. */
+function pairs(assets: readonly SimulatedAsset[], count: number) {
+  const leading = ["USD", "USDT", "BTC", "EUR", "ETH", "USDC", "GBP", "JPY", "KRW", "BNB"];
+  const priced = assets.filter(({ firstDay, endDay }) => firstDay < endDay);
+  const quotes = [
+    ...leading.flatMap((symbol) => priced.find((asset) => asset.symbol === symbol) ?? []),
+    ...priced.filter(({ symbol }) => !leading.includes(symbol)),
+  ];
+  const found: [SimulatedAsset, SimulatedAsset, number][] = [];
+  const taken = new Set<string>();
+  for (const [rank, quote] of quotes.entries()) {
+    for (const base of priced) {
+      if (found.length === count) return found;
+      const meaningful =
+        base !== quote && base.symbol !== "USD" && (base.type === "CRYPTO" || quote.type === "FIAT");
+      if (!meaningful || taken.has(`${quote.ordinal}/${base.ordinal}`)) continue;
+      taken.add(`${base.ordinal}/${quote.ordinal}`);
+      found.push([base, quote, Math.min(rank, 12)]);
+    }
+  }
+  return found;
+}
+
+function makeExchange(
+  seed: number,
+  ordinal: number,
+  id: string,
+  assets: readonly SimulatedAsset[],
+  markets: readonly SimulatedMarket[],
+): SimulatedExchange {
+  const known: KnownExchange = knownExchanges[ordinal] ?? inventedExchange(ordinal - knownExchanges.length);
+  // Big exchanges list much, all of them the leading markets.
+  const reach = (0.018 * markets.length) / (1 + ordinal * 0.5) + 0.42;
+  const listed = markets.filter(({ ordinal: market }) => {
+    const leading = market < 24 ? 0.8 / (1 + ordinal * 0.03) : 0;
+    const chance = Math.max(leading, reach / (1 + market * 0.25));
+    return market === 0 || fractionOf(seed, 41, ordinal, market) < chance;
+  });
+  return {
+    ordinal,
+    id,
+    name: known.name,
+    url: known.url,
+    status: known.status ?? "ACTIVE",
+    markets: listed,
+    symbols: Object.entries(known.symbols ?? {}).flatMap(([symbol, own]) => {
+      const asset = assets.find((candidate) => candidate.symbol === symbol);
+      return asset ? [{ assetId: asset.id, symbol: own }] : [];
+    }),
+    derivatives: known.derivatives ?? false,
+  };
+}
+
+function contractAddress(seed: number, ordinal: number): string {
+  const words = [1, 2, 3, 4, 5].map((part) => hashOf(seed, 38, ordinal, part).toString(16).padStart(8, "0"));
+  return `0x${words.join("")}`;
+}
+
+function dayOf(text: string): number {
+  return Date.parse(`${text}T00:00:00Z`) / DAY_MS;
+}

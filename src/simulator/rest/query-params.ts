@@ -1,0 +1,69 @@
+import { readUtc } from "../market/format.ts";
+import type { Quirks } from "../market/quirks.ts";
+import { type FieldError, Refusal } from "./errors.ts";
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Reads the query of one request, collecting every complaint, so that one 400 names all of them. */
+export class QueryValues {
+  readonly #object: string;
+  readonly #query: URLSearchParams;
+  readonly #ids: Quirks["ids"];
+  readonly #errors: FieldError[] = [];
+
+  constructor(object: string, query: URLSearchParams, ids: Quirks["ids"]) {
+    this.#object = object;
+    this.#query = query;
+    this.#ids = ids;
+  }
+
+  text(field: string): string | undefined {
+    return this.#query.get(field) ?? undefined;
+  }
+
+  id(field: string): string | undefined {
+    const value = this.text(field);
+    if (value === undefined) return undefined;
+    if (value === "" || (this.#ids === "uuid" && !uuid.test(value))) this.complain(field, "must be a uuid");
+    return value;
+  }
+
+  requiredId(field: string): string {
+    const value = this.id(field);
+    if (value === undefined) this.complain(field, "must not be null");
+    return value ?? "";
+  }
+
+  oneOf<T extends string>(field: string, allowed: readonly T[]): T | undefined {
+    const value = this.text(field);
+    if (value === undefined) return undefined;
+    const found = allowed.find((candidate) => candidate === value);
+    if (found === undefined) this.complain(field, `must be one of ${allowed.join(", ")}`);
+    return found;
+  }
+
+  size(): number {
+    const value = this.text("size");
+    if (value === undefined) return 10;
+    const size = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
+    if (!(size >= 1 && size <= 2000)) this.complain("size", "must be between 1 and 2000");
+    return size;
+  }
+
+  moment(field: string): number | undefined {
+    const value = this.text(field);
+    if (value === undefined) return undefined;
+    const ms = readUtc(value);
+    if (ms === undefined) this.complain(field, "must be an ISO 8601 date-time in UTC");
+    return ms;
+  }
+
+  complain(field: string, message: string): void {
+    this.#errors.push({ object: this.#object, field, rejectedValue: this.text(field) ?? "null", message });
+  }
+
+  /** Call after the last value was read. */
+  refuseComplaints(): void {
+    if (this.#errors.length > 0) throw new Refusal(400, "Validation error", this.#errors);
+  }
+}

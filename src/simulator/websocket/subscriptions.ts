@@ -1,0 +1,120 @@
+import { type IndexSeries, type IndexTable, type IndexType, indexTypes } from "../market/indexes.ts";
+import type { SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
+
+/** One source of live ticks. */
+export type LiveSeries = { readonly key: string } & (
+  | { readonly family: "index"; readonly index: IndexSeries }
+  | { readonly family: "exchange"; readonly exchange: SimulatedExchange; readonly market: SimulatedMarket }
+);
+
+/** A message that asks to start or stop a subscription, understood. */
+export interface SubscriptionRequest {
+  /** The same body gives the same key, whatever the order of its properties; requestId is no part of it. */
+  key: string;
+  series: readonly LiveSeries[];
+  scope: string;
+  /** The properties of SUBSCRIBED_* between its event and its timestamp. */
+  confirmed: Record<string, unknown>;
+}
+
+export interface Refusal {
+  code: "400" | "401" | "403" | "404";
+  message: string;
+}
+
+type Message = Readonly<Record<string, unknown>>;
+
+/** Knows every id and name that a subscription can be made by. */
+export class LiveDirectory {
+  readonly #indexes: IndexTable;
+  readonly #exchanges: ReadonlyMap<string, SimulatedExchange>;
+  readonly #markets: ReadonlyMap<string, SimulatedMarket>;
+  readonly #marketsByName = new Map<string, SimulatedMarket[]>();
+  readonly #sellers = new Map<SimulatedMarket, SimulatedExchange[]>();
+
+  constructor({ markets, exchanges }: Universe, indexes: IndexTable) {
+    this.#indexes = indexes;
+    this.#exchanges = new Map(exchanges.map((exchange) => [exchange.id, exchange]));
+    this.#markets = new Map(markets.map((market) => [market.id, market]));
+    for (const market of markets)
+      push(this.#marketsByName, `${market.base.symbol}_${market.quote.symbol}`, market);
+    for (const exchange of exchanges)
+      for (const market of exchange.markets) push(this.#sellers, market, exchange);
+  }
+
+  index(message: Message): SubscriptionRequest | Refusal {
+    const { indexId, indexType, requestId } = message;
+    if (requestId !== undefined && !Number.isInteger(requestId)) return bad("requestId must be an integer");
+    const type = indexTypes.find((known) => known === indexType);
+    if (indexType !== undefined && type === undefined) return bad("indexType must be LX, MWA or GWA");
+    if (indexId !== undefined && typeof indexId !== "string") return bad("indexId must be a string");
+    const series = this.#indexesOf(indexId, type);
+    if (series === undefined) return bad("indexId or indexType is required");
+    const found = series[0];
+    if (found === undefined) return { code: "404", message: "no such index" };
+    const echo = requestId === undefined ? {} : { requestId };
+    return {
+      key: `index ${String(indexId)} ${String(indexType)}`,
+      series: series.map((index) => ({ key: `${index.type} ${index.ordinal}`, family: "index", index })),
+      scope: found.type === "LX" ? "read:LX" : "read:index-ticker",
+      confirmed: { indexType: found.type, ...echo },
+    };
+  }
+
+  #indexesOf(id: string | undefined, type: IndexType | undefined): readonly IndexSeries[] | undefined {
+    if (id === undefined) return type && this.#indexes.ofType(type);
+    const found = this.#indexes.byId(id);
+    return found && (type === undefined || found.type === type) ? [found] : [];
+  }
+
+  exchange(message: Message): SubscriptionRequest | Refusal {
+    const { exchangeId, marketId, marketName } = message;
+    if (exchangeId === undefined && marketId === undefined && marketName === undefined)
+      return bad("exchangeId, marketId or marketName is required");
+    for (const value of [exchangeId, marketId, marketName])
+      if (value !== undefined && typeof value !== "string") return bad("ids and names must be strings");
+
+    const exchange = this.#exchanges.get(String(exchangeId));
+    if (exchangeId !== undefined && !exchange) return { code: "404", message: "no such exchange" };
+    const markets = this.#marketsOf(marketId, marketName);
+    if (markets?.length === 0) return { code: "404", message: "no such market" };
+    const series = markets
+      ? markets.flatMap((market) =>
+          (this.#sellers.get(market) ?? [])
+            .filter((seller) => exchange === undefined || seller === exchange)
+            .map((seller) => exchangeSeries(seller, market)),
+        )
+      : (exchange?.markets ?? []).map((market) => exchangeSeries(exchange as SimulatedExchange, market));
+    if (exchange && markets && series.length === 0)
+      return { code: "404", message: "the exchange does not list this market" };
+    return {
+      key: `exchange ${String(exchangeId)} ${String(marketId)} ${String(marketName)}`,
+      series,
+      scope: "read:exchange-ticker",
+      confirmed: {
+        ...(exchange ? { exchangeId: exchange.id } : {}),
+        ...(markets ? { marketId: markets[0]?.id } : {}),
+      },
+    };
+  }
+
+  /** Undefined: no market was asked for, so any will do. */
+  #marketsOf(id: unknown, name: unknown): SimulatedMarket[] | undefined {
+    const named = this.#marketsByName.get(String(name)) ?? [];
+    if (id === undefined) return name === undefined ? undefined : named;
+    const market = this.#markets.get(String(id));
+    return market && (name === undefined || named.includes(market)) ? [market] : [];
+  }
+}
+
+function exchangeSeries(exchange: SimulatedExchange, market: SimulatedMarket): LiveSeries {
+  return { key: `EX ${exchange.ordinal} ${market.ordinal}`, family: "exchange", exchange, market };
+}
+
+function push<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}
+
+const bad = (message: string): Refusal => ({ code: "400", message });

@@ -1,0 +1,55 @@
+import type { WalkedStream } from "../../model/streams.ts";
+import { MICROS_PER_DAY } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { rowTables } from "../tables/row-tables.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import { type LedgerLine, retract, settle } from "./ledger.ts";
+
+/** The reason of what a 404 settled. */
+export const UNSERVED = "not found";
+
+/** Lines that the service once answered with 404: if it has records now, what was called empty is asked again. */
+export function unservedLines(connection: Connection, stream: WalkedStream): Set<number> {
+  const series = connection
+    .statement("SELECT DISTINCT series FROM settled_ranges WHERE stream = ? AND reason = ?")
+    .pluck()
+    .all([stream, UNSERVED]) as number[];
+  return new Set(series);
+}
+
+/** Whether the service once answered this line with 404. */
+export function isUnserved(connection: Connection, { stream, series }: LedgerLine): boolean {
+  const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND reason = ? LIMIT 1";
+  return connection.statement(sql).get([stream, series, UNSERVED]) !== undefined;
+}
+
+/**
+ * The service has no such index. What it has no records for is empty; up to the last record that it once did serve and
+ * no longer does, the range is lost.
+ */
+export function settleUnserved(
+  transaction: Transaction,
+  line: LedgerLine & { readonly stream: WalkedStream },
+  range: TimeRange,
+): void {
+  const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[line.stream];
+  const sql = `SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
+  const bounds = [line.series, moment(range.from), moment(range.to)];
+  const last = transaction.statement(sql).pluck().get(bounds) as string | number | null;
+  const step = line.stream === "ohlcv" ? MICROS_PER_DAY : 1;
+  const emptyFrom = last === null ? range.from : Math.min(range.to, momentTs(last) + step);
+  if (range.from < emptyFrom)
+    settle(transaction, line, { from: range.from, to: emptyFrom }, "lost", UNSERVED);
+  if (emptyFrom < range.to) settle(transaction, line, { from: emptyFrom, to: range.to }, "empty", UNSERVED);
+}
+
+/** The service has the index after all: what a 404 settled is open again. */
+export function reopenUnserved(transaction: Transaction, line: LedgerLine): void {
+  const ranges = transaction
+    .statement(
+      'SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE stream = ? AND series = ? AND reason = ?',
+    )
+    .all([line.stream, line.series, UNSERVED]) as TimeRange[];
+  for (const range of ranges) retract(transaction, line, range);
+}

@@ -1,0 +1,198 @@
+import { createHash } from "node:crypto";
+import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { type RowStream, rowTables } from "../tables/row-tables.ts";
+import { tickerPeriod } from "../views/data-views.ts";
+import { presentTs } from "../views/sql-fragments.ts";
+import { repetitions, tickerBefore } from "../views/stale-price.ts";
+import { type ExportMonth, exportDictionaries, monthOf } from "./export-months.ts";
+
+const ROWS_A_BLOCK = 8_192;
+
+/** [moment, columns of the table … , aside]; a bar's moment is its number of days since 1970. */
+type ExportedRow = readonly (number | string | null)[];
+
+/** Rows of one series in order of time. */
+export interface RowBlock {
+  /** Which of the month's series, counted from 0. */
+  readonly at: number;
+  readonly rows: readonly ExportedRow[];
+  /**
+   * What the table's columns do not say of each row: whether the ledger holds it as proven; of an exchange's ticker, whether
+   * it repeats the price of the one before.
+   */
+  readonly flags: readonly (boolean | null)[] | undefined;
+}
+
+/** A month as it is in the snapshot that is open on the connection. */
+export interface MonthContent {
+  /** Different whenever anything of what an export writes of the month differs. */
+  readonly fingerprint: string;
+  readonly rows: number;
+  /** Whether any row has something aside: exact digits, doubts or unknown properties. */
+  readonly hasAside: boolean;
+  /** The dictionary's columns of each series. */
+  readonly labels: readonly (readonly (string | null)[])[];
+  blocks(): Generator<RowBlock>;
+}
+
+/**
+ * Reads the month's figures, all but the rows themselves. Must be called inside a read transaction, which must stay open
+ * until the blocks are read: so rows, ledger and fingerprint are of one moment.
+ *
+ * The fingerprint is made from the content, not from notes that writers take: nothing that changes a row can forget to say
+ * so. Per series: how many rows, the first and the last, the sum and number of each column, every text aside, the corrections,
+ * what the ledger proves of the month, and the labels. Two corrections whose sums agree still differ in `revisions`, and
+ * what is replaced without a revision (a doubt, an unknown property, a provisional bar) shows in its texts or sums.
+ */
+export function readMonth(
+  connection: Connection,
+  month: ExportMonth,
+  corrections: ReadonlyMap<string, string>,
+): MonthContent {
+  const { stream, keys } = month;
+  const labels = keys.map((key) => labelsOf(connection, stream, key));
+  const ledger = isProvable(stream) ? provenRanges(connection, month) : undefined;
+  const hash = createHash("sha256");
+  const digest = connection.statement(digestSql(stream)).raw();
+  const [from, to] = bounds(month);
+  let rows = 0;
+  let hasAside = false;
+  keys.forEach((key, at) => {
+    const figures = digest.get([key, from, to]) as (number | string | null)[];
+    rows += figures[0] as number;
+    if (figures.at(-1) !== null) hasAside = true;
+    const corrected = corrections.get(`${key} ${month.month}`) ?? null;
+    const before = stream === "exchange_ticks" ? tickerBefore(connection, key, month.from) : undefined;
+    hash.update(JSON.stringify([labels[at], figures, corrected, ledger?.get(key) ?? [], before]));
+  });
+  if (stream === "exchange_ticks") hash.update(String(readTickerPeriod(connection)));
+  return {
+    fingerprint: hash.digest("hex"),
+    rows,
+    hasAside,
+    labels,
+    blocks: () => readBlocks(connection, month, ledger),
+  };
+}
+
+/** How often, and when last, the rows of each series and month were corrected: `key YYYY-MM` → a text that differs. */
+export function readCorrections(connection: Connection, stream: RowStream): Map<string, string> {
+  const found = new Map<string, { count: number; last: number }>();
+  const all = connection
+    .statement("SELECT key, ts, revision FROM revision_rows WHERE stream = ? ORDER BY revision")
+    .raw()
+    .iterate([stream]) as IterableIterator<[number, Micros, number]>;
+  for (const [key, ts, revision] of all) {
+    const name = `${key} ${monthOf(ts)}`;
+    found.set(name, { count: (found.get(name)?.count ?? 0) + 1, last: revision });
+  }
+  return new Map([...found].map(([name, { count, last }]) => [name, `${count}/${last}`]));
+}
+
+/** The moment by the service's clock, as the views have it. */
+export function readPresent(connection: Connection): Micros {
+  return connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
+}
+
+/** How long one ticker speaks for, as the views have it. */
+export function readTickerPeriod(connection: Connection): Micros {
+  return connection.statement(`SELECT ${tickerPeriod}`).pluck().get() as Micros;
+}
+
+const isProvable = (stream: RowStream) => stream === "index_ticks" || stream === "ohlcv";
+
+function labelsOf(connection: Connection, stream: RowStream, key: number): (string | null)[] {
+  const { table, key: keyColumn, labels } = exportDictionaries[stream];
+  return connection
+    .statement(`SELECT ${Object.keys(labels).join(", ")} FROM ${table} WHERE ${keyColumn} = ?`)
+    .raw()
+    .get([key]) as (string | null)[];
+}
+
+function bounds({ stream, from, to }: ExportMonth): [number | string, number | string] {
+  const { moment } = rowTables[stream];
+  return [moment(from), moment(to)];
+}
+
+function digestSql(stream: RowStream): string {
+  const { table, keyColumn, momentColumn, columns } = rowTables[stream];
+  const figures = columns.slice(0, -1).map((column) => {
+    if (column === "record_id") return `group_concat(${column}, char(10))`;
+    return column === "source" ? `total(${column})` : `total(${column}), count(${column})`;
+  });
+  return `SELECT count(*), min(${momentColumn}), max(${momentColumn}), ${figures.join(", ")}, group_concat(${momentColumn} || ' ' || aside, char(10))
+    FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
+}
+
+/** What the ledger holds of the month as present or empty, by series, cut to the month: its growth elsewhere changes nothing here. */
+function provenRanges(connection: Connection, { stream, from, to }: ExportMonth): Map<number, TimeRange[]> {
+  // A bar of a day that is not over is never final, whatever the ledger says.
+  const end = stream === "ohlcv" ? Math.min(to, startOfDay(readPresent(connection))) : to;
+  const ranges = connection
+    .statement(
+      `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges
+      WHERE stream = ? AND from_ts < ? AND to_ts > ? AND proof <> 'lost' ORDER BY series, from_ts`,
+    )
+    .all([from, end, stream, end, from]) as (TimeRange & { series: number })[];
+  const bySeries = new Map<number, TimeRange[]>();
+  for (const { series, ...range } of ranges) {
+    const own = bySeries.get(series);
+    if (own) own.push(range);
+    else bySeries.set(series, [range]);
+  }
+  return bySeries;
+}
+
+const startOfDay = (ts: Micros) => Math.floor(ts / MICROS_PER_DAY) * MICROS_PER_DAY;
+
+function* readBlocks(
+  connection: Connection,
+  month: ExportMonth,
+  ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined,
+): Generator<RowBlock> {
+  const { stream, keys } = month;
+  const { table, keyColumn, momentColumn, columns, moment } = rowTables[stream];
+  const isBar = momentColumn === "day";
+  const read = connection
+    .statement(
+      `SELECT ${isBar ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : momentColumn}, ${columns.join(", ")} FROM ${table}
+      WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? ORDER BY ${momentColumn} LIMIT ${ROWS_A_BLOCK}`,
+    )
+    .raw();
+  const [first, end] = bounds(month);
+  const unit = isBar ? MICROS_PER_DAY : 1;
+  const period = stream === "exchange_ticks" ? readTickerPeriod(connection) : undefined;
+  const lastAt = columns.indexOf("last") + 1;
+  const flagOf = (key: number): ((row: ExportedRow) => boolean | null) | undefined => {
+    if (period !== undefined) {
+      const repeats = repetitions(tickerBefore(connection, key, month.from), period);
+      return (row) => repeats({ ts: row[0] as Micros, last: row[lastAt] as number | null });
+    }
+    const isProven = ledger && provenIn(ledger.get(key) ?? [], unit);
+    return isProven && ((row) => isProven((row[0] as number) * unit));
+  };
+  for (const [at, key] of keys.entries()) {
+    const flag = flagOf(key);
+    let from = first;
+    for (;;) {
+      const rows = read.all([key, from, end]) as ExportedRow[];
+      const last = rows.at(-1);
+      if (!last) break;
+      yield { at, rows, flags: flag && rows.map(flag) };
+      if (rows.length < ROWS_A_BLOCK) break;
+      from = moment((last[0] as number) * unit + unit);
+    }
+  }
+}
+
+/** Asked for moments that only rise. */
+function provenIn(ranges: readonly TimeRange[], length: Micros): (ts: Micros) => boolean {
+  let i = 0;
+  return (ts) => {
+    while (i < ranges.length && (ranges[i] as TimeRange).to <= ts) i++;
+    const range = ranges[i];
+    return range !== undefined && range.from <= ts && ts + length <= range.to;
+  };
+}

@@ -1,0 +1,31 @@
+import { createHash } from "node:crypto";
+import type Database from "better-sqlite3";
+import { barViews } from "./bar-views.ts";
+import { reconcileViews, versionViews } from "./comparison-views.ts";
+import { ledgerViews, lookupViews } from "./coverage-views.ts";
+import { rowViews } from "./data-views.ts";
+
+/** The contract's relations that are views, by name. */
+export const views: Readonly<Record<string, string>> = {
+  ...rowViews,
+  ...barViews,
+  ...reconcileViews,
+  ...versionViews,
+  ...ledgerViews,
+  ...lookupViews,
+};
+
+/**
+ * Views hold no data, so they are no migration: a version whose definitions differ replaces them, in the
+ * transaction that the caller has open. Views that a quant has added stay.
+ */
+export function replaceViews(database: Database.Database): void {
+  const digest = createHash("sha256").update(JSON.stringify(views)).digest("hex");
+  const inPlace = database.prepare("SELECT views FROM warehouse_state").pluck().get();
+  if (inPlace === digest) return;
+  for (const [name, select] of Object.entries(views)) {
+    database.exec(`DROP VIEW IF EXISTS "${name}"`);
+    database.exec(`CREATE VIEW "${name}" AS ${select}`);
+  }
+  database.prepare("UPDATE warehouse_state SET views = ?").run(digest);
+}

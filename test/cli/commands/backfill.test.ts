@@ -1,0 +1,183 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { openReader } from "../../../src/warehouse/reader.ts";
+import { startProgram } from "../../support/program-process.ts";
+import { expectTruth } from "../../support/sync/oracle.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+async function ground(sync: string, faults = "") {
+  const simulator = await startSimulator({ faults });
+  onTestFinished(() => simulator.stop());
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "mds-sync.yaml"), sync);
+  const env = {
+    MDS_BASE_URL: simulator.baseUrl,
+    MDS_WS_URL: simulator.wsUrl,
+    MDS_CLIENT_ID: simulator.clientId,
+    MDS_CLIENT_SECRET: simulator.clientSecret,
+    MDS_WAREHOUSE: join(folder, "mds.sqlite"),
+  };
+  return { simulator, folder, env, path: env.MDS_WAREHOUSE };
+}
+type Ground = Awaited<ReturnType<typeof ground>>;
+
+function start({ folder, env }: Ground, args: string[], extra: Record<string, string> = {}) {
+  return startProgram(args, { cwd: folder, env: { ...env, ...extra } });
+}
+
+/** Until the simulator was asked for so many pages of ticks. */
+async function asked(simulator: Simulator, pages: number): Promise<void> {
+  while (simulator.requests.count("/v3/index-ticker") < pages) {
+    await new Promise((wake) => setTimeout(wake, 5));
+  }
+}
+
+const ticks = (days: number) =>
+  `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: ${days} } }`;
+
+describe("mds-sync backfill", () => {
+  it("fills the warehouse, reports on 80 columns, and run again says in JSON that nothing was missing", async () => {
+    const place = await ground(ticks(3));
+    const first = await start(place, ["backfill"]).ended;
+    expect(first.status).toBe(0);
+    expect(first.stdout).toMatch(/^stream +new rows +changed +requests +holes left +rejects$/m);
+    expect(first.stdout).toMatch(/^index_ticks +8,6\d\d +0 +\d +0 +0$/m);
+    for (const line of first.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    for (const line of first.stderr.trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
+
+    const again = await start(place, ["backfill", "--json", "--log-level", "warn"]).ended;
+    expect(again).toMatchObject({ status: 0, stderr: "" });
+    const report = JSON.parse(again.stdout);
+    expect(report).toMatchObject({ exit: 0, problems: [] });
+    const own = report.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
+    expect(own).toMatchObject({ open: 0, changed: 0, rejected: 0 });
+    expect(own.requests).toBeLessThanOrEqual(1);
+  });
+
+  it("F2: killed again and again, it goes on where it was: nothing lost, nothing doubled, hardly a page asked twice", async () => {
+    const place = await ground(ticks(25), "GET /index-ticker latency 60ms");
+    const { simulator, path } = place;
+    const PAGES = Math.ceil((25 * 2880) / 1998);
+    let before = 0;
+    for (let kill = 0; kill < 3; kill++) {
+      const { child, ended } = start(place, ["backfill", "--no-progress"]);
+      await asked(simulator, before + 9);
+      child.kill("SIGKILL");
+      await ended;
+      before = simulator.requests.count("/v3/index-ticker");
+    }
+    simulator.setFaults("");
+    const last = await start(place, ["backfill", "--json"]).ended;
+    expect(last.status).toBe(0);
+    const reader = openReader(path);
+    onTestFinished(() => reader.close());
+    const now = Date.now();
+    const [{ asOf }] = reader.database
+      .prepare("SELECT max(to_ts) + 60000000 AS asOf FROM settled_ranges WHERE stream = 'index_ticks'")
+      .all() as [{ asOf: number }];
+    expect(expectTruth(reader, simulator, now, asOf).rows).toBeGreaterThan(71_000);
+    // At most twelve pages are under way when it is killed, and a walk that was cut short may end in a part of a page.
+    const pages = simulator.requests.count("/v3/index-ticker");
+    expect(pages).toBeLessThan(PAGES + 3 * 2 * 9);
+  });
+
+  it("G1: stops within moments on SIGTERM, does not call that a success, and the next run completes it", async () => {
+    const place = await ground(ticks(40), "GET /index-ticker latency 100ms");
+    const { child, ended } = start(place, ["backfill", "--log-level", "warn"]);
+    await asked(place.simulator, 10);
+    const begun = performance.now();
+    child.kill("SIGTERM");
+    const { status, stdout, stderr } = await ended;
+    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect({ status, stdout }).toEqual({ status: 75, stdout: "" });
+    expect(stderr).toBe(
+      "mds-sync: stopped by SIGTERM before its work was done: run it again: it goes on where it was\n",
+    );
+    place.simulator.setFaults("");
+    expect((await start(place, ["backfill"]).ended).status).toBe(0);
+  });
+
+  it("says in one line that another writer holds the warehouse, and exits 75", async () => {
+    const place = await ground(ticks(40), "GET /index-ticker latency 200ms");
+    const first = start(place, ["backfill"]);
+    await asked(place.simulator, 3);
+    const second = await start(place, ["backfill"]).ended;
+    expect(second.status).toBe(75);
+    expect(second.stderr.trim().split("\n")).toHaveLength(1);
+    expect(second.stderr).toContain("mds.sqlite");
+    first.child.kill("SIGKILL");
+    await first.ended;
+  });
+
+  it("exits 3 within seconds when the credentials are wrong, and 2 when they are not set", async () => {
+    const place = await ground(ticks(1));
+    const begun = performance.now();
+    const wrong = await start(place, ["backfill", "--log-level", "silent"], {
+      MDS_CLIENT_SECRET: "canary-5b",
+    }).ended;
+    expect(performance.now() - begun).toBeLessThan(10_000);
+    expect(wrong.status).toBe(3);
+    expect(wrong.stderr).toMatch(/^mds-sync: the token endpoint refused the credentials[^\n]*\n$/);
+    expect(wrong.stderr).not.toContain("canary-5b");
+    const unset = await start(place, ["backfill"], { MDS_CLIENT_SECRET: "", MDS_BASE_URL: "" }).ended;
+    expect(unset).toMatchObject({ status: 2, stdout: "" });
+  });
+
+  it("names what could not be synced, and exits 4", async () => {
+    const place = await ground(ticks(1).replace("[BTC]", "[BTC, BITCON]"));
+    const { status, stdout, stderr } = await start(place, ["backfill", "--log-level", "error"]).ended;
+    expect(status).toBe(4);
+    expect(stdout).toMatch(/^- index_ticks \(sync\.intraday\.GWA\): sync\.intraday\.GWA names BITCON/m);
+    expect(stderr).toMatch(/^mds-sync: not everything selected could be synced[^\n]*\n$/);
+  });
+
+  it.each([
+    [["--stream", "ohlvc"], "mds-sync: --stream cannot be ohlvc: did you mean ohlcv?\n"],
+    [
+      ["--from", "yesterday"],
+      "mds-sync: --from cannot be yesterday: give YYYY-MM-DD, or a moment in UTC such as 2026-03-01T12:00:00Z\n",
+    ],
+    [
+      ["--log-level", "loud"],
+      "mds-sync: --log-level cannot be loud: give one of debug, info, warn, error, silent\n",
+    ],
+  ])("answers %j in one line and exits 2", async (args, stderr) => {
+    const place = await ground(ticks(1));
+    expect(await start(place, ["backfill", ...args]).ended).toEqual({ status: 2, stdout: "", stderr });
+  });
+});
+
+describe("mds-sync plan", () => {
+  it("tells what a backfill would do, close to what it then does, and writes nothing", async () => {
+    const place = await ground(ticks(10));
+    const planned = await start(place, ["plan", "--json"]).ended;
+    expect(planned).toMatchObject({ status: 0, stderr: "" });
+    expect(existsSync(place.path)).toBe(false);
+    const plan = JSON.parse(planned.stdout);
+    const own = plan.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
+    expect(own).toMatchObject({ series: 1, holes: 1 });
+
+    place.simulator.requests.clear();
+    const run = JSON.parse((await start(place, ["backfill", "--json"]).ended).stdout);
+    const did = run.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
+    // The last page goes on below the range: its rows are kept.
+    expect(Math.abs(did.rows - own.rows)).toBeLessThan(2000);
+    expect(Math.abs(did.requests - own.requests)).toBeLessThanOrEqual(2);
+
+    place.simulator.requests.clear();
+    const after = await start(place, ["plan"], { MDS_BASE_URL: "", MDS_CLIENT_SECRET: "" }).ended;
+    expect(after).toMatchObject({ status: 0, stderr: "" });
+    expect(place.simulator.requests.total).toBe(0);
+    for (const line of after.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+  });
+
+  it("says what it lacks when there is neither a warehouse, or but an empty file, nor a service", async () => {
+    const place = await ground(ticks(1));
+    writeFileSync(place.path, "");
+    const { status, stderr } = await start(place, ["plan"], { MDS_BASE_URL: "" }).ended;
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/^mds-sync: service\.baseUrl is not set: [^\n]*\n$/);
+  });
+});

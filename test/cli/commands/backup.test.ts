@@ -1,0 +1,230 @@
+import { spawn } from "node:child_process";
+import {
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import Database from "better-sqlite3";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { Ingest } from "../../../src/ingest/thread/ingest-thread.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { silentLog } from "../../../src/runtime/log.ts";
+import { backUp, openForBackUp } from "../../../src/warehouse/backup.ts";
+import { commitHour, ROWS_AN_HOUR } from "../../support/cli/backup-pages.ts";
+import { startProgram } from "../../support/program-process.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { failureOf } from "../../support/warehouse/open-warehouse.ts";
+
+/** A closed warehouse of three hours, made once and copied for each test. */
+let original = "";
+const ROWS = 3 * ROWS_AN_HOUR;
+
+beforeAll(async () => {
+  original = join(mkdtempSync(join(tmpdir(), "mds-sync-test-")), "mds.sqlite");
+  const ingest = await Ingest.start({ path: original, clock: systemClock, log: silentLog });
+  for (let n = 0; n < 3; n++) await commitHour(ingest, n);
+  await ingest.close();
+});
+
+afterAll(() => rmSync(dirname(original), { recursive: true, force: true }));
+
+function folderWithWarehouse(): string {
+  const folder = temporaryFolder();
+  copyFileSync(original, join(folder, "mds.sqlite"));
+  return folder;
+}
+
+function backup(folder: string, ...args: string[]) {
+  return startProgram(["backup", ...args], { cwd: folder, env: { MDS_WAREHOUSE: "mds.sqlite" } }).ended;
+}
+
+/** The same without a process. */
+function copyOf(folder: string, name: string): string {
+  const reader = openForBackUp(join(folder, "mds.sqlite"));
+  try {
+    backUp(reader, join(folder, name));
+    return join(folder, name);
+  } finally {
+    reader.close();
+  }
+}
+
+function query(file: string, sql: string): Record<string, unknown>[] {
+  const database = new Database(file, { readonly: true });
+  try {
+    return database.prepare(sql).all() as Record<string, unknown>[];
+  } finally {
+    database.close();
+  }
+}
+
+/** Rows that are there, and rows that the ledger says are there. */
+function rowsAndClaim(file: string) {
+  const [row] = query(
+    file,
+    `SELECT (SELECT count(*) FROM index_ticks) AS rows,
+      (SELECT coalesce(sum(to_ts - from_ts), 0) / 30000000 FROM coverage WHERE proof = 'rows') AS claimed`,
+  );
+  return { rows: Number(row?.rows), claimed: Number(row?.claimed) };
+}
+
+describe("mds-sync backup", () => {
+  it("copies one moment of the warehouse while another process commits", async () => {
+    const folder = temporaryFolder();
+    const path = join(folder, "mds.sqlite");
+    const writer = spawn(
+      process.execPath,
+      [join(import.meta.dirname, "../../support/cli/backup-writer.ts"), path],
+      {
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
+    onTestFinished(() => void writer.kill("SIGKILL"));
+    const said = createInterface({ input: writer.stdout })[Symbol.asyncIterator]();
+    const committed = async () => Number(/\d+/.exec((await said.next()).value ?? "")?.[0]);
+    while ((await committed()) < 20);
+
+    const sizes: number[] = [];
+    for (const name of ["first.sqlite", "second.sqlite"]) {
+      const before = rowsAndClaim(path).rows;
+      const { stdout, stderr, status } = await backup(folder, name, "--json");
+      expect(stderr).toMatch(/mds\.sqlite is copied to .*\.sqlite: \d+\.\d MiB in \d+\.\d s\n$/);
+      expect(status).toBe(0);
+      const file = join(folder, name);
+      const report = JSON.parse(stdout);
+      expect(report).toEqual({
+        warehouse: path,
+        file,
+        bytes: statSync(file).size,
+        seconds: expect.any(Number),
+      });
+      expect(query(file, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
+      const { rows, claimed } = rowsAndClaim(file);
+      expect(rows).toBe(claimed);
+      expect(rows % ROWS_AN_HOUR).toBe(0);
+      expect(rows).toBeGreaterThanOrEqual(before);
+      expect(rowsAndClaim(path).rows).toBeGreaterThan(rows);
+      sizes.push(rows);
+    }
+    expect(sizes[1]).toBeGreaterThan(sizes[0] ?? 0);
+    expect(readdirSync(folder).filter((name) => name.includes("unfinished"))).toEqual([]);
+  });
+
+  it("makes a copy on which a daemon goes on, and syncs what the copy lacks", async () => {
+    const folder = folderWithWarehouse();
+    const copy = copyOf(folder, "old.sqlite");
+    const ingest = await Ingest.start({ path: copy, clock: systemClock, log: silentLog });
+    onTestFinished(() => ingest.close());
+    expect(rowsAndClaim(copy)).toEqual({ rows: ROWS, claimed: ROWS });
+    await commitHour(ingest, 3);
+    expect(rowsAndClaim(copy)).toEqual({ rows: ROWS + ROWS_AN_HOUR, claimed: ROWS + ROWS_AN_HOUR });
+    expect(query(copy, "PRAGMA journal_mode")).toEqual([{ journal_mode: "wal" }]);
+  });
+
+  it("copies a warehouse of an older version as it is: the copy to have before an upgrade", () => {
+    const folder = folderWithWarehouse();
+    const database = new Database(join(folder, "mds.sqlite"));
+    database.exec("DELETE FROM __drizzle_migrations; PRAGMA user_version = 0");
+    database.close();
+    expect(rowsAndClaim(copyOf(folder, "copy.sqlite")).rows).toBe(ROWS);
+  });
+});
+
+describe("mds-sync backup refuses, in one line with exit 2,", () => {
+  it("a file that exists, unless it is told to replace it", async () => {
+    const folder = folderWithWarehouse();
+    const file = join(folder, "copy.sqlite");
+    writeFileSync(file, "something else");
+    expect(await backup(folder, "copy.sqlite")).toEqual({
+      stdout: "",
+      stderr: `mds-sync: ${file} exists: give another name, or --force to replace it\n`,
+      status: 2,
+    });
+    expect(statSync(file).size).toBe("something else".length);
+    expect((await backup(folder, "copy.sqlite", "--force")).status).toBe(0);
+    expect(rowsAndClaim(file).rows).toBe(ROWS);
+  });
+
+  it("names that no copy can have, whatever it is told", () => {
+    const folder = folderWithWarehouse();
+    mkdirSync(join(folder, "folder"));
+    symlinkSync("mds.sqlite", join(folder, "link.sqlite"));
+    writeFileSync(join(folder, "used.sqlite-wal"), "what another database was about to write");
+    const refusals: [string, RegExp][] = [
+      ["mds.sqlite", /mds\.sqlite is the warehouse itself: give the copy another name$/],
+      ["link.sqlite", /mds\.sqlite is the warehouse itself: give the copy another name$/],
+      ["folder", /folder is not a file: give the name of the copy$/],
+      ["used.sqlite", /used\.sqlite-wal shows that .*used\.sqlite is in use: close .*$/],
+      ["nowhere/copy.sqlite", /nowhere.* \(ENOENT\): make the directory exist .*$/],
+    ];
+    const reader = openForBackUp(join(folder, "mds.sqlite"));
+    onTestFinished(() => reader.close());
+    for (const [name, line] of refusals) {
+      const failure = failureOf(() => backUp(reader, join(folder, name), { replace: true }));
+      expect(failure.exit).toBe(2);
+      expect(failure.line).toMatch(line);
+    }
+    expect(rowsAndClaim(join(folder, "mds.sqlite")).rows).toBe(ROWS);
+  });
+
+  it("a warehouse that is not there", () => {
+    const failure = failureOf(() => copyOf(temporaryFolder(), "copy.sqlite"));
+    expect(failure.exit).toBe(4);
+    expect(failure.line).toMatch(/^there is no warehouse at .*mds\.sqlite: nothing is synced yet: /);
+  });
+});
+
+describe("mds-sync backup writes nothing", () => {
+  it("where the disk has no room, and says so before it begins", () => {
+    const folder = folderWithWarehouse();
+    const reader = openForBackUp(join(folder, "mds.sqlite"));
+    onTestFinished(() => reader.close());
+    const fileSystem = () => ({ type: 0xef53, bavail: 1, bsize: 64 * 1024 * 1024 });
+    const failure = failureOf(() => backUp(reader, join(folder, "copy.sqlite"), { fileSystem }));
+    expect(failure).toMatchObject({ code: "disk_full", exit: 75 });
+    expect(failure.line).toMatch(/no room for the copy .*: only 64 MiB are left, 65 MiB are needed: free/);
+    expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
+  });
+
+  it("from a damaged warehouse", () => {
+    const folder = folderWithWarehouse();
+    const path = join(folder, "mds.sqlite");
+    const database = new Database(path);
+    const beyond = statSync(path).size;
+    database.exec("CREATE TABLE ballast AS SELECT randomblob(1000000) AS bytes");
+    database.close();
+    const descriptor = openSync(path, "r+");
+    const page = 4096;
+    for (let at = beyond + 2 * page; at < statSync(path).size; at += 7 * page) {
+      writeSync(descriptor, Buffer.alloc(page, 0xee), 0, page, at);
+    }
+    closeSync(descriptor);
+    const failure = failureOf(() => copyOf(folder, "copy.sqlite"));
+    expect(failure).toMatchObject({ code: "db_corrupt", exit: 1 });
+    expect(failure.line).toContain(`${path} is damaged`);
+    expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
+  });
+
+  it("that fails its check", () => {
+    const folder = folderWithWarehouse();
+    const database = new Database(join(folder, "mds.sqlite")).unsafeMode();
+    // Damage that SQLite copies without a word: a NULL where the table allows none.
+    database.exec(`CREATE TABLE odd (x); INSERT INTO odd VALUES (NULL); PRAGMA writable_schema = ON;
+      UPDATE sqlite_schema SET sql = 'CREATE TABLE odd (x NOT NULL)' WHERE name = 'odd'`);
+    database.close();
+    const failure = failureOf(() => copyOf(folder, "copy.sqlite"));
+    expect(failure.line).toMatch(/the copy for .*copy\.sqlite is damaged \(NULL value in odd\.x\): check/);
+    expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
+  });
+});

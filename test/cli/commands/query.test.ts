@@ -1,0 +1,125 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { usualContent, warehouseWith } from "../../support/cli/filled-warehouse.ts";
+import { run, runHere } from "../../support/cli/run-command.ts";
+
+const query = (path: string, sql: string, ...args: string[]) =>
+  runHere(["query", sql, "--warehouse", path, ...args]);
+
+const assets =
+  "SELECT symbol, name, length(name) AS letters, url FROM assets WHERE id LIKE '%th-id' OR id LIKE 'b%'";
+
+describe("mds-sync query", () => {
+  it("writes a table to stdout, and to stderr how long it took", async () => {
+    const { stdout, stderr, status } = await run([
+      "query",
+      assets,
+      "--warehouse",
+      warehouseWith(usualContent),
+    ]);
+    expect(status).toBe(0);
+    expect(stdout).toBe(
+      [
+        "symbol  name     letters  url",
+        "------  -------  -------  ---",
+        "BTC     Bitcoin        7",
+        "ETH     Ether          5",
+        "",
+      ].join("\n"),
+    );
+    expect(stderr).toMatch(/^2 rows in \d+ ms\n$/);
+  });
+
+  it("writes CSV, JSON and NDJSON that other programs read", async () => {
+    const path = warehouseWith(usualContent);
+    const odd = `SELECT 'a "b", c' AS "x,y", 1.5 AS n, NULL AS gone, x'0aff' AS bytes UNION ALL SELECT 'l1
+l2', 7, 'z', NULL`;
+    const [csv, json, ndjson, none] = await Promise.all([
+      query(path, odd, "--format", "csv"),
+      query(path, odd, "--format", "json"),
+      query(path, odd, "--format", "ndjson"),
+      query(path, "SELECT id FROM assets WHERE 0", "--format", "json"),
+    ]);
+    expect(csv.stdout).toBe('"x,y",n,gone,bytes\r\n"a ""b"", c",1.5,,0aff\r\n"l1\nl2",7,z,\r\n');
+    const rows = [
+      { "x,y": 'a "b", c', n: 1.5, gone: null, bytes: "0aff" },
+      { "x,y": "l1\nl2", n: 7, gone: "z", bytes: null },
+    ];
+    expect(JSON.parse(json.stdout)).toEqual(rows);
+    expect(
+      ndjson.stdout
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual(rows);
+    expect(none).toMatchObject({ stdout: "[]\n", status: 0 });
+  });
+
+  it("keeps a long table in step", async () => {
+    const sql =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) SELECT i, 'x' AS x FROM n";
+    const { stdout, stderr } = await query(warehouseWith(), sql);
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines).toHaveLength(1202);
+    expect([lines[2], lines[501], lines[502]]).toEqual(["  1  x", "500  x", " 501  x"]);
+    expect(stderr).toMatch(/^1,200 rows in/);
+  });
+
+  it.each([
+    ["DELETE FROM assets", /the warehouse is readonly/],
+    ["DELETE FROM assets RETURNING id", /the warehouse is readonly/],
+    ["ATTACH 'other.sqlite' AS other", /the warehouse is readonly/],
+    ["VACUUM INTO 'other.sqlite'", /the warehouse is readonly/],
+    ["PRAGMA user_version = 7", /the warehouse is readonly/],
+    ["/* quietly */ PRAGMA journal_mode = DELETE", /the warehouse is readonly/],
+    ["PRAGMA query_only = 0", /the warehouse is readonly/],
+    ["BEGIN IMMEDIATE", /the warehouse is readonly/],
+    ["SELECT 1; SELECT 2", /more than one statement/],
+    ["SELECT * FROM asets", /no such table: asets: did you mean assets\?/],
+    ["SELECT symbl FROM assets", /no such column: symbl: did you mean symbol\?/],
+    ["SELEC 1", /syntax error: `mds-sync query` without SQL lists the relations/],
+    ["SELECT json('x')", /malformed JSON: the statement is at fault/],
+    ["SELECT abs(-9223372036854775808)", /integer overflow: the statement is at fault/],
+    ["SELECT load_extension('x')", /not authorized: /],
+    ["SELECT :from", /Missing named parameter "from": give --param from=VALUE/],
+  ])("refuses %s in one line, and makes no file", async (sql, line) => {
+    const path = warehouseWith(usualContent);
+    const { stdout, stderr, status } = await query(path, sql);
+    expect({ stdout, status }).toEqual({ stdout: "", status: 2 });
+    expect(stderr).toMatch(line);
+    expect(stderr).toMatch(/^mds-sync: [^\n]*\n$/);
+    expect(existsSync("other.sqlite")).toBe(false);
+    expect(readdirSync(dirname(path)).filter((name) => name.startsWith("other"))).toEqual([]);
+  });
+
+  it("names the formats that there are", async () => {
+    expect(await query(warehouseWith(), "SELECT 1", "--format", "xml")).toEqual({
+      stdout: "",
+      stderr: "mds-sync: --format cannot be xml: give table, csv, json or ndjson\n",
+      status: 2,
+    });
+  });
+
+  it("ends at Ctrl-C although SQLite is at work", async () => {
+    const entry = resolve(import.meta.dirname, "../../../src/cli/main.ts");
+    const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+    const path = warehouseWith();
+    const child = spawn(
+      process.execPath,
+      [entry, "query", `${endless} WHERE i < 0 OR i % 100000 = 0`, "--format", "ndjson"],
+      {
+        cwd: join(dirname(path)),
+        env: { PATH: process.env.PATH ?? "", MDS_WAREHOUSE: path },
+        stdio: ["ignore", "pipe", "ignore"],
+      },
+    );
+    onTestFinished(() => void child.kill("SIGKILL"));
+    await once(child.stdout, "data");
+    child.stdout.resume();
+    child.kill("SIGINT");
+    expect(await once(child, "exit")).toEqual([null, "SIGINT"]);
+  });
+});

@@ -1,0 +1,69 @@
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, it } from "vitest";
+import { startProgram } from "../../support/program-process.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+function simulate(args: string[]) {
+  const { child, said } = startProgram(["simulate", ...args], { cwd: temporaryFolder() });
+  return { child, stderr: () => said.stderr };
+}
+
+describe("mds-sync simulate", () => {
+  it("prints a client's settings, serves until SIGTERM, and exits 0", async () => {
+    const { child, stderr } = simulate(["--seed", "7"]);
+    const lines: string[] = [];
+    for await (const line of createInterface({ input: child.stdout })) if (lines.push(line) === 4) break;
+    const settings = Object.fromEntries(
+      lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+    );
+    expect(Object.keys(settings)).toEqual([
+      "MDS_BASE_URL",
+      "MDS_WS_URL",
+      "MDS_CLIENT_ID",
+      "MDS_CLIENT_SECRET",
+    ]);
+
+    const answer = await fetch(`${settings.MDS_BASE_URL}/v3/oauth/token`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        grant_type: "client_credentials",
+        client_id: settings.MDS_CLIENT_ID,
+        client_secret: settings.MDS_CLIENT_SECRET,
+        audience: settings.MDS_BASE_URL,
+      }),
+    });
+    const { access_token } = (await answer.json()) as { access_token: string };
+    const assets = await fetch(`${settings.MDS_BASE_URL}/v3/asset?symbol=BTC`, {
+      headers: { authorization: `Bearer ${access_token}` },
+    });
+    expect(await assets.json()).toMatchObject({ content: [{ name: "Bitcoin" }] });
+
+    child.kill("SIGTERM");
+    expect(await once(child, "exit")).toEqual([0, null]);
+    expect(stderr()).toBe("the simulator is listening; stop it with Ctrl-C\n");
+  });
+
+  it("says in one line what is wrong with a fault script, and exits 2", async () => {
+    const script = join(temporaryFolder(), "faults");
+    writeFileSync(script, "# a bad day\nGET /index-ticker sttaus 503\n");
+    const { child, stderr } = simulate(["--faults", script]);
+    expect(await once(child, "exit")).toEqual([2, null]);
+    expect(stderr()).toMatch(
+      /^mds-sync: --faults: line 2: unknown fault "sttaus"; did you mean "status"\?[^\n]*\n$/,
+    );
+  });
+
+  it.each([
+    [["--quirk", "cursr=inclusive"], "mds-sync: --quirk cannot be cursr=inclusive: give cursor=…\n"],
+    [["--size", "huge"], "mds-sync: --size cannot be huge: give demo or real\n"],
+    [["--host", "0.0.0.0"], "mds-sync: --host cannot be 0.0.0.0: give a loopback address\n"],
+  ])("answers %j in one line and exits 2", async (args, line) => {
+    const { child, stderr } = simulate(args);
+    expect(await once(child, "exit")).toEqual([2, null]);
+    expect(stderr()).toBe(line);
+  });
+});

@@ -1,0 +1,124 @@
+import { existsSync, mkdirSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { noteClockSkew } from "../../../src/warehouse/coverage/targets.ts";
+import { noteError, noteMissingScopes } from "../../../src/warehouse/rows/stream-stats.ts";
+import { lookups, openWith, usualContent, warehouseWith } from "../../support/cli/filled-warehouse.ts";
+import { run, runHere } from "../../support/cli/run-command.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const status = (path: string, ...args: string[]) => runHere(["status", "--warehouse", path, ...args]);
+
+describe("mds-sync status", () => {
+  it("fits all there is to know about each stream on 80 columns, beside a writer too", async () => {
+    const path = warehouseWith((transaction) => {
+      usualContent(transaction);
+      noteError(transaction, "ohlcv", "/ohlcv failed at the service (503)");
+      noteMissingScopes(transaction, "exchange_ticks", ["read:exchange-ticker"]);
+    });
+    const writer = openWith(path);
+    onTestFinished(() => writer.close());
+    const { stdout, stderr, status: exit } = await run(["status", "--warehouse", path]);
+    expect({ stderr, exit }).toEqual({ stderr: "", exit: 0 });
+    expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect(stdout).toMatch(/^stream +from +covered to +rows +open +lost +newest$/m);
+    expect(stdout).toMatch(/^assets +- +- +5 +0 +0 +\d+s$/m);
+    expect(stdout).toMatch(/^ohlcv +\d{4}-\d\d-\d\d +\d{4}-\d\d-\d\d +1 +0 +0 +30d$/m);
+    expect(stdout).toMatch(/^index_ticks +[\d-]{10} +[\d-]{10} [\d:]{5} +2 +3 +1 +4d$/m);
+    expect(stdout).toMatch(/^market_caps +- +- +0 +0 +0 +-$/m);
+    expect(stdout).toMatch(/^ohlcv {2}last error, \d+s ago: \/ohlcv failed at the service \(503\)$/m);
+    expect(stdout).toMatch(/^exchange_ticks {2}lacks read:exchange-ticker: have it added/m);
+    expect(stdout).toMatch(
+      /^3 ranges open \(\d+d.* in all\), 2 ranges lost .*: `mds-sync gaps` lists them\.$/m,
+    );
+  });
+
+  it("gives the object of the contract as JSON", async () => {
+    const path = warehouseWith((transaction) => {
+      usualContent(transaction);
+      noteClockSkew(transaction, 7200e6);
+    });
+    const { stdout } = await status(path, "--json");
+    const said = JSON.parse(stdout);
+    // By the service's clock, which is two hours ahead of this machine's.
+    expect((Date.parse(said.generated_at) - Date.now()) / 3_600_000).toBeCloseTo(2, 1);
+    expect(Object.keys(said)).toEqual(["generated_at", "warehouse", "streams", "disk", "jobs", "last_crash"]);
+    expect(said.warehouse).toBe(path);
+    expect(said.streams.map(({ stream }: { stream: string }) => stream)).toEqual([
+      "assets",
+      "markets",
+      "exchanges",
+      "derivative_contracts",
+      "ohlcv",
+      "index_ticks",
+      "exchange_ticks",
+      "market_caps",
+      "derivative_ticks",
+    ]);
+    const ticks = said.streams[5];
+    expect(ticks).toMatchObject({ rows: 2, open: 3, lost: 1, last_error: null, missing_scopes: [] });
+    expect(ticks.from_time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    expect(ticks.newest_age_s).toBeGreaterThan(4 * 86_400 - 3600);
+  });
+
+  it("says of a warehouse without history that nothing is followed yet", async () => {
+    const [empty, looked] = await Promise.all([status(warehouseWith()), status(warehouseWith(lookups))]);
+    for (const { stdout, status: exit } of [empty, looked]) {
+      expect(exit).toBe(0);
+      expect(stdout).toMatch(/^No history is followed yet: `mds-sync backfill` fills the warehouse\.$/m);
+    }
+  });
+});
+
+describe("a warehouse that cannot be shown", () => {
+  const backfill = "`mds-sync backfill` makes and fills it; if it lies elsewhere, set warehouse.path";
+
+  it("is said to be missing, and is not made", async () => {
+    const folder = temporaryFolder();
+    const path = join(folder, "data", "mds.sqlite");
+    const line = `mds-sync: there is no warehouse at ${path}: nothing is synced yet: ${backfill}\n`;
+    expect(await run(["status", "--warehouse", path])).toEqual({ stdout: "", stderr: line, status: 4 });
+    expect(await runHere(["gaps", "--warehouse", path, "--json"])).toEqual({
+      stdout: "",
+      stderr: line,
+      status: 4,
+    });
+    expect(existsSync(join(folder, "data"))).toBe(false);
+  });
+
+  it("is refused in one line when it is something else", async () => {
+    const folder = temporaryFolder();
+    const at = (name: string) => join(folder, name);
+    writeFileSync(at("empty"), "");
+    mkdirSync(at("folder"));
+    writeFileSync(at("text"), "a letter to my aunt\n".repeat(500));
+    symlinkSync("loop", at("loop"));
+    const foreign = new Database(at("foreign"));
+    foreign.exec("CREATE TABLE t (x)");
+    foreign.close();
+    const newer = warehouseWith();
+    const tampered = new Database(newer);
+    tampered.pragma("user_version = 99");
+    tampered.close();
+    const damaged = warehouseWith(usualContent);
+    truncateSync(damaged, 3 * 4096);
+
+    const cases: [path: string, exit: number, line: RegExp][] = [
+      [at("empty"), 4, /is empty: nothing is synced yet: /],
+      [at("folder"), 2, /is not a file: set warehouse\.path/],
+      [at("text"), 2, /is not an SQLite database: set warehouse\.path/],
+      [at("loop"), 2, /cannot be read \(ELOOP\): let this user read/],
+      [at("foreign"), 2, /is the database of another program: set warehouse\.path/],
+      [newer, 2, /was written by a newer version of mds-sync: install that version/],
+      [damaged, 1, /is damaged \(SQLITE_CORRUPT\w*\): `mds-sync backfill` sets the file aside/],
+    ];
+    const ended = await Promise.all(cases.map(([path]) => status(path)));
+    for (const [n, [path, exit, line]] of cases.entries()) {
+      expect(ended[n]).toEqual({ stdout: "", stderr: expect.stringMatching(line), status: exit });
+      expect(ended[n]?.stderr).toMatch(/^mds-sync: [^\n]*\n$/);
+      expect(ended[n]?.stderr).toContain(path);
+    }
+    expect(readdirSync(dirname(damaged)).filter((name) => name.includes("aside"))).toEqual([]);
+  });
+});

@@ -1,0 +1,171 @@
+import { writeFileSync } from "node:fs";
+import { get } from "node:http";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import Database from "better-sqlite3";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { startSimulator } from "../../src/simulator/simulator.ts";
+import type { Hammered, Hammering } from "../support/daemon/http-load.ts";
+import { startProgram } from "../support/program-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const settings = `service: { refreshSeconds: 1 }
+warehouse: { path: mds.sqlite }
+sync:
+  ohlcv: false
+  intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
+  exchangeTickers: { exchanges: [Kraken], markets: all }
+  marketCap: false
+  derivatives: false
+http: { port: 0 }
+`;
+const MEBIBYTE = 2 ** 20;
+const LIMIT = { timeout: 60_000, interval: 50 };
+
+async function followingDaemon() {
+  const simulator = await startSimulator({ refreshSeconds: 1 });
+  onTestFinished(() => simulator.stop());
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "mds-sync.yaml"), settings);
+  const program = startProgram(["run", "--no-progress"], {
+    cwd: folder,
+    env: {
+      MDS_BASE_URL: simulator.baseUrl,
+      MDS_WS_URL: simulator.wsUrl,
+      MDS_CLIENT_ID: simulator.clientId,
+      MDS_CLIENT_SECRET: simulator.clientSecret,
+    },
+  });
+  await vi.waitUntil(() => program.said.stderr.includes("filled: "), LIMIT);
+  const address = /dashboard: (\S+)/.exec(program.said.stderr)?.[1] ?? "";
+  const reader = new Database(join(folder, "mds.sqlite"), { readonly: true });
+  onTestFinished(() => void reader.close());
+  const newest = reader.prepare("SELECT max(ts) FROM index_ticks").pluck();
+  return { ...program, address, newestTick: () => Number(newest.get()) / 1000 };
+}
+
+/** As a health check asks: on a connection of its own. */
+function read(address: string, page: string): Promise<{ status: number; text: string; ms: number }> {
+  const asked = performance.now();
+  return new Promise((resolve, reject) => {
+    get(new URL(page, address), { agent: false }, (answer) => {
+      let text = "";
+      answer.setEncoding("utf8").on("data", (part: string) => {
+        text += part;
+      });
+      answer.on("end", () =>
+        resolve({ status: answer.statusCode ?? 0, text, ms: performance.now() - asked }),
+      );
+    }).on("error", reject);
+  });
+}
+
+async function metrics(address: string): Promise<(name: string) => number> {
+  const { text } = await read(address, "/metrics");
+  return (name) =>
+    Number(
+      text
+        .split("\n")
+        .find((line) => line.startsWith(`mds_sync_${name} `))
+        ?.split(" ")[1],
+    );
+}
+
+function hammer(hammering: Hammering): Promise<Hammered> {
+  const worker = new Worker(new URL("../support/daemon/http-load.ts", import.meta.url), {
+    workerData: hammering,
+  });
+  onTestFinished(() => void worker.terminate());
+  return new Promise((resolve, reject) => {
+    worker.once("message", resolve);
+    worker.once("error", reject);
+  });
+}
+
+/** Connections that mean no good: silent ones, ones that never end their question, and ones that never take an answer. */
+function crowd(port: number, each: number, greedy: number): void {
+  const open = (): Socket => {
+    const socket = connect(port, "127.0.0.1");
+    onTestFinished(() => void socket.destroy());
+    return socket.on("error", () => {});
+  };
+  for (let i = 0; i < each; i++) {
+    open();
+    const slow = open();
+    slow.write("GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ");
+    const drip = setInterval(() => slow.write("a"), 1_000);
+    slow.once("close", () => clearInterval(drip));
+    const unread = open().pause();
+    unread.write("GET /lightweight-charts.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(12));
+  }
+  for (let i = 0; i < greedy; i++)
+    open().pause().write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_500));
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.POSITIVE_INFINITY;
+}
+
+describe("G11: a status page that is hammered", () => {
+  it("costs no tick its time, stays small, answers honest visitors, and keeps nobody from stopping the daemon", async () => {
+    const daemon = await followingDaemon();
+    const { address } = daemon;
+    const port = Number(new URL(address).port);
+    const before = await metrics(address);
+    crowd(port, 50, 3);
+    const hammering = hammer({
+      port,
+      paths: [
+        "/",
+        "/metrics",
+        "/api/status",
+        "/api/daemon",
+        "/healthz",
+        "/api/latest",
+        "/api/series?name={turn}",
+      ],
+      visitors: 200,
+      perSecond: 1_000,
+      seconds: 3,
+    });
+    let hammered: Hammered | undefined;
+    void hammering.then((done) => {
+      hammered = done;
+    });
+    const answeredIn: number[] = [];
+    let oldestMs = 0;
+    while (!hammered) {
+      for (const page of ["/healthz", "/metrics", "/api/status"]) {
+        const { status, ms } = await read(address, page);
+        expect([page, status]).toEqual([page, 200]);
+        answeredIn.push(ms);
+      }
+      oldestMs = Math.max(oldestMs, Date.now() - daemon.newestTick());
+      await new Promise((later) => setTimeout(later, 100));
+    }
+    // Other tests run beside this one, so a health check's patience is the measure.
+    expect(median(answeredIn)).toBeLessThan(3_000);
+    expect(oldestMs).toBeLessThan(10_000);
+    const isUsual = (outcome: string) => outcome === "200" || outcome === "503";
+    expect(Object.keys(hammered.outcomes).filter((outcome) => !isUsual(outcome))).toEqual([]);
+    expect(hammered.outcomes[200]).toBeGreaterThan(1_000);
+    // Metrics are kept for half a second.
+    await new Promise((later) => setTimeout(later, 600));
+    const after = await metrics(address);
+    const since = (name: string) => after(name) - before(name);
+    expect(since("live_lag_seconds_count")).toBeGreaterThan(2);
+    expect(since("live_lag_seconds_sum") / since("live_lag_seconds_count")).toBeLessThan(2);
+    expect(since("resident_memory_bytes")).toBeLessThan(200 * MEBIBYTE);
+
+    // More than there is room for, and still there is room.
+    crowd(port, 150, 3);
+    expect(await read(address, "/healthz")).toMatchObject({ status: 200, text: "ok\n" });
+    const asked = performance.now();
+    daemon.child.kill("SIGTERM");
+    expect((await daemon.ended).status).toBe(0);
+    expect(performance.now() - asked).toBeLessThan(5_000);
+    expect(daemon.said.stderr).toMatch(/stopped cleanly\n$/);
+    expect(daemon.said.stderr).not.toContain("a page failed");
+  }, 90_000);
+});

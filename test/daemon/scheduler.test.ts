@@ -1,0 +1,192 @@
+import fc from "fast-check";
+import { createTask } from "node-cron";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { CronMoments, type Job, runSchedule } from "../../src/daemon/scheduler.ts";
+import { Failure } from "../../src/model/failure.ts";
+import { silentLog } from "../../src/runtime/log.ts";
+import type { JobRun } from "../../src/warehouse/read/job-runs.ts";
+import { TurnedClock } from "../support/manual-clock.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const text = (micros: number) => new Date(micros / 1000).toISOString().slice(0, 16);
+
+describe("the moments of a cron expression", () => {
+  const around = (expression: string, at: string) => {
+    const moments = new CronMoments(expression);
+    const micros = Date.parse(`${at}Z`) * 1000;
+    return [text(moments.latest(micros)), text(moments.next(micros))];
+  };
+
+  it.each([
+    ["10 0 * * *", "2026-03-01T00:09", "2026-02-28T00:10", "2026-03-01T00:10"],
+    ["10 0 * * *", "2026-03-01T00:10", "2026-03-01T00:10", "2026-03-02T00:10"],
+    ["*/20 8-9 * * *", "2026-03-01T09:59", "2026-03-01T09:40", "2026-03-02T08:00"],
+    ["0 3 * * 0", "2026-03-04T12:00", "2026-03-01T03:00", "2026-03-08T03:00"],
+    ["0 3 * * 7", "2026-03-04T12:00", "2026-03-01T03:00", "2026-03-08T03:00"],
+    ["0 0 29 2 *", "2097-01-01T00:00", "2096-02-29T00:00", "2104-02-29T00:00"],
+  ])("of %s around %s", (expression, at, latest, next) => {
+    expect(around(expression, at)).toEqual([latest, next]);
+  });
+
+  it("are those at which node-cron would start a job", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom("10 0 * * *", "*/7 3,5 * * 1-5", "0 12 1,15 * *", "30 4 * 6 0"),
+        fc.integer({ min: 0, max: 800 * 24 * 60 }),
+        (expression, minutes) => {
+          const at = Date.parse("2026-01-01T00:00:30Z") + minutes * MINUTE;
+          const task = createTask(expression, () => {}, { timezone: "UTC" });
+          const moments = new CronMoments(expression);
+          for (const moment of [moments.latest(at * 1000), moments.next(at * 1000)])
+            expect(task.match(new Date(moment / 1000))).toBe(true);
+          expect(moments.latest(moments.next(at * 1000))).toBe(moments.next(at * 1000));
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+});
+
+interface Started {
+  readonly clock: TurnedClock;
+  /** Wall clock texts of the beginnings of runs. */
+  readonly runs: string[];
+  readonly memory: Map<string, JobRun>;
+  readonly outcomes: string[];
+  stop(): Promise<void>;
+}
+
+function start(
+  work: Job["work"] = async () => {},
+  {
+    clock = new TurnedClock("2026-03-01T12:00:00Z"),
+    memory = new Map<string, JobRun>(),
+    atStart = false,
+  } = {},
+): Started {
+  const stopping = new AbortController();
+  const runs: string[] = [];
+  const outcomes: string[] = [];
+  const done = runSchedule({
+    jobs: [
+      {
+        name: "nightly",
+        cron: "10 0 * * *",
+        atStart,
+        work: (signal) => {
+          runs.push(text(clock.now() * 1000));
+          return work(signal);
+        },
+      },
+    ],
+    clock,
+    now: () => clock.now() * 1000,
+    signal: stopping.signal,
+    log: silentLog,
+    remembered: [...memory.values()],
+    remember: async (run) => void memory.set(run.job, run),
+    ended: (_, outcome) => void outcomes.push(outcome),
+  });
+  const stop = () => {
+    stopping.abort(new Failure("stopped", { family: "operator", code: "stopped" }));
+    return done;
+  };
+  onTestFinished(stop);
+  return { clock, runs, memory, outcomes, stop };
+}
+
+describe("a scheduled job", () => {
+  it("runs at each of its moments, and not when a warehouse is first opened", async () => {
+    const { clock, runs } = start();
+    await clock.advance(2 * DAY);
+    expect(runs).toEqual(["2026-03-02T00:10", "2026-03-03T00:10"]);
+  });
+
+  it("that the machine slept through runs on waking, once", async () => {
+    const { clock, runs } = start();
+    await clock.advance(HOUR);
+    clock.suspend(5 * DAY);
+    await clock.advance(MINUTE);
+    expect(runs).toEqual(["2026-03-06T13:00"]);
+    await clock.advance(12 * HOUR);
+    expect(runs).toHaveLength(2);
+  });
+
+  it("whose moment went by while no daemon ran is run at the start, once", async () => {
+    const first = start();
+    await first.clock.advance(MINUTE);
+    await first.stop();
+    await first.clock.advance(2 * DAY);
+    const second = start(undefined, first);
+    await second.clock.advance(MINUTE);
+    expect(second.runs).toEqual(["2026-03-03T12:01"]);
+    await second.stop();
+    const third = start(undefined, first);
+    await third.clock.advance(MINUTE);
+    expect(third.runs).toEqual([]);
+  });
+
+  it("that was broken off is run again at the next start", async () => {
+    const broken = start((signal) => new Promise((_, reject) => signal.addEventListener("abort", reject)));
+    await broken.clock.advance(13 * HOUR);
+    await broken.stop();
+    const next = start(undefined, broken);
+    await next.clock.advance(MINUTE);
+    expect(next.runs).toHaveLength(1);
+    expect(broken.outcomes).toEqual([]);
+  });
+
+  it("never overlaps itself: moments that pass while it runs become one run afterwards", async () => {
+    const clock = new TurnedClock("2026-03-01T12:00:00Z");
+    let under = 0;
+    const { runs } = start(
+      async (signal) => {
+        expect(++under).toBe(1);
+        await clock.sleep(50 * HOUR, signal).catch(() => {});
+        under--;
+      },
+      { clock },
+    );
+    await clock.advance(64 * HOUR);
+    expect(runs).toEqual(["2026-03-02T00:10", "2026-03-04T02:10"]);
+  });
+
+  it("does not run twice when the clock is put back over its moment, and not never", async () => {
+    const { clock, runs } = start();
+    await clock.advance(12 * HOUR + 11 * MINUTE);
+    clock.stepWall(-30 * MINUTE);
+    await clock.advance(HOUR);
+    expect(runs).toHaveLength(1);
+    await clock.advance(DAY);
+    expect(runs).toHaveLength(2);
+  });
+
+  it("goes on after a clock that ran years ahead was put right", async () => {
+    const { clock, runs } = start();
+    clock.stepWall(3000 * DAY);
+    await clock.advance(MINUTE);
+    expect(runs).toHaveLength(1);
+    clock.stepWall(-3000 * DAY);
+    await clock.advance(2 * DAY);
+    expect(runs.slice(1)).toEqual(["2026-03-02T00:10", "2026-03-03T00:10"]);
+  });
+
+  it("that fails is tried again after ever longer whiles, and its failure has a name", async () => {
+    let calls = 0;
+    const { clock, runs, outcomes, memory } = start(async () => {
+      if (++calls < 4) throw new Failure("no", { family: "retry", code: "incomplete" });
+    });
+    await clock.advance(15 * HOUR);
+    expect(outcomes).toEqual(["incomplete", "incomplete", "incomplete", "ok"]);
+    expect(runs).toEqual(["2026-03-02T00:10", "2026-03-02T00:25", "2026-03-02T00:55", "2026-03-02T01:55"]);
+    expect(memory.get("nightly")?.outcome).toBe("ok");
+  });
+
+  it("may also run at the start", async () => {
+    const { clock, runs } = start(undefined, { atStart: true });
+    await clock.advance(HOUR);
+    expect(runs).toEqual(["2026-03-01T12:00"]);
+  });
+});

@@ -1,0 +1,79 @@
+import { describe, expect } from "vitest";
+import {
+  coloursOf,
+  desktop,
+  inBrowser,
+  openPage,
+  phone,
+  photograph,
+  sidewaysScroll,
+} from "../support/dashboard/chromium.ts";
+import { noteErrors, servePages } from "../support/dashboard/dashboard-harness.ts";
+import { hostileName, openFilled } from "../support/dashboard/filled-warehouse.ts";
+
+async function look(address: string, options: { width: number; height: number; dark?: boolean }) {
+  const opened = await openPage(address, options);
+  await opened.page.waitForSelector('[data-group="index_ticks:GWA"] canvas');
+  await opened.page.waitForSelector("#missing tbody tr");
+  await opened.page.waitForSelector("#ticks .tick");
+  return opened;
+}
+
+describe("the dashboard", () => {
+  for (const [size, viewport] of Object.entries({ phone, desktop })) {
+    inBrowser(
+      `shows rows, ages, the heat map, gaps and errors on a ${size}, and asks nobody else`,
+      async () => {
+        const { address, errors, rate } = await servePages(openFilled().path);
+        noteErrors(errors);
+        rate.count();
+        const { page, complaints, elsewhere } = await look(address, viewport);
+        expect(await page.textContent("#sentence")).toMatch(
+          /^Following the live feed: \d+ ranges left to fetch/,
+        );
+        expect(await page.textContent("#rows")).not.toBe("–");
+        expect(await page.textContent('[data-stream="index_ticks"] .age')).toMatch(/^[\d.]+ (s|min)$/);
+        expect(await page.textContent('[data-stream="derivative_ticks"] .remark')).toContain(
+          "read:derivatives",
+        );
+        expect(await page.locator('[data-group="index_ticks:GWA"] .name').allTextContents()).toEqual([
+          "all",
+          ..."BTC ETH XRP SOL ADA DOT LTC AVAX".split(" "),
+        ]);
+        const colours = await coloursOf(page, '[data-group="index_ticks:GWA"] canvas.summary');
+        expect(Object.keys(colours).length).toBeGreaterThanOrEqual(3);
+        expect(await page.locator("#missing tbody tr").count()).toBeGreaterThan(5);
+        expect(await page.locator("#errors li").count()).toBe(2);
+        expect(await page.getAttribute("#spark .curve", "d")).toMatch(/^M0/);
+        expect(await sidewaysScroll(page)).toBeLessThanOrEqual(0);
+        await photograph(page, size);
+        expect(complaints).toEqual([]);
+        expect(elsewhere).toEqual([]);
+      },
+    );
+  }
+
+  inBrowser("shows more rows on request, and hostile names as the text that they are", async () => {
+    const { address, errors } = await servePages(openFilled().path);
+    noteErrors(errors);
+    const { page, complaints, elsewhere } = await look(address, { ...desktop, dark: true });
+    await page.click('[data-group="index_ticks:GWA"] button');
+    await page.waitForSelector('[data-group="index_ticks:GWA"] canvas >> nth=14');
+    expect(await page.locator('[data-group="index_ticks:GWA"] .name').last().textContent()).toBe(hostileName);
+    await page.hover('[data-group="index_ticks:GWA"] canvas >> nth=14');
+    expect(await page.textContent("#tip")).toContain(hostileName);
+    await photograph(page, "dark");
+    expect(await page.locator("#coverage img, #missing img, #errors img, #tip img").count()).toBe(0);
+    expect(await page.title()).toBe("mds-sync");
+    expect(complaints).toEqual([]);
+    expect(elsewhere).toEqual([]);
+  });
+
+  inBrowser("says so when the daemon is stuck", async () => {
+    const { address, staged } = await servePages(openFilled().path);
+    staged.problem = "nothing has been committed for 10 minutes";
+    const { page } = await look(address, phone);
+    expect(await page.getAttribute("#state", "data-tone")).toBe("ill");
+    expect(await page.textContent("#sentence")).toBe("Stuck: nothing has been committed for 10 minutes.");
+  });
+});

@@ -1,0 +1,141 @@
+import { request } from "node:http";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { DaemonState } from "../../src/dashboard/daemon-status.ts";
+import { readStatus, type WarehouseStatus } from "../../src/warehouse/read/status.ts";
+import { noteErrors, servePages } from "../support/dashboard/dashboard-harness.ts";
+import { hostileName, openFilled, present } from "../support/dashboard/filled-warehouse.ts";
+import { TurnedClock } from "../support/manual-clock.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+describe("/healthz and /readyz", () => {
+  it("tell the truth about the daemon", async () => {
+    const { fetchPage, staged } = await servePages(openFilled().path);
+    expect(await fetchPage("/healthz")).toMatchObject({ status: 200, body: "ok\n" });
+    expect(await fetchPage("/readyz")).toMatchObject({ status: 200 });
+    staged.problem = "nothing has been committed for 10 minutes";
+    staged.ready = false;
+    staged.activity = "waiting for the service";
+    expect(await fetchPage("/healthz")).toMatchObject({ status: 503, body: `${staged.problem}\n` });
+    expect(await fetchPage("/readyz")).toMatchObject({
+      status: 503,
+      body: "not ready: waiting for the service\n",
+    });
+  });
+});
+
+describe("/metrics", () => {
+  it("give the warehouse's figures and the daemon's health in Prometheus' form", async () => {
+    const { fetchPage, staged } = await servePages(openFilled().path);
+    staged.problem = "stuck";
+    const { type, body } = await fetchPage("/metrics");
+    expect(type).toBe("text/plain; version=0.0.4; charset=utf-8");
+    expect(body).toContain("\nmds_sync_healthy 0\n");
+    expect(body).toContain("\nmds_sync_ready 1\n");
+    expect(body).toMatch(/^mds_sync_open_ranges\{stream="index_ticks"\} 13$/m);
+    expect(body).toMatch(/^mds_sync_missing_scopes\{stream="derivative_ticks"\} 1$/m);
+    expect(body).not.toContain("-id");
+  });
+
+  it("are there also while the warehouse is not", async () => {
+    const { fetchPage } = await servePages(join(temporaryFolder(), "none.sqlite"));
+    expect(await fetchPage("/metrics")).toMatchObject({
+      status: 200,
+      body: expect.stringContaining("mds_sync_up 1"),
+    });
+    expect(await fetchPage("/api/status")).toMatchObject({
+      status: 503,
+      body: expect.stringContaining("no warehouse"),
+    });
+    const daemon = JSON.parse((await fetchPage("/api/daemon")).body) as DaemonState;
+    expect(daemon.sentence).toBe("Running: following the live feed.");
+  });
+});
+
+describe("/api", () => {
+  it("status is the object that `status --json` prints", async () => {
+    const warehouse = openFilled();
+    const { fetchPage } = await servePages(warehouse.path);
+    const { body } = await fetchPage("/api/status");
+    const { generated_at, ...served } = JSON.parse(body) as WarehouseStatus;
+    const { generated_at: _, ...read } = readStatus(warehouse.connection, present);
+    const steady = ({ streams, disk, ...rest }: Omit<WarehouseStatus, "generated_at">) => ({
+      ...rest,
+      disk: { ...disk, free_bytes: 0 },
+      streams: streams.map(({ newest_age_s, open_seconds, lost_seconds, ...stream }) => stream),
+    });
+    expect(Math.abs(Date.parse(generated_at) - present / 1000)).toBeLessThan(60_000);
+    expect(steady(served)).toEqual(steady(read));
+  });
+
+  it("daemon tells its state, its errors and its requests", async () => {
+    const { fetchPage, errors } = await servePages(openFilled().path);
+    noteErrors(errors);
+    const daemon = JSON.parse((await fetchPage("/api/daemon")).body) as Record<string, unknown>;
+    expect(daemon).toMatchObject({ tone: "busy", ready: true, problem: null, version: "0.1.0" });
+    expect(daemon.errors).toMatchObject([
+      { where: "/index-ticker", count: 3, message: `503 ${hostileName}` },
+      { code: "forbidden" },
+    ]);
+    expect(daemon.requests_per_second).toHaveLength(119);
+  });
+
+  it("coverage shows more rows of a group on request, and ignores nonsense", async () => {
+    const { fetchPage, failures } = await servePages(openFilled().path);
+    const rowsOf = async (query: string) => {
+      const { body } = await fetchPage(`/api/coverage${query}`);
+      const { groups } = JSON.parse(body) as { groups: { key: string; rows: unknown[] }[] };
+      return groups.find(({ key }) => key === "index_ticks:GWA")?.rows.length;
+    };
+    expect(await rowsOf("")).toBe(8);
+    expect(await rowsOf("?rows=index_ticks%3AGWA,48")).toBe(14);
+    expect(await rowsOf("?rows=,&rows=x,1e9&rows=index_ticks:GWA,-1&rows=__proto__:,NaN")).toBe(8);
+    expect(failures).toEqual([]);
+  });
+});
+
+describe("every page", () => {
+  it("is served to GET under a name of ours, and to nobody else; what lies on disk is kept by the browser", async () => {
+    const { address, fetchPage, failures } = await servePages(openFilled().path);
+    const paths = (await fetchPage("/nowhere")).body.match(/\/\S*/g) ?? [];
+    expect(paths).toEqual(expect.arrayContaining(["/", "/bars", "/lightweight-charts.js", "/api/bars"]));
+    const status = (path: string, options: { method?: string; host?: string }) =>
+      new Promise((resolve, reject) => {
+        const { host = "localhost", method = "GET" } = options;
+        request(new URL(path, address), { method, headers: { host } }, (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        })
+          .on("error", reject)
+          .end();
+      });
+    for (const path of paths) {
+      expect([path, await status(path, { host: "evil.example" })]).toEqual([path, 421]);
+      expect([path, await status(path, { method: "POST" })]).toEqual([path, 405]);
+      expect([path, await status(path, { method: "HEAD" })]).toEqual([
+        path,
+        path === "/api/bars" ? 400 : 200,
+      ]);
+    }
+    const library = await fetch(new URL("/lightweight-charts.js", address));
+    const text = await library.text();
+    expect(text).toMatch(/^\/\*!\n \* @license\n \* TradingView Lightweight Charts™ v5/);
+    // Nothing in it may fetch anything from elsewhere.
+    expect(library.headers.get("content-security-policy")).toMatch(/script-src 'self'; .*connect-src 'self'/);
+    expect(library.headers.get("content-security-policy")).not.toContain("unsafe");
+    expect(failures).toEqual([]);
+  });
+});
+
+describe("a hammered page", () => {
+  it("reads the warehouse once in a while, however many ask", async () => {
+    const clock = new TurnedClock();
+    const { fetchPage, asked } = await servePages(openFilled().path, clock);
+    const pages = ["/api/status", "/api/daemon", "/metrics", "/api/coverage", "/api/latest", "/api/missing"];
+    for (let round = 0; round < 20; round++) await Promise.all(pages.map(fetchPage));
+    expect(asked()).toBe(4);
+    await clock.advance(60_000);
+    await Promise.all(pages.map(fetchPage));
+    expect(asked()).toBe(8);
+  });
+});

@@ -1,0 +1,155 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { exportInProcess } from "../../src/export/run-export.ts";
+import { Failure } from "../../src/model/failure.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { runHere } from "../support/cli/run-command.ts";
+import { exportIn, inCatalogue } from "../support/export/read-export.ts";
+import { fillEverything, midnight, openAt, STEP } from "../support/export/sample-data.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { tick } from "../support/warehouse/records.ts";
+
+function filled(): string {
+  const folder = temporaryFolder();
+  const warehouse = openAt(folder);
+  warehouse.transaction(fillEverything);
+  warehouse.close();
+  return folder;
+}
+
+const command = (folder: string, ...args: string[]) =>
+  runHere(["export", "--log-level", "silent", ...args], {
+    cwd: folder,
+    env: { MDS_WAREHOUSE: "mds.sqlite" },
+  });
+
+async function failureOf(work: Promise<unknown>): Promise<Failure> {
+  const error = await work.catch((thrown: unknown) => thrown);
+  if (error instanceof Failure) return error;
+  throw error ?? new Error("nothing failed");
+}
+
+describe("mds-sync export", () => {
+  it("tells what it wrote, and writes nothing twice", async () => {
+    const folder = filled();
+    const first = await command(folder, "--to", "out/deep", "--json");
+    expect(first.status).toBe(0);
+    const result = JSON.parse(first.stdout);
+    expect(result).toMatchObject({ folder: join(folder, "out/deep"), warehouse: join(folder, "mds.sqlite") });
+    expect(result.files_written).toBe(result.files);
+    expect(first.stderr).toMatch(
+      /out\/deep is up to date: \d+ of \d+ files written, [\d,]+ rows, [\d.]+ MiB in [\d.]+ s\n$/,
+    );
+    const second = JSON.parse((await command(folder, "--to", "out/deep", "--json")).stdout);
+    expect(second).toMatchObject({ rows: result.rows, months_written: [] });
+    // Beside a progress bar it says less by itself, and what it is told to say all the same.
+    const onTerminal = (...args: string[]) =>
+      runHere(["export", "--to", "elsewhere", ...args], {
+        cwd: folder,
+        env: { MDS_WAREHOUSE: "mds.sqlite" },
+        onTerminal: true,
+      });
+    expect((await onTerminal("--log-level", "debug")).stderr).toContain("file exported");
+    expect((await onTerminal()).stderr).not.toContain("file exported");
+  });
+
+  it("refuses in one line what cannot work", async () => {
+    const folder = filled();
+    writeFileSync(join(folder, "file"), "");
+    mkdirSync(join(folder, "mine"));
+    writeFileSync(join(folder, "mine/manifest.json"), '{"name":"my site"}');
+    mkdirSync(join(folder, "mine/work"));
+    const refusals: [string[], number, string][] = [
+      [[], 2, "required option '--to <dir>' not specified"],
+      [["--to", "file"], 2, "file cannot be written (EEXIST)"],
+      [["--to", "mine"], 2, "mine holds other files: give a folder of its own, new or empty"],
+      [["--to", "out", "--since", "yesterday"], 2, "--since cannot be yesterday"],
+    ];
+    for (const [args, status, line] of refusals) {
+      const ended = await command(folder, ...args);
+      expect(ended.stderr).toContain(line);
+      expect(ended).toMatchObject({ status, stdout: "" });
+      expect(ended.stderr.split("\n").length).toBe(2);
+    }
+    expect(readdirSync(join(folder, "mine"))).toEqual(["manifest.json", "work"]);
+    const nothing = await runHere(["export", "--to", "out"], { cwd: temporaryFolder() });
+    expect(nothing.stderr).toContain("nothing is synced yet");
+    expect(nothing.status).toBe(4);
+  });
+
+  it("of an empty warehouse has every relation, and no rows", async () => {
+    const folder = temporaryFolder();
+    openAt(folder).close();
+    await exportIn(folder);
+    const catalogue = join(folder, "export/mds.duckdb");
+    for (const relation of [
+      "index_ticks",
+      "ohlcv",
+      "derivative_ticks",
+      "bars_1h",
+      "latest_market_caps",
+      "gaps",
+    ])
+      expect(await inCatalogue(catalogue, `SELECT count(*)::INTEGER FROM ${relation}`), relation).toEqual([
+        [0],
+      ]);
+  });
+
+  it("leaves the old export whole when the disk is full, when it is stopped, and to one who is at it already", async () => {
+    const folder = filled();
+    await exportIn(folder);
+    const manifest = join(folder, "export/manifest.json");
+    const before = readFileSync(manifest, "utf8");
+    const warehouse = openAt(folder);
+    onTestFinished(() => warehouse.close());
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(midnight - 5 * STEP, "7")], "rest"));
+
+    const full = await failureOf(
+      exportIn(folder, { fileSystem: () => ({ type: 0, bavail: 1000, bsize: 4096 }) }),
+    );
+    expect(full.exit).toBe(75);
+    expect(full.line).toMatch(
+      /^no room for the export in .*: only 4 MiB are left, 65 MiB are needed: free some space/,
+    );
+    const stopping = AbortSignal.abort();
+    expect((await failureOf(exportIn(folder, { stopping }))).line).toMatch(
+      /was stopped before it was whole: start it again/,
+    );
+    expect(readFileSync(manifest, "utf8")).toBe(before);
+
+    let rival: Promise<Failure> | undefined;
+    const holder = exportIn(folder, {
+      onStep(step) {
+        if (step === "begun") rival = failureOf(exportIn(folder));
+      },
+    });
+    await holder.catch(() => {});
+    const refused = await rival;
+    expect(refused?.line).toMatch(
+      /^another mds-sync exports to .*export \(pid \d+ on .*\): leave the work to it/,
+    );
+    expect(refused?.exit).toBe(75);
+    expect(readFileSync(manifest, "utf8")).not.toBe(before);
+  });
+
+  it("runs in a process of its own, and ends at once when it is told to", async () => {
+    const folder = filled();
+    const request = { warehouse: join(folder, "mds.sqlite"), to: join(folder, "out"), program: "0.0.0" };
+    const result = await exportInProcess(request, {
+      clock: systemClock,
+      stopping: new AbortController().signal,
+    });
+    expect(result.files_written).toBe(result.files);
+    expect(
+      (await failureOf(exportInProcess(request, { clock: systemClock, stopping: AbortSignal.abort() }))).code,
+    ).toBe("stopped");
+    const missing = { ...request, warehouse: join(folder, "nowhere") };
+    const failure = await failureOf(
+      exportInProcess(missing, { clock: systemClock, stopping: new AbortController().signal }),
+    );
+    expect(failure).toMatchObject({ code: "no_warehouse", exit: 4 });
+    expect(existsSync(join(folder, "out/manifest.json"))).toBe(true);
+  });
+});

@@ -1,0 +1,181 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { zstdDecompressSync } from "node:zlib";
+import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Manifest, ManifestFile } from "../../src/export/manifest.ts";
+import type { Warehouse } from "../../src/warehouse/writer.ts";
+import { bothSides, exportIn, inWarehouse, type Row } from "../support/export/read-export.ts";
+import { extremes, fillEverything, monthStart, openAt } from "../support/export/sample-data.ts";
+
+const relations = [
+  "assets",
+  "markets",
+  "exchanges",
+  "exchange_markets",
+  "exchange_symbols",
+  "derivative_contracts",
+  "ohlcv",
+  "index_ticks",
+  "exchange_ticks",
+  "market_caps",
+  "derivative_ticks",
+  "latest_index_ticks",
+  "latest_exchange_ticks",
+  "latest_market_caps",
+  "latest_derivative_ticks",
+  "bars_1m",
+  "bars_5m",
+  "bars_15m",
+  "bars_1h",
+  "bars_4h",
+  "bars_1d",
+  "reconcile_ohlcv",
+  "reconcile_market_caps",
+  "index_tick_versions",
+  "coverage",
+  "revisions",
+  "status_changes",
+  "rejects",
+  "unknown_fields",
+  "unknown_events",
+];
+
+const folder = mkdtempSync(join(tmpdir(), "mds-export-"));
+let warehouse: Warehouse;
+let instance: DuckDBInstance;
+let connection: DuckDBConnection;
+let manifest: Manifest;
+
+beforeAll(async () => {
+  warehouse = openAt(folder);
+  warehouse.transaction(fillEverything);
+  await exportIn(folder);
+  instance = await DuckDBInstance.create(join(folder, "export/mds.duckdb"), {
+    access_mode: "READ_ONLY",
+    threads: "1",
+  });
+  connection = await instance.connect();
+  manifest = JSON.parse(readFileSync(join(folder, "export/manifest.json"), "utf8")) as Manifest;
+});
+afterAll(() => {
+  instance.closeSync();
+  warehouse.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function ask(sql: string): Promise<Row[]> {
+  return (await connection.runAndReadAll(sql)).getRowsJson() as Row[];
+}
+
+/** The rows of a file as another program reads them. */
+function readParquet({ path }: ManifestFile): Promise<Record<string, unknown>[]> {
+  const compressors = { ZSTD: (input: Uint8Array) => zstdDecompressSync(input) };
+  return asyncBufferFromFile(join(folder, "export", path)).then((file) =>
+    parquetReadObjects({ file, compressors }),
+  );
+}
+
+/** A figure as another reader has it, in the plain types of the warehouse. */
+function plain(value: unknown): unknown {
+  if (typeof value === "bigint") return Number(value);
+  if (typeof value === "boolean") return value ? 1 : 0;
+  return value ?? null;
+}
+
+describe("an export", () => {
+  it("says in DuckDB what the warehouse says, relation by relation and row by row", async () => {
+    for (const relation of relations) {
+      const sides = await bothSides(folder, relation, "true", ask);
+      expect(sides.catalogue, relation).toEqual(sides.warehouse);
+      expect(sides.catalogue.length, relation).toBeGreaterThan(0);
+    }
+    const gaps = await bothSides(folder, "gaps", "state = 'lost' AND reason = 'aged out'", ask);
+    expect(gaps.catalogue).toEqual(gaps.warehouse);
+  });
+
+  it("says the same to a reader that is not DuckDB, sorted by series and time", async () => {
+    const columns =
+      "index_id, name, ts, price, volume, tick_volume, is_settled, source, quality, extra".split(", ");
+    for (const file of manifest.files) expect((await readParquet(file)).length, file.path).toBe(file.rows);
+    for (const type of ["GWA", "MWA", "LX"]) {
+      const files = manifest.files.filter(({ partition }) => partition.index_type === type);
+      const ticks = files.filter(({ relation }) => relation === "index_ticks");
+      const read = (await Promise.all(ticks.map(readParquet))).flat();
+      expect(read.map((row) => columns.map((column) => plain(row[column])))).toEqual(
+        inWarehouse(
+          warehouse.path,
+          `SELECT ${columns.join(", ")} FROM index_ticks WHERE index_type = '${type}' ORDER BY substr(time, 1, 7), name, ts`,
+        ),
+      );
+      // Where a double does not hold the figure, its digits stand beside it; elsewhere they would only take room.
+      const exact = inWarehouse(
+        warehouse.path,
+        "SELECT ts, json_extract(aside, '$.price') FROM index_tick_rows",
+      );
+      const digits = new Map(exact.map(([ts, text]) => [ts, text]));
+      if (type === "LX")
+        for (const row of read) expect(row.price_digits ?? null).toBe(digits.get(plain(row.ts)));
+    }
+  });
+
+  it("has real moments, and decimals that are exact or not there", async () => {
+    const types = await ask("DESCRIBE index_ticks");
+    const typeOf = new Map(types.map(([name, type]) => [name, type]));
+    expect(
+      ["ts", "time", "price", "price_exact", "price_decimal", "is_settled"].map((name) => typeOf.get(name)),
+    ).toEqual(["BIGINT", "TIMESTAMP", "DOUBLE", "VARCHAR", "DECIMAL(38,18)", "BOOLEAN"]);
+    const rows = await ask(
+      `SELECT price_exact, price_decimal::VARCHAR, price_decimal::VARCHAR::DECIMAL(38, 18) = price_decimal
+        FROM index_ticks WHERE index_type = 'LX' AND price IS NOT NULL ORDER BY ts`,
+    );
+    expect(rows.length).toBe(extremes.length);
+    for (const [exact, decimal] of rows) {
+      const [whole = "", fraction = ""] = String(exact).replace("-", "").split(".");
+      if (whole.length > 20 || fraction.length > 18) expect(decimal, String(exact)).toBeNull();
+      else expect(String(decimal).replace(/\.?0*$/, ""), String(exact)).toBe(exact);
+    }
+    const [first] = await ask(
+      `SELECT count(*)::INTEGER FROM index_ticks WHERE is_settled = 1
+      AND time >= '2020-01-01' AND epoch_us(time) = ts`,
+    );
+    expect(first).toEqual(
+      inWarehouse(
+        warehouse.path,
+        "SELECT count(*) FROM index_ticks WHERE is_settled = 1 AND time >= '2020-01-01'",
+      )[0],
+    );
+  });
+
+  it("gives the price of each series as of a moment, and bars of any length that are never cut", async () => {
+    const at = monthStart(2) + 45_000_000;
+    expect(
+      await ask(`SELECT name, ts::DOUBLE FROM index_ticks_as_of(make_timestamp(${at})) ORDER BY name`),
+    ).toEqual(
+      inWarehouse(
+        warehouse.path,
+        `SELECT name, max(ts) FROM index_ticks WHERE ts <= ${at} GROUP BY name ORDER BY name`,
+      ),
+    );
+    const bars = await ask(
+      `SELECT time::VARCHAR, n_ticks::INTEGER, expected_ticks::INTEGER, coverage, is_complete, quality
+        FROM bars('BTC', INTERVAL 30 MINUTE, make_timestamp(${monthStart(2)} - 1), make_timestamp(${monthStart(2)} + 3600000001)) ORDER BY ts`,
+    );
+    const monthly = "FROM bars('BTC', INTERVAL 1 MONTH, TIMESTAMP '2020-01-01', TIMESTAMP '2030-01-01')";
+    await expect(ask(monthly)).rejects.toThrow(/bars have a fixed length/);
+    expect(bars.map(([, ...rest]) => rest)).toEqual([
+      [60, 60, 1, true, null],
+      [60, 60, 40 / 60, false, "not proven whole"],
+      [60, 60, 0, false, "not proven whole"],
+    ]);
+  });
+
+  it("names what it consists of: rows, bytes, checksums, and where it came from", () => {
+    expect(manifest).toMatchObject({ format: 2, program: "0.0.0", warehouse: warehouse.path, since: null });
+    expect(manifest.rows).toBe(manifest.files.reduce((sum, { rows }) => sum + rows, 0));
+    const lx = manifest.files.find(({ partition }) => partition.index_type === "LX");
+    expect(lx?.path).toMatch(/^index_ticks\/index_type=LX\/month=\d{4}-\d{2}\/data\.parquet$/);
+  });
+});

@@ -1,0 +1,263 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { scanTickPage } from "../../../src/ingest/decode/fast-tick-scanner.ts";
+import { type DecodedPage, decodePage } from "../../../src/ingest/decode/page.ts";
+import { Failure } from "../../../src/model/failure.ts";
+import type { IndexTick } from "../../../src/model/records.ts";
+
+const tick = {
+  id: "0e0b0700-62bb-83ef-93a5-dddb6236957d",
+  indexId: "02155ca9-895a-4a18-a930-ddf777d7ccb1",
+  indexType: "GWA",
+  price: "80238.5119",
+  volume: "478956.097",
+  timestamp: "2026-11-14T00:00:00.000Z",
+};
+const pageOf = (...content: object[]) => Buffer.from(JSON.stringify({ content, nextId: "r9" }));
+
+type Outcome = DecodedPage<IndexTick> | { failed: string };
+
+function outcome(read: () => DecodedPage<IndexTick>): Outcome {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return { failed: `${error.code} ${error.message}` };
+  }
+}
+
+/** Reads the page both ways, and says whether the scanner read it. */
+function expectSame(bytes: Uint8Array): boolean {
+  const decoded = outcome(() => decodePage("index_ticks", bytes));
+  const scanned = scanTickPage(bytes);
+  if (scanned !== undefined) expect(scanned).toStrictEqual(decoded);
+  return scanned !== undefined;
+}
+
+const digits = (min: number, max: number) => fc.stringMatching(new RegExp(`^[0-9]{${min},${max}}$`));
+const figure = fc.oneof(
+  { weight: 6, arbitrary: fc.tuple(digits(1, 9), digits(1, 6)).map(([whole, part]) => `${whole}.${part}`) },
+  { weight: 2, arbitrary: digits(1, 20) },
+  fc.tuple(digits(1, 12), digits(1, 20)).map(([whole, part]) => `${whole}.${part}`),
+  fc.constantFrom("0", "0.0", "000.50", "0.00000009", "0.0000001", ".5", "5.", "1e3", "1.5E-9", "+2"),
+  fc.constantFrom("999999999999999", "1000000000000000", "0.000000000000001", "123456789012345.6"),
+);
+const two = (max: number) => fc.integer({ min: 0, max }).map((value) => String(value).padStart(2, "0"));
+const moment = fc
+  .tuple(
+    fc.constantFrom("2026-11-14", "2026-11-13", "2024-02-29", "2009-01-01", "2089-12-31"),
+    two(23),
+    two(59),
+    two(59),
+    fc.oneof(
+      fc.constant(""),
+      fc.constant(".000"),
+      digits(1, 9).map((places) => `.${places}`),
+    ),
+  )
+  .map(([day, hour, minute, second, fraction]) => `${day}T${hour}:${minute}:${second}${fraction}Z`);
+const id = fc.oneof(fc.uuid(), fc.stringMatching(/^[ !#-[\]-~]{0,50}$/));
+
+/** Records that all have the same properties in the same order, of one index. */
+const usualContent = fc
+  .record({
+    indexId: fc.stringMatching(/^[a-z0-9-]{1,40}$/),
+    indexType: fc.constantFrom("GWA", "MWA", "LX"),
+    names: fc.constantFrom(
+      ["id", "indexId", "indexType", "price", "volume", "timestamp"],
+      ["id", "indexId", "indexType", "price", "volume", "tickVolume", "timestamp"],
+      ["timestamp", "price", "volume", "indexType", "indexId", "id"],
+      ["indexType", "timestamp", "price", "indexId"],
+    ),
+    rows: fc.array(fc.record({ id, price: figure, volume: figure, tickVolume: figure, timestamp: moment }), {
+      minLength: 1,
+      maxLength: 5,
+    }),
+  })
+  .map(({ indexId, indexType, names, rows }) =>
+    rows.map((row) => {
+      const properties: Record<string, string> = { ...row, indexId, indexType };
+      return names.map((name): [string, unknown] => [name, properties[name]]);
+    }),
+  );
+
+type Content = [name: string, value: unknown][][];
+
+/** One property of one record is renamed, changed, repeated or left out. */
+const oddity = fc.record({
+  record: fc.nat(),
+  property: fc.nat(),
+  name: fc.constantFrom(undefined, "id", "price", "name", "event", "odd", "__proto__"),
+  value: fc.oneof(
+    fc.constantFrom<unknown>(1.5, -1, null, true, {}, ["x"], "", "-1", "-0", "NaN", 'a"b', "a\\b", "é"),
+    fc.constantFrom<unknown>("2016-12-31T23:59:60Z", "2026-11-14T24:00:00Z", "2026-02-29T00:00:00Z"),
+    fc.constantFrom<unknown>("1970-01-01T00:00:00Z", "2090-01-01T00:00:00Z", "2026-11-14t00:00:00z"),
+    fc.constantFrom<unknown>("2026-11-14T00:00:00.Z", "2026-11-14T00:00:00+00:00", "ZZZ"),
+  ),
+  how: fc.constantFrom("replace", "insert", "remove"),
+});
+
+type Oddity = typeof oddity extends fc.Arbitrary<infer O> ? O : never;
+
+function withOddity(content: Content, { record, property, name, value, how }: Oddity): Content {
+  const at = record % content.length;
+  return content.map((properties, index) => {
+    if (index !== at) return properties;
+    const place = property % properties.length;
+    const [usual = "id"] = properties[place] ?? [];
+    const odd: [string, unknown] = [name ?? usual, value];
+    return properties.toSpliced(place, how === "insert" ? 0 : 1, ...(how === "remove" ? [] : [odd]));
+  });
+}
+
+const envelope = fc.constantFrom(
+  ...[
+    '{"content":#,"nextId":"r9"}',
+    '{"nextId":"r9","content":#}',
+    '{"content":#}',
+    '{"content":#,"nextId":null}',
+  ],
+  ...['{"content":#,"nextId":""}', '{"content":#,"nextId":"r9"}\n'],
+);
+const oddEnvelope = fc.constantFrom(
+  ...['{"nextId":"a","content":#,"nextId":"b"}', '{"content":[],"content":#}', '{"content":#,"content":[]}'],
+  ...[
+    '{"content":#,"nextId":7}',
+    '{"content":#,"nextId":"é"}',
+    '{"content":#,"nextId":"\\u0041"}',
+    '{"more":1,"content":#}',
+  ],
+  ...[' {"content":#}', '{"content":#', "#", '{"content":#}}', '{"content":#,}', '\uFEFF{"content":#}'],
+);
+
+function written(content: Content, form: string): string {
+  const records = content.map(
+    (properties) =>
+      `{${properties.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(",")}}`,
+  );
+  return form.replace("#", () => `[${records.join(",")}]`);
+}
+
+const usualPage = fc.tuple(usualContent, envelope).map(([content, form]) => written(content, form));
+const oddPage = fc
+  .tuple(usualContent, fc.array(oddity, { maxLength: 2 }), fc.oneof(envelope, oddEnvelope))
+  .map(([content, oddities, form]) => written(oddities.reduce<Content>(withOddity, content), form));
+
+const harm = fc.record({
+  how: fc.constantFrom("flip", "set", "insert", "delete", "truncate", "repeat"),
+  at: fc.noBias(fc.nat()),
+  length: fc.integer({ min: 1, max: 12 }),
+  byte: fc.oneof(
+    fc.integer({ min: 0, max: 255 }),
+    fc.constantFrom(...Buffer.from('"\\,:{}[]. -09eZT\n\u00e9')),
+  ),
+});
+
+type Harm = typeof harm extends fc.Arbitrary<infer H> ? H : never;
+
+function harmed(bytes: Buffer, { how, at, length, byte }: Harm): Buffer {
+  const place = bytes.length === 0 ? 0 : at % bytes.length;
+  const before = bytes.subarray(0, place);
+  const after = bytes.subarray(place);
+  if (how === "truncate") return before;
+  if (how === "insert") return Buffer.concat([before, Buffer.from([byte]), after]);
+  if (how === "delete") return Buffer.concat([before, after.subarray(length)]);
+  if (how === "repeat") return Buffer.concat([before, after.subarray(0, length), after]);
+  const value = how === "set" ? byte : (after[0] ?? 0) ^ (1 << (byte & 7));
+  return Buffer.concat([before, Buffer.from([value]), after.subarray(1)]);
+}
+
+describe("the scanner", () => {
+  it("reads pages as the service writes them", () => {
+    const [first, second] = [
+      tick,
+      { ...tick, id: "r2", price: "1234567890.123456789", timestamp: "2026-11-13T23:59:30Z" },
+    ];
+    const scanned = scanTickPage(pageOf(first, second));
+    expect(scanned?.records.map(({ price }) => price)).toEqual([
+      { real: 80238.5119, exact: null },
+      { real: 1234567890.1234567, exact: "1234567890.123456789" },
+    ]);
+    expect(scanned?.nextId).toBe("r9");
+    expect(expectSame(pageOf(first, second))).toBe(true);
+  });
+
+  it("reads whatever usual page as the decoder does", () => {
+    let read = 0;
+    fc.assert(
+      fc.property(usualPage, (text) => {
+        if (expectSame(Buffer.from(text))) read++;
+      }),
+      { numRuns: 1500 },
+    );
+    expect(read).toBeGreaterThan(1200);
+  });
+
+  it("reads odd pages as the decoder does, or not at all", () => {
+    fc.assert(
+      fc.property(oddPage, (text) => void expectSame(Buffer.from(text))),
+      { numRuns: 3000 },
+    );
+  });
+
+  it("reads pages with broken bytes as the decoder does, or not at all", () => {
+    fc.assert(
+      fc.property(usualPage, fc.array(harm, { minLength: 1, maxLength: 3 }), (text, harms) => {
+        expectSame(harms.reduce(harmed, Buffer.from(text)));
+      }),
+      { numRuns: 6000 },
+    );
+  });
+
+  it("stops at every place where a page may be cut", () => {
+    const whole = pageOf(tick, { ...tick, id: "r2" });
+    for (let length = 0; length < whole.length; length++)
+      expect(scanTickPage(whole.subarray(0, length))).toBeUndefined();
+  });
+
+  it("reads bytes that stand anywhere in their memory", () => {
+    const page = pageOf(tick, tick);
+    for (let offset = 0; offset < 9; offset++) {
+      const memory = new Uint8Array(page.length + offset + 20).fill(0x22);
+      memory.set(page, offset);
+      expect(expectSame(memory.subarray(offset, offset + page.length))).toBe(true);
+    }
+  });
+
+  it.each([
+    ["an unknown property", { ...tick, extra: "1" }],
+    ["a name", { ...tick, name: "Bitcoin" }],
+    ["a number for a text", { ...tick, price: 1.5 }],
+    ["a negative figure", { ...tick, volume: "-1" }],
+    ["another index", { ...tick, indexId: "other" }],
+    ["an escape in an id", { ...tick, id: 'a"b' }],
+    ["letters beyond ASCII in an id", { ...tick, id: "é" }],
+    ["another order", Object.fromEntries(Object.entries(tick).reverse())],
+    ["a moment that no market can have had", { ...tick, timestamp: "1970-01-01T00:00:00Z" }],
+    ["a minute that no hour has", { ...tick, timestamp: "2026-11-14T00:60:00Z" }],
+    ["a leap second", { ...tick, timestamp: "2016-12-31T23:59:60Z" }],
+  ])("leaves a page to the decoder where one record has %s", (_, odd) => {
+    expect(scanTickPage(pageOf(tick, odd))).toBeUndefined();
+    expect(scanTickPage(pageOf(tick, tick))).toBeDefined();
+  });
+
+  it.each([
+    ["a property twice", '"price":"1",'],
+    ["an id twice", '"id":"r1","id":"r2",'],
+    ["an escape that does not exist", '"id":"r1\\q",'],
+    ["blanks", '"id": "r1",'],
+    ["a control character in a text", '"id":"r\t",'],
+  ])("leaves a page to the decoder where every record has %s", (_, odd) => {
+    const { id: _id, ...rest } = tick;
+    const text = pageOf(rest, rest).toString().replaceAll('{"indexId', `{${odd}"indexId`);
+    expect(scanTickPage(Buffer.from(text))).toBeUndefined();
+  });
+
+  it.each(["\\q", "abcdefgh\\qijklmnop", "abcdefgh\tijklmnop", "abcdefgh\u0001ijk"])(
+    "leaves a page to the decoder where a later id is %j",
+    (id) => {
+      const text = pageOf(tick, { ...tick, id: "#" }).toString();
+      expect(scanTickPage(Buffer.from(text.replace("#", id)))).toBeUndefined();
+    },
+  );
+});

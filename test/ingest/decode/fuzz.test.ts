@@ -1,0 +1,135 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { canonicalJson, elementSlices, propertySlices } from "../../../src/ingest/decode/json-source.ts";
+import { EventReader } from "../../../src/ingest/decode/live-event.ts";
+import { decodePage } from "../../../src/ingest/decode/page.ts";
+import { Failure } from "../../../src/model/failure.ts";
+import { streams } from "../../../src/model/streams.ts";
+
+const names = fc.constantFrom(
+  ..."id name symbol status type url indexId indexType price volume tickVolume timestamp assetId exchangeId marketId".split(
+    " ",
+  ),
+  ..."last bid ask lastMoved open high low close startTimestamp endTimestamp marketCapRank marketCapPercentChange".split(
+    " ",
+  ),
+  ..."contractId fundingRate derivativeType optionStrike markets symbols listing event code requestId".split(
+    " ",
+  ),
+  ..."__proto__ constructor toString hasOwnProperty valueOf content nextId".split(" "),
+);
+const events = fc.constantFrom(
+  "INDEX_TICKER",
+  "EXCHANGE_TICKER",
+  "PING",
+  "ERROR",
+  "CONNECTED",
+  "TRADE",
+  "__proto__",
+);
+const plausible = fc.constantFrom<unknown>(
+  "1.5",
+  -0,
+  1e300,
+  "2026-03-01T00:00:00Z",
+  "GWA",
+  "",
+  null,
+  {},
+  [[]],
+  { change24h: -1, __proto__: null },
+  [{ marketId: "m" }, 7],
+);
+const record = fc
+  .array(
+    fc.tuple(
+      fc.oneof({ weight: 8, arbitrary: names }, fc.string()),
+      fc.oneof(plausible, fc.jsonValue(), events),
+    ),
+  )
+  .map(
+    (entries) =>
+      `{${entries.map(([name, value]) => `${JSON.stringify(name)} : ${JSON.stringify(value)}`).join(" ,\n")}}`,
+  );
+const element = fc.oneof({ weight: 4, arbitrary: record }, fc.json());
+const stream = fc.constantFrom(...streams);
+
+describe("decoding anything", () => {
+  it("accounts for every element of a page's content", () => {
+    fc.assert(
+      fc.property(stream, fc.array(element, { maxLength: 6 }), fc.json(), (name, elements, nextId) => {
+        const decoded = decodePage(name, `{"nextId":${nextId},"content": [ ${elements.join(" , ")} ]}`, {
+          derivativeType: "futures",
+        });
+        expect(decoded.rawCount).toBe(elements.length);
+        expect(decoded.records.length + decoded.rejects.length).toBe(elements.length);
+        for (const { raw } of decoded.rejects) expect(elements.map((text) => text.trim())).toContain(raw);
+        for (const { extra } of decoded.records) if (extra !== null) JSON.parse(extra);
+        expect(Object.keys(Object.prototype)).toEqual([]);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("never throws anything but malformed_body", () => {
+    fc.assert(
+      fc.property(stream, fc.oneof(fc.json(), fc.string(), record), (name, text) => {
+        try {
+          decodePage(name, text);
+        } catch (error) {
+          expect(error).toBeInstanceOf(Failure);
+          expect((error as Failure).code).toBe("malformed_body");
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("never throws at a live message", () => {
+    fc.assert(
+      fc.property(fc.oneof(record, fc.json(), fc.string()), (text) => {
+        expect(new EventReader().read(text).kind).toBeTypeOf("string");
+      }),
+      { numRuns: 3000 },
+    );
+  });
+});
+
+describe("the text of values", () => {
+  it("is found wherever JSON.parse finds a value", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1, "\t"), (value, indent) => {
+        const text = JSON.stringify(value, undefined, indent);
+        const parsed: unknown = JSON.parse(text);
+        if (Array.isArray(parsed))
+          expect(elementSlices(text).map((slice) => JSON.parse(slice))).toEqual(parsed);
+        else if (typeof parsed === "object" && parsed !== null)
+          expect([...propertySlices(text)].map(([key, slice]) => [key, JSON.parse(slice)])).toEqual(
+            Object.entries(parsed),
+          );
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("has one canonical form that means the same and is its own canonical form", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), fc.constantFrom(undefined, 2), (value, indent) => {
+        const text = JSON.stringify(value, undefined, indent);
+        const canonical = canonicalJson(text);
+        expect(JSON.parse(canonical)).toEqual(JSON.parse(text));
+        expect(canonicalJson(canonical)).toBe(canonical);
+        expect(canonicalJson(JSON.stringify(reversed(JSON.parse(text))))).toBe(canonical);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+function reversed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reversed);
+  if (typeof value !== "object" || value === null) return value;
+  const copy = Object.create(null) as Record<string, unknown>;
+  for (const [key, inner] of Object.entries(value).reverse()) copy[key] = reversed(inner);
+  return copy;
+}

@@ -1,0 +1,84 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { decodePage } from "../../../src/ingest/decode/page.ts";
+import type { Stream } from "../../../src/model/streams.ts";
+import { FaultClient } from "../../support/simulator/fault-client.ts";
+
+let service: FaultClient;
+beforeAll(async () => {
+  service = await FaultClient.start();
+});
+afterEach(() => service.simulator.setFaults(""));
+afterAll(() => service.simulator.stop());
+
+const ticks = "/index-ticker?indexType=LX&timestamp=2026-03-01T12:00:00Z&size=50";
+const ask = async <S extends Stream>(stream: S, path: string, derivativeType?: string) =>
+  decodePage(stream, (await service.get(path)).body, { derivativeType });
+
+describe("what the simulator serves", () => {
+  const exchange = () => service.simulator.universe.exchanges.find(({ derivatives }) => derivatives)?.id;
+  const pages: [Stream, () => string, string?][] = [
+    ["assets", () => "/asset"],
+    ["markets", () => "/market"],
+    ["exchanges", () => "/exchange"],
+    ["index_ticks", () => ticks],
+    ["ohlcv", () => "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50"],
+    ["exchange_ticks", () => "/exchange-ticker"],
+    ["market_caps", () => "/market-cap?percentChange=true"],
+    ["derivative_contracts", () => `/derivatives/contract/options?exchangeId=${exchange()}`, "options"],
+    ["derivative_ticks", () => `/derivatives/ticker/perpetuals?exchangeId=${exchange()}`, "perpetuals"],
+  ];
+
+  it.each(pages)(
+    "%s is read whole: no doubt, no reject, nothing unknown",
+    async (stream, path, derivativeType) => {
+      const page = await ask(stream, path(), derivativeType);
+      expect(page.records.length).toBeGreaterThan(0);
+      expect(page).toMatchObject({ rejects: [], unknownFields: [] });
+      expect(page.records.filter(({ quality }) => quality !== null)).toEqual([]);
+    },
+  );
+
+  it.each([
+    ["D1", "reordered-fields"],
+    ["D1", "duplicate-keys"],
+    ["D3", "decimals as=number"],
+    ["D3", "decimals as=exponent"],
+    ["D3", "decimals as=zeros"],
+    ["D6", "timestamps as=us"],
+    ["D6", "timestamps as=ns"],
+    ["B11", "bom"],
+  ])("%s: %s is no difference", async (_, fault) => {
+    const plain = await ask("index_ticks", ticks);
+    service.simulator.setFaults(`GET /index-ticker ${fault}`);
+    expect(await ask("index_ticks", ticks)).toEqual(plain);
+    expect(service.simulator.struck[0]?.struck).toBe(1);
+  });
+
+  it.each([
+    ["D1", "unknown-fields"],
+    ["D1", "proto-key"],
+    ["D1", "deep-nesting"],
+  ])("%s: %s leaves the records as they are, and is counted", async (_, fault) => {
+    const plain = await ask("index_ticks", ticks);
+    service.simulator.setFaults(`GET /index-ticker ${fault}`);
+    const odd = await ask("index_ticks", ticks);
+    expect(odd.records.map((record) => ({ ...record, extra: null }))).toEqual(plain.records);
+    expect(odd.unknownFields.length).toBeGreaterThan(0);
+  });
+
+  it.each(["no-zone", "epoch"])("D6: timestamps as %s are rejected, each with its text", async (form) => {
+    service.simulator.setFaults(`GET /index-ticker timestamps as=${form}`);
+    const { rejects, records, rawCount } = await ask("index_ticks", ticks);
+    expect(records).toEqual([]);
+    expect(rejects).toHaveLength(rawCount);
+    expect(rejects[0]?.reason).toBe("timestamp is not a UTC moment");
+  });
+
+  it("D8: bars that are upside down are kept with a doubt", async () => {
+    service.simulator.setFaults("GET /ohlcv upside-down");
+    const { records } = await ask("ohlcv", "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50");
+    const moving = records.filter(({ high, low }) => high?.real !== low?.real);
+    expect(moving.length).toBeGreaterThan(0);
+    expect(moving.filter(({ quality }) => quality === "high is below low")).toHaveLength(moving.length);
+  });
+});

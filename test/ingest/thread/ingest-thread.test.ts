@@ -1,0 +1,301 @@
+import { describe, expect, it } from "vitest";
+import { Ingest } from "../../../src/ingest/thread/ingest-thread.ts";
+import type { Failure } from "../../../src/model/failure.ts";
+import { silentLog } from "../../../src/runtime/log.ts";
+import {
+  commitPage,
+  coverageSql,
+  hole,
+  start,
+  whole,
+  wholePage,
+} from "../../support/ingest/ingest-harness.ts";
+import { at, bodyOf, btc, liveMessage, pageOf, recordOf, SECOND, ticks } from "../../support/ingest/pages.ts";
+import { TurnedClock } from "../../support/manual-clock.ts";
+
+describe("a page of a walk", () => {
+  it("is committed with what it proves, and the rows are there for any SQLite tool", async () => {
+    const { ingest, query } = await start();
+    const rows = ticks(at("11:00:00"), at("12:00:00"));
+    const first = await commitPage(ingest, wholePage, pageOf(rows, "more"));
+    expect(first).toMatchObject({
+      rows: 120,
+      written: { inserted: 120 },
+      nextId: "more",
+      complete: false,
+      alarm: undefined,
+    });
+    expect(first.proven).toEqual({ from: at("11:00:00") + 1, to: hole.to });
+
+    const position = { hole, upper: first.proven?.from ?? 0 };
+    const second = await commitPage(
+      ingest,
+      { ...wholePage, position },
+      pageOf(ticks(at("09:59:00"), at("11:00:00"))),
+    );
+    expect(second).toMatchObject({ complete: true, alarm: undefined });
+    expect(query(coverageSql)).toEqual(whole);
+    expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
+      { rows: 242, settled: 240 },
+    ]);
+    expect(
+      query("SELECT time, price, price_exact, volume_exact FROM index_ticks ORDER BY ts DESC LIMIT 1"),
+    ).toEqual([
+      { time: "2026-03-01T11:59:30.000000Z", price: 60370, price_exact: "60370", volume_exact: "12.5" },
+    ]);
+  });
+
+  it("changes nothing when it comes again", async () => {
+    const { ingest, query } = await start();
+    const rows = ticks(hole.from, hole.to);
+    await commitPage(ingest, wholePage, pageOf(rows));
+    const again = await commitPage(ingest, wholePage, pageOf(rows));
+    expect(again.written).toEqual({ inserted: 0, changed: 0, unchanged: 240, outranked: 0 });
+    expect(query(coverageSql)).toEqual(whole);
+    expect(query("SELECT * FROM revisions")).toEqual([]);
+  });
+
+  it("says empty below the oldest record of all, and for a hole without any", async () => {
+    const { ingest, query } = await start();
+    await commitPage(ingest, wholePage, pageOf(ticks(at("11:00:00"), hole.to)));
+    await commitPage(ingest, { ...wholePage, series: { ...btc, indexId: "none" } }, pageOf([]));
+    expect(
+      query(
+        `SELECT index_id, substr(from_time, 12, 5) AS "from", substr(to_time, 12, 5) AS "to", proof FROM coverage ORDER BY 1, 2`,
+      ),
+    ).toEqual([
+      { index_id: "btc-id", from: "10:00", to: "11:00", proof: "empty" },
+      { index_id: "btc-id", from: "11:00", to: "12:00", proof: "rows" },
+      { index_id: "none", from: "10:00", to: "12:00", proof: "empty" },
+    ]);
+  });
+
+  it("that cannot be read at all commits nothing, and may be asked for again", async () => {
+    const { ingest, query } = await start();
+    for (const content of ["<html>", { status: "OK" }, { content: "x" }, []]) {
+      await expect(commitPage(ingest, wholePage, bodyOf(content))).rejects.toMatchObject({
+        code: "malformed_body",
+        family: "retry",
+      });
+    }
+    const truncated = pageOf(ticks(hole.from, hole.to));
+    const cut = { ...truncated, bytes: truncated.bytes.slice(0, -20) };
+    await expect(commitPage(ingest, wholePage, cut)).rejects.toMatchObject({
+      code: "malformed_body",
+    });
+    expect(
+      query("SELECT (SELECT count(*) FROM index_ticks) AS rows, (SELECT count(*) FROM coverage) AS ranges"),
+    ).toEqual([{ rows: 0, ranges: 0 }]);
+  });
+
+  it("keeps a record that cannot be read in rejects, verbatim, and commits the rest", async () => {
+    const { ingest, query } = await start();
+    const broken = { id: "x", indexId: "btc-id", indexType: "GWA", price: "1" };
+    const content = [...ticks(at("11:00:00"), hole.to).map(recordOf), broken];
+    const commit = await commitPage(ingest, wholePage, bodyOf({ content }));
+    expect(commit).toMatchObject({ rejected: 1, written: { inserted: 120 }, complete: true });
+    expect(query("SELECT stream, reason, raw, request FROM rejects")).toEqual([
+      {
+        stream: "index_ticks",
+        reason: "timestamp is missing",
+        raw: JSON.stringify(broken),
+        request: "GET /index-ticker",
+      },
+    ]);
+  });
+
+  it("of which most cannot be read proves nothing", async () => {
+    const { ingest, query } = await start();
+    const content = ticks(hole.from, hole.to).map((row) => ({ ...recordOf(row), timestamp: "yesterday" }));
+    expect(await commitPage(ingest, wholePage, bodyOf({ content }))).toMatchObject({
+      rejected: 240,
+      alarm: "mass_rejection",
+    });
+    expect(query("SELECT * FROM coverage")).toEqual([]);
+    expect(query("SELECT count(*) AS kept FROM rejects")).toEqual([{ kept: 240 }]);
+  });
+
+  it("replaces a corrected row and keeps what it said", async () => {
+    const { ingest, query } = await start();
+    await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
+    const corrected = ticks(hole.from, hole.to).map((row) =>
+      row.ts === at("11:00:00") ? { ...row, price: "1.5" } : row,
+    );
+    const commit = await commitPage(ingest, wholePage, pageOf(corrected));
+    expect(commit.written).toMatchObject({ changed: 1, unchanged: 239 });
+    const [revision] = query("SELECT time, before, after FROM revisions");
+    expect(revision?.time).toBe("2026-03-01T11:00:00.000000Z");
+    expect(JSON.parse(String(revision?.before))).toMatchObject({ price: "60800" });
+    expect(JSON.parse(String(revision?.after))).toMatchObject({ price: "1.5" });
+  });
+
+  it("withdraws a stored row that it lacks, and refuses to withdraw many", async () => {
+    const { ingest, query } = await start();
+    const rows = ticks(hole.from, hole.to);
+    await commitPage(ingest, wholePage, pageOf(rows));
+    const without = rows.filter(({ ts }) => ts !== at("11:00:00"));
+    expect(await commitPage(ingest, wholePage, pageOf(without))).toMatchObject({
+      withdrawn: 1,
+      alarm: undefined,
+    });
+    expect(query("SELECT time, after FROM revisions")).toEqual([
+      { time: "2026-03-01T11:00:00.000000Z", after: null },
+    ]);
+
+    const few = await commitPage(ingest, wholePage, pageOf(rows.slice(0, 100)));
+    expect(few).toMatchObject({ withdrawn: 0, alarm: "mass_withdrawal", proven: undefined });
+    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 239 }]);
+  });
+
+  it("never withdraws the previous page's oldest record", async () => {
+    const { ingest, query } = await start();
+    const first = await commitPage(ingest, wholePage, pageOf(ticks(at("11:00:00"), hole.to), "more"));
+    const position = { hole, upper: first.proven?.from ?? 0 };
+    const rest = pageOf(ticks(hole.from, at("11:00:00")));
+    expect(await commitPage(ingest, { ...wholePage, position }, rest)).toMatchObject({
+      withdrawn: 0,
+    });
+    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
+  });
+
+  it("never withdraws it either when the hole ends right above it", async () => {
+    const { ingest, query } = await start();
+    const narrow = { from: hole.from, to: at("11:00:00") + 1 };
+    const page = { ...wholePage, position: { hole: narrow, upper: narrow.to } };
+    await commitPage(ingest, page, pageOf([{ ts: at("11:00:00") }], "more"));
+    expect(await commitPage(ingest, page, pageOf([]))).toMatchObject({ withdrawn: 0, complete: true });
+    expect(query("SELECT time FROM index_ticks")).toEqual([{ time: "2026-03-01T11:00:00.000000Z" }]);
+    expect(query("SELECT proof FROM coverage ORDER BY from_ts")).toEqual([
+      { proof: "empty" },
+      { proof: "rows" },
+    ]);
+  });
+
+  it("proves nothing when it holds another series' records, which are kept under their own name", async () => {
+    const { ingest, query } = await start();
+    const rows = ticks(hole.from, hole.to).map((row, i) => (i === 7 ? { ...row, indexId: "eth-id" } : row));
+    expect(await commitPage(ingest, wholePage, pageOf(rows))).toMatchObject({
+      foreign: 1,
+      alarm: "foreign_rows",
+    });
+    expect(query("SELECT * FROM coverage")).toEqual([]);
+    expect(query("SELECT index_id, count(*) AS rows FROM index_ticks GROUP BY 1")).toEqual([
+      { index_id: "btc-id", rows: 239 },
+      { index_id: "eth-id", rows: 1 },
+    ]);
+  });
+
+  it("takes back what its walk had claimed when a later page shows that pages were swapped", async () => {
+    const { ingest, query } = await start();
+    const swapped = await commitPage(
+      ingest,
+      wholePage,
+      pageOf(ticks(at("10:30:00"), at("11:00:00")), "more"),
+    );
+    expect(query("SELECT * FROM coverage")).toHaveLength(1);
+    const position = { hole, upper: swapped.proven?.from ?? 0 };
+    const late = await commitPage(
+      ingest,
+      { ...wholePage, position },
+      pageOf(ticks(at("11:00:00"), hole.to), "more"),
+    );
+    expect(late.alarm).toBe("newer_than_proven");
+    expect(query("SELECT * FROM coverage")).toEqual([]);
+  });
+
+  it("is not the end of a series merely because a stray record is from 1970", async () => {
+    const { ingest } = await start();
+    const rows = [...ticks(at("11:00:00"), hole.to), { ts: 0 }];
+    const commit = await commitPage(ingest, wholePage, pageOf(rows, "more"));
+    expect(commit).toMatchObject({ complete: false, oldest: at("11:00:00") });
+  });
+});
+
+describe("a machine whose clock is wrong", () => {
+  it.each(["2026-02-01T00:00:00Z", "2027-01-01T00:00:00Z"])(
+    "loses no row and claims nothing wrong at %s",
+    async (time) => {
+      const { ingest, query, clock } = await start();
+      clock.stepWall(Date.parse(time) - clock.now());
+      const body = { ...pageOf(ticks(hole.from, hole.to)), asOf: at("18:00:00") / 1000 };
+      expect(await commitPage(ingest, wholePage, body)).toMatchObject({ withdrawn: 0, complete: true });
+      expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
+      expect(query(coverageSql)).toEqual(whole);
+    },
+  );
+});
+
+describe("live ticks", () => {
+  it("that REST does not have yet are not withdrawn: the page speaks up to its own newest record", async () => {
+    const { ingest, query } = await start();
+    const head = { from: hole.from, to: at("12:00:00") };
+    await ingest.call("commitLive", ticks(at("11:40:00"), head.to).map(liveMessage));
+    const behind = { ...pageOf(ticks(hole.from, at("11:50:00"))), asOf: at("12:01:00") / 1000 };
+    expect(await commitPage(ingest, wholePage, behind)).toMatchObject({ withdrawn: 0, complete: false });
+    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
+    expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:49:30.000001Z" }]);
+  });
+
+  it("are stored at once, not settled, and settled by REST, which wins; one that REST never had is withdrawn", async () => {
+    const { ingest, query } = await start();
+    const rows = ticks(at("11:50:00"), hole.to);
+    const phantom = { ts: at("11:55:10") };
+    const messages = [...rows, phantom].map((row) =>
+      liveMessage(row.ts === at("11:51:00") ? { ...row, price: "7" } : row),
+    );
+    const live = await ingest.call("commitLive", [...messages, '{"event":"TRADE","id":1}', "garbage"]);
+    expect(live).toMatchObject({ indexTicks: { inserted: 21 }, unknown: 2, newest: at("11:59:30") });
+    expect(query("SELECT sum(is_settled) AS settled FROM index_ticks")).toEqual([{ settled: 0 }]);
+    expect(query("SELECT name, count FROM unknown_events ORDER BY 1")).toEqual([
+      { name: "(none)", count: 1 },
+      { name: "TRADE", count: 1 },
+    ]);
+
+    await commitPage(ingest, wholePage, pageOf(rows));
+    expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
+      { rows: 20, settled: 20 },
+    ]);
+    expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:51:00%'")).toEqual([
+      { price_exact: "60860" },
+    ]);
+    expect(query("SELECT count(*) AS revisions, sum(after IS NULL) AS withdrawn FROM revisions")).toEqual([
+      { revisions: 2, withdrawn: 1 },
+    ]);
+  });
+
+  it("never overwrite what REST has settled", async () => {
+    const { ingest, query } = await start();
+    await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
+    const live = await ingest.call("commitLive", [liveMessage({ ts: at("11:00:00"), price: "9" })]);
+    expect(live.indexTicks).toMatchObject({ outranked: 1, changed: 0 });
+    expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:00:00%'")).toEqual([
+      { price_exact: "60800" },
+    ]);
+  });
+});
+
+describe("the thread", () => {
+  it("refuses a second writer in one line, with exit code 75", async () => {
+    const { path } = await start();
+    const second = Ingest.start({ path, clock: new TurnedClock(), log: silentLog });
+    const failure = (await second.catch((error: unknown) => error)) as Failure;
+    expect(failure).toMatchObject({ name: "Failure", exit: 75 });
+    expect(failure.line).not.toContain("\n");
+  });
+
+  it("lets callers wait when many pages are queued, and carries all of them out in order", async () => {
+    const { ingest, query } = await start();
+    let most = 0;
+    const commits = Array.from({ length: 40 }, (_, i) => {
+      const from = hole.from + i * 180 * SECOND;
+      const slice = { from, to: from + 180 * SECOND };
+      const page = { ...wholePage, position: { hole: slice, upper: slice.to } };
+      most = Math.max(most, ingest.queued);
+      return commitPage(ingest, page, pageOf(ticks(slice.from - 30 * SECOND, slice.to), "more"));
+    });
+    most = Math.max(most, ingest.queued);
+    await Promise.all(commits);
+    expect(most).toBe(6);
+    expect(query(coverageSql)).toEqual(whole);
+  });
+});

@@ -1,0 +1,217 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join, resolve } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { parse } from "yaml";
+import { fillUnit } from "../../src/cli/commands/systemd-unit.ts";
+import { optionEntries } from "../../src/config/option-table.ts";
+import { hasTool } from "../support/has-tool.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const read = (file: string) => readFileSync(join(root, file), "utf8");
+
+const MOST_EXPOSURE = 2;
+
+const variables = new Set([
+  ...optionEntries.flatMap(({ option }) => option.env ?? []),
+  "MDS_CONFIG",
+  "MDS_CLIENT_SECRET",
+]);
+
+describe("the systemd unit", () => {
+  const unit = read("config/mds-sync.service");
+  const installed = fillUnit(unit, {
+    node: process.execPath,
+    program: join(root, "src/cli/main.ts"),
+    settingsFile: "/etc/mds-sync/mds-sync.yaml",
+    secretFile: "/etc/mds-sync/client-secret",
+    warehouse: "data/mds.sqlite",
+  });
+
+  it.each([
+    "Type=notify",
+    "NotifyAccess=all",
+    "Restart=always",
+    "RestartPreventExitStatus=2 3",
+    "LoadCredential=client-secret:/etc/mds-sync/client-secret",
+    "Environment=MDS_CLIENT_SECRET_FILE=%d/client-secret",
+    "StateDirectory=mds-sync",
+    "ProtectSystem=strict",
+    "NoNewPrivileges=yes",
+    "CapabilityBoundingSet=",
+    "SystemCallFilter=@system-service",
+  ])("says %s, as shipped and as written by init", (line) => {
+    expect(unit.split("\n")).toContain(line);
+    expect(installed.split("\n")).toContain(line);
+  });
+
+  it("ends a loop of crashes, and none that heals within two hours", () => {
+    const seconds = (key: string) => Number(new RegExp(`^${key}=(\\d+)$`, "m").exec(unit)?.[1]);
+    const starts = seconds("StartLimitBurst");
+    expect(starts * seconds("RestartSec")).toBeGreaterThanOrEqual(7200);
+    // Also where each of them lives for ten seconds.
+    expect(starts * (seconds("RestartSec") + 10)).toBeLessThan(seconds("StartLimitIntervalSec"));
+  });
+
+  it("lets the compiler of Node do its work", () => {
+    expect(unit).not.toMatch(/^MemoryDenyWriteExecute/m);
+  });
+
+  it(`is understood by systemd, whose measure of exposure is at most ${MOST_EXPOSURE}`, () => {
+    if (!hasTool("systemd-analyze", "the unit's exposure")) return;
+    const file = join(temporaryFolder(), "mds-sync.service");
+    writeFileSync(file, installed);
+    const verified = spawnSync("systemd-analyze", ["verify", file], { encoding: "utf8" });
+    // It also loads what the unit wants from the machine, which is no concern of ours.
+    expect(verified.stderr.split("\n").filter((line) => line.includes("mds-sync"))).toEqual([]);
+    const measured = spawnSync("systemd-analyze", ["security", "--offline=true", "--no-pager", file], {
+      encoding: "utf8",
+    });
+    const exposure = Number(/exposure level for .*: ([\d.]+)/.exec(measured.stdout)?.[1]);
+    expect(exposure, measured.stderr).toBeLessThanOrEqual(MOST_EXPOSURE);
+  });
+});
+
+describe("the container image", () => {
+  const dockerfile = read("Dockerfile")
+    .replaceAll(/^#.*\n/gm, "")
+    .replaceAll("\\\n", " ");
+  const instructions = dockerfile
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => {
+      const [, name = "", rest = ""] = /^([A-Z]+)\s+(.*)$/.exec(line) ?? [];
+      return { name, rest };
+    });
+  const of = (name: string) => instructions.filter((each) => each.name === name).map(({ rest }) => rest);
+  const lastStage = instructions.slice(instructions.findLastIndex(({ name }) => name === "FROM"));
+
+  it("runs as a user without privileges, named by number so that a platform can see it", () => {
+    expect(of("USER")).toEqual([expect.stringMatching(/^[1-9]\d{3,}:0$/)]);
+    expect(lastStage.some(({ name }) => name === "USER")).toBe(true);
+  });
+
+  it("keeps the tools that build it out of the last stage, and runs no script of a dependency", () => {
+    expect(of("FROM")).toHaveLength(3);
+    expect(of("RUN").filter((command) => command.includes("npm ci"))).toEqual([
+      "npm ci --ignore-scripts",
+      "npm ci --omit=dev --ignore-scripts",
+    ]);
+    expect(lastStage.filter(({ rest }) => rest.includes("npm"))).toEqual([]);
+  });
+
+  it("copies only what exists, and what the ignore file lets through", () => {
+    const copied = of("COPY")
+      .filter((rest) => !rest.startsWith("--from"))
+      .flatMap((rest) => rest.split(/\s+/).slice(0, -1));
+    expect(copied.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    const letThrough = read(".dockerignore").match(/(?<=^!).+$/gm);
+    expect([...new Set(copied)].sort()).toEqual([...(letThrough ?? [])].sort());
+  });
+
+  it("ships all that the package ships to run", () => {
+    const { files } = JSON.parse(read("package.json")) as { files: string[] };
+    const inImage = lastStage.filter(({ name }) => name === "COPY").map(({ rest }) => rest);
+    const isRead = (name: string) => name === "docs" || name.endsWith(".md");
+    for (const folder of files.filter((name) => !isRead(name))) {
+      expect(
+        inImage.some((rest) => rest.split(/[\s/]+/).includes(folder)),
+        folder,
+      ).toBe(true);
+    }
+  });
+
+  it("keeps what it writes in a volume, beside a root file system that may be read-only", () => {
+    expect(of("VOLUME")).toEqual(["/data"]);
+    expect(of("ENV").join()).toContain("MDS_WAREHOUSE=/data/");
+  });
+
+  it("treats memory as the unit does", () => {
+    const memory = (text: string) => text.match(/\b(MALLOC_\w+|NODE_OPTIONS)=\S+/g)?.sort();
+    expect(memory(of("ENV").join(" "))).toHaveLength(4);
+    expect(memory(of("ENV").join(" "))).toEqual(memory(read("config/mds-sync.service")));
+  });
+
+  it("has a health check that passes while /healthz says 200, and at no other time", async () => {
+    const [check = ""] = of("HEALTHCHECK");
+    const [node, ...args] = JSON.parse(check.slice(check.indexOf("["))) as string[];
+    expect(node).toBe("node");
+    const statuses = { "/healthz": 200 };
+    const server = createServer((request, response) => {
+      response.writeHead(statuses[request.url as "/healthz"] ?? 404).end();
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const port = String((server.address() as AddressInfo).port);
+    const ask = async (MDS_HTTP_PORT: string) =>
+      (await once(spawn(process.execPath, args, { env: { MDS_HTTP_PORT } }), "exit"))[0];
+    expect(await ask(port)).toBe(0);
+    statuses["/healthz"] = 503;
+    expect(await ask(port)).toBe(1);
+    expect(await ask("1")).toBe(1);
+  });
+
+  it("sets only variables that are settings", () => {
+    const set = [...dockerfile.matchAll(/\b(MDS_\w+)=/g)].map(([, name = ""]) => name);
+    expect(set.filter((name) => !variables.has(name))).toEqual([]);
+  });
+});
+
+describe("the compose example", () => {
+  const compose = parse(read("config/compose.yaml"));
+  const service = compose.services["mds-sync"];
+
+  it("runs with a read-only root, no capabilities, and its port on loopback alone", () => {
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ["ALL"],
+      security_opt: ["no-new-privileges:true"],
+      ports: ["127.0.0.1:9464:9464"],
+    });
+  });
+
+  it("takes the secret from a file, and sets only variables that are settings", () => {
+    expect(service.secrets).toEqual(Object.keys(compose.secrets));
+    expect(service.environment.MDS_CLIENT_SECRET_FILE).toBe(`/run/secrets/${service.secrets[0]}`);
+    expect(Object.keys(service.environment).filter((name) => !variables.has(name))).toEqual([]);
+    expect(service.environment).not.toHaveProperty("MDS_CLIENT_SECRET");
+  });
+});
+
+describe("the cron example", () => {
+  const lines = read("config/mds-sync.cron")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
+  const jobs = lines.filter((line) => !/^\w+=/.test(line));
+
+  it("has jobs that cron can read, of a user of their own, that say when they failed", () => {
+    expect(jobs).toHaveLength(2);
+    for (const job of jobs) {
+      // An unescaped percent sign ends the command.
+      expect(job).toMatch(
+        /^(?:[\d*/,-]+ ){5}mds-sync cd \/var\/lib\/mds-sync && mds-sync [^%]+ \|\| echo "[^%]+\$\?[^%]+"$/,
+      );
+    }
+  });
+
+  it("sets only variables that are settings", () => {
+    const set = lines.flatMap((line) => /^(MDS_\w+)=/.exec(line)?.[1] ?? []);
+    expect(set.filter((name) => !variables.has(name) || name === "MDS_CLIENT_SECRET")).toEqual([]);
+  });
+});
+
+describe("everything that is shipped", () => {
+  it("carries no secret", () => {
+    const files = ["Dockerfile", ...readdirSync(join(root, "config")).map((name) => `config/${name}`)];
+    const suspicious = files.flatMap((file) =>
+      [
+        ...read(file).matchAll(/\b(MDS_CLIENT_SECRET|clientSecret|password|access_token)\b\s*[:=]\s*\S.*/gi),
+      ].map(([text]) => `${file}: ${text}`),
+    );
+    expect(suspicious).toEqual([]);
+  });
+});

@@ -1,0 +1,150 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize, relative, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const root = resolve(import.meta.dirname, "../..");
+const source = join(root, "src");
+
+/** Which rooms each room may look into. Downward only: a room that is not listed is forbidden. */
+const mayImport: Record<string, string[]> = {
+  model: [],
+  runtime: ["model/failure.ts"],
+  simulator: ["runtime/clock.ts"],
+  config: ["model"],
+  telemetry: ["model", "runtime"],
+  service: ["model", "runtime"],
+  warehouse: ["model", "runtime"],
+  ingest: ["warehouse", "model", "runtime"],
+  sync: ["ingest", "service", "warehouse", "model", "runtime"],
+  export: ["warehouse", "model", "runtime"],
+  dashboard: ["warehouse", "telemetry", "model", "runtime"],
+  daemon: [
+    "dashboard",
+    "sync",
+    "export",
+    "simulator",
+    "ingest",
+    "service",
+    "warehouse",
+    "telemetry",
+    "config",
+    "model",
+    "runtime",
+  ],
+  cli: [
+    "daemon",
+    "dashboard",
+    "sync",
+    "export",
+    "simulator",
+    "ingest",
+    "service",
+    "warehouse",
+    "telemetry",
+    "config",
+    "model",
+    "runtime",
+  ],
+};
+
+/** Packages that one room keeps to itself. */
+const soleImporter: Record<string, string> = {
+  "better-sqlite3": "warehouse",
+  "drizzle-orm": "warehouse",
+  undici: "service",
+  "p-queue": "service",
+  "p-retry": "service",
+  commander: "cli",
+  yaml: "config",
+  "@duckdb": "export",
+  "node-cron": "daemon",
+};
+
+const time =
+  /\b(Date\.now|new Date\(\)|performance\.now|process\.hrtime|setTimeout|setInterval|setImmediate)\b|node:timers/;
+
+interface Import {
+  from: string;
+  to: string;
+}
+
+const files = readdirSync(source, { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".ts"))
+  .map(normalize);
+
+const text = new Map(files.map((file) => [file, readFileSync(join(source, file), "utf8")]));
+
+const imports: Import[] = files.flatMap((from) =>
+  [...(text.get(from) ?? "").matchAll(/(?:from\s+|import\s*\(\s*|import\s+|new URL\(\s*)"([^"]+)"/g)].map(
+    (match) => {
+      const specifier = match[1] ?? "";
+      return { from, to: specifier.startsWith(".") ? normalize(join(dirname(from), specifier)) : specifier };
+    },
+  ),
+);
+const ours = imports.filter(({ to }) => text.has(to));
+
+const roomOf = (file: string) => file.split("/")[0] ?? file;
+
+describe("the house", () => {
+  it("has only rooms that the rules know", () => {
+    expect([...new Set(files.map(roomOf))].filter((room) => !(room in mayImport))).toEqual([]);
+  });
+
+  it("imports downward only", () => {
+    const upward = ours.filter(({ from, to }) => {
+      const allowed = mayImport[roomOf(from)] ?? [];
+      return roomOf(from) !== roomOf(to) && !allowed.includes(roomOf(to)) && !allowed.includes(to);
+    });
+    expect(upward).toEqual([]);
+  });
+
+  it("imports only files that exist", () => {
+    const missing = imports.filter(({ to }) => !text.has(to) && to.endsWith(".ts"));
+    expect(missing).toEqual([]);
+  });
+
+  it("has no import cycles", () => {
+    const cycles: string[] = [];
+    const done = new Set<string>();
+    const visit = (file: string, path: string[]) => {
+      if (path.includes(file)) return void cycles.push([...path.slice(path.indexOf(file)), file].join(" → "));
+      if (done.has(file)) return;
+      for (const { to } of ours.filter(({ from }) => from === file)) visit(to, [...path, file]);
+      done.add(file);
+    };
+    for (const file of files) visit(file, []);
+    expect(cycles).toEqual([]);
+  });
+
+  it("has no barrels", () => {
+    const barrels = files.filter(
+      (file) => /(^|\/)index\.ts$/.test(file) || /^export (\*|\{[^}]*\}) from/m.test(text.get(file) ?? ""),
+    );
+    expect(barrels).toEqual([]);
+  });
+
+  it("reads clocks and sets timers only in runtime/", () => {
+    const offenders = files.filter((file) => roomOf(file) !== "runtime" && time.test(text.get(file) ?? ""));
+    expect(offenders).toEqual([]);
+  });
+
+  it("keeps each library in the one room that it is for", () => {
+    const astray = imports.filter(({ from, to }) => {
+      const room = soleImporter[to.split("/")[0] ?? ""];
+      return room !== undefined && room !== roomOf(from);
+    });
+    expect(astray).toEqual([]);
+  });
+
+  it("keeps files small enough to be one room", () => {
+    const tests = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((file) =>
+      file.endsWith(".ts"),
+    );
+    const lengths = [
+      ...files.map((file) => join(source, file)),
+      ...tests.map((file) => join(root, "test", file)),
+    ].map((file) => [relative(root, file), readFileSync(file, "utf8").split("\n").length] as const);
+    expect(lengths.filter(([, lines]) => lines > 450)).toEqual([]);
+  });
+});

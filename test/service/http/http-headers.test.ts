@@ -1,0 +1,145 @@
+import fc from "fast-check";
+import { afterEach, describe, expect, it } from "vitest";
+import { Failure } from "../../../src/model/failure.ts";
+import { LONGEST_PAUSE_MS, parseHttpDate, retryAfterMs } from "../../../src/service/http/http-headers.ts";
+import { TurnedClock } from "../../support/manual-clock.ts";
+import { clientOf, readPage } from "../../support/service/client-harness.ts";
+import { json, type StubService, startStub, zipped } from "../../support/service/stub-service.ts";
+
+const answered = Date.UTC(1994, 10, 6, 8, 49, 0);
+let stub: StubService | undefined;
+afterEach(async () => stub?.stop());
+
+describe("Retry-After", () => {
+  it.each([
+    ["7", 7_000],
+    [" 7 ", 7_000],
+    ["0", 0],
+    ["Sun, 06 Nov 1994 08:49:37 GMT", 37_000],
+    ["Sunday, 06-Nov-94 08:49:37 GMT", 37_000],
+    ["Sun Nov  6 08:49:37 1994", 37_000],
+    ["Sun, 06 Nov 1994 08:48:00 GMT", 0],
+    ["Sun, 06 Nov 2094 08:49:37 GMT", LONGEST_PAUSE_MS],
+    ["1000000000", LONGEST_PAUSE_MS],
+    ["9".repeat(400), LONGEST_PAUSE_MS],
+    ["1e9", 0],
+    ["-5", 0],
+    ["7 apples", 0],
+    ["soon", 0],
+    ["", 0],
+    ["NaN", 0],
+    ["Sun, 31 Feb 1994 08:49:37 GMT", 0],
+    ["Sun, 06 Nov 1994 28:49:37 GMT", 0],
+  ])("B2: %j asks for %i ms", (text, wait) => {
+    expect(retryAfterMs(text, answered)).toBe(wait);
+  });
+
+  it("B2: no header at all asks for nothing", () => {
+    expect(retryAfterMs(undefined, answered)).toBe(0);
+  });
+
+  it("B2: whatever stands there, the wait is a number between nothing and the cap", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        const wait = retryAfterMs(text, answered);
+        expect(wait >= 0 && wait <= LONGEST_PAUSE_MS).toBe(true);
+      }),
+    );
+  });
+
+  it("reads every date that it can write, whatever the local time zone", () => {
+    fc.assert(
+      fc.property(fc.date({ min: new Date(0), max: new Date("2099-01-01"), noInvalidDate: true }), (date) => {
+        const whole = Math.floor(date.getTime() / 1000) * 1000;
+        expect(parseHttpDate(new Date(whole).toUTCString(), whole)).toBe(whole);
+      }),
+    );
+  });
+
+  it("B2: a two-digit year is the near one", () => {
+    expect(parseHttpDate("Sunday, 06-Nov-94 08:49:37 GMT", Date.UTC(2026, 1))).toBe(
+      Date.UTC(1994, 10, 6, 8, 49, 37),
+    );
+    expect(parseHttpDate("Sunday, 01-Mar-26 12:00:07 GMT", Date.UTC(2026, 1))).toBe(
+      Date.UTC(2026, 2, 1, 12, 0, 7),
+    );
+  });
+});
+
+describe("too many requests", () => {
+  const asset = { endpoint: "/asset" };
+
+  async function refusing(header: (answeredAt: number) => string | undefined, times = 1) {
+    const clock = new TurnedClock();
+    stub = await startStub({
+      clock,
+      answer: (_, response, count) => {
+        if (count > times) return zipped(response, { content: [] });
+        const text = header(clock.now());
+        if (text !== undefined) response.setHeader("retry-after", text);
+        json(response, {}, 429);
+      },
+    });
+    return { clock, stub, ...clientOf(stub.baseUrl, clock) };
+  }
+
+  it("B1: Retry-After: 7 keeps every stream away for at least seven seconds", async () => {
+    const { clock, stub, client } = await refusing(() => "7");
+    const first = client.request(asset, readPage);
+    await clock.advance(1_000);
+    await clock.runUntil(
+      Promise.all([
+        first,
+        ...["/market", "/exchange"].map((endpoint) => client.request({ endpoint }, readPage)),
+      ]),
+    );
+    const [refused, ...others] = stub.requests;
+    expect(others).toHaveLength(3);
+    for (const { at } of others) expect(at - (refused?.at ?? 0)).toBeGreaterThanOrEqual(7_000);
+    expect(clock.monotonic()).toBeLessThan(9_000);
+  });
+
+  it("B2: a date is judged by the server's own clock, which is a day off here", async () => {
+    const clock = new TurnedClock();
+    const day = 86_400_000;
+    stub = await startStub({
+      clock,
+      answer: (_, response, count) => {
+        response.setHeader("date", new Date(clock.now() + day).toUTCString());
+        if (count > 1) return zipped(response, { content: [] });
+        response.setHeader("retry-after", new Date(clock.now() + day + 20_000).toUTCString());
+        json(response, {}, 503);
+      },
+    });
+    const { client } = clientOf(stub.baseUrl, clock);
+    await clock.runUntil(client.request(asset, readPage));
+    expect(stub.requests[1]?.at).toBeGreaterThanOrEqual(20_000);
+    expect(stub.requests[1]?.at).toBeLessThan(30_000);
+  });
+
+  it("B2: a wait of years is cut at a quarter of an hour, then tried", async () => {
+    const { clock, stub, client } = await refusing(() => "1000000000");
+    await clock.runUntil(client.request(asset, readPage));
+    expect(stub.requests.map(({ at }) => Math.round(at / 60_000))).toEqual([0, 15]);
+  });
+
+  it.each(["garbage", "-7", undefined])(
+    "B3: Retry-After %s leaves our own backoff, below its cap",
+    async (text) => {
+      const { clock, stub, client } = await refusing(() => text, 5);
+      await clock.runUntil(client.request(asset, readPage));
+      const waits = stub.requests.map(({ at }, n) => at - (stub.requests[n - 1]?.at ?? at)).slice(1);
+      expect(waits).toHaveLength(5);
+      for (const [n, wait] of waits.entries()) expect(wait).toBeLessThanOrEqual(1_000 * 2 ** n);
+      expect(Math.max(...waits)).toBeGreaterThan(500);
+    },
+  );
+
+  it("B3: gives up after six attempts, as trouble that heals by waiting", async () => {
+    const { clock, stub, client } = await refusing(() => undefined, 100);
+    const failure = await clock.runUntil(client.request(asset, readPage).catch((error: unknown) => error));
+    expect(failure).toBeInstanceOf(Failure);
+    expect(failure).toMatchObject({ code: "too_many_requests", family: "retry" });
+    expect(stub.requests).toHaveLength(6);
+  });
+});

@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { Failure } from "../../../src/model/failure.ts";
+import { walkBackwards } from "../../../src/service/pagination/history-walk.ts";
+import { startSimulator } from "../../../src/simulator/simulator.ts";
+import { TurnedClock } from "../../support/manual-clock.ts";
+import { seed } from "../../support/seed.ts";
+import { clientOf } from "../../support/service/client-harness.ts";
+import { Alarm, WalkCredit } from "../../support/service/proven-coverage.ts";
+import { readTicks } from "../../support/service/read-ticks.ts";
+
+const chaos = `
+POST /oauth/token status 503 p=0.3
+POST /oauth/token token-life 10m p=0.5
+GET * revoke p=0.02
+GET * rate-limit retry-after=imf wait=20s p=0.03
+GET * rate-limit p=0.02
+GET * status 500 p=0.05
+GET * cut reset at=500 p=0.04
+GET * encoding cut p=0.03
+GET * html p=0.02
+GET * stall body p=0.02
+GET * reset reused p=0.05
+GET * status 409 p=0.03
+GET /index-ticker dead-cursor empty p=0.05 page=later
+GET /index-ticker dead-cursor 404 p=0.03 page=later
+GET /index-ticker repeat-page p=0.04 page=later
+GET /index-ticker swap-pages p=0.04 page=later
+GET /index-ticker empty-page p=0.04 page=later
+GET /index-ticker next-id same p=0.04 page=later
+GET /index-ticker order shuffled p=0.04
+GET * status 503 from=1m to=20m
+`;
+
+describe("everything at once", () => {
+  it("six walks side by side come to every row, prove no row that did not come, and stay polite", async () => {
+    const clock = new TurnedClock("2026-03-01T12:00:07Z");
+    const size = { assets: 8, markets: 6, exchanges: 2 };
+    const simulator = await startSimulator({
+      clock,
+      size,
+      seed,
+      quirks: { lastPage: "own-id" },
+      faults: chaos,
+    });
+    const { baseUrl, wsUrl, clientId, clientSecret, universe, truth } = simulator;
+    const { client, observed } = clientOf(baseUrl, clock, {
+      wsUrl,
+      clientId,
+      readSecret: async () => clientSecret,
+    });
+    const to = Math.floor(clock.now() / 30_000) * 30_000;
+    const from = to - 10 * 3_600_000;
+    const indices = universe.assets.filter(({ firstDay }) => firstDay < 18_000).slice(0, 6);
+
+    /** As the hole filler will: what failed is asked again later, from the top. */
+    const fill = async (indexId: string) => {
+      const rows = truth
+        .indexTicks("GWA", indexId, from, to, clock.now())
+        .map(({ timestamp }) => Date.parse(timestamp) * 1000);
+      const came = new Set<number>();
+      const credit = new WalkCredit({ from: from * 1000, to: to * 1000 });
+      const filters = { indexType: "GWA", indexId };
+      const walk = {
+        endpoint: "/index-ticker",
+        filters,
+        from: from * 1000,
+        until: to * 1000,
+        size: 50,
+      } as const;
+      for (let tries = 1; ; tries++) {
+        try {
+          for await (const { page, position } of walkBackwards(client, walk, readTicks(indexId))) {
+            for (const moment of page.moments) came.add(moment);
+            credit.take(page.moments, position);
+            expect(rows.filter((row) => credit.has(row) && !came.has(row))).toEqual([]);
+          }
+          return { missing: rows.filter((row) => !came.has(row)), open: credit.open };
+        } catch (error) {
+          if (!(error instanceof Failure || error instanceof Alarm) || tries > 20) throw error;
+          await clock.sleep(60_000);
+        }
+      }
+    };
+    const filled = await clock.runUntil(Promise.all(indices.map(({ id }) => fill(id))));
+    await simulator.stop();
+
+    expect(filled).toHaveLength(6);
+    for (const each of filled) expect(each).toEqual({ missing: [], open: [] });
+    expect(simulator.struck.filter(({ struck }) => struck > 0).length).toBeGreaterThan(12);
+    const asked = observed.filter(({ kind }) => kind === "request").length;
+    expect(asked).toBeLessThan(6 * 24 * 5);
+    expect(clock.monotonic()).toBeLessThan(6 * 3_600_000);
+  });
+});

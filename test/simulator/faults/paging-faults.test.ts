@@ -1,0 +1,189 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { FaultClient, type Page } from "../../support/simulator/fault-client.ts";
+
+let client: FaultClient;
+beforeAll(async () => {
+  client = await FaultClient.start();
+});
+afterEach(() => client.simulator.setFaults(""));
+afterAll(() => client.simulator.stop());
+
+const times = ({ content }: Page) => content.map(({ timestamp }) => timestamp);
+const ids = ({ content }: Page) => content.map(({ id }) => id);
+
+/** The first pages of a walk that follows nextId, with faults; and the same pages without any. */
+async function walk(pages: number, size = 5): Promise<Page[]> {
+  const walked: Page[] = [];
+  let cursor: string | null | undefined;
+  for (let page = 0; page < pages; page++) {
+    const answer = await client.page(client.pagePath(size, cursor));
+    walked.push(answer);
+    cursor = answer.nextId;
+  }
+  return walked;
+}
+
+describe("faults of paging", () => {
+  it("repeat-page answers a cursor with the page that gave it", async () => {
+    client.simulator.setFaults("GET /index-ticker repeat-page times=1 page=later");
+    const [first, second, third] = await walk(3);
+    expect(second).toEqual(first);
+    expect(third?.nextId).not.toBe(first?.nextId);
+  });
+
+  it("swap-pages swaps the rows of two pages, and no others", async () => {
+    const right = (await walk(4)).map(ids);
+    client.simulator.setFaults("GET /index-ticker swap-pages page=first");
+    expect((await walk(4)).map(ids)).toEqual([right[1], right[0], right[2], right[3]]);
+  });
+
+  it("next-id same leads to the same page for ever", async () => {
+    client.simulator.setFaults("GET /index-ticker next-id same page=later");
+    const walked = await walk(5);
+    expect(new Set(walked.map(({ nextId }) => nextId)).size).toBe(1);
+    expect(ids(walked[4] as Page)).toEqual(ids(walked[1] as Page));
+  });
+
+  it.each([2, 3, 7])("next-id cycle comes back after %i pages", async (length) => {
+    client.simulator.setFaults(`GET /index-ticker next-id cycle length=${length}`);
+    const walked = await walk(1 + 2 * length);
+    const cursors = walked.map(({ nextId }) => nextId);
+    expect(new Set(cursors).size).toBe(length);
+    expect(cursors.slice(length, 2 * length)).toEqual(cursors.slice(0, length));
+  });
+
+  it.each([
+    ["null", { nextId: null }],
+    ["empty", { nextId: "" }],
+    ["absent", {}],
+  ])("next-id %s ends the list", async (is, ending) => {
+    client.simulator.setFaults(`GET /index-ticker next-id ${is}`);
+    const { content, ...rest } = await client.page(client.pagePath(5));
+    expect(content.length).toBe(5);
+    expect(rest).toEqual(ending);
+  });
+
+  it("page=last strikes the end of a walk alone", async () => {
+    client.simulator.setFaults("GET /ohlcv next-id empty page=last");
+    const index = `/ohlcv?indexType=GWA&indexId=${client.firstAsset}&size=2000&timestamp=2026-03-01T00:00:00Z`;
+    const cursors: unknown[] = [];
+    let cursor: string | null | undefined;
+    do {
+      const page: Page = await client.page(cursor ? `${index}&startAfter=${cursor}` : index);
+      cursor = page.nextId;
+      cursors.push(cursor);
+    } while (cursor);
+    expect(cursors.length).toBeGreaterThan(1);
+    expect(cursors.at(-1)).toBe("");
+    expect(client.struck()).toEqual([1]);
+  });
+
+  it("empty-page has no rows and the right nextId", async () => {
+    const [right] = await walk(1);
+    client.simulator.setFaults("GET /index-ticker empty-page");
+    expect(await client.page(client.pagePath(5))).toEqual({ content: [], nextId: right?.nextId });
+  });
+
+  it("size-cap gives fewer rows than asked, and the walk still sees every one", async () => {
+    const right = await client.page(client.pagePath(15));
+    client.simulator.setFaults("GET /index-ticker size-cap 5");
+    const capped = await walk(3, 15);
+    expect(capped.map(({ content }) => content.length)).toEqual([5, 5, 5]);
+    expect(capped.flatMap(ids)).toEqual(ids(right));
+  });
+
+  it.each(["400", "404"])("dead-cursor %s refuses startAfter and nothing else", async (status) => {
+    const [right] = await walk(1);
+    client.simulator.setFaults(`GET /index-ticker dead-cursor ${status}`);
+    expect((await client.get(client.pagePath(5))).status).toBe(200);
+    expect((await client.get(client.pagePath(5, right?.nextId))).status).toBe(Number(status));
+  });
+
+  it("dead-cursor empty answers startAfter with nothing", async () => {
+    const [right] = await walk(1);
+    client.simulator.setFaults("GET /index-ticker dead-cursor empty");
+    expect(await client.page(client.pagePath(5, right?.nextId))).toEqual({ content: [] });
+  });
+
+  it("foreign-rows ignores indexId", async () => {
+    client.simulator.setFaults("GET /index-ticker foreign-rows");
+    const { content } = await client.page(client.pagePath(30));
+    const indexes = new Set(content.map(({ indexId }) => indexId));
+    expect(indexes.size).toBeGreaterThan(3);
+    expect(indexes.has(client.firstAsset)).toBe(true);
+  });
+
+  it("order turns or shuffles the rows of the same page", async () => {
+    const right = await client.page(client.pagePath(20));
+    client.simulator.setFaults("GET /index-ticker order ascending");
+    expect(ids(await client.page(client.pagePath(20)))).toEqual(ids(right).reverse());
+    client.simulator.setFaults("GET /index-ticker order shuffled");
+    const shuffled = await client.page(client.pagePath(20));
+    expect(ids(shuffled)).not.toEqual(ids(right));
+    expect(ids(shuffled).sort()).toEqual(ids(right).sort());
+  });
+
+  it("torn mixes two refreshes in one answer", async () => {
+    client.simulator.setFaults("GET /index-ticker torn");
+    const page = await client.page("/index-ticker?indexType=GWA");
+    const current = times(page).filter((time) => time?.startsWith("2026-03-01"));
+    expect(new Set(current)).toEqual(new Set(["2026-03-01T11:59:30.000Z", "2026-03-01T12:00:00.000Z"]));
+  });
+
+  it("stale answers as a cache would: old rows under an old Date, with an Age", async () => {
+    client.simulator.setFaults("GET /index-ticker stale age=1h");
+    const { headers, text } = await client.get("/index-ticker?indexType=GWA");
+    expect(times(JSON.parse(text))[0]).toBe("2026-03-01T11:00:00.000Z");
+    expect([headers.date, headers.age]).toEqual(["Sun, 01 Mar 2026 11:00:10 GMT", "3600"]);
+  });
+
+  it("stale never shows rows newer than its Date, also of a page that was asked for before", async () => {
+    const page = "/index-ticker?indexType=GWA&timestamp=2026-03-01T11:30:00Z&size=5";
+    const fresh = await client.page(page);
+    client.simulator.setFaults("GET /index-ticker stale age=1h");
+    const stale = JSON.parse((await client.get(page)).text);
+    expect(times(fresh)[0]).toBe("2026-03-01T11:30:00.000Z");
+    expect(times(stale)[0]).toBe("2026-03-01T11:00:00.000Z");
+  });
+
+  it("shrink leaves out nine rows of ten", async () => {
+    const right = await client.page("/asset");
+    client.simulator.setFaults("GET /asset shrink");
+    expect((await client.page("/asset")).content.length).toBe(Math.ceil(right.content.length / 10));
+  });
+
+  it.each(["first", "last"])("duplicate-row sends the %s row twice", async (row) => {
+    client.simulator.setFaults(`GET /index-ticker duplicate-row ${row}`);
+    const page = await client.page(client.pagePath(5));
+    const [one, other] = row === "first" ? ids(page) : ids(page).slice(-2);
+    expect(page.content.length).toBe(6);
+    expect(one).toBe(other);
+  });
+
+  it("counts only what it changed: a cursor fault on a first page has not struck", async () => {
+    client.simulator.setFaults(
+      "GET /index-ticker dead-cursor 404 times=1\nGET /index-ticker drop nothingOfTheKind",
+    );
+    const first = await client.page(client.pagePath(5));
+    expect(client.struck()).toEqual([0, 0]);
+    expect((await client.get(client.pagePath(5, first.nextId))).status).toBe(404);
+    expect(client.struck()).toEqual([1, 0]);
+  });
+
+  it("strikes the same requests in whatever order they are sent", async () => {
+    const paths = Array.from({ length: 40 }, (_, at) => client.pagePath(1 + (at % 20)));
+    const outcomes = async (order: string[]) => {
+      client.simulator.setFaults("GET * status 503 p=0.3\nGET /index-ticker cut close at=20 every=4");
+      const answers = await Promise.all(
+        order.map(async (path) => {
+          const { status, body } = await client.get(path);
+          return `${path} ${status} ${body.length}`;
+        }),
+      );
+      return answers.sort();
+    };
+    const forwards = await outcomes(paths);
+    expect(await outcomes(paths.toReversed())).toEqual(forwards);
+    expect(new Set(forwards.map((line) => line.split(" ")[1]))).toEqual(new Set(["200", "503"]));
+  });
+});

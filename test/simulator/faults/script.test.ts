@@ -1,0 +1,163 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { describeFaultWords, faultWords } from "../../../src/simulator/faults/catalogue.ts";
+import { FaultScript } from "../../../src/simulator/faults/script.ts";
+import { TurnedClock } from "../../support/manual-clock.ts";
+
+const script = (text: string, seed = 1, clock = new TurnedClock()) => new FaultScript(text, { seed, clock });
+const asked = (path: string, query: Record<string, string> = {}) => ({
+  moment: "request" as const,
+  method: "GET",
+  path,
+  query: new Map(Object.entries(query)),
+});
+const strikes = (subject: FaultScript, path: string, query?: Record<string, string>) =>
+  subject.strikes(asked(path, query)).length;
+
+describe("a fault script", () => {
+  it.each([
+    ["GET /asset statis 503", 'line 1: unknown fault "statis"; did you mean "status"?'],
+    [
+      "\n# fine\nGET /asset status 503 tims=3",
+      'line 3: unknown parameter of status "tims"; did you mean "times"?',
+    ],
+    ["FETCH /asset status 503", 'line 1: unknown place "FETCH"'],
+    ["GET asset status 503", 'line 1: a path starts with "/" or is "*", not "asset"'],
+    ["GET /asset", "line 1: the fault's word is missing"],
+    ["GET /asset status", "line 1: status needs code=…"],
+    ["GET /asset status often", 'line 1: code is a number, not "often"'],
+    ["GET /asset latency 5", 'line 1: by is a duration such as 500ms, 7s, 5m or 1h, not "5"'],
+    ["GET /asset cut sideways", 'line 1: unknown value of how "sideways"'],
+    ["GET /asset html p=2", "line 1: p is a probability between 0 and 1, not 2"],
+    ["GET /asset html every=0", "line 1: every is a whole number from 1 on, not 0"],
+    ["GET /asset html page=second", 'line 1: unknown value of page "second"'],
+    ["GET /asset html query=LX", "line 1: query=NAME=VALUE, not query=LX"],
+    ["GET /asset html p=0.1 p=0.2", "line 1: p is given twice"],
+    [
+      "GET /asset drop price rows=some",
+      'line 1: rows is all, first, last or a share such as 0.1, not "some"',
+    ],
+    ["GET /asset half-open", 'line 1: unknown fault "half-open"'],
+    ["ws cut", 'line 1: unknown fault "cut"'],
+    ['GET /asset set price "broken', 'line 1: cannot read "broken'],
+  ])("refuses %j and says what would be right", (text, message) => {
+    expect(() => script(text)).toThrow(message);
+  });
+
+  it("reads comments, blank lines, quoted values and positional values", () => {
+    const subject = script('# nothing\n\nGET /asset set name "a # \\"b\\"" rows=first # why\n  GET * html');
+    expect(subject.struck.map(({ line }) => line)).toEqual([3, 4]);
+    expect(subject.lines("request")[0]?.textOf("value")).toBe('a # "b"');
+  });
+
+  it("strikes where the line says: path, wildcard, query and page", () => {
+    const text = "GET /asset html\nGET /asset/* html\nGET * html query=indexType=LX\nGET * html page=later";
+    expect(
+      script(text)
+        .strikes(asked("/asset"))
+        .map(({ line }) => line.number),
+    ).toEqual([1]);
+    expect(
+      script(text)
+        .strikes(asked("/asset/7"))
+        .map(({ line }) => line.number),
+    ).toEqual([2]);
+    expect(
+      script(text)
+        .strikes(asked("/ohlcv", { indexType: "LX" }))
+        .map(({ line }) => line.number),
+    ).toEqual([3]);
+    expect(
+      script(text)
+        .strikes(asked("/ohlcv", { startAfter: "x" }))
+        .map(({ line }) => line.number),
+    ).toEqual([4]);
+  });
+
+  it("counts times and after for each very request, total for all", () => {
+    const subject = script("GET /a html times=2\nGET /b html after=1 times=1\nGET /c html total=1");
+    const count = (path: string, query?: Record<string, string>) =>
+      [1, 2, 3].map(() => strikes(subject, path, query)).join("");
+    expect(count("/a")).toBe("110");
+    expect(count("/a", { page: "2" })).toBe("110");
+    expect(count("/b")).toBe("010");
+    expect(count("/c")).toBe("100");
+    expect(count("/c", { page: "2" })).toBe("000");
+    expect(subject.struck.map(({ struck }) => struck)).toEqual([4, 1, 1]);
+  });
+
+  it("strikes one request in so many with every=, and each request in its own turn", () => {
+    const subject = script("GET * html every=5");
+    const first = Array.from({ length: 1000 }, (_, at) => strikes(subject, "/a", { at: String(at) }));
+    expect(first.reduce((sum, each) => sum + each)).toBeGreaterThan(140);
+    expect(first.reduce((sum, each) => sum + each)).toBeLessThan(260);
+    const repeated = Array.from({ length: 10 }, () => strikes(subject, "/same"));
+    expect(repeated.reduce((sum, each) => sum + each)).toBe(2);
+  });
+
+  it("strikes between from and to, in virtual time since it was set", async () => {
+    const clock = new TurnedClock();
+    const subject = script("GET * html from=60s to=2m", 1, clock);
+    const seen: number[] = [];
+    for (let second = 0; second < 150; second += 30) {
+      seen.push(strikes(subject, "/a"));
+      await clock.advance(30_000);
+    }
+    expect(seen).toEqual([0, 0, 1, 1, 0]);
+  });
+
+  it("strikes about as often as p says", () => {
+    const subject = script("GET * html p=0.05");
+    let struck = 0;
+    for (let at = 0; at < 4000; at++) struck += strikes(subject, "/a", { at: String(at) });
+    expect(struck).toBeGreaterThan(140);
+    expect(struck).toBeLessThan(260);
+  });
+
+  it("decides the same for each request in whatever order they arrive", () => {
+    const text = "GET * html p=0.4\nGET /b cut times=2\nGET * bom every=3 after=1";
+    const requests = fc.array(
+      fc.record({ path: fc.constantFrom("/a", "/b"), page: fc.integer({ min: 0, max: 4 }) }),
+    );
+    const decisions = (order: { path: string; page: number }[], seed: number) => {
+      const subject = script(text, seed);
+      const seen: Record<string, number[][]> = {};
+      for (const { path, page } of order) {
+        const struck = subject.strikes(asked(path, { page: String(page) })).map(({ line }) => line.number);
+        const list = seen[`${path} ${page}`] ?? [];
+        seen[`${path} ${page}`] = [...list, struck];
+      }
+      return seen;
+    };
+    fc.assert(
+      fc.property(
+        requests.chain((list) =>
+          fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length })),
+        ),
+        fc.integer(),
+        ([order, other], seed) => {
+          expect(decisions(other, seed)).toEqual(decisions(order, seed));
+        },
+      ),
+    );
+  });
+
+  it("has other luck with another seed", () => {
+    const luck = (seed: number) => {
+      const subject = script("GET * html p=0.5", seed);
+      return Array.from({ length: 64 }, (_, at) => strikes(subject, "/a", { at: String(at) })).join("");
+    };
+    expect(luck(1)).toBe(luck(1));
+    expect(luck(1)).not.toBe(luck(2));
+  });
+
+  it("describes every word that it knows in one line", () => {
+    const help = describeFaultWords();
+    for (const { word, does } of faultWords) {
+      expect(help).toContain(`${word}`);
+      expect(does.length).toBeGreaterThan(10);
+      expect(does.length).toBeLessThan(160);
+    }
+    expect(new Set(faultWords.map(({ word }) => word)).size).toBe(faultWords.length);
+  });
+});

@@ -1,0 +1,106 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { FaultClient } from "../../support/simulator/fault-client.ts";
+
+let client: FaultClient;
+beforeAll(async () => {
+  client = await FaultClient.start();
+});
+afterEach(() => client.simulator.setFaults(""));
+afterAll(() => client.simulator.stop());
+
+async function grantUnder(...faults: string[]) {
+  client.simulator.setFaults(faults.map((fault) => `POST /oauth/token ${fault}`).join("\n"));
+  return JSON.parse((await client.askToken()).text);
+}
+
+async function statusWith(token: string, path = "/asset"): Promise<number> {
+  return (await client.get(path, { headers: { authorization: `Bearer ${token}` } })).status;
+}
+
+describe("faults of tokens", () => {
+  it.each([
+    ["0", 0],
+    ["-5", -5],
+    ["60", 60],
+    ["string", "86400"],
+    ["missing", undefined],
+  ])("expires-in %s is what the answer says, while the token lives on", async (said, seen) => {
+    const grant = await grantUnder(`expires-in ${said}`);
+    expect(grant.expires_in).toBe(seen);
+    expect(await statusWith(grant.access_token)).toBe(200);
+  });
+
+  it("token-life issues a token that ends when it says", async () => {
+    const grant = await grantUnder("token-life 60s");
+    expect(grant.expires_in).toBe(60);
+    await client.clock.advance(59_000);
+    expect(await statusWith(grant.access_token)).toBe(200);
+    await client.clock.advance(1_000);
+    expect(await statusWith(grant.access_token)).toBe(401);
+  });
+
+  it("same-token returns the token of before with its remaining seconds", async () => {
+    const first = await grantUnder("same-token");
+    await client.clock.advance(100_000);
+    const second = JSON.parse((await client.askToken()).text);
+    expect(second).toEqual({ ...first, expires_in: 86_300 });
+  });
+
+  it("odd-token has characters that want encoding, and is good", async () => {
+    const { access_token } = await grantUnder("odd-token");
+    expect(access_token).toMatch(/[+/].*=/);
+    expect(access_token).toContain("&");
+    expect(await statusWith(access_token)).toBe(200);
+  });
+
+  it("scope-without issues a token that really lacks the scope", async () => {
+    const grant = await grantUnder("scope-without read:ohlcv");
+    expect(grant.scope).not.toContain("read:ohlcv");
+    expect(grant.scope).toContain("read:index-ticker");
+    const index = `indexType=GWA&indexId=${client.firstAsset}`;
+    expect(await statusWith(grant.access_token, `/ohlcv?${index}`)).toBe(403);
+    expect(await statusWith(grant.access_token, `/index-ticker?${index}`)).toBe(200);
+  });
+
+  it("revoke makes a young token worthless at once and for ever", async () => {
+    const young = await client.newToken();
+    client.simulator.setFaults("GET /asset revoke times=1");
+    expect(await statusWith(young)).toBe(401);
+    client.simulator.setFaults("");
+    expect(await statusWith(young, "/market")).toBe(401);
+    expect(await statusWith(await client.newToken())).toBe(200);
+  });
+
+  it("drop access_token leaves a grant without a token", async () => {
+    expect(Object.keys(await grantUnder("drop access_token"))).toEqual(["scope", "expires_in", "token_type"]);
+  });
+
+  it.each(["status 503", "status 400", "status 401", "html", "redirect", "empty-body"])(
+    "the token endpoint fails as any other: %s",
+    async (fault) => {
+      client.simulator.setFaults(`POST /oauth/token ${fault}`);
+      const { status, text } = await client.askToken();
+      expect([status, text.includes("access_token")]).not.toEqual([200, true]);
+      expect(client.struck()).toEqual([1]);
+    },
+  );
+
+  it("counts the requests for each audience by themselves", async () => {
+    client.simulator.setFaults("POST /oauth/token status 503 times=1");
+    const asked = [
+      client.simulator.baseUrl,
+      client.simulator.wsUrl,
+      client.simulator.baseUrl,
+      client.simulator.wsUrl,
+    ];
+    const statuses: number[] = [];
+    for (const audience of asked) statuses.push((await client.askToken(audience)).status);
+    expect(statuses).toEqual([503, 503, 200, 200]);
+  });
+
+  it("strikes one audience alone with query=audience=…", async () => {
+    client.simulator.setFaults(`POST /oauth/token status 503 query=audience=${client.simulator.wsUrl}`);
+    expect((await client.askToken(client.simulator.baseUrl)).status).toBe(200);
+    expect((await client.askToken(client.simulator.wsUrl)).status).toBe(503);
+  });
+});

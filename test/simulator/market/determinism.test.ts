@@ -1,0 +1,142 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { dayText, readUtc, UtcWriter } from "../../../src/simulator/market/format.ts";
+import { PriceModel } from "../../../src/simulator/market/price-model.ts";
+import { RecordIds, recordKinds } from "../../../src/simulator/market/record-ids.ts";
+import {
+  type Answer,
+  DAY,
+  iso,
+  type ServiceCaller,
+  startedCaller,
+} from "../../support/simulator/rest-client.ts";
+
+/** One answer of every endpoint. */
+async function everything(caller: ServiceCaller): Promise<string[]> {
+  const { assets, exchanges } = caller.simulator.universe;
+  const history = { indexId: assets[2]?.id, size: 50, timestamp: iso(caller.now - DAY) };
+  const exchangeId = exchanges[0]?.id;
+  const answers: Answer[] = [
+    await caller.get("/asset"),
+    await caller.get("/market"),
+    await caller.get("/exchange"),
+    await caller.get("/exchange-ticker"),
+    await caller.get("/index-ticker", history),
+    await caller.get("/ohlcv", history),
+    await caller.get("/market-cap", { percentChange: true }),
+    await caller.get("/derivatives/contract/options", { exchangeId, include: "ALL" }),
+    await caller.get("/derivatives/ticker/options", { exchangeId }),
+  ];
+  return answers.map(({ text }) => text);
+}
+
+describe("the simulator is pure", () => {
+  it("serves the same bytes for the same seed and moment, whatever was asked before", async () => {
+    const first = await startedCaller({ seed: 5 });
+    const texts = await everything(first);
+    const second = await startedCaller({ seed: 5 });
+    await second.get("/index-ticker", { indexType: "MWA", timestamp: iso(second.now), size: 2000 });
+    expect(await everything(second)).toEqual(texts);
+    expect(await everything(second)).toEqual(texts);
+  });
+
+  it("serves other records for another seed", async () => {
+    const first = await everything(await startedCaller({ seed: 5 }));
+    const second = await everything(await startedCaller({ seed: 6 }));
+    for (const [at, text] of first.entries()) expect(second[at]).not.toBe(text);
+  });
+
+  it("gives a record the same id and figures today and a month later", async () => {
+    const caller = await startedCaller();
+    const query = { indexType: "LX", timestamp: iso(caller.now), size: 30 };
+    const before = await caller.get("/index-ticker", query);
+    await caller.clock.advance(30 * DAY);
+    await caller.signIn();
+    expect((await caller.get("/index-ticker", query)).text).toBe(before.text);
+  });
+
+  it("keeps the figures of a tick whether it is read alone or in a block of thousands", () => {
+    const shape = { usd: 100, yearlyVolatility: 0.8, yearlyGrowth: 0.1, memoryDays: 700 };
+    fc.assert(
+      fc.property(fc.integer({ min: 45_000_000, max: 70_000_000 }), fc.integer(), (tick, seed) => {
+        const alone = new PriceModel(seed, 30_000, [shape]).logAt(0, tick);
+        expect(new PriceModel(seed, 30_000, [shape]).block(0, tick)[tick % 4096]).toBe(alone);
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe("the extremes of a run of ticks", () => {
+  it("are those that a look at every tick finds, to the last bit", () => {
+    const calm = { usd: 1, yearlyVolatility: 0.012, yearlyGrowth: 0, memoryDays: 1 };
+    const wild = { usd: 100, yearlyVolatility: 1.1, yearlyGrowth: 0.3, memoryDays: 700 };
+    const run = fc.record({
+      seed: fc.integer(),
+      first: fc.integer({ min: 45_000_000, max: 70_000_000 }),
+      length: fc.integer({ min: 1, max: 6000 }),
+      quoted: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(run, ({ seed, first, length, quoted }) => {
+        const model = new PriceModel(seed, 30_000, [wild, calm]);
+        let high = Number.NEGATIVE_INFINITY;
+        let low = Number.POSITIVE_INFINITY;
+        for (let tick = first; tick < first + length; tick++) {
+          const place = tick % 4096;
+          const base = model.block(0, tick)[place] ?? 0;
+          const log = quoted ? base - (model.block(1, tick)[place] ?? 0) : base;
+          high = Math.max(high, log);
+          low = Math.min(low, log);
+        }
+        expect(model.extremes(0, quoted ? 1 : undefined, first, first + length)).toEqual({ high, low });
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe("record ids", () => {
+  it("encode their place both ways, as UUIDs or not", () => {
+    for (const style of ["uuid", "opaque"] as const) {
+      const ids = new RecordIds(9, style);
+      fc.assert(
+        fc.property(
+          fc.constantFrom(...recordKinds),
+          fc.integer({ min: 0, max: 2 ** 28 - 1 }),
+          fc.integer({ min: 0, max: 2 ** 48 - 1 }),
+          (kind, ordinal, step) => {
+            const id = ids.id(kind, ordinal, step);
+            if (style === "uuid")
+              expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-9[0-9a-f]{3}-[0-9a-f]{12}$/);
+            expect(ids.place(id)).toEqual({ kind, ordinal, step });
+          },
+        ),
+      );
+    }
+  });
+
+  it("of another seed are not understood", () => {
+    const id = new RecordIds(1, "uuid").id("GWA tick", 3, 59_000_000);
+    expect(new RecordIds(2, "uuid").place(id)).toBeUndefined();
+  });
+
+  it("do not sort as their records do", () => {
+    const ids = new RecordIds(1, "uuid");
+    const inOrder = Array.from({ length: 100 }, (_, at) => ids.id("GWA tick", 0, 59_000_000 + at));
+    expect(inOrder.toSorted()).not.toEqual(inOrder);
+    expect(inOrder.toSorted()).not.toEqual(inOrder.toReversed());
+  });
+});
+
+describe("moments as text", () => {
+  it("are written as the platform writes them", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 4_102_444_800_000 }), (ms) => {
+        expect(new UtcWriter(3).write(ms)).toBe(iso(ms));
+        expect(dayText(Math.floor(ms / DAY))).toBe(iso(ms).slice(0, 10));
+        expect(readUtc(iso(ms))).toBe(ms);
+      }),
+    );
+  });
+});

@@ -1,0 +1,213 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  DAY,
+  iso,
+  lastingCaller,
+  type Query,
+  type ServiceCaller,
+  startedCaller,
+  unknownUuid,
+} from "../../support/simulator/rest-client.ts";
+
+let caller: ServiceCaller;
+let btc: string;
+beforeAll(async () => {
+  caller = await lastingCaller();
+  btc = caller.simulator.universe.assets[0]?.id ?? "";
+});
+afterAll(() => caller.simulator.stop());
+
+const ticks = (query: Query) => caller.get("/index-ticker", { indexType: "GWA", indexId: btc, ...query });
+const times = (content: { timestamp: string }[]) => content.map(({ timestamp }) => timestamp.slice(11, 19));
+
+describe("/index-ticker", () => {
+  it("serves records with id, indexId, indexType, price, volume, timestamp", async () => {
+    const { body } = await ticks({ timestamp: iso(caller.now), size: 1 });
+    expect(body.content).toEqual([
+      {
+        id: expect.any(String),
+        indexId: btc,
+        indexType: "GWA",
+        price: expect.stringMatching(/^\d+\.\d+$/),
+        volume: expect.stringMatching(/^\d+\.\d+$/),
+        timestamp: "2026-03-01T12:00:00.000Z",
+      },
+    ]);
+  });
+
+  it('"Without it, the most recent calculated value is returned"', async () => {
+    const { body } = await ticks({});
+    expect(times(body.content)).toEqual(["12:00:00"]);
+  });
+
+  it('"size is ignored when no timestamp is provided"', async () => {
+    const { body } = await ticks({ size: 50 });
+    expect(body.content).toHaveLength(1);
+  });
+
+  it('"return indices up to that time, going backwards"', async () => {
+    const { body } = await ticks({ timestamp: "2026-03-01T11:00:15Z", size: 3 });
+    expect(times(body.content)).toEqual(["11:00:00", "10:59:30", "10:59:00"]);
+  });
+
+  it('"refreshed every 30 seconds": a new record appears with each refresh', async () => {
+    const turned = await startedCaller();
+    const newest = async () => times((await turned.get("/index-ticker", { indexId: btc })).body.content);
+    expect(await newest()).toEqual(["12:00:00"]);
+    await turned.clock.advance(19_999);
+    expect(await newest()).toEqual(["12:00:00"]);
+    await turned.clock.advance(1);
+    expect(await newest()).toEqual(["12:00:30"]);
+  });
+
+  it('"size (integer 1..2000, default 10)"', async () => {
+    const timestamp = iso(caller.now);
+    expect((await ticks({ timestamp })).body.content).toHaveLength(10);
+    expect((await ticks({ timestamp, size: 2000 })).body.content).toHaveLength(2000);
+    for (const size of [0, 2001, -1, "1.5", "ten", ""]) {
+      const { status, body } = await ticks({ timestamp, size });
+      expect(status).toBe(400);
+      expect(body).toMatchObject({
+        status: "BAD_REQUEST",
+        message: "Validation error",
+        errors: [{ object: "index-ticker", field: "size", rejectedValue: String(size) }],
+      });
+    }
+  });
+
+  it('"startAfter returns records after the named record id"', async () => {
+    const { body: first } = await ticks({ timestamp: iso(caller.now), size: 4 });
+    const { body: after } = await ticks({ startAfter: first.content[1].id });
+    expect(after.content.slice(0, 2)).toEqual(first.content.slice(2));
+  });
+
+  it('"When both startAfter and timestamp are given, timestamp is ignored"', async () => {
+    const { body: first } = await ticks({ timestamp: iso(caller.now), size: 1 });
+    const { body } = await ticks({
+      startAfter: first.content[0].id,
+      timestamp: "2026-01-01T00:00:00Z",
+      size: 2,
+    });
+    expect(times(body.content)).toEqual(["11:59:30", "11:59:00"]);
+  });
+
+  it('"nextId is the value to pass as startAfter for the next page": a walk meets every record once', async () => {
+    const timestamp = iso(caller.now);
+    const found: { id: string }[] = [];
+    let startAfter: string | undefined;
+    for (let page = 0; page < 3; page++) {
+      const { body } = await ticks({ timestamp, size: 700, startAfter });
+      found.push(...body.content);
+      startAfter = body.nextId;
+    }
+    const from = caller.now - 2099 * 30_000 - 10_000;
+    const truth = caller.simulator.truth.indexTicks("GWA", btc, from, caller.now + 1, caller.now);
+    expect(found).toEqual(truth.toReversed());
+  });
+
+  it('"indexId meaning depends on indexType": a market id for MWA, an asset id for GWA, a fixed id for LX', async () => {
+    const { markets, liquidIndexes } = caller.simulator.universe;
+    const newest = (indexType: string, indexId: string | undefined) =>
+      caller.get("/index-ticker", { indexType, indexId });
+    expect((await newest("MWA", markets[0]?.id)).body.content[0].indexType).toBe("MWA");
+    expect((await newest("MWA", btc)).status).toBe(404);
+    expect((await newest("GWA", unknownUuid)).status).toBe(404);
+    expect(liquidIndexes.map(({ name }) => name)).toEqual(["BLX", "ELX", "XRPLX"]);
+    const [blx] = (await newest("LX", liquidIndexes[0]?.id)).body.content;
+    expect(blx).toMatchObject({ indexType: "LX", tickVolume: expect.stringMatching(/^\d+\.\d+$/) });
+  });
+
+  it("walks across all indexes of a type, records of one moment one after another", async () => {
+    const query = { indexType: "MWA", timestamp: iso(caller.now), size: 20 };
+    const { body: first } = await caller.get("/index-ticker", query);
+    const { body: second } = await caller.get("/index-ticker", { ...query, startAfter: first.nextId });
+    const all = [...first.content, ...second.content];
+    const living = 15;
+    expect(new Set(all.slice(0, living).map(({ indexId }) => indexId)).size).toBe(living);
+    expect(times(all)).toEqual(
+      all.map((_, at) => iso(caller.now - 10_000 - Math.floor(at / living) * 30_000).slice(11, 19)),
+    );
+  });
+
+  it("gives the newest record of every index that has one when nothing is asked for, the inactive included", async () => {
+    const { body } = await caller.get("/index-ticker");
+    const types = body.content.map(({ indexType }: { indexType: string }) => indexType);
+    expect([
+      types.filter((type: string) => type === "GWA").length,
+      types.filter((type: string) => type === "LX").length,
+    ]).toEqual([11, 3]);
+  });
+
+  it("refuses a timestamp that is not UTC, and names all that is wrong at once", async () => {
+    const { status, body } = await ticks({
+      timestamp: "2026-03-01T12:00:00+02:00",
+      indexType: "NX",
+      startAfter: "1",
+    });
+    expect(status).toBe(400);
+    expect(body.errors.map(({ field }: { field: string }) => field).toSorted()).toEqual([
+      "indexType",
+      "startAfter",
+      "timestamp",
+    ]);
+  });
+});
+
+describe("the intraday window", () => {
+  it('"limited to a trailing window of 200 days", which moves', async () => {
+    const turned = await startedCaller();
+    const edge = turned.now - 200 * DAY;
+    const oldest = async () => {
+      const query = { indexId: btc, timestamp: iso(edge + 120_000), size: 2000 };
+      return times((await turned.get("/index-ticker", query)).body.content).at(-1);
+    };
+    expect(await oldest()).toBe("12:00:30");
+    await turned.clock.advance(60_000);
+    expect(await oldest()).toBe("12:01:30");
+  });
+
+  it("takes rows that leave the window out of pages that were served before", async () => {
+    const turned = await startedCaller();
+    const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY + 300_000), size: 5 };
+    const before = (await turned.get("/index-ticker", query)).body;
+    await turned.clock.advance(240_000);
+    const after = (await turned.get("/index-ticker", query)).body;
+    expect(after).toEqual({ content: before.content.slice(0, 2), nextId: null });
+  });
+
+  it("answers a cursor that has left the window with 404", async () => {
+    const turned = await startedCaller();
+    const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY + 60_000), size: 1 };
+    const { body } = await turned.get("/index-ticker", query);
+    const after = { indexId: btc, startAfter: body.content[0].id };
+    expect((await turned.get("/index-ticker", after)).status).toBe(200);
+    await turned.clock.advance(90_000);
+    expect((await turned.get("/index-ticker", after)).status).toBe(404);
+  });
+
+  it('"from 1 June 2019 onward": nothing intraday is older', async () => {
+    const early = await startedCaller({}, "2019-06-03T00:00:00Z");
+    const { body } = await early.get("/index-ticker", { indexId: btc, timestamp: "2019-06-01T00:01:00Z" });
+    expect(body.content.map(({ timestamp }: { timestamp: string }) => timestamp)).toEqual([
+      "2019-06-01T00:01:00.000Z",
+      "2019-06-01T00:00:30.000Z",
+      "2019-06-01T00:00:00.000Z",
+    ]);
+    expect(body.nextId).toBeNull();
+  });
+
+  it("answers a cursor at the far edge as fast as one at the near edge", async () => {
+    const { simulator } = caller;
+    const far = simulator.truth.indexTicks(
+      "GWA",
+      btc,
+      caller.now - 200 * DAY,
+      caller.now - 200 * DAY + 600_000,
+      caller.now,
+    );
+    const begun = performance.now();
+    const { body } = await ticks({ startAfter: far.at(-1)?.id });
+    expect(performance.now() - begun).toBeLessThan(250);
+    expect(body.content).toEqual(far.slice(-11, -1).toReversed());
+  });
+});

@@ -1,0 +1,144 @@
+import { once } from "node:events";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { LiveClient, LiveStage } from "../../support/simulator/websocket-client.ts";
+
+let stage: LiveStage;
+beforeAll(async () => {
+  stage = await LiveStage.start();
+});
+afterEach(() => stage.clear());
+afterAll(() => stage.stop());
+
+const utc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const ERROR = (code: string) => ({
+  event: "ERROR",
+  code,
+  message: expect.any(String),
+  timestamp: expect.stringMatching(utc),
+});
+
+describe("the connection", () => {
+  it("“client connects to {ws_url} with a valid access_token query parameter … server sends CONNECTED”", async () => {
+    const client = await stage.connect();
+    expect(client.messages).toEqual([{ event: "CONNECTED", timestamp: "2026-03-01T12:00:10.000Z" }]);
+  });
+
+  it("“when no valid token is supplied the response is 401”", async () => {
+    const wsToken = await stage.rest.newToken(stage.simulator.wsUrl);
+    for (const token of ["", "nonsense", `${wsToken}x`]) {
+      const client = new LiveClient(stage.url(token));
+      expect((await client.closed()).status).toBe(401);
+    }
+  });
+
+  it("“Audience selects the target: the REST address or the websocket address”: a REST token is refused", async () => {
+    const client = new LiveClient(stage.url(stage.rest.token));
+    expect((await client.closed()).status).toBe(401);
+  });
+
+  it("“it must be used within 86400 seconds of being issued”", async () => {
+    const token = await stage.rest.newToken(stage.simulator.wsUrl);
+    await stage.clock.advance(86_400_000);
+    const client = new LiveClient(stage.url(token));
+    expect((await client.closed()).status).toBe(401);
+    stage.rest.token = await stage.rest.newToken();
+  });
+
+  it("accepts a token that is percent-encoded in the URL", async () => {
+    stage.simulator.setFaults("POST /oauth/token odd-token");
+    expect((await stage.connect()).of("CONNECTED").length).toBe(1);
+  });
+
+  it("writes attempts to the request log, without their token", async () => {
+    stage.simulator.requests.clear();
+    await stage.connect();
+    expect(stage.simulator.requests.list.at(-1)).toMatchObject({ target: "/v3/stream", status: 101 });
+  });
+});
+
+describe("liveness", () => {
+  it("“PING: liveness check; the server answers PONG”, with requestId as “echo, optional”", async () => {
+    const client = await stage.connect();
+    client.send({ event: "PING", requestId: 7 });
+    client.send({ event: "PING" });
+    expect(await client.until("PONG", 2)).toEqual([
+      { event: "PONG", requestId: 7, timestamp: expect.stringMatching(utc) },
+      { event: "PONG", timestamp: expect.stringMatching(utc) },
+    ]);
+  });
+
+  it("answers pings of the websocket protocol", async () => {
+    const client = await stage.connect();
+    client.socket.ping();
+    await once(client.socket, "pong");
+    expect(client.pongs).toBe(1);
+  });
+
+  it("sends PINGs of its own, every other one with a requestId, to a client that answers", async () => {
+    const client = await stage.connect();
+    await stage.clock.runUntil(client.until("PING", 4));
+    expect(client.of("PING").map(({ requestId }) => requestId)).toEqual([1, undefined, 3, undefined]);
+  });
+
+  it("“The server may close a connection when a client does not answer its PING”", async () => {
+    const client = await stage.connect({ answersPings: false });
+    const start = stage.clock.monotonic();
+    expect((await stage.clock.runUntil(client.closed())).code).toBe(1008);
+    expect(stage.clock.monotonic() - start).toBeLessThanOrEqual(60_000);
+  });
+});
+
+describe("requests that fail", () => {
+  it.each([
+    ["no JSON", "{"],
+    ["no object", "[]"],
+    ["no event", {}],
+    ["an unknown event", { event: "SUBSCRIBE_WEATHER" }],
+    ["no index", { event: "SUBSCRIBE_INDEX_TICKER" }],
+    ["an unknown index type", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "NX" }],
+    ["an id that is no string", { event: "SUBSCRIBE_INDEX_TICKER", indexId: 5 }],
+    ["a requestId that is no integer", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX", requestId: "a" }],
+    ["no exchange or market", { event: "SUBSCRIBE_EXCHANGE_TICKER" }],
+    ["no index to end", { event: "UNSUBSCRIBE_INDEX_TICKER" }],
+  ])(
+    "“400: unacceptable request, e.g. an invalid event type or a missing required parameter”: %s",
+    async (_, message) => {
+      const client = await stage.connect();
+      client.send(message);
+      expect(await client.until("ERROR")).toEqual([ERROR("400")]);
+    },
+  );
+
+  it.each([
+    ["index", { event: "SUBSCRIBE_INDEX_TICKER", indexId: "unknown" }],
+    ["exchange", { event: "SUBSCRIBE_EXCHANGE_TICKER", exchangeId: "unknown" }],
+    ["market", { event: "SUBSCRIBE_EXCHANGE_TICKER", marketId: "unknown" }],
+    ["market name", { event: "SUBSCRIBE_EXCHANGE_TICKER", marketName: "BTC_NOTHING" }],
+  ])(
+    "“404: resource not found, typically a marketId or exchangeId in a subscription”: %s",
+    async (_, message) => {
+      const client = await stage.connect();
+      client.send(message);
+      expect(await client.until("ERROR")).toEqual([ERROR("404")]);
+    },
+  );
+
+  it.each([
+    ["read:LX", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX" }, { indexType: "GWA" }],
+    ["read:index-ticker", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "MWA" }, { indexType: "LX" }],
+  ])("“403: not authorised for the resource”: without %s", async (scope, refused, granted) => {
+    stage.simulator.setFaults(`POST /oauth/token scope-without ${scope}`);
+    const client = await stage.connect();
+    client.send(refused);
+    expect(await client.until("ERROR")).toEqual([ERROR("403")]);
+    client.send({ event: "SUBSCRIBE_INDEX_TICKER", ...granted });
+    expect(await client.until("SUBSCRIBED_INDEX_TICKER")).toMatchObject([granted]);
+  });
+
+  it("“403: not authorised for the resource”: without read:exchange-ticker", async () => {
+    stage.simulator.setFaults("POST /oauth/token scope-without read:exchange-ticker");
+    const client = await stage.connect();
+    client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", marketName: "BTC_USD" });
+    expect(await client.until("ERROR")).toEqual([ERROR("403")]);
+  });
+});

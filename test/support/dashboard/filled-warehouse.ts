@@ -1,0 +1,180 @@
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import type { WalkedStream } from "../../../src/model/streams.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { beginLiveSpans, extendLiveSpans } from "../../../src/warehouse/coverage/live-spans.ts";
+import { observe } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { declareWanted } from "../../../src/warehouse/coverage/targets.ts";
+import { writeAssets, writeExchanges } from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { noteError, noteMissingScopes } from "../../../src/warehouse/rows/stream-stats.ts";
+import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
+import { openWarehouse, type Warehouse } from "../../../src/warehouse/writer.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+import { bar, decimal, tick } from "../warehouse/records.ts";
+
+export const HOUR = 3600 * MICROS_PER_SECOND;
+export const DAY = MICROS_PER_DAY;
+/** `gaps` reads SQLite's own clock, so the warehouse is filled around the present. */
+export const present: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
+
+/** A name that takes the page over if it is put in as markup. */
+export const hostileName = `<img src=x onerror="document.title='taken'">`;
+
+const symbols = [
+  "BTC",
+  "ETH",
+  "XRP",
+  "SOL",
+  "ADA",
+  "DOT",
+  "LTC",
+  "AVAX",
+  "LINK",
+  "UNI",
+  "ATOM",
+  "XLM",
+  "ALGO",
+];
+const assets = [...symbols, hostileName];
+const prices = ["61204.5", "3318.27", "0.5233", "148.02", "0.000012345678", "1.00012"];
+const kept = { quality: null, extra: null };
+
+export function openFilled(fill: (transaction: Transaction) => void = fillAll): Warehouse {
+  const warehouse = openWarehouse(join(temporaryFolder(), "mds.sqlite"), { clock: systemClock });
+  onTestFinished(() => warehouse.close());
+  warehouse.transaction(fill);
+  return warehouse;
+}
+
+/** A line, the ranges of it that are in place, and a row at each end of them. */
+export function follow(
+  transaction: Transaction,
+  stream: WalkedStream,
+  lines: readonly {
+    indexType: string;
+    indexId: string;
+    from: Micros;
+    settled: readonly [Micros, Micros][];
+  }[],
+): void {
+  const rules =
+    stream === "ohlcv"
+      ? { settleDelay: 60 * MICROS_PER_SECOND, step: DAY, keptFor: null }
+      : { settleDelay: 60 * MICROS_PER_SECOND, step: 1, keptFor: 200 * DAY };
+  const keyed = lines.map((line) => ({
+    ...line,
+    line: { stream, series: transaction.dictionary.series(line.indexType, line.indexId) },
+  }));
+  declareWanted(
+    transaction,
+    stream,
+    keyed.map(({ line, from }) => ({ line, from, ...rules })),
+    present,
+  );
+  for (const { line, indexType, indexId, settled } of keyed) {
+    for (const [from, to] of settled) {
+      if (stream === "ohlcv")
+        writeRecords(transaction, stream, [bar(from, "5", { indexType, indexId })], "rest");
+      else {
+        const ticks = [from, to - 30 * MICROS_PER_SECOND].map((ts, i) =>
+          tick(ts, prices[(indexId.length * 3 + indexId.charCodeAt(0) + i) % prices.length] ?? "1", {
+            indexType,
+            indexId,
+          }),
+        );
+        writeRecords(transaction, stream, ticks, "rest");
+      }
+      settle(transaction, line, { from, to }, "rows");
+    }
+  }
+}
+
+/** Every state that a heat map knows, in every stream that has a ledger. */
+export function fillAll(transaction: Transaction): void {
+  const idOf = (symbol: string) => `${symbol}-id`;
+  writeAssets(
+    transaction,
+    assets.map((symbol) => ({
+      id: idOf(symbol),
+      symbol,
+      name: symbol,
+      status: "ACTIVE",
+      type: "CRYPTO",
+      url: null,
+      contractAddress: null,
+      ...kept,
+    })),
+    { complete: true },
+  );
+  const exchanges = ["Kraken", "Bitstamp", "Coinbase"].map((name) => ({ id: `${name}-id`, name }));
+  writeExchanges(
+    transaction,
+    exchanges.map((exchange) => ({
+      ...exchange,
+      url: null,
+      status: "ACTIVE",
+      markets: [],
+      symbols: [],
+      ...kept,
+    })),
+    { complete: true },
+  );
+  const head = present - 20 * MICROS_PER_SECOND;
+  follow(transaction, "index_ticks", [
+    ...["BLX", "ELX", "XRPLX"].map((indexId, i) => ({
+      indexType: "LX",
+      indexId,
+      from: present - 199 * DAY,
+      settled: [[present - 199 * DAY, head - i * HOUR]] as [Micros, Micros][],
+    })),
+    ...assets.map((symbol, i) => ({
+      indexType: "GWA",
+      indexId: idOf(symbol),
+      from: present - (i === 5 ? 260 : 199) * DAY,
+      settled: [
+        [present - (i === 4 ? 90 : 199) * DAY, present - (40 + i) * DAY],
+        [present - (40 + i - (i % 3) * 0.6) * DAY, head - 1.5 * HOUR],
+      ] as [Micros, Micros][],
+    })),
+  ]);
+  follow(
+    transaction,
+    "ohlcv",
+    assets.slice(0, 5).map((symbol, i) => ({
+      indexType: "GWA",
+      indexId: idOf(symbol),
+      from: startOfDay(present) - 2400 * DAY,
+      settled: [[startOfDay(present) - (2400 - i * 300) * DAY, startOfDay(present)]],
+    })),
+  );
+  beginLiveSpans(transaction, [{ indexType: "GWA", from: present - 2 * HOUR }]);
+  extendLiveSpans(transaction, "GWA", present + DAY);
+  for (let ago = 30; ago > 0; ago--) {
+    const cadence = ago === 12 ? 0.4 * DAY : DAY;
+    observe(transaction, { stream: "market_caps", exchangeId: null, at: present - ago * DAY, cadence });
+    for (const { id } of exchanges) {
+      observe(transaction, {
+        stream: "exchange_ticks",
+        exchangeId: id,
+        at: present - ago * DAY,
+        cadence: DAY,
+      });
+    }
+  }
+  const caps = symbols.map((symbol, i) => ({
+    recordId: null,
+    assetId: idOf(symbol),
+    ts: present - 120 * MICROS_PER_SECOND,
+    rank: i + 1,
+    volumeRank: null,
+    ...{ price: decimal("1"), volume: null, marketCap: null, totalMarketCap: null },
+    ...{ freeFloatSupply: null, totalSupply: null, change24h: null, change7d: null, change30d: null },
+    ...kept,
+  }));
+  writeRecords(transaction, "market_caps", caps, "rest");
+  noteError(transaction, "derivative_ticks", "403 Forbidden: the token lacks read:derivatives");
+  noteMissingScopes(transaction, "derivative_ticks", ["read:derivatives"]);
+}

@@ -1,0 +1,277 @@
+import { join } from "node:path";
+import type { DerivativeTick, ExchangeTick, IndexTick, MarketCap } from "../../../src/model/records.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { observe } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { declareWanted } from "../../../src/warehouse/coverage/targets.ts";
+import {
+  writeAssets,
+  writeContracts,
+  writeExchanges,
+  writeMarkets,
+} from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { monthOf, monthRange } from "../../../src/warehouse/read/export-months.ts";
+import { countUnknownEvent, countUnknownFields, keepRejects } from "../../../src/warehouse/rows/rejects.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
+import { openWarehouse, type Warehouse } from "../../../src/warehouse/writer.ts";
+import { bar, decimal, tick } from "../warehouse/records.ts";
+
+export const STEP = 30 * MICROS_PER_SECOND;
+export const DAY = MICROS_PER_DAY;
+export const HOUR = 3600 * MICROS_PER_SECOND;
+/** Views ask the machine's clock, so the content lies around it. */
+export const present: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
+export const midnight = startOfDay(present);
+
+/** The first moment of the month that lies so many months back. */
+export function monthStart(back: number): Micros {
+  let { from } = monthRange(monthOf(present));
+  for (let i = 0; i < back; i++) from = monthRange(monthOf(from - DAY)).from;
+  return from;
+}
+export const month = (back: number) => monthOf(monthStart(back));
+
+export function openAt(folder: string): Warehouse {
+  return openWarehouse(join(folder, "mds.sqlite"), { clock: systemClock });
+}
+
+const kept = { quality: null, extra: null };
+
+export function ticks(count: number, from: Micros, more: Partial<IndexTick> = {}): IndexTick[] {
+  return Array.from({ length: count }, (_, i) =>
+    tick(from + i * STEP, (60_000 + Math.sin(i / 9) * 500).toFixed(2), {
+      volume: decimal((1000 + i * 1.25).toFixed(3)),
+      ...more,
+    }),
+  );
+}
+
+export function exchangeTick(ts: Micros, last: string, more: Partial<ExchangeTick> = {}): ExchangeTick {
+  return {
+    recordId: null,
+    exchangeId: "kraken-id",
+    marketId: "btc-usd-id",
+    ts,
+    last: decimal(last),
+    bid: decimal("1.5"),
+    ask: null,
+    volume: decimal("12345.678"),
+    lastMoved: ts - 1234567,
+    ...kept,
+    ...more,
+  };
+}
+
+export function lookups(transaction: Transaction, status = "ACTIVE"): void {
+  const complete = { complete: true };
+  const asset = (id: string, symbol: string) => ({
+    id,
+    symbol,
+    name: `The ${symbol}`,
+    status,
+    type: "CRYPTO",
+    url: null,
+    contractAddress: null,
+    ...kept,
+  });
+  writeAssets(
+    transaction,
+    [asset("btc-id", "BTC"), asset("eth-id", "ETH"), asset("usd-id", "USD")],
+    complete,
+  );
+  writeMarkets(
+    transaction,
+    [{ id: "btc-usd-id", baseAssetId: "btc-id", quoteAssetId: "usd-id", quality: "odd", extra: '{"a":1}' }],
+    complete,
+  );
+  writeExchanges(
+    transaction,
+    [
+      {
+        id: "kraken-id",
+        name: "Kraken's",
+        url: null,
+        status: "ACTIVE",
+        markets: [{ marketId: "btc-usd-id", status: "ACTIVE", qualified: true, extra: null }],
+        symbols: [{ assetId: "btc-id", symbol: "XBT", extra: null }],
+        ...kept,
+      },
+    ],
+    complete,
+  );
+  writeContracts(
+    transaction,
+    [
+      {
+        id: "perp-1",
+        derivativeType: "perpetuals",
+        exchangeId: "kraken-id",
+        marketId: "btc-usd-id",
+        exchangeName: "PI_XBTUSD",
+        settlementCurrency: "BTC",
+        contractValue: decimal("0.00000000000000000001234567890123456789"),
+        valueCurrency: "USD",
+        optionType: null,
+        optionStrike: null,
+        listing: midnight - 400 * DAY,
+        expiration: null,
+        ...kept,
+      },
+    ],
+    { complete: true, exchangeId: "kraken-id", derivativeType: "perpetuals" },
+  );
+}
+
+/** The figures that are hard to keep: more digits than a double, than DECIMAL(38, 18), or in another form. */
+export const extremes = [
+  "0.0000001",
+  "0.000000123456789012345",
+  "0.00012345678901234",
+  "0.001",
+  "999999999999999",
+  "1e15",
+  "123456789012345678901234567890123456789012345.123456789012345678901234567890",
+  "0.1234567890123456789012345678901234567890123456789",
+  "99999999999999999999.999999999999999999",
+  "-0.00000012",
+  "-0",
+  "1e-30",
+  "67012.123456789012345678",
+];
+
+/** Something of everything: three months of ticks, bars, observations, doubts, corrections. */
+export function fillEverything(transaction: Transaction): void {
+  lookups(transaction);
+  lookups(transaction, "INACTIVE");
+  const series = (type: string, id: string) => transaction.dictionary.series(type, id);
+  const [old, recent] = [monthStart(3), monthStart(2)];
+  const btc = { stream: "index_ticks", series: series("GWA", "btc-id") } as const;
+  const rules = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, keptFor: 200 * DAY };
+  declareWanted(transaction, "index_ticks", [{ line: btc, from: old, ...rules }], present);
+  // From before a month's end to after it, the second half of it not settled and only heard live.
+  writeRecords(transaction, "index_ticks", ticks(400, recent - 200 * STEP), "rest");
+  settle(transaction, btc, { from: recent - 200 * STEP, to: recent + 100 * STEP }, "rows");
+  writeRecords(transaction, "index_ticks", ticks(50, recent + 400 * STEP), "live");
+  writeRecords(
+    transaction,
+    "index_ticks",
+    ticks(120, midnight - DAY, { indexType: "MWA", indexId: "btc-usd-id" }),
+    "rest",
+  );
+  const odd = { indexType: "LX", indexId: "lx/1 %", name: "BLX" };
+  writeRecords(
+    transaction,
+    "index_ticks",
+    extremes.map((text, i) =>
+      tick(old + i * STEP + 123_457, text, {
+        ...odd,
+        volume: i % 2 ? null : decimal(extremes.at(-1 - i) as string),
+        tickVolume: decimal("17.5"),
+        quality: i === 3 ? "a doubt about 'it'" : null,
+        extra: i === 4 ? '{"x":"ü"}' : null,
+      }),
+    ),
+    "rest",
+  );
+  writeRecords(
+    transaction,
+    "index_ticks",
+    [tick(old, "1", { ...odd, price: null, quality: "price: NaN" })],
+    "rest",
+  );
+  // From the far future: kept, and nobody's latest.
+  writeRecords(transaction, "index_ticks", [tick(present + 900 * DAY, "5")], "rest");
+  // A correction.
+  writeRecords(transaction, "index_ticks", [tick(recent, "61000.5")], "rest");
+
+  const days = { stream: "ohlcv", series: btc.series } as const;
+  const bars = Array.from({ length: 70 }, (_, i) => bar(midnight - (70 - i) * DAY, `${100 + i}.25`));
+  writeRecords(
+    transaction,
+    "ohlcv",
+    [...bars, bar(midnight, "1e-30", { quality: "high < low", recordId: null })],
+    "rest",
+  );
+  settle(transaction, days, { from: midnight - 70 * DAY, to: midnight - 2 * DAY }, "rows");
+
+  // Heard live, without a word of when the price moved, across the end of a month.
+  const heard = ["1", "1", "2", "2", "2"].map((last, i) =>
+    exchangeTick(monthStart(0) + (i - 2) * STEP, last, { lastMoved: null, marketId: "live" }),
+  );
+  writeRecords(transaction, "exchange_ticks", heard, "live");
+
+  for (const back of [0, 1]) {
+    const ts = monthStart(back) + 5 * HOUR;
+    writeRecords(
+      transaction,
+      "exchange_ticks",
+      [
+        exchangeTick(ts, "60000.5"),
+        exchangeTick(ts + STEP, "1e-9", { lastMoved: null, marketId: "unheard-of" }),
+      ],
+      "rest",
+    );
+    observe(transaction, { stream: "exchange_ticks", exchangeId: "kraken-id", at: ts, cadence: STEP });
+    writeRecords(transaction, "market_caps", [cap(ts, "btc-id"), cap(ts, "eth-id")], "rest");
+    writeRecords(
+      transaction,
+      "derivative_ticks",
+      [derivative(ts, "perp-1"), derivative(ts, "undescribed")],
+      "rest",
+    );
+  }
+  keepRejects(
+    transaction,
+    "index_ticks",
+    [{ reason: "no timestamp", raw: '{"price":"1\\u0000"}' }],
+    "GET /index-ticker",
+  );
+  countUnknownFields(transaction, "assets", [{ name: "colour", count: 3, sample: '"red"' }]);
+  countUnknownEvent(transaction, { name: "TRADE", count: 1, sample: "{}" });
+}
+
+function cap(ts: Micros, assetId: string): MarketCap {
+  const [price, big, change] = ["60000.5", "1190000000000.123456", "-1.25"].map(decimal);
+  return {
+    recordId: null,
+    assetId,
+    ts,
+    rank: assetId === "btc-id" ? 1 : null,
+    volumeRank: 2,
+    price: price ?? null,
+    volume: big ?? null,
+    marketCap: big ?? null,
+    totalMarketCap: big ?? null,
+    freeFloatSupply: null,
+    totalSupply: big ?? null,
+    change24h: change ?? null,
+    change7d: null,
+    change30d: change ?? null,
+    ...kept,
+  };
+}
+
+function derivative(ts: Micros, contractId: string): DerivativeTick {
+  const some = decimal("60000.5");
+  return {
+    recordId: null,
+    contractId,
+    derivativeType: contractId === "perp-1" ? "perpetuals" : "options",
+    exchangeId: "kraken-id",
+    marketId: null,
+    ts,
+    price: some,
+    volume: some,
+    volumeUsd: null,
+    openInterest: decimal("123456789012345678.5"),
+    openInterestUsd: null,
+    bid: some,
+    ask: some,
+    indexPrice: some,
+    markPrice: some,
+    fundingRate: decimal("0.000012345"),
+    ...kept,
+  };
+}

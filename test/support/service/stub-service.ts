@@ -1,0 +1,110 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { gzipSync } from "node:zlib";
+import type { TurnedClock } from "../manual-clock.ts";
+
+export interface SeenRequest {
+  readonly method: string;
+  /** As it stood in the request line. */
+  readonly target: string;
+  readonly path: string;
+  readonly query: Record<string, string>;
+  readonly token: string | undefined;
+  /** Of the turned clock, monotonic. */
+  readonly at: number;
+  readonly socket: Socket;
+}
+
+export interface TokenRequest {
+  readonly body: Record<string, unknown>;
+  readonly at: number;
+}
+
+export interface StubOptions {
+  readonly clock: TurnedClock;
+  /** Answers everything but the token endpoint; `count` is from 1. */
+  readonly answer?: (request: SeenRequest, response: ServerResponse, count: number) => void;
+  readonly grant?: (request: TokenRequest, response: ServerResponse, count: number) => void;
+}
+
+export interface StubService {
+  readonly baseUrl: string;
+  readonly requests: SeenRequest[];
+  readonly tokenRequests: TokenRequest[];
+  readonly server: Server;
+  stop(): Promise<void>;
+}
+
+/** A real server on a real socket whose every answer the test decides. Its clock is the test's. */
+export async function startStub({ clock, answer, grant }: StubOptions): Promise<StubService> {
+  const requests: SeenRequest[] = [];
+  const tokenRequests: TokenRequest[] = [];
+  const server = createServer((message, response) => {
+    response.sendDate = false;
+    response.setHeader("date", new Date(clock.now()).toUTCString());
+    if (message.url?.endsWith("/v3/oauth/token")) {
+      void bodyOf(message).then((body) => {
+        const request = { body: JSON.parse(body), at: clock.monotonic() };
+        tokenRequests.push(request);
+        (grant ?? grantWell)(request, response, tokenRequests.length);
+      });
+      return;
+    }
+    const url = new URL(message.url ?? "/", "http://stub");
+    const request = {
+      method: message.method ?? "",
+      target: message.url ?? "",
+      path: url.pathname,
+      query: Object.fromEntries(url.searchParams),
+      token: message.headers.authorization?.replace(/^Bearer /, ""),
+      at: clock.monotonic(),
+      socket: message.socket,
+    };
+    requests.push(request);
+    (answer ?? answerEmpty)(request, response, requests.length);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    tokenRequests,
+    server,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+export function json(response: ServerResponse, value: unknown, status = 200): void {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify(value));
+}
+
+export function zipped(response: ServerResponse, value: unknown): void {
+  response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
+  response.end(gzipSync(JSON.stringify(value)));
+}
+
+export function grantWell({ body }: TokenRequest, response: ServerResponse, count: number): void {
+  json(response, {
+    access_token: `token-${count}`,
+    scope: allScopes,
+    expires_in: 86_400,
+    audience: body.audience,
+  });
+}
+
+export const allScopes =
+  "read:exchange-ticker read:index-ticker read:ohlcv read:market-cap read:LX read:derivatives";
+
+function answerEmpty(_: SeenRequest, response: ServerResponse): void {
+  zipped(response, { content: [] });
+}
+
+async function bodyOf(message: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of message.setEncoding("utf8")) text += chunk;
+  return text;
+}

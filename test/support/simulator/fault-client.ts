@@ -1,0 +1,128 @@
+import { type Agent, type IncomingHttpHeaders, request } from "node:http";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
+import { TurnedClock } from "../manual-clock.ts";
+
+/** What a client sees of one request, down to a broken transfer. */
+export interface Outcome {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  text: string;
+  /** Whether the body came as whole as its framing promised. */
+  isWhole: boolean;
+  /** The error code of a connection that broke. */
+  error?: string;
+}
+
+export interface Page {
+  content: Record<string, string>[];
+  nextId?: string | null;
+}
+
+export interface RequestOptions {
+  headers?: Record<string, string>;
+  agent?: Agent;
+  /** Holds turned time while the request is under way, and gives up after so much of it. */
+  deadlineMs?: number;
+}
+
+/** A plain client of the simulator, which knows nothing of what the product does. */
+export class FaultClient {
+  readonly clock: TurnedClock;
+  readonly simulator: Simulator;
+  token = "";
+
+  private constructor(simulator: Simulator, clock: TurnedClock) {
+    this.simulator = simulator;
+    this.clock = clock;
+  }
+
+  static async start(options: SimulatorOptions = {}): Promise<FaultClient> {
+    const clock = new TurnedClock("2026-03-01T12:00:10Z");
+    const client = new FaultClient(await startSimulator({ clock, ...options }), clock);
+    client.token = await client.newToken();
+    return client;
+  }
+
+  async newToken(audience = this.simulator.baseUrl): Promise<string> {
+    return JSON.parse((await this.askToken(audience)).text).access_token;
+  }
+
+  askToken(audience = this.simulator.baseUrl, options: RequestOptions = {}): Promise<Outcome> {
+    const { clientId, clientSecret } = this.simulator;
+    const body = {
+      grant_type: "client_credentials",
+      client_id: clientId,
+      client_secret: clientSecret,
+      audience,
+    };
+    return this.send("POST", "/oauth/token", { ...options, body: JSON.stringify(body) });
+  }
+
+  get(path: string, options: RequestOptions = {}): Promise<Outcome> {
+    return this.send("GET", path, options);
+  }
+
+  async page(path: string): Promise<Page> {
+    return JSON.parse((await this.get(path)).text);
+  }
+
+  /** The path of a page of one index: the first asset of the universe, unless told. */
+  pagePath(size: number, startAfter?: string | null, indexId = this.firstAsset): string {
+    const cursor = startAfter ? `&startAfter=${encodeURIComponent(startAfter)}` : "";
+    return `/index-ticker?indexType=GWA&indexId=${indexId}&size=${size}&timestamp=2026-03-01T12:00:00Z${cursor}`;
+  }
+
+  get firstAsset(): string {
+    return this.simulator.universe.assets[0]?.id ?? "";
+  }
+
+  send(method: string, path: string, options: RequestOptions & { body?: string } = {}): Promise<Outcome> {
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    const chunks: Buffer[] = [];
+    const outcome = { status: 0, headers: {} as IncomingHttpHeaders, isWhole: false };
+    const finish = (error?: NodeJS.ErrnoException) => {
+      const body = Buffer.concat(chunks);
+      resolve({
+        ...outcome,
+        body,
+        text: body.toString(),
+        ...(error ? { error: error.code ?? error.message } : {}),
+      });
+    };
+    const headers = {
+      authorization: `Bearer ${this.token}`,
+      "content-type": "application/json",
+      ...options.headers,
+    };
+    const asked = request(
+      `${this.simulator.baseUrl}/v3${path}`,
+      { method, headers, agent: options.agent ?? false },
+      (response) => {
+        outcome.status = response.statusCode ?? 0;
+        outcome.headers = response.headers;
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", finish);
+        response.on("end", () => {
+          outcome.isWhole = response.complete;
+          finish();
+        });
+      },
+    );
+    asked.on("error", finish);
+    if (options.deadlineMs !== undefined) {
+      const cancel = this.clock.after(options.deadlineMs, () => asked.destroy(new Error("too late")));
+      const release = this.clock.hold();
+      asked.on("close", () => {
+        cancel();
+        release();
+      });
+    }
+    asked.end(options.body);
+    return promise;
+  }
+
+  struck(): number[] {
+    return this.simulator.struck.map(({ struck }) => struck);
+  }
+}

@@ -1,0 +1,93 @@
+import { onTestFinished } from "vitest";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
+import { TurnedClock } from "../manual-clock.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads answers as any stranger would.
+  readonly body: any;
+}
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** Asks the simulator over real HTTP, as any client of the service would. */
+export class ServiceCaller {
+  readonly simulator: Simulator;
+  readonly clock: TurnedClock;
+  #token = "";
+
+  constructor(simulator: Simulator, clock: TurnedClock) {
+    this.simulator = simulator;
+    this.clock = clock;
+  }
+
+  requestToken(
+    but: Readonly<Record<string, unknown>> = {},
+    contentType = "application/json",
+  ): Promise<Answer> {
+    const { baseUrl, clientId, clientSecret } = this.simulator;
+    const body = JSON.stringify({
+      grant_type: "client_credentials",
+      client_id: clientId,
+      client_secret: clientSecret,
+      audience: baseUrl,
+      ...but,
+    });
+    return ask(`${baseUrl}/v3/oauth/token`, {
+      method: "POST",
+      headers: { "content-type": contentType },
+      body,
+    });
+  }
+
+  async signIn(): Promise<void> {
+    const { body } = await this.requestToken();
+    this.#token = body.access_token;
+  }
+
+  get(path: string, query: Query = {}, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query))
+      if (value !== undefined) search.set(name, String(value));
+    const url = `${this.simulator.baseUrl}/v3${path}${search.size > 0 ? `?${search}` : ""}`;
+    return ask(url, { headers: { authorization: `Bearer ${this.#token}`, ...headers } });
+  }
+
+  get now(): number {
+    return this.clock.now();
+  }
+}
+
+export async function ask(url: string, init?: RequestInit): Promise<Answer> {
+  const answer = await fetch(url, init);
+  const text = await answer.text();
+  const body = answer.headers.get("content-type") === "application/json" ? JSON.parse(text) : undefined;
+  return { status: answer.status, headers: answer.headers, text, body };
+}
+
+/** A simulator on a turned clock and a caller with a token; stopped when the test ends. */
+export async function startedCaller(
+  options: SimulatorOptions = {},
+  start: string = "2026-03-01T12:00:10Z",
+): Promise<ServiceCaller> {
+  const caller = await lastingCaller(options, start);
+  onTestFinished(() => caller.simulator.stop());
+  return caller;
+}
+
+/** The same for a whole file: whoever starts it stops it. */
+export async function lastingCaller(
+  options: SimulatorOptions = {},
+  start: string = "2026-03-01T12:00:10Z",
+): Promise<ServiceCaller> {
+  const clock = new TurnedClock(start);
+  const caller = new ServiceCaller(await startSimulator({ clock, ...options }), clock);
+  await caller.signIn();
+  return caller;
+}
+
+export const iso = (ms: number) => new Date(ms).toISOString();
+export const DAY = 86_400_000;
+export const unknownUuid = "00000000-0000-4000-8000-000000000000";

@@ -1,0 +1,147 @@
+import { WebSocket } from "ws";
+import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import { FaultClient } from "./fault-client.ts";
+
+export type LiveMessage = Record<string, unknown> & { event?: string };
+
+/** A bare websocket client that writes down all it sees. */
+export class LiveClient {
+  readonly messages: LiveMessage[] = [];
+  /** What was no JSON object, as it came. */
+  readonly raw: { data: Buffer; isBinary: boolean }[] = [];
+  readonly socket: WebSocket;
+  /** Close code, HTTP status of a refused upgrade, or error code. */
+  ended: { code?: number; status?: number; error?: string; retryAfter?: string } = {};
+  pongs = 0;
+  #answersPings = true;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(url: string, options: { answersPings?: boolean } = {}) {
+    this.#answersPings = options.answersPings ?? true;
+    this.socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: 2 ** 20 });
+    this.socket.on("message", (data: Buffer, isBinary) => this.#note(data, isBinary));
+    this.socket.on("pong", () => this.pongs++);
+    this.socket.on("close", (code) => {
+      this.ended.code ??= code;
+      this.#wake();
+    });
+    this.socket.on("error", (error: NodeJS.ErrnoException) => {
+      this.ended.error = error.code ?? error.message;
+    });
+    this.socket.on("unexpected-response", (_request, response) => {
+      this.ended.status = response.statusCode ?? 0;
+      const retryAfter = response.headers["retry-after"];
+      if (retryAfter) this.ended.retryAfter = retryAfter;
+      response.resume();
+      this.socket.terminate();
+    });
+  }
+
+  send(message: unknown): void {
+    this.socket.send(typeof message === "string" ? message : JSON.stringify(message));
+  }
+
+  of(event: string): LiveMessage[] {
+    return this.messages.filter((message) => message.event === event);
+  }
+
+  /** Resolves when so many messages of the event have come; real time passes, turned time does not. */
+  async until(event: string, count = 1): Promise<LiveMessage[]> {
+    while (this.of(event).length < count) {
+      if (this.socket.readyState === WebSocket.CLOSED) throw new Error(`closed before ${event}`);
+      await this.#changed.promise;
+    }
+    return this.of(event);
+  }
+
+  async closed(): Promise<LiveClient["ended"]> {
+    if (this.socket.readyState !== WebSocket.CLOSED)
+      await new Promise((resolve) => this.socket.once("close", resolve));
+    return this.ended;
+  }
+
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+
+  #note(data: Buffer, isBinary: boolean): void {
+    let message: unknown;
+    try {
+      message = JSON.parse(data.toString());
+    } catch {
+      message = undefined;
+    }
+    if (isBinary || typeof message !== "object" || message === null || Array.isArray(message)) {
+      this.raw.push({ data, isBinary });
+      return;
+    }
+    const { event, requestId } = message as LiveMessage;
+    this.messages.push(message as LiveMessage);
+    this.#wake();
+    if (event === "PING" && this.#answersPings)
+      this.send({ event: "PONG", ...(requestId === undefined ? {} : { requestId }) });
+  }
+}
+
+/** A simulator and the websocket clients of one test. */
+export class LiveStage {
+  readonly rest: FaultClient;
+  readonly #clients: LiveClient[] = [];
+
+  private constructor(rest: FaultClient) {
+    this.rest = rest;
+  }
+
+  static async start(options: SimulatorOptions = {}): Promise<LiveStage> {
+    return new LiveStage(await FaultClient.start(options));
+  }
+
+  get clock() {
+    return this.rest.clock;
+  }
+
+  get simulator() {
+    return this.rest.simulator;
+  }
+
+  url(token: string): string {
+    return `${this.simulator.wsUrl}?access_token=${encodeURIComponent(token)}`;
+  }
+
+  /** A client with a good token, whether or not it gets as far as CONNECTED. */
+  async attempt(options?: { answersPings?: boolean }): Promise<LiveClient> {
+    return this.dial(await this.rest.newToken(this.simulator.wsUrl), options);
+  }
+
+  dial(token: string, options?: { answersPings?: boolean }): LiveClient {
+    const client = new LiveClient(this.url(token), options);
+    this.#clients.push(client);
+    return client;
+  }
+
+  async connect(options?: { answersPings?: boolean }): Promise<LiveClient> {
+    const client = await this.attempt(options);
+    await client.until("CONNECTED");
+    return client;
+  }
+
+  /** Connects and subscribes to all indices of a type. */
+  async subscribed(indexType = "LX"): Promise<LiveClient> {
+    const client = await this.connect();
+    client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType });
+    await client.until("SUBSCRIBED_INDEX_TICKER");
+    return client;
+  }
+
+  /** Ends the clients of one test and its faults. */
+  clear(): void {
+    this.simulator.setFaults("");
+    for (const client of this.#clients.splice(0)) client.socket.terminate();
+  }
+
+  async stop(): Promise<void> {
+    this.clear();
+    await this.simulator.stop();
+  }
+}

@@ -1,0 +1,50 @@
+import { readDecimal } from "../../../src/model/decimal.ts";
+import type { DailyBar, IndexTick } from "../../../src/model/records.ts";
+import { parseInstant } from "../../../src/model/time.ts";
+
+export function at(text: string): number {
+  const ts = parseInstant(text);
+  if (ts === undefined) throw new Error(`not a moment: ${text}`);
+  return ts;
+}
+
+export function decimal(text: string) {
+  const read = readDecimal(text);
+  if (!read) throw new Error(`not a decimal: ${text}`);
+  return read;
+}
+
+export function tick(ts: number, price: string, more: Partial<IndexTick> = {}): IndexTick {
+  return {
+    indexType: "GWA",
+    indexId: "btc-id",
+    ts,
+    price: decimal(price),
+    volume: decimal("1000.5"),
+    tickVolume: null,
+    name: null,
+    quality: null,
+    extra: null,
+    ...more,
+  };
+}
+
+export function bar(start: number, close: string, more: Partial<DailyBar> = {}): DailyBar {
+  return {
+    recordId: `bar-${start}`,
+    indexType: "GWA",
+    indexId: "btc-id",
+    start,
+    open: decimal("1"),
+    high: decimal("9"),
+    low: decimal("0.5"),
+    close: decimal(close),
+    volume: decimal("10"),
+    volumeUsd: decimal("20"),
+    vwap: null,
+    twap: null,
+    quality: null,
+    extra: null,
+    ...more,
+  };
+}

@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { allScopes } from "../../../src/simulator/rest/tokens.ts";
+import { startEngine } from "../../support/sync/backfill-harness.ts";
+
+const lean = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
+  intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
+
+describe("trouble", () => {
+  it("A2, A11: a missing scope, or an endpoint that refuses good tokens, parks its stream, the rest is synced, exit 4", async () => {
+    const engine = await startEngine({
+      settings: lean,
+      simulator: {
+        scopes: allScopes.filter((scope) => scope !== "read:ohlcv"),
+        faults: "GET /market-cap status 401",
+      },
+    });
+    const begun = engine.clock.now();
+    const report = await engine.run();
+    expect(engine.clock.now() - begun).toBeLessThan(60_000);
+    expect(report.exit).toBe(4);
+    expect(report.problems).toMatchObject([
+      { stream: "market_caps", code: "auth_failed" },
+      { stream: "ohlcv", code: "forbidden" },
+    ]);
+    expect(engine.query("SELECT DISTINCT stream, reason FROM gaps WHERE reason = 'forbidden'")).toEqual([
+      { stream: "ohlcv", reason: "forbidden" },
+    ]);
+    expect(engine.query("SELECT missing_scopes FROM stream_states WHERE stream = 'ohlcv'")).toEqual([
+      { missing_scopes: '["read:ohlcv"]' },
+    ]);
+    expect(engine.query("SELECT count(*) > 5000 AS many FROM index_ticks")).toEqual([{ many: 1 }]);
+
+    engine.simulator.grantScopes(allScopes);
+    engine.simulator.setFaults("");
+    await engine.clock.advance(3_600_000);
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectTruth();
+    expect(engine.query("SELECT * FROM wanted_ranges WHERE hindrance IS NOT NULL")).toEqual([]);
+    expect(
+      engine.query("SELECT last_error, missing_scopes FROM stream_states WHERE stream = 'ohlcv'"),
+    ).toEqual([{ last_error: null, missing_scopes: "[]" }]);
+  });
+
+  it("A6: refused credentials end the run at once, exit 3", async () => {
+    const engine = await startEngine({ settings: lean });
+    engine.env.MDS_CLIENT_SECRET = "wrong";
+    const begun = engine.clock.now();
+    await expect(engine.run()).rejects.toMatchObject({ exit: 3, code: "credentials_rejected" });
+    expect(engine.clock.now() - begun).toBeLessThan(10_000);
+  });
+
+  it("B4: an outage is waited out, and given up after fifteen minutes without one success, exit 75", async () => {
+    const engine = await startEngine({ settings: lean, simulator: { faults: "GET * status 503" } });
+    const begun = engine.clock.now();
+    await expect(engine.run()).rejects.toMatchObject({ exit: 75 });
+    const minutes = (engine.clock.now() - begun) / 60_000;
+    expect(minutes).toBeGreaterThanOrEqual(15);
+    expect(minutes).toBeLessThan(17);
+    expect(engine.simulator.requests.total).toBeLessThan(200);
+
+    engine.simulator.setFaults("GET /index-ticker status 500 total=20");
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectTruth();
+  });
+
+  it("B11: a series that never answers with a page stays open and is named, exit 4, and the others are synced", async () => {
+    const engine = await startEngine({ settings: lean });
+    const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;
+    engine.simulator.setFaults(`GET /index-ticker html query=indexId=${eth}`);
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(report.problems).toMatchObject([
+      { stream: "index_ticks", what: "GWA ETH", code: "malformed_body" },
+    ]);
+    expect(report.streams.find(({ stream }) => stream === "index_ticks")?.open).toBe(1);
+    const reasons =
+      "SELECT DISTINCT reason FROM gaps WHERE name = 'ETH' AND state = 'open' AND reason <> 'settling'";
+    expect(engine.query(reasons)).toEqual([{ reason: "malformed_body" }]);
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectTruth();
+    expect(engine.query("SELECT * FROM wanted_ranges WHERE hindrance IS NOT NULL")).toEqual([]);
+  });
+
+  it("a storm of everything ends equal to the truth", async () => {
+    const engine = await startEngine({ settings: lean });
+    engine.simulator.setFaults(
+      [
+        "GET * status 500 p=0.3 times=2",
+        "GET * rate-limit retry-after=seconds wait=7s p=0.2 times=1",
+        "GET * reset p=0.2 times=2",
+        "GET * cut chunked p=0.2 times=2",
+        "GET * html p=0.2 times=2",
+        "GET /index-ticker revoke p=0.1 total=2",
+      ].join("\n"),
+    );
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.simulator.struck.reduce((sum, { struck }) => sum + struck, 0)).toBeGreaterThan(3);
+    engine.simulator.setFaults("");
+    engine.expectTruth();
+  });
+
+  it("a service too slow to be caught up with does not keep the run for ever", async () => {
+    const engine = await startEngine({
+      settings: `service: { concurrency: 1 }
+sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
+  intraday: { GWA: [BTC, ETH, SOL, LIBRA], MWA: none, LX: all, days: 1 } }`,
+      simulator: { faults: "GET /index-ticker latency 25s to=3h" },
+    });
+    const begun = engine.clock.now();
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.clock.now() - begun).toBeLessThan(3_600_000);
+    engine.expectTruth();
+  });
+
+  it("C10: what left the service's window during an absence is lost, exactly, and no more", async () => {
+    const engine = await startEngine({
+      settings: `service: { refreshSeconds: 600 }
+sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+      simulator: { refreshSeconds: 600 },
+    });
+    await engine.run();
+    const [claimed] = engine.query("SELECT max(to_ts) AS ts FROM coverage WHERE stream = 'index_ticks'");
+    await engine.clock.advance(203 * 86_400_000);
+    const report = await engine.run();
+    expect(report.exit).toBe(0);
+    const { lost } = engine.expectTruth();
+    expect(lost / 86_400_000_000).toBeCloseTo(3, 1);
+    const [range] = engine.query("SELECT from_ts, reason FROM coverage WHERE proof = 'lost'");
+    expect(range).toEqual({ from_ts: claimed?.ts, reason: "aged out" });
+  });
+});

@@ -1,0 +1,149 @@
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { startEngine } from "../../support/sync/backfill-harness.ts";
+
+const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [SOL], MWA: none, LX: none },
+  intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 2 } }`;
+
+describe("verify", () => {
+  it("finds no difference in what a backfill has just fetched, today's provisional bar included", async () => {
+    const engine = await startEngine({ settings });
+    await engine.run();
+    await engine.clock.advance(3_600_000);
+    const verified = await engine.verify();
+    expect(verified).toMatchObject({ differences: [], problems: [] });
+    // Two days of each, on both sides of where stretches begin, and the bars.
+    expect(verified.stretches).toBe(5);
+    expect(verified.rows).toBeGreaterThan(7_000);
+    expect(engine.query("SELECT * FROM revisions")).toEqual([]);
+  });
+
+  it("reports rows that differ, are missing or are too many, and puts them right", async () => {
+    const engine = await startEngine({ settings });
+    await engine.run();
+    const database = new Database(engine.path);
+    const noon = Date.parse("2026-02-28T20:00:00Z") * 1000;
+    database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${noon};
+      DELETE FROM index_tick_rows WHERE ts = ${noon + 30_000_000};
+      INSERT INTO index_tick_rows (series, ts, price, source) SELECT series, ts + 5000000, price, 0 FROM index_tick_rows WHERE ts = ${noon};
+      DELETE FROM daily_bar_rows WHERE day = '2022-02-02'`);
+    database.close();
+    const verified = await engine.verify();
+    expect(verified.differences).toMatchObject([
+      { stream: "index_ticks", name: "BTC", missing: 1, changed: 1, withdrawn: 1 },
+      { stream: "ohlcv", name: "SOL", missing: 1, changed: 0, withdrawn: 0 },
+    ]);
+    engine.expectTruth();
+    expect(engine.query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 2 }]);
+    expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
+  });
+});
+
+describe("an index that the service answers with 404", () => {
+  it("is proven empty, never exit 4, and is filled once the service has it", async () => {
+    const engine = await startEngine({ settings });
+    const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
+    engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc}`);
+    expect((await engine.run()).exit).toBe(0);
+    expect(
+      engine.query(
+        "SELECT DISTINCT name, proof, reason FROM coverage WHERE stream = 'index_ticks' ORDER BY 1",
+      ),
+    ).toEqual([
+      { name: "BTC", proof: "empty", reason: "not found" },
+      { name: "LIBRA", proof: "empty", reason: "not found" },
+    ]);
+    engine.simulator.setFaults("");
+    await engine.clock.advance(86_400_000);
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.expectTruth().rows).toBeGreaterThan(8_000);
+  });
+
+  it("after it had records: it is believed the second time, and what was served stays", async () => {
+    const engine = await startEngine({ settings: settings.replace("BTC,", "BTC, ETH,") });
+    await engine.run();
+    const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
+    const coverage = "SELECT proof, reason FROM coverage WHERE stream = 'index_ticks' AND name = 'BTC'";
+    engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc} total=1`);
+    await engine.clock.advance(3_600_000);
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    expect(engine.query(coverage)).toEqual([{ proof: "rows", reason: null }]);
+    engine.expectTruth();
+
+    const rows = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'");
+    engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc}`);
+    await engine.clock.advance(3_600_000);
+    const asked = engine.simulator.requests.total;
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.simulator.requests.total - asked).toBeLessThan(20);
+    expect(engine.query(coverage)).toContainEqual({ proof: "empty", reason: "not found" });
+    expect(engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'")).toEqual(rows);
+    engine.simulator.setFaults("");
+    await engine.clock.advance(3_600_000);
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectTruth();
+  });
+
+  it("together with all others that are followed, while the path finds more: they are delisted, never exit 4", async () => {
+    const bars =
+      "sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [BTC, ETH], MWA: none, LX: none }, intraday: { GWA: none, MWA: none, LX: none } }";
+    const engine = await startEngine({ settings: bars });
+    await engine.run();
+    const ids = engine.simulator.universe.assets.filter(({ symbol }) => ["BTC", "ETH"].includes(symbol));
+    engine.simulator.setFaults(ids.map(({ id }) => `GET /ohlcv status 404 query=indexId=${id}`).join("\n"));
+    await engine.clock.advance(2 * 86_400_000);
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    const ends =
+      "SELECT DISTINCT name FROM coverage WHERE proof = 'empty' AND reason = 'not found' ORDER BY 1";
+    expect(engine.query(ends)).toEqual([{ name: "BTC" }, { name: "ETH" }]);
+    expect(engine.logged.filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  it("for one old range alone, while its head is served: the range stays open, and the run ends after a few rounds", async () => {
+    const engine = await startEngine({ settings: settings.replace("BTC,", "BTC, ETH,") });
+    await engine.run();
+    const [from, to] = ["2026-02-28T00:00:00Z", "2026-02-28T20:00:00Z"].map(
+      (text) => Date.parse(text) * 1000,
+    );
+    const btc =
+      "stream = 'index_ticks' AND series = (SELECT series FROM series WHERE name = 'BTC' AND index_type = 'GWA')";
+    const database = new Database(engine.path);
+    database.exec(`INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason)
+        SELECT stream, series, ${to}, to_ts, proof, reason FROM settled_ranges WHERE ${btc};
+      UPDATE settled_ranges SET to_ts = ${from} WHERE ${btc} AND from_ts < ${from}`);
+    database.close();
+    // Only what is longer than the head is asked for by whole pages.
+    engine.simulator.setFaults("GET /index-ticker status 404 query=size=2000");
+    await engine.clock.advance(3_600_000);
+    const [asked, begun] = [engine.simulator.requests.total, engine.clock.now()];
+    const report = await engine.run();
+    expect(report).toMatchObject({ exit: 4, problems: [{ what: "GWA BTC", code: "denied" }] });
+    expect(engine.simulator.requests.total - asked).toBeLessThan(40);
+    expect(engine.clock.now() - begun).toBeLessThan(600_000);
+    expect(engine.query("SELECT * FROM coverage WHERE name = 'BTC' AND reason = 'not found'")).toEqual([]);
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectTruth();
+  });
+
+  it("B6: with every other that had records, it is the path: they stay open, exit 4, and are filled when it is back", async () => {
+    const names = ["BTC", "ETH", "SOL", "XRP", "USDT"];
+    const engine = await startEngine({ settings: settings.replace("BTC,", `${names.join(", ")},`) });
+    await engine.run();
+    engine.simulator.setFaults("GET /index-ticker status 404");
+    await engine.clock.advance(3_600_000);
+    const asked = engine.simulator.requests.total;
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(new Set(report.problems.map(({ code }) => code))).toEqual(new Set(["upstream_version"]));
+    expect(report.problems).toHaveLength(names.length);
+    expect(engine.simulator.requests.total - asked).toBeLessThan(50);
+    // An index that never had a record is none the less empty.
+    expect(engine.query("SELECT DISTINCT name FROM coverage WHERE reason = 'not found'")).toEqual([
+      { name: "LIBRA" },
+    ]);
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectTruth();
+  });
+});

@@ -1,0 +1,314 @@
+import { createHash } from "node:crypto";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
+import { describe, expect, it } from "vitest";
+import { APPLICATION_ID, migrate, migrationsFolder, pendingMigrations } from "../../src/warehouse/migrate.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import * as daemon from "../../src/warehouse/schema/coverage.ts";
+import * as ledger from "../../src/warehouse/schema/coverage.ts";
+import * as lookups from "../../src/warehouse/schema/lookups.ts";
+import * as rowSchema from "../../src/warehouse/schema/rows.ts";
+import { connectReader, connectWriter } from "../../src/warehouse/sqlite/connection.ts";
+import { openWarehouse } from "../../src/warehouse/writer.ts";
+import { TurnedClock } from "../support/manual-clock.ts";
+import { failureOf, openScratch, rows, scratch } from "../support/warehouse/open-warehouse.ts";
+import { tick } from "../support/warehouse/records.ts";
+import { startHolder } from "../support/warehouse/start-writer-process.ts";
+
+interface JournalEntry {
+  idx: number;
+  when: number;
+  tag: string;
+}
+const journal = (folder = migrationsFolder) =>
+  JSON.parse(readFileSync(join(folder, "meta/_journal.json"), "utf8")) as { entries: JournalEntry[] };
+
+const tables = Object.values({ ...rowSchema, ...lookups, ...ledger, ...daemon }) as SQLiteTable[];
+const digest = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
+
+/** The migrations with one more at the end, as a later version would have them. */
+function laterMigrations(sql: string): string {
+  const folder = join(scratch(), "migrations");
+  cpSync(migrationsFolder, folder, { recursive: true });
+  const { entries } = journal();
+  const idx = entries.length;
+  const next = {
+    idx,
+    version: "6",
+    when: (entries.at(-1)?.when ?? 0) + 1,
+    tag: `000${idx}_later`,
+    breakpoints: true,
+  };
+  writeFileSync(join(folder, `${next.tag}.sql`), sql);
+  writeFileSync(
+    join(folder, "meta/_journal.json"),
+    JSON.stringify({ ...journal(), entries: [...entries, next] }),
+  );
+  return folder;
+}
+
+/** The migrations of the first version alone. */
+function firstMigrations(): string {
+  const folder = join(scratch(), "migrations");
+  cpSync(migrationsFolder, folder, { recursive: true });
+  const entries = journal().entries.slice(0, 1);
+  writeFileSync(join(folder, "meta/_journal.json"), JSON.stringify({ ...journal(), entries }));
+  return folder;
+}
+
+/** A file as the first version left it, written in plain SQL: nothing of the present program has touched it. */
+function firstWarehouse(): string {
+  const path = join(scratch(), "mds.sqlite");
+  const [first] = journal().entries;
+  const file = join(migrationsFolder, `${first?.tag}.sql`);
+  const database = new Database(path);
+  database.pragma("journal_mode = wal");
+  database.exec(readFileSync(file, "utf8"));
+  database.exec(`CREATE TABLE __drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric);
+    INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('${digest(file)}', ${first?.when});
+    PRAGMA application_id = ${APPLICATION_ID};
+    PRAGMA user_version = 1;
+    UPDATE warehouse_state SET epoch = 7, views = 'of the first version';
+    CREATE VIEW index_ticks AS SELECT ts FROM index_tick_rows;
+    INSERT INTO assets (id, symbol, name, first_seen, absences) VALUES ('btc-id', 'BTC', 'Bitcoin', '2026-01-01T00:00:00.000000Z', 0);
+    INSERT INTO series VALUES (1, 'GWA', 'btc-id', 'BTC'), (2, '', 'kraken-id', 'Kraken');
+    INSERT INTO listings VALUES (1, 'kraken-id', 'btc-usd-id', 'Kraken', 'BTC/USD');
+    INSERT INTO contracts (contract, derivative_type, id, described, first_seen, absences) VALUES (1, 'futures', 'f1', 0, '2026-01-01T00:00:00.000000Z', 0);
+    INSERT INTO index_tick_rows VALUES (1, 1767225600000000, 60000.5, 12.25, 3, 1, NULL),
+      (1, 1767225630000000, 0.1, NULL, NULL, 1, '{"price":"0.10000000000000000001"}');
+    INSERT INTO daily_bar_rows (series, day, open, high, low, close, volume) VALUES (1, '2025-12-31', 1, 9, 0.5, 2, 100);
+    INSERT INTO exchange_tick_rows VALUES (1, 1767225600000000, 60001, 60000, 60002, 5, 1767225500000000, 1, NULL);
+    INSERT INTO market_cap_rows (series, ts, price, market_cap, rank) VALUES (1, 1767225600000000, 60000, 1.2e12, 1);
+    INSERT INTO derivative_tick_rows (contract, ts, price) VALUES (1, 1767225600000000, 60010);
+    INSERT INTO revision_rows VALUES (1, 'index_ticks', 1, 1767225600000000, '{"price":"1"}', NULL, 1767225700000000);
+    INSERT INTO rejects VALUES (1, 'index_ticks', '2026-01-01T00:00:00.000000Z', 'no price', '{}', NULL);
+    INSERT INTO settled_ranges VALUES ('index_ticks', 1, 1767225600000000, 1767225660000000, 'rows', NULL),
+      ('exchange_ticks', 2, 1767225600000000, 1767225630000000, 'rows', NULL);
+    INSERT INTO wanted_ranges VALUES ('index_ticks', 1, 1767225600000000, 1767225690000000, 60000000, 1, NULL, 0, NULL),
+      ('exchange_ticks', 2, 1767225600000000, NULL, 60000000, 1, NULL, 1, NULL);
+    INSERT INTO live_spans VALUES ('index_ticks', 'GWA', 1767225600000000, 1767225660000000);
+    INSERT INTO stream_states VALUES ('index_ticks', 2, 1767225630000000, NULL, NULL, '[]');`);
+  database.close();
+  return path;
+}
+
+describe("migrations", () => {
+  it("ascend in the journal, one file each, and none is left out", () => {
+    const { entries } = journal();
+    expect(entries.map(({ idx }) => idx)).toEqual(entries.map((_, i) => i));
+    expect(entries.map(({ when }) => when)).toEqual(entries.map(({ when }) => when).sort((a, b) => a - b));
+    expect(new Set(entries.map(({ when }) => when)).size).toBe(entries.length);
+    const files = readdirSync(migrationsFolder).filter((file) => file.endsWith(".sql"));
+    expect(files.sort()).toEqual(entries.map(({ tag }) => `${tag}.sql`).sort());
+  });
+
+  it("are all applied to a new warehouse, and the version counts them", () => {
+    const warehouse = openScratch();
+    const applied = rows(warehouse, "SELECT hash FROM __drizzle_migrations ORDER BY created_at");
+    const files = journal().entries.map(({ tag }) => ({
+      hash: digest(join(migrationsFolder, `${tag}.sql`)),
+    }));
+    expect(applied).toEqual(files);
+    expect(warehouse.connection.database.pragma("user_version", { simple: true })).toBe(files.length);
+  });
+
+  it("leave every table STRICT, and those without an integer key WITHOUT ROWID", () => {
+    const warehouse = openScratch();
+    const list = (warehouse.connection.database.pragma("table_list") as Record<string, unknown>[]).filter(
+      ({ name, type }) => type === "table" && !/^(sqlite_|__drizzle)/.test(name as string),
+    );
+    expect(list).toHaveLength(tables.length);
+    for (const { name, strict, wr } of list) {
+      const columns = warehouse.connection.database.pragma(`table_info(${String(name)})`) as Record<
+        string,
+        unknown
+      >[];
+      const keys = columns.filter(({ pk }) => pk !== 0);
+      const hasIntegerKey = keys.length === 1 && keys[0]?.type === "INTEGER";
+      expect({ name, strict, wr }).toEqual({ name, strict: 1, wr: hasIntegerKey ? 0 : 1 });
+    }
+  });
+
+  it("agree with the schema in every column, its type, its nullability and its place in the key", () => {
+    const warehouse = openScratch();
+    for (const table of tables) {
+      const { name, columns, primaryKeys } = getTableConfig(table);
+      const key = primaryKeys[0]?.columns.map((column) => column.name);
+      const declared = columns.map((column) => ({
+        name: column.name,
+        type: column.getSQLType().toUpperCase(),
+        notnull: Number(column.notNull),
+        pk: key ? key.indexOf(column.name) + 1 : Number(column.primary),
+      }));
+      const info = warehouse.connection.database.pragma(`table_info(${name})`) as Record<string, unknown>[];
+      const actual = info.map((c) => ({
+        name: c.name,
+        type: String(c.type).toUpperCase(),
+        notnull: c.notnull,
+        pk: c.pk,
+      }));
+      expect({ name, columns: actual }).toEqual({ name, columns: declared });
+    }
+  });
+
+  it("F12: a warehouse of a newer version is refused untouched, exit 2", () => {
+    const path = join(scratch(), "mds.sqlite");
+    openWarehouse(path, { clock: new TurnedClock() }).close();
+    const later = connectWriter(path);
+    migrate(later, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") });
+    later.close();
+    const before = digest(path);
+    const failure = failureOf(() => openWarehouse(path, { clock: new TurnedClock() }));
+    expect(failure).toMatchObject({ code: "newer_warehouse", exit: 2 });
+    expect(failure.line).toContain("newer version");
+    expect(digest(path)).toBe(before);
+    expect(existsSync(`${path}-wal`)).toBe(false);
+  });
+
+  it("F14: a file of the first version becomes one of this, with every row as it was and every view at work", () => {
+    const path = firstWarehouse();
+    const contents = (database: Database.Database) => {
+      const names = database
+        .prepare(
+          "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_\\_%' ESCAPE '\\'",
+        )
+        .pluck()
+        .all() as string[];
+      return new Map(names.map((name) => [name, database.prepare(`SELECT * FROM "${name}"`).all()]));
+    };
+    const old = new Database(path);
+    const before = contents(old);
+    old.close();
+    const warehouse = openScratch({ path });
+    expect(warehouse.setAside).toEqual([]);
+    const after = contents(warehouse.connection.database);
+    // What the live feed had heard ended with the old process; whose file it is changes with every writer.
+    const own = ["live_spans", "warehouse_state"];
+    for (const [name, found] of before)
+      if (!own.includes(name)) expect([name, after.get(name)]).toEqual([name, found]);
+    for (const { name } of rows(warehouse, "SELECT name FROM sqlite_master WHERE type = 'view'"))
+      expect(() => rows(warehouse, `SELECT * FROM "${String(name)}"`), String(name)).not.toThrow();
+    expect(rows(warehouse, "SELECT name, time, price_exact, volume, is_settled FROM index_ticks")).toEqual([
+      {
+        name: "BTC",
+        time: "2026-01-01T00:00:00.000000Z",
+        price_exact: "60000.5",
+        volume: 12.25,
+        is_settled: 1,
+      },
+      {
+        name: "BTC",
+        time: "2026-01-01T00:00:30.000000Z",
+        price_exact: "0.10000000000000000001",
+        volume: null,
+        is_settled: 1,
+      },
+    ]);
+    expect(
+      rows(warehouse, "SELECT from_time, to_time, state FROM gaps WHERE stream = 'index_ticks'"),
+    ).toEqual([
+      { from_time: "2026-01-01T00:01:00.000000Z", to_time: "2026-01-01T00:01:30.000000Z", state: "open" },
+    ]);
+    // The next page goes in as into any other, and the way back is refused.
+    const write = () =>
+      warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1767225660000000, "1")], "rest"));
+    expect(write().inserted).toBe(1);
+    const reader = connectReader(path);
+    expect(failureOf(() => pendingMigrations(reader, firstMigrations()))).toMatchObject({
+      code: "newer_warehouse",
+    });
+    reader.close();
+  });
+
+  it("F13: a migration that fails halfway leaves nothing behind and is done whole the next time", () => {
+    const path = join(scratch(), "mds.sqlite");
+    openWarehouse(path, { clock: new TurnedClock() }).close();
+    const broken = laterMigrations(
+      "CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT;\n--> statement-breakpoint\nSELECT no_such_function()",
+    );
+    const first = connectWriter(path);
+    expect(() => migrate(first, { folder: broken })).toThrow("no_such_function");
+    expect(
+      first.database.prepare("SELECT count(*) FROM sqlite_master WHERE name = 'new_thing'").pluck().get(),
+    ).toBe(0);
+    expect(first.database.pragma("user_version", { simple: true })).toBe(journal().entries.length);
+    expect(
+      migrate(first, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") }),
+    ).toBe(1);
+    first.close();
+  });
+
+  it("F13: a migration that is killed halfway is done whole the next time, with the rows that were there", async () => {
+    const path = join(scratch(), "mds.sqlite");
+    const warehouse = openWarehouse(path, { clock: new TurnedClock() });
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1, "1.5")], "rest"));
+    warehouse.close();
+    const sql = "ALTER TABLE index_tick_rows ADD COLUMN mood TEXT;\n--> statement-breakpoint\nSELECT ";
+    const killed = startHolder("migrator", path, laterMigrations(`${sql}die()`));
+    expect(await killed.next()).toBe("gone");
+    const reader = connectReader(path);
+    expect(reader.database.prepare("SELECT * FROM index_tick_rows").get()).not.toHaveProperty("mood");
+    reader.close();
+    const again = connectWriter(path);
+    expect(migrate(again, { folder: laterMigrations(`${sql}1`) })).toBe(1);
+    expect(again.database.prepare("SELECT ts, mood FROM index_tick_rows").all()).toEqual([
+      { ts: 1, mood: null },
+    ]);
+    expect(again.database.pragma("integrity_check", { simple: true })).toBe("ok");
+    again.close();
+  });
+
+  it("F13: a migration does not begin without the space that it may need", () => {
+    const path = join(scratch(), "mds.sqlite");
+    const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
+    const failure = failureOf(() => openWarehouse(path, { clock: new TurnedClock(), fileSystem: tiny }));
+    expect(failure).toMatchObject({ code: "disk_full", exit: 75 });
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it("replace the views of another version and leave a quant's own alone", () => {
+    const path = join(scratch(), "mds.sqlite");
+    openWarehouse(path, { clock: new TurnedClock() }).close();
+    const database = new Database(path);
+    database.exec(
+      "CREATE VIEW my_ticks AS SELECT 1 AS one; DROP VIEW index_ticks; UPDATE warehouse_state SET views = 'old'",
+    );
+    database.close();
+    const warehouse = openScratch({ path });
+    expect(rows(warehouse, "SELECT one FROM my_ticks")).toEqual([{ one: 1 }]);
+    expect(rows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
+  });
+
+  it("refuse another program's database as it is", () => {
+    const path = join(scratch(), "mds.sqlite");
+    const database = new Database(path);
+    database.exec("CREATE TABLE theirs (x)");
+    database.close();
+    const before = digest(path);
+    expect(failureOf(() => openWarehouse(path, { clock: new TurnedClock() }))).toMatchObject({
+      code: "foreign_database",
+      exit: 2,
+    });
+    expect(digest(path)).toBe(before);
+  });
+
+  it("start over when the creation of the file was cut short", () => {
+    const directory = scratch();
+    const path = join(directory, "mds.sqlite");
+    mkdirSync(directory, { recursive: true });
+    appendFileSync(`${path}.new`, "half a database");
+    const warehouse = openScratch({ path });
+    expect(warehouse.setAside).toEqual([]);
+    expect(readdirSync(directory).filter((file) => file.includes(".new"))).toEqual([]);
+  });
+});

@@ -1,0 +1,228 @@
+import { execFileSync } from "node:child_process";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type BarLength, barLengths, MICROS_PER_DAY } from "../../../src/model/time.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { declareWanted } from "../../../src/warehouse/coverage/targets.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import type { Warehouse } from "../../../src/warehouse/writer.ts";
+import { openScratch, rows } from "../../support/warehouse/open-warehouse.ts";
+import { at, tick } from "../../support/warehouse/records.ts";
+
+const T = at("2026-03-01T00:00:00Z");
+const HALF_MINUTE = 30_000_000;
+const HOUR = barLengths["1h"];
+
+interface Bar {
+  readonly ts: number;
+  readonly open: number;
+  readonly high: number;
+  readonly low: number;
+  readonly close: number;
+  readonly n_ticks: number;
+}
+
+/** Ticks of one series; wanted with a refresh period of 30 seconds. */
+function warehouseOf(
+  ticks: readonly (readonly [ts: number, price: string])[],
+  settled: readonly (readonly [number, number, ("rows" | "empty" | "lost")?])[] = [],
+): Warehouse {
+  const warehouse = openScratch();
+  warehouse.transaction((transaction) => {
+    writeRecords(
+      transaction,
+      "index_ticks",
+      ticks.map(([ts, price]) => tick(ts, price)),
+      "rest",
+    );
+    const line = { stream: "index_ticks", series: transaction.dictionary.series("GWA", "btc-id") } as const;
+    const rules = { settleDelay: 2 * HALF_MINUTE, step: 1, keptFor: 200 * MICROS_PER_DAY };
+    declareWanted(transaction, "index_ticks", [{ line, from: T - MICROS_PER_DAY, ...rules }], T);
+    for (const [from, to, proof = "rows"] of settled)
+      settle(transaction, line, { from, to }, proof, proof === "rows" ? undefined : "so it is");
+  });
+  return warehouse;
+}
+
+const every = (from: number, to: number, step = HALF_MINUTE) =>
+  Array.from({ length: (to - from) / step }, (_, i) => from + i * step);
+
+describe("a bar", () => {
+  it("carries its first, highest, lowest and last price, exactly, and how much of it is proven", () => {
+    const warehouse = warehouseOf(
+      [
+        [T, "10.5"],
+        [T + HALF_MINUTE, "12.12345678901234567"],
+        [T + 2 * HALF_MINUTE, "9.000000000000000001"],
+        [T + HOUR - HALF_MINUTE, "11"],
+        [T + HOUR, "13"],
+      ],
+      [
+        [T, T + HOUR / 2],
+        [T + HOUR / 2, T + (HOUR * 3) / 4, "empty"],
+      ],
+    );
+    expect(rows(warehouse, "SELECT * FROM bars_1h ORDER BY ts")).toEqual([
+      {
+        index_type: "GWA",
+        index_id: "btc-id",
+        name: "btc-id",
+        ts: T,
+        time: "2026-03-01T00:00:00.000000Z",
+        open: 10.5,
+        open_exact: "10.5",
+        high: 12.123456789012346,
+        high_exact: "12.12345678901234567",
+        low: 9,
+        low_exact: "9.000000000000000001",
+        close: 11,
+        close_exact: "11",
+        volume_24h: 1000.5,
+        volume_24h_exact: "1000.5",
+        n_ticks: 4,
+        expected_ticks: 120,
+        coverage: 0.75,
+        is_complete: 0,
+        quality: "not proven whole",
+      },
+      expect.objectContaining({ ts: T + HOUR, open: 13, n_ticks: 1, coverage: 0, is_complete: 0 }),
+    ]);
+  });
+
+  it("is complete when the ledger proves all of it, also in pieces of different kinds", () => {
+    const ticks = every(T, T + HOUR).map((ts) => [ts, "5"] as const);
+    const half = T + HOUR / 2;
+    const whole = warehouseOf(ticks, [[T - HOUR, T + HOUR]]);
+    const pieces = warehouseOf(ticks.slice(0, 60), [
+      [T, half],
+      [half, T + HOUR, "empty"],
+    ]);
+    const lost = warehouseOf(ticks.slice(0, 60), [
+      [T, half],
+      [half, T + HOUR, "lost"],
+    ]);
+    const judged = "SELECT n_ticks, coverage, is_complete, quality FROM bars_1h";
+    expect(rows(whole, judged)).toEqual([{ n_ticks: 120, coverage: 1, is_complete: 1, quality: null }]);
+    expect(rows(pieces, judged)).toEqual([
+      { n_ticks: 60, coverage: 1, is_complete: 1, quality: "fewer ticks than expected" },
+    ]);
+    expect(rows(lost, judged)).toEqual([
+      { n_ticks: 60, coverage: 0.5, is_complete: 0, quality: "not proven whole" },
+    ]);
+  });
+
+  it("says that it is in progress while it is, and names doubtful ticks", () => {
+    const warehouse = warehouseOf([[T, "5"]], [[T, T + HOUR]]);
+    const now = Date.now() * 1000;
+    warehouse.transaction((transaction) => {
+      const doubtful = [tick(T + HALF_MINUTE, "6", { quality: "price_below_zero" })];
+      writeRecords(transaction, "index_ticks", doubtful, "rest");
+      writeRecords(transaction, "index_ticks", [tick(now, "7")], "live");
+    });
+    expect(rows(warehouse, "SELECT quality, is_complete FROM bars_1h ORDER BY ts")).toEqual([
+      { quality: "doubtful ticks", is_complete: 1 },
+      { quality: "in progress", is_complete: 0 },
+    ]);
+  });
+
+  it("is made of ticks that have a price; one without any is no row", () => {
+    const warehouse = warehouseOf([[T + HALF_MINUTE, "5"]]);
+    warehouse.transaction((transaction) => {
+      const unpriced = [T, T + HOUR].map((ts) => tick(ts, "1", { price: null, quality: "price unreadable" }));
+      writeRecords(transaction, "index_ticks", unpriced, "rest");
+    });
+    expect(rows(warehouse, "SELECT ts, open, high, low, close, n_ticks FROM bars_1h")).toEqual([
+      { ts: T, open: 5, high: 5, low: 5, close: 5, n_ticks: 1 },
+    ]);
+  });
+
+  it("expects as many ticks as the service's refresh period allows", () => {
+    const warehouse = warehouseOf([[T, "5"]]);
+    warehouse.transaction((transaction) =>
+      transaction.statement("UPDATE wanted_ranges SET settle_delay = 20000000").run([]),
+    );
+    expect(rows(warehouse, "SELECT expected_ticks FROM bars_5m")).toEqual([{ expected_ticks: 30 }]);
+    warehouse.transaction((transaction) => transaction.statement("DELETE FROM wanted_ranges").run([]));
+    expect(rows(warehouse, "SELECT expected_ticks FROM bars_1d")).toEqual([{ expected_ticks: 2880 }]);
+  });
+});
+
+describe("bars", () => {
+  it("are what a plain loop over the ticks says, whatever the ticks", () => {
+    const someTicks = fc.uniqueArray(
+      fc.tuple(
+        fc.integer({ min: 0, max: 3 * 2880 }).map((n) => T + n * HALF_MINUTE + (n % 7)),
+        fc.integer({ min: 1, max: 50 }).map(String),
+      ),
+      { selector: ([ts]) => ts, minLength: 0, maxLength: 60 },
+    );
+    const warehouse = openScratch();
+    let runs = 0;
+    fc.assert(
+      fc.property(someTicks, fc.constantFrom(...(Object.keys(barLengths) as BarLength[])), (ticks, name) => {
+        const indexId = `series-${runs++}`;
+        const records = ticks.map(([ts, price]) => tick(ts, price, { indexId }));
+        warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", records, "rest"));
+        const sql = `SELECT ts, open, high, low, close, n_ticks FROM bars_${name} WHERE index_id = ? ORDER BY ts`;
+        expect(rows(warehouse, sql, indexId)).toEqual(barsOf(ticks, barLengths[name]));
+      }),
+    );
+  });
+
+  it("of a window and a series look at the ticks of no other", () => {
+    const warehouse = warehouseOf([[T, "5"]]);
+    for (const series of ["name = 'BTC' AND index_type = 'GWA'", "index_id = 'btc-id'"]) {
+      const sql = `SELECT * FROM bars_1h WHERE ${series} AND ts >= ${T} AND ts < ${T + 24 * HOUR}`;
+      const plan = rows(warehouse, `EXPLAIN QUERY PLAN ${sql}`)
+        .map(({ detail }) => String(detail))
+        .join("\n");
+      expect(plan).toMatch(/SEARCH s USING INDEX/);
+      expect(plan).not.toMatch(/SCAN [stahlzg]\b|TEMP B-TREE/);
+      expect(plan).toContain("SEARCH t USING PRIMARY KEY (series=? AND ts>? AND ts<?)");
+    }
+  });
+
+  it("do not look for what is not asked of them", () => {
+    const warehouse = warehouseOf([[T, "5"]]);
+    const plan = rows(warehouse, "EXPLAIN QUERY PLAN SELECT ts, open FROM bars_1h WHERE name = 'BTC'");
+    expect(plan.map(({ detail }) => String(detail)).filter((step) => /\b[hlzg]\b/.test(step))).toEqual([]);
+  });
+
+  it("are the same in an older SQLite", () => {
+    const warehouse = warehouseOf([
+      [T, "10.25"],
+      [T + HALF_MINUTE, "0.00000012"],
+      [T + MICROS_PER_DAY, "7"],
+    ]);
+    const columns =
+      "ts, time, open_exact, high_exact, low_exact, close_exact, n_ticks, expected_ticks, is_complete, quality";
+    const union = Object.keys(barLengths)
+      .map((name) => `SELECT ${columns} FROM bars_${name}`)
+      .join(" UNION ALL ");
+    let theirs: string;
+    try {
+      theirs = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, union], { encoding: "utf8" });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      process.stdout.write("not shown here: bars in another SQLite (sqlite3 is not installed)\n");
+      return;
+    }
+    expect(JSON.parse(theirs)).toEqual(rows(warehouse, union));
+  });
+});
+
+function barsOf(ticks: readonly (readonly [number, string])[], length: number): Bar[] {
+  const sorted = [...ticks].sort(([a], [b]) => a - b).map(([ts, price]) => ({ ts, price: Number(price) }));
+  const groups = Map.groupBy(sorted, ({ ts }) => Math.floor(ts / length) * length);
+  return [...groups].map(([ts, inBar]) => {
+    const prices = inBar.map(({ price }) => price);
+    return {
+      ts,
+      open: prices[0] as number,
+      high: Math.max(...prices),
+      low: Math.min(...prices),
+      close: prices.at(-1) as number,
+      n_ticks: prices.length,
+    };
+  });
+}

@@ -1,0 +1,111 @@
+import { execFileSync } from "node:child_process";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { plainNotation, readDecimal } from "../../../src/model/decimal.ts";
+import { formatInstant } from "../../../src/model/time.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { openScratch, rows } from "../../support/warehouse/open-warehouse.ts";
+import { decimal, tick } from "../../support/warehouse/records.ts";
+
+const decimalText = fc
+  .tuple(
+    fc.constantFrom("", "-"),
+    fc.stringMatching(/^(0|[1-9][0-9]{0,17})$/),
+    fc.oneof(fc.stringMatching(/^[0-9]{0,20}$/), fc.stringMatching(/^0{0,8}[0-9]{0,15}$/)),
+  )
+  .map(([sign, whole, fraction]) => `${sign}${whole}${fraction === "" ? "" : `.${fraction}`}`);
+
+const borders = Array.from({ length: 24 }, (_, i) => i - 8).flatMap((power) => [
+  `1e${power}`,
+  `9.99999999999999e${power}`,
+  `1.00000000000001e${power}`,
+  `-1e${power}`,
+  `5e${power}`,
+]);
+
+describe("exact columns", () => {
+  it("give back the digits of thousands of decimals, whether or not a double can hold them", () => {
+    const warehouse = openScratch();
+    const texts = [
+      ...fc.sample(decimalText, 6000),
+      ...borders,
+      "0",
+      "-0",
+      "0.000",
+      "1e-18",
+      "1E+5",
+      "-12.50",
+    ];
+    warehouse.transaction((transaction) =>
+      writeRecords(
+        transaction,
+        "index_ticks",
+        texts.map((text, i) => tick(i, text)),
+        "rest",
+      ),
+    );
+    const stored = rows(warehouse, "SELECT ts, price, price_exact FROM index_ticks ORDER BY ts");
+    expect(stored.map(({ price_exact }) => price_exact)).toEqual(texts.map((text) => plainNotation(text)));
+    expect(stored.map(({ price }) => price)).toEqual(texts.map((text) => (readDecimal(text)?.real ?? 0) + 0));
+    const aside = rows(warehouse, "SELECT count(*) AS n FROM index_tick_rows WHERE aside IS NOT NULL")[0];
+    expect(aside?.n).toBe(texts.filter((text) => decimal(text).exact !== null).length);
+  });
+
+  it("give the same text under the machine's own SQLite, whatever its version", () => {
+    const warehouse = openScratch();
+    const texts = [...fc.sample(decimalText, 1000), ...borders];
+    warehouse.transaction((transaction) =>
+      writeRecords(
+        transaction,
+        "index_ticks",
+        texts.map((text, i) => tick(i, text)),
+        "rest",
+      ),
+    );
+    const sql = "SELECT price_exact FROM index_ticks ORDER BY ts";
+    let printed: string;
+    try {
+      printed = execFileSync("sqlite3", ["-readonly", warehouse.path, sql], { encoding: "utf8" });
+    } catch {
+      process.stdout.write(
+        "not shown here: the digits as the sqlite3 program prints them (sqlite3 is not installed)\n",
+      );
+      return;
+    }
+    expect(printed.trimEnd().split("\n")).toEqual(texts.map((text) => plainNotation(text)));
+  });
+
+  it("are null where the figure is", () => {
+    const warehouse = openScratch();
+    warehouse.transaction((transaction) =>
+      writeRecords(
+        transaction,
+        "index_ticks",
+        [tick(1, "1", { price: null, quality: "price: NaN" })],
+        "rest",
+      ),
+    );
+    expect(rows(warehouse, "SELECT price, price_exact, quality FROM index_ticks")).toEqual([
+      { price: null, price_exact: null, quality: "price: NaN" },
+    ]);
+  });
+});
+
+describe("time columns", () => {
+  it("are the moment as 27 characters, before 1970 too", () => {
+    const warehouse = openScratch();
+    const moments = [...new Set(fc.sample(fc.integer({ min: -1e15, max: 4e15 }), 2000))];
+    const all = [...moments, 0, -1, 1, 999_999, -999_999, -1_000_000];
+    warehouse.transaction((transaction) =>
+      writeRecords(
+        transaction,
+        "index_ticks",
+        all.map((ts) => tick(ts, "1")),
+        "rest",
+      ),
+    );
+    for (const { ts, time } of rows(warehouse, "SELECT ts, time FROM index_ticks")) {
+      expect(time).toBe(formatInstant(ts as number));
+    }
+  });
+});

@@ -1,0 +1,145 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { views } from "../../../src/warehouse/views/views.ts";
+import { openWarehouse, type Warehouse } from "../../../src/warehouse/writer.ts";
+import { TurnedClock } from "../../support/manual-clock.ts";
+import { at, tick } from "../../support/warehouse/records.ts";
+
+const SERIES = 50;
+const ROWS = 10_000;
+const STEP = 30_000_000;
+const T = at("2026-03-01T00:00:00Z");
+
+const directory = mkdtempSync(join(tmpdir(), "mds-views-"));
+let warehouse: Warehouse;
+
+beforeAll(() => {
+  warehouse = openWarehouse(join(directory, "mds.sqlite"), { clock: new TurnedClock() });
+  for (let series = 0; series < SERIES; series++) {
+    const ticks = Array.from({ length: ROWS }, (_, i) =>
+      tick(T - i * STEP, "1.5", { indexId: `id-${series}` }),
+    );
+    warehouse.transaction((transaction) => {
+      writeRecords(transaction, "index_ticks", ticks, "rest");
+      const line = { stream: "index_ticks", series: series + 1 } as const;
+      settle(transaction, line, { from: T - ROWS * STEP, to: T }, "rows");
+    });
+  }
+});
+afterAll(() => {
+  warehouse.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const all = (sql: string) => warehouse.connection.database.prepare(sql).all() as Record<string, unknown>[];
+const plan = (sql: string) => all(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail as string);
+
+/** What each relation must have at least, from the contract. */
+const contract: Record<string, string> = {
+  assets: "id, symbol, name, type, status, url, contract_address",
+  markets: "id, base_asset_id, quote_asset_id, base_symbol, quote_symbol, pair",
+  exchanges: "id, name, url, status",
+  exchange_markets: "exchange_id, market_id",
+  exchange_symbols: "exchange_id, asset_id, symbol",
+  ohlcv:
+    "index_type, index_id, name, day, open, open_exact, high, high_exact, low, low_exact, close, close_exact, volume, volume_exact, vwap, vwap_exact, twap, twap_exact, volume_usd, volume_usd_exact, is_final, record_id, quality",
+  index_ticks:
+    "index_type, index_id, name, ts, time, price, price_exact, volume, volume_exact, tick_volume, tick_volume_exact, is_settled, quality",
+  exchange_ticks:
+    "exchange_id, market_id, exchange, pair, ts, time, last, last_exact, bid, bid_exact, ask, ask_exact, volume, volume_exact, last_moved, quality",
+  market_caps:
+    "asset_id, symbol, ts, time, rank, price, price_exact, volume, volume_exact, market_cap, market_cap_exact, total_market_cap, total_market_cap_exact, free_float_supply, free_float_supply_exact, total_supply, total_supply_exact, change_24h, change_24h_exact, change_7d, change_7d_exact, change_30d, change_30d_exact, quality",
+  derivative_contracts:
+    "id, derivative_type, exchange_id, market_id, exchange_name, settlement_currency, contract_value, contract_value_exact, value_currency, option_type, option_strike, option_strike_exact, listing, expiration, quality",
+  derivative_ticks:
+    "contract_id, derivative_type, exchange_id, market_id, ts, time, price, price_exact, volume, volume_exact, open_interest, open_interest_exact, bid, bid_exact, ask, ask_exact, index_price, index_price_exact, mark_price, mark_price_exact, funding_rate, funding_rate_exact, quality",
+  coverage: "stream, index_type, index_id, name, from_ts, to_ts, from_time, to_time, proof, reason",
+  gaps: "stream, index_type, index_id, name, from_ts, to_ts, from_time, to_time, state, reason, lost_at",
+  revisions: "stream, index_type, index_id, name, ts, time, before, after, changed_at",
+  status_changes: "entity, id, field, old, new, seen_at",
+  rejects: "stream, received_at, reason, raw, request",
+  unknown_fields: '"where", name, first_seen, count, sample',
+  unknown_events: '"where", name, first_seen, count, sample',
+};
+for (const stream of ["index_ticks", "exchange_ticks", "market_caps", "derivative_ticks"]) {
+  contract[`latest_${stream}`] = contract[stream] as string;
+}
+
+describe("the relations of the contract", () => {
+  it.each(Object.entries(contract))("%s has its columns", (relation, columns) => {
+    expect(() => all(`SELECT ${columns} FROM ${relation} LIMIT 1`)).not.toThrow();
+  });
+
+  it("are answered by an older SQLite too", () => {
+    const version = () => execFileSync("sqlite3", ["--version"], { encoding: "utf8" });
+    try {
+      version();
+    } catch {
+      process.stdout.write("not shown here: the views in another SQLite (sqlite3 is not installed)\n");
+      return;
+    }
+    const sql = Object.entries(contract)
+      .map(([relation, columns]) => `SELECT count(*) FROM (SELECT ${columns} FROM ${relation});`)
+      .join("\n");
+    const counts = execFileSync("sqlite3", ["-readonly", warehouse.path, sql], { encoding: "utf8" });
+    expect(counts.trim().split("\n")).toHaveLength(Object.keys(contract).length);
+  });
+
+  it("never turn a REAL into text by themselves, and need no function newer than 3.37", () => {
+    for (const sql of Object.values(views)) {
+      expect(sql).not.toMatch(/printf|format\(|unixepoch\(|->|\biif\(|string_agg|concat/);
+    }
+  });
+});
+
+describe("index seeks", () => {
+  const seek = "SEARCH r USING PRIMARY KEY (series=? AND ts";
+
+  it.each([
+    ["a week of one series by name", `name = 'id-7' AND ts >= ${T - 20_000 * STEP} AND ts < ${T}`],
+    ["a cross-section at one moment", `ts = ${T - 100 * STEP}`],
+    ["one series by id", `index_type = 'GWA' AND index_id = 'id-7' AND ts > ${T - 50 * STEP}`],
+  ])("%s", (_name, where) => {
+    const steps = plan(`SELECT name, time, price_exact, is_settled FROM index_ticks WHERE ${where}`);
+    expect(steps.filter((step) => step.includes(" r "))).toEqual([expect.stringContaining(seek)]);
+    expect(steps.join()).not.toContain("SCAN r");
+  });
+
+  it("find the newest row of each series without looking at the others", () => {
+    const steps = plan("SELECT name, price FROM latest_index_ticks");
+    expect(steps.some((step) => step.includes(seek))).toBe(true);
+    expect(steps.join()).toContain("SEARCH n USING PRIMARY KEY (series=? AND ts<?)");
+    expect(steps.join()).not.toMatch(/SCAN [rn]\b|TEMP B-TREE/);
+    expect(all("SELECT count(*) AS n, min(ts) AS ts FROM latest_index_ticks")).toEqual([
+      { n: SERIES, ts: T },
+    ]);
+  });
+
+  it("answer the value as of a moment, by one seek each", () => {
+    const sql = `SELECT s.name, (SELECT t.price FROM index_ticks t WHERE t.index_type = s.index_type
+      AND t.index_id = s.index_id AND t.ts <= ${T - 77} ORDER BY t.ts DESC LIMIT 1) AS price FROM series s`;
+    expect(plan(sql).join()).not.toMatch(/SCAN r|TEMP B-TREE/);
+    expect(all(sql)).toHaveLength(SERIES);
+  });
+
+  it("cost what they return, not what is stored", () => {
+    const cost = (sql: string) => {
+      const statement = warehouse.connection.database.prepare(sql);
+      statement.all();
+      const times = Array.from({ length: 9 }, () => {
+        const start = performance.now();
+        statement.all();
+        return performance.now() - start;
+      });
+      return times.sort((a, b) => a - b)[4] as number;
+    };
+    const scan = cost("SELECT series, max(ts), price FROM index_tick_rows GROUP BY series");
+    expect(cost("SELECT name, ts, price FROM latest_index_ticks") * 10).toBeLessThan(scan);
+    expect(cost(`SELECT name, price FROM index_ticks WHERE ts = ${T - 100 * STEP}`) * 10).toBeLessThan(scan);
+  });
+});
