@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Nothing but this file may load before the check: a native module crashes an older Node outright.
+// Check the version before any other import: native modules crash an older Node.
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 12)) {
   process.stderr.write(

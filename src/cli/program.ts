@@ -1,20 +1,20 @@
 import { Command, CommanderError } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { BoundedTalk } from "../telemetry/nonblocking-stderr.ts";
+import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import type { CommandContext } from "./support/context.ts";
 import { programVersion } from "./support/context.ts";
 
-/** Whatever could not be opened for it, and whatever remedy that has otherwise. */
-const OUT_OF_FILES = /\b(EMFILE|ENFILE)\b|too many open files/i;
+/** This error gets its own remedy, whichever file could not be opened. */
+const OPEN_FILE_LIMIT_ERROR = /\b(EMFILE|ENFILE)\b|too many open files/i;
 
-/** How long the end waits for a reader of stderr who has fallen behind. */
-const LAST_WORDS_MS = 500;
+/** How long the exit waits for a slow reader of stderr. */
+const STDERR_FLUSH_TIMEOUT_MS = 500;
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
-/** In the order of the help. Each is loaded when it is wanted: `--version` need not wait for a database to load. */
-const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
+/** In the order of the help text. Commands load lazily, so that `--version` does not load SQLite. */
+const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   run: async () => (await import("./commands/run.ts")).addRunCommand,
   init: async () => (await import("./commands/init.ts")).addInitCommand,
   plan: async () => (await import("./commands/plan.ts")).addPlanCommand,
@@ -30,22 +30,23 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
 };
 
-/** The one that is named; all of them for the help, and to find what a misspelt one may have meant. */
-function commandsFor(named: string | undefined): readonly (() => Promise<AddCommand>)[] {
-  if (named === "-V" || named === "--version") return [];
-  const command = named !== undefined && Object.hasOwn(commands, named) ? commands[named] : undefined;
-  return command ? [command] : Object.values(commands);
+/** The named command; all commands for the help and for the suggestion after a misspelt name. */
+function loadersFor(name: string | undefined): readonly (() => Promise<AddCommand>)[] {
+  if (name === "-V" || name === "--version") return [];
+  const command =
+    name !== undefined && Object.hasOwn(commandLoaders, name) ? commandLoaders[name] : undefined;
+  return command ? [command] : Object.values(commandLoaders);
 }
 
-/** Runs the program and tells how it ended. Every failure is one line on stderr, with its remedy. */
+/** Runs the program and returns its exit code. Every failure is one line on stderr, with its remedy. */
 export async function main(args: readonly string[]): Promise<ExitCode> {
   const stop = new AbortController();
-  // A reader that went away (`| head`) is no failure of ours.
+  // A reader that closed the pipe (`| head`) is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(exitCode.ok);
     throw error;
   });
-  const stderr = new BoundedTalk(process.stderr);
+  const stderr = new NonblockingStderr(process.stderr);
   const signals = ["SIGINT", "SIGTERM"] as const;
   for (const signal of signals) {
     process.on(signal, () => {
@@ -70,13 +71,13 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     },
   };
   const code = await runProgram(args, context);
-  if (await stderr.flushed(systemClock, LAST_WORDS_MS)) return code;
-  // What waits for a reader of stderr who is stuck would keep the process for ever; data is still waited for.
+  if (await stderr.flush(systemClock, STDERR_FLUSH_TIMEOUT_MS)) return code;
+  // A stuck reader of stderr would keep the process alive for ever. Data on stdout is still flushed.
   await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
   process.exit(code);
 }
 
-/** The same in a world of the caller's. */
+/** Like `main`, with the context given by the caller (tests). */
 export async function runProgram(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   try {
     const program = await buildProgram(args, context);
@@ -100,8 +101,8 @@ async function buildProgram(args: readonly string[], context: CommandContext): P
       writeErr: () => {},
       getOutHelpWidth: () => 100,
     })
-    .addHelpText("after", "\nmds-sync COMMAND --help tells more about one command.");
-  for (const add of await Promise.all(commandsFor(args[0]).map((load) => load()))) add(program, context);
+    .addHelpText("after", "\nmds-sync COMMAND --help describes one command.");
+  for (const add of await Promise.all(loadersFor(args[0]).map((load) => load()))) add(program, context);
   return program;
 }
 
@@ -117,14 +118,14 @@ function report(error: unknown, context: CommandContext): ExitCode {
     context.stderr.write(`mds-sync: ${what.replace(/\.$/, "")}: ${remedy}\n`);
     return exitCode.usage;
   }
-  if (error instanceof Error && OUT_OF_FILES.test(error.message)) {
+  if (error instanceof Error && OPEN_FILE_LIMIT_ERROR.test(error.message)) {
     context.stderr.write(
       `mds-sync: ${error.message}: raise the limit of open files (LimitNOFILE, ulimit -n)\n`,
     );
     return exitCode.unexpected;
   }
   if (error instanceof Failure) {
-    if (error.exit !== exitCode.ok) context.stderr.write(`mds-sync: ${error.line}\n`);
+    if (error.exit !== exitCode.ok) context.stderr.write(`mds-sync: ${error.summary}\n`);
     return error.exit;
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -1,80 +1,80 @@
-import { nearest } from "../model/did-you-mean.ts";
+import { findClosestWord } from "../model/did-you-mean.ts";
 import { exitCode, Failure } from "../model/failure.ts";
-import { optionEntries, type Settings, switchPaths } from "./option-table.ts";
-import type { Raw } from "./option-types.ts";
-import { type SecretSource, secretSource } from "./secret.ts";
+import { optionEntries, type Settings, toggleGroupPaths } from "./option-table.ts";
+import type { RawValue } from "./option-types.ts";
+import { createSecretSource, type SecretSource } from "./secret.ts";
 import { findSettingsFile, type SettingsFile } from "./settings-file.ts";
 
 export interface SettingsSources {
   /** The environment, as in process.env. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Values of flags by the path of the setting that they set. */
+  /** Values of flags by the path of their setting. */
   flags?: Readonly<Record<string, string>>;
   /** `--config`. */
   file?: string | undefined;
-  /** Where ./mds-sync.yaml is looked for. Left out: no file is read, neither there nor the system's. */
+  /** Where to look for ./mds-sync.yaml. Absent: no file is read, not even the system's. */
   directory?: string;
 }
 
 export interface LoadedSettings {
   readonly settings: Settings;
   readonly secret: SecretSource;
-  /** Where each setting's value comes from: `default`, a file's path, a variable's name or a flag. */
+  /** Where each value comes from: `default`, a file's path, a variable's name or a flag. */
   readonly origins: ReadonlyMap<string, string>;
   readonly file: string | undefined;
-  /** What is allowed, but worth a word to the operator. */
+  /** Allowed, but probably a mistake. */
   readonly warnings: readonly string[];
 }
 
-interface Given {
-  raw: Raw;
+interface GivenValue {
+  raw: RawValue;
   origin: string;
 }
 
-const secretVariable = "MDS_CLIENT_SECRET";
-const otherVariables = [secretVariable, "MDS_CONFIG"];
+const secretEnvName = "MDS_CLIENT_SECRET";
+const otherEnvNames = [secretEnvName, "MDS_CONFIG"];
 
-/** File, environment, flags, in that order of weight; one line and exit 2 for the first thing that is wrong. */
+/** Flags override the environment, which overrides the file. Throws for the first invalid value (exit code 2). */
 export function loadSettings(sources: SettingsSources): LoadedSettings {
   const { env, directory } = sources;
-  const named = sources.file ?? (env.MDS_CONFIG || undefined);
-  const file = directory === undefined ? undefined : findSettingsFile(named, directory);
-  const given = new Map<string, Given>();
-  const switchedOff = new Map<string, string>();
-  if (file) takeFile(file, given, switchedOff);
+  const explicitPath = sources.file ?? (env.MDS_CONFIG || undefined);
+  const file = directory === undefined ? undefined : findSettingsFile(explicitPath, directory);
+  const givenValues = new Map<string, GivenValue>();
+  const disabledGroups = new Map<string, string>();
+  if (file) readSettingsFile(file, givenValues, disabledGroups);
   for (const { path, option } of optionEntries) {
     const fromEnvironment = option.env ? sources.env[option.env] : undefined;
-    if (fromEnvironment) given.set(path, { raw: fromEnvironment, origin: option.env ?? "" });
+    if (fromEnvironment) givenValues.set(path, { raw: fromEnvironment, origin: option.env ?? "" });
     const fromFlag = sources.flags?.[path];
-    if (fromFlag !== undefined) given.set(path, { raw: fromFlag, origin: flagName(option.flag) });
+    if (fromFlag !== undefined) givenValues.set(path, { raw: fromFlag, origin: flagName(option.flag) });
   }
 
   const settings: Record<string, unknown> = {};
   const origins = new Map<string, string>();
   for (const { path, option } of optionEntries) {
-    const group = switchPaths.find((candidate) => path.startsWith(`${candidate}.`));
-    const off = group === undefined ? undefined : switchedOff.get(group);
-    if (group !== undefined && off !== undefined) {
-      place(settings, group, false);
-      origins.set(group, off);
+    const group = toggleGroupPaths.find((candidate) => path.startsWith(`${candidate}.`));
+    const disabledBy = group === undefined ? undefined : disabledGroups.get(group);
+    if (group !== undefined && disabledBy !== undefined) {
+      setAtPath(settings, group, false);
+      origins.set(group, disabledBy);
       continue;
     }
-    const value = given.get(path);
-    place(settings, path, value ? readValue(path, value, option.read) : option.fallback);
+    const value = givenValues.get(path);
+    setAtPath(settings, path, value ? parseValue(path, value, option.parse) : option.defaultValue);
     origins.set(path, value?.origin ?? "default");
   }
 
-  const complete = settings as Settings;
-  // A flag beats the environment, also where one names a file and the other holds the secret itself.
-  const isFlagged = sources.flags?.["service.clientSecretFile"] !== undefined;
-  const fromEnvironment = isFlagged ? undefined : sources.env[secretVariable];
-  const secret = secretSource(complete.service.clientSecretFile, fromEnvironment);
+  const loaded = settings as Settings;
+  // A flag overrides the environment, even if the flag names a file and the variable holds the secret itself.
+  const hasSecretFileFlag = sources.flags?.["service.clientSecretFile"] !== undefined;
+  const fromEnvironment = hasSecretFileFlag ? undefined : sources.env[secretEnvName];
+  const secret = createSecretSource(loaded.service.clientSecretFile, fromEnvironment);
   return {
-    settings: complete,
+    settings: loaded,
     secret,
     origins,
     file: file?.path,
-    warnings: [...secret.warnings, ...unknownVariables(sources.env)],
+    warnings: [...secret.warnings, ...unknownVariableWarnings(sources.env)],
   };
 }
 
@@ -83,32 +83,36 @@ export function flagName(flag: string | undefined): string {
   return flag?.split(" ")[0] ?? "";
 }
 
-function takeFile(file: SettingsFile, given: Map<string, Given>, switchedOff: Map<string, string>): void {
-  const leaves = new Set(optionEntries.map(({ path }) => path));
-  const groups = new Set([...leaves].flatMap((path) => prefixes(path)));
-  const known = [...leaves, ...groups];
+function readSettingsFile(
+  file: SettingsFile,
+  givenValues: Map<string, GivenValue>,
+  disabledGroups: Map<string, string>,
+): void {
+  const optionPaths = new Set(optionEntries.map(({ path }) => path));
+  const groupPaths = new Set([...optionPaths].flatMap((path) => groupPathsOf(path)));
+  const known = [...optionPaths, ...groupPaths];
 
-  const visit = (node: { readonly [key: string]: Raw }, prefix: string) => {
+  const visit = (node: { readonly [key: string]: RawValue }, prefix: string) => {
     for (const [key, raw] of Object.entries(node)) {
       const path = prefix + key;
-      if (looksSecret(key)) refuseSecret(file, path);
-      if (leaves.has(path)) given.set(path, { raw, origin: file.path });
-      else if (!groups.has(path)) refuseUnknown(file, path, known);
-      else if (raw === "false" && switchPaths.includes(path)) switchedOff.set(path, file.path);
+      if (looksSecret(key)) rejectSecret(file, path);
+      if (optionPaths.has(path)) givenValues.set(path, { raw, origin: file.path });
+      else if (!groupPaths.has(path)) rejectUnknownSetting(file, path, known);
+      else if (raw === "false" && toggleGroupPaths.includes(path)) disabledGroups.set(path, file.path);
       else if (typeof raw === "object" && !Array.isArray(raw))
-        visit(raw as { [key: string]: Raw }, `${path}.`);
+        visit(raw as { [key: string]: RawValue }, `${path}.`);
       else if (raw !== "") {
-        const wanted = switchPaths.includes(path)
+        const expected = toggleGroupPaths.includes(path)
           ? "a mapping of settings, or false"
           : "a mapping of settings";
-        throw wrong(`${file.path}: ${path} holds a single value`, `give ${wanted}`);
+        throw settingsFailure(`${file.path}: ${path} is a single value`, `give ${expected}`);
       }
     }
   };
   visit(file.content, "");
 }
 
-function prefixes(path: string): string[] {
+function groupPathsOf(path: string): string[] {
   const parts = path.split(".");
   return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join("."));
 }
@@ -117,50 +121,52 @@ function looksSecret(key: string): boolean {
   return /secret|password|passwd|token|api_?key/i.test(key) && key !== "clientSecretFile";
 }
 
-function refuseSecret(file: SettingsFile, path: string): never {
-  throw wrong(
-    `${file.path}: ${path} looks like a secret, which has no place in this file`,
-    `remove it, and name a file in service.clientSecretFile or set ${secretVariable}`,
+function rejectSecret(file: SettingsFile, path: string): never {
+  throw settingsFailure(
+    `${file.path}: ${path} looks like a secret, which does not belong in this file`,
+    `remove it and name a file in service.clientSecretFile, or set ${secretEnvName}`,
   );
 }
 
-function refuseUnknown(file: SettingsFile, path: string, known: readonly string[]): never {
-  const last = (name: string) => name.slice(name.lastIndexOf(".") + 1);
-  const misplaced = known.filter((name) => last(name).toLowerCase() === last(path).toLowerCase());
-  const meant = misplaced.length === 1 ? misplaced[0] : nearest(path, known);
-  const remedy = meant ? `did you mean ${meant}?` : "mds-sync settings lists those there are";
-  throw wrong(`${file.path}: ${path} is not a setting`, remedy);
+function rejectUnknownSetting(file: SettingsFile, path: string, known: readonly string[]): never {
+  const lastPart = (name: string) => name.slice(name.lastIndexOf(".") + 1);
+  const sameName = known.filter((name) => lastPart(name).toLowerCase() === lastPart(path).toLowerCase());
+  const suggestion = sameName.length === 1 ? sameName[0] : findClosestWord(path, known);
+  const remedy = suggestion ? `did you mean ${suggestion}?` : "mds-sync settings lists all settings";
+  throw settingsFailure(`${file.path}: ${path} is not a setting`, remedy);
 }
 
-function readValue(
+function parseValue(
   path: string,
-  { raw, origin }: Given,
-  read: (raw: Raw) => { value: unknown } | { wanted: string },
+  { raw, origin }: GivenValue,
+  parse: (raw: RawValue) => { value: unknown } | { expected: string },
 ): unknown {
-  const reading = read(raw);
-  if ("value" in reading) return reading.value;
-  throw wrong(`${origin}: ${path} cannot be ${describe(raw)}`, `give ${reading.wanted}`);
+  const result = parse(raw);
+  if ("value" in result) return result.value;
+  throw settingsFailure(`${origin}: ${path} cannot be ${formatRawValue(raw)}`, `give ${result.expected}`);
 }
 
-/** Short, on one line, and without what might be a password or a key inside an address. */
-function describe(raw: Raw): string {
+/** Short, on one line, and without a password or key inside a URL. */
+function formatRawValue(raw: RawValue): string {
   const json = JSON.stringify(raw)
     .replace(/(:\/\/)[^"]*@/g, "$1…@")
     .replace(/(:\/\/[^"?#]*)[?#][^"]*/g, "$1?…");
   return json.length > 60 ? `${json.slice(0, 57)}…` : json;
 }
 
-function unknownVariables(env: SettingsSources["env"]): string[] {
-  const known = [...optionEntries.flatMap(({ option }) => option.env ?? []), ...otherVariables];
+function unknownVariableWarnings(env: SettingsSources["env"]): string[] {
+  const known = [...optionEntries.flatMap(({ option }) => option.env ?? []), ...otherEnvNames];
   return Object.keys(env)
     .filter((name) => name.startsWith("MDS_") && !known.includes(name))
     .flatMap((name) => {
-      const meant = nearest(name, known);
-      return meant ? [`the environment sets ${name}, which is not a setting: did you mean ${meant}?`] : [];
+      const suggestion = findClosestWord(name, known);
+      return suggestion
+        ? [`the environment sets ${name}, which is not a setting: did you mean ${suggestion}?`]
+        : [];
     });
 }
 
-function place(settings: Record<string, unknown>, path: string, value: unknown): void {
+function setAtPath(settings: Record<string, unknown>, path: string, value: unknown): void {
   const parts = path.split(".");
   let node = settings;
   for (const part of parts.slice(0, -1)) {
@@ -170,6 +176,6 @@ function place(settings: Record<string, unknown>, path: string, value: unknown):
   node[parts.at(-1) ?? ""] = value;
 }
 
-function wrong(message: string, remedy: string): Failure {
+function settingsFailure(message: string, remedy: string): Failure {
   return new Failure(message, { family: "operator", code: "settings", remedy, exit: exitCode.usage });
 }

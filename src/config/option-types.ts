@@ -2,85 +2,92 @@ import type { Selector } from "../model/selector.ts";
 import { type DerivativeType, derivativeTypes } from "../model/streams.ts";
 
 /**
- * What a setting's value looks like before it is read. Every scalar is text, wherever it comes from: the file is read
- * without YAML's guesses, so that `TRUE` is the symbol of a coin and `1e5` is not a number before an option says so.
+ * A setting's value before it is parsed. Every scalar is text: YAML would turn the coin symbol `TRUE` into a boolean
+ * and `1e5` into a number.
  */
-export type Raw = string | readonly Raw[] | { readonly [key: string]: Raw };
+export type RawValue = string | readonly RawValue[] | { readonly [key: string]: RawValue };
 
-/** A value, or what would have been right. */
-export type Reading<T> = { readonly value: T } | { readonly wanted: string };
+/** A value, or a description of what is expected. */
+type OptionParseResult<T> = { readonly value: T } | { readonly expected: string };
 
-export interface OptionWords {
-  /** One line for people: help, the example file and the settings listing all print it. */
+interface OptionDescription {
+  /** One line, printed by the help, the example file and the settings listing. */
   help: string;
-  /** The environment variable that sets it. */
+  /** The environment variable. */
   env?: string;
-  /** The flag that sets it, in commander's notation. */
+  /** The flag, in commander's notation. */
   flag?: string;
 }
 
-export interface Option<T> extends OptionWords {
+export interface Option<T> extends OptionDescription {
   readonly option: true;
-  readonly fallback: T;
-  readonly read: (raw: Raw) => Reading<T>;
-  /** A value as a person would write it in the file. */
-  readonly write: (value: T) => string;
+  readonly defaultValue: T;
+  readonly parse: (raw: RawValue) => OptionParseResult<T>;
+  /** A value as a user would write it in the file. */
+  readonly format: (value: T) => string;
 }
 
-function option<T>(
-  words: OptionWords,
-  fallback: T,
-  read: Option<T>["read"],
-  write: Option<T>["write"] = (value) => (value === undefined ? "" : String(value)),
+function makeOption<T>(
+  description: OptionDescription,
+  defaultValue: T,
+  read: Option<T>["parse"],
+  write: Option<T>["format"] = (value) => (value === undefined ? "" : String(value)),
 ): Option<T> {
-  return { option: true, ...words, fallback, read, write };
+  return { option: true, ...description, defaultValue, parse: read, format: write };
 }
 
-function scalar<T>(
-  words: OptionWords,
-  fallback: T,
-  wanted: string,
+function makeScalarOption<T>(
+  description: OptionDescription,
+  defaultValue: T,
+  expected: string,
   read: (text: string) => T | undefined,
-  write?: Option<T>["write"],
+  write?: Option<T>["format"],
 ): Option<T> {
-  const readText: Option<T>["read"] = (raw) => {
+  const readText: Option<T>["parse"] = (raw) => {
     const value = typeof raw === "string" ? read(raw.trim()) : undefined;
-    return value === undefined ? { wanted } : { value };
+    return value === undefined ? { expected } : { value };
   };
-  return option(words, fallback, readText, write);
+  return makeOption(description, defaultValue, readText, write);
 }
 
-const writeText = (value: string) => (/^[\w./:-]+$/.test(value) ? value : JSON.stringify(value));
-const writeList = (values: readonly string[]) => `[${values.map(writeText).join(", ")}]`;
+const formatText = (value: string) => (/^[\w./:-]+$/.test(value) ? value : JSON.stringify(value));
+const formatList = (values: readonly string[]) => `[${values.map(formatText).join(", ")}]`;
 
-export function text(words: OptionWords, fallback: string): Option<string> {
-  return scalar(words, fallback, "a text that is not empty", (raw) => raw || undefined, writeText);
+export function textOption(description: OptionDescription, defaultValue: string): Option<string> {
+  return makeScalarOption(
+    description,
+    defaultValue,
+    "a non-empty text",
+    (raw) => raw || undefined,
+    formatText,
+  );
 }
 
-const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+const loopbackPattern = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /**
- * An address, kept letter by letter: it is a token's audience too. Plain, unencrypted schemes are for loopback alone,
- * since tokens travel over it.
+ * A URL, stored verbatim because it is also the token's audience. Unencrypted schemes only for loopback, since requests
+ * carry tokens.
  */
-export function address(
-  words: OptionWords,
+export function serviceUrlOption(
+  description: OptionDescription,
   schemes: { secure: string; plain: string },
 ): Option<string | undefined> {
-  const wanted = `an address such as ${schemes.secure}//host (${schemes.plain}// only to localhost), without user name or password`;
-  return scalar<string | undefined>(words, undefined, wanted, (raw) => {
+  const expected = `an address such as ${schemes.secure}//host (${schemes.plain}// only to localhost), without user name or password`;
+  return makeScalarOption<string | undefined>(description, undefined, expected, (raw) => {
     if (!URL.canParse(raw)) return undefined;
     const url = new URL(raw);
-    const allowed =
-      url.protocol === schemes.secure || (url.protocol === schemes.plain && loopback.test(url.hostname));
-    const clean = url.username === "" && url.password === "" && url.search === "" && url.hash === "";
-    return allowed && clean ? raw : undefined;
+    const isAllowed =
+      url.protocol === schemes.secure ||
+      (url.protocol === schemes.plain && loopbackPattern.test(url.hostname));
+    const isClean = url.username === "" && url.password === "" && url.search === "" && url.hash === "";
+    return isAllowed && isClean ? raw : undefined;
   });
 }
 
-export function webAddress(words: OptionWords): Option<string> {
-  return scalar(
-    words,
+export function httpUrlOption(description: OptionDescription): Option<string> {
+  return makeScalarOption(
+    description,
     "",
     "an http:// or https:// address without user name or password, or nothing",
     (raw) => {
@@ -88,65 +95,74 @@ export function webAddress(words: OptionWords): Option<string> {
       const fits = url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
       return raw === "" || fits ? raw : undefined;
     },
-    writeText,
+    formatText,
   );
 }
 
-export function optionalText(words: OptionWords): Option<string | undefined> {
-  return scalar<string | undefined>(words, undefined, "a text that is not empty", (raw) => raw || undefined);
+export function optionalTextOption(description: OptionDescription): Option<string | undefined> {
+  return makeScalarOption<string | undefined>(
+    description,
+    undefined,
+    "a non-empty text",
+    (raw) => raw || undefined,
+  );
 }
 
-export function wholeNumber(
-  words: OptionWords,
-  fallback: number,
-  least: number,
-  most: number,
+export function integerOption(
+  description: OptionDescription,
+  defaultValue: number,
+  min: number,
+  max: number,
 ): Option<number> {
-  return scalar(words, fallback, `a whole number from ${least} to ${most}`, (raw) => {
+  return makeScalarOption(description, defaultValue, `a whole number from ${min} to ${max}`, (raw) => {
     const value = /^\d{1,15}$/.test(raw) ? Number(raw) : Number.NaN;
-    return value >= least && value <= most ? value : undefined;
+    return value >= min && value <= max ? value : undefined;
   });
 }
 
-const unitSeconds = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
+const secondsPerUnit = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 
-function readSeconds(raw: string): number | undefined {
+function parseDuration(raw: string): number | undefined {
   const match = /^(\d{1,9})([smhd])$/.exec(raw);
-  return match ? Number(match[1]) * unitSeconds[match[2] as keyof typeof unitSeconds] : undefined;
+  return match ? Number(match[1]) * secondsPerUnit[match[2] as keyof typeof secondsPerUnit] : undefined;
 }
 
-function writeSeconds(seconds: number): string {
+function formatDuration(seconds: number): string {
   const unit =
-    (["d", "h", "m"] as const).find((name) => seconds > 0 && seconds % unitSeconds[name] === 0) ?? "s";
-  return `${seconds / unitSeconds[unit]}${unit}`;
+    (["d", "h", "m"] as const).find((name) => seconds > 0 && seconds % secondsPerUnit[name] === 0) ?? "s";
+  return `${seconds / secondsPerUnit[unit]}${unit}`;
 }
 
 /** A duration, in seconds. */
-export function duration(words: OptionWords, fallback: string, least: string): Option<number> {
-  const floor = readSeconds(least) ?? 0;
-  const wanted = `a duration of at least ${least}, such as 30s, 5m, 1h or 2d`;
+export function durationOption(
+  description: OptionDescription,
+  defaultValue: string,
+  min: string,
+): Option<number> {
+  const minSeconds = parseDuration(min) ?? 0;
+  const expected = `a duration of at least ${min}, such as 30s, 5m, 1h or 2d`;
   const read = (raw: string) => {
-    const seconds = readSeconds(raw);
-    return seconds !== undefined && seconds >= floor ? seconds : undefined;
+    const seconds = parseDuration(raw);
+    return seconds !== undefined && seconds >= minSeconds ? seconds : undefined;
   };
-  return scalar(words, readSeconds(fallback) ?? 0, wanted, read, writeSeconds);
+  return makeScalarOption(description, parseDuration(defaultValue) ?? 0, expected, read, formatDuration);
 }
 
-/** Seconds to keep, or undefined for ever. */
-export function retention(words: OptionWords): Option<number | undefined> {
-  const wanted = "forever, or a number of days such as 90d";
-  const read: Option<number | undefined>["read"] = (raw) => {
+/** In seconds; undefined: forever. */
+export function retentionOption(description: OptionDescription): Option<number | undefined> {
+  const expected = "forever, or a number of days such as 90d";
+  const read: Option<number | undefined>["parse"] = (raw) => {
     if (raw === "forever") return { value: undefined };
-    const seconds = typeof raw === "string" && raw.endsWith("d") ? readSeconds(raw) : undefined;
-    return seconds ? { value: seconds } : { wanted };
+    const seconds = typeof raw === "string" && raw.endsWith("d") ? parseDuration(raw) : undefined;
+    return seconds ? { value: seconds } : { expected };
   };
-  return option(words, undefined, read, (seconds) =>
-    seconds === undefined ? "forever" : writeSeconds(seconds),
+  return makeOption(description, undefined, read, (seconds) =>
+    seconds === undefined ? "forever" : formatDuration(seconds),
   );
 }
 
-const cronField = /^(\*|[0-9]+(-[0-9]+)?)(\/[0-9]+)?(,(\*|[0-9]+(-[0-9]+)?)(\/[0-9]+)?)*$/;
-const cronBounds = [
+const cronFieldPattern = /^(\*|[0-9]+(-[0-9]+)?)(\/[0-9]+)?(,(\*|[0-9]+(-[0-9]+)?)(\/[0-9]+)?)*$/;
+const cronFieldBounds = [
   [0, 59],
   [0, 23],
   [1, 31],
@@ -154,109 +170,109 @@ const cronBounds = [
   [0, 7],
 ] as const;
 
-/** The days that a month may have; a schedule for 31 February would never come. */
-const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+/** A schedule for 31 February would never run. */
+const maxDaysInMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 function isCron(raw: string): boolean {
   const fields = raw.split(/\s+/);
   const [, , day = "", month = ""] = fields;
-  const comesUp =
-    /^\d+$/.test(day) && /^\d+$/.test(month) ? Number(day) <= (longestMonths[Number(month) - 1] ?? 0) : true;
+  const isPossibleDate =
+    /^\d+$/.test(day) && /^\d+$/.test(month) ? Number(day) <= (maxDaysInMonth[Number(month) - 1] ?? 0) : true;
   return (
-    comesUp &&
-    fields.length === cronBounds.length &&
-    cronBounds.every(([least, most], i) => isCronField(fields[i] ?? "", least, most))
+    isPossibleDate &&
+    fields.length === cronFieldBounds.length &&
+    cronFieldBounds.every(([least, most], i) => isCronField(fields[i] ?? "", least, most))
   );
 }
 
-function isCronField(field: string, least: number, most: number): boolean {
-  if (!cronField.test(field)) return false;
+function isCronField(field: string, min: number, max: number): boolean {
+  if (!cronFieldPattern.test(field)) return false;
   return field.split(",").every((part) => {
     const [range = "", step] = part.split("/");
-    const [from = least, to = from] = range === "*" ? [] : range.split("-").map(Number);
-    return from >= least && to <= most && from <= to && (step === undefined || Number(step) > 0);
+    const [from = min, to = from] = range === "*" ? [] : range.split("-").map(Number);
+    return from >= min && to <= max && from <= to && (step === undefined || Number(step) > 0);
   });
 }
 
-/** Five cron fields, in UTC; empty for never. */
-export function schedule(words: OptionWords, fallback: string): Option<string> {
-  const wanted =
+/** Five cron fields, in UTC; empty: never. */
+export function cronOption(description: OptionDescription, defaultValue: string): Option<string> {
+  const expected =
     'five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never';
   const read = (raw: string) => (raw === "" || isCron(raw) ? raw : undefined);
-  return scalar(words, fallback, wanted, read, writeText);
+  return makeScalarOption(description, defaultValue, expected, read, formatText);
 }
 
-export function texts(words: OptionWords): Option<readonly string[]> {
-  const read: Option<readonly string[]>["read"] = (raw) =>
+export function textListOption(description: OptionDescription): Option<readonly string[]> {
+  const read: Option<readonly string[]>["parse"] = (raw) =>
     isTextList(raw) && raw.every((item) => item !== "")
       ? { value: raw }
-      : { wanted: "a list of texts such as [a, b]" };
-  return option(words, [], read, writeList);
+      : { expected: "a list such as [a, b]" };
+  return makeOption(description, [], read, formatList);
 }
 
-export const lxNames = ["BLX", "ELX", "XRPLX"] as const;
+const lxIndexNames = ["BLX", "ELX", "XRPLX"] as const;
 
-export function lxIds(words: OptionWords): Option<Readonly<Record<string, string>>> {
-  const wanted = `a mapping of ${lxNames.join(", ")} to index ids, such as { BLX: 0123-… }`;
-  const read: Option<Readonly<Record<string, string>>>["read"] = (raw) => {
-    if (typeof raw === "string" || Array.isArray(raw)) return { wanted };
+export function lxIndexIdsOption(description: OptionDescription): Option<Readonly<Record<string, string>>> {
+  const expected = `a mapping of ${lxIndexNames.join(", ")} to index ids, such as { BLX: 0123-… }`;
+  const read: Option<Readonly<Record<string, string>>>["parse"] = (raw) => {
+    if (typeof raw === "string" || Array.isArray(raw)) return { expected };
     const entries = Object.entries(raw);
     const fits = entries.every(
-      ([name, id]) => lxNames.some((known) => known === name) && typeof id === "string" && id !== "",
+      ([name, id]) => lxIndexNames.some((known) => known === name) && typeof id === "string" && id !== "",
     );
-    return fits ? { value: Object.fromEntries(entries) as Record<string, string> } : { wanted };
+    return fits ? { value: Object.fromEntries(entries) as Record<string, string> } : { expected };
   };
   const write = (ids: Readonly<Record<string, string>>) => {
-    const pairs = Object.entries(ids).map(([name, id]) => `${name}: ${writeText(id)}`);
+    const pairs = Object.entries(ids).map(([name, id]) => `${name}: ${formatText(id)}`);
     return pairs.length === 0 ? "{}" : `{ ${pairs.join(", ")} }`;
   };
-  return option(words, {}, read, write);
+  return makeOption(description, {}, read, write);
 }
 
-export function kinds(words: OptionWords): Option<readonly DerivativeType[]> {
-  const read: Option<readonly DerivativeType[]>["read"] = (raw) =>
+export function derivativeTypesOption(description: OptionDescription): Option<readonly DerivativeType[]> {
+  const read: Option<readonly DerivativeType[]>["parse"] = (raw) =>
     isTextList(raw) && raw.every((item) => derivativeTypes.some((known) => known === item))
       ? { value: derivativeTypes.filter((known) => raw.includes(known)) }
-      : { wanted: `a list of ${derivativeTypes.join(", ")}` };
-  return option(words, derivativeTypes, read, writeList);
+      : { expected: `a list of ${derivativeTypes.join(", ")}` };
+  return makeOption(description, derivativeTypes, read, formatList);
 }
 
-const mostRanked = 1_000_000;
+const MAX_TOP_COUNT = 1_000_000;
 
-export function selector(
-  words: OptionWords,
-  fallback: Selector,
-  what: "assets" | "pairs" | "indices" | "exchanges",
+export function selectorOption(
+  description: OptionDescription,
+  defaultValue: Selector,
+  kind: "assets" | "pairs" | "indices" | "exchanges",
 ): Option<Selector> {
-  const sample = {
+  const example = {
     assets: "[BTC, ETH]",
     pairs: "[BTC/USD, ETH/USD]",
     indices: "[BLX]",
     exchanges: "[Kraken]",
-  }[what];
-  const wanted = `all, none, ${what === "exchanges" ? "" : "{ top: N }, "}or a list such as ${sample}`;
-  const read: Option<Selector>["read"] = (raw) => {
+  }[kind];
+  const expected = `all, none, ${kind === "exchanges" ? "" : "{ top: N }, "}or a list such as ${example}`;
+  const read: Option<Selector>["parse"] = (raw) => {
     if (raw === "all" || raw === "none") return { value: { kind: raw } };
     if (isTextList(raw)) {
       const names = raw.map((name) => name.trim());
       return names.length > 0 && names.every((name) => name !== "")
         ? { value: { kind: "list", names } }
-        : { wanted };
+        : { expected };
     }
     const top = typeof raw === "object" && !Array.isArray(raw) ? raw : {};
     const count = Object.keys(top).join() === "top" ? String(Object.values(top)[0]) : "";
     const fits =
-      what !== "exchanges" && /^\d{1,7}$/.test(count) && Number(count) >= 1 && Number(count) <= mostRanked;
-    return fits ? { value: { kind: "top", count: Number(count) } } : { wanted };
+      kind !== "exchanges" && /^\d{1,7}$/.test(count) && Number(count) >= 1 && Number(count) <= MAX_TOP_COUNT;
+    return fits ? { value: { kind: "top", count: Number(count) } } : { expected };
   };
-  return option(words, fallback, read, writeSelector);
+  return makeOption(description, defaultValue, read, formatSelector);
 }
 
-function writeSelector(value: Selector): string {
+function formatSelector(value: Selector): string {
   if (value.kind === "top") return `{ top: ${value.count} }`;
-  return value.kind === "list" ? writeList(value.names) : value.kind;
+  return value.kind === "list" ? formatList(value.names) : value.kind;
 }
 
-function isTextList(raw: Raw): raw is readonly string[] {
+function isTextList(raw: RawValue): raw is readonly string[] {
   return Array.isArray(raw) && raw.every((item) => typeof item === "string");
 }

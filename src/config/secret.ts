@@ -1,30 +1,34 @@
 import { readFileSync, statSync } from "node:fs";
 import { exitCode, Failure } from "../model/failure.ts";
 
-/** Where the client secret comes from. It is read when it is needed and kept nowhere; printing this shows no secret. */
+/** Where the client secret comes from. It reads the secret on demand and never stores it: printing this is safe. */
 export interface SecretSource {
-  /** For people: `file …`, `environment`, or `not set`. */
+  /** `file …`, `environment`, or `not set`. */
   readonly origin: string;
-  /** What an operator should know about how the secret is kept. */
+  /** For example about the mode of the file. */
   readonly warnings: readonly string[];
-  /** Reads it anew each time, so that a rotated file heals without a restart. */
+  /** Reads the file each time, so that a rotated secret needs no restart. */
   read(): string;
 }
 
-const OTHERS = 0o007;
+const OTHER_USERS_MODE = 0o007;
 
-export function secretSource(file: string | undefined, fromEnvironment: string | undefined): SecretSource {
+export function createSecretSource(
+  file: string | undefined,
+  fromEnvironment: string | undefined,
+): SecretSource {
   if (fromEnvironment) return environmentSecret(fromEnvironment);
   if (file) return fileSecret(file);
   return {
     origin: "not set",
     warnings: [],
-    read: () => raise("no client secret is set", "set MDS_CLIENT_SECRET_FILE or MDS_CLIENT_SECRET"),
+    read: () =>
+      failSecretMissing("no client secret is set", "set MDS_CLIENT_SECRET_FILE or MDS_CLIENT_SECRET"),
   };
 }
 
 function environmentSecret(secret: string): SecretSource {
-  // A closure, not a property: neither JSON nor util.inspect can reach the text.
+  // A closure, not a property: neither JSON nor util.inspect shows it.
   return { origin: "environment", warnings: [], read: () => secret.trim() };
 }
 
@@ -35,21 +39,23 @@ function fileSecret(file: string): SecretSource {
       secret = readFileSync(file, "utf8").trim();
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-      return raise(
+      return failSecretMissing(
         `the secret file ${file} cannot be read (${code})`,
-        "check service.clientSecretFile and who may read it",
+        "check service.clientSecretFile and the file's permissions",
       );
     }
-    return secret || raise(`the secret file ${file} is empty`, "write the client secret into it");
+    return secret || failSecretMissing(`the secret file ${file} is empty`, "write the client secret into it");
   };
-  return { origin: `file ${file}`, warnings: looseModes(file), read };
+  return { origin: `file ${file}`, warnings: fileModeWarnings(file), read };
 }
 
-function looseModes(file: string): readonly string[] {
+function fileModeWarnings(file: string): readonly string[] {
   const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
-  return mode & OTHERS ? [`the secret file ${file} can be read by other users: chmod o= ${file}`] : [];
+  return mode & OTHER_USERS_MODE
+    ? [`the secret file ${file} can be read by other users: chmod o= ${file}`]
+    : [];
 }
 
-function raise(message: string, remedy: string): never {
+function failSecretMissing(message: string, remedy: string): never {
   throw new Failure(message, { family: "operator", code: "secret_missing", remedy, exit: exitCode.usage });
 }

@@ -2,28 +2,31 @@ import { exitCode, Failure } from "../model/failure.ts";
 import type { LoadedSettings } from "./load-settings.ts";
 import { optionTable } from "./option-table.ts";
 
-/** What a client of the service needs of the settings; nothing of it is left open. */
+/** The settings that a client of the service needs, all of them set. */
 export interface ServiceSettings {
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly wsUrl: string;
   readonly clientId: string;
-  /** Read anew each time, so that a rotated secret is picked up. */
+  /** Reads it each time, so that a rotated secret is used. */
   readonly readSecret: () => Promise<string>;
   readonly concurrency: number;
   readonly maxRequestsPerSecond: number;
   readonly refreshSeconds: number;
 }
 
-const needed = ["baseUrl", "wsUrl", "clientId"] as const;
+const requiredSettings = ["baseUrl", "wsUrl", "clientId"] as const;
 
-/** The service's settings, or one line that names everything that is not set. */
+/** Throws if a required setting is missing; the message names all that are. */
 export function requireServiceSettings({ settings, secret }: LoadedSettings): ServiceSettings {
   const { baseUrl, wsUrl, clientId, authUrl = baseUrl, ...rest } = settings.service;
-  const missing: string[] = needed.filter((name) => settings.service[name] === undefined);
-  const noSecret = secret.origin === "not set";
-  if (baseUrl === undefined || authUrl === undefined || wsUrl === undefined || !clientId || noSecret) {
-    throw unset([...missing.map((name) => `service.${name}`), ...(noSecret ? ["the client secret"] : [])]);
+  const missing: string[] = requiredSettings.filter((name) => settings.service[name] === undefined);
+  const isSecretMissing = secret.origin === "not set";
+  if (baseUrl === undefined || authUrl === undefined || wsUrl === undefined || !clientId || isSecretMissing) {
+    throw unsetFailure([
+      ...missing.map((name) => `service.${name}`),
+      ...(isSecretMissing ? ["the client secret"] : []),
+    ]);
   }
   return {
     baseUrl,
@@ -37,22 +40,22 @@ export function requireServiceSettings({ settings, secret }: LoadedSettings): Se
   };
 }
 
-function unset(names: readonly string[]): Failure {
-  const variables = names.map(variableOf);
+function unsetFailure(names: readonly string[]): Failure {
+  const variables = names.map(envNameOf);
   const verb = names.length > 1 ? "are" : "is";
-  return new Failure(`${inWords(names)} ${verb} not set`, {
+  return new Failure(`${joinNames(names)} ${verb} not set`, {
     family: "operator",
     code: "service_unset",
-    remedy: `set ${inWords(variables)}, or name a settings file with --config`,
+    remedy: `set ${joinNames(variables)}, or name a settings file with --config`,
     exit: exitCode.usage,
   });
 }
 
-function variableOf(name: string): string {
-  const known = needed.find((each) => name === `service.${each}`);
+function envNameOf(name: string): string {
+  const known = requiredSettings.find((each) => name === `service.${each}`);
   return (known && optionTable.service[known].env) ?? "MDS_CLIENT_SECRET_FILE";
 }
 
-function inWords(names: readonly string[]): string {
+function joinNames(names: readonly string[]): string {
   return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names.join("");
 }

@@ -1,27 +1,27 @@
-import type { LiveCommit } from "../ingest/commit/live.ts";
+import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
-import type { Observation } from "../service/http/events.ts";
+import type { ClientEvent } from "../service/http/client-events.ts";
 import type { FeedMessage } from "../service/live/messages.ts";
 import type { Problem } from "../sync/context/error-policy.ts";
-import { StreamNotes } from "../sync/context/problem-log.ts";
-import { Tally } from "../sync/context/run-stats.ts";
-import type { Difference } from "../sync/history/verify.ts";
-import { FeedSubscriptions } from "../telemetry/feed-standing.ts";
+import { StreamErrors } from "../sync/context/problem-log.ts";
+import { RunStats } from "../sync/context/run-stats.ts";
+import type { SliceDifference } from "../sync/history/verify.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../telemetry/recent-activity.ts";
-import { isNews, type LastCrash } from "../warehouse/sqlite/crash-marker.ts";
+import { SubscriptionCounter } from "../telemetry/subscription-counter.ts";
+import { isRecentCrash, type LastCrash } from "../warehouse/sqlite/crash-marker.ts";
 
-/** Looks on while the daemon works, and keeps what it sees for those who ask. It decides nothing. */
-export class DaemonWitness {
+/** Collects metrics, recent errors and stream states while the daemon runs. Decides nothing. */
+export class DaemonMetrics {
   readonly metrics: Metrics;
-  readonly requests: RequestRate;
-  readonly errors: RecentErrors;
-  /** How the streams fare, for `status`. */
-  readonly notes = new StreamNotes();
-  readonly tally: Tally;
-  readonly #subscriptions = new FeedSubscriptions();
+  readonly requestRate: RequestRate;
+  readonly recentErrors: RecentErrors;
+  /** Last error and missing scopes of each stream, for `status`. */
+  readonly streamErrors = new StreamErrors();
+  readonly stats: RunStats;
+  readonly #subscriptions = new SubscriptionCounter();
   readonly #clock: Clock;
   readonly #log: Log;
 
@@ -29,62 +29,66 @@ export class DaemonWitness {
     this.#clock = clock;
     this.#log = log;
     this.metrics = new Metrics(clock, version);
-    this.requests = new RequestRate(clock);
-    this.errors = new RecentErrors(clock);
-    this.tally = new Tally((stream, { alarm, ...counts }) => {
-      this.notes.worked(stream);
-      this.metrics.commit(stream, "rest", counts);
-      if (alarm !== undefined) this.metrics.alarm(alarm);
+    this.requestRate = new RequestRate(clock);
+    this.recentErrors = new RecentErrors(clock);
+    this.stats = new RunStats((stream, { alarm, ...counts }) => {
+      this.streamErrors.clearFailure(stream);
+      this.metrics.countCommit(stream, "rest", counts);
+      if (alarm !== undefined) this.metrics.countAlarm(alarm);
     });
   }
 
-  observe(observation: Observation): void {
-    this.tally.observe(observation);
-    this.metrics.observe(observation);
-    if (observation.kind === "request") this.requests.count();
+  onClientEvent(event: ClientEvent): void {
+    this.stats.onEvent(event);
+    this.metrics.observe(event);
+    if (event.kind === "request") this.requestRate.count();
   }
 
-  heard(message: FeedMessage): void {
-    this.metrics.feed(this.#subscriptions.hear(message));
-    if (message.kind === "gap") this.metrics.droppedTicks(message.dropped);
-    if (message.kind === "unknown") this.metrics.unknownEvents(message.count);
+  onFeedMessage(message: FeedMessage): void {
+    this.metrics.setFeed(this.#subscriptions.update(message));
+    if (message.kind === "gap") this.metrics.countDroppedTicks(message.dropped);
+    if (message.kind === "unknown") this.metrics.countUnknownEvents(message.count);
   }
 
-  live({ indexTicks, exchangeTicks, unknown }: LiveCommit, lagMs: number): void {
-    this.metrics.liveLag(lagMs);
-    this.metrics.commit("index_ticks", "live", indexTicks);
-    this.metrics.commit("exchange_ticks", "live", exchangeTicks);
-    this.metrics.unknownEvents(unknown);
+  onLiveCommit({ indexTicks, exchangeTicks, unknownEvents }: LiveCommitResult, lagMs: number): void {
+    this.metrics.observeLiveLag(lagMs);
+    this.metrics.countCommit("index_ticks", "live", indexTicks);
+    this.metrics.countCommit("exchange_ticks", "live", exchangeTicks);
+    this.metrics.countUnknownEvents(unknownEvents);
   }
 
-  problems(part: string, problems: readonly Problem[]): void {
-    this.notes.report(part, problems);
-    for (const { stream, code, message } of problems) this.errors.note({ where: stream, code, message });
+  setProblems(part: string, problems: readonly Problem[]): void {
+    this.streamErrors.setProblems(part, problems);
+    for (const { stream, code, message } of problems)
+      this.recentErrors.record({ where: stream, code, message });
   }
 
   /** A part of the work failed as a whole. */
-  failed(part: string, error: unknown): void {
-    this.notes.failed(part, error);
+  recordFailure(part: string, error: unknown): void {
+    this.streamErrors.setFailure(part, error);
     const code = error instanceof Failure ? error.code : "unexpected";
-    const message = error instanceof Failure ? error.line : String(error);
-    this.errors.note({ where: part, code, message });
-    this.#log.error({ part, code, message }, "a part of the work failed and is tried again");
+    const message = error instanceof Failure ? error.summary : String(error);
+    this.recentErrors.record({ where: part, code, message });
+    this.#log.error({ part, code, message }, "task failed, retrying");
   }
 
-  /** The daemon before this one ended without being told to: whoever looks on now should see why. */
-  remembers(crash: LastCrash): void {
-    if (!isNews(crash, this.#clock.now())) return;
+  /** The previous daemon crashed: shows the reason in the log and on the dashboard. */
+  reportLastCrash(crash: LastCrash): void {
+    if (!isRecentCrash(crash, this.#clock.now())) return;
     const { at, code, line } = crash;
-    this.errors.note({ where: "daemon", code, message: `ended unexpectedly: ${line}` }, Date.parse(at));
-    this.#log.warn({ at, code, line }, "the last run ended unexpectedly");
+    this.recentErrors.record(
+      { where: "daemon", code, message: `ended unexpectedly: ${line}` },
+      Date.parse(at),
+    );
+    this.#log.warn({ at, code, line }, "last run ended unexpectedly");
   }
 
-  audited(differences: readonly Difference[]): void {
-    for (const { stream } of differences) this.metrics.auditDifference(stream);
+  recordDifferences(differences: readonly SliceDifference[]): void {
+    for (const { stream } of differences) this.metrics.countAuditDifference(stream);
   }
 
-  jobEnded(job: string, outcome: string, error: unknown): void {
-    this.metrics.job(job, outcome);
-    if (error !== undefined) this.failed(job, error);
+  recordJobEnd(job: string, outcome: string, error: unknown): void {
+    this.metrics.countJob(job, outcome);
+    if (error !== undefined) this.recordFailure(job, error);
   }
 }

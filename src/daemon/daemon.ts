@@ -2,274 +2,279 @@ import { dirname, join } from "node:path";
 import type { LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings } from "../config/service-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import { type HttpServer, startHttpServer } from "../dashboard/http-server.ts";
-import { Readings } from "../dashboard/reader-thread.ts";
-import { dashboardPages } from "../dashboard/routes.ts";
+import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
+import { ReaderThread } from "../dashboard/reader-thread.ts";
+import { createRoutes } from "../dashboard/routes.ts";
 import { exportInProcess } from "../export/run-export.ts";
-import { Ingest } from "../ingest/thread/ingest-thread.ts";
+import { IngestThread } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import type { Random } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
-import { doneWithin } from "../runtime/timeouts.ts";
+import { finishesWithin } from "../runtime/timeouts.ts";
 import { createServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
-import { type Intake, serviceClock, serviceNow } from "../sync/context/context.ts";
-import { isStorageLost, judge } from "../sync/context/error-policy.ts";
-import { CurrentKeeper } from "../sync/supervisor.ts";
-import { notifyServiceManager, problemOf, watchOver } from "../telemetry/watchdog.ts";
-import { jobRuns } from "../warehouse/read/job-runs.ts";
+import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
+import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
+import { SyncSupervisor } from "../sync/supervisor.ts";
+import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
+import { readJobRuns } from "../warehouse/read/job-runs.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
-import { noteCrash, readLastCrash } from "../warehouse/sqlite/crash-marker.ts";
-import { asFailure, isDamage } from "../warehouse/sqlite/sqlite-errors.ts";
+import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts";
+import { isCorruption, toFailure } from "../warehouse/sqlite/sqlite-errors.ts";
 import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
-import { DaemonWitness } from "./daemon-metrics.ts";
-import { dailyJobs } from "./nightly-jobs.ts";
-import { type Job, runSchedule } from "./scheduler.ts";
-import { checkBesideTheWork, lookAfterStorage } from "./storage-monitor.ts";
+import { DaemonMetrics } from "./daemon-metrics.ts";
+import { nightlyJobs } from "./nightly-jobs.ts";
+import { runSchedule, type ScheduledJob } from "./scheduler.ts";
+import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
-export interface DaemonOptions {
+interface DaemonOptions {
   readonly loaded: LoadedSettings;
   readonly settings: SyncSettings;
   readonly version: string;
   readonly clock: Clock;
   readonly random?: Random;
   readonly log: Log;
-  /** Aborts when the operator asks the daemon to stop. */
+  /** Aborts when the operator stops the daemon. */
   readonly stopping: AbortSignal;
-  /** The dashboard's address, as soon as it is served. */
-  readonly serving?: (address: string) => void;
-  readonly progress?: (intake: Intake) => { end(): void };
-  /** What was missing at the start is filled. */
-  readonly filled?: (rows: number) => void;
-  readonly live?: (ticks: number) => void;
+  /** Called with the dashboard's address once it is served. */
+  readonly onServing?: (address: string) => void;
+  readonly startProgress?: (context: SyncContext) => { end(): void };
+  /** All gaps of the start are filled. */
+  readonly onFilled?: (rows: number) => void;
+  readonly onLiveRows?: (ticks: number) => void;
 }
 
-/** From the signal to the end. Service managers and people wait ten seconds and less before they kill. */
-const STOP_WITHIN_MS = 4_500;
-/** Of which all that is under way has so much to end by itself; what does not is left behind. */
-const WORK_ENDS_WITHIN_MS = 2_000;
+/** From the stop signal to the exit. Service managers kill a process after ten seconds or less. */
+const STOP_TIMEOUT_MS = 4_500;
+/** The part of it in which running tasks may end by themselves; slower ones are abandoned. */
+const TASKS_STOP_TIMEOUT_MS = 2_000;
 
-/** Runs until it is told to stop, or until something happens that only a new process can mend. */
+/** Runs until it is stopped, or until an error that only a new process can repair. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { loaded, clock, log, stopping, version, random = Math.random } = options;
   const { http, schedule, telemetry, warehouse, retention } = loaded.settings;
   const service = requireServiceSettings(loaded);
   const { path } = warehouse;
-  // A secret that cannot be read is a wrong setting, and is said before anything is touched.
+  // An unreadable secret is a settings error, so it is reported before the warehouse is touched.
   await service.readSecret();
-  const ending = new AbortController();
-  const signal = AbortSignal.any([stopping, ending.signal]);
-  const end = (failure: unknown) => {
-    if (!signal.aborted) ending.abort(failure);
+  const failureStop = new AbortController();
+  const signal = AbortSignal.any([stopping, failureStop.signal]);
+  const stopWith = (failure: unknown) => {
+    if (!signal.aborted) failureStop.abort(failure);
   };
-  let stopBy: number | undefined;
+  let stopDeadline: number | undefined;
   signal.addEventListener("abort", () => {
-    stopBy = clock.monotonic() + STOP_WITHIN_MS;
+    stopDeadline = clock.monotonic() + STOP_TIMEOUT_MS;
     notifyServiceManager("STOPPING=1");
     log.info({}, "stopping");
   });
 
-  const witness = new DaemonWitness({ clock, version, log });
-  const { metrics, notes, tally } = witness;
+  const daemonMetrics = new DaemonMetrics({ clock, version, log });
+  const { metrics, streamErrors, stats } = daemonMetrics;
   const client = createServiceClient({
     ...service,
     clock,
     random,
     log,
-    observe: (observation) => witness.observe(observation),
+    onEvent: (event) => daemonMetrics.onClientEvent(event),
   });
   const now = () => serviceNow({ client, clock });
-  let hasGreeted = false;
-  /** On either way: while REST is out of order, the live feed does its work alone. */
-  const hasAnswered = () => hasGreeted || client.health().lastSuccessAt !== undefined;
+  let hasFeedConnected = false;
+  /** REST or the live feed: while REST is down, the live feed works alone. */
+  const hasServiceAnswered = () => hasFeedConnected || client.health().lastSuccessAt !== undefined;
   let activity = "starting";
-  const about = (what: string) => {
+  const setActivity = (what: string) => {
     activity = what;
     notifyServiceManager(`STATUS=${what}`);
   };
-  let opening: Ingest | undefined;
-  let ingest: Ingest | undefined;
-  let endedBy: unknown;
+  let openingIngest: IngestThread | undefined;
+  let ingest: IngestThread | undefined;
+  let endError: unknown;
   let reader: Connection | undefined;
-  // Noted only by a daemon that has the warehouse: another one may have it instead.
-  const crashed = (error: unknown) => reader && noteCrash(reader.path, error, now());
+  // Only the daemon that owns the warehouse may record a crash.
+  const onCrash = (error: unknown) => reader && recordCrash(reader.path, error, now());
 
   const view: DaemonView = {
     version,
     startedAt: now(),
     now,
-    ready: () => ingest !== undefined && hasAnswered(),
-    // A warehouse that is migrated or checked may be long in opening, and is not stuck.
+    isReady: () => ingest !== undefined && hasServiceAnswered(),
+    // Opening may take long (migration, check) without being stuck, so its silence is not a problem.
     problem: () =>
-      problemOf(ingest ?? (opening && { trouble: opening.trouble, silentMs: 0 }), client.health().rest),
+      describeProblem(
+        ingest ?? (openingIngest && { blockedBy: openingIngest.blockedBy, oldestCallAgeMs: 0 }),
+        client.health().authState,
+      ),
     activity: () => activity,
-    requestsPerSecond: () => witness.requests.perSecond(),
-    recentErrors: () => witness.errors.list(),
+    requestsPerSecond: () => daemonMetrics.requestRate.perSecond(),
+    recentErrors: () => daemonMetrics.recentErrors.list(),
   };
-  const readings = new Readings({ path, clock, now });
+  const dashboardReader = new ReaderThread({ path, clock, now });
   const heartbeat = telemetry.heartbeatUrl
     ? createHeartbeat(telemetry.heartbeatUrl, { clock, log })
     : undefined;
-  let server: HttpServer | undefined;
+  let server: DashboardServer | undefined;
   try {
-    // The settings are known to be sound by now. Where another daemon has the warehouse, it has the port as well.
+    // Checked before the port: another daemon on this warehouse also uses the port, and its lock explains more.
     assertNoWriter(path);
-    // The port is taken before the warehouse is touched.
-    const pages = dashboardPages({ view, readings, metrics, clock });
-    const failed = (error: unknown) => log.error({ error: String(error) }, "a page failed");
-    server = await startHttpServer({ ...http, pages, failed });
-    options.serving?.(server.address);
+    // Bind the port before touching the warehouse.
+    const routes = createRoutes({ view, reader: dashboardReader, metrics, clock });
+    const onError = (error: unknown) => log.error({ error: String(error) }, "dashboard page failed");
+    server = await startHttpServer({ ...http, routes, onError });
+    options.onServing?.(server.address);
 
-    // Asked for while the warehouse is opened; what goes wrong is met by whoever needs the token.
+    // Request the token while the warehouse opens; the first request that needs it reports a failure.
     client.tokens.get(service.baseUrl, signal).catch(() => {});
-    about("opening the warehouse");
-    const storage = await Ingest.start({
+    setActivity("opening the warehouse");
+    const storage = await IngestThread.start({
       path,
       clock: serviceClock(client, clock),
       log,
       signal,
       mayDeferCheck: true,
-      opening: (thread) => {
-        opening = thread;
+      onOpening: (thread) => {
+        openingIngest = thread;
       },
     });
     ingest = storage;
     reader = openReader(path, SMALL_CACHE_KIB);
     const lastCrash = readLastCrash(reader.path);
-    if (lastCrash) witness.remembers(lastCrash);
-    // An exception that nobody catches ends the process right after this.
-    process.on("uncaughtExceptionMonitor", crashed);
-    const intake: Intake = { client, ingest, clock, log, tally, signal };
-    const progress = options.progress?.(intake);
+    if (lastCrash) daemonMetrics.reportLastCrash(lastCrash);
+    // An uncaught exception ends the process right after this handler.
+    process.on("uncaughtExceptionMonitor", onCrash);
+    const context: SyncContext = { client, ingest, clock, log, stats, signal };
+    const progress = options.startProgress?.(context);
     let isFilled = false;
-    const keeper = new CurrentKeeper(intake, {
+    const supervisor = new SyncSupervisor(context, {
       settings: options.settings,
       wsUrl: service.wsUrl,
       reader,
       random,
-      about,
-      problems: (part, problems) => witness.problems(part, problems),
-      failed(part, error) {
-        witness.failed(part, error);
-        if (isFatal(error, hasAnswered(), tally.answers)) end(error);
+      onActivity: setActivity,
+      onProblems: (part, problems) => daemonMetrics.setProblems(part, problems),
+      onFailure(part, error) {
+        daemonMetrics.recordFailure(part, error);
+        if (isFatal(error, hasServiceAnswered(), stats.successCount)) stopWith(error);
       },
-      filled() {
+      onFilled() {
         if (isFilled) return;
         isFilled = true;
-        // What could be fetched has been: the share that is not there any more is nobody's progress.
-        for (const counts of [tally.of("index_ticks"), tally.of("ohlcv")]) counts.done = counts.planned;
+        // Everything fetchable is done; what the service no longer has must not hold back the progress bar.
+        for (const counts of [stats.forStream("index_ticks"), stats.forStream("ohlcv")])
+          counts.doneMicros = counts.plannedMicros;
         progress?.end();
-        options.filled?.(tally.of("index_ticks").inserted + tally.of("ohlcv").inserted);
+        options.onFilled?.(stats.forStream("index_ticks").inserted + stats.forStream("ohlcv").inserted);
       },
-      live(commit, lagMs) {
-        witness.live(commit, lagMs);
-        options.live?.(commit.indexTicks.inserted + commit.exchangeTicks.inserted);
+      onLiveCommit(commit, lagMs) {
+        daemonMetrics.onLiveCommit(commit, lagMs);
+        options.onLiveRows?.(commit.indexTicks.inserted + commit.exchangeTicks.inserted);
       },
-      heard(message) {
-        hasGreeted ||= message.kind === "connected";
-        witness.heard(message);
+      onFeedMessage(message) {
+        hasFeedConnected ||= message.kind === "connected";
+        daemonMetrics.onFeedMessage(message);
       },
-      observeFeed: (observation) => metrics.observe(observation),
+      onFeedEvent: (event) => metrics.observe(event),
     });
 
-    const jobs: Job[] = dailyJobs(intake, {
+    const jobs: ScheduledJob[] = nightlyJobs(context, {
       settings: options.settings,
       nightly: schedule.nightly,
       retention: { exchange_ticks: retention.exchangeTicks, derivative_ticks: retention.derivativeTicks },
-      keeper,
+      supervisor,
       reader,
       random,
-      problems: (problems) => notes.report("audit", problems),
-      audited: (differences) => witness.audited(differences),
+      onProblems: (problems) => streamErrors.setProblems("audit", problems),
+      onDifferences: (differences) => daemonMetrics.recordDifferences(differences),
     });
     if (schedule.export) jobs.push(exportJob(schedule.export, options));
-    const remembered = jobRuns(reader);
-    for (const { job, outcome, endedAt } of remembered)
-      if (outcome === "ok") metrics.jobSucceeded(job, Date.parse(endedAt) / 1000);
-    metrics.onLook(() => metrics.ingest(storage.queued, storage.state));
+    const previousRuns = readJobRuns(reader);
+    for (const { job, outcome, endedAt } of previousRuns)
+      if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
+    metrics.onCollect(() => metrics.setIngest(storage.queuedCalls, storage.state));
 
-    // From here on the service manager's watchdog counts; that the service answers is not waited for.
+    // The service manager's watchdog starts here. READY does not wait for the market-data service.
     notifyServiceManager("READY=1");
-    const parts = [
-      keeper.run(),
+    const tasks = [
+      supervisor.run(),
       runSchedule({
         jobs,
         clock,
-        now: () => (hasAnswered() ? now() : undefined),
+        now: () => (hasServiceAnswered() ? now() : undefined),
         signal,
         log,
-        remembered,
-        remember: (run) => storage.call("commitJobRun", run, [], signal),
-        ended(job, outcome, error) {
-          witness.jobEnded(job.name, outcome, error);
-          // A job has its next time: it may end the daemon only where the warehouse itself has no writer any more.
-          if (!job.isApart && isStorageLost(error)) end(error);
+        previousRuns,
+        storeRun: (run) => storage.call("commitJobRun", run, [], signal),
+        onRunEnd(job, outcome, error) {
+          daemonMetrics.recordJobEnd(job.name, outcome, error);
+          // A failed job runs again later. It ends the daemon only if the warehouse has lost its writer.
+          if (!job.isSeparateProcess && isWriterLost(error)) stopWith(error);
         },
       }),
-      lookAfterStorage(intake, {
+      monitorStorage(context, {
         path,
         reader,
-        notes,
-        isFilled: () => isFilled,
-        measured(round) {
-          metrics.storage(round);
+        streamErrors,
+        hasFilled: () => isFilled,
+        onMeasured(measurement) {
+          metrics.setStorage(measurement);
           const { skewMs } = client.health();
-          if (skewMs !== undefined) metrics.clockSkew(-skewMs / 1000);
+          if (skewMs !== undefined) metrics.setClockSkew(-skewMs / 1000);
         },
       }),
-      checkBesideTheWork(intake, path),
-      watchOver({
+      checkInBackground(context, path),
+      runWatchdog({
         clock,
         signal,
-        pulse: storage,
-        ask: () => storage.call("answer", undefined, [], signal),
+        ingest: storage,
+        ping: () => storage.call("ping", undefined, [], signal),
         problem: view.problem,
-        ready: view.ready,
+        isReady: view.isReady,
         feedWatchdog: () => notifyServiceManager("WATCHDOG=1"),
-        healthyMinute: () => heartbeat?.beat(),
+        onHealthyMinute: () => heartbeat?.send(),
       }),
-    ].map((part) => part.catch(end));
+    ].map((task) => task.catch(stopWith));
     const stopped = new Promise<void>((resolve) =>
       signal.addEventListener("abort", () => resolve(), { once: true }),
     );
     if (!signal.aborted) await stopped;
     progress?.end();
-    await doneWithin(clock, WORK_ENDS_WITHIN_MS, Promise.all(parts));
-    if (ending.signal.aborted) throw ending.signal.reason;
+    await finishesWithin(clock, TASKS_STOP_TIMEOUT_MS, Promise.all(tasks));
+    if (failureStop.signal.aborted) throw failureStop.signal.reason;
   } catch (error) {
-    // Told to stop before there was anything to stop.
+    // Stopped during the start.
     if (error === stopping.reason) return;
-    endedBy = isDamage(error) ? asFailure(error, path) : error;
-    crashed(endedBy);
-    throw endedBy;
+    endError = isCorruption(error) ? toFailure(error, path) : error;
+    onCrash(endError);
+    throw endError;
   } finally {
-    process.off("uncaughtExceptionMonitor", crashed);
+    process.off("uncaughtExceptionMonitor", onCrash);
     reader?.close();
-    const withinMs = stopBy === undefined ? STOP_WITHIN_MS : Math.max(0, stopBy - clock.monotonic());
-    // Held: on a turned clock the time must not run out while sockets and threads are closed.
-    const release = clock.hold();
-    const closed = [
+    const remainingMs =
+      stopDeadline === undefined ? STOP_TIMEOUT_MS : Math.max(0, stopDeadline - clock.monotonic());
+    // Keeps a manual clock from advancing while sockets and threads close.
+    const release = clock.beginWork();
+    const closing = [
       server?.close(),
-      readings.close(),
+      dashboardReader.close(),
       heartbeat?.close(),
       client.close(),
-      ingest?.close({ withinMs, endedBy }),
+      ingest?.close({ withinMs: remainingMs, endedBy: endError }),
     ];
-    await doneWithin(clock, withinMs, Promise.all(closed)).finally(release);
+    await finishesWithin(clock, remainingMs, Promise.all(closing)).finally(release);
   }
 }
 
-/** The Parquet export beside the warehouse, in a process of its own. */
-function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions): Job {
+/** The Parquet export beside the warehouse, in its own process. */
+function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions): ScheduledJob {
   const { path } = loaded.settings.warehouse;
   const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
   return {
     name: "export",
     cron,
-    isApart: true,
+    isSeparateProcess: true,
     async work(stopping) {
       const { files_written, rows_written, seconds } = await exportInProcess(request, { clock, stopping });
       log.info({ files_written, rows_written, seconds }, "export done");
@@ -277,8 +282,10 @@ function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions)
   };
 }
 
-/** What only a new process, or a person, can mend. Credentials count until they have worked once. */
-function isFatal(error: unknown, hasSucceeded: boolean, answers: number): boolean {
-  if (error instanceof Failure && error.exit === exitCode.credentials) return !hasSucceeded;
-  return judge(error, answers) === "stop" && !(error instanceof Failure && error.code === "stopped");
+/** Errors that end the daemon. Rejected credentials do so only before they have worked once. */
+function isFatal(error: unknown, hasServiceAnswered: boolean, successCount: number): boolean {
+  if (error instanceof Failure && error.exit === exitCode.credentials) return !hasServiceAnswered;
+  return (
+    classifyError(error, successCount) === "stop" && !(error instanceof Failure && error.code === "stopped")
+  );
 }

@@ -5,128 +5,122 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { JobRun } from "../warehouse/read/job-runs.ts";
 
-/** Work with its times. */
-export interface Job {
+/** A job and its schedule. */
+export interface ScheduledJob {
   readonly name: string;
   /** Five cron fields, UTC. */
   readonly cron: string;
-  /** Also once when the schedule begins. */
-  readonly atStart?: boolean;
-  /** Works in a process of its own and writes files of its own: its failures say nothing about the warehouse. */
-  readonly isApart?: boolean;
-  /** Ends soon after the signal aborts. */
+  /** Also runs once when the scheduler starts. */
+  readonly runsAtStart?: boolean;
+  /** Runs in its own process with its own files: its failures do not concern the warehouse. */
+  readonly isSeparateProcess?: boolean;
+  /** Must end soon after the signal aborts. */
   readonly work: (signal: AbortSignal) => Promise<void>;
 }
 
-export interface Schedule {
-  readonly jobs: readonly Job[];
+interface SchedulerOptions {
+  readonly jobs: readonly ScheduledJob[];
   readonly clock: Clock;
-  /**
-   * By the service's clock, undefined until it is known: its day is the one that ends at midnight, and this machine's
-   * clock may be set to anything.
-   */
+  /** Service time, undefined until it is known. The local clock may be wrong. */
   readonly now: () => Micros | undefined;
   readonly signal: AbortSignal;
   readonly log: Log;
-  /** The last runs, from before the start. */
-  readonly remembered: readonly JobRun[];
-  readonly remember: (run: JobRun) => Promise<void>;
-  /** How a run ended: `ok`, or the code of its failure. */
-  readonly ended: (job: Job, outcome: string, error: unknown) => void;
+  /** The last run of each job before this start. */
+  readonly previousRuns: readonly JobRun[];
+  readonly storeRun: (run: JobRun) => Promise<void>;
+  /** `outcome`: `ok`, or the code of the failure. */
+  readonly onRunEnd: (job: ScheduledJob, outcome: string, error: unknown) => void;
+}
+
+/** Timers stop while the machine sleeps, and the wall clock may be stepped, so the time is re-checked this often. */
+const MAX_SLEEP_MS = 30_000;
+/** Delay before a failed job is retried; doubles with each failure. */
+const JOB_RETRY_DELAY = { minMs: 15 * 60_000, maxMs: 4 * 3_600_000 };
+const CLOCK_POLL_INTERVAL_MS = 1_000;
+
+/** Runs every job on schedule until the signal aborts. Resolves when the current runs have ended. */
+export async function runSchedule(options: SchedulerOptions): Promise<void> {
+  const { jobs, clock, signal } = options;
+  let knownNow = options.now();
+  while (knownNow === undefined && !signal.aborted) {
+    await clock.sleep(CLOCK_POLL_INTERVAL_MS, signal).catch(() => {});
+    knownNow = options.now();
+  }
+  const startedAt = knownNow;
+  if (startedAt === undefined) return;
+  await Promise.all(jobs.map((job) => runJob(job, options, () => options.now() ?? startedAt)));
 }
 
 /**
- * A timer stands still while the machine sleeps, and the wall clock may be stepped: so the time is looked at again at
- * least this often, instead of being waited for in one go.
+ * A job is due when a scheduled time has passed since its last run. Times missed while the machine slept or no daemon ran
+ * are made up by one run. A job cannot overlap itself, because the next check follows its end.
  */
-const LOOK_EVERY_MS = 30_000;
-/** What failed is tried again after the first of these, then after twice as long, and so on. */
-const RETRY_MS = { first: 15 * 60_000, longest: 4 * 3_600_000 };
-const TIME_ASKED_EVERY_MS = 1_000;
-
-/** Runs every job at its moments until the signal aborts. Resolves once the runs under way have ended. */
-export async function runSchedule(schedule: Schedule): Promise<void> {
-  const { jobs, clock, signal } = schedule;
-  let known = schedule.now();
-  while (known === undefined && !signal.aborted) {
-    await clock.sleep(TIME_ASKED_EVERY_MS, signal).catch(() => {});
-    known = schedule.now();
+async function runJob(job: ScheduledJob, options: SchedulerOptions, now: () => Micros): Promise<void> {
+  const { clock, signal, log, previousRuns, storeRun, onRunEnd } = options;
+  const times = new CronSchedule(job.cron);
+  let lastDone = previousRuns.find((run) => run.job === job.name)?.scheduledAt;
+  if (lastDone === undefined) {
+    lastDone = times.latest(now());
+    await storeRun({ job: job.name, scheduledAt: lastDone, outcome: "new" });
   }
-  const begun = known;
-  if (begun === undefined) return;
-  await Promise.all(jobs.map((job) => runJob(job, schedule, () => schedule.now() ?? begun)));
-}
-
-/**
- * One job. It is due when a moment of its schedule has passed that no run has served: after a sleep, or a time when no
- * daemon ran, that is one run however many moments went by. It cannot overlap itself, since the next look comes after it.
- */
-async function runJob(job: Job, schedule: Schedule, now: () => Micros): Promise<void> {
-  const { clock, signal, log, remembered, remember, ended } = schedule;
-  const moments = new CronMoments(job.cron);
-  let served = remembered.find((run) => run.job === job.name)?.moment;
-  if (served === undefined) {
-    served = moments.latest(now());
-    await remember({ job: job.name, moment: served, outcome: "new" });
-  }
-  let tryAt = job.atStart ? 0 : Number.POSITIVE_INFINITY;
-  let retryMs = RETRY_MS.first;
+  let retryAt = job.runsAtStart ? 0 : Number.POSITIVE_INFINITY;
+  let retryMs = JOB_RETRY_DELAY.minMs;
   while (!signal.aborted) {
     const at = now();
-    const due = moments.latest(at);
-    // A clock that ran ahead and was put back left a moment that is long in coming: it would keep the job from running.
-    if (served > moments.next(at)) served = due;
-    if (due > served || clock.boottime() >= tryAt) {
-      served = Math.max(served, due);
-      log.info({ job: job.name }, "a job begins");
-      const outcome = await run(job, signal, (error, code) => ended(job, code, error));
+    const due = times.latest(at);
+    // If the clock ran ahead and was set back, the last run lies in the future and would block the job.
+    if (lastDone > times.next(at)) lastDone = due;
+    if (due > lastDone || clock.boottime() >= retryAt) {
+      lastDone = Math.max(lastDone, due);
+      log.info({ job: job.name }, "job started");
+      const outcome = await runOnce(job, signal, (error, code) => onRunEnd(job, code, error));
       if (signal.aborted) return;
-      tryAt = outcome === "ok" ? Number.POSITIVE_INFINITY : clock.boottime() + retryMs;
-      retryMs = outcome === "ok" ? RETRY_MS.first : Math.min(2 * retryMs, RETRY_MS.longest);
-      // A run that was broken off is not remembered: the next start does it again.
-      await remember({ job: job.name, moment: served, outcome });
+      retryAt = outcome === "ok" ? Number.POSITIVE_INFINITY : clock.boottime() + retryMs;
+      retryMs = outcome === "ok" ? JOB_RETRY_DELAY.minMs : Math.min(2 * retryMs, JOB_RETRY_DELAY.maxMs);
+      // An interrupted run is not stored, so the next start repeats it.
+      await storeRun({ job: job.name, scheduledAt: lastDone, outcome });
       continue;
     }
-    const untilNext = (moments.next(at) - at) / MICROS_PER_MS;
-    await clock.sleep(Math.min(LOOK_EVERY_MS, untilNext), signal).catch(() => {});
+    const untilNext = (times.next(at) - at) / MICROS_PER_MS;
+    await clock.sleep(Math.min(MAX_SLEEP_MS, untilNext), signal).catch(() => {});
   }
 }
 
-async function run(
-  { work }: Job,
+async function runOnce(
+  { work }: ScheduledJob,
   signal: AbortSignal,
-  ended: (error: unknown, code: string) => void,
+  onEnd: (error: unknown, code: string) => void,
 ): Promise<string> {
   try {
     await work(signal);
-    ended(undefined, "ok");
+    onEnd(undefined, "ok");
     return "ok";
   } catch (error) {
     const code = error instanceof Failure ? error.code : "unexpected";
-    if (!signal.aborted) ended(error, code);
+    if (!signal.aborted) onEnd(error, code);
     return code;
   }
 }
 
-const MINUTE = 60_000 * MICROS_PER_MS;
-/** A 29 February comes within eight years, also around 2100. */
-const FARTHEST_DAYS = 8 * 366 + 1;
+const MICROS_PER_MINUTE = 60_000 * MICROS_PER_MS;
+/** 29 February occurs at least once in eight years, even around 2100. */
+const MAX_SEARCH_DAYS = 8 * 366 + 1;
 
-/** The moments of a cron expression in UTC: pure arithmetic, since timers belong to the injected clock. */
-export class CronMoments {
-  /** Of a day, ascending. */
-  readonly #minutes: readonly number[];
-  readonly #isDay: (midnight: Micros) => boolean;
+/** The times of a cron expression in UTC. Pure arithmetic, because the injected clock owns the timers. */
+export class CronSchedule {
+  /** Minutes since midnight, ascending. */
+  readonly #minutesOfDay: readonly number[];
+  readonly #isScheduledDay: (midnight: Micros) => boolean;
 
   constructor(expression: string) {
     const { minute, hour, dayOfMonth, month, dayOfWeek } = parse(expression);
-    this.#minutes = hour
+    this.#minutesOfDay = hour
       .flatMap((each) => minute.map((within) => each * 60 + within))
       .toSorted((a, b) => a - b);
     const days = new Set(dayOfMonth.map(Number));
     const months = new Set(month);
     const weekdays = new Set(dayOfWeek.map((day) => Number(day) % 7));
-    this.#isDay = (midnight) => {
+    this.#isScheduledDay = (midnight) => {
       const date = new Date(midnight / MICROS_PER_MS);
       return (
         months.has(date.getUTCMonth() + 1) && days.has(date.getUTCDate()) && weekdays.has(date.getUTCDay())
@@ -134,25 +128,25 @@ export class CronMoments {
     };
   }
 
-  /** The latest moment at or before `at`. */
+  /** The latest scheduled time at or before `at`. */
   latest(at: Micros): Micros {
-    return this.#search(at, -1, (moment) => moment <= at);
+    return this.#search(at, -1, (time) => time <= at);
   }
 
-  /** The first moment after `at`. */
+  /** The first scheduled time after `at`. */
   next(at: Micros): Micros {
-    return this.#search(at, 1, (moment) => moment > at);
+    return this.#search(at, 1, (time) => time > at);
   }
 
-  #search(at: Micros, step: 1 | -1, fits: (moment: Micros) => boolean): Micros {
+  #search(at: Micros, step: 1 | -1, matches: (time: Micros) => boolean): Micros {
     const today = Math.floor(at / MICROS_PER_DAY) * MICROS_PER_DAY;
-    for (let day = 0; day < FARTHEST_DAYS; day++) {
+    for (let day = 0; day < MAX_SEARCH_DAYS; day++) {
       const midnight = today + step * day * MICROS_PER_DAY;
-      if (!this.#isDay(midnight)) continue;
-      const moments = this.#minutes.map((minute) => midnight + minute * MINUTE);
-      const found = step === 1 ? moments.find(fits) : moments.findLast(fits);
+      if (!this.#isScheduledDay(midnight)) continue;
+      const times = this.#minutesOfDay.map((minute) => midnight + minute * MICROS_PER_MINUTE);
+      const found = step === 1 ? times.find(matches) : times.findLast(matches);
       if (found !== undefined) return found;
     }
-    throw new Error("a schedule whose moment never comes");
+    throw new Error("the cron expression never matches a date");
   }
 }

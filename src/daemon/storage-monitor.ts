@@ -1,87 +1,89 @@
 import { Failure } from "../model/failure.ts";
-import { loop } from "../runtime/loop.ts";
-import type { Intake } from "../sync/context/context.ts";
-import { keepClockSkew } from "../sync/context/context.ts";
-import type { StreamNotes } from "../sync/context/problem-log.ts";
-import { daysUntilFull, sizeSamples } from "../warehouse/read/size-history.ts";
+import { runLoop } from "../runtime/loop.ts";
+import type { SyncContext } from "../sync/context/context.ts";
+import { storeClockSkew } from "../sync/context/context.ts";
+import type { StreamErrors } from "../sync/context/problem-log.ts";
+import { estimateDaysUntilFull, readSizeSamples } from "../warehouse/read/size-history.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { freeBytes } from "../warehouse/sqlite/disk.ts";
-import { quickCheck } from "../warehouse/sqlite/quick-check.ts";
-import { warehouseBytes } from "../warehouse/sqlite/wal.ts";
+import { readFreeBytes } from "../warehouse/sqlite/disk.ts";
+import { runQuickCheck } from "../warehouse/sqlite/quick-check.ts";
+import { readWarehouseBytes } from "../warehouse/sqlite/wal.ts";
 
-/** What a round has measured. */
-export interface StorageRound {
+interface StorageMeasurement {
   readonly warehouseBytes: number;
   readonly walBytes: number;
   readonly freeBytes: number;
-  /** Undefined until an hour of sizes is known; Infinity without growth. */
+  /** Undefined until sizes of an hour are known; Infinity without growth. */
   readonly daysUntilFull: number | undefined;
 }
 
-export interface StorageRounds {
+interface StorageMonitorOptions {
   readonly path: string;
   readonly reader: Connection;
-  readonly notes: StreamNotes;
-  /** A first backfill says nothing about the days to come: sizes are noted once it is over. */
-  readonly isFilled: () => boolean;
-  readonly measured: (round: StorageRound) => void;
+  readonly streamErrors: StreamErrors;
+  /** Sizes are recorded after the first backfill only: its growth does not predict the coming days. */
+  readonly hasFilled: () => boolean;
+  readonly onMeasured: (measurement: StorageMeasurement) => void;
 }
 
-const EVERY_MS = 60_000;
-/** A WAL of this size has a reader in its way that is worth naming. */
-const LONG_WAL_BYTES = 256 * 1024 * 1024;
-/** The check has time; what there is to catch up with at a start has not. */
-const CHECK_AFTER_MS = 15_000;
-const CHECK_PATIENCE_MS = 3_600_000;
+const MONITOR_INTERVAL_MS = 60_000;
+/** A WAL this large means that a long-running reader blocks its truncation. */
+const WAL_WARNING_BYTES = 256 * 1024 * 1024;
+/** The check waits, because catching up after the start is more urgent. */
+const QUICK_CHECK_DELAY_MS = 15_000;
+const QUICK_CHECK_TIMEOUT_MS = 3_600_000;
 
-/** Each minute: is the file still ours, how large has it become, how do the streams fare, how is the clock set. Rejects when the file is not. */
-export function lookAfterStorage(intake: Intake, rounds: StorageRounds): Promise<void> {
-  const { clock, signal } = intake;
-  return loop({
+/**
+ * Every minute: checks that the file was not replaced (rejects if it was) and records its size, the stream states and the
+ * clock skew.
+ */
+export function monitorStorage(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
+  const { clock, signal } = context;
+  return runLoop({
     clock,
     signal,
-    everyMs: () => EVERY_MS,
-    work: () => round(intake, rounds),
-    failed(error) {
+    delayMs: () => MONITOR_INTERVAL_MS,
+    runOnce: () => monitorOnce(context, options),
+    onError(error) {
       throw error;
     },
   });
 }
 
-async function round(intake: Intake, rounds: StorageRounds): Promise<void> {
-  const { client, ingest, log, signal } = intake;
-  const { path, reader, notes, isFilled, measured } = rounds;
+async function monitorOnce(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
+  const { client, ingest, log, signal } = context;
+  const { path, reader, streamErrors, hasFilled, onMeasured } = options;
   const { walBytes, isTruncated, holders } = await ingest.call("checkStorage", undefined, [], signal);
-  if (!isTruncated && walBytes > LONG_WAL_BYTES)
-    log.warn({ walBytes, readers: holders.readers }, "a reader keeps the WAL from shrinking");
-  await keepClockSkew(intake, reader);
-  const bytes = warehouseBytes(path);
-  if (isFilled()) await ingest.call("commitSize", bytes + walBytes, [], signal);
-  const free = freeBytes(path);
-  const full = daysUntilFull(sizeSamples(reader), free);
-  measured({ warehouseBytes: bytes, walBytes, freeBytes: free, daysUntilFull: full });
-  const changed = notes.take(client.health().parked);
-  if (changed) await ingest.call("commitStreamNotes", changed, [], signal);
+  if (!isTruncated && walBytes > WAL_WARNING_BYTES)
+    log.warn({ walBytes, readers: holders.readers }, "reader blocks WAL truncation");
+  await storeClockSkew(context, reader);
+  const bytes = readWarehouseBytes(path);
+  if (hasFilled()) await ingest.call("commitFileSize", bytes + walBytes, [], signal);
+  const free = readFreeBytes(path);
+  const full = estimateDaysUntilFull(readSizeSamples(reader), free);
+  onMeasured({ warehouseBytes: bytes, walBytes, freeBytes: free, daysUntilFull: full });
+  const changes = streamErrors.takeChanges(client.health().parkedEndpoints);
+  if (changes) await ingest.call("commitStreamHealth", changes, [], signal);
 }
 
 /**
- * After a crash a large file is checked beside the work: SQLite's promise is that a crash leaves it sound, and a restart
- * must not cost minutes of ticks that nobody can fetch later. If it is damaged all the same, the next start sets it aside.
+ * Checks a large file in the background after a crash: SQLite promises that a crash does not damage it, and waiting for the
+ * check would lose live ticks that cannot be fetched later. If it is damaged, the next start quarantines it.
  */
-export async function checkBesideTheWork(intake: Intake, path: string): Promise<void> {
-  const { ingest, clock, log, signal } = intake;
+export async function checkInBackground(context: SyncContext, path: string): Promise<void> {
+  const { ingest, clock, log, signal } = context;
   if (ingest.isChecked) return;
-  log.info({}, "the warehouse was not closed in order: it is checked beside the work");
-  await clock.sleep(CHECK_AFTER_MS, signal);
-  const checked = await quickCheck(path, { clock, deadlineMs: CHECK_PATIENCE_MS, signal });
-  log.info({ verdict: checked.verdict }, "the warehouse was checked");
-  if (checked.verdict === "unfinished") return;
-  const damage = checked.verdict === "damaged" ? checked.finding : undefined;
-  await ingest.call("noteCheck", damage, [], signal);
+  log.info({}, "unclean shutdown, checking warehouse in background");
+  await clock.sleep(QUICK_CHECK_DELAY_MS, signal);
+  const result = await runQuickCheck(path, { clock, deadlineMs: QUICK_CHECK_TIMEOUT_MS, signal });
+  log.info({ outcome: result.outcome }, "warehouse checked");
+  if (result.outcome === "unfinished") return;
+  const damage = result.outcome === "damaged" ? result.finding : undefined;
+  await ingest.call("recordIntegrityCheck", damage, [], signal);
   if (damage === undefined) return;
   throw new Failure(`${path} is damaged (${damage})`, {
     family: "operator",
     code: "db_corrupt",
-    remedy: "start again: the file is set aside, never deleted, and a new one is filled",
+    remedy: "restart: the damaged file is quarantined, never deleted, and a new one is filled",
   });
 }

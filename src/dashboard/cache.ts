@@ -1,115 +1,114 @@
 import { Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 
-/** However often a page is asked for, reading for it takes at most this part of the time. */
-const LARGEST_SHARE = 1 / 20;
-const LONGEST_KEPT_MS = 60_000;
+/** However often a page is requested, reading for it takes at most this share of the time. */
+const MAX_READ_SHARE = 1 / 20;
+const MAX_TTL_MS = 60_000;
 
 /**
- * A reading that is kept for a while and shared by all who ask meanwhile, so that a hammered page costs no more than one
- * that is looked at. One that took long is kept longer; one that failed is kept as well, for the shortest time.
+ * Caches one value and shares it among all callers, so that a flood of requests costs no more than a single one. A slow read
+ * is cached longer. An error is cached too, for the minimum time.
  */
-export class KeptReading<T> {
-  readonly #clock: Pick<Clock, "monotonic" | "hold">;
-  readonly #leastMs: number;
+export class CachedValue<T> {
+  readonly #clock: Pick<Clock, "monotonic" | "beginWork">;
+  readonly #minTtlMs: number;
   readonly #read: () => Promise<T>;
   #value: Promise<T> | undefined;
-  #until = Number.NEGATIVE_INFINITY;
+  #expiresAt = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Pick<Clock, "monotonic" | "hold">, leastMs: number, read: () => Promise<T>) {
+  constructor(clock: Pick<Clock, "monotonic" | "beginWork">, minTtlMs: number, read: () => Promise<T>) {
     this.#clock = clock;
-    this.#leastMs = leastMs;
+    this.#minTtlMs = minTtlMs;
     this.#read = read;
   }
 
   get(): Promise<T> {
-    if (this.#value && this.#clock.monotonic() < this.#until) return this.#value;
-    // Until it is read, nobody starts a second reading.
-    this.#until = Number.POSITIVE_INFINITY;
-    const started = this.#clock.monotonic();
-    const release = this.#clock.hold();
-    const keep = (share: number) => {
+    if (this.#value && this.#clock.monotonic() < this.#expiresAt) return this.#value;
+    // No second read starts while this one runs.
+    this.#expiresAt = Number.POSITIVE_INFINITY;
+    const startedAt = this.#clock.monotonic();
+    const release = this.#clock.beginWork();
+    const setExpiry = (share: number) => {
       const now = this.#clock.monotonic();
-      this.#until = now + Math.min(LONGEST_KEPT_MS, Math.max(this.#leastMs, (now - started) / share));
+      this.#expiresAt = now + Math.min(MAX_TTL_MS, Math.max(this.#minTtlMs, (now - startedAt) / share));
       release();
     };
     this.#value = Promise.resolve().then(this.#read);
     this.#value.then(
-      () => keep(LARGEST_SHARE),
-      () => keep(1),
+      () => setExpiry(MAX_READ_SHARE),
+      () => setExpiry(1),
     );
     return this.#value;
   }
 }
 
-export interface VariantsOptions {
-  readonly clock: Pick<Clock, "monotonic" | "hold">;
-  readonly turns: TakingTurns;
-  /** How long each is kept at least. */
-  readonly leastMs: number;
-  /** How many are kept. */
-  readonly most: number;
+interface KeyedCacheOptions {
+  readonly clock: Pick<Clock, "monotonic" | "beginWork">;
+  readonly queue: ThrottledQueue;
+  /** The minimum time for which an entry is cached. */
+  readonly minTtlMs: number;
+  readonly maxEntries: number;
 }
 
-/** Readings of one kind with different wishes, each kept apart; the one asked for longest ago makes room. */
-export class KeptVariants<T> {
-  readonly #known = new Map<string, KeptReading<T>>();
-  readonly #options: VariantsOptions;
+/** A cache of one value per key; it evicts the least recently used entry. */
+export class KeyedCache<T> {
+  readonly #entries = new Map<string, CachedValue<T>>();
+  readonly #options: KeyedCacheOptions;
 
-  constructor(options: VariantsOptions) {
+  constructor(options: KeyedCacheOptions) {
     this.#options = options;
   }
 
-  of(key: string, read: () => Promise<T>): KeptReading<T> {
-    const { clock, leastMs, most, turns } = this.#options;
-    const kept = this.#known.get(key) ?? new KeptReading(clock, leastMs, () => turns.run(read));
-    this.#known.delete(key);
-    this.#known.set(key, kept);
-    const oldest = this.#known.keys().next().value;
-    if (this.#known.size > most && oldest !== undefined) this.#known.delete(oldest);
-    return kept;
+  entry(key: string, read: () => Promise<T>): CachedValue<T> {
+    const { clock, minTtlMs, maxEntries, queue } = this.#options;
+    const entry = this.#entries.get(key) ?? new CachedValue(clock, minTtlMs, () => queue.run(read));
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    const oldest = this.#entries.keys().next().value;
+    if (this.#entries.size > maxEntries && oldest !== undefined) this.#entries.delete(oldest);
+    return entry;
   }
 }
 
-/** Who comes when so many wait already is told to come again. */
-const MOST_WAITING = 24;
-/** Somebody who types the next letter of a name should not wait longer because the first look took long. */
-const LONGEST_REST_MS = 500;
+/** Further callers are rejected and may retry. */
+const MAX_WAITING = 24;
+/** A person who types the next letter of a name must not wait long after a slow search. */
+const MAX_REST_MS = 500;
 
 /**
- * Work that visitors can ask for in endlessly many variants, so that keeping answers does not bound it: one at a time, and
- * after each a rest as long as it took, half a second at most. However hard a page is hammered, ingest keeps its processor.
+ * Limits work that clients can request in unlimited variants, which a cache alone cannot bound. It runs one task at a time
+ * and rests after each for as long as the task took (at most half a second), so that ingest keeps its processor.
  */
-export class TakingTurns {
-  readonly #clock: Pick<Clock, "monotonic" | "sleep" | "waive">;
+export class ThrottledQueue {
+  readonly #clock: Pick<Clock, "monotonic" | "sleep" | "beginWait">;
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
 
-  constructor(clock: Pick<Clock, "monotonic" | "sleep" | "waive">) {
+  constructor(clock: Pick<Clock, "monotonic" | "sleep" | "beginWait">) {
     this.#clock = clock;
   }
 
   async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#waiting >= MOST_WAITING) {
-      throw new Failure("too many ask at once; try again", { family: "retry", code: "too_many" });
+    if (this.#waiting >= MAX_WAITING) {
+      throw new Failure("too many requests at once; try again", { family: "retry", code: "too_many" });
     }
     this.#waiting++;
-    const before = this.#last;
+    const previous = this.#last;
     let done = () => {};
     this.#last = new Promise((resolve) => {
       done = resolve;
     });
-    // Those who hold the clock while they wait for us wait for time: the rest of whoever came before.
-    const resume = this.#clock.waive();
-    await before;
+    // Callers hold the test clock while they wait here, but this wait needs time to pass: the rest of the task before.
+    const resume = this.#clock.beginWait();
+    await previous;
     resume();
     this.#waiting--;
-    const started = this.#clock.monotonic();
+    const startedAt = this.#clock.monotonic();
     try {
       return await work();
     } finally {
-      const took = this.#clock.monotonic() - started;
-      void this.#clock.sleep(Math.min(took, LONGEST_REST_MS)).then(done);
+      const tookMs = this.#clock.monotonic() - startedAt;
+      void this.#clock.sleep(Math.min(tookMs, MAX_REST_MS)).then(done);
     }
   }
 }

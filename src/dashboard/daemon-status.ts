@@ -1,17 +1,17 @@
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
-import { SOON_FULL_DAYS } from "../warehouse/read/size-history.ts";
+import { DISK_FULL_WARNING_DAYS } from "../warehouse/read/size-history.ts";
 import type { DiskStatus, StreamStatus } from "../warehouse/read/status.ts";
 
-/** `well`: nothing to do; `busy`: something is on its way or lacks a right; `ill`: somebody should look. */
+/** `well`: nothing to do; `busy`: work in progress, a failing stream or a missing scope; `ill`: the operator must act. */
 export interface DaemonState {
   readonly tone: "well" | "busy" | "ill";
-  /** The one sentence that says it all. */
+  /** The state in one sentence for people. */
   readonly sentence: string;
 }
 
-export interface StateFacts {
-  readonly ready: boolean;
+interface DaemonStateOptions {
+  readonly isReady: boolean;
   readonly problem: string | undefined;
   readonly activity: string;
   /** Undefined while the warehouse cannot be read. */
@@ -19,67 +19,73 @@ export interface StateFacts {
   readonly disk?: DiskStatus | undefined;
 }
 
-/** The daemon's state as a person would tell it. */
-export function describeState({ ready, problem, activity, streams, disk }: StateFacts): DaemonState {
-  if (problem !== undefined) return { tone: "ill", sentence: `Stuck: ${unpointed(problem)}.` };
-  if (!ready) return { tone: "busy", sentence: `Starting: ${unpointed(activity)}.` };
-  if (!streams) return { tone: "busy", sentence: `Running: ${unpointed(activity)}.` };
-  const open = sum(streams, (stream) => stream.open);
-  const lost = sum(streams, (stream) => stream.lost);
+/** Describes the daemon's state in one sentence, the worst first. */
+export function describeDaemonState({
+  isReady,
+  problem,
+  activity,
+  streams,
+  disk,
+}: DaemonStateOptions): DaemonState {
+  if (problem !== undefined) return { tone: "ill", sentence: `Stuck: ${withoutFinalPeriod(problem)}.` };
+  if (!isReady) return { tone: "busy", sentence: `Starting: ${withoutFinalPeriod(activity)}.` };
+  if (!streams) return { tone: "busy", sentence: `Running: ${withoutFinalPeriod(activity)}.` };
+  const open = sumOver(streams, (stream) => stream.open);
+  const lost = sumOver(streams, (stream) => stream.lost);
   const forbidden = streams.filter(({ missing_scopes }) => missing_scopes.length > 0);
   const failing = streams.filter((stream) => stream.last_error !== null && !forbidden.includes(stream));
-  const fullIn = disk?.full_in_days ?? Number.POSITIVE_INFINITY;
-  const isFilling = fullIn < SOON_FULL_DAYS;
+  const daysUntilFull = disk?.full_in_days ?? Number.POSITIVE_INFINITY;
+  const isFilling = daysUntilFull < DISK_FULL_WARNING_DAYS;
   const remarks = [
-    ...(isFilling ? [`the disk will be full in ${count(Math.floor(fullIn), "day")}`] : []),
-    ...(forbidden.length > 0 ? [`a scope is missing for ${list(forbidden)}`] : []),
-    ...(failing.length > 0 ? [`the last attempt at ${list(failing)} failed`] : []),
+    ...(isFilling ? [`the disk will be full in ${countNoun(Math.floor(daysUntilFull), "day")}`] : []),
+    ...(forbidden.length > 0 ? [`a scope is missing for ${joinStreams(forbidden)}`] : []),
+    ...(failing.length > 0 ? [`the last attempt at ${joinStreams(failing)} failed`] : []),
   ];
-  const busy = open > 0 || failing.length > 0 || forbidden.length > 0 || isFilling;
+  const isBusy = open > 0 || failing.length > 0 || forbidden.length > 0 || isFilling;
   const first =
     open > 0
-      ? `${capital(unpointed(activity))}: ${count(open, "range")} left to fetch`
+      ? `${capitalize(withoutFinalPeriod(activity))}: ${countNoun(open, "range")} left to fetch`
       : lost > 0
-        ? `Everything is in place but ${count(lost, "range")} that the service no longer has`
-        : "Everything is in place";
-  return { tone: busy ? "busy" : "well", sentence: `${[first, ...remarks].join("; ")}.` };
+        ? `Everything is synced except ${countNoun(lost, "range")} that the service no longer has`
+        : "Everything is synced";
+  return { tone: isBusy ? "busy" : "well", sentence: `${[first, ...remarks].join("; ")}.` };
 }
 
-function sum(streams: readonly StreamStatus[], of: (stream: StreamStatus) => number): number {
+function sumOver(streams: readonly StreamStatus[], of: (stream: StreamStatus) => number): number {
   return streams.reduce((total, stream) => total + of(stream), 0);
 }
 
-function count(number: number, noun: string): string {
+function countNoun(number: number, noun: string): string {
   return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-function list(streams: readonly StreamStatus[]): string {
+function joinStreams(streams: readonly StreamStatus[]): string {
   const words = streams.map(({ stream }) => stream.replaceAll("_", " "));
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
-function unpointed(text: string): string {
+function withoutFinalPeriod(text: string): string {
   return text.trim().replace(/\.$/, "");
 }
 
-function capital(text: string): string {
+function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** What the daemon lets those see who look on. Every answer must be at hand: pages ask often and wait for nothing. */
+/** What the dashboard may read of the daemon. Every method must return at once: pages call them often. */
 export interface DaemonView {
   readonly version: string;
   readonly startedAt: Micros;
-  /** This moment, by the service's clock as far as it is known. */
+  /** The current time by the service's clock, or by this machine's until that is known. */
   now(): Micros;
   /** The warehouse is open and the service has answered. */
-  ready(): boolean;
-  /** Why the daemon does not do its work, in one line without secrets; undefined while it does. */
+  isReady(): boolean;
+  /** Why the daemon is unhealthy, in one line without secrets; undefined while it is healthy. */
   problem(): string | undefined;
-  /** What it is about, as the middle of a sentence: `filling 12 holes`, `following the live feed`. */
+  /** What the daemon does now, as part of a sentence: `filling 12 gaps`, `following the live feed`. */
   activity(): string;
-  /** Requests that ended in each of the last seconds, the oldest first. */
+  /** Requests that ended in each of the last seconds, oldest first. */
   requestsPerSecond(): readonly number[];
-  /** The newest first. */
+  /** Newest first. */
   recentErrors(): readonly RecentError[];
 }

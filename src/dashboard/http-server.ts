@@ -2,84 +2,83 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isIP, type Socket } from "node:net";
 import { exitCode, Failure } from "../model/failure.ts";
 
-/** An answer, whole before its first byte is written. */
-export interface Page {
+/** A response, complete before its first byte is sent. */
+export interface PageResponse {
   readonly status?: number;
   readonly type:
     | "text/html"
     | "text/plain"
-    /** The text form that Prometheus reads. */
+    /** The text format of Prometheus. */
     | "text/plain; version=0.0.4"
     | "text/css"
     | "application/json"
     | "text/javascript"
     | "image/svg+xml";
   readonly body: string | Uint8Array;
-  /** The same, for those who can unpack it. */
+  /** The body compressed with gzip. */
   readonly gzipped?: Buffer;
-  /** Of what never changes while we run: a browser that has it already is told so in a few bytes. */
+  /** For files that never change while the daemon runs: the browser then gets a 304. */
   readonly etag?: string;
 }
 
-export type PageMaker = (query: URLSearchParams) => Page | Promise<Page>;
+export type RequestHandler = (query: URLSearchParams) => PageResponse | Promise<PageResponse>;
 
-export interface HttpServerOptions {
+interface DashboardServerOptions {
   readonly host: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Names accepted in the Host header beside localhost and IP literals. */
+  /** Names accepted in the Host header besides localhost and IP addresses. */
   readonly allowedHosts: readonly string[];
-  /** By path, without query. */
-  readonly pages: ReadonlyMap<string, PageMaker>;
-  readonly failed: (error: unknown) => void;
-  /** How long somebody may take to ask, and how long nothing may move while an answer is taken. */
-  readonly patienceMs?: number;
+  /** By path, without the query. */
+  readonly routes: ReadonlyMap<string, RequestHandler>;
+  readonly onError: (error: unknown) => void;
+  /** How long a client may take to send a request, and how long a transfer may stall. */
+  readonly idleTimeoutMs?: number;
 }
 
-export interface HttpServer {
+export interface DashboardServer {
   /** For people: `http://127.0.0.1:9464/`. */
   readonly address: string;
   close(): Promise<void>;
 }
 
-/** A page is worth so much patience with a slow client, and no more: it must never hold the daemon up. */
-const CLIENT_PATIENCE_MS = 10_000;
-const LARGEST_HEADER_BYTES = 8 * 1024;
+const DEFAULT_IDLE_TIMEOUT_MS = 10_000;
+const MAX_HEADER_BYTES = 8 * 1024;
 
-const safety = {
+const SECURITY_HEADERS = {
   "content-security-policy":
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
 };
 
-/** Serves what looks on: GET only, and only under a name that is ours. */
-export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { patienceMs = CLIENT_PATIENCE_MS } = options;
-  const limits = { maxHeaderSize: LARGEST_HEADER_BYTES, connectionsCheckingInterval: patienceMs / 2 };
-  const visitors = new Visitors();
+/** Serves the dashboard: GET and HEAD only, and only for allowed Host headers. */
+export async function startHttpServer(options: DashboardServerOptions): Promise<DashboardServer> {
+  const { idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS } = options;
+  const limits = { maxHeaderSize: MAX_HEADER_BYTES, connectionsCheckingInterval: idleTimeoutMs / 2 };
+  const connections = new ConnectionLimiter();
   const server = createServer(limits, (request, response) => {
-    const answered = visitors.asks(request, response);
-    if (!answered) return;
-    answer(request, options)
+    const endRequest = connections.beginRequest(request, response);
+    if (!endRequest) return;
+    handle(request, options)
       .catch((error: unknown) => {
-        options.failed(error);
-        return plain(500, "this page failed; the log says why");
+        options.onError(error);
+        return textResponse(500, "this page failed; see the log for the reason");
       })
       .then((page) => send(request, response, page))
-      .catch(options.failed)
-      .finally(answered);
+      .catch(options.onError)
+      .finally(endRequest);
   });
-  server.on("connection", (socket) => visitors.enter(socket));
-  server.headersTimeout = patienceMs;
-  server.requestTimeout = patienceMs;
-  server.keepAliveTimeout = patienceMs;
-  server.timeout = patienceMs;
-  server.on("timeout", (socket) => visitors.isSilent(socket));
+  server.on("connection", (socket) => connections.add(socket));
+  server.headersTimeout = idleTimeoutMs;
+  server.requestTimeout = idleTimeoutMs;
+  server.keepAliveTimeout = idleTimeoutMs;
+  server.timeout = idleTimeoutMs;
+  server.on("timeout", (socket) => connections.onTimeout(socket));
   const port = await listen(server, options);
-  const shown = options.host.includes(":") ? `[${options.host}]` : options.host;
+  const urlHost = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
-    address: `http://${shown}:${port}/`,
+    address: `http://${urlHost}:${port}/`,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -88,21 +87,24 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   };
 }
 
-/** The name is checked before anything else: a page of another site must not reach us through its own name. */
-async function answer(request: IncomingMessage, { allowedHosts, pages }: HttpServerOptions): Promise<Page> {
-  if (!isOurName(request.headers.host, allowedHosts)) {
-    return plain(421, "this name is not served here: add it to http.allowedHosts");
+/** Checks the Host header first: a page of another site must not reach this server by DNS rebinding. */
+async function handle(
+  request: IncomingMessage,
+  { allowedHosts, routes: pages }: DashboardServerOptions,
+): Promise<PageResponse> {
+  if (!isAllowedHost(request.headers.host, allowedHosts)) {
+    return textResponse(421, "this host name is not allowed: add it to http.allowedHosts");
   }
-  if (request.method !== "GET" && request.method !== "HEAD") return plain(405, "only GET is served");
-  // Taken as it came: what is decoded or resolved first can be made to look like another path.
+  if (request.method !== "GET" && request.method !== "HEAD") return textResponse(405, "only GET is served");
+  // The raw path, neither decoded nor resolved, so that it cannot be disguised as another path.
   const [path = "", query = ""] = (request.url ?? "").split(/\?(.*)/s, 2);
   const page = pages.get(path);
   return page
     ? page(new URLSearchParams(query))
-    : plain(404, `there is no such page; there are ${[...pages.keys()].join(" ")}`);
+    : textResponse(404, `no such page; the pages are ${[...pages.keys()].join(" ")}`);
 }
 
-export function isOurName(host: string | undefined, allowedHosts: readonly string[]): boolean {
+export function isAllowedHost(host: string | undefined, allowedHosts: readonly string[]): boolean {
   const name = host?.replace(/:\d*$/, "").toLowerCase();
   if (!name) return false;
   const literal = name.startsWith("[") && name.endsWith("]") ? name.slice(1, -1) : name;
@@ -113,18 +115,18 @@ export function isOurName(host: string | undefined, allowedHosts: readonly strin
   );
 }
 
-export function plain(status: number, text: string): Page {
+export function textResponse(status: number, text: string): PageResponse {
   return { status, type: "text/plain", body: `${text}\n` };
 }
 
-export function json(value: unknown, status = 200): Page {
+export function jsonResponse(value: unknown, status = 200): PageResponse {
   return { status, type: "application/json", body: Buffer.from(`${JSON.stringify(value)}\n`) };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, page: Page): void {
-  const { status = 200, type, etag, gzipped } = page;
+function send(request: IncomingMessage, response: ServerResponse, reply: PageResponse): void {
+  const { status = 200, type, etag, gzipped } = reply;
   const headers = {
-    ...safety,
+    ...SECURITY_HEADERS,
     "cache-control": etag ? "no-cache" : "no-store",
     ...(etag ? { etag, vary: "accept-encoding" } : {}),
   };
@@ -132,11 +134,11 @@ function send(request: IncomingMessage, response: ServerResponse, page: Page): v
     response.writeHead(304, headers).end();
     return;
   }
-  const isPacked = gzipped !== undefined && /\bgzip\b/.test(String(request.headers["accept-encoding"]));
-  const bytes = isPacked ? gzipped : typeof page.body === "string" ? Buffer.from(page.body) : page.body;
+  const isGzipped = gzipped !== undefined && /\bgzip\b/.test(String(request.headers["accept-encoding"]));
+  const bytes = isGzipped ? gzipped : typeof reply.body === "string" ? Buffer.from(reply.body) : reply.body;
   response.writeHead(status, {
     ...headers,
-    ...(isPacked ? { "content-encoding": "gzip" } : {}),
+    ...(isGzipped ? { "content-encoding": "gzip" } : {}),
     ...(status === 405 ? { allow: "GET, HEAD" } : {}),
     "content-type": `${type}; charset=utf-8`,
     "content-length": bytes.length,
@@ -144,10 +146,10 @@ function send(request: IncomingMessage, response: ServerResponse, page: Page): v
   response.end(request.method === "HEAD" ? undefined : bytes);
 }
 
-function listen(server: Server, { host, port }: HttpServerOptions): Promise<number> {
+function listen(server: Server, { host, port }: DashboardServerOptions): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      // Whoever has the port may give it back; an address that is not ours, or a port that we may not take, stays so.
+      // A port in use may become free; a foreign address or a privileged port will not.
       const isTaken = error.code === "EADDRINUSE";
       reject(
         new Failure(`the dashboard cannot listen on ${host}:${port} (${error.code})`, {
@@ -165,67 +167,66 @@ function listen(server: Server, { host, port }: HttpServerOptions): Promise<numb
   });
 }
 
-/** Connections at once. */
-const MOST_VISITORS = 256;
-/** Questions on one connection that are asked before the answers to earlier ones were taken. */
-const MOST_UNTAKEN = 16;
+const MAX_CONNECTIONS = 256;
+/** Responses on one connection that the client has not read, while it sends further requests. */
+const MAX_UNREAD_RESPONSES = 16;
 
-interface Visit {
-  /** Questions that we are about to answer. */
-  inWork: number;
-  /** Questions whose answer has not been taken whole. */
-  untaken: number;
+interface ConnectionState {
+  /** Requests without a response yet. */
+  pending: number;
+  /** Requests whose response the client has not read completely. */
+  unread: number;
 }
 
 /**
- * Who is connected, and whom we wait for: those who have not asked yet, or do not take their answer. Where there are too
- * many, the one that has kept us waiting longest makes room. So no crowd of idle connections keeps a health check out.
+ * Tracks connections. Idle are those that have sent no request, or do not read their response. Beyond the limit the longest
+ * idle connection is closed, so that a crowd of idle connections cannot keep a health check out.
  */
-export class Visitors {
-  readonly #visits = new Map<Socket, Visit>();
-  /** The one that has kept us waiting longest comes first. */
-  readonly #awaited = new Set<Socket>();
+class ConnectionLimiter {
+  readonly #connections = new Map<Socket, ConnectionState>();
+  /** The longest idle connection comes first. */
+  readonly #idle = new Set<Socket>();
 
-  enter(socket: Socket): void {
-    this.#visits.set(socket, { inWork: 0, untaken: 0 });
-    this.#awaited.add(socket);
+  add(socket: Socket): void {
+    this.#connections.set(socket, { pending: 0, unread: 0 });
+    this.#idle.add(socket);
     socket.once("close", () => {
-      this.#visits.delete(socket);
-      this.#awaited.delete(socket);
+      this.#connections.delete(socket);
+      this.#idle.delete(socket);
     });
-    const [longest] = this.#awaited;
-    if (this.#visits.size > MOST_VISITORS && longest) this.#dismiss(longest);
+    const [longestIdle] = this.#idle;
+    if (this.#connections.size > MAX_CONNECTIONS && longestIdle) this.#close(longestIdle);
   }
 
-  /** False: it is not to be answered. Otherwise the result is called as soon as the answer is on its way. */
-  asks({ socket }: IncomingMessage, response: ServerResponse): (() => void) | false {
-    const visit = this.#visits.get(socket);
-    if (!visit) return false;
-    // Answers that nobody takes lie in memory: who goes on asking does not mean to read them.
-    if (visit.untaken >= MOST_UNTAKEN) {
-      this.#dismiss(socket);
+  /** Returns false for a closed connection; otherwise a function to call once the response is being sent. */
+  beginRequest({ socket }: IncomingMessage, response: ServerResponse): (() => void) | false {
+    const connection = this.#connections.get(socket);
+    if (!connection) return false;
+    // Unread responses stay in memory; a client that keeps sending requests does not intend to read them.
+    if (connection.unread >= MAX_UNREAD_RESPONSES) {
+      this.#close(socket);
       return false;
     }
-    visit.untaken++;
-    visit.inWork++;
-    this.#awaited.delete(socket);
+    connection.unread++;
+    connection.pending++;
+    this.#idle.delete(socket);
     response.once("close", () => {
-      visit.untaken--;
+      connection.unread--;
     });
     return () => {
-      visit.inWork--;
-      if (visit.inWork === 0 && this.#visits.has(socket)) this.#awaited.add(socket);
+      connection.pending--;
+      if (connection.pending === 0 && this.#connections.has(socket)) this.#idle.add(socket);
     };
   }
 
-  /** Nothing has moved on the connection for long: where it is not us who keep it waiting, it ends. */
-  isSilent(socket: Socket): void {
-    if (this.#awaited.has(socket)) this.#dismiss(socket);
+  /** Closes a stalled connection, unless the server itself is still working on its request. */
+  onTimeout(socket: Socket): void {
+    if (this.#idle.has(socket)) this.#close(socket);
   }
 
-  #dismiss(socket: Socket): void {
-    this.#visits.delete(socket);
-    this.#awaited.delete(socket);
+  #close(socket: Socket): void {
+    this.#connections.delete(socket);
+    this.#idle.delete(socket);
     socket.destroy();
   }
 }

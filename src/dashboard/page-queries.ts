@@ -1,100 +1,103 @@
 import type { Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { type BarsWanted, type DrawnBars, readBars } from "../warehouse/read/chart-bars.ts";
-import { LedgerPicture } from "../warehouse/read/heatmap.ts";
-import type { CoveragePicture, MissingPicture, SeriesFound } from "../warehouse/read/heatmap-types.ts";
+import { type ChartBarsOptions, type ChartBarsResult, readChartBars } from "../warehouse/read/chart-bars.ts";
+import { Heatmap } from "../warehouse/read/heatmap.ts";
+import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../warehouse/read/heatmap-types.ts";
 import { readStatus, type WarehouseStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/rows/row-queries.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 
-/** What pages ask of the warehouse. */
-export interface Answers {
+/** The results of the dashboard's queries, by kind. */
+export interface QueryResults {
   status: WarehouseStatus;
-  /** The heat map, with more rows of the groups that are named. */
-  coverage: CoveragePicture;
-  missing: MissingPicture;
+  /** The heat map; the parameter gives the number of rows per group. */
+  coverage: HeatmapResult;
+  missing: GapSummaryResult;
   latest: readonly LatestTick[];
-  /** Undefined where there is no such index. */
-  bars: DrawnBars | undefined;
-  /** Indices whose names hold a text, the best known first. */
-  series: readonly SeriesFound[];
+  /** Undefined if there is no such index. */
+  bars: ChartBarsResult | undefined;
+  /** Series whose name contains a text, the best-known first. */
+  series: readonly SeriesMatch[];
 }
 
-/** What goes with a question. */
-export interface Details {
+/** The parameters of those queries that have any. */
+interface QueryParams {
   readonly coverage: ReadonlyMap<string, number>;
-  readonly bars: BarsWanted;
+  readonly bars: ChartBarsOptions;
   readonly series: string;
 }
-export type DetailOf<K extends keyof Answers> = K extends keyof Details ? [Details[K]] : [];
+export type ParamsOf<K extends keyof QueryResults> = K extends keyof QueryParams ? [QueryParams[K]] : [];
 
-export type Question = {
-  readonly [K in keyof Answers]: {
+export type PageQuery = {
+  readonly [K in keyof QueryResults]: {
     readonly id: number;
     readonly path: string;
-    readonly ask: K;
-    readonly detail: K extends keyof Details ? Details[K] : undefined;
-    /** As the bytes of its JSON, so that the thread that has the network to mind neither copies nor writes it out. */
-    readonly inBytes: boolean;
+    readonly kind: K;
+    readonly params: K extends keyof QueryParams ? QueryParams[K] : undefined;
+    /** Reply with the bytes of the JSON, so that the main thread neither copies nor serialises the result. */
+    readonly asBytes: boolean;
     /** By the service's clock. */
     readonly now: Micros;
-    /** Milliseconds that never go back, by the clock of those who ask. */
+    /** Monotonic milliseconds of the main thread. */
     readonly at: number;
   };
-}[keyof Answers];
+}[keyof QueryResults];
 
-export type Answer =
+export type PageQueryReply =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly failure: string };
 
-export const USUAL_ROWS = 8;
-const MOST_PARTS = 40;
-const TICKS_SHOWN = 8;
-const PICTURE_KEPT_MS = 10_000;
-const SERIES_FOUND = 12;
-/** Bars that take longer are cut short: those who ask for something else wait meanwhile. */
-const MOST_BARS_MS = 2_000;
+export const DEFAULT_ROWS = 8;
+const MAX_MISSING_PARTS = 40;
+const MAX_TICKS_SHOWN = 8;
+const HEATMAP_TTL_MS = 10_000;
+const MAX_SERIES_FOUND = 12;
+/** A longer read of bars is cut short, because other queries wait for it. */
+const BARS_TIMEOUT_MS = 2_000;
 
-/** Answers from a reader of its own, in a thread of its own. */
-export class ReadingsDesk {
+/** Runs the dashboard's queries; lives in the reader thread and has its own connection. */
+export class PageQueries {
   readonly #clock: Pick<Clock, "monotonic">;
   #reader: Connection | undefined;
-  #picture: { readonly picture: LedgerPicture; readonly at: number } | undefined;
+  #cached: { readonly heatmap: Heatmap; readonly at: number } | undefined;
 
   constructor(clock: Pick<Clock, "monotonic">) {
     this.#clock = clock;
   }
 
-  answer(question: Question): Answers[keyof Answers] {
-    const reader = this.#open(question.path);
-    switch (question.ask) {
+  run(query: PageQuery): QueryResults[keyof QueryResults] {
+    const reader = this.#openReader(query.path);
+    switch (query.kind) {
       case "status":
-        return readStatus(reader, question.now);
+        return readStatus(reader, query.now);
       case "coverage":
-        return this.#draw(reader, question).show({ usual: USUAL_ROWS, byGroup: question.detail });
+        return this.#heatmap(reader, query).toResult({
+          defaultLimit: DEFAULT_ROWS,
+          byGroup: query.params,
+        });
       case "missing":
-        return this.#draw(reader, question).missing(MOST_PARTS);
+        return this.#heatmap(reader, query).summarizeGaps(MAX_MISSING_PARTS);
       case "latest":
-        return readLatestTicks(reader, this.#draw(reader, question).bestKnown(TICKS_SHOWN));
+        return readLatestTicks(reader, this.#heatmap(reader, query).topSeries(MAX_TICKS_SHOWN));
       case "bars": {
-        const until = this.#clock.monotonic() + MOST_BARS_MS;
-        return readBars(reader, question.detail, question.now, () => this.#clock.monotonic() < until);
+        const until = this.#clock.monotonic() + BARS_TIMEOUT_MS;
+        return readChartBars(reader, query.params, query.now, () => this.#clock.monotonic() < until);
       }
       case "series":
-        return this.#draw(reader, question).find(question.detail, SERIES_FOUND);
+        return this.#heatmap(reader, query).findSeries(query.params, MAX_SERIES_FOUND);
     }
   }
 
-  #open(path: string): Connection {
+  #openReader(path: string): Connection {
     this.#reader ??= openReader(path, SMALL_CACHE_KIB);
     return this.#reader;
   }
 
-  #draw(reader: Connection, { now, at }: Question): LedgerPicture {
-    if (!this.#picture || at - this.#picture.at >= PICTURE_KEPT_MS) {
-      this.#picture = { picture: new LedgerPicture(reader, now), at };
+  #heatmap(reader: Connection, { now, at }: PageQuery): Heatmap {
+    if (!this.#cached || at - this.#cached.at >= HEATMAP_TTL_MS) {
+      this.#cached = { heatmap: new Heatmap(reader, now), at };
     }
-    return this.#picture.picture;
+    return this.#cached.heatmap;
   }
 }

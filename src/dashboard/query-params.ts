@@ -1,70 +1,70 @@
-import { type BarLength, barLengths, type Micros, parseDayOrInstant } from "../model/time.ts";
-import type { BarsWanted } from "../warehouse/read/chart-bars.ts";
-import { USUAL_ROWS } from "./page-queries.ts";
+import { type BarWidth, barWidths, type Micros, parseDateOrTimestamp } from "../model/time.ts";
+import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
+import { DEFAULT_ROWS } from "./page-queries.ts";
 
-export const MOST_BARS = 5_000;
-const USUAL_BARS = 300;
-const LONGEST_ID = 400;
-const indexTypes = ["GWA", "MWA", "LX"];
+export const MAX_BARS = 5_000;
+const DEFAULT_BARS = 300;
+const MAX_ID_LENGTH = 400;
+const INDEX_TYPES = ["GWA", "MWA", "LX"];
 
 /**
- * From `?type=GWA&id=…&width=1h&from=…&to=…`; without `to` up to the present. Ranges are widened to whole bars, so that
- * equal looks share one reading. A text is the one line that says what is wrong.
+ * Parses `?type=GWA&id=…&width=1h&from=…&to=…`; `to` defaults to now. Ranges are widened to whole bars, so that similar
+ * queries share one cached value. Returns a string with the error if the query is wrong.
  */
-export function barsAsked(query: URLSearchParams, now: Micros): BarsWanted | string {
+export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOptions | string {
   const indexType = query.get("type") ?? "";
-  if (!indexTypes.includes(indexType)) return `type must be one of ${indexTypes.join(", ")}`;
+  if (!INDEX_TYPES.includes(indexType)) return `type must be one of ${INDEX_TYPES.join(", ")}`;
   const indexId = query.get("id") ?? "";
-  if (indexId === "" || indexId.length > LONGEST_ID) return "id must be the id of an index";
+  if (indexId === "" || indexId.length > MAX_ID_LENGTH) return "id must be the id of an index";
   const width = query.get("width") ?? "1h";
-  if (!isWidth(width)) return `width must be one of ${Object.keys(barLengths).join(", ")}`;
-  const length = barLengths[width];
-  const present = Math.ceil((now + 1) / length) * length;
-  const until = moment(query.get("to"), present);
-  const end = until === undefined ? undefined : Math.min(present, Math.ceil(until / length) * length);
-  const since = moment(query.get("from"), (end ?? present) - USUAL_BARS * length);
+  if (!isBarLength(width)) return `width must be one of ${Object.keys(barWidths).join(", ")}`;
+  const length = barWidths[width];
+  const nowEnd = Math.ceil((now + 1) / length) * length;
+  const until = parseTimestamp(query.get("to"), nowEnd);
+  const end = until === undefined ? undefined : Math.min(nowEnd, Math.ceil(until / length) * length);
+  const since = parseTimestamp(query.get("from"), (end ?? nowEnd) - DEFAULT_BARS * length);
   if (end === undefined || since === undefined)
-    return "from and to must be days (YYYY-MM-DD) or ISO 8601 moments in UTC";
+    return "from and to must be days (YYYY-MM-DD) or ISO 8601 times in UTC";
   const from = Math.floor(since / length) * length;
   if (from >= end) return "from must be earlier than to, and not in the future";
-  if ((end - from) / length > MOST_BARS)
-    return `at most ${MOST_BARS.toLocaleString("en")} bars are given at once: take a shorter range or wider bars`;
+  if ((end - from) / length > MAX_BARS)
+    return `at most ${MAX_BARS.toLocaleString("en")} bars per request: use a shorter range or wider bars`;
   return { indexType, indexId, width, from, to: end };
 }
 
-function moment(text: string | null, usual: Micros): Micros | undefined {
-  return text === null ? usual : parseDayOrInstant(text);
+function parseTimestamp(text: string | null, defaultTs: Micros): Micros | undefined {
+  return text === null ? defaultTs : parseDateOrTimestamp(text);
 }
 
-function isWidth(text: string): text is BarLength {
-  return Object.hasOwn(barLengths, text);
+function isBarLength(text: string): text is BarWidth {
+  return Object.hasOwn(barWidths, text);
 }
 
-/** Of which groups of the heat map a visitor wants to see how many rows. */
-export interface RowsAsked {
+/** How many rows of which group of the heat map to return. */
+interface HeatmapRows {
   readonly shown: ReadonlyMap<string, number>;
-  /** Equal for equal wishes. */
+  /** Equal for equal queries: the key of the cache. */
   readonly key: string;
 }
 
-const ROWS_A_STEP = 40;
-const MOST_STEPS = 10;
-const MOST_GROUPS = 16;
+const ROWS_PER_STEP = 40;
+const MAX_STEPS = 10;
+const MAX_GROUPS = 16;
 
 /**
- * From `?rows=index_ticks:GWA,48&rows=…`. Wishes are rounded up to a few sizes, so that no visitor can ask for endlessly
- * many different pages.
+ * Parses `?rows=index_ticks:GWA,48&rows=…`. Counts are rounded up to a few sizes, so that clients cannot request an unlimited
+ * number of different pages.
  */
-export function rowsAsked(query: URLSearchParams): RowsAsked {
+export function parseRowsQuery(query: URLSearchParams): HeatmapRows {
   const shown = new Map<string, number>();
-  for (const wish of query.getAll("rows").sort().slice(0, MOST_GROUPS)) {
+  for (const rows of query.getAll("rows").sort().slice(0, MAX_GROUPS)) {
     const [group, count] = [
-      wish.slice(0, wish.lastIndexOf(",")),
-      Number(wish.slice(wish.lastIndexOf(",") + 1)),
+      rows.slice(0, rows.lastIndexOf(",")),
+      Number(rows.slice(rows.lastIndexOf(",") + 1)),
     ];
-    if (!/^[a-z_]{1,32}:\w{0,16}$/.test(group) || !(count > USUAL_ROWS)) continue;
-    const steps = Math.min(MOST_STEPS, Math.ceil((count - USUAL_ROWS) / ROWS_A_STEP));
-    shown.set(group, USUAL_ROWS + steps * ROWS_A_STEP);
+    if (!/^[a-z_]{1,32}:\w{0,16}$/.test(group) || !(count > DEFAULT_ROWS)) continue;
+    const steps = Math.min(MAX_STEPS, Math.ceil((count - DEFAULT_ROWS) / ROWS_PER_STEP));
+    shown.set(group, DEFAULT_ROWS + steps * ROWS_PER_STEP);
   }
   return { shown, key: [...shown].join(" ") };
 }

@@ -1,111 +1,114 @@
 import { Worker } from "node:worker_threads";
-import { Failure, threadFailure } from "../model/failure.ts";
+import { Failure, threadStartFailure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
-import { ownFile } from "../runtime/child-process.ts";
+import { resolveSiblingModule } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { Answer, Answers, DetailOf, Question } from "./page-queries.ts";
+import type { PageQuery, PageQueryReply, ParamsOf, QueryResults } from "./page-queries.ts";
 
-export interface ReadingsOptions {
-  /** The warehouse file; it may come to be later. */
+interface ReaderThreadOptions {
+  /** The warehouse file; it may not exist yet. */
   readonly path: string;
   readonly clock: Pick<Clock, "monotonic">;
   /** By the service's clock. */
   readonly now: () => Micros;
 }
 
-interface Waiting {
+interface PendingQuery {
   readonly resolve: (value: unknown) => void;
   readonly reject: (failure: Failure) => void;
 }
 
-/** A ledger that outgrows this ends the thread, not the daemon. */
-const MOST_HEAP_MB = 160;
-/** More questions than that are nobody's look at a page. */
-const MOST_WAITING = 40;
+/** A larger ledger ends this thread, not the daemon. */
+const MAX_HEAP_MB = 160;
+/** No dashboard page has this many queries pending. */
+const MAX_PENDING = 40;
 
 /**
- * Reads the warehouse for those who look on, in a thread of its own: with thousands of series a look takes a good part of
- * a second, and the thread that has the network to mind must not be the one that waits. The thread starts with the first
- * question.
+ * Reads the warehouse for the dashboard in its own thread: with thousands of series a query takes a good part of a second,
+ * and the main thread must stay free for the network. The first query starts the thread.
  */
-export class Readings {
-  readonly #options: ReadingsOptions;
-  readonly #waiting = new Map<number, Waiting>();
+export class ReaderThread {
+  readonly #options: ReaderThreadOptions;
+  readonly #pending = new Map<number, PendingQuery>();
   #worker: Worker | undefined;
   #nextId = 1;
   #closed = false;
 
-  constructor(options: ReadingsOptions) {
+  constructor(options: ReaderThreadOptions) {
     this.#options = options;
   }
 
-  ask<K extends keyof Answers>(ask: K, ...[detail]: DetailOf<K>): Promise<Answers[K]> {
-    return this.#question({ ask, detail, inBytes: false }) as Promise<Answers[K]>;
+  query<K extends keyof QueryResults>(kind: K, ...[params]: ParamsOf<K>): Promise<QueryResults[K]> {
+    return this.#post({ kind, params, asBytes: false }) as Promise<QueryResults[K]>;
   }
 
-  /** The answer as the bytes of its JSON; undefined where there is none. */
-  askBytes<K extends keyof Answers>(ask: K, ...[detail]: DetailOf<K>): Promise<Uint8Array | undefined> {
-    return this.#question({ ask, detail, inBytes: true }) as Promise<Uint8Array | undefined>;
+  /** The result as the bytes of its JSON; undefined if there is no result. */
+  queryBytes<K extends keyof QueryResults>(
+    kind: K,
+    ...[params]: ParamsOf<K>
+  ): Promise<Uint8Array | undefined> {
+    return this.#post({ kind, params, asBytes: true }) as Promise<Uint8Array | undefined>;
   }
 
-  #question(asked: Pick<Question, "ask" | "detail" | "inBytes">): Promise<unknown> {
+  #post(query: Pick<PageQuery, "kind" | "params" | "asBytes">): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      if (this.#closed) return reject(unread("the daemon is stopping"));
-      if (this.#waiting.size >= MOST_WAITING) return reject(unread("too many ask at once; try again"));
+      if (this.#closed) return reject(readFailure("the daemon is stopping"));
+      if (this.#pending.size >= MAX_PENDING)
+        return reject(readFailure("too many requests at once; try again"));
       const { path, clock, now } = this.#options;
-      // First of all the thread: nobody may be left waiting for one that could not be started.
+      // Start the thread before registering the query: if the start throws, no query may stay pending.
       const thread = this.#thread();
       const id = this.#nextId++;
-      this.#waiting.set(id, { resolve, reject });
-      thread.postMessage({ ...asked, id, path, now: now(), at: clock.monotonic() });
+      this.#pending.set(id, { resolve, reject });
+      thread.postMessage({ ...query, id, path, now: now(), at: clock.monotonic() });
     });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#refuse("the daemon is stopping");
+    this.#rejectAll("the daemon is stopping");
     await this.#worker?.terminate();
   }
 
   #thread(): Worker {
     if (this.#worker) return this.#worker;
     const worker = startThread();
-    worker.on("message", (answer: Answer) => {
-      const waiting = this.#waiting.get(answer.id);
-      this.#waiting.delete(answer.id);
-      if ("failure" in answer) waiting?.reject(unread(answer.failure));
-      else waiting?.resolve(answer.value);
+    worker.on("message", (reply: PageQueryReply) => {
+      const pending = this.#pending.get(reply.id);
+      this.#pending.delete(reply.id);
+      if ("failure" in reply) pending?.reject(readFailure(reply.failure));
+      else pending?.resolve(reply.value);
     });
-    let reason = "the thread that reads for the dashboard has ended";
+    let reason = "the dashboard's reader thread has ended";
     worker.on("error", (error: NodeJS.ErrnoException) => {
-      reason = error.code === "ERR_WORKER_INIT_FAILED" ? threadFailure(error).line : error.message;
+      reason = error.code === "ERR_WORKER_INIT_FAILED" ? threadStartFailure(error).summary : error.message;
     });
-    // The next question starts another one: looking on must not need a restart of the daemon.
+    // The next query starts a new thread: the dashboard must recover without a restart of the daemon.
     worker.on("exit", () => {
       this.#worker = undefined;
-      this.#refuse(reason);
+      this.#rejectAll(reason);
     });
     this.#worker = worker;
     return worker;
   }
 
-  #refuse(reason: string): void {
-    for (const { reject } of this.#waiting.values()) reject(unread(reason));
-    this.#waiting.clear();
+  #rejectAll(reason: string): void {
+    for (const { reject } of this.#pending.values()) reject(readFailure(reason));
+    this.#pending.clear();
   }
 }
 
 function startThread(): Worker {
   try {
-    return new Worker(ownFile("./reader-worker", import.meta.url), {
-      name: "readings",
-      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+    return new Worker(resolveSiblingModule("./reader-worker", import.meta.url), {
+      name: "dashboard reader",
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
   } catch (error) {
-    throw unread(threadFailure(error).line);
+    throw readFailure(threadStartFailure(error).summary);
   }
 }
 
-function unread(message: string): Failure {
+function readFailure(message: string): Failure {
   return new Failure(message, { family: "retry", code: "not_readable" });
 }

@@ -1,35 +1,35 @@
 import { constants, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { systemClock } from "../runtime/clock.ts";
-import { type Answer, type Question, ReadingsDesk } from "./page-queries.ts";
+import { PageQueries, type PageQuery, type PageQueryReply } from "./page-queries.ts";
 
 const port = parentPort;
 if (port === null) throw new Error("reader-worker runs as a worker thread only");
-giveWay();
-const desk = new ReadingsDesk(systemClock);
-port.on("message", (question: Question) => {
-  let answer: Answer;
-  const moved: ArrayBuffer[] = [];
+lowerPriority();
+const queries = new PageQueries(systemClock);
+port.on("message", (query: PageQuery) => {
+  let reply: PageQueryReply;
+  const transferred: ArrayBuffer[] = [];
   try {
-    const value = desk.answer(question);
-    answer = { id: question.id, value };
-    if (question.inBytes && value !== undefined) {
+    const value = queries.run(query);
+    reply = { id: query.id, value };
+    if (query.asBytes && value !== undefined) {
       const bytes = new TextEncoder().encode(`${JSON.stringify(value)}\n`);
-      moved.push(bytes.buffer);
-      answer = { id: question.id, value: bytes };
+      transferred.push(bytes.buffer);
+      reply = { id: query.id, value: bytes };
     }
   } catch (error) {
-    answer = { id: question.id, failure: error instanceof Error ? error.message : String(error) };
+    reply = { id: query.id, failure: error instanceof Error ? error.message : String(error) };
   }
-  port.postMessage(answer, moved);
+  port.postMessage(reply, transferred);
 });
 
-/** On Linux this is about the calling thread alone: where processors are short, looking on waits for ingest. */
-function giveWay(): void {
+/** On Linux this affects only the calling thread: when the CPU is busy, the dashboard waits for ingest. */
+function lowerPriority(): void {
   if (process.platform !== "linux") return;
   try {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // A hardened unit refuses the call. Kept answers and turns bound what we take of a processor there, too.
+    // A hardened unit forbids the call. There, caching and throttling alone limit the CPU time of this thread.
   }
 }

@@ -1,4 +1,4 @@
-import { barLengths, type Micros } from "../model/time.ts";
+import { barWidths, type Micros } from "../model/time.ts";
 
 /** Of each bar; any_value, since a figure that nobody asks for is not computed then, as one to group by would be. */
 const figures = [
@@ -58,7 +58,7 @@ function bars(length: string, ticks: string, present: Micros): string {
 
 export function barViews(present: Micros): string[] {
   const ticks = "index_ticks_stored WHERE price IS NOT NULL";
-  return Object.entries(barLengths).map(
+  return Object.entries(barWidths).map(
     ([name, length]) => `CREATE VIEW bars_${name} AS ${bars(String(length), ticks, present)}`,
   );
 }

@@ -1,4 +1,4 @@
-import { formatInstant, type Micros } from "../model/time.ts";
+import { formatTimestamp, type Micros } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 import type { LedgerEntry, RelationRow } from "../warehouse/read/export-relations.ts";
 
@@ -60,7 +60,7 @@ const lineOf = ({ stream, indexType, indexId, state, reason }: Claim) =>
   JSON.stringify([stream, indexType, indexId, state, reason]);
 
 const lineColumns = ({ stream, indexType, indexId, name }: LedgerEntry) => [stream, indexType, indexId, name];
-const rangeColumns = ({ from, to }: TimeRange) => [from, to, formatInstant(from), formatInstant(to)];
+const rangeColumns = ({ from, to }: TimeRange) => [from, to, formatTimestamp(from), formatTimestamp(to)];
 
 export function coverageRow(entry: LedgerEntry): RelationRow {
   return [...lineColumns(entry), ...rangeColumns(entry), entry.state, entry.reason];

@@ -15,8 +15,8 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
-import { MICROS_PER_SECOND, type Micros, parseInstant } from "../model/time.ts";
-import { takeWriterLock } from "../warehouse/sqlite/writer-lock.ts";
+import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
+import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
 import { unusable } from "./errors.ts";
 import {
   CATALOGUE,
@@ -66,7 +66,7 @@ export function openFolder(folder: string): { readonly work: string; release(): 
 
 function lockFolder(folder: string): { release(): void } {
   try {
-    return takeWriterLock(join(folder, LOCK));
+    return acquireWriterLock(join(folder, LOCK));
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
     const holder = /\(([^)]*)\)$/.exec(error.message)?.[1] ?? "pid unknown";
@@ -233,7 +233,7 @@ const GRACE: Micros = 3600 * MICROS_PER_SECOND;
 /** Removes the files of older exports, but for those that somebody may still read. */
 export async function spareReaders(folder: string, current: Manifest, now: Micros): Promise<void> {
   const named = new Set(current.files.map(({ version }) => version));
-  let supersededAt = parseInstant(current.exported_at) ?? now;
+  let supersededAt = parseTimestamp(current.exported_at) ?? now;
   for (const generation of generationsOf(folder).reverse()) {
     if (generation === current.generation) continue;
     const manifest = readManifest(folder, generationManifest(generation));
@@ -241,7 +241,7 @@ export async function spareReaders(folder: string, current: Manifest, now: Micro
     if (manifest && (isRecent || (await isOpen(generationCatalogue(folder, generation)))))
       for (const { version } of manifest.files) named.add(version);
     else forgetGeneration(folder, generation);
-    supersededAt = parseInstant(manifest?.exported_at ?? "") ?? supersededAt;
+    supersededAt = parseTimestamp(manifest?.exported_at ?? "") ?? supersededAt;
   }
   removeUnnamed(folder, named);
 }

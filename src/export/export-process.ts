@@ -1,6 +1,6 @@
 import { constants, setPriority } from "node:os";
-import { exitCode, sendFailure } from "../model/failure.ts";
-import { reportAndEnd } from "../runtime/child-process.ts";
+import { exitCode, serialiseFailure } from "../model/failure.ts";
+import { sendMessageAndExit } from "../runtime/child-process.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { exportWarehouse } from "./export-warehouse.ts";
 import type { ExportReport, ExportRequest } from "./run-export.ts";
@@ -14,8 +14,8 @@ async function run(): Promise<ExportReport> {
     const request = JSON.parse(process.argv[2] ?? "") as ExportRequest;
     return { result: await exportWarehouse({ ...request, clock: systemClock }) };
   } catch (error) {
-    return { failure: sendFailure(error, "export_bug") };
+    return { failure: serialiseFailure(error, "export_bug") };
   }
 }
 
-reportAndEnd(await run());
+sendMessageAndExit(await run());

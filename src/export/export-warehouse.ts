@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { formatInstant, MICROS_PER_MS, type Micros } from "../model/time.ts";
+import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
 import { exportMonths, monthOf, monthRange, storedRows } from "../warehouse/read/export-months.ts";
@@ -12,7 +12,7 @@ import {
   readRelation,
 } from "../warehouse/read/export-relations.ts";
 import { readCorrections, readPresent, readTickerPeriod } from "../warehouse/read/export-rows.ts";
-import { asReadersFailure, openReader } from "../warehouse/reader.ts";
+import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, resolvePath } from "../warehouse/sqlite/disk.ts";
 import { wholeRelations, writeCatalogue } from "./catalogue.ts";
@@ -112,7 +112,7 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     throw code.startsWith("SQLITE_")
-      ? asReadersFailure(error, options.warehouse)
+      ? toReaderFailure(error, options.warehouse)
       : asExportFailure(error, given);
   } finally {
     connection.close();
@@ -273,7 +273,7 @@ function manifestOf(
   { path }: Connection,
   { program, clock, since }: ExportOptions,
 ): Manifest {
-  const exportedAt = formatInstant(Math.round(clock.now() * MICROS_PER_MS));
+  const exportedAt = formatTimestamp(Math.round(clock.now() * MICROS_PER_MS));
   const stamp = exportedAt.replaceAll(/[-:.]/g, "");
   const namesakes = generationsOf(folder).filter((name) => name.startsWith(stamp)).length;
   return {

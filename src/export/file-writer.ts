@@ -3,7 +3,7 @@ import { type ExportMonth, exportDictionaries } from "../warehouse/read/export-m
 import { type ExportRelation, inSnapshot, type RelationRow } from "../warehouse/read/export-relations.ts";
 import { readMonth } from "../warehouse/read/export-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { type FileSystemInfo, freeBytes, SPACE_RESERVE_BYTES } from "../warehouse/sqlite/disk.ts";
+import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse/sqlite/disk.ts";
 import { noRoom } from "./errors.ts";
 import { isThere, keepVersion } from "./export-folder.ts";
 import { type Manifest, type ManifestFile, partitionPath } from "./manifest.ts";
@@ -102,8 +102,8 @@ export class FileKeeper {
   /** The reserve stays free: on the warehouse's own disk its writer stops when it is touched. */
   #assertRoom(rows: number): void {
     const { work, folder, fileSystem } = this.#options;
-    const needed = rows * BYTES_A_ROW + SPACE_RESERVE_BYTES;
-    const free = freeBytes(join(work, "file"), fileSystem);
+    const needed = rows * BYTES_A_ROW + MIN_FREE_BYTES;
+    const free = readFreeBytes(join(work, "file"), fileSystem);
     if (free >= needed) return;
     const size = (bytes: number) => `${Math.ceil(bytes / MEBIBYTE)} MiB`;
     throw noRoom(folder, `only ${size(free)} are left, ${size(needed)} are needed`);

@@ -1,5 +1,5 @@
-import { receiveFailure, type SentFailure } from "../model/failure.ts";
-import { ownFile, runHelper } from "../runtime/child-process.ts";
+import { deserialiseFailure, type SerialisedFailure } from "../model/failure.ts";
+import { resolveSiblingModule, runChildProcess } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { stopped } from "./errors.ts";
 import type { ExportOptions, ExportResult } from "./export-warehouse.ts";
@@ -7,7 +7,7 @@ import type { ExportOptions, ExportResult } from "./export-warehouse.ts";
 export type ExportRequest = Pick<ExportOptions, "warehouse" | "to" | "since" | "program">;
 
 /** What the process says once, before it ends. */
-export type ExportReport = { readonly result: ExportResult } | { readonly failure: SentFailure };
+export type ExportReport = { readonly result: ExportResult } | { readonly failure: SerialisedFailure };
 
 /**
  * Exports in a process of low priority, for a daemon whose own threads must not wait. It ends at once when `stopping`
@@ -17,15 +17,15 @@ export async function exportInProcess(
   request: ExportRequest,
   { clock, stopping }: { readonly clock: Clock; readonly stopping: AbortSignal },
 ): Promise<ExportResult> {
-  const release = clock.hold();
+  const release = clock.beginWork();
   try {
-    const { report } = await runHelper<ExportReport>(
-      ownFile("./export-process", import.meta.url),
+    const { message: report } = await runChildProcess<ExportReport>(
+      resolveSiblingModule("./export-process", import.meta.url),
       [JSON.stringify(request)],
-      { stopping },
+      { signal: stopping },
     );
     if (report === undefined) throw stopped(request.to);
-    if ("failure" in report) throw receiveFailure(report.failure);
+    if ("failure" in report) throw deserialiseFailure(report.failure);
     return report.result;
   } finally {
     release();

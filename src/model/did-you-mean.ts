@@ -1,34 +1,38 @@
-/** Edits (insert, delete, replace, swap of neighbours) that turn one text into the other. */
-function distance(a: string, b: string): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
+/** The number of edits (insert, delete, replace, swap of neighbours) that turn one text into the other. */
+function editDistance(a: string, b: string): number {
+  let rowBeforePrevious: number[] = [];
+  let previousRow = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {
-      const same = a[i - 1] === b[j - 1];
-      let least = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1));
+      const isSame = a[i - 1] === b[j - 1];
+      let cost = Math.min(
+        (previousRow[j] ?? 0) + 1,
+        (row[j - 1] ?? 0) + 1,
+        (previousRow[j - 1] ?? 0) + (isSame ? 0 : 1),
+      );
       if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        least = Math.min(least, (beforeLast[j - 2] ?? 0) + 1);
+        cost = Math.min(cost, (rowBeforePrevious[j - 2] ?? 0) + 1);
       }
-      row.push(least);
+      row.push(cost);
     }
-    beforeLast = last;
-    last = row;
+    rowBeforePrevious = previousRow;
+    previousRow = row;
   }
-  return last[b.length] ?? 0;
+  return previousRow[b.length] ?? 0;
 }
 
-/** The known word that a misspelt one was most likely meant to be; undefined when none is close. */
-export function nearest(word: string, known: Iterable<string>): string | undefined {
-  const meant = word.toLowerCase();
-  let best: string | undefined;
-  let least = Math.max(2, Math.floor(meant.length / 2)) + 1;
+/** The known word closest to a misspelt one; undefined if none is close. */
+export function findClosestWord(word: string, known: Iterable<string>): string | undefined {
+  const typed = word.toLowerCase();
+  let closest: string | undefined;
+  let fewestEdits = Math.max(2, Math.floor(typed.length / 2)) + 1;
   for (const candidate of known) {
-    const edits = distance(meant, candidate.toLowerCase());
-    if (edits < least && edits < candidate.length) {
-      least = edits;
-      best = candidate;
+    const edits = editDistance(typed, candidate.toLowerCase());
+    if (edits < fewestEdits && edits < candidate.length) {
+      fewestEdits = edits;
+      closest = candidate;
     }
   }
-  return best;
+  return closest;
 }

@@ -1,10 +1,10 @@
 /**
- * What kind of trouble it is decides what happens next:
- * `retry` heals by waiting, `operator` wants a person (the remedy says what to do), `bug` is ours.
+ * Decides what happens next: `retry` goes away with time, `operator` needs a person (the remedy says what to do),
+ * `bug` is a defect of this program.
  */
-export type FailureFamily = "retry" | "operator" | "bug";
+type FailureFamily = "retry" | "operator" | "bug";
 
-/** The exit codes that cron jobs and service managers lean on. */
+/** Cron jobs and service managers depend on these. */
 export const exitCode = {
   ok: 0,
   unexpected: 1,
@@ -15,24 +15,24 @@ export const exitCode = {
 } as const;
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
-export interface FailureDetails {
+export interface FailureOptions {
   family: FailureFamily;
-  /** A short machine-readable name, stable across releases: `credentials_rejected`, `pagination_cycle`. */
+  /** A machine-readable name, stable across releases: `credentials_rejected`, `pagination_cycle`. */
   code: string;
-  /** One sentence that says what to do about it. */
+  /** What to do about it, in one sentence. */
   remedy?: string;
   exit?: ExitCode;
   cause?: unknown;
 }
 
-/** The only error class that crosses rooms on purpose. Its message never carries a secret. */
+/** The error class that modules throw on purpose. Its message never contains a secret. */
 export class Failure extends Error {
   readonly family: FailureFamily;
   readonly code: string;
   readonly remedy: string | undefined;
   readonly exit: ExitCode;
 
-  constructor(message: string, details: FailureDetails) {
+  constructor(message: string, details: FailureOptions) {
     super(message, { cause: details.cause });
     this.name = "Failure";
     this.family = details.family;
@@ -41,54 +41,54 @@ export class Failure extends Error {
     this.exit = details.exit ?? (details.family === "retry" ? exitCode.tryLater : exitCode.unexpected);
   }
 
-  /** The one line that an operator reads. */
-  get line(): string {
+  /** Message and remedy in one line, for the operator. */
+  get summary(): string {
     return this.remedy ? `${this.message}: ${this.remedy}` : this.message;
   }
 }
 
-/** A failure in a form that crosses threads and processes. */
-export interface SentFailure extends Omit<FailureDetails, "cause"> {
+/** A failure that can be sent to another thread or process. */
+export interface SerialisedFailure extends Omit<FailureOptions, "cause"> {
   readonly message: string;
   readonly stack?: string | undefined;
 }
 
-/** Whatever is no failure that we know of is a bug of ours, under the code of the place where it came up. */
-export function sendFailure(error: unknown, bugCode: string): SentFailure {
+/** Any error that is not a `Failure` becomes a `bug` with the code `bugCode`. */
+export function serialiseFailure(error: unknown, bugCode: string): SerialisedFailure {
   if (error instanceof Failure) {
     const { message, family, code, remedy, exit } = error;
     return { message, family, code, exit, ...(remedy === undefined ? {} : { remedy }) };
   }
-  const known = error instanceof Error;
+  const isError = error instanceof Error;
   return {
-    message: known ? error.message : String(error),
-    stack: known ? error.stack : undefined,
+    message: isError ? error.message : String(error),
+    stack: isError ? error.stack : undefined,
     family: "bug",
     code: bugCode,
     exit: exitCode.unexpected,
   };
 }
 
-export function receiveFailure({ message, stack, ...details }: SentFailure): Failure {
+export function deserialiseFailure({ message, stack, ...details }: SerialisedFailure): Failure {
   const failure = new Failure(message, details);
   if (stack !== undefined) failure.stack = stack;
   return failure;
 }
 
-const remedies: Readonly<Record<string, string>> = {
-  EAGAIN: "raise the limit of threads (TasksMax, ulimit -u), or give it more memory",
+const systemErrorRemedies: Readonly<Record<string, string>> = {
+  EAGAIN: "raise the limit of threads (TasksMax, ulimit -u), or add memory",
   EMFILE: "raise the limit of open files (LimitNOFILE, ulimit -n)",
   ENFILE: "raise the system's limit of open files (fs.file-max)",
 };
 
-/** The system refused a thread of ours. Nothing is wrong with the program, so nobody is asked to report it. */
-export function threadFailure(error: unknown): Failure {
+/** The system refused to start a thread: for the operator to solve, not a bug. */
+export function threadStartFailure(error: unknown): Failure {
   const text = error instanceof Error ? error.message : String(error);
   const code = /\bE[A-Z]+\b/.exec(text)?.[0] ?? text;
-  return new Failure(`no thread could be started (${code})`, {
+  return new Failure(`cannot start a thread (${code})`, {
     family: "operator",
     code: "no_thread",
-    remedy: remedies[code],
+    remedy: systemErrorRemedies[code],
     cause: error,
   });
 }

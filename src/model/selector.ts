@@ -1,46 +1,52 @@
-/** Which series of a family the settings ask for. */
+/** A setting that says which assets, markets, exchanges or indices to sync. */
 export type Selector =
   | { readonly kind: "all" }
   | { readonly kind: "none" }
-  /** The first `count` by the latest market capitalisation. */
+  /** The first `count` by market capitalisation. */
   | { readonly kind: "top"; readonly count: number }
-  /** Symbols, pairs, names or ids, as people write them. */
+  /** Symbols, pairs, names or ids, as users write them. */
   | { readonly kind: "list"; readonly names: readonly string[] };
 
-/** Something that a selector may pick: an asset, a market, an exchange, an LX index. */
-export interface Candidate {
+/** What a selector may select: an asset, a market, an exchange, an LX index. */
+export interface SelectorCandidate {
   readonly id: string;
-  /** What people call it: symbol, pair, name. */
+  /** Its symbol, pair, name. */
   readonly labels: readonly string[];
-  /** The asset whose rank counts under `top`; left out where ranks mean nothing, and `top` then means all. */
-  readonly rankedBy?: string;
+  /** The asset whose rank counts for `top`. Absent if it has no rank: `top` then selects it always. */
+  readonly rankingAssetId?: string;
 }
 
+/** What a selector resolves to. */
 export interface Selection {
   readonly ids: readonly string[];
-  /** Listed names that fit no candidate. */
-  readonly unknown: readonly string[];
-  /** Listed names that several candidates share: all of them are selected. */
-  readonly shared: readonly string[];
-  /** False when `top` was asked and no ranking is known: nothing can be said about what is wanted. */
-  readonly resolved: boolean;
+  /** Listed names that match no candidate. */
+  readonly unknownNames: readonly string[];
+  /** Listed names that match several candidates: all of them are selected. */
+  readonly ambiguousNames: readonly string[];
+  /** False for `top` without a known ranking: the selection is unknown, not empty. */
+  readonly isResolved: boolean;
 }
 
 /**
- * Applies a selector to what the service lists. `ranking` holds asset ids, largest first; undefined when none was
- * ever seen. An id fits exactly; a label fits exactly or, where none does, whatever its case.
+ * Applies a selector to what the service lists. `ranking`: asset ids, largest first; undefined if none is known yet.
+ * An id must match exactly; a label matches exactly or, if none does, case-insensitively.
  */
-export function select(
+export function resolveSelector(
   selector: Selector,
-  candidates: readonly Candidate[],
+  candidates: readonly SelectorCandidate[],
   ranking: readonly string[] | undefined,
 ): Selection {
-  const every = { ids: candidates.map(({ id }) => id), unknown: [], shared: [], resolved: true };
+  const everything = {
+    ids: candidates.map(({ id }) => id),
+    unknownNames: [],
+    ambiguousNames: [],
+    isResolved: true,
+  };
   switch (selector.kind) {
     case "all":
-      return every;
+      return everything;
     case "none":
-      return { ...every, ids: [] };
+      return { ...everything, ids: [] };
     case "top":
       return selectTop(selector.count, candidates, ranking);
     case "list":
@@ -50,50 +56,54 @@ export function select(
 
 function selectTop(
   count: number,
-  candidates: readonly Candidate[],
+  candidates: readonly SelectorCandidate[],
   ranking: readonly string[] | undefined,
 ): Selection {
-  const first = new Set(ranking?.slice(0, count));
-  const picked = candidates.filter(({ rankedBy }) => rankedBy === undefined || first.has(rankedBy));
-  const needsRanking = candidates.some(({ rankedBy }) => rankedBy !== undefined);
+  const topAssetIds = new Set(ranking?.slice(0, count));
+  const selected = candidates.filter(
+    ({ rankingAssetId }) => rankingAssetId === undefined || topAssetIds.has(rankingAssetId),
+  );
+  const needsRanking = candidates.some(({ rankingAssetId }) => rankingAssetId !== undefined);
   return {
-    ids: picked.map(({ id }) => id),
-    unknown: [],
-    shared: [],
-    resolved: ranking !== undefined || !needsRanking,
+    ids: selected.map(({ id }) => id),
+    unknownNames: [],
+    ambiguousNames: [],
+    isResolved: ranking !== undefined || !needsRanking,
   };
 }
 
-function selectListed(names: readonly string[], candidates: readonly Candidate[]): Selection {
-  const byName = new Map<string, Set<string>>();
-  const file = (name: string, id: string) => {
-    const ids = byName.get(name);
+function selectListed(names: readonly string[], candidates: readonly SelectorCandidate[]): Selection {
+  const idsByName = new Map<string, Set<string>>();
+  const addName = (name: string, id: string) => {
+    const ids = idsByName.get(name);
     if (ids) ids.add(id);
-    else byName.set(name, new Set([id]));
+    else idsByName.set(name, new Set([id]));
   };
   for (const { id, labels } of candidates) {
-    file(`id ${id}`, id);
+    addName(`id ${id}`, id);
     for (const label of labels) {
-      file(`label ${label}`, id);
-      file(`folded ${label.toLowerCase()}`, id);
+      addName(`label ${label}`, id);
+      addName(`folded ${label.toLowerCase()}`, id);
     }
   }
-  const picked = new Set<string>();
+  const selectedIds = new Set<string>();
   const unknown: string[] = [];
   const shared: string[] = [];
   for (const name of names) {
     const ids =
-      byName.get(`id ${name}`) ?? byName.get(`label ${name}`) ?? byName.get(`folded ${name.toLowerCase()}`);
+      idsByName.get(`id ${name}`) ??
+      idsByName.get(`label ${name}`) ??
+      idsByName.get(`folded ${name.toLowerCase()}`);
     if (!ids) unknown.push(name);
     else {
       if (ids.size > 1) shared.push(name);
-      for (const id of ids) picked.add(id);
+      for (const id of ids) selectedIds.add(id);
     }
   }
   return {
-    ids: candidates.filter(({ id }) => picked.has(id)).map(({ id }) => id),
-    unknown,
-    shared,
-    resolved: true,
+    ids: candidates.filter(({ id }) => selectedIds.has(id)).map(({ id }) => id),
+    unknownNames: unknown,
+    ambiguousNames: shared,
+    isResolved: true,
   };
 }

@@ -1,15 +1,15 @@
-import { formatInstant, type Micros } from "./time.ts";
+import { formatTimestamp, type Micros } from "./time.ts";
 
-/** Half-open: `from` belongs to it, `to` does not. */
+/** Half-open: includes `from`, excludes `to`. */
 export interface TimeRange {
   readonly from: Micros;
   readonly to: Micros;
 }
 
-/** Ascending, disjoint, and merged: no two of them touch, none is empty. Every function here returns such a list. */
+/** Normalised: ascending, disjoint, no two touch, none is empty. Every function here returns such a list. */
 export type TimeRanges = readonly TimeRange[];
 
-/** Any list of ranges, in any order, as the least list that covers the same moments. */
+/** Sorts and merges ranges; drops empty ones. */
 export function normalise(ranges: Iterable<TimeRange>): TimeRanges {
   const sorted = [...ranges].filter(({ from, to }) => from < to).sort((a, b) => a.from - b.from);
   const merged: TimeRange[] = [];
@@ -26,21 +26,21 @@ export function union(a: TimeRanges, b: TimeRanges): TimeRanges {
   return normalise([...a, ...b]);
 }
 
-/** What of `a` is not in `b`. */
+/** The parts of `a` that are not in `b`. */
 export function subtract(a: TimeRanges, b: TimeRanges): TimeRanges {
-  const left: TimeRange[] = [];
+  const remaining: TimeRange[] = [];
   let next = 0;
   for (const range of a) {
     let from = range.from;
     while (next < b.length && (b[next] as TimeRange).to <= from) next++;
     for (let i = next; i < b.length && (b[i] as TimeRange).from < range.to; i++) {
       const cut = b[i] as TimeRange;
-      if (cut.from > from) left.push({ from, to: cut.from });
+      if (cut.from > from) remaining.push({ from, to: cut.from });
       from = Math.max(from, cut.to);
     }
-    if (from < range.to) left.push({ from, to: range.to });
+    if (from < range.to) remaining.push({ from, to: range.to });
   }
-  return left;
+  return remaining;
 }
 
 export function intersect(a: TimeRanges, b: TimeRanges): TimeRanges {
@@ -57,27 +57,27 @@ export function intersect(a: TimeRanges, b: TimeRanges): TimeRanges {
   return common;
 }
 
-/** Microseconds covered. */
-export function extent(ranges: TimeRanges): number {
+/** The sum of all lengths, in microseconds. */
+export function totalDuration(ranges: TimeRanges): number {
   return ranges.reduce((sum, { from, to }) => sum + to - from, 0);
 }
 
-export function includes(ranges: TimeRanges, moment: Micros): boolean {
-  return ranges.some(({ from, to }) => from <= moment && moment < to);
+export function containsTimestamp(ranges: TimeRanges, timestamp: Micros): boolean {
+  return ranges.some(({ from, to }) => from <= timestamp && timestamp < to);
 }
 
-/** Throws unless the list is ascending, disjoint and merged: the guard on every read and write of the ledger. */
-export function assertNormal(ranges: TimeRanges): void {
+/** Throws if the list is not normalised. Guards every read and write of the ledger. */
+export function assertNormalised(ranges: TimeRanges): void {
   let end = Number.NEGATIVE_INFINITY;
   for (const range of ranges) {
     if (!(range.from < range.to) || !(range.from > end)) {
-      throw new Error(`time ranges are not disjoint and ascending at ${describeRange(range)}`);
+      throw new Error(`time ranges are not ascending and disjoint at ${formatRange(range)}`);
     }
     end = range.to;
   }
 }
 
-export function describeRange({ from, to }: TimeRange): string {
-  const text = (moment: Micros) => (Number.isSafeInteger(moment) ? formatInstant(moment) : String(moment));
+export function formatRange({ from, to }: TimeRange): string {
+  const text = (ts: Micros) => (Number.isSafeInteger(ts) ? formatTimestamp(ts) : String(ts));
   return `[${text(from)}, ${text(to)})`;
 }

@@ -1,4 +1,4 @@
-/** A moment: whole microseconds since 1970 UTC. Exact as a double until the year 2255. */
+/** A timestamp (microseconds since 1970 UTC) or a duration in microseconds. Exact as a double until the year 2255. */
 export type Micros = number;
 
 export const MICROS_PER_MS = 1_000;
@@ -8,8 +8,8 @@ export const MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND;
 const ZERO = 48;
 const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** The value of `count` ASCII digits at `at`, or NaN. */
-function digits(text: string, at: number, count: number): number {
+/** The value of the `count` ASCII digits at `at`; NaN if one is no digit. */
+function parseDigits(text: string, at: number, count: number): number {
   let value = 0;
   for (let i = at; i < at + count; i++) {
     const digit = text.charCodeAt(i) - ZERO;
@@ -33,15 +33,15 @@ function isLeapYear(year: number): boolean {
   return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
 }
 
-// The days of the last date read: pages carry thousands of moments of the same day.
+// The last parsed date is cached: pages carry thousands of timestamps of the same day.
 let cachedDate = "";
 let cachedDays = Number.NaN;
 
-function daysOfDate(date: string): number {
+function parseDateDays(date: string): number {
   if (date === cachedDate) return cachedDays;
-  const year = digits(date, 0, 4);
-  const month = digits(date, 5, 2);
-  const day = digits(date, 8, 2);
+  const year = parseDigits(date, 0, 4);
+  const month = parseDigits(date, 5, 2);
+  const day = parseDigits(date, 8, 2);
   const length = month === 2 && isLeapYear(year) ? 29 : (daysInMonth[month - 1] ?? 0);
   const valid = date.charAt(4) === "-" && date.charAt(7) === "-" && day >= 1 && day <= length && year >= 0;
   cachedDate = date;
@@ -50,17 +50,17 @@ function daysOfDate(date: string): number {
 }
 
 /**
- * Reads an ISO 8601 moment that ends with `Z`. Digits beyond microseconds are cut, not rounded. A text without a
- * zone is refused, since nobody knows what it means; so is every numeric offset. The leap second `:60`
- * becomes the last microsecond of its minute, `24:00:00` the next midnight.
+ * Parses an ISO 8601 timestamp that ends with `Z`; numeric offsets and a missing zone give undefined.
+ * Digits beyond microseconds are cut, not rounded. The leap second `:60` becomes the last microsecond of its minute,
+ * `24:00:00` the next midnight.
  */
-export function parseInstant(text: string): Micros | undefined {
+export function parseTimestamp(text: string): Micros | undefined {
   const separator = text.charCodeAt(10) | 32;
   if (text.length < 20 || separator !== 116 /* t */) return undefined;
-  const days = daysOfDate(text.slice(0, 10));
-  const hour = digits(text, 11, 2);
-  const minute = digits(text, 14, 2);
-  let second = digits(text, 17, 2);
+  const days = parseDateDays(text.slice(0, 10));
+  const hour = parseDigits(text, 11, 2);
+  const minute = parseDigits(text, 14, 2);
+  let second = parseDigits(text, 17, 2);
   if (text.charCodeAt(13) !== 58 || text.charCodeAt(16) !== 58) return undefined;
 
   let at = 19;
@@ -89,32 +89,32 @@ export function parseInstant(text: string): Micros | undefined {
   return Number.isSafeInteger(micros) ? micros : undefined;
 }
 
-/** `YYYY-MM-DDTHH:MM:SS.ffffffZ`: always 27 characters, so that text order is time order. */
-export function formatInstant(micros: Micros): string {
+/** `YYYY-MM-DDTHH:MM:SS.ffffffZ`: always 27 characters, so that texts sort by time. */
+export function formatTimestamp(micros: Micros): string {
   const ms = Math.floor(micros / MICROS_PER_MS);
   const rest = micros - ms * MICROS_PER_MS;
   return `${new Date(ms).toISOString().slice(0, 23)}${String(rest).padStart(3, "0")}Z`;
 }
 
-/** The UTC day that a moment falls on, `YYYY-MM-DD`. */
-export function dayOf(micros: Micros): string {
-  return formatInstant(micros).slice(0, 10);
+/** The UTC day of a timestamp, `YYYY-MM-DD`. */
+export function formatDay(micros: Micros): string {
+  return formatTimestamp(micros).slice(0, 10);
 }
 
-/** Midnight at the start of the moment's UTC day. */
+/** Midnight at the start of the timestamp's UTC day. */
 export function startOfDay(micros: Micros): Micros {
   return Math.floor(micros / MICROS_PER_DAY) * MICROS_PER_DAY;
 }
 
-/** What people type: `YYYY-MM-DD` or an ISO 8601 moment in UTC. */
-export function parseDayOrInstant(text: string): Micros | undefined {
-  return parseInstant(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+/** Parses what users type: `YYYY-MM-DD` or an ISO 8601 timestamp in UTC. */
+export function parseDateOrTimestamp(text: string): Micros | undefined {
+  return parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
 }
 
 const minutes = (n: number): Micros => n * 60 * MICROS_PER_SECOND;
 
-/** The lengths of bars that there is a view of, `bars_1m` and so on. */
-export const barLengths = {
+/** The bar widths for which there is a view: `bars_1m` and so on. */
+export const barWidths = {
   "1m": minutes(1),
   "5m": minutes(5),
   "15m": minutes(15),
@@ -123,4 +123,4 @@ export const barLengths = {
   "1d": MICROS_PER_DAY,
 } as const satisfies Record<string, Micros>;
 
-export type BarLength = keyof typeof barLengths;
+export type BarWidth = keyof typeof barWidths;

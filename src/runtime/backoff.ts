@@ -1,4 +1,4 @@
-/** Uniform in [0, 1), like Math.random; injected wherever chance decides something. */
+/** Uniform in [0, 1), like Math.random. Injected, so that tests can seed it. */
 export type Random = () => number;
 
 /** A small seeded generator (mulberry32): the same seed gives the same run. */
@@ -12,15 +12,15 @@ export function seededRandom(seed: number): Random {
   };
 }
 
-export interface BackoffLimits {
-  /** The ceiling of the first delay. */
+interface BackoffOptions {
+  /** The upper limit of the first delay. */
   baseMs: number;
-  /** No delay's ceiling grows past this. */
-  capMs: number;
+  /** The upper limit of every delay. */
+  maxMs: number;
 }
 
-/** Capped exponential backoff with full jitter: attempt 0 waits up to `baseMs`, each next one up to twice as long. */
-export function backoffDelay(attempt: number, limits: BackoffLimits, random: Random): number {
-  const ceiling = Math.min(limits.capMs, limits.baseMs * 2 ** Math.min(attempt, 52));
+/** Capped exponential backoff with full jitter: attempt 0 waits up to `baseMs`, each further one up to twice as long. */
+export function backoffDelay(attempt: number, options: BackoffOptions, random: Random): number {
+  const ceiling = Math.min(options.maxMs, options.baseMs * 2 ** Math.min(attempt, 52));
   return random() * ceiling;
 }

@@ -2,47 +2,47 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-interface HelperOptions {
-  /** The process is killed when this aborts. */
-  readonly stopping: AbortSignal;
-  /** Where what it prints on stderr goes. */
+interface ChildProcessOptions {
+  /** Kills the process when it aborts. */
+  readonly signal: AbortSignal;
+  /** What happens to the output of the process on stderr. */
   readonly stderr?: "inherit" | "ignore";
 }
 
-export interface HelperEnd<Report> {
-  /** What it said, once, before it ended; nothing where it was killed or broke off. */
-  readonly report: Report | undefined;
+interface ChildProcessResult<Message> {
+  /** The one message that it sent; undefined if it was killed or crashed before. */
+  readonly message: Message | undefined;
   readonly pid: number | undefined;
 }
 
-/** Runs one of our files in a process of its own: for work that cannot be interrupted, which a process can. */
-export async function runHelper<Report>(
+/** Runs a module in its own process: for work that cannot be aborted, while a process can be killed. */
+export async function runChildProcess<Message>(
   file: string,
   args: readonly string[],
-  { stopping, stderr = "inherit" }: HelperOptions,
-): Promise<HelperEnd<Report>> {
+  { signal, stderr = "inherit" }: ChildProcessOptions,
+): Promise<ChildProcessResult<Message>> {
   const child = fork(file, args, { stdio: ["ignore", "ignore", stderr, "ipc"] });
-  let report: Report | undefined;
-  child.once("message", (message) => {
-    report = message as Report;
+  let message: Message | undefined;
+  child.once("message", (received) => {
+    message = received as Message;
   });
-  const stop = () => void child.kill("SIGKILL");
-  stopping.addEventListener("abort", stop, { once: true });
-  if (stopping.aborted) stop();
+  const kill = () => void child.kill("SIGKILL");
+  signal.addEventListener("abort", kill, { once: true });
+  if (signal.aborted) kill();
   try {
     await once(child, "close");
   } finally {
-    stopping.removeEventListener("abort", stop);
+    signal.removeEventListener("abort", kill);
   }
-  return { report, pid: child.pid };
+  return { message, pid: child.pid };
 }
 
-/** What a helper says to the process that started it, as its last word. */
-export function reportAndEnd<Report>(report: Report): void {
-  process.send?.(report, () => process.exit());
+/** Called in the child process: sends the result to its parent, then exits. */
+export function sendMessageAndExit<Message>(message: Message): void {
+  process.send?.(message, () => process.exit());
 }
 
-/** The path of a file of ours beside the one that asks, by the name that it has there: run in place as TypeScript, or built. */
-export function ownFile(name: string, asker: string): string {
-  return fileURLToPath(new URL(`${name}${asker.endsWith(".ts") ? ".ts" : ".js"}`, asker));
+/** The path of a module beside `moduleUrl`, with the same extension: `.ts` from source, `.js` when built. */
+export function resolveSiblingModule(name: string, moduleUrl: string): string {
+  return fileURLToPath(new URL(`${name}${moduleUrl.endsWith(".ts") ? ".ts" : ".js"}`, moduleUrl));
 }

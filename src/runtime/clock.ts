@@ -3,13 +3,13 @@ import { uptime } from "node:os";
 export type Cancel = () => void;
 
 /**
- * Every moment and every wait of the program comes from here, so that a test turns time by hand and a
- * suspended laptop, a stepped wall clock and a leap forward are three different things.
+ * The only source of time and timers, so that tests control time, and a suspended machine can be told from a stepped
+ * wall clock.
  */
 export interface Clock {
   /** Wall clock, milliseconds since 1970 UTC. May jump in both directions. */
   now(): number;
-  /** Milliseconds that never go back; stands still while the machine is suspended. */
+  /** Milliseconds that never go back; stops while the machine is suspended. */
   monotonic(): number;
   /** Milliseconds since boot, time spent suspended included. */
   boottime(): number;
@@ -18,39 +18,39 @@ export interface Clock {
   /** Runs `callback` once after `ms`. */
   after(ms: number, callback: () => void): Cancel;
   /**
-   * Says that something is under way which is not a timer (a request, a commit). A turned clock does not
-   * move while anything is held; on the system clock it costs nothing. Call the result once to let go.
+   * Marks work that is not a timer (a request, a commit) until the returned function is called. A manual clock does not
+   * advance meanwhile; on the system clock it does nothing.
    */
-  hold(): Cancel;
-  /** The opposite of `hold`, for a server that keeps a client waiting on purpose: that wait is one for time. */
-  waive(): Cancel;
+  beginWork(): Cancel;
+  /** The opposite of `beginWork`: this work now waits for time (a slow server, a retry), so a manual clock may advance. */
+  beginWait(): Cancel;
 }
 
-/** setTimeout fires at once beyond 2^31-1 ms (24.8 days), so longer waits are cut into pieces. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** setTimeout fires at once beyond 2^31-1 ms (24.8 days), so longer waits are chained. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
-const nothing: Cancel = () => {};
+const noop: Cancel = () => {};
 
-/** Reading the boot time costs microseconds, which counts where it is asked for with every live tick. */
-const LOOK_FOR_SUSPENSION_MS = 50;
-/** The system tells its boot time in hundredths of a second: less than this is no suspension. */
-const SUSPENSION_MS = 20;
+/** Reading the boot time takes microseconds: too much for every live tick. */
+const SUSPENSION_CHECK_INTERVAL_MS = 50;
+/** The system reports its boot time in hundredths of a second: a smaller difference is no suspension. */
+const MIN_SUSPENSION_MS = 20;
 
-/** The boot clock as a distance to the monotonic one, which grows by every suspension and by nothing else. */
-const boot = { distance: Number.NEGATIVE_INFINITY, lookedAt: Number.NEGATIVE_INFINITY };
+/** Boot time minus monotonic time. Only suspensions make it grow. */
+const bootOffset = { ms: Number.NEGATIVE_INFINITY, checkedAt: Number.NEGATIVE_INFINITY };
 
-function boottime(): number {
+function readBootTime(): number {
   const now = performance.now();
-  if (now - boot.lookedAt >= LOOK_FOR_SUSPENSION_MS) {
-    boot.lookedAt = now;
-    const distance = uptime() * 1000 - now;
-    if (distance > boot.distance + SUSPENSION_MS) boot.distance = distance;
+  if (now - bootOffset.checkedAt >= SUSPENSION_CHECK_INTERVAL_MS) {
+    bootOffset.checkedAt = now;
+    const offsetMs = uptime() * 1000 - now;
+    if (offsetMs > bootOffset.ms + MIN_SUSPENSION_MS) bootOffset.ms = offsetMs;
   }
-  return now + boot.distance;
+  return now + bootOffset.ms;
 }
 
-/** `sleep` in terms of `after`, for every clock. */
-export function sleepOn(clock: Pick<Clock, "after">, ms: number, signal?: AbortSignal): Promise<void> {
+/** Implements `sleep` with `after`, for every clock. */
+export function sleepUsing(clock: Pick<Clock, "after">, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     const abort = () => {
@@ -68,19 +68,19 @@ export function sleepOn(clock: Pick<Clock, "after">, ms: number, signal?: AbortS
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  boottime,
-  sleep: (ms, signal) => sleepOn(systemClock, ms, signal),
+  boottime: readBootTime,
+  sleep: (ms, signal) => sleepUsing(systemClock, ms, signal),
   after(ms, callback) {
     let timer: NodeJS.Timeout;
-    const arm = (left: number) => {
+    const startTimer = (remainingMs: number) => {
       timer = setTimeout(
-        () => (left > LONGEST_TIMER_MS ? arm(left - LONGEST_TIMER_MS) : callback()),
-        Math.max(0, Math.min(left, LONGEST_TIMER_MS)),
+        () => (remainingMs > MAX_TIMER_MS ? startTimer(remainingMs - MAX_TIMER_MS) : callback()),
+        Math.max(0, Math.min(remainingMs, MAX_TIMER_MS)),
       );
     };
-    arm(ms);
+    startTimer(ms);
     return () => clearTimeout(timer);
   },
-  hold: () => nothing,
-  waive: () => nothing,
+  beginWork: () => noop,
+  beginWait: () => noop,
 };

@@ -1,26 +1,26 @@
-type Fields = Record<string, unknown>;
+type LogFields = Record<string, unknown>;
 
-/** What the rooms need of a logger: a constant message, and fields that carry what varies. pino fits as it is. */
+/** The logger interface, which pino satisfies: a constant message, and fields for what varies. */
 export interface Log {
-  debug(fields: Fields, message: string): void;
-  info(fields: Fields, message: string): void;
-  warn(fields: Fields, message: string): void;
-  error(fields: Fields, message: string): void;
+  debug(fields: LogFields, message: string): void;
+  info(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  error(fields: LogFields, message: string): void;
 }
 
-const nothing = () => {};
-export const silentLog: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+const noop = () => {};
+export const silentLog: Log = { debug: noop, info: noop, warn: noop, error: noop };
 
-/** Something said to a log, in a form that crosses threads. */
-export interface LogLine {
+/** A log call that can be sent to another thread. */
+export interface LogEntry {
   readonly level: keyof Log;
-  readonly fields: Fields;
+  readonly fields: LogFields;
   readonly message: string;
 }
 
-/** For those who have no log of their own: what they say is kept, to be said again where there is one. */
-export function keepLines(lines: LogLine[]): Log {
-  const keep = (level: keyof Log) => (fields: Fields, message: string) =>
-    void lines.push({ level, fields, message });
-  return { debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") };
+/** For threads without a logger: collects the entries, to be logged by another thread. */
+export function createBufferingLog(entries: LogEntry[]): Log {
+  const append = (level: keyof Log) => (fields: LogFields, message: string) =>
+    void entries.push({ level, fields, message });
+  return { debug: append("debug"), info: append("info"), warn: append("warn"), error: append("error") };
 }

@@ -1,65 +1,77 @@
 import type { Clock } from "./clock.ts";
 
-export interface Loop {
+interface LoopOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** The pause after each round, asked after it. */
-  readonly everyMs: () => number;
-  readonly work: () => Promise<void>;
-  /** Told of every failed round; what it throws ends the loop. */
-  readonly failed: (error: unknown) => void;
-  /** Ends a pause early: resolves when there is something to do. */
-  readonly woken?: (signal: AbortSignal) => Promise<void>;
+  /** The pause after each iteration, evaluated after it. */
+  readonly delayMs: () => number;
+  readonly runOnce: () => Promise<void>;
+  /** Called for every failed iteration. If it throws, the loop ends. */
+  readonly onError: (error: unknown) => void;
+  /** Resolves when there is work to do: ends the pause early. */
+  readonly waitForWakeUp?: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Does the same again and again until the signal aborts: no second way to stop. */
-export async function loop({ clock, signal, everyMs, work, failed, woken }: Loop): Promise<void> {
+/** Repeats `runOnce` until the signal aborts; there is no other way to stop. */
+export async function runLoop({
+  clock,
+  signal,
+  delayMs,
+  runOnce,
+  onError,
+  waitForWakeUp,
+}: LoopOptions): Promise<void> {
   while (!signal.aborted) {
     try {
-      await work();
+      await runOnce();
     } catch (error) {
       if (signal.aborted) return;
-      failed(error);
+      onError(error);
     }
-    await pause(clock, everyMs(), signal, woken);
+    await pause(clock, delayMs(), signal, waitForWakeUp);
   }
 }
 
-async function pause(clock: Clock, ms: number, signal: AbortSignal, woken: Loop["woken"]): Promise<void> {
+async function pause(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  waitForWakeUp: LoopOptions["waitForWakeUp"],
+): Promise<void> {
   const done = new AbortController();
-  const until = AbortSignal.any([signal, done.signal]);
-  const waits = [clock.sleep(ms, until), ...(woken ? [woken(until)] : [])];
+  const ended = AbortSignal.any([signal, done.signal]);
+  const waits = [clock.sleep(ms, ended), ...(waitForWakeUp ? [waitForWakeUp(ended)] : [])];
   await Promise.race(waits).catch(() => {});
   done.abort();
   await Promise.allSettled(waits);
 }
 
-/** Lets one part of the program wake another. A call while nobody waits is kept for the next who does. */
-export class Alarm {
-  #isSet = false;
-  #wake: (() => void) | undefined;
+/** Wakes a waiting loop. A `notify` while nobody waits ends the next wait at once. */
+export class WakeSignal {
+  #isNotified = false;
+  #resolveWait: (() => void) | undefined;
 
-  ring(): void {
-    this.#isSet = true;
-    this.#wake?.();
+  notify(): void {
+    this.#isNotified = true;
+    this.#resolveWait?.();
   }
 
   wait(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const finish = () => {
         signal.removeEventListener("abort", finish);
-        this.#wake = undefined;
-        if (!signal.aborted) this.#isSet = false;
+        this.#resolveWait = undefined;
+        if (!signal.aborted) this.#isNotified = false;
         resolve();
       };
       signal.addEventListener("abort", finish, { once: true });
-      this.#wake = finish;
-      if (this.#isSet || signal.aborted) finish();
+      this.#resolveWait = finish;
+      if (this.#isNotified || signal.aborted) finish();
     });
   }
 }
 
-/** Does it once all messages that have arrived by now are dealt with. */
-export function afterBacklog(work: () => void): void {
+/** Runs `work` after all messages that have already arrived are handled. */
+export function runAfterPendingMessages(work: () => void): void {
   setImmediate(work);
 }

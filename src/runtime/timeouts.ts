@@ -1,38 +1,38 @@
 import { Failure } from "../model/failure.ts";
 import type { Clock } from "./clock.ts";
 
-/** Runs work that has a deadline. */
-export type Timely = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+/** Runs `work` with a timeout; its signal aborts when the time is over. */
+export type TimeoutRunner = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
-/** Gives `work` so much time and no more, whether or not it heeds its signal. */
-export async function within<T>(
+/** Rejects with `timeout` after `ms`, even if `work` ignores its signal. */
+export async function withTimeout<T>(
   { clock, ms, stopping }: { clock: Clock; ms: number; stopping: AbortSignal },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const ending = new AbortController();
+  const timeout = new AbortController();
   const cancel = clock.after(ms, () =>
-    ending.abort(new Failure(`no answer within ${ms / 1000} seconds`, { family: "retry", code: "timeout" })),
+    timeout.abort(new Failure(`no answer within ${ms / 1000} seconds`, { family: "retry", code: "timeout" })),
   );
-  const signal = AbortSignal.any([ending.signal, stopping]);
-  const ended = new Promise<never>((_, reject) => {
-    const end = () => reject(signal.reason);
-    if (signal.aborted) end();
-    else signal.addEventListener("abort", end, { once: true });
+  const signal = AbortSignal.any([timeout.signal, stopping]);
+  const aborted = new Promise<never>((_, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
   });
   try {
-    return await Promise.race([work(signal), ended]);
+    return await Promise.race([work(signal), aborted]);
   } finally {
     cancel();
   }
 }
 
-/** Waits for shared work without owning it: the signal ends this caller's wait, not the work. */
-export function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+/** Waits for shared work: the signal ends this caller's wait, not the work. */
+export function raceAbort<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
     if (signal.aborted) {
-      // Whoever else waits sees its failure; here nobody is left to.
+      // Other callers handle its failure; here it would be an unhandled rejection.
       work.catch(() => {});
       return abort();
     }
@@ -41,31 +41,31 @@ export function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined):
   });
 }
 
-/** Waits for `work`, but no longer than `ms`; false where it was not done by then. It goes on by itself. */
-export async function doneWithin(
+/** Waits for `work` at most `ms`. False if it is not done by then; it then continues unobserved. */
+export async function finishesWithin(
   clock: Pick<Clock, "sleep">,
   ms: number,
   work: Promise<unknown>,
 ): Promise<boolean> {
-  const over = new AbortController();
-  const late = clock.sleep(ms, over.signal).then(
+  const finished = new AbortController();
+  const timedOut = clock.sleep(ms, finished.signal).then(
     () => false,
     () => true,
   );
   try {
-    return await Promise.race([work.then(() => true), late]);
+    return await Promise.race([work.then(() => true), timedOut]);
   } finally {
-    over.abort();
+    finished.abort();
   }
 }
 
-/** Callers that arrive while `work` is under way share its result instead of starting it again. */
+/** Callers that arrive while `work` runs share its result instead of starting it again. */
 export function singleFlight<T>(work: () => Promise<T>): () => Promise<T> {
-  let underWay: Promise<T> | undefined;
+  let inFlight: Promise<T> | undefined;
   return () => {
-    underWay ??= work().finally(() => {
-      underWay = undefined;
+    inFlight ??= work().finally(() => {
+      inFlight = undefined;
     });
-    return underWay;
+    return inFlight;
   };
 }

@@ -1,6 +1,6 @@
-import type { StruckLine } from "./faults/script.ts";
-import { Refusal } from "./rest/errors.ts";
-import { type HttpAnswer, type HttpQuestion, json } from "./rest/http-types.ts";
+import type { FaultCount } from "./faults/script.ts";
+import { HttpError } from "./rest/errors.ts";
+import { createJsonResponse, type SimulatorRequest, type SimulatorResponse } from "./rest/http-types.ts";
 import type { RequestLog } from "./rest/request-log.ts";
 import type { PongSummary } from "./websocket/pong-log.ts";
 
@@ -9,13 +9,13 @@ export interface Controls {
   readonly requests: RequestLog;
   readonly pongs: PongSummary;
   setFaults(script: string): void;
-  readonly struck: readonly StruckLine[];
+  readonly faultCounts: readonly FaultCount[];
   grantScopes(scopes: readonly string[]): void;
   revokeTokens(): void;
   rotateSecret(secret: string): void;
 }
 
-export function isControl({ path }: HttpQuestion): boolean {
+export function isControlRequest({ path }: SimulatorRequest): boolean {
   return path.startsWith("/simulator/");
 }
 
@@ -24,41 +24,45 @@ export function isControl({ path }: HttpQuestion): boolean {
  * POST /simulator/faults (a fault script), GET /simulator/faults (how often each line struck), POST /simulator/scopes (one text, blanks between), POST /simulator/secret,
  * POST /simulator/revoke, GET /simulator/pongs (how quickly PINGs were answered), GET /simulator/requests (?since=N: from the Nth on), DELETE /simulator/requests.
  */
-export function answerControl(controls: Controls, question: HttpQuestion, remoteAddress: string): HttpAnswer {
-  if (!/^(::1|(::ffff:)?127\.)/.test(remoteAddress)) throw new Refusal(403, "Only from this machine");
-  const { method, path, query, body } = question;
+export function handleControlRequest(
+  controls: Controls,
+  request: SimulatorRequest,
+  remoteAddress: string,
+): SimulatorResponse {
+  if (!/^(::1|(::ffff:)?127\.)/.test(remoteAddress)) throw new HttpError(403, "Only from this machine");
+  const { method, path, query, body } = request;
   switch (`${method} ${path}`) {
     case "POST /simulator/faults":
-      return done(() => controls.setFaults(body));
+      return runControl(() => controls.setFaults(body));
     case "GET /simulator/faults":
-      return json(200, JSON.stringify(controls.struck));
+      return createJsonResponse(200, JSON.stringify(controls.faultCounts));
     case "POST /simulator/scopes":
-      return done(() => controls.grantScopes(body.split(/\s+/).filter((scope) => scope !== "")));
+      return runControl(() => controls.grantScopes(body.split(/\s+/).filter((scope) => scope !== "")));
     case "POST /simulator/secret":
-      return done(() => controls.rotateSecret(body.trim()));
+      return runControl(() => controls.rotateSecret(body.trim()));
     case "POST /simulator/revoke":
-      return done(() => controls.revokeTokens());
+      return runControl(() => controls.revokeTokens());
     case "GET /simulator/pongs":
-      return json(200, JSON.stringify(controls.pongs));
+      return createJsonResponse(200, JSON.stringify(controls.pongs));
     case "DELETE /simulator/requests":
-      return done(() => controls.requests.clear());
+      return runControl(() => controls.requests.clear());
     case "GET /simulator/requests": {
       const { requests } = controls;
       const list = requests.list.slice(Number(query.get("since") ?? 0));
-      return json(
+      return createJsonResponse(
         200,
         JSON.stringify({ total: requests.total, counts: Object.fromEntries(requests.counts), list }),
       );
     }
   }
-  throw new Refusal(404, `No control ${method} ${path}`);
+  throw new HttpError(404, `No control ${method} ${path}`);
 }
 
-function done(act: () => void): HttpAnswer {
+function runControl(act: () => void): SimulatorResponse {
   try {
     act();
   } catch (thrown) {
-    throw new Refusal(400, thrown instanceof Error ? thrown.message : String(thrown));
+    throw new HttpError(400, thrown instanceof Error ? thrown.message : String(thrown));
   }
-  return json(200, "{}");
+  return createJsonResponse(200, "{}");
 }

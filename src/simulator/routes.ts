@@ -1,25 +1,37 @@
-import { Refusal } from "./rest/errors.ts";
-import { type HttpAnswer, type HttpQuestion, json, type Payload } from "./rest/http-types.ts";
+import { HttpError } from "./rest/errors.ts";
+import {
+  createJsonResponse,
+  type Payload,
+  type SimulatorRequest,
+  type SimulatorResponse,
+} from "./rest/http-types.ts";
 import type { Tokens } from "./rest/tokens.ts";
 import type { World } from "./world.ts";
 
 /** Which part of the service answers which path. Only GET is served below /v3, but for the token. */
-export function answerService(world: World, tokens: Tokens, question: HttpQuestion): HttpAnswer {
-  const { method, path, at } = question;
-  const segments = path.split("/").slice(1).map(decoded);
-  if (segments[0] !== "v3") throw new Refusal(404, `No path ${path}`);
+export function handleServiceRequest(
+  world: World,
+  tokens: Tokens,
+  request: SimulatorRequest,
+): SimulatorResponse {
+  const { method, path, nowMs } = request;
+  const segments = path.split("/").slice(1).map(decodeSegment);
+  if (segments[0] !== "v3") throw new HttpError(404, `No path ${path}`);
   if (path === "/v3/oauth/token") {
-    if (method !== "POST") throw new Refusal(405, "Use POST");
-    return json(200, tokens.issue(question.headers["content-type"] ?? "", question.body, at));
+    if (method !== "POST") throw new HttpError(405, "Use POST");
+    return createJsonResponse(
+      200,
+      tokens.handleTokenRequest(request.headers["content-type"] ?? "", request.body, nowMs),
+    );
   }
-  const scopes = bearerScopes(tokens, question);
-  if (method !== "GET") throw new Refusal(405, "Use GET");
-  const content = answerPath(world, segments.slice(1), question.query, scopes, at);
-  if (content === undefined) throw new Refusal(404, `No path ${path}`);
-  return json(200, content);
+  const scopes = requireTokenScopes(tokens, request);
+  if (method !== "GET") throw new HttpError(405, "Use GET");
+  const content = routeRequest(world, segments.slice(1), request.query, scopes, nowMs);
+  if (content === undefined) throw new HttpError(404, `No path ${path}`);
+  return createJsonResponse(200, content);
 }
 
-function answerPath(
+function routeRequest(
   world: World,
   segments: readonly string[],
   query: URLSearchParams,
@@ -42,41 +54,41 @@ function answerPath(
     case "exchange/:id":
       return world.lookups.exchange(second ?? "");
     case "exchange-ticker":
-      need(scopes, "read:exchange-ticker");
-      return world.exchangeTickers.answer(query, nowMs);
+      requireScope(scopes, "read:exchange-ticker");
+      return world.exchangeTickers.respond(query, nowMs);
     case "index-ticker":
-      return world.indexTicks.answer(query, scopes, nowMs);
+      return world.indexTicks.respond(query, scopes, nowMs);
     case "ohlcv":
-      return world.dailyBars.answer(query, scopes, nowMs);
+      return world.dailyBars.respond(query, scopes, nowMs);
     case "market-cap":
-      need(scopes, "read:market-cap");
-      return world.marketCaps.answer(query, nowMs);
+      requireScope(scopes, "read:market-cap");
+      return world.marketCaps.respond(query, nowMs);
     case "derivatives":
-      need(scopes, "read:derivatives");
+      requireScope(scopes, "read:derivatives");
       if (second === "contract" && third && fourth && segments.length === 4)
-        return world.derivatives.contract(third, fourth, nowMs);
+        return world.derivatives.respondContract(third, fourth, nowMs);
       if (segments.length !== 3 || !third) return undefined;
-      if (second === "contract") return world.derivatives.contracts(third, query, nowMs);
-      if (second === "ticker") return world.derivatives.tickers(third, query, nowMs);
+      if (second === "contract") return world.derivatives.respondContracts(third, query, nowMs);
+      if (second === "ticker") return world.derivatives.respondTickers(third, query, nowMs);
   }
   return undefined;
 }
 
-function need(scopes: ReadonlySet<string>, scope: string): void {
-  if (!scopes.has(scope)) throw new Refusal(403, `The scope ${scope} is missing`);
+function requireScope(scopes: ReadonlySet<string>, scope: string): void {
+  if (!scopes.has(scope)) throw new HttpError(403, `The scope ${scope} is missing`);
 }
 
-function bearerScopes(tokens: Tokens, { headers, at }: HttpQuestion): ReadonlySet<string> {
+function requireTokenScopes(tokens: Tokens, { headers, nowMs: at }: SimulatorRequest): ReadonlySet<string> {
   const token = /^Bearer (.+)$/.exec(headers.authorization ?? "")?.[1];
   const scopes = token === undefined ? undefined : tokens.scopesOf(token, "rest", at);
-  if (!scopes) throw new Refusal(401, "No valid access token was given");
+  if (!scopes) throw new HttpError(401, "No valid access token was given");
   return scopes;
 }
 
-function decoded(segment: string): string {
+function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    throw new Refusal(400, "The path is not percent-encoded UTF-8");
+    throw new HttpError(400, "The path is not percent-encoded UTF-8");
   }
 }

@@ -1,264 +1,275 @@
-import type { LiveCommit } from "../ingest/commit/live.ts";
+import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import type { Stream } from "../model/streams.ts";
 import { MICROS_PER_SECOND } from "../model/time.ts";
 import type { Random } from "../runtime/backoff.ts";
-import { Alarm, loop } from "../runtime/loop.ts";
-import type { FeedObservation } from "../service/live/feed.ts";
+import { runLoop, WakeSignal } from "../runtime/loop.ts";
+import type { FeedEvent } from "../service/live/feed.ts";
 import type { FeedMessage } from "../service/live/messages.ts";
 import { SubscriptionList } from "../service/live/subscription-status.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import type { Intake, SyncSettings } from "./context/context.ts";
+import type { SyncContext, SyncSettings } from "./context/context.ts";
 import type { Problem } from "./context/error-policy.ts";
-import { fillHoles } from "./history/fill-gaps.ts";
-import { type LiveWishes, liveWishes } from "./live/desired-subscriptions.ts";
-import { followLive, tellLedger } from "./live/follower.ts";
-import { HeadKeeper } from "./live/head-poller.ts";
-import { LiveStanding } from "./live/subscription-coverage.ts";
+import { fillGaps } from "./history/fill-gaps.ts";
+import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
+import { commitSubscriptionCoverage, followLiveFeed } from "./live/follower.ts";
+import { HeadPoller } from "./live/head-poller.ts";
+import { SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { ExchangePoller } from "./polling/exchange-poller.ts";
-import { LatestPoller, onGrid } from "./polling/latest-poller.ts";
+import { delayToNextPeriod, SnapshotPoller } from "./polling/snapshot-poller.ts";
 import type { Directory } from "./selection/directory.ts";
-import { endDeselected } from "./selection/exchanges.ts";
-import { noticeProblems, prepare, selectFromStore } from "./selection/refresh.ts";
-import { noticesOf } from "./selection/targets.ts";
+import { endDeselectedSnapshots } from "./selection/exchanges.ts";
+import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
+import { selectorNotices } from "./selection/targets.ts";
 
-export interface KeepingCurrent {
+interface SupervisorOptions {
   readonly settings: SyncSettings;
   readonly wsUrl: string;
   readonly reader: Connection;
   readonly random: Random;
-  /** A part of the work failed and will be tried again; what this throws ends the daemon. */
-  readonly failed: (part: string, error: unknown) => void;
-  /** All that a part of the work has to complain about after a round; what it said before is over. */
-  readonly problems: (part: string, problems: readonly Problem[]) => void;
-  /** What the daemon is about, for people. */
-  readonly about: (activity: string) => void;
-  /** Everything that was missing at the start has been filled. */
-  readonly filled: () => void;
-  /** `lagMs`: from receiving the batch's first message to having it on disk. */
-  readonly live: (commit: LiveCommit, lagMs: number) => void;
-  /** What the live feed says beside its ticks. */
-  readonly heard: (message: FeedMessage) => void;
-  readonly observeFeed: (observation: FeedObservation) => void;
+  /** A part of the work failed and will be retried. An error thrown here ends the daemon. */
+  readonly onFailure: (part: string, error: unknown) => void;
+  /** Replaces the problems of one part of the work. */
+  readonly onProblems: (part: string, problems: readonly Problem[]) => void;
+  /** What the daemon is doing, as a text for people. */
+  readonly onActivity: (activity: string) => void;
+  /** All gaps were filled once. */
+  readonly onFilled: () => void;
+  /** `lagMs`: from receiving the first message of the batch to its commit. */
+  readonly onLiveCommit: (commit: LiveCommitResult, lagMs: number) => void;
+  /** Messages of the live feed other than ticks. */
+  readonly onFeedMessage: (message: FeedMessage) => void;
+  readonly onFeedEvent: (event: FeedEvent) => void;
 }
 
-/** Holes other than the heads are looked for so often; whoever knows of one does not wait for it. */
-const LOOK_FOR_HOLES_MS = 600_000;
-/** What the settings select is found out anew so often where no lookups are refreshed. */
-const SELECT_AGAIN_MS = 3_600_000;
-/** Lookups that could not be had are tried again after this, after twice as long the next time, and so on. */
-const ASK_AGAIN_MS = 60_000;
+/** Interval of the search for gaps other than heads; a known gap triggers it at once. */
+const GAP_SCAN_INTERVAL_MS = 600_000;
+/** Interval of resolving the selectors when the lookups are switched off. */
+const SELECTION_INTERVAL_MS = 3_600_000;
+/** First delay before failed lookups are retried; doubles with each failure. */
+const LOOKUP_RETRY_DELAY_MS = 60_000;
 
-/** A part of the work that is done at intervals. */
-interface Rounds {
+/** A part of the work that runs at intervals. */
+interface PeriodicTask {
   readonly part: string;
-  /** The pause after each round, asked after it. */
-  readonly everyMs: () => number;
-  readonly work: () => Promise<void>;
-  /** Begins a round early. */
-  readonly wokenBy?: Alarm;
-  readonly firstAfterMs?: number;
+  /** The delay after each run, evaluated after it. */
+  readonly delayMs: () => number;
+  readonly runOnce: () => Promise<void>;
+  /** Ends the delay early. */
+  readonly wakeUp?: WakeSignal;
+  readonly startDelayMs?: number;
 }
 
-/** The daemon's work beside its wiring: looks up, fills, follows live and polls, until the intake's signal aborts. */
-export class CurrentKeeper {
-  readonly #intake: Intake;
-  readonly #options: KeepingCurrent;
-  readonly #standing: LiveStanding;
+/** Runs the whole sync until the context's signal aborts: lookups, gap filling, live feed and polling. */
+export class SyncSupervisor {
+  readonly #context: SyncContext;
+  readonly #options: SupervisorOptions;
+  readonly #liveCoverage: SubscriptionCoverage;
   readonly #subscriptions = new SubscriptionList();
-  readonly #heads: HeadKeeper;
-  readonly #exchanges: ExchangePoller;
-  readonly #latest: LatestPoller;
-  readonly #holes = new Alarm();
-  readonly #subscribed = new Alarm();
-  readonly #caughtUp = Promise.withResolvers<void>();
+  readonly #headPoller: HeadPoller;
+  readonly #exchangePoller: ExchangePoller;
+  readonly #snapshotPoller: SnapshotPoller;
+  readonly #gapScan = new WakeSignal();
+  readonly #subscriptionsChanged = new WakeSignal();
+  readonly #headsCaughtUp = Promise.withResolvers<void>();
   #directory: Directory | undefined;
-  #wishes: LiveWishes | undefined;
-  #isFilling = false;
-  /** Refreshes in a row that left something to be asked for again. */
+  #desired: DesiredSubscriptions | undefined;
+  #isFillingGaps = false;
+  /** Consecutive refreshes with a failure that should be retried soon. */
   #unfinishedRefreshes = 0;
 
-  constructor(intake: Intake, options: KeepingCurrent) {
-    this.#intake = intake;
+  constructor(context: SyncContext, options: SupervisorOptions) {
+    this.#context = context;
     this.#options = options;
     const { settings, reader, random } = options;
     const { refreshSeconds, concurrency, maxRequestsPerSecond } = settings;
-    const standing = new LiveStanding(refreshSeconds * MICROS_PER_SECOND);
-    this.#standing = standing;
-    this.#heads = new HeadKeeper(intake, {
-      ...{ reader, random, refreshSeconds, concurrency, maxRequestsPerSecond, standing },
-      problems: (problems) => options.problems("heads", problems),
-      failed: (error) => options.failed("heads", error),
-      reopened: () => this.#holes.ring(),
-      caughtUp: () => this.#caughtUp.resolve(),
+    const liveCoverage = new SubscriptionCoverage(refreshSeconds * MICROS_PER_SECOND);
+    this.#liveCoverage = liveCoverage;
+    this.#headPoller = new HeadPoller(context, {
+      ...{
+        reader,
+        random,
+        refreshSeconds,
+        maxConcurrency: concurrency,
+        maxRequestsPerSecond,
+        coverage: liveCoverage,
+      },
+      onProblems: (problems) => options.onProblems("heads", problems),
+      onError: (error) => options.onFailure("heads", error),
+      onReopened: () => this.#gapScan.notify(),
+      onCaughtUp: () => this.#headsCaughtUp.resolve(),
     });
-    this.#exchanges = new ExchangePoller(intake, {
-      ...{ refreshSeconds, standing },
-      selection: () => this.#wishes?.selection,
+    this.#exchangePoller = new ExchangePoller(context, {
+      ...{ refreshSeconds, liveCoverage },
+      selection: () => this.#desired?.selection,
       nameOf: (id) => this.#directory?.exchanges.find((each) => each.id === id)?.labels[0] ?? id,
-      everyMs: onGrid(intake, refreshSeconds),
-      problems: (problems) => options.problems("exchange tickers", problems),
-      failed: (error) => options.failed("exchange tickers", error),
+      delayMs: delayToNextPeriod(context, refreshSeconds),
+      onProblems: (problems) => options.onProblems("exchange tickers", problems),
+      onFailure: (error) => options.onFailure("exchange tickers", error),
     });
-    this.#latest = new LatestPoller(intake, {
+    this.#snapshotPoller = new SnapshotPoller(context, {
       streams: settings.streams,
       directory: () => this.#directory,
-      problems: options.problems,
-      failed: options.failed,
+      onProblems: options.onProblems,
+      onFailure: options.onFailure,
     });
-    intake.signal.addEventListener("abort", () => this.#caughtUp.resolve(), { once: true });
+    context.signal.addEventListener("abort", () => this.#headsCaughtUp.resolve(), { once: true });
   }
 
-  /** Something should be looked at now rather than at the next round: the nightly job calls it. */
-  lookAgain(): void {
-    this.#heads.hurry();
-    this.#holes.ring();
+  /** Searches for gaps now instead of at the next interval. */
+  checkNow(): void {
+    this.#headPoller.hurryDailyPolls();
+    this.#gapScan.notify();
   }
 
   async run(): Promise<void> {
     const { settings, reader, random, wsUrl } = this.#options;
-    const known = await selectFromStore(this.#intake, { settings, reader, random, wsUrl });
-    if (known) await this.#turnTo(known, liveWishes(settings, known, reader));
+    const storedDirectory = await selectFromWarehouse(this.#context, { settings, reader, random, wsUrl });
+    if (storedDirectory)
+      await this.#applySelection(
+        storedDirectory,
+        selectDesiredSubscriptions(settings, storedDirectory, reader),
+      );
     else await this.refresh();
     await Promise.all([
-      this.#follow(),
-      this.#heads.run(),
-      // The present first: history can wait for as long as it takes to ask for the newest page of each.
-      this.#caughtUp.promise.then(() =>
-        this.#every({
-          part: "holes",
-          everyMs: () => LOOK_FOR_HOLES_MS,
-          work: () => this.#fill(),
-          wokenBy: this.#holes,
+      this.#followLive(),
+      this.#headPoller.run(),
+      // The heads come first: history waits until the newest page of each series has been fetched.
+      this.#headsCaughtUp.promise.then(() =>
+        this.#repeat({
+          part: "gaps",
+          delayMs: () => GAP_SCAN_INTERVAL_MS,
+          runOnce: () => this.#fillGaps(),
+          wakeUp: this.#gapScan,
         }),
       ),
-      this.#lookups(known ? 0 : this.#lookupPauseMs()),
-      this.#exchanges.run(),
-      this.#latest.run(),
+      this.#refreshRegularly(storedDirectory ? 0 : this.#lookupDelayMs()),
+      this.#exchangePoller.run(),
+      this.#snapshotPoller.run(),
     ]);
   }
 
-  /** Lookups, ranking, what the settings select of them, and what of that is to be heard live. */
+  /** Refreshes lookups and ranking, and applies the resulting selection. */
   async refresh(): Promise<void> {
     const { settings, reader, random } = this.#options;
-    // Until the opposite is known: a refresh that throws is unfinished, too.
+    // Counted before the work, because a refresh that throws is unfinished too.
     this.#unfinishedRefreshes++;
-    const { directory, problems, isWorthAskingAgain } = await prepare(this.#intake, {
+    const { directory, problems, shouldRetrySoon } = await refreshSelection(this.#context, {
       settings,
       reader,
       random,
       storeMarketCaps: false,
-      hindered: (hindrances) => this.#options.problems("lookups under way", hindrances),
+      onProblems: (pendingProblems) => this.#options.onProblems("pending lookups", pendingProblems),
     });
-    if (!isWorthAskingAgain) this.#unfinishedRefreshes = 0;
-    const wishes = liveWishes(settings, directory, reader);
-    const { selection } = wishes;
-    const notices = selection.selections.flatMap(([setting, chosen]) => noticesOf(setting, chosen));
-    this.#options.problems("lookups", [...problems, ...noticeProblems("exchange_ticks", notices)]);
-    await this.#turnTo(directory, wishes);
+    if (!shouldRetrySoon) this.#unfinishedRefreshes = 0;
+    const desired = selectDesiredSubscriptions(settings, directory, reader);
+    const { selection } = desired;
+    const notices = selection.selections.flatMap(([setting, chosen]) => selectorNotices(setting, chosen));
+    this.#options.onProblems("lookups", [...problems, ...noticesToProblems("exchange_ticks", notices)]);
+    await this.#applySelection(directory, desired);
   }
 
-  /** From now on this is what the service is known to list, and what is to be heard of it. */
-  async #turnTo(directory: Directory, wishes: LiveWishes): Promise<void> {
+  /** Makes the subscriptions, the ledger and the pollers follow a new selection. */
+  async #applySelection(directory: Directory, desired: DesiredSubscriptions): Promise<void> {
     this.#directory = directory;
-    this.#wishes = wishes;
-    this.#standing.wish(wishes);
-    this.#subscriptions.renew(this.#standing.subscriptions);
-    await tellLedger(this.#intake, this.#standing);
-    // Not before: a tick that is heard of a line would follow it again.
-    await endDeselected(this.#intake, this.#options.settings, directory);
-    this.#subscribed.ring();
-    this.#exchanges.lookAgain();
-    this.#heads.lookAgain();
-    this.#holes.ring();
+    this.#desired = desired;
+    this.#liveCoverage.setDesired(desired);
+    this.#subscriptions.replace(this.#liveCoverage.subscriptions);
+    await commitSubscriptionCoverage(this.#context, this.#liveCoverage);
+    // Only after unsubscribing: a live tick of a deselected key would reopen its target.
+    await endDeselectedSnapshots(this.#context, this.#options.settings, directory);
+    this.#subscriptionsChanged.notify();
+    this.#exchangePoller.checkNow();
+    this.#headPoller.requestReload();
+    this.#gapScan.notify();
   }
 
-  /** What no single page at the head fills: history, and gaps that are longer or older. */
-  async #fill(): Promise<void> {
+  /** Fills all gaps but the heads, which the head poller fills. */
+  async #fillGaps(): Promise<void> {
     const { settings, reader, random } = this.#options;
     const { refreshSeconds, concurrency } = settings;
-    this.#isFilling = true;
-    this.#tellActivity();
+    this.#isFillingGaps = true;
+    this.#reportActivity();
     const streams = new Set<Stream>(["ohlcv", "index_ticks"]);
-    const narrowing = { streams, withoutHeads: true };
+    const filter = { streams, excludesHeads: true };
     try {
-      const filling = { reader, random, refreshSeconds, concurrency, narrowing };
-      const { problems } = await fillHoles(this.#intake, filling);
-      this.#options.problems("holes", problems);
+      const fillOptions = { reader, random, refreshSeconds, concurrency, filter };
+      const { problems } = await fillGaps(this.#context, fillOptions);
+      this.#options.onProblems("gaps", problems);
     } finally {
-      this.#isFilling = false;
+      this.#isFillingGaps = false;
     }
-    this.#heads.lookAgain();
-    this.#tellActivity();
-    this.#options.filled();
+    this.#headPoller.requestReload();
+    this.#reportActivity();
+    this.#options.onFilled();
   }
 
-  #tellActivity(): void {
-    const following = this.#standing.isFlowing
+  #reportActivity(): void {
+    const following = this.#liveCoverage.isComplete
       ? "following the live feed"
-      : "polling what the live feed does not bring";
-    this.#options.about(this.#isFilling ? "filling what is missing" : following);
+      : "polling instead of the live feed";
+    this.#options.onActivity(this.#isFillingGaps ? "filling gaps" : following);
   }
 
-  #follow(): Promise<void> {
-    const { settings, wsUrl, random, live, heard, observeFeed } = this.#options;
-    const { signal } = this.#intake;
-    return this.#every({
+  #followLive(): Promise<void> {
+    const { settings, wsUrl, random, onLiveCommit, onFeedMessage, onFeedEvent } = this.#options;
+    const { signal } = this.#context;
+    return this.#repeat({
       part: "live feed",
-      everyMs: () => 5_000,
-      work: async () => {
+      delayMs: () => 5_000,
+      runOnce: async () => {
         while (this.#subscriptions.current.length === 0 && !signal.aborted)
-          await this.#subscribed.wait(signal);
-        await followLive(this.#intake, {
+          await this.#subscriptionsChanged.wait(signal);
+        await followLiveFeed(this.#context, {
           wsUrl,
           subscriptions: this.#subscriptions,
-          standing: this.#standing,
+          coverage: this.#liveCoverage,
           refreshSeconds: settings.refreshSeconds,
           random,
-          observe: observeFeed,
-          committed: (commit, lagMs) => {
-            this.#heads.doubt(commit.skips);
-            live(commit, lagMs);
+          onEvent: onFeedEvent,
+          onCommit: (commit, lagMs) => {
+            this.#headPoller.recordSkips(commit.skippedTicks);
+            onLiveCommit(commit, lagMs);
           },
-          heard,
-          changed: () => {
-            this.#heads.lookAgain();
-            this.#exchanges.lookAgain();
-            this.#tellActivity();
+          onMessage: onFeedMessage,
+          onCoverageChange: () => {
+            this.#headPoller.requestReload();
+            this.#exchangePoller.checkNow();
+            this.#reportActivity();
           },
         });
       },
     });
   }
 
-  /** Also where the lookups are switched off: the largest assets change, and liquid indices are learned. */
-  #lookups(firstAfterMs: number): Promise<void> {
-    return this.#every({
+  /** Also needed with lookups switched off: the ranking changes, and new liquid indices appear. */
+  #refreshRegularly(startDelayMs: number): Promise<void> {
+    return this.#repeat({
       part: "lookups",
-      everyMs: () => this.#lookupPauseMs(),
-      work: () => this.refresh(),
-      firstAfterMs,
+      delayMs: () => this.#lookupDelayMs(),
+      runOnce: () => this.refresh(),
+      startDelayMs,
     });
   }
 
-  #lookupPauseMs(): number {
+  #lookupDelayMs(): number {
     const { lookups } = this.#options.settings.streams;
-    const usualMs = lookups === false ? SELECT_AGAIN_MS : lookups.every * 1000;
+    const defaultMs = lookups === false ? SELECTION_INTERVAL_MS : lookups.every * 1000;
     const unfinished = this.#unfinishedRefreshes;
-    return unfinished === 0 ? usualMs : Math.min(usualMs, ASK_AGAIN_MS * 2 ** (unfinished - 1));
+    return unfinished === 0 ? defaultMs : Math.min(defaultMs, LOOKUP_RETRY_DELAY_MS * 2 ** (unfinished - 1));
   }
 
-  /** A round of one part of the work, again and again. */
-  #every({ part, everyMs, work, wokenBy, firstAfterMs = 0 }: Rounds): Promise<void> {
-    const { clock, signal } = this.#intake;
-    const begin = firstAfterMs > 0 ? clock.sleep(firstAfterMs, signal).catch(() => {}) : Promise.resolve();
-    return begin.then(() =>
-      loop({
+  /** Runs one part of the work until the signal aborts. */
+  #repeat({ part, delayMs, runOnce, wakeUp, startDelayMs = 0 }: PeriodicTask): Promise<void> {
+    const { clock, signal } = this.#context;
+    const started = startDelayMs > 0 ? clock.sleep(startDelayMs, signal).catch(() => {}) : Promise.resolve();
+    return started.then(() =>
+      runLoop({
         clock,
         signal,
-        everyMs,
-        work,
-        failed: (error) => this.#options.failed(part, error),
-        ...(wokenBy ? { woken: (until: AbortSignal) => wokenBy.wait(until) } : {}),
+        delayMs,
+        runOnce,
+        onError: (error) => this.#options.onFailure(part, error),
+        ...(wakeUp ? { waitForWakeUp: (until: AbortSignal) => wakeUp.wait(until) } : {}),
       }),
     );
   }

@@ -1,15 +1,15 @@
 import { type Logger, pino } from "pino";
 import { prettyFactory } from "pino-pretty";
-import type { Talk } from "./nonblocking-stderr.ts";
+import type { TextOutput } from "./nonblocking-stderr.ts";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 /**
- * JSON lines on stderr; on a terminal the same lines, made for eyes. Data goes to stdout, talk to stderr: the log and what
- * else is said go the same way, so that they stand in the order in which they were said.
+ * JSON lines on stderr, pretty-printed on a terminal. The log uses the same output as progress and warnings, so that all
+ * lines appear in the order in which they were written.
  */
-export function createLogger(level: LogLevel, stderr: Talk): Logger {
+export function createLogger(level: LogLevel, stderr: TextOutput): Logger {
   const options = { level, base: undefined, timestamp: pino.stdTimeFunctions.isoTime };
   if (stderr.isTTY !== true) return pino(options, stderr);
   const pretty = prettyFactory({ ignore: "pid,hostname", translateTime: "HH:MM:ss" });

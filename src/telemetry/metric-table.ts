@@ -1,4 +1,4 @@
-/** Goes before every name, so that one look tells whose series it is. */
+/** Prefix of every metric name. */
 export const METRIC_PREFIX = "mds_sync_";
 
 export interface MetricDeclaration {
@@ -9,22 +9,22 @@ export interface MetricDeclaration {
   readonly buckets?: readonly number[];
 }
 
-const requestBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-const lagBuckets = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 1, 2.5, 5, 10, 30];
+const REQUEST_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Every series there is: what is not declared here cannot be counted. `docs/metrics.md` is made from it. */
+/** Every metric of the program. A test keeps `docs/metrics.md` equal to this table. */
 export const metricTable = {
   up: { type: "gauge", labels: [], meaning: "1 while the process runs" },
   ready: {
     type: "gauge",
     labels: [],
-    meaning: "1 once the warehouse is open and the service has answered, as `/readyz`",
+    meaning: "1 once the warehouse is open and the service has answered (same as `/readyz`)",
   },
-  healthy: { type: "gauge", labels: [], meaning: "1 while the daemon does its work, as `/healthz`" },
-  build_info: { type: "gauge", labels: ["version"], meaning: "Always 1; the label says which version runs" },
-  start_time_seconds: { type: "gauge", labels: [], meaning: "When the daemon started, Unix time" },
-  resident_memory_bytes: { type: "gauge", labels: [], meaning: "Memory that the process holds" },
-  cpu_seconds_total: { type: "counter", labels: [], meaning: "CPU time that the process has used" },
+  healthy: { type: "gauge", labels: [], meaning: "1 while the daemon is healthy (same as `/healthz`)" },
+  build_info: { type: "gauge", labels: ["version"], meaning: "Always 1; the label is the version that runs" },
+  start_time_seconds: { type: "gauge", labels: [], meaning: "Start time of the daemon, Unix time" },
+  resident_memory_bytes: { type: "gauge", labels: [], meaning: "Resident memory of the process" },
+  cpu_seconds_total: { type: "counter", labels: [], meaning: "CPU time used by the process" },
 
   requests_total: {
     type: "counter",
@@ -34,140 +34,150 @@ export const metricTable = {
   request_seconds: {
     type: "histogram",
     labels: ["endpoint"],
-    buckets: requestBuckets,
-    meaning: "How long requests took, failed ones included",
+    buckets: REQUEST_BUCKETS,
+    meaning: "Duration of requests, failed requests included",
   },
   response_bytes_total: {
     type: "counter",
     labels: ["endpoint"],
-    meaning: "Body bytes as they came over the wire, compressed where the service does so",
+    meaning: "Body bytes received, before decompression",
   },
   request_retries_total: {
     type: "counter",
     labels: ["endpoint"],
-    meaning: "Requests that were a second or later attempt",
+    meaning: "Requests that repeat a failed attempt",
   },
   stale_answers_total: {
     type: "counter",
     labels: ["endpoint"],
-    meaning: "Answers that a cache on the way had kept",
+    meaning: "Responses that came from a stale cache between the service and the client",
   },
-  request_concurrency_limit: { type: "gauge", labels: [], meaning: "Requests that may be in flight at once" },
+  request_concurrency_limit: { type: "gauge", labels: [], meaning: "Maximum number of requests in flight" },
   breaker_open: {
     type: "gauge",
     labels: ["host"],
-    meaning: "1 while the host (`data`, `token`) is left alone after repeated failures",
+    meaning: "1 while the circuit breaker of the host (`data`, `token`) is open after repeated failures",
   },
   auth_state: {
     type: "gauge",
     labels: ["audience", "state"],
-    meaning: "1 for the state that the tokens of the audience (`rest`, `live`) are in, 0 for the others",
+    meaning: "1 for the current token state of the audience (`rest`, `live`), 0 for the other states",
   },
   walk_troubles_total: {
     type: "counter",
     labels: ["endpoint", "event"],
-    meaning: "What backward walks met and got around: cycles, dead cursors, pages out of order",
+    meaning: "Anomalies that history walks met and recovered from: cycles, dead cursors, pages out of order",
   },
   last_answer_timestamp_seconds: {
     type: "gauge",
     labels: [],
-    meaning: "When the service last answered a request with success, Unix time",
+    meaning: "Time of the last successful response, Unix time",
   },
 
   feed_connected: { type: "gauge", labels: [], meaning: "1 while the live feed is connected" },
   feed_events_total: {
     type: "counter",
     labels: ["event", "reason"],
-    meaning: "What happened to the live feed: attempts, connections, endings and their reason",
+    meaning:
+      "Events of the live feed: connection attempts, connections, and disconnections with their reason",
   },
   feed_subscriptions: {
     type: "gauge",
     labels: ["state"],
-    meaning: "Subscriptions that are `following`, in `doubt` (polled meanwhile) or `parked` by the service",
+    meaning:
+      "Subscriptions by state: `following`, `doubt` (unconfirmed or silent, polled meanwhile), `parked` (not served for now)",
   },
   feed_dropped_ticks_total: {
     type: "counter",
     labels: [],
-    meaning: "Live ticks that could not be held; the gap is recorded and fetched",
+    meaning: "Live ticks dropped because the buffer was full; the gap is recorded and fetched",
   },
   live_lag_seconds: {
     type: "histogram",
     labels: [],
-    buckets: lagBuckets,
-    meaning: "From receiving a live batch to having it on disk",
+    buckets: LAG_BUCKETS,
+    meaning: "Time from receiving a live batch to its commit",
   },
 
   rows_total: {
     type: "counter",
     labels: ["stream", "kind"],
     meaning:
-      "Records by what became of them: `inserted`, `changed`, `unchanged`, `outranked`, `withdrawn`, `rejected`, `foreign`",
+      "Records by result: `inserted`, `changed`, `unchanged`, `outranked`, `withdrawn`, `rejected`, `foreign`",
   },
   commits_total: {
     type: "counter",
     labels: ["stream", "source"],
-    meaning: "Transactions that brought records; the source is `rest` or `live`",
+    meaning: "Transactions that stored records; the source is `rest` or `live`",
   },
   alarms_total: {
     type: "counter",
     labels: ["alarm"],
-    meaning:
-      "Pages and lists that contradicted what is known, and therefore settled nothing and took nothing off",
+    meaning: "Pages and snapshots that contradict the warehouse; they settle nothing and withdraw nothing",
   },
   unknown_events_total: {
     type: "counter",
     labels: [],
-    meaning: "Live messages that this version does not know; samples are in `unknown_events`",
+    meaning: "Live messages of an unknown type; samples are in `unknown_events`",
   },
   last_commit_timestamp_seconds: {
     type: "gauge",
     labels: ["stream"],
-    meaning: "When records of the stream were last committed, Unix time",
+    meaning: "Time of the last commit of records of the stream, Unix time",
   },
-  ingest_queued: { type: "gauge", labels: [], meaning: "Calls to the ingest thread, queued or under way" },
+  ingest_queued: { type: "gauge", labels: [], meaning: "Calls to the ingest thread, queued or running" },
   ingest_state: {
     type: "gauge",
     labels: ["state"],
-    meaning: "1 for the state of the ingest thread (`working`, `disk_full`, `db_locked`), 0 for the others",
+    meaning:
+      "1 for the current state of the ingest thread (`working`, `disk_full`, `db_locked`), 0 for the others",
   },
 
   warehouse_bytes: { type: "gauge", labels: [], meaning: "Size of the warehouse file without its WAL" },
   wal_bytes: {
     type: "gauge",
     labels: [],
-    meaning: "Size of the write-ahead log; a long reader lets it grow",
+    meaning: "Size of the write-ahead log; it grows while a long reader runs",
   },
   disk_free_bytes: { type: "gauge", labels: [], meaning: "Free space on the warehouse's disk" },
   disk_full_days: {
     type: "gauge",
     labels: [],
     meaning:
-      "Days until the disk is full at the present growth; +Inf without growth, NaN until an hour is known",
+      "Days until the disk is full at the current growth; +Inf without growth, NaN during the first hour",
   },
 
   clock_skew_seconds: {
     type: "gauge",
     labels: [],
-    meaning: "The service's clock minus this machine's, when last compared",
+    meaning: "The service's clock minus this machine's clock, at the last comparison",
   },
   stream_rows: { type: "gauge", labels: ["stream"], meaning: "Rows stored" },
-  open_ranges: { type: "gauge", labels: ["stream"], meaning: "Missing ranges that will be fetched" },
-  open_seconds: { type: "gauge", labels: ["stream"], meaning: "Length of the open ranges, over all series" },
+  open_ranges: { type: "gauge", labels: ["stream"], meaning: "Gaps that will be fetched" },
+  open_seconds: {
+    type: "gauge",
+    labels: ["stream"],
+    meaning: "Total length of the open gaps, over all series",
+  },
   lost_ranges: {
     type: "gauge",
     labels: ["stream"],
-    meaning: "Missing ranges that the service no longer has",
+    meaning: "Gaps that the service no longer has",
   },
-  lost_seconds: { type: "gauge", labels: ["stream"], meaning: "Length of the lost ranges, over all series" },
+  lost_seconds: {
+    type: "gauge",
+    labels: ["stream"],
+    meaning: "Total length of the lost gaps, over all series",
+  },
   newest_age_seconds: {
     type: "gauge",
     labels: ["stream"],
-    meaning: "Age of the newest row, or of a lookup's last refresh; absent without any row",
+    meaning: "Age of the newest row, or of a lookup's last refresh; absent while there is no row",
   },
   stream_failing: {
     type: "gauge",
     labels: ["stream"],
-    meaning: "1 while the stream's last attempt ended with an error; `status` says which",
+    meaning: "1 while the stream's last attempt failed; `status` shows the error",
   },
   missing_scopes: {
     type: "gauge",
@@ -183,15 +193,15 @@ export const metricTable = {
   job_last_success_timestamp_seconds: {
     type: "gauge",
     labels: ["task"],
-    meaning: "When the job last ended well, Unix time",
+    meaning: "Time of the job's last successful run, Unix time",
   },
   audit_differences_total: {
     type: "counter",
     labels: ["stream"],
-    meaning: "Settled stretches that a nightly audit found different from the service; they were put right",
+    meaning: "Settled ranges that a nightly audit found different from the service, and repaired",
   },
 } as const satisfies Record<string, MetricDeclaration>;
 
 export type MetricName = keyof typeof metricTable;
-/** The label names of a series, as the compiler knows them. */
+/** The labels of a metric, with their names checked by the compiler. */
 export type LabelsOf<N extends MetricName> = Record<(typeof metricTable)[N]["labels"][number], string>;

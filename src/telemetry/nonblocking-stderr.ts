@@ -1,31 +1,31 @@
 import type { Writable } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
-import { doneWithin } from "../runtime/timeouts.ts";
+import { finishesWithin } from "../runtime/timeouts.ts";
 
-/** Where the program talks to: stderr, or what stands in for it. */
-export interface Talk {
+/** Stderr, or a test's substitute for it. */
+export interface TextOutput {
   write(text: string): unknown;
   readonly isTTY?: boolean;
 }
 
-/** Characters that may wait for a reader who is slow: some thousand lines. */
-const MOST_WAITING = 1024 * 1024;
+/** Some thousand lines. */
+const MAX_BUFFERED_CHARS = 1024 * 1024;
 
 /**
- * Talk that never keeps the speaker waiting. A pipe whose reader is stuck would halt the whole program, and one whose reader
- * went away would end it: here what nobody takes is dropped, and its count is told once somebody reads again. As long as the
- * reader keeps up every line is out when `write` returns, also right before a crash.
+ * Writes to stderr without ever blocking. A pipe whose reader hangs would block the whole program, and a closed pipe would
+ * end it; so lines that nobody reads are dropped, and their count is written once the reader continues. While the reader
+ * keeps up, every line is written when `write` returns, even right before a crash.
  */
-export class BoundedTalk implements Talk {
+export class NonblockingStderr implements TextOutput {
   readonly #stream: Writable & { readonly isTTY?: boolean };
-  readonly #mostWaiting: number;
+  readonly #maxBufferedChars: number;
   #isFull = false;
   #dropped = 0;
 
-  constructor(stream: Writable & { readonly isTTY?: boolean }, mostWaiting = MOST_WAITING) {
+  constructor(stream: Writable & { readonly isTTY?: boolean }, mostWaiting = MAX_BUFFERED_CHARS) {
     this.#stream = stream;
-    this.#mostWaiting = mostWaiting;
-    // Told to the callback of the write that met it, too; without this it would end the process.
+    this.#maxBufferedChars = mostWaiting;
+    // The write callback receives the error too; without this listener it would end the process.
     stream.on("error", () => {});
   }
 
@@ -34,32 +34,32 @@ export class BoundedTalk implements Talk {
   }
 
   write(text: string): void {
-    // Once something is dropped, all is until the reader has caught up: what is read has one gap, and its place is told.
-    this.#isFull ||= this.#stream.writableLength + text.length > this.#mostWaiting;
+    // After the first drop, drop everything until the reader has caught up: the output then has a single, marked gap.
+    this.#isFull ||= this.#stream.writableLength + text.length > this.#maxBufferedChars;
     if (this.#isFull) this.#dropped++;
-    else this.#pass(text, 1);
+    else this.#send(text, 1);
   }
 
-  /** Waits for the reader to take what is left; false where that was in vain. */
-  async flushed(clock: Pick<Clock, "sleep">, patienceMs: number): Promise<boolean> {
+  /** Waits until the reader has read everything; false after the timeout. */
+  async flush(clock: Pick<Clock, "sleep">, timeoutMs: number): Promise<boolean> {
     if (this.#stream.writableLength === 0) return true;
-    const out = new Promise<void>((resolve) => this.#stream.write("", () => resolve()));
-    return doneWithin(clock, patienceMs, out);
+    const flushed = new Promise<void>((resolve) => this.#stream.write("", () => resolve()));
+    return finishesWithin(clock, timeoutMs, flushed);
   }
 
-  #pass(text: string, lines: number): void {
+  #send(text: string, lines: number): void {
     this.#stream.write(text, (error) => {
       if (error) this.#dropped += lines;
       if (this.#stream.writableLength > 0) return;
       this.#isFull = false;
-      if (!error) this.#tellDropped();
+      if (!error) this.#reportDropped();
     });
   }
 
-  #tellDropped(): void {
+  #reportDropped(): void {
     const lines = this.#dropped;
     if (lines === 0) return;
     this.#dropped = 0;
-    this.#pass(`mds-sync: ${lines} lines were dropped here: nobody read them in time\n`, lines);
+    this.#send(`mds-sync: ${lines} lines dropped here: stderr was not read in time\n`, lines);
   }
 }

@@ -1,50 +1,50 @@
 import type { Clock } from "../runtime/clock.ts";
 
-const SECONDS_KEPT = 120;
-const ERRORS_KEPT = 20;
-const LONGEST_MESSAGE = 300;
+const RATE_WINDOW_SECONDS = 120;
+const MAX_ERRORS = 20;
+const MAX_MESSAGE_LENGTH = 300;
 
-/** How many requests ended in each of the last seconds. */
+/** Counts the requests that ended in each of the last seconds. */
 export class RequestRate {
   readonly #clock: Pick<Clock, "monotonic">;
-  readonly #counts = new Array<number>(SECONDS_KEPT).fill(0);
+  readonly #counts = new Array<number>(RATE_WINDOW_SECONDS).fill(0);
   #second: number;
 
   constructor(clock: Pick<Clock, "monotonic">) {
     this.#clock = clock;
-    this.#second = this.#present();
+    this.#second = this.#currentSecond();
   }
 
   count(): void {
-    this.#turn();
-    const slot = this.#second % SECONDS_KEPT;
+    this.#advance();
+    const slot = this.#second % RATE_WINDOW_SECONDS;
     this.#counts[slot] = (this.#counts[slot] ?? 0) + 1;
   }
 
-  /** One figure a second, the oldest first; the second under way is left out, since it is not whole. */
+  /** One count per second, oldest first, without the current second. */
   perSecond(): number[] {
-    this.#turn();
+    this.#advance();
     return Array.from(
-      { length: SECONDS_KEPT - 1 },
-      (_, i) => this.#counts[(this.#second + 1 + i) % SECONDS_KEPT] ?? 0,
+      { length: RATE_WINDOW_SECONDS - 1 },
+      (_, i) => this.#counts[(this.#second + 1 + i) % RATE_WINDOW_SECONDS] ?? 0,
     );
   }
 
-  #turn(): void {
-    const present = this.#present();
-    for (let passed = Math.min(present - this.#second, SECONDS_KEPT); passed > 0; passed--) {
-      this.#counts[(present - passed + 1) % SECONDS_KEPT] = 0;
+  #advance(): void {
+    const currentSecond = this.#currentSecond();
+    for (let elapsed = Math.min(currentSecond - this.#second, RATE_WINDOW_SECONDS); elapsed > 0; elapsed--) {
+      this.#counts[(currentSecond - elapsed + 1) % RATE_WINDOW_SECONDS] = 0;
     }
-    this.#second = present;
+    this.#second = currentSecond;
   }
 
-  #present(): number {
+  #currentSecond(): number {
     return Math.floor(this.#clock.monotonic() / 1000);
   }
 }
 
 export interface RecentError {
-  /** The first and the last time, milliseconds since 1970. */
+  /** First and last occurrence, milliseconds since 1970. */
   readonly firstAt: number;
   readonly lastAt: number;
   readonly count: number;
@@ -55,7 +55,7 @@ export interface RecentError {
   readonly message: string;
 }
 
-/** The last errors; one that comes again raises its count instead of pushing the others out. */
+/** The last distinct errors; a repeated error increments its count. */
 export class RecentErrors {
   readonly #clock: Pick<Clock, "now">;
   readonly #errors = new Map<string, RecentError>();
@@ -64,12 +64,12 @@ export class RecentErrors {
     this.#clock = clock;
   }
 
-  /** `now`: given for what happened before this moment. */
-  note(
+  /** `now` is passed for an error that happened earlier. */
+  record(
     { where, code, message }: Pick<RecentError, "where" | "code" | "message">,
     now = this.#clock.now(),
   ): void {
-    const line = message.replace(/\s+/g, " ").slice(0, LONGEST_MESSAGE);
+    const line = message.replace(/\s+/g, " ").slice(0, MAX_MESSAGE_LENGTH);
     const key = JSON.stringify([where, code, line]);
     const known = this.#errors.get(key);
     this.#errors.delete(key);
@@ -82,10 +82,10 @@ export class RecentErrors {
       message: line,
     });
     const oldest = this.#errors.keys().next().value;
-    if (this.#errors.size > ERRORS_KEPT && oldest !== undefined) this.#errors.delete(oldest);
+    if (this.#errors.size > MAX_ERRORS && oldest !== undefined) this.#errors.delete(oldest);
   }
 
-  /** The newest first. */
+  /** Newest first. */
   list(): RecentError[] {
     return [...this.#errors.values()].reverse();
   }

@@ -1,97 +1,100 @@
 import { spawn } from "node:child_process";
 import type { Clock } from "../runtime/clock.ts";
-import { loop } from "../runtime/loop.ts";
+import { runLoop } from "../runtime/loop.ts";
 
-/** What can be seen of the thread that writes. */
-export interface Pulse {
-  /** Answers so far, refusals included. */
-  readonly answers: number;
-  /** How long it has been silent on something that it was asked. */
-  readonly silentMs: number;
-  /** What keeps it from writing, in one line with its remedy; undefined: nothing does. */
-  readonly trouble: string | undefined;
+/** What the daemon knows about the ingest thread. */
+interface IngestLiveness {
+  /** Number of answers so far, errors included. */
+  readonly replyCount: number;
+  /** How long the oldest call has been without an answer. */
+  readonly oldestCallAgeMs: number;
+  /** Why it cannot write, in one line with the remedy; undefined while it can. */
+  readonly blockedBy: string | undefined;
 }
 
-export interface VitalSigns {
+interface WatchdogOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  readonly pulse: Pulse;
-  /** Asks the thread for a sign of life; resolves with its answer. */
-  readonly ask: () => Promise<unknown>;
+  readonly ingest: IngestLiveness;
+  /** Sends the ingest thread a call that does nothing; resolves with its answer. */
+  readonly ping: () => Promise<unknown>;
   readonly problem: () => string | undefined;
-  readonly ready: () => boolean;
+  readonly isReady: () => boolean;
   readonly feedWatchdog: () => void;
-  /** A minute has passed in which the daemon was well throughout. */
-  readonly healthyMinute: () => void;
+  /** Called after each minute during which the daemon was ready and without problem. */
+  readonly onHealthyMinute: () => void;
 }
 
-const LOOK_EVERY_MS = 10_000;
-const WATCHDOG_EVERY_MS = 30_000;
+const CHECK_INTERVAL_MS = 10_000;
+const WATCHDOG_INTERVAL_MS = 30_000;
 const MINUTE_MS = 60_000;
-/** No commit takes so long: the thread that has not answered by then is stuck, whatever else still lives. */
-const STUCK_MS = 60_000;
+/** No commit takes this long: a thread without an answer by then is stuck. */
+const STUCK_TIMEOUT_MS = 60_000;
 
-/** Why the daemon does not do its work, in one line; undefined while it does. */
-export function problemOf(
-  pulse: Pick<Pulse, "silentMs" | "trouble"> | undefined,
+/** Why the daemon is unhealthy, in one line; undefined while it is healthy. */
+export function describeProblem(
+  ingest: Pick<IngestLiveness, "oldestCallAgeMs" | "blockedBy"> | undefined,
   credentials: string,
 ): string | undefined {
-  if (pulse && pulse.silentMs > STUCK_MS)
-    return `the ingest thread has not answered for ${Math.round(pulse.silentMs / 1000)} seconds: nothing is written`;
-  if (pulse?.trouble !== undefined) return pulse.trouble;
+  if (ingest && ingest.oldestCallAgeMs > STUCK_TIMEOUT_MS)
+    return `the ingest thread has not answered for ${Math.round(ingest.oldestCallAgeMs / 1000)} seconds: nothing is written`;
+  if (ingest?.blockedBy !== undefined) return ingest.blockedBy;
   if (credentials === "credentials_rejected" || credentials === "auth_failed")
     return `the service refuses the credentials (${credentials})`;
   return undefined;
 }
 
 /**
- * Looks after the daemon while it works. The watchdog is fed by answers of the thread that writes, not by a timer that only
- * shows that time passes; a refusal (the disk is full, the credentials are not taken) is an answer too, since a restart would
- * not mend it.
+ * Feeds systemd's watchdog while the ingest thread answers; a timer alone would prove nothing. An error (full disk, rejected
+ * credentials) counts as an answer, because a restart would not repair it.
  */
-export async function watchOver(signs: VitalSigns): Promise<void> {
-  const { clock, pulse } = signs;
-  let isAsking = false;
-  let heard = -1;
+export async function runWatchdog(options: WatchdogOptions): Promise<void> {
+  const { clock, ingest } = options;
+  let isPingPending = false;
+  let answersSeen = -1;
   let fedAt = Number.NEGATIVE_INFINITY;
-  let wellSince: number | undefined;
-  await loop({
+  let healthySince: number | undefined;
+  await runLoop({
     clock,
-    signal: signs.signal,
-    everyMs: () => LOOK_EVERY_MS,
-    async work() {
-      if (!isAsking) {
-        isAsking = true;
-        // Not awaited: a thread that is stuck never answers, and then this loop has something to tell.
-        signs
-          .ask()
+    signal: options.signal,
+    delayMs: () => CHECK_INTERVAL_MS,
+    async runOnce() {
+      if (!isPingPending) {
+        isPingPending = true;
+        // Not awaited: a stuck thread never answers, and this loop must go on to report it.
+        options
+          .ping()
           .catch(() => {})
           .finally(() => {
-            isAsking = false;
+            isPingPending = false;
           });
       }
       const now = clock.monotonic();
-      if (pulse.answers > heard && pulse.silentMs <= STUCK_MS && now - fedAt >= WATCHDOG_EVERY_MS) {
-        heard = pulse.answers;
+      if (
+        ingest.replyCount > answersSeen &&
+        ingest.oldestCallAgeMs <= STUCK_TIMEOUT_MS &&
+        now - fedAt >= WATCHDOG_INTERVAL_MS
+      ) {
+        answersSeen = ingest.replyCount;
         fedAt = now;
-        signs.feedWatchdog();
+        options.feedWatchdog();
       }
-      if (!signs.ready() || signs.problem() !== undefined) wellSince = undefined;
-      else if (wellSince === undefined) wellSince = now;
-      else if (now - wellSince >= MINUTE_MS) {
-        wellSince = now;
-        signs.healthyMinute();
+      if (!options.isReady() || options.problem() !== undefined) healthySince = undefined;
+      else if (healthySince === undefined) healthySince = now;
+      else if (now - healthySince >= MINUTE_MS) {
+        healthySince = now;
+        options.onHealthyMinute();
       }
     },
-    failed: (error) => {
+    onError: (error) => {
       throw error;
     },
   });
 }
 
 /**
- * Tells systemd how the daemon stands, where it runs under systemd. Node cannot speak to its socket, so systemd's own
- * little program does; that it is missing or fails is nobody's trouble.
+ * Notifies systemd, if the daemon runs under systemd. Node cannot write to its datagram socket, so `systemd-notify` does; if
+ * that program is missing or fails, nothing is lost.
  */
 export function notifyServiceManager(message: string, env: NodeJS.ProcessEnv = process.env): void {
   if (!env.NOTIFY_SOCKET) return;

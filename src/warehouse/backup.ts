@@ -5,25 +5,25 @@ import { openReader } from "./reader.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import {
   type FileSystemInfo,
-  freeBytes,
+  MIN_FREE_BYTES,
+  readFreeBytes,
   resolvePath,
-  SPACE_RESERVE_BYTES,
   syncToDisk,
 } from "./sqlite/disk.ts";
-import { asFailure, withFailures } from "./sqlite/sqlite-errors.ts";
+import { toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
 
-export interface BackUpOptions {
-  /** Whether a copy that is there already may be replaced. */
+interface BackupOptions {
+  /** Whether to replace an existing copy. */
   readonly replace?: boolean;
   readonly fileSystem?: FileSystemInfo | undefined;
-  /** Asked when the copy is whole, before it gets its name. */
-  readonly isWanted?: () => boolean;
+  /** Called after the copy is checked and before it is renamed into place; `false` discards the copy. */
+  readonly shouldFinish?: () => boolean;
 }
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Like any reader, but an older file is welcome too: the copy to take is the one from before the upgrade. */
-export function openForBackUp(path: string): Connection {
+/** Like `openReader`, but accepts a warehouse of an older version: users back up before they upgrade. */
+export function openForBackup(path: string): Connection {
   try {
     return openReader(path);
   } catch (error) {
@@ -33,61 +33,61 @@ export function openForBackUp(path: string): Connection {
 }
 
 /**
- * A consistent, compact copy, while the writer goes on: it reads one snapshot, so it cannot be starved by commits.
- * The copy is checked, and appears under its name when it is whole. Tells its size.
+ * Makes a consistent, compact copy while the writer goes on; it reads one snapshot, so commits cannot starve it.
+ * Checks the copy before renaming it into place. Returns its size in bytes.
  */
-export function backUp(reader: Connection, given: string, options: BackUpOptions = {}): number {
-  const file = withFailures(given, () => resolvePath(given));
-  assertUsableName(reader.path, file, options.replace ?? false);
-  assertRoom(reader, file, options.fileSystem);
-  sweep(file);
-  const unfinished = `${file}.unfinished-${process.pid}`;
+export function backUp(reader: Connection, given: string, options: BackupOptions = {}): number {
+  const file = translateErrors(given, () => resolvePath(given));
+  assertUsableDestination(reader.path, file, options.replace ?? false);
+  assertSpaceForCopy(reader, file, options.fileSystem);
+  removeStalePartialCopies(file);
+  const partial = `${file}.unfinished-${process.pid}`;
   try {
-    vacuumInto(reader, unfinished, file);
-    withFailures(file, () => syncToDisk(unfinished));
-    assertWhole(unfinished, file);
-    if (options.isWanted?.() === false) throw unwanted(file);
-    // Looked at again: the copy may have taken an hour.
-    assertUsableName(reader.path, file, options.replace ?? false);
-    withFailures(file, () => {
-      renameSync(unfinished, file);
+    vacuumInto(reader, partial, file);
+    translateErrors(file, () => syncToDisk(partial));
+    assertIntact(partial, file);
+    if (options.shouldFinish?.() === false) throw cancelled(file);
+    // Check again: the copy may have taken an hour.
+    assertUsableDestination(reader.path, file, options.replace ?? false);
+    translateErrors(file, () => {
+      renameSync(partial, file);
       syncToDisk(dirname(file));
     });
     return statSync(file).size;
   } finally {
-    removeUnfinished(unfinished);
+    removePartialCopy(partial);
   }
 }
 
-/** Removes what a killed process left of its copy; safe to ask for at any time. */
-export function removeUnfinishedOf(file: string, pid: number): void {
-  removeUnfinished(`${resolvePath(file)}.unfinished-${pid}`);
+/** Removes the partial copy of a process that was killed; does nothing if there is none. */
+export function removePartialCopyOf(file: string, pid: number): void {
+  removePartialCopy(`${resolvePath(file)}.unfinished-${pid}`);
 }
 
-function removeUnfinished(path: string): void {
+function removePartialCopy(path: string): void {
   for (const end of ["", "-journal"]) rmSync(path + end, { force: true });
 }
 
-function vacuumInto(reader: Connection, unfinished: string, file: string): void {
+function vacuumInto(reader: Connection, partial: string, file: string): void {
   reader.database.pragma("query_only = 0");
   try {
-    reader.database.prepare("VACUUM INTO ?").run(unfinished);
+    reader.database.prepare("VACUUM INTO ?").run(partial);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    // Writing the copy may fail too, but only reading finds damage.
-    const failure = asFailure(error, /^SQLITE_(CORRUPT|NOTADB|IOERR_READ)/.test(code) ? reader.path : file);
+    // Errors that mean damage come from reading the warehouse, all others from writing the copy.
+    const failure = toFailure(error, /^SQLITE_(CORRUPT|NOTADB|IOERR_READ)/.test(code) ? reader.path : file);
     throw failure instanceof Failure && failure.code === "disk_full"
-      ? noRoom(file, "the disk is full")
+      ? notEnoughSpace(file, "the disk is full")
       : failure;
   } finally {
     reader.database.pragma("query_only = 1");
   }
 }
 
-function assertWhole(unfinished: string, file: string): void {
-  const copy = connectReader(unfinished);
+function assertIntact(partial: string, file: string): void {
+  const copy = connectReader(partial);
   try {
-    const verdict = withFailures(file, () => copy.database.pragma("integrity_check(1)", { simple: true }));
+    const verdict = translateErrors(file, () => copy.database.pragma("integrity_check(1)", { simple: true }));
     if (verdict === "ok") return;
     throw new Failure(`the copy for ${file} is damaged (${String(verdict).split("\n")[0]})`, {
       family: "operator",
@@ -99,52 +99,53 @@ function assertWhole(unfinished: string, file: string): void {
   }
 }
 
-/** SQLite would play a log that lies beside the name into the new file, whatever it was the log of. */
-function assertUsableName(warehouse: string, file: string, replace: boolean): void {
-  const refuse = (message: string, remedy: string): never => {
+/** Also rejects a destination with a WAL or journal beside it: SQLite would apply that to the new file. */
+function assertUsableDestination(warehouse: string, file: string, replace: boolean): void {
+  const reject = (message: string, remedy: string): never => {
     throw new Failure(message, { family: "operator", code: "backup_refused", remedy, exit: exitCode.usage });
   };
   if (["", "-wal", "-shm", "-journal", ".lock"].some((end) => file === warehouse + end)) {
-    refuse(`${file} is the warehouse itself`, "give the copy another name");
+    reject(`${file} is the warehouse itself`, "give the copy another name");
   }
-  const found = withFailures(file, () => statSync(file, { throwIfNoEntry: false }));
-  if (found && !found.isFile()) refuse(`${file} is not a file`, "give the name of the copy");
-  if (found && !replace) refuse(`${file} exists`, "give another name, or --force to replace it");
+  const found = translateErrors(file, () => statSync(file, { throwIfNoEntry: false }));
+  if (found && !found.isFile()) reject(`${file} is not a file`, "give the name of the copy");
+  if (found && !replace) reject(`${file} exists`, "give another name, or --force to replace it");
   const log = ["-wal", "-journal"]
     .map((end) => file + end)
     .find((path) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0);
-  if (log) refuse(`${log} shows that ${file} is in use`, "close what has it open, or give another name");
+  if (log)
+    reject(`${log} shows that ${file} is in use`, "close the program that uses it, or give another name");
 }
 
-/** The reserve stays free: on the warehouse's own disk the writer stops when it is touched. */
-function assertRoom({ database }: Connection, file: string, info?: FileSystemInfo): void {
+/** Leaves `MIN_FREE_BYTES` free: with less, the writer stops if the copy is on the warehouse's disk. */
+function assertSpaceForCopy({ database }: Connection, file: string, info?: FileSystemInfo): void {
   const count = (name: string) => Number(database.pragma(name, { simple: true }));
   const size = (count("page_count") - count("freelist_count")) * count("page_size");
-  const needed = size + SPACE_RESERVE_BYTES;
-  const free = freeBytes(file, info);
+  const needed = size + MIN_FREE_BYTES;
+  const free = readFreeBytes(file, info);
   if (free >= needed) return;
-  throw noRoom(
+  throw notEnoughSpace(
     file,
-    `only ${Math.floor(free / MEBIBYTE)} MiB are left, ${Math.ceil(needed / MEBIBYTE)} MiB are needed`,
+    `only ${Math.floor(free / MEBIBYTE)} MiB are free, ${Math.ceil(needed / MEBIBYTE)} MiB are needed`,
   );
 }
 
-function noRoom(file: string, why: string): Failure {
-  return new Failure(`no room for the copy ${file}: ${why}`, {
+function notEnoughSpace(file: string, why: string): Failure {
+  return new Failure(`not enough space for the copy ${file}: ${why}`, {
     family: "retry",
     code: "disk_full",
     remedy: "free some space, or copy to another disk; no copy was written",
   });
 }
 
-function unwanted(file: string): Failure {
-  return new Failure(`nobody waits for the copy ${file} any more`, { family: "retry", code: "stopped" });
+function cancelled(file: string): Failure {
+  return new Failure(`the copy ${file} was cancelled`, { family: "retry", code: "stopped" });
 }
 
-/** What processes that are gone have left. */
-function sweep(file: string): void {
+/** Removes partial copies of processes that have ended. */
+function removeStalePartialCopies(file: string): void {
   const prefix = `${basename(file)}.unfinished-`;
-  for (const name of withFailures(file, () => readdirSync(dirname(file)))) {
+  for (const name of translateErrors(file, () => readdirSync(dirname(file)))) {
     const pid = name.startsWith(prefix)
       ? Number(name.slice(prefix.length).replace(/-journal$/, ""))
       : Number.NaN;
@@ -161,7 +162,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Dead, but nobody has asked how it ended: in a container without an init that can last for ever. */
+/** A container without an init process never reaps its zombies. */
 function isZombie(pid: number): boolean {
   try {
     return /\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));

@@ -1,73 +1,76 @@
 import { existsSync, statSync } from "node:fs";
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
-import { pendingMigrations } from "./migrate.ts";
+import { findPendingMigrations } from "./migrate.ts";
 import { openForInspection } from "./sqlite/connection.ts";
-import { awaitingSalvage, finishSettingAside, type SetAside, setAside } from "./sqlite/quarantine.ts";
-import { epochOfNewWal, readLastEnd } from "./sqlite/shutdown-marker.ts";
-import { asFailure, withFailures } from "./sqlite/sqlite-errors.ts";
+import {
+  type QuarantinedFiles,
+  quarantine,
+  readPendingSalvage,
+  resumeQuarantine,
+} from "./sqlite/quarantine.ts";
+import { expectedEpochOfNewWal, readLastShutdown } from "./sqlite/shutdown-marker.ts";
+import { toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
 
-export interface Inspection {
-  /** What was found at the path and could not be used, with what an earlier start could not do about it. */
-  readonly setAside: readonly SetAside[];
-  /** False: nobody knows whether the file is sound, since it is too large to be checked while others wait. */
+export interface InspectionResult {
+  /** Damaged files found at the path, now or at an earlier start that did not get to record their losses. */
+  readonly quarantined: readonly QuarantinedFiles[];
+  /** False: the file is too large to check before the first write, so its integrity is unknown. */
   readonly isChecked: boolean;
 }
 
 /**
- * A check reads the whole file, 100 MB or so a second: up to this size it is over before anybody minds. A larger one is
- * checked beside the work, where its opener can do so.
+ * A check reads the whole file, at about 100 MB per second. A larger file is checked in the background if the caller
+ * can.
  */
-const CHECKED_AT_ONCE_BYTES = 64 * 1024 * 1024;
+const MAX_IMMEDIATE_CHECK_BYTES = 64 * 1024 * 1024;
 
 /**
- * Looks at the file before anybody writes: damaged ones are set aside, so that a new one can be filled; newer ones and
- * other programs' are refused as they are. A file that was closed in order and not touched since is taken for sound, which
- * is what SQLite promises even after a crash. Never reads the file by itself: closing that descriptor would drop the
- * locks of every SQLite connection that this process has on it.
+ * Quarantines a damaged file before the first write; rejects files of newer versions and other programs. Opens the file
+ * only through SQLite: closing any other descriptor would drop the POSIX locks that this process has on it.
  */
-export function inspectFile(path: string, now: Micros, { mayDefer = false } = {}): Inspection {
-  withFailures(path, () => finishSettingAside(path));
+export function inspectFile(path: string, now: Micros, { mayDeferCheck = false } = {}): InspectionResult {
+  translateErrors(path, () => resumeQuarantine(path));
   if (hasForeignWal(path))
-    withFailures(path, () => setAside(path, "a -wal file of another database", now, "wal"));
-  const found = judge(path, mayDefer);
-  const { unusable } = found;
-  if (unusable !== undefined) withFailures(path, () => setAside(path, unusable, now));
-  return { setAside: awaitingSalvage(path), isChecked: found.isChecked };
+    translateErrors(path, () => quarantine(path, "a -wal file of another database", now, "wal"));
+  const { damage, isChecked } = assessFile(path, mayDeferCheck);
+  if (damage !== undefined) translateErrors(path, () => quarantine(path, damage, now));
+  return { quarantined: readPendingSalvage(path), isChecked };
 }
 
-function judge(path: string, mayDefer: boolean): { unusable?: string; isChecked: boolean } {
+function assessFile(path: string, mayDeferCheck: boolean): { damage?: string; isChecked: boolean } {
   const sound = { isChecked: true };
-  const aside = (unusable: string) => ({ unusable, isChecked: true });
+  const damaged = (damage: string) => ({ damage, isChecked: true });
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined) {
-    return existsSync(`${path}-wal`) ? aside("a -wal file without its database") : sound;
+    return existsSync(`${path}-wal`) ? damaged("a -wal file without its database") : sound;
   }
-  if (size === 0) return aside("the file is empty");
-  const last = readLastEnd(path);
-  if (last.kind === "damaged") return aside(last.finding);
-  const isDeferred = mayDefer && last.kind === "unclean" && size > CHECKED_AT_ONCE_BYTES;
-  const damage = findDamage(path, last.kind !== "clean" && !isDeferred);
-  return damage === undefined ? { isChecked: !isDeferred } : aside(damage);
+  if (size === 0) return damaged("the file is empty");
+  const lastShutdown = readLastShutdown(path);
+  if (lastShutdown.kind === "damaged") return damaged(lastShutdown.finding);
+  // A file that was closed normally and is unchanged since is trusted without a check.
+  const isDeferred = mayDeferCheck && lastShutdown.kind === "unclean" && size > MAX_IMMEDIATE_CHECK_BYTES;
+  const damage = findDamage(path, lastShutdown.kind !== "clean" && !isDeferred);
+  return damage === undefined ? { isChecked: !isDeferred } : damaged(damage);
 }
 
 /**
- * Whether a WAL lies beside the file that was not written to it. SQLite would take it for the file's own, since a WAL says
- * nothing of its database, and replace pages by those of the other.
+ * Whether the WAL beside the file belongs to another database. A WAL does not name its database, so SQLite would apply
+ * it and overwrite pages with foreign ones.
  */
 function hasForeignWal(path: string): boolean {
-  const epoch = epochOfNewWal(path);
+  const epoch = expectedEpochOfNewWal(path);
   return epoch !== undefined && readEpoch(path) !== epoch;
 }
 
-/** The epoch as the file and the WAL beside it say together; undefined: they make no warehouse. */
+/** Reads the epoch through the file and its WAL; undefined if together they are not a valid warehouse. */
 function readEpoch(path: string): unknown {
   let reader: ReturnType<typeof openForInspection> | undefined;
   try {
     reader = openForInspection(path);
     return reader.database.prepare("SELECT epoch FROM warehouse_state").pluck().get();
   } catch (error) {
-    const failure = asFailure(error, path);
+    const failure = toFailure(error, path);
     if (failure instanceof Failure && failure.code !== "db_corrupt") throw failure;
     return undefined;
   } finally {
@@ -75,17 +78,20 @@ function readEpoch(path: string): unknown {
   }
 }
 
-/** What is wrong with the file, or undefined. Throws for a file that is sound but not to be written. */
-function findDamage(path: string, readsAll: boolean): string | undefined {
+/**
+ * Describes the damage, or returns undefined. Throws for an intact file that we must not write (newer, or another
+ * program's).
+ */
+function findDamage(path: string, shouldReadAll: boolean): string | undefined {
   let reader: ReturnType<typeof openForInspection> | undefined;
   try {
     reader = openForInspection(path);
-    pendingMigrations(reader);
-    if (!readsAll) return undefined;
+    findPendingMigrations(reader);
+    if (!shouldReadAll) return undefined;
     const verdict = reader.database.pragma("quick_check(1)", { simple: true });
     return verdict === "ok" ? undefined : `quick_check: ${String(verdict)}`;
   } catch (error) {
-    const failure = asFailure(error, path);
+    const failure = toFailure(error, path);
     if (failure instanceof Failure && failure.code === "db_corrupt") return failure.message;
     throw failure;
   } finally {
@@ -93,26 +99,26 @@ function findDamage(path: string, readsAll: boolean): string | undefined {
   }
 }
 
-/** The file that was opened, as far as its path still leads to it. */
-export interface WatchedFile {
-  isSame(): boolean;
-  /** Throws once another file, or none, lies at the path. */
-  assertSame(): void;
+/** Detects that another file has replaced the opened one at its path. */
+export interface FileIdentity {
+  isInPlace(): boolean;
+  /** Throws if the path names another file, or none. */
+  assertInPlace(): void;
 }
 
-export function watchFile(path: string): WatchedFile {
+export function captureFileIdentity(path: string): FileIdentity {
   const { dev, ino } = statSync(path);
-  const look = () => statSync(path, { throwIfNoEntry: false });
-  const isSame = (now = look()) => now?.dev === dev && now.ino === ino;
+  const readStat = () => statSync(path, { throwIfNoEntry: false });
+  const isSame = (now = readStat()) => now?.dev === dev && now.ino === ino;
   return {
-    isSame: () => isSame(),
-    assertSame() {
-      const now = look();
+    isInPlace: () => isSame(),
+    assertInPlace() {
+      const now = readStat();
       if (isSame(now)) return;
       throw new Failure(`${path} was ${now ? "replaced" : "removed"} while it was open`, {
         family: "operator",
         code: "db_replaced",
-        remedy: "start again; what was written since then went into the old file",
+        remedy: "restart; data written since then went into the old file",
       });
     },
   };

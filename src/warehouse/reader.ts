@@ -1,40 +1,40 @@
 import { statSync } from "node:fs";
-import { exitCode, Failure, type FailureDetails } from "../model/failure.ts";
-import { pendingMigrations } from "./migrate.ts";
+import { exitCode, Failure, type FailureOptions } from "../model/failure.ts";
+import { findPendingMigrations } from "./migrate.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import { resolvePath } from "./sqlite/disk.ts";
-import { asFailure } from "./sqlite/sqlite-errors.ts";
+import { toFailure } from "./sqlite/sqlite-errors.ts";
 
 /**
- * Opens the warehouse for looking, runs `work`, and closes it again. Creates nothing and blocks nobody. A file that is
- * missing, foreign, newer or damaged ends in one line that says what to do, in the words of somebody who reads.
+ * Opens the warehouse for reading, runs `work`, and closes it. Creates no file and blocks no writer. Throws a Failure
+ * with a remedy for a reader if the file is missing, damaged, or of another version or program.
  */
-export function lookOn<T>(path: string, work: (connection: Connection) => T): T {
+export function withReader<T>(path: string, work: (connection: Connection) => T): T {
   const connection = openReader(path);
   try {
     return work(connection);
   } catch (error) {
-    throw asReadersFailure(error, path);
+    throw toReaderFailure(error, path);
   } finally {
     connection.close();
   }
 }
 
-/** The same for work that takes its time: the caller closes it. */
+/** Like `withReader`, but the caller closes the connection. */
 export function openReader(path: string, cacheKib?: number): Connection {
-  assertFile(path);
+  assertWarehouseFile(path);
   let connection: Connection | undefined;
   try {
     connection = connectReader(resolvePath(path), cacheKib);
-    if (pendingMigrations(connection).length > 0) throw older(path);
+    if (findPendingMigrations(connection).length > 0) throw olderVersion(path);
     return connection;
   } catch (error) {
     connection?.close();
-    throw asReadersFailure(error, path);
+    throw toReaderFailure(error, path);
   }
 }
 
-function assertFile(path: string): void {
+function assertWarehouseFile(path: string): void {
   let found: ReturnType<typeof statSync>;
   try {
     found = statSync(path, { throwIfNoEntry: false });
@@ -45,7 +45,7 @@ function assertFile(path: string): void {
     const what = found ? `${path} is empty` : `there is no warehouse at ${path}`;
     throw failure(`${what}: nothing is synced yet`, {
       code: "no_warehouse",
-      remedy: "`mds-sync backfill` makes and fills it; if it lies elsewhere, set warehouse.path",
+      remedy: "`mds-sync backfill` creates and fills it; if it is elsewhere, set warehouse.path",
       exit: exitCode.incomplete,
     });
   }
@@ -58,23 +58,23 @@ function assertFile(path: string): void {
   }
 }
 
-function older(path: string): Failure {
+function olderVersion(path: string): Failure {
   return failure(`${path} was written by an older version of mds-sync`, {
     code: "older_warehouse",
-    remedy: "`mds-sync run` or `mds-sync backfill` brings it up to date",
+    remedy: "`mds-sync run` or `mds-sync backfill` upgrades it",
     exit: exitCode.usage,
   });
 }
 
-/** What a writer is told does not always fit a reader, who repairs nothing. */
-export function asReadersFailure(thrown: unknown, path: string): unknown {
-  const error = asFailure(thrown, path);
+/** Replaces remedies that only a writer can apply: a reader repairs nothing. */
+export function toReaderFailure(thrown: unknown, path: string): unknown {
+  const error = toFailure(thrown, path);
   if (!(error instanceof Failure)) return error;
   const { cause } = error;
   if (codeOf(cause) === "SQLITE_NOTADB") {
     return failure(`${path} is not an SQLite database`, {
       code: "not_a_warehouse",
-      remedy: "set warehouse.path to the warehouse; if this was one, `mds-sync backfill` sets it aside",
+      remedy: "set warehouse.path to the warehouse; if this was one, `mds-sync backfill` quarantines it",
       exit: exitCode.usage,
       cause,
     });
@@ -85,7 +85,7 @@ export function asReadersFailure(thrown: unknown, path: string): unknown {
   if (error.code === "db_corrupt") {
     return failure(error.message, {
       code: "db_corrupt",
-      remedy: "`mds-sync backfill` sets the file aside, never deletes it, and fills a new one",
+      remedy: "`mds-sync backfill` quarantines the file, never deletes it, and fills a new one",
       cause,
     });
   }
@@ -95,7 +95,7 @@ export function asReadersFailure(thrown: unknown, path: string): unknown {
 function unreadable(path: string, cause: unknown): Failure {
   return failure(`${path} cannot be read (${codeOf(cause)})`, {
     code: "db_unreadable",
-    remedy: "let this user read the file and what lies beside it, and enter its directory",
+    remedy: "let this user read the file, its -wal and -shm files, and its directory",
     exit: exitCode.usage,
     cause,
   });
@@ -105,6 +105,6 @@ function codeOf(cause: unknown): string {
   return cause instanceof Error && "code" in cause ? String(cause.code) : "no reason given";
 }
 
-function failure(message: string, details: Omit<FailureDetails, "family">): Failure {
+function failure(message: string, details: Omit<FailureOptions, "family">): Failure {
   return new Failure(message, { family: "operator", ...details });
 }

@@ -1,54 +1,55 @@
 import type { WalkedStream } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import { type SettledRange, settle } from "./coverage/ledger.ts";
-import type { ObservedStream } from "./coverage/snapshot-coverage.ts";
-import { follow, type HeadRules } from "./coverage/targets.ts";
+import type { SnapshotStream } from "./coverage/snapshot-coverage.ts";
+import { openTarget, type TargetRules } from "./coverage/targets.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
-import type { SetAside } from "./sqlite/quarantine.ts";
+import type { QuarantinedFiles } from "./sqlite/quarantine.ts";
 import type { Transaction } from "./tables/transaction.ts";
 
-const REASON = "warehouse damaged";
+const LOSS_REASON = "warehouse damaged";
 
 /**
- * After a damaged file was set aside: what the service still has is fetched again. What was observed of latest-only
- * streams is gone, and so is what the service no longer keeps; the new ledger says so, as far as the old file still tells.
+ * Copies what is still readable from the ledger of a quarantined file into the new ledger. The sync fetches again what
+ * the service still has; snapshots, and history older than the service's window, become `lost`.
  */
-export function recordLoss(transaction: Transaction, { files }: SetAside): void {
+export function salvageLedger(transaction: Transaction, { files }: QuarantinedFiles): void {
   const [file] = files;
   if (file === undefined || file.endsWith("-wal") || file.endsWith("-shm")) return;
-  for (const lost of readFrom(file, readObserved)) recordObserved(transaction, lost);
-  for (const want of readFrom(file, readWalked)) recordWalked(transaction, want);
-  for (const settled of readFrom(file, readAged)) recordAged(transaction, settled);
+  for (const target of tryRead(file, readSnapshotTargets)) recordLostSnapshots(transaction, target);
+  for (const target of tryRead(file, readHistoryTargets)) restoreHistoryTarget(transaction, target);
+  for (const range of tryRead(file, readExpiredRanges)) recordExpiredRange(transaction, range);
 }
 
-interface Observed {
-  readonly stream: ObservedStream;
+interface SnapshotTarget {
+  readonly stream: SnapshotStream;
   readonly exchangeId: string;
   readonly from: Micros;
-  /** Null: it is followed. */
+  /** Null: the target is open-ended. */
   readonly to: Micros | null;
   readonly settleDelay: Micros;
 }
 
-function readObserved({ database }: Connection): Observed[] {
+function readSnapshotTargets({ database }: Connection): SnapshotTarget[] {
   return database
     .prepare(
       `SELECT w.stream, s.index_id AS exchangeId, w.from_ts AS "from", w.to_ts AS "to", w.settle_delay AS settleDelay
       FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 1 ORDER BY w.stream, w.series, w.from_ts`,
     )
-    .all() as Observed[];
+    .all() as SnapshotTarget[];
 }
 
-function recordObserved(transaction: Transaction, lost: Observed): void {
-  const { stream, exchangeId, from, settleDelay } = lost;
-  const to = Math.min(lost.to ?? transaction.now, transaction.now);
+function recordLostSnapshots(transaction: Transaction, target: SnapshotTarget): void {
+  const { stream, exchangeId, from, settleDelay } = target;
+  const to = Math.min(target.to ?? transaction.now, transaction.now);
   if (from >= to) return;
-  const line = { stream, series: transaction.dictionary.subscription(exchangeId) };
-  if (lost.to === null) follow(transaction, { line, from, settleDelay, step: 1, keptFor: null }, true);
-  settle(transaction, line, { from, to }, "lost", REASON);
+  const key = { stream, series: transaction.dictionary.getSubscriptionKey(exchangeId) };
+  if (target.to === null)
+    openTarget(transaction, { key, from, settleDelay, step: 1, serviceWindow: null }, true);
+  settle(transaction, key, { from, to }, "lost", LOSS_REASON);
 }
 
-interface Walked extends HeadRules {
+interface HistoryTarget extends TargetRules {
   readonly stream: WalkedStream;
   readonly indexType: string;
   readonly indexId: string;
@@ -56,26 +57,26 @@ interface Walked extends HeadRules {
   readonly from: Micros;
 }
 
-/** Lines whose history the service forgets. The others are fetched again as a whole. */
-function readWalked({ database }: Connection): Walked[] {
+/** Only series whose history leaves the service's window; all others are fetched again completely. */
+function readHistoryTargets({ database }: Connection): HistoryTarget[] {
   return database
     .prepare(
       `SELECT w.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
-        w.settle_delay AS settleDelay, w.step, w.kept_for AS keptFor
+        w.settle_delay AS settleDelay, w.step, w.kept_for AS serviceWindow
       FROM wanted_ranges w JOIN series s ON s.series = w.series
       WHERE w.observed = 0 AND w.kept_for IS NOT NULL AND w.to_ts IS NULL`,
     )
-    .all() as Walked[];
+    .all() as HistoryTarget[];
 }
 
-/** Wanted as far back as before: what lies out of reach shows as lost, and not as never asked for. */
-function recordWalked(transaction: Transaction, { stream, from, ...want }: Walked): void {
-  const { settleDelay, step, keptFor } = want;
-  const line = { stream, series: keyOf(transaction, want) };
-  follow(transaction, { line, from, settleDelay, step, keptFor }, false);
+/** Keeps the old start of the target, so that history out of reach is reported as lost and not as never selected. */
+function restoreHistoryTarget(transaction: Transaction, { stream, from, ...target }: HistoryTarget): void {
+  const { settleDelay, step, serviceWindow } = target;
+  const key = { stream, series: seriesKeyOf(transaction, target) };
+  openTarget(transaction, { key, from, settleDelay, step, serviceWindow }, false);
 }
 
-interface Aged extends SettledRange {
+interface ExpiredRange extends SettledRange {
   readonly stream: WalkedStream;
   readonly indexType: string;
   readonly indexId: string;
@@ -83,10 +84,10 @@ interface Aged extends SettledRange {
 }
 
 /**
- * What was settled and is out of reach. The present is taken from the ledger, which the service's clock has written: this
- * machine's may be wrong, and what is called lost is not asked for again.
+ * Settled ranges older than the service's window. "Now" is the newest proven timestamp of the old ledger, not this
+ * machine's clock: that may be wrong, and ranges marked lost are never fetched again.
  */
-function readAged({ database }: Connection): Aged[] {
+function readExpiredRanges({ database }: Connection): ExpiredRange[] {
   return database
     .prepare(
       `SELECT g.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, g.from_ts AS "from",
@@ -96,25 +97,28 @@ function readAged({ database }: Connection): Aged[] {
         JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts < w.edge
         JOIN series s ON s.series = g.series`,
     )
-    .all() as Aged[];
+    .all() as ExpiredRange[];
 }
 
-function recordAged(transaction: Transaction, { stream, from, to, proof, reason, ...series }: Aged): void {
-  const line = { stream, series: keyOf(transaction, series) };
-  if (proof === "rows") settle(transaction, line, { from, to }, "lost", REASON);
-  else settle(transaction, line, { from, to }, proof, reason);
+function recordExpiredRange(
+  transaction: Transaction,
+  { stream, from, to, proof, reason, ...series }: ExpiredRange,
+): void {
+  const key = { stream, series: seriesKeyOf(transaction, series) };
+  if (proof === "rows") settle(transaction, key, { from, to }, "lost", LOSS_REASON);
+  else settle(transaction, key, { from, to }, proof, reason);
 }
 
-function keyOf(
+function seriesKeyOf(
   { dictionary }: Transaction,
   { indexType, indexId, name }: { indexType: string; indexId: string; name: string },
 ): number {
-  const key = dictionary.series(indexType, indexId);
+  const key = dictionary.getSeriesKey(indexType, indexId);
   dictionary.nameSeries(key, name);
   return key;
 }
 
-function readFrom<T>(file: string, read: (connection: Connection) => T[]): T[] {
+function tryRead<T>(file: string, read: (connection: Connection) => T[]): T[] {
   try {
     const reader = connectReader(file);
     try {
@@ -123,7 +127,7 @@ function readFrom<T>(file: string, read: (connection: Connection) => T[]): T[] {
       reader.close();
     }
   } catch {
-    // The damage reaches this far: the file is named in the log, and nothing more can be learned from it.
+    // These tables are damaged too: nothing can be salvaged. The log already names the file.
     return [];
   }
 }

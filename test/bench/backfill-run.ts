@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { builtProgram } from "./built-program.ts";
-import type { RecordedService } from "./recorded-offer.ts";
+import { buildProgram } from "./built-program.ts";
+import type { RecordedService } from "./start-recorded-service.ts";
 
-/** What a process took in all; see usage-report.mjs. */
+/** The resources that a process used; see usage-report.mjs. */
 interface Usage {
   /** The largest resident set. */
   readonly peakBytes: number;
@@ -16,35 +16,35 @@ interface Usage {
 export interface BackfillRun extends Usage {
   readonly rows: number;
   readonly seconds: number;
-  readonly rowsASecond: number;
+  readonly rowsPerSecond: number;
   readonly requests: number;
 }
 
 export const CONCURRENCY = 8;
 const usageReport = resolve(import.meta.dirname, "usage-report.mjs");
 
-/** `mds-sync backfill` in a process of its own, into an empty warehouse, over the newest slices of so many series. */
+/** Runs `mds-sync backfill` in its own process, into an empty warehouse, over the newest slices of some series. */
 export async function runBackfill(
   service: RecordedService,
   series: number,
   slices: number,
 ): Promise<BackfillRun> {
-  const entry = builtProgram();
+  const entry = buildProgram();
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   try {
     const settings = `service: { concurrency: ${CONCURRENCY} }
 sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: false,
   intraday: { GWA: ${JSON.stringify(service.ids.slice(0, series))}, MWA: none, LX: none, days: 200 } }`;
     writeFileSync(join(folder, "mds-sync.yaml"), settings);
-    const left = join(folder, "usage");
-    const window = [
+    const usageFile = join(folder, "usage");
+    const range = [
       "--from",
-      new Date(service.windowFrom(slices)).toISOString(),
+      new Date(service.newestSlicesFrom(slices)).toISOString(),
       "--to",
       new Date(service.toMs).toISOString(),
     ];
     const flags = ["backfill", "--json", "--no-progress", "--log-level", "error", "--stream", "index_ticks"];
-    const child = spawn(process.execPath, ["--import", usageReport, entry, ...flags, ...window], {
+    const child = spawn(process.execPath, ["--import", usageReport, entry, ...flags, ...range], {
       cwd: folder,
       env: {
         PATH: process.env.PATH ?? "",
@@ -53,7 +53,7 @@ sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: fal
         MDS_CLIENT_ID: "bench",
         MDS_CLIENT_SECRET: "bench",
         MDS_WAREHOUSE: join(folder, "mds.sqlite"),
-        BENCH_USAGE: left,
+        BENCH_USAGE: usageFile,
         ...(process.env.NODE_OPTIONS ? { NODE_OPTIONS: process.env.NODE_OPTIONS } : {}),
       },
       stdio: ["ignore", "pipe", "inherit"],
@@ -63,15 +63,15 @@ sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: fal
       report += String(chunk);
     });
     const [status] = await once(child, "close");
-    if (status !== 0) throw new Error(`the backfill ended with ${status}: ${report}`);
+    if (status !== 0) throw new Error(`the backfill exited with ${status}: ${report}`);
     const { seconds, streams } = JSON.parse(report) as {
       seconds: number;
       streams: { stream: string; rows: number; requests: number }[];
     };
     const ticks = streams.find(({ stream }) => stream === "index_ticks");
     const { rows, requests } = ticks ?? { rows: 0, requests: 0 };
-    const usage = JSON.parse(readFileSync(left, "utf8")) as Usage;
-    return { rows, seconds, rowsASecond: rows / seconds, requests, ...usage };
+    const usage = JSON.parse(readFileSync(usageFile, "utf8")) as Usage;
+    return { rows, seconds, rowsPerSecond: rows / seconds, requests, ...usage };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

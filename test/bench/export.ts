@@ -5,38 +5,38 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import { readManifest } from "../../src/export/manifest.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { type Figure, figureTable } from "./figures.ts";
-import { fillWithTicks, nameOf, TICKS } from "./tick-warehouse.ts";
+import { type Figure, formatFigures } from "./figures.ts";
+import { fillWithTicks, seriesName, TICKS_PER_SERIES } from "./tick-warehouse.ts";
 
-/** 200 days of as many series as make up `rows`. */
+/** 200 days of as many series as give `rows` ticks. */
 export async function benchExport(print: (line: string) => void, rows = 10_000_000): Promise<Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const [warehouse, to] = [join(folder, "mds.sqlite"), join(folder, "export")];
   try {
-    const seriesCount = Math.ceil(rows / TICKS);
+    const seriesCount = Math.ceil(rows / TICKS_PER_SERIES);
     fillWithTicks(warehouse, seriesCount);
     print(
-      `${(seriesCount * TICKS).toLocaleString("en-US")} ticks, ${Math.round(statSync(warehouse).size / 2 ** 20)} MiB`,
+      `${(seriesCount * TICKS_PER_SERIES).toLocaleString("en-US")} ticks, ${Math.round(statSync(warehouse).size / 2 ** 20)} MiB`,
     );
-    const timed = async () => {
+    const runExport = async () => {
       const before = process.cpuUsage();
       const result = await exportWarehouse({ warehouse, to, program: "bench", clock: systemClock });
       const { user, system } = process.cpuUsage(before);
       return { ...result, cpuSeconds: (user + system) / 1e6 };
     };
-    const first = await timed();
-    const again = await timed();
+    const first = await runExport();
+    const again = await runExport();
     const months = readManifest(to)?.files.filter(({ relation }) => relation === "index_ticks") ?? [];
     const written = months.reduce((sum, file) => sum + file.rows, 0);
     const bytes = months.reduce((sum, file) => sum + file.bytes, 0);
     return [
       { name: "export", measured: written / first.seconds, atLeast: 300_000, digits: 0, unit: "rows/s" },
-      { name: "processor time of it, a row", measured: (first.cpuSeconds * 1e6) / written, unit: "µs" },
-      { name: "bytes a tick", measured: bytes / written, atMost: 15, digits: 1, unit: "bytes" },
-      { name: "an export with nothing to do", measured: written / again.seconds, digits: 0, unit: "rows/s" },
+      { name: "CPU time per row", measured: (first.cpuSeconds * 1e6) / written, unit: "µs" },
+      { name: "bytes per tick", measured: bytes / written, atMost: 15, digits: 1, unit: "bytes" },
+      { name: "an export without changes", measured: written / again.seconds, digits: 0, unit: "rows/s" },
       {
         name: "200 days of 1h bars of one series, in DuckDB",
-        measured: await hourlyBars(join(to, "mds.duckdb"), seriesCount),
+        measured: await measureHourlyBars(join(to, "mds.duckdb"), seriesCount),
         atMost: 100,
         digits: 0,
         unit: "ms",
@@ -47,20 +47,20 @@ export async function benchExport(print: (line: string) => void, rows = 10_000_0
   }
 }
 
-/** Milliseconds, each time of another series. */
-async function hourlyBars(catalogue: string, seriesCount: number): Promise<number> {
+/** The median milliseconds of queries for different series. */
+async function measureHourlyBars(catalogue: string, seriesCount: number): Promise<number> {
   const instance = await DuckDBInstance.create(catalogue, { access_mode: "READ_ONLY" });
   try {
     const connection = await instance.connect();
     const times: number[] = [];
     for (let i = 0; i < 7; i++) {
-      const begun = performance.now();
+      const startedAt = performance.now();
       const { currentRowCount } = await connection.runAndReadAll(
         `SELECT time, open, high, low, close, n_ticks, coverage, is_complete FROM bars_1h
-          WHERE name = '${nameOf(1 + ((i * 5) % seriesCount))}' ORDER BY time`,
+          WHERE name = '${seriesName(1 + ((i * 5) % seriesCount))}' ORDER BY time`,
       );
       if (currentRowCount !== 4_800) throw new Error(`${currentRowCount} bars instead of 4800`);
-      times.push(performance.now() - begun);
+      times.push(performance.now() - startedAt);
     }
     return times.sort((a, b) => a - b)[times.length >> 1] as number;
   } finally {
@@ -71,5 +71,5 @@ async function hourlyBars(catalogue: string, seriesCount: number): Promise<numbe
 if (import.meta.main) {
   const print = (line: string) => void process.stdout.write(`${line}\n`);
   const figures = await benchExport(print, Number(process.argv[2] ?? 50_000_000));
-  for (const line of figureTable(figures)) print(line);
+  for (const line of formatFigures(figures)) print(line);
 }

@@ -6,49 +6,49 @@ import { join, resolve } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createInterface } from "node:readline";
 import Database from "better-sqlite3";
-import type { WalkPageCommit } from "../../src/ingest/commit/walk-page.ts";
-import { Ingest } from "../../src/ingest/thread/ingest-thread.ts";
-import { type Body, decodeBody } from "../../src/model/response-body.ts";
+import type { WalkPageCommitResult } from "../../src/ingest/commit/walk-page.ts";
+import { IngestThread } from "../../src/ingest/thread/ingest-thread.ts";
+import { decodeBody, type ResponseBody } from "../../src/model/response-body.ts";
 import type { Series } from "../../src/model/streams.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../src/service/client/client.ts";
-import { walkBackwards } from "../../src/service/pagination/history-walk.ts";
-import { bareLoop, type Round } from "./bare-loop.ts";
+import { walkHistoryPages } from "../../src/service/pagination/history-walk.ts";
+import { runBareLoop, type Throughput } from "./bare-loop.ts";
 import { median } from "./figures.ts";
-import type { Offer } from "./page-server.ts";
+import type { PageServerInfo } from "./page-server.ts";
 
 const ROUNDS = 3;
 const SERIES = 8;
 const PAGES = 40;
 const CONCURRENCY = 8;
 
-/** From bytes on the loopback to committed rows, against the bare loop and a naive script, in alternating rounds. */
+/** From bytes on the loopback to committed rows, beside the bare loop and a naive script, in alternating rounds. */
 export async function benchIngest(print: (line: string) => void): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
-  const { offer, stop } = await startPageServer(SERIES, PAGES);
-  const client = createClient(offer);
+  const { info, stop } = await startPageServer(SERIES, PAGES);
+  const client = createClient(info);
   try {
-    const bodies = await fetchBodies(client, offer);
+    const bodies = await fetchBodies(client, info);
     const bare: number[] = [];
-    const whole: number[] = [];
+    const full: number[] = [];
     const naive: number[] = [];
     let stall = 0;
     for (let round = 0; round < ROUNDS; round++) {
-      bare.push(bareLoop(join(folder, `bare-${round}`), bodies).rowsASecond);
-      const path = await wholePath(join(folder, `whole-${round}`), client, offer);
-      whole.push(path.rowsASecond);
+      bare.push(runBareLoop(join(folder, `bare-${round}`), bodies).rowsPerSecond);
+      const path = await runFullPath(join(folder, `full-${round}`), client, info);
+      full.push(path.rowsPerSecond);
       stall = Math.max(stall, path.stallMs);
-      naive.push((await naiveScript(join(folder, `naive-${round}`), offer)).rowsASecond);
+      naive.push((await runNaiveScript(join(folder, `naive-${round}`), info)).rowsPerSecond);
     }
     const base = median(bare);
     const line = (what: string, values: number[]) =>
       `${what}: ${(median(values) / base).toFixed(2)} (${Math.round(median(values)).toLocaleString("en-US")} rows/s)`;
     print(line("bare loop (JSON.parse + 50-row inserts on bytes in memory)", bare));
-    print(line(`whole path, loopback to commit, concurrency ${CONCURRENCY}`, whole));
+    print(line(`full path, loopback to commit, concurrency ${CONCURRENCY}`, full));
     print(line("naive fetch-and-insert script on the same pages", naive));
-    print(`whole path against the naive script: ${(median(whole) / median(naive)).toFixed(1)} ×`);
-    print(`longest stall of the main thread meanwhile: ${stall.toFixed(0)} ms`);
+    print(`full path relative to the naive script: ${(median(full) / median(naive)).toFixed(1)} ×`);
+    print(`longest stall of the main thread: ${stall.toFixed(0)} ms`);
   } finally {
     await client.close();
     await stop();
@@ -59,14 +59,14 @@ export async function benchIngest(print: (line: string) => void): Promise<void> 
 export async function startPageServer(
   series: number,
   pages: number,
-): Promise<{ offer: Offer; stop(): Promise<void> }> {
+): Promise<{ info: PageServerInfo; stop(): Promise<void> }> {
   const script = resolve(import.meta.dirname, "page-server.ts");
   const child = spawn(process.execPath, [script, String(series), String(pages)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
   return {
-    offer: JSON.parse(line) as Offer,
+    info: JSON.parse(line) as PageServerInfo,
     async stop() {
       child.kill("SIGTERM");
       await once(child, "exit");
@@ -74,34 +74,34 @@ export async function startPageServer(
   };
 }
 
-export function createClient(offer: Offer): ServiceClient {
+export function createClient(info: PageServerInfo): ServiceClient {
   return createServiceClient({
-    baseUrl: offer.baseUrl,
-    authUrl: offer.baseUrl,
-    wsUrl: offer.wsUrl,
-    clientId: offer.clientId,
-    readSecret: async () => offer.clientSecret,
+    baseUrl: info.baseUrl,
+    authUrl: info.baseUrl,
+    wsUrl: info.wsUrl,
+    clientId: info.clientId,
+    readSecret: async () => info.clientSecret,
     concurrency: CONCURRENCY,
     maxRequestsPerSecond: 0,
     clock: systemClock,
     random: Math.random,
     log: silentLog,
-    observe: () => {},
+    onEvent: () => {},
   });
 }
 
-const walkOf = (offer: Offer, id: string) => ({
+const walkOptions = (info: PageServerInfo, id: string) => ({
   endpoint: "/index-ticker" as const,
   filters: { indexType: "GWA", indexId: id },
-  from: offer.fromMs * 1000,
-  until: offer.toMs * 1000,
+  from: info.fromMs * 1000,
+  until: info.toMs * 1000,
 });
 
-/** All pages as plain JSON, series by series: what the bare loop reads. */
-async function fetchBodies(client: ServiceClient, offer: Offer): Promise<Uint8Array[]> {
+/** All pages as uncompressed JSON, series by series, for the bare loop. */
+async function fetchBodies(client: ServiceClient, info: PageServerInfo): Promise<Uint8Array[]> {
   const bodies: Uint8Array[] = [];
-  for (const id of offer.ids) {
-    const read = async (body: Body) => {
+  for (const id of info.ids) {
+    const read = async (body: ResponseBody) => {
       const plain = decodeBody(body);
       bodies.push(plain);
       const { content, nextId } = JSON.parse(Buffer.from(plain).toString());
@@ -111,51 +111,51 @@ async function fetchBodies(client: ServiceClient, offer: Offer): Promise<Uint8Ar
         nextId: nextId ?? undefined,
         oldest: moment(content.at(-1)),
         newest: moment(content[0]),
-        descending: true,
+        isDescending: true,
       };
     };
-    for await (const _ of walkBackwards(client, walkOf(offer, id), read));
+    for await (const _ of walkHistoryPages(client, walkOptions(info, id), read));
   }
   return bodies;
 }
 
-async function wholePath(
+async function runFullPath(
   path: string,
   client: ServiceClient,
-  offer: Offer,
-): Promise<Round & { stallMs: number }> {
-  const ingest = await Ingest.start({ path, clock: systemClock, log: silentLog });
+  info: PageServerInfo,
+): Promise<Throughput & { stallMs: number }> {
+  const ingest = await IngestThread.start({ path, clock: systemClock, log: silentLog });
   const delay = monitorEventLoopDelay({ resolution: 1 });
-  const begun = performance.now();
+  const startedAt = performance.now();
   delay.enable();
-  const rows = await Promise.all(offer.ids.map((id) => fillSeries(client, ingest, offer, id)));
-  const seconds = (performance.now() - begun) / 1000;
+  const rows = await Promise.all(info.ids.map((id) => fillSeries(client, ingest, info, id)));
+  const seconds = (performance.now() - startedAt) / 1000;
   delay.disable();
   await ingest.close();
-  return { rowsASecond: rows.reduce((a, b) => a + b) / seconds, stallMs: delay.max / 1e6 };
+  return { rowsPerSecond: rows.reduce((a, b) => a + b) / seconds, stallMs: delay.max / 1e6 };
 }
 
 export async function fillSeries(
   client: ServiceClient,
-  ingest: Ingest,
-  offer: Offer,
+  ingest: IngestThread,
+  info: PageServerInfo,
   id: string,
 ): Promise<number> {
   const series: Series = { stream: "index_ticks", indexType: "GWA", indexId: id };
-  const walk = walkOf(offer, id);
-  const hole = { from: walk.from, to: walk.until };
-  const read = (body: Body) => ingest.call("readPage", { stream: series.stream, series }, [body]);
-  let commit: Promise<WalkPageCommit> | undefined;
+  const walk = walkOptions(info, id);
+  const gap = { from: walk.from, to: walk.until };
+  const read = (body: ResponseBody) => ingest.call("readPage", { stream: series.stream, series }, [body]);
+  let commit: Promise<WalkPageCommitResult> | undefined;
   let rows = 0;
-  for await (const { page, position } of walkBackwards(client, walk, read)) {
+  for await (const { page, position } of walkHistoryPages(client, walk, read)) {
     const { alarm } = (await commit) ?? {};
-    if (alarm) throw new Error(`the benchmark's walk met ${alarm}`);
+    if (alarm) throw new Error(`the walk of the benchmark failed: ${alarm}`);
     rows += page.rows;
     commit = ingest.call("commitWalkPage", {
-      held: page.held,
+      pageId: page.pageId,
       series,
-      position: { hole, upper: position.ceiling },
-      ends: position.end === "served_out",
+      position: { gap: gap, provenFrom: position.ceiling },
+      isLast: position.end === "exhausted",
       settleDelay: 60_000_000,
       request: "",
     });
@@ -164,16 +164,16 @@ export async function fillSeries(
   return rows;
 }
 
-/** What people write first: fetch, then a row at a time into a table keyed by the record's id, with an index to find a series by. */
-async function naiveScript(path: string, offer: Offer): Promise<Round> {
-  const answer = await fetch(`${offer.baseUrl}/v3/oauth/token`, {
+/** A simple script: fetch, then insert row by row into a table keyed by the record's id, with an index by series. */
+async function runNaiveScript(path: string, info: PageServerInfo): Promise<Throughput> {
+  const answer = await fetch(`${info.baseUrl}/v3/oauth/token`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({
       grant_type: "client_credentials",
-      client_id: offer.clientId,
-      client_secret: offer.clientSecret,
-      audience: offer.baseUrl,
+      client_id: info.clientId,
+      client_secret: info.clientSecret,
+      audience: info.baseUrl,
     }),
   });
   const { access_token } = (await answer.json()) as { access_token: string };
@@ -188,9 +188,9 @@ async function naiveScript(path: string, offer: Offer): Promise<Round> {
       insert.run(row.id, row.indexId, row.indexType, row.timestamp, row.price, row.volume);
   });
   let rows = 0;
-  const begun = performance.now();
-  for (const id of offer.ids) {
-    const first = `${offer.baseUrl}/v3/index-ticker?indexType=GWA&indexId=${id}&size=2000&timestamp=${new Date(offer.toMs).toISOString()}`;
+  const startedAt = performance.now();
+  for (const id of info.ids) {
+    const first = `${info.baseUrl}/v3/index-ticker?indexType=GWA&indexId=${id}&size=2000&timestamp=${new Date(info.toMs).toISOString()}`;
     let cursor = "";
     for (let page = 0; page < PAGES; page++) {
       const response = await fetch(first + cursor, { headers: { authorization: `Bearer ${access_token}` } });
@@ -203,9 +203,9 @@ async function naiveScript(path: string, offer: Offer): Promise<Round> {
       cursor = `&startAfter=${nextId}`;
     }
   }
-  const seconds = (performance.now() - begun) / 1000;
+  const seconds = (performance.now() - startedAt) / 1000;
   database.close();
-  return { rowsASecond: rows / seconds };
+  return { rowsPerSecond: rows / seconds };
 }
 
 if (import.meta.main) await benchIngest((line) => process.stdout.write(`${line}\n`));

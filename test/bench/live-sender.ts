@@ -1,70 +1,71 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import { formatInstant } from "../../src/model/time.ts";
-import { frame } from "../../src/simulator/websocket/frames.ts";
+import { formatTimestamp } from "../../src/model/time.ts";
+import { encodeFrame } from "../../src/simulator/websocket/frames.ts";
 
-/** What the benchmark asks of its sender. */
-export type Order =
+/** What the benchmark tells its sender to do. */
+export type SenderCommand =
   | { readonly order: "steady"; readonly ticksASecond: number; readonly seconds: number }
   | { readonly order: "burst"; readonly ticks: number }
-  /** PINGs from now on, until `pongs` asks how they were answered. */
+  /** Sends PINGs until the command `pongs` requests the response times. */
   | { readonly order: "ping"; readonly everyMs: number }
   | { readonly order: "pongs" };
 
-/** Ticks that went out together: from which one on, and when, in milliseconds since 1970. */
-export interface Sent {
+/** Ticks that were sent together: the number of the first, and when, in milliseconds since 1970. */
+export interface SentGroup {
   readonly first: number;
   readonly at: number;
 }
 
-export type Report =
+export type SenderReport =
   | { readonly report: "listening"; readonly port: number }
-  | { readonly report: "sent"; readonly groups: readonly Sent[]; readonly ticks: number }
+  | { readonly report: "sent"; readonly groups: readonly SentGroup[]; readonly ticks: number }
   | { readonly report: "pongs"; readonly ms: readonly number[]; readonly unanswered: number };
 
-/** As many series as the real service sends in one refresh; every fourth tick is one of an exchange. */
+/** As many series as the real service sends per refresh; every fourth tick is an exchange tick. */
 const SERIES = 30_000;
 /**
- * The steady stream is of so many of them. What a tick costs is the page of the file that it dirties: at 500 series a batch
- * brings four ticks to each page, at 6,000 every tick has a page to itself and costs four times as much.
+ * The series of the steady load. The cost of a tick is the database page that it dirties: with 500 series a batch has four
+ * ticks per page, with 6,000 every tick has its own page and costs four times as much.
  */
 export const STEADY_SERIES = 500;
 export const EXCHANGE_ID = "e1b2c3d4-0000-4000-8000-000000000001";
-const EVERY_MS = 5;
+const SEND_INTERVAL_MS = 5;
 
-/** The moment on a clock that all processes of this machine share, to the microsecond. */
+/** A clock that all processes of this machine share, in milliseconds with microsecond precision. */
 export function sharedNow(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** One round of frames, rendered beforehand but for the moment of sending, which is written into each as it goes. */
+/** Frames of one tick per series, rendered beforehand; only the timestamp is written when they are sent. */
 class Frames {
   readonly #bytes: Buffer;
-  readonly #starts: number[] = [];
-  readonly #moments: number[] = [];
+  readonly #frameOffsets: number[] = [];
+  readonly #timestampOffsets: number[] = [];
 
   constructor() {
     const blank = "_".repeat(27);
     const parts: Buffer[] = [];
     let at = 0;
     for (let series = 0; series < SERIES; series++) {
-      const bytes = frame(tickText(series, blank));
-      this.#starts.push(at);
-      this.#moments.push(at + bytes.indexOf(blank));
+      const bytes = encodeFrame(tickText(series, blank));
+      this.#frameOffsets.push(at);
+      this.#timestampOffsets.push(at + bytes.indexOf(blank));
       parts.push(bytes);
       at += bytes.length;
     }
-    this.#starts.push(at);
+    this.#frameOffsets.push(at);
     this.#bytes = Buffer.concat(parts);
   }
 
   /** The frames of the series [from, to), sent at `at`. */
   take(from: number, to: number, at: number): Buffer {
-    const begin = this.#starts[from] ?? 0;
-    const copy = Buffer.from(this.#bytes.subarray(begin, this.#starts[to]));
-    const moment = Buffer.from(formatInstant(Math.floor(at * 1000)));
-    for (let series = from; series < to; series++) moment.copy(copy, (this.#moments[series] ?? 0) - begin);
+    const begin = this.#frameOffsets[from] ?? 0;
+    const copy = Buffer.from(this.#bytes.subarray(begin, this.#frameOffsets[to]));
+    const moment = Buffer.from(formatTimestamp(Math.floor(at * 1000)));
+    for (let series = from; series < to; series++)
+      moment.copy(copy, (this.#timestampOffsets[series] ?? 0) - begin);
     return copy;
   }
 }
@@ -94,32 +95,32 @@ function tickText(series: number, timestamp: string): string {
 
 class Sender {
   readonly #frames = new Frames();
-  readonly #pings = new Map<number, number>();
+  readonly #sentPings = new Map<number, number>();
   readonly #pongMs: number[] = [];
   #socket: Socket | undefined;
   #sent = 0;
-  #next = 0;
-  #pinged = 0;
-  #pinging: NodeJS.Timeout | undefined;
-  #groups: Sent[] = [];
+  #nextSeries = 0;
+  #pingCount = 0;
+  #pingTimer: NodeJS.Timeout | undefined;
+  #groups: SentGroup[] = [];
 
-  greet(webSocket: WebSocket, socket: Socket): void {
+  accept(webSocket: WebSocket, socket: Socket): void {
     this.#socket = socket;
-    const say = (message: object) => webSocket.send(JSON.stringify(message));
-    say({ event: "CONNECTED", timestamp: formatInstant(Math.floor(sharedNow() * 1000)) });
+    const sendMessage = (message: object) => webSocket.send(JSON.stringify(message));
+    sendMessage({ event: "CONNECTED", timestamp: formatTimestamp(Math.floor(sharedNow() * 1000)) });
     webSocket.on("message", (data) => {
       const message = JSON.parse(String(data)) as Record<string, unknown>;
       const { event, requestId, ...fields } = message;
       if (event === "PONG") this.#pong(Number(requestId));
       if (event === "PING")
-        say({ event: "PONG", requestId, timestamp: formatInstant(Math.floor(sharedNow() * 1000)) });
+        sendMessage({ event: "PONG", requestId, timestamp: formatTimestamp(Math.floor(sharedNow() * 1000)) });
       if (String(event).startsWith("SUBSCRIBE_"))
-        say({ ...fields, event: String(event).replace("SUBSCRIBE", "SUBSCRIBED"), requestId });
+        sendMessage({ ...fields, event: String(event).replace("SUBSCRIBE", "SUBSCRIBED"), requestId });
     });
   }
 
-  /** What there is to say once the order is carried out. */
-  async carryOut(order: Order): Promise<Report | undefined> {
+  /** Executes a command and returns its report. */
+  async execute(order: SenderCommand): Promise<SenderReport | undefined> {
     switch (order.order) {
       case "burst":
         this.#groups = [];
@@ -130,12 +131,12 @@ class Sender {
         await this.#steady(order.ticksASecond, order.seconds);
         return this.#report();
       case "ping":
-        this.#pinging = setInterval(() => this.#ping(), order.everyMs);
+        this.#pingTimer = setInterval(() => this.#ping(), order.everyMs);
         return undefined;
       case "pongs":
-        clearInterval(this.#pinging);
+        clearInterval(this.#pingTimer);
         await new Promise((later) => setTimeout(later, 1_000));
-        return { report: "pongs", ms: this.#pongMs.splice(0), unanswered: this.#pings.size };
+        return { report: "pongs", ms: this.#pongMs.splice(0), unanswered: this.#sentPings.size };
     }
   }
 
@@ -146,16 +147,16 @@ class Sender {
       const elapsed = Math.min(sharedNow() - begun, seconds * 1000);
       this.#send(Math.floor((elapsed / 1000) * ticksASecond) - (this.#sent - before), STEADY_SERIES);
       if (elapsed >= seconds * 1000) return;
-      await new Promise((later) => setTimeout(later, EVERY_MS));
+      await new Promise((later) => setTimeout(later, SEND_INTERVAL_MS));
     }
   }
 
-  /** The series in turn; no series twice at one moment. */
+  /** Sends ticks of all series in turn; no series twice with the same timestamp. */
   #send(ticks: number, series: number): void {
     for (let left = ticks; left > 0; ) {
-      const from = this.#next < series ? this.#next : 0;
+      const from = this.#nextSeries < series ? this.#nextSeries : 0;
       const to = Math.min(series, from + left);
-      this.#next = to;
+      this.#nextSeries = to;
       const at = Math.max(sharedNow(), (this.#groups.at(-1)?.at ?? 0) + 0.001);
       this.#socket?.write(this.#frames.take(from, to, at));
       this.#groups.push({ first: this.#sent, at });
@@ -164,37 +165,37 @@ class Sender {
     }
   }
 
-  #report(): Report {
+  #report(): SenderReport {
     return { report: "sent", groups: this.#groups, ticks: this.#sent };
   }
 
   #ping(): void {
-    this.#pings.set(++this.#pinged, sharedNow());
-    this.#socket?.write(frame(JSON.stringify({ event: "PING", requestId: this.#pinged })));
+    this.#sentPings.set(++this.#pingCount, sharedNow());
+    this.#socket?.write(encodeFrame(JSON.stringify({ event: "PING", requestId: this.#pingCount })));
   }
 
   #pong(requestId: number): void {
-    const at = this.#pings.get(requestId);
-    this.#pings.delete(requestId);
+    const at = this.#sentPings.get(requestId);
+    this.#sentPings.delete(requestId);
     if (at !== undefined) this.#pongMs.push(sharedNow() - at);
   }
 }
 
-// Run as its own process by the benchmark: a token endpoint and a websocket, nothing else of the service.
+// Runs as its own process: only a token endpoint and a websocket.
 if (import.meta.main) {
   const sender = new Sender();
-  const say = (report: Report | undefined) => void (report && process.send?.(report));
+  const sendReport = (report: SenderReport | undefined) => void (report && process.send?.(report));
   const sockets = new WebSocketServer({ noServer: true });
   const server = createServer((_, response) => {
     response.setHeader("content-type", "application/json");
     response.end('{"access_token":"bench","expires_in":86400,"token_type":"Bearer"}');
   });
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head) => {
-    sockets.handleUpgrade(request, socket, head, (webSocket) => sender.greet(webSocket, socket));
+    sockets.handleUpgrade(request, socket, head, (webSocket) => sender.accept(webSocket, socket));
   });
-  process.on("message", (order: Order) => void sender.carryOut(order).then(say));
+  process.on("message", (order: SenderCommand) => void sender.execute(order).then(sendReport));
   process.on("disconnect", () => process.exit());
   server.listen(0, "127.0.0.1", () =>
-    say({ report: "listening", port: (server.address() as AddressInfo).port }),
+    sendReport({ report: "listening", port: (server.address() as AddressInfo).port }),
   );
 }

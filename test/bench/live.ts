@@ -5,48 +5,55 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import Database from "better-sqlite3";
-import { Ingest } from "../../src/ingest/thread/ingest-thread.ts";
+import { IngestThread } from "../../src/ingest/thread/ingest-thread.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../src/service/client/client.ts";
 import { SubscriptionList } from "../../src/service/live/subscription-status.ts";
-import type { Intake } from "../../src/sync/context/context.ts";
-import { Tally } from "../../src/sync/context/run-stats.ts";
-import { followLive } from "../../src/sync/live/follower.ts";
-import { LiveStanding } from "../../src/sync/live/subscription-coverage.ts";
-import { type Figure, figureTable, isMissed } from "./figures.ts";
+import type { SyncContext } from "../../src/sync/context/context.ts";
+import { RunStats } from "../../src/sync/context/run-stats.ts";
+import { followLiveFeed } from "../../src/sync/live/follower.ts";
+import { SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
+import { type Figure, formatFigures, isMissed } from "./figures.ts";
 import { createClient, fillSeries, startPageServer } from "./ingest.ts";
-import { EXCHANGE_ID, type Order, type Report, type Sent, STEADY_SERIES, sharedNow } from "./live-sender.ts";
+import {
+  EXCHANGE_ID,
+  type SenderCommand,
+  type SenderReport,
+  type SentGroup,
+  STEADY_SERIES,
+  sharedNow,
+} from "./live-sender.ts";
 
-const TICKS_A_SECOND = 50_000;
-const BURST = 30_000;
+const TICKS_PER_SECOND = 50_000;
+const BURST_TICKS = 30_000;
 const CADENCE_SECONDS = 30;
-const ROWS_BEFORE = 150;
-const BURST_EVERY_MS = CADENCE_SECONDS * 1000;
-/** The backfill beside which PINGs are sent: so many series, so many pages of each. */
+const OLDER_ROWS = 150;
+const BURST_INTERVAL_MS = CADENCE_SECONDS * 1000;
+/** PINGs are sent during a backfill of this many series and pages of each. */
 const BACKFILL = { series: 8, pages: 100 };
-/** How long the first tick of a batch waits for company: a part of what is promised. */
-const FLUSH_MS = 40;
+/** How long the first tick of a batch waits for others: part of the allowed latency. */
+const FLUSH_DELAY_MS = 40;
 
-/** Ticks that reached the disk together: the number of all so far, and when. */
-interface Committed {
+/** One commit: the total number of ticks so far, and when. */
+interface CommittedTicks {
   readonly ticks: number;
   readonly at: number;
 }
 
-/** The live path as the daemon has it, with a sender at its other end in a process of its own. */
+/** The live path as in the daemon, fed by a sender in its own process. */
 class LivePath {
-  readonly committed: Committed[] = [];
-  /** So often ticks came faster than they could be held, and some were dropped. */
-  gaps = 0;
+  readonly committed: CommittedTicks[] = [];
+  /** How often ticks were dropped because the buffer was full. */
+  overflows = 0;
   readonly #sender: ChildProcess;
   readonly #client: ServiceClient;
-  readonly #ingest: Ingest;
+  readonly #ingest: IngestThread;
   readonly #stop = new AbortController();
   #following: Promise<void> | undefined;
   #ticks = 0;
 
-  private constructor(sender: ChildProcess, client: ServiceClient, ingest: Ingest) {
+  private constructor(sender: ChildProcess, client: ServiceClient, ingest: IngestThread) {
     this.#sender = sender;
     this.#client = client;
     this.#ingest = ingest;
@@ -54,7 +61,7 @@ class LivePath {
 
   static async start(path: string): Promise<LivePath> {
     const sender = fork(resolve(import.meta.dirname, "live-sender.ts"), { execArgv: [] });
-    const [hello] = (await once(sender, "message")) as [Extract<Report, { report: "listening" }>];
+    const [hello] = (await once(sender, "message")) as [Extract<SenderReport, { report: "listening" }>];
     const baseUrl = `http://127.0.0.1:${hello.port}`;
     const wsUrl = `ws://127.0.0.1:${hello.port}/`;
     const client = createServiceClient({
@@ -68,30 +75,32 @@ class LivePath {
       clock: systemClock,
       random: Math.random,
       log: silentLog,
-      observe: () => {},
+      onEvent: () => {},
     });
-    const ingest = await Ingest.start({ path, clock: systemClock, log: silentLog });
+    const ingest = await IngestThread.start({ path, clock: systemClock, log: silentLog });
     const live = new LivePath(sender, client, ingest);
     await live.#follow(wsUrl);
     return live;
   }
 
-  get ingest(): Ingest {
+  get ingest(): IngestThread {
     return this.#ingest;
   }
 
-  tell(order: Order): void {
-    this.#sender.send(order);
+  sendCommand(request: SenderCommand): void {
+    this.#sender.send(request);
   }
 
-  async order<R extends Report["report"]>(order: Order): Promise<Extract<Report, { report: R }>> {
-    this.tell(order);
-    const [report] = (await once(this.#sender, "message")) as [Extract<Report, { report: R }>];
+  async order<R extends SenderReport["report"]>(
+    order: SenderCommand,
+  ): Promise<Extract<SenderReport, { report: R }>> {
+    this.sendCommand(order);
+    const [report] = (await once(this.#sender, "message")) as [Extract<SenderReport, { report: R }>];
     return report;
   }
 
-  /** Waits until so many ticks have been committed, for as long as any still are. */
-  async settled(ticks: number): Promise<void> {
+  /** Waits until `ticks` ticks are committed, or until no more are committed for five seconds. */
+  async waitForCommits(ticks: number): Promise<void> {
     for (let still = 0, last = this.#ticks; this.#ticks < ticks && still < 100; still++) {
       await new Promise((later) => setTimeout(later, 50));
       if (this.#ticks !== last) still = 0;
@@ -108,38 +117,38 @@ class LivePath {
   }
 
   #follow(wsUrl: string): Promise<void> {
-    const intake: Intake = {
+    const context: SyncContext = {
       client: this.#client,
       ingest: this.#ingest,
       clock: systemClock,
       log: silentLog,
-      tally: new Tally(),
+      stats: new RunStats(),
       signal: this.#stop.signal,
     };
     const ready = Promise.withResolvers<void>();
     const exchangeId = EXCHANGE_ID;
-    const standing = new LiveStanding(CADENCE_SECONDS * 1_000_000);
-    standing.wish({
+    const standing = new SubscriptionCoverage(CADENCE_SECONDS * 1_000_000);
+    standing.setDesired({
       indices: [{ source: "index", indexType: "MWA" }],
       exchanges: [{ exchangeId, subscriptions: [{ source: "exchange", exchangeId }] }],
-      selection: { lines: [exchangeId], markets: undefined, isResolved: true, selections: [] },
+      selection: { exchangeIds: [exchangeId], markets: undefined, isResolved: true, selections: [] },
     });
-    this.#following = followLive(intake, {
+    this.#following = followLiveFeed(context, {
       wsUrl,
       subscriptions: new SubscriptionList(standing.subscriptions),
-      standing,
+      coverage: standing,
       refreshSeconds: CADENCE_SECONDS,
       random: Math.random,
-      observe: () => {},
-      committed: ({ indexTicks, exchangeTicks }) => {
+      onEvent: () => {},
+      onCommit: ({ indexTicks, exchangeTicks }) => {
         this.#ticks += indexTicks.inserted + exchangeTicks.inserted;
         this.committed.push({ ticks: this.#ticks, at: sharedNow() });
       },
-      heard: ({ kind }) => {
-        if (kind === "gap") this.gaps++;
+      onMessage: ({ kind }) => {
+        if (kind === "gap") this.overflows++;
       },
-      changed: () => {
-        if (standing.isFlowing) ready.resolve();
+      onCoverageChange: () => {
+        if (standing.isComplete) ready.resolve();
       },
     }).catch((error) => {
       if (!this.#stop.signal.aborted) throw error;
@@ -148,8 +157,12 @@ class LivePath {
   }
 }
 
-/** For each tick how long it took from its sending to the disk, milliseconds, in ascending order. */
-function latencies(groups: readonly Sent[], total: number, committed: readonly Committed[]): Float64Array {
+/** The milliseconds from send to commit of each tick, ascending. */
+function computeLatencies(
+  groups: readonly SentGroup[],
+  total: number,
+  committed: readonly CommittedTicks[],
+): Float64Array {
   const first = groups[0]?.first ?? 0;
   const found = new Float64Array(total - first);
   let group = 0;
@@ -170,50 +183,50 @@ async function measureSteady(
   seconds: number,
   print: (line: string) => void,
 ): Promise<Figure[]> {
-  // The first seconds are the compiler's.
-  const warm = await live.order<"sent">({ order: "steady", ticksASecond: TICKS_A_SECOND / 2, seconds: 3 });
-  await live.settled(warm.ticks);
+  // Warm up the JIT compiler.
+  const warm = await live.order<"sent">({ order: "steady", ticksASecond: TICKS_PER_SECOND / 2, seconds: 3 });
+  await live.waitForCommits(warm.ticks);
   const before = { all: process.cpuUsage(), main: process.threadCpuUsage() };
-  const steady = { order: "steady", ticksASecond: TICKS_A_SECOND, seconds } as const;
+  const steady = { order: "steady", ticksASecond: TICKS_PER_SECOND, seconds } as const;
   const { groups, ticks } = await live.order<"sent">(steady);
-  await live.settled(ticks);
+  await live.waitForCommits(ticks);
   const sent = ticks - warm.ticks;
   const perTick = ({ user, system }: NodeJS.CpuUsage) => (user + system) / sent;
   const inMain = perTick(process.threadCpuUsage(before.main));
   const beside = perTick(process.cpuUsage(before.all)) - inMain;
-  const found = latencies(groups, ticks, live.committed);
+  const found = computeLatencies(groups, ticks, live.committed);
   print(
-    `${sent.toLocaleString("en-US")} ticks of ${STEADY_SERIES} series in ${seconds} s, sent by a process beside`,
+    `${sent.toLocaleString("en-US")} ticks of ${STEADY_SERIES} series in ${seconds} s, sent by another process`,
   );
   print(
     `from send to commit: median ${quantile(found, 0.5).toFixed(0)} ms, worst ${quantile(found, 1).toFixed(0)} ms`,
   );
-  print(`CPU a tick: ${inMain.toFixed(1)} µs in the main thread, ${beside.toFixed(1)} µs beside it`);
+  print(`CPU per tick: ${inMain.toFixed(1)} µs in the main thread, ${beside.toFixed(1)} µs in other threads`);
   return [
     {
-      name: `${TICKS_A_SECOND.toLocaleString("en-US")} ticks a second, p99 from send to commit`,
+      name: `${TICKS_PER_SECOND.toLocaleString("en-US")} ticks per second, p99 from send to commit`,
       measured: quantile(found, 0.99),
-      atMost: FLUSH_MS + 40,
+      atMost: FLUSH_DELAY_MS + 40,
       digits: 0,
       unit: "ms",
     },
-    { name: "times that ticks were dropped", measured: live.gaps, atMost: 0, digits: 0 },
+    { name: "times that ticks were dropped", measured: live.overflows, atMost: 0, digits: 0 },
   ];
 }
 
 /**
- * Gives every series a few pages of older rows, as any warehouse has after a day: in an empty file neighbours would share
- * pages, and a burst would be a tenth of the work.
+ * Gives every series a few pages of older rows, as after a day. In an empty file neighbouring series would share pages, and
+ * a burst would take a tenth of the work.
  */
 function growHistory(path: string): void {
   const database = new Database(path, { timeout: 10_000 });
   const older = "SELECT value * 30000000 + 1700000000000000 AS ts FROM json_each(?)";
-  const moments = JSON.stringify(Array.from({ length: ROWS_BEFORE }, (_, at) => at));
+  const steps = JSON.stringify(Array.from({ length: OLDER_ROWS }, (_, at) => at));
   const grow = (table: string, columns: string, keys: string, figures: string) =>
     database
       .prepare(`INSERT INTO ${table} (${columns}, source) SELECT k.key, m.ts, ${figures}, 0 FROM (${keys}) k
         CROSS JOIN (${older}) m ORDER BY 1, 2`)
-      .run(moments);
+      .run(steps);
   try {
     const indices = "SELECT series AS key FROM series WHERE index_type = 'MWA'";
     grow("index_tick_rows", "series, ts, price, volume", indices, "1.5, 2.5");
@@ -226,20 +239,20 @@ function growHistory(path: string): void {
 }
 
 async function measureBursts(live: LivePath, path: string, seconds: number): Promise<Figure> {
-  // What happens once, when a series is first heard of, is no part of the burst that comes every time.
-  const first = await live.order<"sent">({ order: "burst", ticks: BURST });
-  await live.settled(first.ticks);
+  // Do not measure the first tick of each series: its dictionary entry is created only once.
+  const first = await live.order<"sent">({ order: "burst", ticks: BURST_TICKS });
+  await live.waitForCommits(first.ticks);
   growHistory(path);
   let worst = 0;
-  const bursts = Math.max(1, Math.round((seconds * 1000) / BURST_EVERY_MS));
+  const bursts = Math.max(1, Math.round((seconds * 1000) / BURST_INTERVAL_MS));
   for (let burst = 0; burst < bursts; burst++) {
-    await new Promise((later) => setTimeout(later, BURST_EVERY_MS));
-    const { groups, ticks } = await live.order<"sent">({ order: "burst", ticks: BURST });
-    await live.settled(ticks);
-    worst = Math.max(worst, quantile(latencies(groups, ticks, live.committed), 1));
+    await new Promise((later) => setTimeout(later, BURST_INTERVAL_MS));
+    const { groups, ticks } = await live.order<"sent">({ order: "burst", ticks: BURST_TICKS });
+    await live.waitForCommits(ticks);
+    worst = Math.max(worst, quantile(computeLatencies(groups, ticks, live.committed), 1));
   }
   return {
-    name: `a burst of ${BURST.toLocaleString("en-US")} ticks on disk, the worst of ${bursts}`,
+    name: `a burst of ${BURST_TICKS.toLocaleString("en-US")} ticks on disk, the worst of ${bursts}`,
     measured: worst,
     atMost: 1_000,
     digits: 0,
@@ -248,28 +261,28 @@ async function measureBursts(live: LivePath, path: string, seconds: number): Pro
 }
 
 async function measurePongs(live: LivePath): Promise<Figure[]> {
-  const { offer, stop } = await startPageServer(BACKFILL.series, BACKFILL.pages);
-  const client = createClient(offer);
+  const { info, stop } = await startPageServer(BACKFILL.series, BACKFILL.pages);
+  const client = createClient(info);
   const delay = monitorEventLoopDelay({ resolution: 1 });
   try {
     delay.enable();
-    live.tell({ order: "ping", everyMs: 50 });
+    live.sendCommand({ order: "ping", everyMs: 50 });
     const begun = sharedNow();
-    const rows = await Promise.all(offer.ids.map((id) => fillSeries(client, live.ingest, offer, id)));
+    const rows = await Promise.all(info.ids.map((id) => fillSeries(client, live.ingest, info, id)));
     const speed = rows.reduce((a, b) => a + b) / ((sharedNow() - begun) / 1000);
     delay.disable();
     const { ms, unanswered } = await live.order<"pongs">({ order: "pongs" });
     return [
       {
-        name: "the slowest PONG during a full-speed backfill",
+        name: "slowest PONG during a full-speed backfill",
         note: `of ${ms.length}, at ${Math.round(speed).toLocaleString("en-US")} rows/s`,
         measured: Math.max(...ms),
         atMost: 1_000,
         digits: 0,
         unit: "ms",
       },
-      { name: "PINGs without an answer", measured: unanswered, atMost: 0, digits: 0 },
-      { name: "longest stall of the event loop meanwhile", measured: delay.max / 1e6, digits: 0, unit: "ms" },
+      { name: "unanswered PINGs", measured: unanswered, atMost: 0, digits: 0 },
+      { name: "longest stall of the event loop", measured: delay.max / 1e6, digits: 0, unit: "ms" },
     ];
   } finally {
     await client.close();
@@ -277,9 +290,9 @@ async function measurePongs(live: LivePath): Promise<Figure[]> {
   }
 }
 
-/** The live path against its figures; `--seconds N` for a short run of this part. */
+/** Measures the live path; `--seconds N` makes a shorter run. */
 export async function benchLive(print: (line: string) => void): Promise<Figure[]> {
-  const seconds = secondsAsked(process.argv);
+  const seconds = parseSeconds(process.argv);
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const path = join(folder, "mds.sqlite");
   const live = await LivePath.start(path);
@@ -295,7 +308,7 @@ export async function benchLive(print: (line: string) => void): Promise<Figure[]
   }
 }
 
-function secondsAsked(args: readonly string[]): number {
+function parseSeconds(args: readonly string[]): number {
   const at = args.indexOf("--seconds");
   return at < 0 ? 60 : Number(args[at + 1]);
 }
@@ -303,6 +316,6 @@ function secondsAsked(args: readonly string[]): number {
 if (import.meta.main) {
   const print = (line: string) => void process.stdout.write(`${line}\n`);
   const figures = await benchLive(print);
-  for (const line of figureTable(figures)) print(line);
+  for (const line of formatFigures(figures)) print(line);
   if (figures.some(isMissed)) process.exitCode = 1;
 }

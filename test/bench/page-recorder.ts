@@ -1,9 +1,9 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { gzipSync } from "node:zlib";
 import { startSimulator } from "../../src/simulator/simulator.ts";
-import { PAGES_A_SLICE, type Recording, ROWS_A_PAGE, sliceEnds } from "./recorded-offer.ts";
+import { PAGES_PER_SLICE, type Recording, ROWS_PER_PAGE, sliceEnds } from "./start-recorded-service.ts";
 
-/** A page as it will be asked for; or the id of a series that is recorded. */
+/** A page under the key of its request; or the id of a recorded series. */
 export interface RecordedPage {
   readonly key: string;
   readonly bytes?: Uint8Array<ArrayBuffer>;
@@ -12,12 +12,12 @@ export interface RecordedPage {
 
 interface Share {
   readonly recording: Recording;
-  /** Of the series, each `shares`-th from here on. */
+  /** This thread records every `shares`-th series, beginning with number `share`. */
   readonly share: number;
   readonly shares: number;
 }
 
-// A thread of the recorded service: has the simulator make every page that a backfill will ask for, keeps none.
+// A thread of the recorded service: lets the simulator render every page that a backfill will request, and posts it.
 const { recording, share, shares } = workerData as Share;
 const size = { assets: 3 * recording.series + 10, markets: 4, exchanges: 1 };
 const simulator = await startSimulator({ cacheMegabytes: 1, size });
@@ -33,7 +33,7 @@ const answer = await fetch(`${simulator.baseUrl}/v3/oauth/token`, {
 });
 const { access_token } = (await answer.json()) as { access_token: string };
 const port = parentPort;
-if (!port) throw new Error("a recorder is a thread of the recorded service");
+if (!port) throw new Error("the page recorder must run as a worker thread");
 
 async function record(path: string, key: string): Promise<string> {
   const headers = { authorization: `Bearer ${access_token}`, "accept-encoding": "identity" };
@@ -55,12 +55,12 @@ for (const id of ids.filter((_, index) => index % shares === share)) {
   port.postMessage({ key: "", id } satisfies RecordedPage);
   for (const end of sliceEnds(recording)) {
     const timestamp = new Date(end).toISOString();
-    const first = `/v3/index-ticker?indexType=GWA&indexId=${id}&size=${ROWS_A_PAGE}&timestamp=${timestamp}`;
+    const first = `/v3/index-ticker?indexType=GWA&indexId=${id}&size=${ROWS_PER_PAGE}&timestamp=${timestamp}`;
     let place = timestamp;
-    for (let page = 0; page < PAGES_A_SLICE; page++) {
+    for (let page = 0; page < PAGES_PER_SLICE; page++) {
       const path = page === 0 ? first : `${first}&startAfter=${place}`;
-      const text = await record(path, `${id} ${ROWS_A_PAGE} ${place}`);
-      // The end of the text is enough: to parse all of it would take longer than to make it.
+      const text = await record(path, `${id} ${ROWS_PER_PAGE} ${place}`);
+      // Parsing the whole page would take longer than rendering it.
       place = /"nextId":"([^"]+)"\}$/.exec(text.slice(-200))?.[1] ?? "";
     }
   }

@@ -3,10 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Worker } from "node:worker_threads";
 import type { RecordedPage } from "./page-recorder.ts";
-import type { RecordedOffer, Recording } from "./recorded-offer.ts";
+import type { RecordedServiceInfo, Recording } from "./start-recorded-service.ts";
 
-// Run as its own process: argv[2] says what to record; the offer goes to stdout once all of it is made. Answers are looked
-// up and sent, nothing more, so that what is measured is never the service.
+// Runs as its own process: argv[2] is the Recording; writes RecordedServiceInfo to stdout when every page is recorded.
+// It only looks up and sends responses, so that it is never the bottleneck.
 const recording = JSON.parse(process.argv[2] ?? "{}") as Recording;
 const RECORDERS = 2;
 const scopes = "read:index-ticker read:ohlcv read:LX read:exchange-ticker read:market-cap read:derivatives";
@@ -42,7 +42,7 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
     }
     const bytes = pages.get(keyOf(url));
     if (!bytes) {
-      // A benchmark of pages that were not made beforehand would measure something else.
+      // Fail: rendering a page now would falsify the measurement.
       process.stderr.write(`not recorded: ${url.pathname}${url.search}\n`);
       return void response.writeHead(501).end();
     }
@@ -52,7 +52,7 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
   else send();
 });
 
-/** Beside a cursor the timestamp does not move the position. */
+/** A cursor takes precedence over the timestamp. */
 function keyOf({ pathname, searchParams }: URL): string {
   const place = searchParams.get("startAfter") ?? searchParams.get("timestamp");
   return place === null ? pathname : `${searchParams.get("indexId")} ${searchParams.get("size")} ${place}`;
@@ -60,8 +60,8 @@ function keyOf({ pathname, searchParams }: URL): string {
 
 await once(server.listen(0, "127.0.0.1"), "listening");
 const { port } = server.address() as AddressInfo;
-const offer: RecordedOffer = { baseUrl: `http://127.0.0.1:${port}`, ids };
-process.stdout.write(`${JSON.stringify(offer)}\n`);
+const info: RecordedServiceInfo = { baseUrl: `http://127.0.0.1:${port}`, ids };
+process.stdout.write(`${JSON.stringify(info)}\n`);
 process.once("SIGTERM", () => {
   server.close();
   server.closeAllConnections();

@@ -4,27 +4,28 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 const PAGE_ROWS = 2000;
 const DAY_MS = 86_400_000;
 
-interface Measured {
+interface Transfer {
   readonly rows: number;
   readonly seconds: number;
   readonly bytes: number;
 }
 
 /**
- * How fast the simulator serves index ticks over HTTP: out of its page cache, and when every page is new. Server and
- * client share one process and so one core; the client only counts bytes, so the figures are near the server's own.
+ * How fast the simulator serves index ticks over HTTP, from its page cache and for new pages. Server and client share one
+ * process and so one core; the client only counts bytes, so that it adds little.
  */
 export async function benchSimulator(print: (line: string) => void): Promise<void> {
   const simulator = await startSimulator({ cacheMegabytes: 512 });
   const agent = new HttpAgent({ keepAlive: true, maxSockets: 8 });
   try {
-    const token = await accessToken(simulator);
+    const token = await requestAccessToken(simulator);
     const assets = simulator.universe.assets.filter(
       ({ status, firstDay, endDay }) => status === "ACTIVE" && firstDay < endDay,
     );
-    const ask = (pages: readonly string[], gzip: boolean) => fetchAll(simulator, agent, token, pages, gzip);
+    const fetchPages = (pages: readonly string[], gzip: boolean) =>
+      fetchAll(simulator, agent, token, pages, gzip);
     const midnight = Math.floor(Date.now() / DAY_MS) * DAY_MS;
-    // Pages of distinct assets and days: none is asked for twice within a run.
+    // Distinct assets and days: no page is requested twice within a run.
     const pages = (firstDay: number) =>
       Array.from({ length: 300 }, (_, at) => {
         const asset = assets[at % assets.length];
@@ -33,15 +34,15 @@ export async function benchSimulator(print: (line: string) => void): Promise<voi
         ).toISOString();
         return `/v3/index-ticker?indexType=GWA&indexId=${asset?.id}&size=${PAGE_ROWS}&timestamp=${timestamp}`;
       });
-    await ask(pages(150).slice(0, 60), true);
+    await fetchPages(pages(150).slice(0, 60), true);
     for (const [how, firstDay, gzip] of [
       ["identity", 1, false],
       ["gzip", 60, true],
     ] as const) {
       const list = pages(firstDay);
-      print(line(`simulator, every page new, ${how}`, await ask(list, gzip)));
+      print(line(`simulator, new pages, ${how}`, await fetchPages(list, gzip)));
       const warmed = [...list, ...list, ...list];
-      print(line(`simulator, warmed pages, ${how}`, await ask(warmed, gzip)));
+      print(line(`simulator, cached pages, ${how}`, await fetchPages(warmed, gzip)));
     }
   } finally {
     agent.destroy();
@@ -49,7 +50,7 @@ export async function benchSimulator(print: (line: string) => void): Promise<voi
   }
 }
 
-function line(what: string, { rows, seconds, bytes }: Measured): string {
+function line(what: string, { rows, seconds, bytes }: Transfer): string {
   const perSecond = Math.round(rows / seconds).toLocaleString("en-US");
   return `${what}: ${perSecond} rows/s (${rows} rows, ${(bytes / 2 ** 20).toFixed(0)} MiB, ${seconds.toFixed(2)} s, client in the same process)`;
 }
@@ -60,13 +61,13 @@ async function fetchAll(
   token: string,
   pages: readonly string[],
   gzip: boolean,
-): Promise<Measured> {
+): Promise<Transfer> {
   const begun = performance.now();
   const waiting = [...pages];
   let bytes = 0;
   const drain = async () => {
     for (let page = waiting.pop(); page !== undefined; page = waiting.pop()) {
-      const received = await pageBytes(simulator.baseUrl + page, agent, token, gzip);
+      const received = await fetchPageBytes(simulator.baseUrl + page, agent, token, gzip);
       bytes += received;
     }
   };
@@ -74,7 +75,7 @@ async function fetchAll(
   return { rows: pages.length * PAGE_ROWS, seconds: (performance.now() - begun) / 1000, bytes };
 }
 
-function pageBytes(url: string, agent: Agent, token: string, gzip: boolean): Promise<number> {
+function fetchPageBytes(url: string, agent: Agent, token: string, gzip: boolean): Promise<number> {
   const headers = { authorization: `Bearer ${token}`, ...(gzip ? { "accept-encoding": "gzip" } : {}) };
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   request(url, { agent, headers }, (response) => {
@@ -93,7 +94,7 @@ function pageBytes(url: string, agent: Agent, token: string, gzip: boolean): Pro
   return promise;
 }
 
-async function accessToken({ baseUrl, clientId, clientSecret }: Simulator): Promise<string> {
+async function requestAccessToken({ baseUrl, clientId, clientSecret }: Simulator): Promise<string> {
   const answer = await fetch(`${baseUrl}/v3/oauth/token`, {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -4,12 +4,12 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { builtProgram } from "./built-program.ts";
+import { buildProgram } from "./built-program.ts";
 import { type Figure, median } from "./figures.ts";
-import { fillWithTicks, TICKS } from "./tick-warehouse.ts";
+import { fillWithTicks, TICKS_PER_SERIES } from "./tick-warehouse.ts";
 
 const RUNS = 5;
-const LOOK_EVERY_MS = 10;
+const POLL_INTERVAL_MS = 10;
 
 const settings = `sync:
   ohlcv: { GWA: [BTC], MWA: none, LX: none }
@@ -17,26 +17,26 @@ const settings = `sync:
 http: { port: 0 }
 `;
 
-/** How soon a daemon says that it is ready, on a warehouse of so many ticks that its last run left in order. */
+/** How soon a daemon is ready, on a large warehouse that was closed cleanly. */
 export async function benchStart(
   print: (line: string) => void,
   rows = 20_000_000,
 ): Promise<readonly Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-start-"));
-  const simulator = spawn(process.execPath, [builtProgram(), "simulate"], {
+  const simulator = spawn(process.execPath, [buildProgram(), "simulate"], {
     stdio: ["ignore", "pipe", "ignore"],
   });
   try {
     const path = join(folder, "mds.sqlite");
-    const seriesCount = Math.ceil(rows / TICKS);
+    const seriesCount = Math.ceil(rows / TICKS_PER_SERIES);
     fillWithTicks(path, seriesCount);
     writeFileSync(join(folder, "mds-sync.yaml"), settings);
     print(
-      `${(seriesCount * TICKS).toLocaleString("en-US")} ticks, ${Math.round(statSync(path).size / 2 ** 20)} MiB`,
+      `${(seriesCount * TICKS_PER_SERIES).toLocaleString("en-US")} ticks, ${Math.round(statSync(path).size / 2 ** 20)} MiB`,
     );
-    const env = { MDS_WAREHOUSE: path, ...(await clientOf(simulator.stdout)) };
+    const env = { MDS_WAREHOUSE: path, ...(await readClientSettings(simulator.stdout)) };
     const times: number[] = [];
-    for (let run = 0; run < RUNS; run++) times.push(await readyAfter(folder, env));
+    for (let run = 0; run < RUNS; run++) times.push(await measureStart(folder, env));
     print(`each start: ${times.map((ms) => `${Math.round(ms)} ms`).join(", ")}`);
     return [
       { name: "from the start to /readyz", measured: median(times), atMost: 2_000, digits: 0, unit: "ms" },
@@ -48,8 +48,8 @@ export async function benchStart(
   }
 }
 
-/** What the simulator prints for its clients. */
-async function clientOf(stdout: NodeJS.ReadableStream): Promise<Record<string, string>> {
+/** The environment variables that the simulator prints for its clients. */
+async function readClientSettings(stdout: NodeJS.ReadableStream): Promise<Record<string, string>> {
   const env: Record<string, string> = {};
   for await (const line of createInterface({ input: stdout })) {
     const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
@@ -59,9 +59,9 @@ async function clientOf(stdout: NodeJS.ReadableStream): Promise<Record<string, s
   return env;
 }
 
-async function readyAfter(folder: string, env: Record<string, string>): Promise<number> {
-  const begun = performance.now();
-  const daemon = spawn(process.execPath, [builtProgram(), "run"], {
+async function measureStart(folder: string, env: Record<string, string>): Promise<number> {
+  const startedAt = performance.now();
+  const daemon = spawn(process.execPath, [buildProgram(), "run"], {
     cwd: folder,
     env,
     stdio: ["ignore", "ignore", "pipe"],
@@ -74,10 +74,10 @@ async function readyAfter(folder: string, env: Record<string, string>): Promise<
   while (daemon.exitCode === null) {
     const answer = address && (await fetch(new URL("/readyz", address)).catch(() => undefined));
     if (answer && answer.status === 200) break;
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
-  if (daemon.exitCode !== null) throw new Error(`the daemon ended with ${daemon.exitCode}`);
-  const ms = performance.now() - begun;
+  if (daemon.exitCode !== null) throw new Error(`the daemon exited with ${daemon.exitCode}`);
+  const ms = performance.now() - startedAt;
   daemon.kill("SIGTERM");
   await ended;
   return ms;

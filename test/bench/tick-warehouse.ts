@@ -1,45 +1,45 @@
 import { MICROS_PER_DAY } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { openWarehouse } from "../../src/warehouse/writer.ts";
+import { openWriter } from "../../src/warehouse/writer.ts";
 
-export const STEP = 30_000_000;
-/** What a series has in the service's window of 200 days. */
-export const TICKS = 576_000;
+export const CADENCE = 30_000_000;
+/** The ticks of a series in the service's window of 200 days. */
+export const TICKS_PER_SERIES = 576_000;
 export const FROM = 1_756_684_800_000_000;
-export const TO = FROM + TICKS * STEP;
+export const TO = FROM + TICKS_PER_SERIES * CADENCE;
 
 /** The name of a series, counted from 1. */
-export const nameOf = (series: number) => `S${String(series).padStart(3, "0")}`;
+export const seriesName = (series: number) => `S${String(series).padStart(3, "0")}`;
 
 /**
- * 200 days of so many series: prices and volumes that walk at random, with as many digits as such prices have, put in without
- * the writer's care, in the order of the key: the quickest way to so many. The ledger says that all is wanted and proven.
+ * Fills a warehouse with 200 days of each series: random walks of prices and volumes with realistic digits. Inserts in key
+ * order and bypasses the writer, which is fastest. The ledger has a target for each series, and all of it is covered.
  */
 export function fillWithTicks(path: string, seriesCount: number): void {
-  const warehouse = openWarehouse(path, { clock: systemClock });
+  const warehouse = openWriter(path, { clock: systemClock });
   try {
     const { database } = warehouse.connection;
-    // Nobody minds if this file is lost.
+    // The file is temporary: it need not survive a crash.
     database.pragma("synchronous = OFF");
     const series = database.prepare("INSERT INTO series (index_type, index_id, name) VALUES ('GWA', ?, ?)");
     const ticks = database.prepare(
       `WITH RECURSIVE n(i, price, volume, chance) AS (
         SELECT 0, @price, 1000000.0, @series UNION ALL
         SELECT i + 1, price * (1 + (chance % 2001 - 1000) / 2500000.0), volume * (1 + (chance / 7 % 2001 - 1000) / 1000000.0),
-          (chance * 1103515245 + 12345) & 2147483647 FROM n WHERE i < ${TICKS - 1})
+          (chance * 1103515245 + 12345) & 2147483647 FROM n WHERE i < ${TICKS_PER_SERIES - 1})
       INSERT INTO index_tick_rows (series, ts, price, volume, source)
-      SELECT @series, ${FROM} + i * ${STEP}, round(price, @digits), round(volume, 4), 0 FROM n`,
+      SELECT @series, ${FROM} + i * ${CADENCE}, round(price, @digits), round(volume, 4), 0 FROM n`,
     );
     const settled = database.prepare(
       "INSERT INTO settled_ranges VALUES ('index_ticks', ?, ?, ?, 'rows', NULL)",
     );
     const wanted = database.prepare(
-      `INSERT INTO wanted_ranges VALUES ('index_ticks', ?, ?, NULL, ${2 * STEP}, 1, ${200 * MICROS_PER_DAY}, 0, NULL)`,
+      `INSERT INTO wanted_ranges VALUES ('index_ticks', ?, ?, NULL, ${2 * CADENCE}, 1, ${200 * MICROS_PER_DAY}, 0, NULL)`,
     );
     for (let key = 1; key <= seriesCount; key++) {
       const magnitude = (key % 9) - 3;
       database.transaction(() => {
-        series.run(`7c4a1f0e-0000-4000-8000-${String(key).padStart(12, "0")}`, nameOf(key));
+        series.run(`7c4a1f0e-0000-4000-8000-${String(key).padStart(12, "0")}`, seriesName(key));
         ticks.run({ series: key, price: 6.7 * 10 ** magnitude, digits: Math.max(2, 5 - magnitude) });
         settled.run(key, FROM, TO);
         wanted.run(key, FROM);

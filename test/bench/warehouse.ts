@@ -5,36 +5,35 @@ import Database from "better-sqlite3";
 import type { IndexTick } from "../../src/model/records.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
-import { withdrawMissing } from "../../src/warehouse/rows/delete-missing.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import { openWarehouse, type Warehouse } from "../../src/warehouse/writer.ts";
+import { withdrawMissing } from "../../src/warehouse/rows/withdraw-missing.ts";
+import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 
 export interface WarehouseFigures {
   readonly rows: number;
-  readonly bytesARow: number;
-  /** Our page commit (rows, withdrawal check, ledger, counters) against a bare loop of 50-row inserts; 1.00 is as fast. */
+  readonly bytesPerRow: number;
+  /** Speed of a page commit (rows, withdrawals, ledger, counters) relative to a bare loop of 50-row inserts. */
   readonly ratioToBareLoop: number;
-  readonly rowsASecond: number;
-  /** Microseconds per series. */
-  readonly latestPerSeries: number;
-  readonly crossSectionPerSeries: number;
-  /** Milliseconds for a week of one series with its exact prices. */
-  readonly weekOfOneSeries: number;
+  readonly rowsPerSecond: number;
+  readonly latestMicrosPerSeries: number;
+  readonly crossSectionMicrosPerSeries: number;
+  /** A week of one series with exact prices. */
+  readonly weekOfOneSeriesMs: number;
 }
 
-const PAGE = 2000;
-const STEP = 30_000_000;
-const NEWEST = 1_772_366_400_000_000;
+const ROWS_PER_PAGE = 2000;
+const CADENCE = 30_000_000;
+const NEWEST_TS = 1_772_366_400_000_000;
 
 /** One page, newest first, as the service sends it: `page` 0 is the newest. */
 function makePage(series: number, page: number): IndexTick[] {
   const indexId = `7c4a1f0e-0000-4000-8000-${String(series).padStart(12, "0")}`;
-  return Array.from({ length: PAGE }, (_, i) => {
-    const n = page * PAGE + i;
+  return Array.from({ length: ROWS_PER_PAGE }, (_, i) => {
+    const n = page * ROWS_PER_PAGE + i;
     return {
       indexType: "GWA",
       indexId,
-      ts: NEWEST - n * STEP,
+      ts: NEWEST_TS - n * CADENCE,
       price: { real: Math.round(6_701_250 + Math.sin(n / 50 + series) * 90_000) / 100, exact: null },
       volume: { real: Math.round(1e9 + n * 1234.567) / 1000, exact: null },
       tickVolume: null,
@@ -45,23 +44,26 @@ function makePage(series: number, page: number): IndexTick[] {
   });
 }
 
-function commitPage(warehouse: Warehouse, ticks: readonly IndexTick[]): void {
+function commitPage(warehouse: WarehouseWriter, ticks: readonly IndexTick[]): void {
   const first = ticks[0] as IndexTick;
-  const range = { from: (ticks.at(-1) as IndexTick).ts, to: first.ts + STEP };
+  const range = { from: (ticks.at(-1) as IndexTick).ts, to: first.ts + CADENCE };
   warehouse.transaction((transaction) => {
-    const series = transaction.dictionary.series(first.indexType, first.indexId);
+    const series = transaction.dictionary.getSeriesKey(first.indexType, first.indexId);
     writeRecords(transaction, "index_ticks", ticks, "rest");
     withdrawMissing(transaction, {
       stream: "index_ticks",
       series,
       range,
-      present: ticks.map(({ ts }) => ts),
+      timestamps: ticks.map(({ ts }) => ts),
     });
     settle(transaction, { stream: "index_ticks", series }, range, "rows");
   });
 }
 
-function bareLoop(path: string): { write(series: number, ticks: readonly IndexTick[]): void; close(): void } {
+function openBareLoop(path: string): {
+  write(series: number, ticks: readonly IndexTick[]): void;
+  close(): void;
+} {
   const database = new Database(path);
   database.pragma("journal_mode = WAL");
   database.pragma("synchronous = FULL");
@@ -86,12 +88,12 @@ function bareLoop(path: string): { write(series: number, ticks: readonly IndexTi
   };
 }
 
-/** `rows` ticks of `seriesCount` series, arriving backwards in pages of 2000, in alternating rounds with the bare loop. */
+/** Commits pages of 2000 ticks from newest to oldest, in alternating rounds with the bare loop. */
 export function benchWarehouse(rows = 2_000_000, seriesCount = 50): WarehouseFigures {
   const directory = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const path = join(directory, "mds.sqlite");
-  const warehouse = openWarehouse(path, { clock: systemClock });
-  const bare = bareLoop(join(directory, "bare.sqlite"));
+  const warehouse = openWriter(path, { clock: systemClock });
+  const bare = openBareLoop(join(directory, "bare.sqlite"));
   const spent = { ours: [] as number[], bare: [] as number[] };
   const timed = (work: () => void) => {
     const start = performance.now();
@@ -99,7 +101,7 @@ export function benchWarehouse(rows = 2_000_000, seriesCount = 50): WarehouseFig
     return performance.now() - start;
   };
   try {
-    for (let page = 0; page * PAGE * seriesCount < rows; page++) {
+    for (let page = 0; page * ROWS_PER_PAGE * seriesCount < rows; page++) {
       let ours = 0;
       let theirs = 0;
       for (let series = 0; series < seriesCount; series++) {
@@ -116,21 +118,21 @@ export function benchWarehouse(rows = 2_000_000, seriesCount = 50): WarehouseFig
       return median(Array.from({ length: 5 }, () => timed(() => void statement.all())));
     };
     const latest = query("SELECT index_id, ts, price FROM latest_index_ticks");
-    const section = query(`SELECT index_id, price FROM index_ticks WHERE ts = ${NEWEST - 5000 * STEP}`);
+    const section = query(`SELECT index_id, price FROM index_ticks WHERE ts = ${NEWEST_TS - 5000 * CADENCE}`);
     const week = query(
       `SELECT time, price, price_exact, is_settled FROM index_ticks WHERE name = (SELECT min(name) FROM series)
-        AND ts >= ${NEWEST - 7 * 2880 * STEP}`,
+        AND ts >= ${NEWEST_TS - 7 * 2880 * CADENCE}`,
     );
     warehouse.connection.database.pragma("wal_checkpoint(TRUNCATE)");
-    const written = rows === 0 ? 1 : spent.ours.length * seriesCount * PAGE;
+    const written = rows === 0 ? 1 : spent.ours.length * seriesCount * ROWS_PER_PAGE;
     return {
       rows: written,
-      bytesARow: statSync(path).size / written,
+      bytesPerRow: statSync(path).size / written,
       ratioToBareLoop: median(spent.bare.map((time, i) => time / (spent.ours[i] as number))),
-      rowsASecond: (seriesCount * PAGE * 1000) / median(spent.ours),
-      latestPerSeries: (latest * 1000) / seriesCount,
-      crossSectionPerSeries: (section * 1000) / seriesCount,
-      weekOfOneSeries: week,
+      rowsPerSecond: (seriesCount * ROWS_PER_PAGE * 1000) / median(spent.ours),
+      latestMicrosPerSeries: (latest * 1000) / seriesCount,
+      crossSectionMicrosPerSeries: (section * 1000) / seriesCount,
+      weekOfOneSeriesMs: week,
     };
   } finally {
     warehouse.close();

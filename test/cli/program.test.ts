@@ -3,27 +3,27 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { run, runHere } from "../support/cli/run-command.ts";
+import { runInChild, runInProcess } from "../support/cli/run-command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const entry = join(root, "src/cli/main.ts");
 
 describe("mds-sync", () => {
-  it("tells its version", async () => {
+  it("prints its version", async () => {
     const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-    expect(await run(["--version"])).toEqual({ stdout: `${version}\n`, stderr: "", status: 0 });
+    expect(await runInChild(["--version"])).toEqual({ stdout: `${version}\n`, stderr: "", status: 0 });
   });
 
-  it("shows help that names every command, and only those that work", async () => {
-    const { stdout, status } = await run(["--help"]);
+  it("lists every command in its help, and each has a help of its own", async () => {
+    const { stdout, status } = await runInChild(["--help"]);
     expect(status).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1]);
     const expected =
       "run init plan backfill status gaps verify query export backup doctor settings simulate".split(" ");
     expect(commands).toEqual(expected);
     for (const command of commands) {
-      const help = await runHere([command ?? "", "--help"]);
+      const help = await runInProcess([command ?? "", "--help"]);
       expect(help).toMatchObject({ status: 0, stderr: "" });
       expect(help.stdout).toContain(`Usage: mds-sync ${command}`);
     }
@@ -40,10 +40,10 @@ describe("mds-sync", () => {
     [[], "mds-sync: no command given: see mds-sync --help\n"],
     [["simulate", "--port", "x"], "mds-sync: --port cannot be x: give a whole number from 0 to 65535\n"],
   ])("answers %j in one line and exits 2", async (args, stderr) => {
-    expect(await runHere(args)).toEqual({ stdout: "", stderr, status: 2 });
+    expect(await runInProcess(args)).toEqual({ stdout: "", stderr, status: 2 });
   });
 
-  it("says in one line what to do where the process may open too few files", () => {
+  it("names the remedy in one line if the limit of open files is too low", () => {
     const folder = temporaryFolder();
     const env = {
       PATH: process.env.PATH,
@@ -60,8 +60,8 @@ describe("mds-sync", () => {
     expect(status).toBe(1);
   });
 
-  it("says in one line that Node is too old, and exits 2 before anything else loads", () => {
-    // The entry file alone, pretending to be on an older Node: program.ts is not there to be loaded.
+  it("reports in one line that Node is too old, and exits 2 before anything else loads", () => {
+    // Runs the entry file alone with a faked version: loading program.ts would fail.
     const folder = temporaryFolder();
     const source = stripTypeScriptTypes(readFileSync(entry, "utf8"));
     const file = join(folder, "main.mjs");
@@ -84,7 +84,7 @@ describe("mds-sync settings", () => {
       join(folder, "mds-sync.yaml"),
       "sync: { intraday: { GWA: [BTC, ETH] }, derivatives: false }",
     );
-    const { stdout, stderr, status } = await runHere(["settings", "--concurrency", "4"], {
+    const { stdout, stderr, status } = await runInProcess(["settings", "--concurrency", "4"], {
       cwd: folder,
       env: { MDS_HTTP_PORT: "0" },
     });
@@ -97,8 +97,10 @@ describe("mds-sync settings", () => {
     expect(stderr).toMatch(/^read from .*mds-sync\.yaml\n$/);
   });
 
-  it("gives JSON on request, and never the secret", async () => {
-    const { stdout } = await runHere(["settings", "--json"], { env: { MDS_CLIENT_SECRET: "canary-9d2" } });
+  it("prints JSON with --json, without the secret", async () => {
+    const { stdout } = await runInProcess(["settings", "--json"], {
+      env: { MDS_CLIENT_SECRET: "canary-9d2" },
+    });
     expect(JSON.parse(stdout)).toMatchObject({
       settings: { http: { port: 9464 } },
       secret: "environment",
@@ -108,7 +110,7 @@ describe("mds-sync settings", () => {
   });
 
   it("exits 2 with one line for a wrong setting", async () => {
-    expect(await run(["settings"], { env: { MDS_HTTP_PORT: "x" } })).toEqual({
+    expect(await runInChild(["settings"], { env: { MDS_HTTP_PORT: "x" } })).toEqual({
       stdout: "",
       stderr: 'mds-sync: MDS_HTTP_PORT: http.port cannot be "x": give a whole number from 0 to 65535\n',
       status: 2,

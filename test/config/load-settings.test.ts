@@ -13,15 +13,15 @@ function load(yaml: string | undefined, sources: Partial<SettingsSources> = {}) 
   return loadSettings({ env: {}, directory, ...sources });
 }
 
-/** The line that the operator would read. */
-function complaint(yaml: string | undefined, sources: Partial<SettingsSources> = {}): string {
+/** The error line that the operator sees. */
+function errorOf(yaml: string | undefined, sources: Partial<SettingsSources> = {}): string {
   try {
     load(yaml, sources);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     expect(error.exit).toBe(2);
-    expect(error.line).not.toContain("\n");
-    return error.line.replace(/^.*?mds-sync\.yaml/, "FILE");
+    expect(error.summary).not.toContain("\n");
+    return error.summary.replace(/^.*?mds-sync\.yaml/, "FILE");
   }
   throw new Error("the settings were accepted");
 }
@@ -51,7 +51,7 @@ describe("where settings come from", () => {
     expect(new Set(origins.values())).toEqual(new Set(["default"]));
   });
 
-  it("lets the environment beat the file and flags beat both", () => {
+  it("lets the environment override the file, and flags override both", () => {
     const yaml = "warehouse: { path: from-file }\nhttp: { port: 1 }\nservice: { concurrency: 3 }";
     const env = { MDS_WAREHOUSE: "from-environment", MDS_HTTP_PORT: "2" };
     const { settings, origins } = load(yaml, { env, flags: { "warehouse.path": "from-flag" } });
@@ -64,7 +64,7 @@ describe("where settings come from", () => {
     expect(origins.get("http.host")).toBe("default");
   });
 
-  it("takes the file that --config names, else MDS_CONFIG, else ./mds-sync.yaml", () => {
+  it("reads the file that --config names, else MDS_CONFIG, else ./mds-sync.yaml", () => {
     const folder = temporaryFolder();
     const other = join(folder, "other.yaml");
     const third = join(folder, "third.yaml");
@@ -76,7 +76,7 @@ describe("where settings come from", () => {
     expect(load(local, { env: { MDS_CONFIG: other }, file: third }).settings.service.concurrency).toBe(5);
   });
 
-  it("keeps an address letter by letter, since it is a token's audience too", () => {
+  it("stores an address verbatim, since it is also the token's audience", () => {
     const env = { MDS_BASE_URL: "https://md.example/", MDS_WS_URL: "wss://md.example/stream" };
     expect(load(undefined, { env }).settings.service).toMatchObject({
       baseUrl: "https://md.example/",
@@ -94,20 +94,22 @@ describe("where settings come from", () => {
     expect(load("service:\n").settings.service.concurrency).toBe(8);
   });
 
-  it("reads the example file as nothing but the defaults, and the example shows every setting", () => {
+  it("the example file lists every setting with its default", () => {
     const file = resolve(import.meta.dirname, "../../config/mds-sync.yaml");
     const example = loadSettings({ env: {}, directory: "/", file });
     expect(example.settings).toEqual(load(undefined).settings);
-    const shown = new Set([...example.origins].filter(([, origin]) => origin === file).map(([path]) => path));
-    const hidden = optionEntries.map(({ path }) => path).filter((path) => !shown.has(path));
-    expect(hidden).toEqual(
+    const listed = new Set(
+      [...example.origins].filter(([, origin]) => origin === file).map(([path]) => path),
+    );
+    const unlisted = optionEntries.map(({ path }) => path).filter((path) => !listed.has(path));
+    expect(unlisted).toEqual(
       ["baseUrl", "authUrl", "wsUrl", "clientId", "clientSecretFile"].map((key) => `service.${key}`),
     );
   });
 });
 
 describe("selectors", () => {
-  it("reads all, none, top and lists, and keeps symbols that YAML would take for something else", () => {
+  it("parses all, none, top and lists, also symbols that YAML would convert", () => {
     const { settings } = load(
       "sync: { ohlcv: { GWA: [BTC, TRUE, 42, 1e5, NULL], MWA: { top: 7 }, LX: none } }",
     );
@@ -118,7 +120,7 @@ describe("selectors", () => {
     });
   });
 
-  it("takes false for a stream that is not synced", () => {
+  it("accepts false for a stream that is not synced", () => {
     const { settings, origins } = load("sync: { derivatives: false }");
     expect(settings.sync.derivatives).toBe(false);
     expect(settings.sync.marketCap).toEqual({ every: 300 });
@@ -126,7 +128,7 @@ describe("selectors", () => {
   });
 });
 
-describe("what is wrong is said in one line, with the remedy, and exits 2", () => {
+describe("an invalid setting fails with one line, a remedy and exit code 2", () => {
   it.each([
     [
       "service: { concurency: 8 }",
@@ -138,10 +140,7 @@ describe("what is wrong is said in one line, with the remedy, and exits 2", () =
       "sync: { intraday: { gwa: all } }",
       "FILE: sync.intraday.gwa is not a setting: did you mean sync.intraday.GWA?",
     ],
-    [
-      "zzzzzzzzzzzzzzzz: 1",
-      "FILE: zzzzzzzzzzzzzzzz is not a setting: mds-sync settings lists those there are",
-    ],
+    ["zzzzzzzzzzzzzzzz: 1", "FILE: zzzzzzzzzzzzzzzz is not a setting: mds-sync settings lists all settings"],
     [
       "service: { concurrency: lots }",
       'FILE: service.concurrency cannot be "lots": give a whole number from 1 to 64',
@@ -170,8 +169,8 @@ describe("what is wrong is said in one line, with the remedy, and exits 2", () =
       "sync: { ohlcv: { GWA: { top: many } } }",
       'FILE: sync.ohlcv.GWA cannot be {"top":"many"}: give all, none, { top: N }, or a list such as [BTC, ETH]',
     ],
-    ["sync: { ohlcv: true }", "FILE: sync.ohlcv holds a single value: give a mapping of settings, or false"],
-    ["service: false", "FILE: service holds a single value: give a mapping of settings"],
+    ["sync: { ohlcv: true }", "FILE: sync.ohlcv is a single value: give a mapping of settings, or false"],
+    ["service: false", "FILE: service is a single value: give a mapping of settings"],
     [
       "retention: { exchangeTicks: 90 }",
       'FILE: retention.exchangeTicks cannot be "90": give forever, or a number of days such as 90d',
@@ -184,32 +183,32 @@ describe("what is wrong is said in one line, with the remedy, and exits 2", () =
       "schedule: { nightly: * 0 }",
       "FILE:1:22 is not YAML (BAD_ALIAS): put a value that begins with * into quotes",
     ],
-    ["service: [", "FILE:1:11 is not YAML (BAD_INDENT): mend the YAML there"],
+    ["service: [", "FILE:1:11 is not YAML (BAD_INDENT): fix the YAML there"],
     ["service: &a { concurrency: 1 }\nhttp: *a", "FILE uses YAML aliases: write each value out"],
     ["- a", "FILE is not a mapping of settings: begin with a section such as service:"],
     [
       "service: { concurrency: 1, concurrency: 2 }",
-      "FILE:1:28 is not YAML (DUPLICATE_KEY): mend the YAML there",
+      "FILE:1:28 is not YAML (DUPLICATE_KEY): fix the YAML there",
     ],
   ])("%s", (yaml, line) => {
-    expect(complaint(yaml)).toEqual(line);
+    expect(errorOf(yaml)).toEqual(line);
   });
 
-  it("names the variable or flag that is wrong", () => {
-    expect(complaint(undefined, { env: { MDS_HTTP_PORT: "http" } })).toBe(
+  it("names the invalid variable or flag", () => {
+    expect(errorOf(undefined, { env: { MDS_HTTP_PORT: "http" } })).toBe(
       'MDS_HTTP_PORT: http.port cannot be "http": give a whole number from 0 to 65535',
     );
-    expect(complaint(undefined, { flags: { "service.concurrency": "0" } })).toBe(
+    expect(errorOf(undefined, { flags: { "service.concurrency": "0" } })).toBe(
       '--concurrency: service.concurrency cannot be "0": give a whole number from 1 to 64',
     );
   });
 
-  it("says so when the named file does not exist, or is a folder", () => {
+  it("reports that the named file does not exist or is a folder", () => {
     const folder = temporaryFolder();
-    expect(complaint(undefined, { file: join(folder, "absent.yaml") })).toMatch(
+    expect(errorOf(undefined, { file: join(folder, "absent.yaml") })).toMatch(
       /^there is no settings file .*absent\.yaml: check/,
     );
-    expect(complaint(undefined, { file: folder })).toMatch(/cannot be read \(EISDIR\): check the path/);
+    expect(errorOf(undefined, { file: folder })).toMatch(/cannot be read \(EISDIR\): check the path/);
   });
 
   it("warns about a variable that looks like a misspelt setting", () => {
@@ -223,11 +222,11 @@ describe("the client secret", () => {
   const canary = "s3cr3t-canary-7f1e";
 
   it.each(["clientSecret", "client_secret", "secret", "password", "accessToken"])(
-    "is refused in the file as service.%s, without being repeated",
+    "is rejected in the file as service.%s, without being printed",
     (key) => {
-      const line = complaint(`service: { ${key}: ${canary} }`);
+      const line = errorOf(`service: { ${key}: ${canary} }`);
       expect(line).toBe(
-        `FILE: service.${key} looks like a secret, which has no place in this file: remove it, and name a file in service.clientSecretFile or set MDS_CLIENT_SECRET`,
+        `FILE: service.${key} looks like a secret, which does not belong in this file: remove it and name a file in service.clientSecretFile, or set MDS_CLIENT_SECRET`,
       );
     },
   );
@@ -236,17 +235,17 @@ describe("the client secret", () => {
     `baseUrl: "https://user:${canary}@example.com"`,
     `baseUrl: "https://u:p@${canary}@example.com"`,
     `baseUrl: "https://example.com?apikey=${canary}"`,
-  ])("is not repeated when it stands inside an address: %s", (setting) => {
-    expect(complaint(`service: { ${setting} }`)).not.toContain(canary);
+  ])("is not printed when it is part of an address: %s", (setting) => {
+    expect(errorOf(`service: { ${setting} }`)).not.toContain(canary);
   });
 
-  it("is refused inside the heartbeat's address, where it would be shown", () => {
-    expect(complaint(`telemetry: { heartbeatUrl: "https://user:${canary}@example.com" }`)).not.toContain(
+  it("is rejected inside the heartbeat address, where it would be printed", () => {
+    expect(errorOf(`telemetry: { heartbeatUrl: "https://user:${canary}@example.com" }`)).not.toContain(
       canary,
     );
   });
 
-  it("comes from the file that a flag names, whatever the environment holds", () => {
+  it("comes from the file that a flag names, even if the environment has one", () => {
     const file = join(temporaryFolder(), "secret");
     writeFileSync(file, "from the flag's file", { mode: 0o600 });
     const env = { MDS_CLIENT_SECRET: canary };
@@ -255,13 +254,13 @@ describe("the client secret", () => {
     );
   });
 
-  it("cannot be reached by printing the loaded settings", () => {
+  it("is not shown by printing the loaded settings", () => {
     const loaded = load(undefined, { env: { MDS_CLIENT_SECRET: canary } });
     expect(loaded.secret.read()).toBe(canary);
     expect(JSON.stringify(loaded) + inspect(loaded, { depth: 10, showHidden: true })).not.toContain(canary);
   });
 
-  it("is read from its file each time, so that a rotated one is picked up", () => {
+  it("is read from its file each time, so that a rotated one is used", () => {
     const file = join(temporaryFolder(), "secret");
     writeFileSync(file, "first\n", { mode: 0o600 });
     const { secret, warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: file } });
@@ -271,14 +270,14 @@ describe("the client secret", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("draws a warning when others may read its file", () => {
+  it("causes a warning if other users can read its file", () => {
     const file = join(temporaryFolder(), "secret");
     writeFileSync(file, canary, { mode: 0o644 });
     const { warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: file } });
     expect(warnings).toEqual([`the secret file ${file} can be read by other users: chmod o= ${file}`]);
   });
 
-  it("gives a clear line when its file is missing, empty, or nothing is set", () => {
+  it("reports that its file is missing or empty, or that none is set", () => {
     const empty = join(temporaryFolder(), "empty");
     writeFileSync(empty, "\n");
     const read = (env: Record<string, string>) => () => load(undefined, { env }).secret.read();

@@ -17,19 +17,19 @@ function require(env: Record<string, string>) {
   return requireServiceSettings(loadSettings({ env, directory: temporaryFolder() }));
 }
 
-function complaint(env: Record<string, string>): string {
+function errorOf(env: Record<string, string>): string {
   try {
     require(env);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     expect(error.exit).toBe(2);
-    return error.line;
+    return error.summary;
   }
   throw new Error("the settings were accepted");
 }
 
 describe("the service's settings", () => {
-  it("are complete, tokens being asked for at the REST address unless told otherwise", async () => {
+  it("are complete; the token address defaults to the REST address", async () => {
     const { readSecret, ...rest } = require(complete);
     expect(rest).toEqual({
       baseUrl: "https://rest.example",
@@ -44,17 +44,17 @@ describe("the service's settings", () => {
     expect(require({ ...complete, MDS_AUTH_URL: "https://id.example" }).authUrl).toBe("https://id.example");
   });
 
-  it("say in one line all that is not set, and how to set it", () => {
-    expect(complaint({})).toBe(
+  it("report in one line everything that is not set, and how to set it", () => {
+    expect(errorOf({})).toBe(
       "service.baseUrl, service.wsUrl, service.clientId and the client secret are not set: " +
         "set MDS_BASE_URL, MDS_WS_URL, MDS_CLIENT_ID and MDS_CLIENT_SECRET_FILE, or name a settings file with --config",
     );
-    expect(complaint({ ...complete, MDS_WS_URL: "" })).toBe(
+    expect(errorOf({ ...complete, MDS_WS_URL: "" })).toBe(
       "service.wsUrl is not set: set MDS_WS_URL, or name a settings file with --config",
     );
   });
 
-  it("read a rotated secret file anew", async () => {
+  it("read a rotated secret file again", async () => {
     const file = join(temporaryFolder(), "secret");
     writeFileSync(file, "first\n", { mode: 0o600 });
     const { MDS_CLIENT_SECRET: _, ...rest } = complete;

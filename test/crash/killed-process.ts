@@ -1,19 +1,19 @@
 import { writeSync } from "node:fs";
 import { truncateWal } from "../../src/warehouse/sqlite/wal.ts";
-import { open, walk } from "./workload.ts";
+import { commitPages, openTestWriter } from "./workload.ts";
 
-// A process that is killed in the middle of its work. It tells what is on disk through a pipe, write by write.
+// This process is killed in the middle of its work. It reports through a pipe what is on disk.
 const [, , task, path = ""] = process.argv;
-const say = (line: string) => writeSync(1, `${line}\n`);
+const report = (line: string) => writeSync(1, `${line}\n`);
 
-const warehouse = open(path);
-say("open");
-if (task === "commit") walk(warehouse, (page) => say(`page ${page}`));
+const warehouse = openTestWriter(path);
+report("open");
+if (task === "commit") commitPages(warehouse, (page) => report(`page ${page}`));
 if (task === "shorten")
-  walk(warehouse, (page) => {
-    say(`page ${page}`);
-    warehouse.shortenWal(1);
+  commitPages(warehouse, (page) => {
+    report(`page ${page}`);
+    warehouse.checkpointWal(1);
   });
-if (task === "checkpoint") say(`truncated ${truncateWal(warehouse.connection).isTruncated}`);
-if (task === "for ever") for (;;) walk(warehouse, (page) => say(`page ${page}`));
+if (task === "checkpoint") report(`truncated ${truncateWal(warehouse.connection).isTruncated}`);
+if (task === "endless") for (;;) commitPages(warehouse, (page) => report(`page ${page}`));
 warehouse.close();

@@ -1,23 +1,23 @@
-import { dieAt, hasStrace, placesOf, tasks } from "./sweep.ts";
+import { crashAt, findCrashPoints, hasStrace, tasks } from "./sweep.ts";
 
-// Every place at which a migration, a walk's commits and a checkpoint touch the disk: minutes, so not part of the suite.
+// Crashes at every write of a migration, of page commits and of a checkpoint. Takes minutes: not part of the suite.
 if (!hasStrace()) {
-  process.stderr.write("the sweep needs strace: install it from your distribution\n");
+  process.stderr.write("the sweep needs strace: install it with your package manager\n");
   process.exit(1);
 }
 let failed = 0;
 for (const task of tasks) {
-  const places = placesOf(task);
+  const points = findCrashPoints(task);
   let killed = 0;
-  for (const place of places) {
-    const result = dieAt(place);
-    if (result.killed) killed++;
+  for (const point of points) {
+    const result = crashAt(point);
+    if (result.isKilled) killed++;
     if (result.problems.length === 0) continue;
     failed++;
-    process.stdout.write(`${JSON.stringify(place)}: ${result.problems.join("; ")}\n`);
+    process.stdout.write(`${JSON.stringify(point)}: ${result.problems.join("; ")}\n`);
   }
   process.stdout.write(
-    `${task}: killed at ${killed} of ${places.length} places, ${failed} problems so far\n`,
+    `${task}: killed at ${killed} of ${points.length} crash points, ${failed} problems so far\n`,
   );
 }
 process.exitCode = failed === 0 ? 0 : 1;

@@ -2,110 +2,112 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { holes } from "../../src/warehouse/coverage/gaps.ts";
-import { settledRanges } from "../../src/warehouse/coverage/ledger.ts";
-import type { Warehouse } from "../../src/warehouse/writer.ts";
+import { readGaps } from "../../src/warehouse/coverage/gaps.ts";
+import { readSettledRanges } from "../../src/warehouse/coverage/ledger.ts";
+import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { btc } from "../support/ingest/pages.ts";
-import { hole, open, seedLiveRows, truth, walk } from "./workload.ts";
+import { commitPages, expectedTimestamps, gap, openTestWriter, seedLiveRows } from "./workload.ts";
 
-/** What changes files: a kill just before each of these is a crash at a different place. */
-const writes = ["pwrite64", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "openat"] as const;
+/** System calls that change files. A kill just before each call is a different crash point. */
+const fileCalls = ["pwrite64", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "openat"] as const;
 export const tasks = ["migrate", "commit", "shorten", "checkpoint"] as const;
 export type Task = (typeof tasks)[number];
 
-/** One place to die at: the nth call of a system call, counted from the start of the process. */
-export interface Place {
+/** Where to kill the process: before the nth invocation of a system call. */
+export interface CrashPoint {
   readonly task: Task;
   readonly call: string;
-  readonly nth: number;
+  readonly count: number;
 }
 
-const victim = resolve(import.meta.dirname, "killed-process.ts");
+const processFile = resolve(import.meta.dirname, "killed-process.ts");
 
 export function hasStrace(): boolean {
   return spawnSync("strace", ["-V"]).status === 0;
 }
 
-/** All places at which a task touches its file, found by watching it once. */
-export function placesOf(task: Task): Place[] {
+/** All crash points of a task, found by tracing it once. */
+export function findCrashPoints(task: Task): CrashPoint[] {
   return withFile(task, (path, folder) => {
     const trace = join(folder, "trace");
-    run(["-f", "-y", "-o", trace, "-e", `trace=${writes.join(",")}`], task, path);
-    const seen = new Map<string, number>();
-    const places: Place[] = [];
+    run(["-f", "-y", "-o", trace, "-e", `trace=${fileCalls.join(",")}`], task, path);
+    const counts = new Map<string, number>();
+    const points: CrashPoint[] = [];
     for (const line of readFileSync(trace, "utf8").split("\n")) {
       const call = /^\d+\s+(\w+)\(/.exec(line)?.[1];
       if (!call) continue;
-      const nth = (seen.get(call) ?? 0) + 1;
-      seen.set(call, nth);
+      const nth = (counts.get(call) ?? 0) + 1;
+      counts.set(call, nth);
       if (line.includes(folder) && !(call === "openat" && !line.includes("O_CREAT")))
-        places.push({ task, call, nth });
+        points.push({ task, call, count: nth });
     }
-    return places;
+    return points;
   });
 }
 
-/** Kills the task at one place, then opens the file as the next start would, and says what is wrong with it. */
-export function dieAt(place: Place): { problems: string[]; killed: boolean } {
-  return withFile(place.task, (path) => {
-    const inject = `inject=${place.call}:signal=KILL:when=${place.nth}`;
+/** Kills the task at one point, then opens the file as the next start would, and returns the problems found. */
+export function crashAt(point: CrashPoint): { problems: string[]; isKilled: boolean } {
+  return withFile(point.task, (path) => {
+    const inject = `inject=${point.call}:signal=KILL:when=${point.count}`;
     const { signal, status, stdout } = run(
-      ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${place.call}`, "-e", inject],
-      place.task,
+      ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${point.call}`, "-e", inject],
+      point.task,
       path,
     );
-    return { problems: judge(path, stdout), killed: signal === "SIGKILL" || status === 137 };
+    return { problems: findProblems(path, stdout), isKilled: signal === "SIGKILL" || status === 137 };
   });
 }
 
 /**
- * What must hold after any crash: the file is sound, pages that were reported are there, every record in a settled
- * range is stored, and going on from here ends at the truth.
+ * After any crash the file must be intact, every reported page must be stored, every record in a settled range must be
+ * stored, and resuming must end with exactly the expected rows.
  */
-export function judge(path: string, reported: string): string[] {
+export function findProblems(path: string, reported: string): string[] {
   const problems: string[] = [];
-  const warehouse = open(path);
+  const warehouse = openTestWriter(path);
   try {
-    for (const { reason } of warehouse.setAside) problems.push(`the file was set aside: ${reason}`);
+    for (const { reason } of warehouse.quarantined) problems.push(`the file was quarantined: ${reason}`);
     const integrity = warehouse.connection.database.pragma("integrity_check", { simple: true });
-    if (integrity !== "ok") problems.push(`integrity: ${String(integrity)}`);
+    if (integrity !== "ok") problems.push(`integrity check failed: ${String(integrity)}`);
     const pages = (reported.match(/^page /gm) ?? []).length;
-    const stored = storedMoments(warehouse);
-    const settled = settledMoments(warehouse);
+    const stored = readStoredTimestamps(warehouse);
+    const settled = readSettledTimestamps(warehouse);
     if (settled.length < pages * 20 - 1)
       problems.push(`${pages} pages were reported, ${settled.length} rows are settled`);
-    for (const moment of settled)
-      if (!stored.has(moment)) problems.push(`settled without its row: ${moment}`);
-    walk(warehouse, () => {});
-    const end = [...storedMoments(warehouse)]
-      .filter((ts) => hole.from <= ts && ts < hole.to)
+    for (const moment of settled) if (!stored.has(moment)) problems.push(`settled without a row: ${moment}`);
+    commitPages(warehouse, () => {});
+    const end = [...readStoredTimestamps(warehouse)]
+      .filter((ts) => gap.from <= ts && ts < gap.to)
       .sort((a, b) => b - a);
-    if (end.join() !== truth.join()) problems.push(`ends with ${end.length} rows instead of ${truth.length}`);
-    if (settledMoments(warehouse).length !== truth.length) problems.push("the hole stays open");
-    if (holes(warehouse.connection, "index_ticks", hole.to).length > 0) problems.push("there are holes");
+    if (end.join() !== expectedTimestamps.join())
+      problems.push(`ends with ${end.length} rows instead of ${expectedTimestamps.length}`);
+    if (readSettledTimestamps(warehouse).length !== expectedTimestamps.length)
+      problems.push("the gap is still open");
+    if (readGaps(warehouse.connection, "index_ticks", gap.to).length > 0)
+      problems.push("readGaps reports gaps");
   } finally {
     warehouse.close();
   }
   return problems;
 }
 
-function storedMoments(warehouse: Warehouse): Set<number> {
+function readStoredTimestamps(warehouse: WarehouseWriter): Set<number> {
   return new Set(
     warehouse.connection.database.prepare("SELECT ts FROM index_ticks").pluck().all() as number[],
   );
 }
 
-function settledMoments(warehouse: Warehouse): number[] {
+function readSettledTimestamps(warehouse: WarehouseWriter): number[] {
   const series = warehouse.connection.database
     .prepare("SELECT series FROM series WHERE index_type = ? AND index_id = ?")
     .pluck()
     .get(btc.indexType, btc.indexId) as number | undefined;
   if (series === undefined) return [];
-  const ranges = settledRanges(warehouse.connection, { stream: "index_ticks", series });
-  return truth.filter((ts) => ranges.some(({ from, to }) => from <= ts && ts < to));
+  const ranges = readSettledRanges(warehouse.connection, { stream: "index_ticks", series });
+  return expectedTimestamps.filter((ts) => ranges.some(({ from, to }) => from <= ts && ts < to));
 }
 
-/** A file prepared for the task: nothing for a migration, live rows otherwise, and a full WAL for a checkpoint. */
+/** Prepares a file for the task: none for a migration, otherwise live rows, and a full WAL for a checkpoint. */
 function withFile<T>(task: Task, use: (path: string, folder: string) => T): T {
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-crash-"));
   try {
@@ -117,24 +119,24 @@ function withFile<T>(task: Task, use: (path: string, folder: string) => T): T {
   }
 }
 
-const prepared = new Map<Task, string>();
+const preparedFiles = new Map<Task, string>();
 
 function prepare(path: string, task: Task): void {
-  let master = prepared.get(task);
+  let master = preparedFiles.get(task);
   if (!master) {
     master = join(mkdtempSync(join(tmpdir(), "mds-sync-crash-master-")), "mds.sqlite");
-    const warehouse = open(master);
+    const warehouse = openTestWriter(master);
     seedLiveRows(warehouse);
-    if (task === "checkpoint") walk(warehouse, () => {});
-    // Copied while open, so that the WAL still holds what a checkpoint would move.
+    if (task === "checkpoint") commitPages(warehouse, () => {});
+    // Copy while open: closing would checkpoint the WAL.
     for (const end of ["", "-wal"]) copyFileSync(master + end, `${master}.copy${end}`);
     warehouse.close();
-    prepared.set(task, master);
+    preparedFiles.set(task, master);
   }
   for (const end of ["", "-wal"])
     if (existsSync(`${master}.copy${end}`)) copyFileSync(`${master}.copy${end}`, path + end);
 }
 
 function run(strace: readonly string[], task: Task, path: string) {
-  return spawnSync("strace", [...strace, process.execPath, victim, task, path], { encoding: "utf8" });
+  return spawnSync("strace", [...strace, process.execPath, processFile, task, path], { encoding: "utf8" });
 }

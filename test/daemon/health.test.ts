@@ -3,14 +3,14 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { daemonUnderTest } from "../support/daemon/daemon-harness.ts";
+import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 
-/** Somebody who waits for the daemon's sign of life. */
-async function listener() {
-  const heard: string[] = [];
+/** Receives the daemon's heartbeat. */
+async function startHeartbeatServer() {
+  const received: string[] = [];
   const answer = { status: 200 };
   const server = createServer((request, response) => {
-    heard.push(`${request.method} ${request.url}`);
+    received.push(`${request.method} ${request.url}`);
     response.writeHead(answer.status).end();
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -18,13 +18,13 @@ async function listener() {
     server.closeAllConnections();
     server.close();
   });
-  return { heard, answer, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { received, answer, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-describe("the health of the daemon", () => {
-  it("is told while the lock is held by others or the credentials are refused, and the daemon stays and heals", async () => {
-    const { heard, answer, origin } = await listener();
-    const daemon = await daemonUnderTest({
+describe("the health of a daemon", () => {
+  it("shows a held write lock and rejected credentials, and the daemon recovers from both", async () => {
+    const { received, answer, origin } = await startHeartbeatServer();
+    const daemon = await createDaemonHarness({
       settings: `
 telemetry: { heartbeatUrl: "${origin}/ping/5ecret?key=k3y" }
 sync:
@@ -36,57 +36,57 @@ sync:
 `,
     });
     const { clock, simulator, path, logged } = daemon;
-    const running = await daemon.start();
-    const health = () => running.get("/healthz");
+    const running = await daemon.startFilled();
+    const health = () => running.getPage("/healthz");
 
-    // A sign of life after each healthy minute; a listener that does not take it is told of once.
-    await running.until(() => heard.length >= 2);
-    expect(heard[0]).toBe("GET /ping/5ecret?key=k3y");
+    // One heartbeat per healthy minute; a failing heartbeat is logged once.
+    await running.runUntil(() => received.length >= 2);
+    expect(received[0]).toBe("GET /ping/5ecret?key=k3y");
     answer.status = 500;
-    const complaints = () => logged.filter(({ message }) => message.startsWith("the heartbeat"));
-    await running.until(() => heard.length >= 5);
+    const heartbeatLogs = () => logged.filter(({ message }) => message.startsWith("heartbeat"));
+    await running.runUntil(() => received.length >= 5);
     answer.status = 200;
-    await running.until(() => complaints().length === 2);
-    expect(complaints()).toEqual([
+    await running.runUntil(() => heartbeatLogs().length === 2);
+    expect(heartbeatLogs()).toEqual([
       {
         level: "warn",
-        message: "the heartbeat is not heard",
+        message: "heartbeat failed",
         fields: { host: new URL(origin).host, code: "http_500" },
       },
-      { level: "info", message: "the heartbeat is heard again", fields: { host: new URL(origin).host } },
+      { level: "info", message: "heartbeat recovered", fields: { host: new URL(origin).host } },
     ]);
 
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
-    await running.until(async () => (await health()).status === 503);
-    const locked = `another program holds the write lock of ${path}: end its write transaction; readers never get in the way`;
+    await running.runUntil(async () => (await health()).status === 503);
+    const locked = `another program holds the write lock of ${path}: end its write transaction; readers do not block the writer`;
     expect((await health()).text).toBe(`${locked}\n`);
     quant.exec("ROLLBACK");
     quant.close();
-    await running.until(async () => (await health()).status === 200);
+    await running.runUntil(async () => (await health()).status === 200);
     const storage = logged.filter(({ message }) => message === locked || message.startsWith("storage"));
-    expect(storage.map(({ message }) => message)).toEqual([locked, "storage is well again"]);
+    expect(storage.map(({ message }) => message)).toEqual([locked, "storage recovered"]);
 
     const secret = simulator.clientSecret;
     simulator.rotateSecret("another");
     simulator.revokeTokens();
-    await running.until(async () => (await health()).status === 503);
+    await running.runUntil(async () => (await health()).status === 503);
     expect((await health()).text).toMatch(/^the service refuses the credentials/);
-    const silence = heard.length;
+    const receivedBefore = received.length;
     const later = clock.monotonic() + 150_000;
-    await running.until(() => clock.monotonic() > later);
-    expect(heard.length).toBe(silence);
+    await running.runUntil(() => clock.monotonic() > later);
+    expect(received.length).toBe(receivedBefore);
     simulator.rotateSecret(secret);
-    await running.until(async () => (await health()).status === 200);
+    await running.runUntil(async () => (await health()).status === 200);
 
-    // What a stream suffers from stands in the warehouse within a minute or two, for `status`.
+    // The error of a stream is stored within a minute or two, for `status`.
     simulator.setFaults("GET /market-cap status 403");
-    const suffering = () =>
+    const streamState = () =>
       daemon.query("SELECT last_error, missing_scopes FROM stream_states WHERE stream = 'market_caps'")[0];
-    await running.until(() => suffering()?.missing_scopes === '["read:market-cap"]');
-    expect(suffering()?.last_error).toContain("market-cap");
+    await running.runUntil(() => streamState()?.missing_scopes === '["read:market-cap"]');
+    expect(streamState()?.last_error).toContain("market-cap");
     await running.stop();
-    daemon.expectTruth();
+    daemon.expectMatchesService();
     expect(JSON.stringify(logged)).not.toMatch(/5ecret|k3y/);
   }, 120_000);
 });

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { daemonUnderTest } from "../support/daemon/daemon-harness.ts";
+import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 
 const settings = `
 retention: { exchangeTicks: 1d }
@@ -16,22 +16,22 @@ sync:
   derivatives: false
 `;
 
-describe("the jobs of the night", () => {
-  it("compare a sample with the service, ask again for what it did not know, prune, and are made up for after a sleep or a stop", async () => {
-    const daemon = await daemonUnderTest({ start: "2026-03-01T23:58:07Z", settings });
+describe("the nightly jobs", () => {
+  it("verify slices, retry series with a 404, prune rows, and are made up for after a sleep or a stop", async () => {
+    const daemon = await createDaemonHarness({ start: "2026-03-01T23:58:07Z", settings });
     const { clock, simulator, path, query } = daemon;
-    const first = await daemon.start();
+    const first = await daemon.startFilled();
     const jobs = () => query("SELECT job, outcome FROM job_runs ORDER BY job");
-    await first.until(() => jobs().length === 4);
+    await first.runUntil(() => jobs().length === 4);
     expect(jobs()).toEqual([
       { job: "export", outcome: "new" },
       { job: "nightly", outcome: "new" },
-      // At every start.
+      // Runs at every start.
       { job: "retention", outcome: "ok" },
       { job: "upkeep", outcome: "new" },
     ]);
 
-    // What was settled is falsified, one row and one hole, behind the ledger's back.
+    // Falsify covered data without the ledger: change one row, delete another.
     const vandal = new Database(path, { timeout: 5000 });
     const [row] = query(
       "SELECT series, ts FROM index_tick_rows WHERE ts < (SELECT max(ts) FROM index_tick_rows) - 36e9 ORDER BY ts DESC LIMIT 1",
@@ -44,52 +44,54 @@ describe("the jobs of the night", () => {
       .run(row?.series, Number(row?.ts) - 30e6);
     vandal.close();
     const libra = simulator.universe.assets.find(({ symbol }) => symbol === "LIBRA")?.id ?? "";
-    const asked = () =>
+    const libraRequests = () =>
       simulator.requests.list.filter(({ target }) => target.startsWith("/v3/ohlcv") && target.includes(libra))
         .length;
-    const before = asked();
-    // The export cannot take its lock, and says what a daemon's own writer would end with: that is told, and all else goes on.
+    const requestsBefore = libraRequests();
+    // The export cannot take its lock and fails with a code that would end the daemon if its own writer had it.
     const obstacle = join(dirname(path), "export/export.lock");
     mkdirSync(obstacle, { recursive: true });
-    await first.until(() => jobs().every(({ outcome }) => outcome !== "new"));
+    await first.runUntil(() => jobs().every(({ outcome }) => outcome !== "new"));
     expect(jobs().map(({ outcome }) => outcome)).toEqual(["db_not_writable", "ok", "ok", "ok"]);
     expect(new Date(clock.now()).toISOString()).toMatch(/^2026-03-02T00:1[0-4]/);
-    expect(await first.metric('jobs_total{task="export",outcome="db_not_writable"}')).toBe(1);
-    expect((await first.get("/api/daemon")).text).toContain("cannot be opened for writing");
-    expect((await first.get("/healthz")).status).toBe(200);
+    expect(await first.readMetric('jobs_total{task="export",outcome="db_not_writable"}')).toBe(1);
+    expect((await first.getPage("/api/daemon")).text).toContain("cannot be opened for writing");
+    expect((await first.getPage("/healthz")).status).toBe(200);
     rmdirSync(obstacle);
-    await first.until(() => jobs().every(({ outcome }) => outcome === "ok"));
+    await first.runUntil(() => jobs().every(({ outcome }) => outcome === "ok"));
     expect(new Date(clock.now()).toISOString()).toMatch(/^2026-03-02T00:2[6-9]/);
-    await first.until(() => asked() > before);
-    expect(await first.metric('audit_differences_total{stream="index_ticks"}')).toBe(1);
-    expect(await first.metric('jobs_total{task="nightly",outcome="ok"}')).toBe(1);
+    await first.runUntil(() => libraRequests() > requestsBefore);
+    expect(await first.readMetric('audit_differences_total{stream="index_ticks"}')).toBe(1);
+    expect(await first.readMetric('jobs_total{task="nightly",outcome="ok"}')).toBe(1);
     expect(
       query("SELECT count(*) AS n FROM revisions WHERE name = 'BTC' AND stream = 'index_ticks'"),
     ).toEqual([{ n: 1 }]);
-    daemon.expectTruth();
+    daemon.expectMatchesService();
     const exported = JSON.parse(readFileSync(join(dirname(path), "export/manifest.json"), "utf8"));
     expect(exported.files.map(({ relation }: { relation: string }) => relation)).toContain("index_ticks");
 
-    // The machine sleeps through the next two nights; on waking the jobs run once, and old observations are pruned.
+    // The machine sleeps through two nights; after waking the jobs run once, and old snapshots are pruned.
     const covered = "SELECT proof, reason FROM coverage WHERE stream = 'exchange_ticks' AND proof <> 'rows'";
     expect(query(covered)).toEqual([]);
     clock.suspend(50 * 3_600_000);
     const runs = () => query("SELECT ended_at FROM job_runs WHERE job = 'nightly' AND outcome = 'ok'");
     const [awake] = runs();
-    await first.until(() => runs()[0]?.ended_at !== awake?.ended_at);
-    expect(await first.metric('jobs_total{task="nightly",outcome="ok"}')).toBe(2);
-    await first.until(() => query(covered).length === 1);
+    await first.runUntil(() => runs()[0]?.ended_at !== awake?.ended_at);
+    expect(await first.readMetric('jobs_total{task="nightly",outcome="ok"}')).toBe(2);
+    await first.runUntil(() => query(covered).length === 1);
     expect(query(covered)).toEqual([{ proof: "lost", reason: "retention" }]);
     expect(await first.stop()).toBeLessThan(5_000);
 
-    // Stopped over a night: what was missed runs at the start.
+    // Stopped over a night: the missed jobs run at the start.
     await clock.advance(26 * 3_600_000);
     const [latest] = runs();
-    const second = await daemon.start();
-    expect(await second.metric('job_last_success_timestamp_seconds{task="nightly"}')).toBeGreaterThan(1.7e9);
-    await second.until(() => runs()[0]?.ended_at !== latest?.ended_at);
-    expect(await second.metric('jobs_total{task="nightly",outcome="ok"}')).toBe(1);
+    const second = await daemon.startFilled();
+    expect(await second.readMetric('job_last_success_timestamp_seconds{task="nightly"}')).toBeGreaterThan(
+      1.7e9,
+    );
+    await second.runUntil(() => runs()[0]?.ended_at !== latest?.ended_at);
+    expect(await second.readMetric('jobs_total{task="nightly",outcome="ok"}')).toBe(1);
     await second.stop();
-    daemon.expectTruth();
+    daemon.expectMatchesService();
   });
 });

@@ -6,9 +6,9 @@ import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { readLastEnd } from "../../src/warehouse/sqlite/shutdown-marker.ts";
-import { openWarehouse } from "../../src/warehouse/writer.ts";
-import { runHere } from "../support/cli/run-command.ts";
+import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
+import { openWriter } from "../../src/warehouse/writer.ts";
+import { runInProcess } from "../support/cli/run-command.ts";
 import { serviceManager } from "../support/fake-systemd-notify.ts";
 import { stuckPipe } from "../support/full-pipe.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -80,7 +80,7 @@ function run(
   };
 }
 
-/** Looks again and again until there is something to see. */
+/** Polls until `look` returns a value. */
 async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
   for (;;) {
     const seen = await look();
@@ -98,7 +98,7 @@ function query(folder: string, sql: string): Record<string, unknown>[] {
   }
 }
 
-/** The same, of a warehouse that may not be there yet. */
+/** Like `query`, for a warehouse that may not exist yet. */
 function lookInto(folder: string, sql: string): Record<string, unknown>[] {
   try {
     return query(folder, sql);
@@ -108,7 +108,7 @@ function lookInto(folder: string, sql: string): Record<string, unknown>[] {
 }
 
 describe("mds-sync run", () => {
-  it("becomes ready, fills, follows live, tells how it stands, and ends cleanly within five seconds", async () => {
+  it("becomes ready, fills, follows the live feed, serves its status, and stops cleanly within five seconds", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
     const manager = serviceManager(folder);
@@ -119,7 +119,7 @@ describe("mds-sync run", () => {
     await until(async () => ((await get("/readyz")).status === 200 ? true : undefined));
     await until(() => (/filled: /.test(daemon.stderr()) ? true : undefined));
 
-    // Ticks that only the websocket can have told of so far are on disk, and are not settled.
+    // Ticks that can only come from the live feed are stored and not settled.
     const live = await until(() => {
       const [row] = query(folder, "SELECT count(*) AS n FROM index_ticks WHERE NOT is_settled");
       return Number(row?.n) > 4 ? row : undefined;
@@ -147,17 +147,17 @@ describe("mds-sync run", () => {
       query(folder, "SELECT 1 FROM coverage WHERE stream = 'exchange_ticks'").length > 0 ? true : undefined,
     );
 
-    const asked = performance.now();
+    const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
-    expect(performance.now() - asked).toBeLessThan(5_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
     expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
-    const told = await until(() => (manager.told().includes("STOPPING=1") ? manager.told() : undefined));
-    expect(told).toEqual(expect.arrayContaining(["READY=1", "WATCHDOG=1", "STATUS=filling what is missing"]));
+    const messages = await until(() => (manager.told().includes("STOPPING=1") ? manager.told() : undefined));
+    expect(messages).toEqual(expect.arrayContaining(["READY=1", "WATCHDOG=1", "STATUS=filling gaps"]));
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
   }, 60_000);
 
-  it("works on and ends in order where nobody reads what it says, and where its reader has gone", async () => {
+  it("works and stops cleanly when nobody reads its stderr, and when stderr is closed", async () => {
     const simulator = await service();
     const pipe = stuckPipe();
     const stuckEnd = pipe.open();
@@ -169,14 +169,14 @@ describe("mds-sync run", () => {
     for (const [n, daemon] of [unread, left].entries()) {
       const folder = folders[n] ?? "";
       await until(() => lookInto(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
-      const asked = performance.now();
+      const stoppedAt = performance.now();
       daemon.child.kill("SIGTERM");
       expect((await daemon.ended).code).toBe(0);
-      expect(performance.now() - asked).toBeLessThan(5_000);
+      expect(performance.now() - stoppedAt).toBeLessThan(5_000);
     }
   }, 60_000);
 
-  it("ends within five seconds in the midst of a backfill, and finds nothing to mend at the next start", async () => {
+  it("stops within five seconds during a backfill, and leaves a clean file", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
     const file = join(folder, "mds-sync.yaml");
@@ -187,21 +187,21 @@ describe("mds-sync run", () => {
     await until(() =>
       existsSync(join(folder, "mds.sqlite")) && Number(query(folder, count)[0]?.n) > 0 ? true : undefined,
     );
-    const asked = performance.now();
+    const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
-    expect(performance.now() - asked).toBeLessThan(5_000);
-    expect(readLastEnd(join(folder, "mds.sqlite"))).toEqual({ kind: "clean" });
+    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    expect(readLastShutdown(join(folder, "mds.sqlite"))).toEqual({ kind: "clean" });
     expect(
       query(folder, "SELECT count(*) AS n FROM gaps WHERE state = 'open' AND stream = 'index_ticks'"),
     ).not.toEqual([{ n: 0 }]);
   }, 60_000);
 
-  it("says what it waits for while the warehouse cannot be opened, and stops when it is told to", async () => {
+  it("reports what it waits for while the warehouse is locked, and can be stopped", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
     const path = join(folder, "mds.sqlite");
-    openWarehouse(path, { clock: systemClock }).close();
+    openWriter(path, { clock: systemClock }).close();
     const quant = new Database(path);
     onTestFinished(() => void quant.close());
     quant.exec("BEGIN IMMEDIATE");
@@ -217,14 +217,14 @@ describe("mds-sync run", () => {
     expect(await (await fetch(new URL("/readyz", address))).text()).toBe(
       "not ready: opening the warehouse\n",
     );
-    const asked = performance.now();
+    const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
-    expect(performance.now() - asked).toBeLessThan(5_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
     expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
   }, 60_000);
 
-  it("looks at the settings before it touches the warehouse", async () => {
+  it("checks the settings before it touches the warehouse", async () => {
     const folder = folderWithSettings();
     const env = { MDS_BASE_URL: "http://127.0.0.1:9", MDS_WS_URL: "ws://127.0.0.1:9", MDS_CLIENT_ID: "me" };
     const wrong = [
@@ -233,7 +233,7 @@ describe("mds-sync run", () => {
       env,
     ];
     for (const each of wrong) {
-      const { status, stderr } = await runHere(["run", "--config", join(folder, "mds-sync.yaml")], {
+      const { status, stderr } = await runInProcess(["run", "--config", join(folder, "mds-sync.yaml")], {
         env: { MDS_WAREHOUSE: join(folder, "mds.sqlite"), ...each },
         cwd: folder,
       });
@@ -242,7 +242,7 @@ describe("mds-sync run", () => {
     expect(existsSync(join(folder, "mds.sqlite"))).toBe(false);
   });
 
-  it("refuses a second daemon on the same file in one line, exit 75; a second signal ends it at once", async () => {
+  it("a second daemon on the same file fails with one line, exit 75; a second signal ends a daemon at once", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
     const first = run(folder, simulator);
@@ -252,14 +252,14 @@ describe("mds-sync run", () => {
     expect((await second.ended).code).toBe(75);
     expect(second.stderr()).toMatch(/^mds-sync: another mds-sync writes .*mds\.sqlite \(pid \d+[^\n]*\n$/);
 
-    // Asked twice it ends at once, whatever it is about.
+    // A second signal ends it at once, whatever it does.
     first.child.kill("SIGTERM");
     first.child.kill("SIGINT");
     expect((await first.ended).code).toBe(1);
     expect(first.stderr()).not.toContain("stopped cleanly");
   }, 60_000);
 
-  it("exits 3 within seconds when the credentials are refused before the first success", async () => {
+  it("exits 3 within seconds if the credentials are rejected before the first success", async () => {
     const simulator = await service();
     simulator.rotateSecret("another");
     const folder = folderWithSettings();

@@ -1,22 +1,22 @@
 import fc from "fast-check";
 import { createTask } from "node-cron";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { CronMoments, type Job, runSchedule } from "../../src/daemon/scheduler.ts";
+import { CronSchedule, runSchedule, type ScheduledJob } from "../../src/daemon/scheduler.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import type { JobRun } from "../../src/warehouse/read/job-runs.ts";
-import { TurnedClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const text = (micros: number) => new Date(micros / 1000).toISOString().slice(0, 16);
 
-describe("the moments of a cron expression", () => {
+describe("the times of a cron expression", () => {
   const around = (expression: string, at: string) => {
-    const moments = new CronMoments(expression);
+    const schedule = new CronSchedule(expression);
     const micros = Date.parse(`${at}Z`) * 1000;
-    return [text(moments.latest(micros)), text(moments.next(micros))];
+    return [text(schedule.latest(micros)), text(schedule.next(micros))];
   };
 
   it.each([
@@ -30,7 +30,7 @@ describe("the moments of a cron expression", () => {
     expect(around(expression, at)).toEqual([latest, next]);
   });
 
-  it("are those at which node-cron would start a job", () => {
+  it("are the times at which node-cron would start a job", () => {
     fc.assert(
       fc.property(
         fc.constantFrom("10 0 * * *", "*/7 3,5 * * 1-5", "0 12 1,15 * *", "30 4 * 6 0"),
@@ -38,10 +38,10 @@ describe("the moments of a cron expression", () => {
         (expression, minutes) => {
           const at = Date.parse("2026-01-01T00:00:30Z") + minutes * MINUTE;
           const task = createTask(expression, () => {}, { timezone: "UTC" });
-          const moments = new CronMoments(expression);
-          for (const moment of [moments.latest(at * 1000), moments.next(at * 1000)])
-            expect(task.match(new Date(moment / 1000))).toBe(true);
-          expect(moments.latest(moments.next(at * 1000))).toBe(moments.next(at * 1000));
+          const schedule = new CronSchedule(expression);
+          for (const time of [schedule.latest(at * 1000), schedule.next(at * 1000)])
+            expect(task.match(new Date(time / 1000))).toBe(true);
+          expect(schedule.latest(schedule.next(at * 1000))).toBe(schedule.next(at * 1000));
         },
       ),
       { numRuns: 40 },
@@ -49,9 +49,9 @@ describe("the moments of a cron expression", () => {
   });
 });
 
-interface Started {
-  readonly clock: TurnedClock;
-  /** Wall clock texts of the beginnings of runs. */
+interface SchedulerHarness {
+  readonly clock: ManualClock;
+  /** Wall-clock start times of the runs. */
   readonly runs: string[];
   readonly memory: Map<string, JobRun>;
   readonly outcomes: string[];
@@ -59,13 +59,13 @@ interface Started {
 }
 
 function start(
-  work: Job["work"] = async () => {},
+  work: ScheduledJob["work"] = async () => {},
   {
-    clock = new TurnedClock("2026-03-01T12:00:00Z"),
+    clock = new ManualClock("2026-03-01T12:00:00Z"),
     memory = new Map<string, JobRun>(),
     atStart = false,
   } = {},
-): Started {
+): SchedulerHarness {
   const stopping = new AbortController();
   const runs: string[] = [];
   const outcomes: string[] = [];
@@ -74,7 +74,7 @@ function start(
       {
         name: "nightly",
         cron: "10 0 * * *",
-        atStart,
+        runsAtStart: atStart,
         work: (signal) => {
           runs.push(text(clock.now() * 1000));
           return work(signal);
@@ -85,9 +85,9 @@ function start(
     now: () => clock.now() * 1000,
     signal: stopping.signal,
     log: silentLog,
-    remembered: [...memory.values()],
-    remember: async (run) => void memory.set(run.job, run),
-    ended: (_, outcome) => void outcomes.push(outcome),
+    previousRuns: [...memory.values()],
+    storeRun: async (run) => void memory.set(run.job, run),
+    onRunEnd: (_, outcome) => void outcomes.push(outcome),
   });
   const stop = () => {
     stopping.abort(new Failure("stopped", { family: "operator", code: "stopped" }));
@@ -98,13 +98,13 @@ function start(
 }
 
 describe("a scheduled job", () => {
-  it("runs at each of its moments, and not when a warehouse is first opened", async () => {
+  it("runs at each scheduled time, but not when a warehouse is first opened", async () => {
     const { clock, runs } = start();
     await clock.advance(2 * DAY);
     expect(runs).toEqual(["2026-03-02T00:10", "2026-03-03T00:10"]);
   });
 
-  it("that the machine slept through runs on waking, once", async () => {
+  it("that was missed during a sleep runs once after waking", async () => {
     const { clock, runs } = start();
     await clock.advance(HOUR);
     clock.suspend(5 * DAY);
@@ -114,7 +114,7 @@ describe("a scheduled job", () => {
     expect(runs).toHaveLength(2);
   });
 
-  it("whose moment went by while no daemon ran is run at the start, once", async () => {
+  it("that was missed while no daemon ran, runs once at the start", async () => {
     const first = start();
     await first.clock.advance(MINUTE);
     await first.stop();
@@ -128,7 +128,7 @@ describe("a scheduled job", () => {
     expect(third.runs).toEqual([]);
   });
 
-  it("that was broken off is run again at the next start", async () => {
+  it("that was interrupted runs again at the next start", async () => {
     const broken = start((signal) => new Promise((_, reject) => signal.addEventListener("abort", reject)));
     await broken.clock.advance(13 * HOUR);
     await broken.stop();
@@ -138,14 +138,14 @@ describe("a scheduled job", () => {
     expect(broken.outcomes).toEqual([]);
   });
 
-  it("never overlaps itself: moments that pass while it runs become one run afterwards", async () => {
-    const clock = new TurnedClock("2026-03-01T12:00:00Z");
-    let under = 0;
+  it("never overlaps itself: times that pass while it runs become one run afterwards", async () => {
+    const clock = new ManualClock("2026-03-01T12:00:00Z");
+    let running = 0;
     const { runs } = start(
       async (signal) => {
-        expect(++under).toBe(1);
+        expect(++running).toBe(1);
         await clock.sleep(50 * HOUR, signal).catch(() => {});
-        under--;
+        running--;
       },
       { clock },
     );
@@ -153,27 +153,27 @@ describe("a scheduled job", () => {
     expect(runs).toEqual(["2026-03-02T00:10", "2026-03-04T02:10"]);
   });
 
-  it("does not run twice when the clock is put back over its moment, and not never", async () => {
+  it("runs exactly once when the clock is set back over its scheduled time", async () => {
     const { clock, runs } = start();
     await clock.advance(12 * HOUR + 11 * MINUTE);
-    clock.stepWall(-30 * MINUTE);
+    clock.stepWallClock(-30 * MINUTE);
     await clock.advance(HOUR);
     expect(runs).toHaveLength(1);
     await clock.advance(DAY);
     expect(runs).toHaveLength(2);
   });
 
-  it("goes on after a clock that ran years ahead was put right", async () => {
+  it("continues after a clock that ran years ahead was corrected", async () => {
     const { clock, runs } = start();
-    clock.stepWall(3000 * DAY);
+    clock.stepWallClock(3000 * DAY);
     await clock.advance(MINUTE);
     expect(runs).toHaveLength(1);
-    clock.stepWall(-3000 * DAY);
+    clock.stepWallClock(-3000 * DAY);
     await clock.advance(2 * DAY);
     expect(runs.slice(1)).toEqual(["2026-03-02T00:10", "2026-03-03T00:10"]);
   });
 
-  it("that fails is tried again after ever longer whiles, and its failure has a name", async () => {
+  it("that fails is retried with growing delays, and its failure code is reported", async () => {
     let calls = 0;
     const { clock, runs, outcomes, memory } = start(async () => {
       if (++calls < 4) throw new Failure("no", { family: "retry", code: "incomplete" });
@@ -184,7 +184,7 @@ describe("a scheduled job", () => {
     expect(memory.get("nightly")?.outcome).toBe("ok");
   });
 
-  it("may also run at the start", async () => {
+  it("can also run at the start", async () => {
     const { clock, runs } = start(undefined, { atStart: true });
     await clock.advance(HOUR);
     expect(runs).toEqual(["2026-03-01T12:00"]);

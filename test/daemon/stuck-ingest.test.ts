@@ -1,12 +1,12 @@
 import type { Worker as ThreadWorker, Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { readLastEnd } from "../../src/warehouse/sqlite/shutdown-marker.ts";
-import { daemonUnderTest } from "../support/daemon/daemon-harness.ts";
+import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
+import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { serviceManager } from "../support/fake-systemd-notify.ts";
 
 const flags: Int32Array[] = [];
 
-/** The ingest thread is replaced by one that gets stuck on a sign; all other threads are as they are. */
+/** Replaces the ingest thread by one that hangs on request; other threads stay as they are. */
 vi.mock("node:worker_threads", async (original) => {
   const threads = await original<{ Worker: typeof ThreadWorker }>();
   class Stuck extends threads.Worker {
@@ -28,27 +28,27 @@ sync:
   derivatives: false
 `;
 
-describe("an ingest thread that is stuck while the event loop lives", () => {
-  it("is told by /healthz and /metrics within two minutes, feeds no watchdog, and does not keep the daemon from stopping", async () => {
-    const daemon = await daemonUnderTest({ settings });
+describe("an ingest thread that hangs while the event loop runs", () => {
+  it("shows in /healthz and /metrics within two minutes, stops the watchdog pings, and does not block the stop", async () => {
+    const daemon = await createDaemonHarness({ settings });
     const manager = serviceManager(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
     onTestFinished(() => void vi.unstubAllEnvs());
-    const running = await daemon.start();
-    await running.until(() => manager.told().filter((line) => line === "WATCHDOG=1").length > 2);
-    expect((await running.get("/healthz")).status).toBe(200);
+    const running = await daemon.startFilled();
+    await running.runUntil(() => manager.told().filter((line) => line === "WATCHDOG=1").length > 2);
+    expect((await running.getPage("/healthz")).status).toBe(200);
     Atomics.store(flags[0] as Int32Array, 0, 2);
     await daemon.clock.advance(120_000);
-    const { status, text } = await running.get("/healthz");
+    const { status, text } = await running.getPage("/healthz");
     expect(status).toBe(503);
     expect(text).toMatch(/^the ingest thread has not answered for \d+ seconds: nothing is written\n$/);
-    expect(await running.metric("healthy")).toBe(0);
-    // The event loop lives on for hours, and the service manager is not told that all is well.
-    const fed = () => manager.told().filter((line) => line === "WATCHDOG=1").length;
-    const fedUntilNow = fed();
+    expect(await running.readMetric("healthy")).toBe(0);
+    // The event loop runs on for an hour, and the service manager gets no watchdog ping.
+    const pings = () => manager.told().filter((line) => line === "WATCHDOG=1").length;
+    const pingsBefore = pings();
     await daemon.clock.advance(3_600_000);
 
-    const asked = daemon.clock.monotonic();
+    const stoppedAt = daemon.clock.monotonic();
     let endedAt: number | undefined;
     void running.done.finally(() => {
       endedAt = daemon.clock.monotonic();
@@ -56,10 +56,10 @@ describe("an ingest thread that is stuck while the event loop lives", () => {
     const stopped = running.stop();
     while (endedAt === undefined) await daemon.clock.advance(50);
     await stopped;
-    expect(endedAt - asked).toBeLessThan(5_000);
+    expect(endedAt - stoppedAt).toBeLessThan(5_000);
     await vi.waitUntil(() => manager.told().includes("STOPPING=1"), 10_000);
-    expect(fed() - fedUntilNow).toBeLessThan(2);
-    // Not closed in order, and so it is checked at the next start.
-    expect(readLastEnd(daemon.path)).toEqual({ kind: "unclean" });
+    expect(pings() - pingsBefore).toBeLessThan(2);
+    // An unclean end makes the next start check the file.
+    expect(readLastShutdown(daemon.path)).toEqual({ kind: "unclean" });
   }, 120_000);
 });

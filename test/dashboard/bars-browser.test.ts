@@ -1,42 +1,41 @@
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
-import { fillBars, lastHour, stretches } from "../support/dashboard/bars-warehouse.ts";
+import { fillBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
 import {
-  coloursOf,
+  countColours,
   desktop,
-  inBrowser,
+  horizontalOverflow,
+  itInBrowser,
   openPage,
   phone,
-  photograph,
-  sidewaysScroll,
+  takeScreenshot,
 } from "../support/dashboard/chromium.ts";
-import { servePages } from "../support/dashboard/dashboard-harness.ts";
-import { HOUR, hostileName, openFilled } from "../support/dashboard/filled-warehouse.ts";
+import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { HOUR, hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 
 const btc = "bars?type=GWA&id=btc-id&width=1h&range=1w";
 
-async function look(query: string, options: Parameters<typeof openPage>[1]) {
-  const { address } = await servePages(openFilled(fillBars).path);
+async function openBars(query: string, options: Parameters<typeof openPage>[1]) {
+  const { address } = await serveDashboard(openFilledWarehouse(fillBars).path);
   const opened = await openPage(new URL(query, address).href, options);
   await opened.page.waitForSelector("#chart[data-bars]");
   return opened;
 }
 
-/** The state of the bar that begins at a moment, as the page's table has it. */
-function barAt(page: Page, ts: number) {
+/** The state of the bar that starts at a timestamp, from the page's table. */
+function barState(page: Page, ts: number) {
   return page.getAttribute(`#bars tr[data-time="${ts / 1_000_000}"]`, "data-state");
 }
 
-/** How many colours there are in the pane. */
-async function inkOf(page: Page): Promise<number> {
-  const colours = await coloursOf(page, pane);
+async function countPaneColours(page: Page): Promise<number> {
+  const colours = await countColours(page, pane);
   return Object.keys(colours).length;
 }
 
 const pane = "#chart td:nth-child(2) canvas >> nth=0";
 
-/** What a person sees in the pane: the shaded bands from left to right, each with its width in pixels, and whether a candle stands in it. */
-function bandsOf(page: Page, colours: Record<string, readonly [number, number, number]>) {
+/** The shaded bands of the pane from left to right, each with its width and the number of candle pixels in it. */
+function readBands(page: Page, colours: Record<string, readonly [number, number, number]>) {
   return page.locator(pane).evaluate((element, colours) => {
     const canvas = element as unknown as {
       width: number;
@@ -71,29 +70,29 @@ function bandsOf(page: Page, colours: Record<string, readonly [number, number, n
 }
 
 describe("the bars", () => {
-  inBrowser(
-    "are drawn as candles with their gaps on a desktop, by a library of our own serving",
+  itInBrowser(
+    "are drawn as candles with their gaps on a desktop, without a request to another host",
     async () => {
-      const { page, complaints, elsewhere } = await look(btc, desktop);
+      const { page, complaints, elsewhere } = await openBars(btc, desktop);
       await page.click("#as-table summary");
       const shown = await page.evaluate("({ ...document.getElementById('chart').dataset })");
-      // Three days and the hour that has begun; the lost three, open four and empty two hours have none.
+      // Three days and the current hour, without the three lost, four open and two empty hours.
       expect(shown).toMatchObject({ series: "btc-id", width: "1h", bars: "64", missing: "9" });
-      // Down candles and what is lost share a colour; the one is opaque.
-      const bands = await bandsOf(page, { up: [47, 143, 109], open: [223, 162, 53], lost: [196, 83, 74] });
+      // Falling candles and lost bands share a colour, but only candles are opaque.
+      const bands = await readBands(page, { up: [47, 143, 109], open: [223, 162, 53], lost: [196, 83, 74] });
       const [before, lost, between, open, after] = bands;
       const states = bands.map(({ state }) => state ?? "");
       expect(states).toEqual(["", "lost", "", "open", "", "open", ""]);
       for (const drawn of [before, between, after]) expect(drawn?.candles).toBeGreaterThan(500);
       for (const blank of [lost, open]) expect(blank?.candles).toBe(0);
-      // Three hours and four, as wide as their bars would be, and seventeen bars between them.
+      // The bands are as wide as their three and four bars would be, with seventeen bars between them.
       const hour = (lost?.width ?? 0) / 3;
       expect((open?.width ?? 0) / hour).toBeCloseTo(4, 0);
       expect((between?.width ?? 0) / hour).toBeCloseTo(17, 0);
-      expect(await barAt(page, stretches.open.from)).toBe("missing");
-      expect(await barAt(page, stretches.open.from - HOUR)).toBe("whole");
-      expect(await barAt(page, stretches.sliver.from - 0.5 * HOUR)).toBe("partial");
-      expect(await barAt(page, lastHour)).toBe("settling");
+      expect(await barState(page, gapRanges.open.from)).toBe("missing");
+      expect(await barState(page, gapRanges.open.from - HOUR)).toBe("complete");
+      expect(await barState(page, gapRanges.sliver.from - 0.5 * HOUR)).toBe("partial");
+      expect(await barState(page, lastHour)).toBe("settling");
       expect(await page.locator("#gaps tbody tr").allTextContents()).toEqual([
         expect.stringMatching(/^open pending5 min/),
         expect.stringMatching(/^empty the service has none2 h/),
@@ -101,39 +100,42 @@ describe("the bars", () => {
         expect.stringMatching(/^lost aged out3 h/),
       ]);
       expect(await page.getAttribute("footer a", "href")).toBe("https://www.tradingview.com/");
-      await photograph(page, "bars");
+      await takeScreenshot(page, "bars");
       expect(complaints).toEqual([]);
       expect(elsewhere).toEqual([]);
     },
   );
 
-  inBrowser("are read with the keys alone, and another series and width are chosen with them", async () => {
-    const { page, complaints } = await look(btc, desktop);
-    await page.focus("#chart");
-    await page.keyboard.press("End");
-    expect(await page.textContent("#reading")).toMatch(/ of 120 ticks.*awaits its confirmation$/);
-    const back = (lastHour - stretches.open.to) / HOUR + 1;
-    for (let i = 0; i < back; i++) await page.keyboard.press("ArrowLeft");
-    expect(await page.textContent("#reading")).toMatch(/UTCno bar \(open, pending\)$/);
+  itInBrowser(
+    "can be read with the keyboard alone, which also selects another series and width",
+    async () => {
+      const { page, complaints } = await openBars(btc, desktop);
+      await page.focus("#chart");
+      await page.keyboard.press("End");
+      expect(await page.textContent("#bar-details")).toMatch(/ of 120 ticks.*awaits confirmation$/);
+      const back = (lastHour - gapRanges.open.to) / HOUR + 1;
+      for (let i = 0; i < back; i++) await page.keyboard.press("ArrowLeft");
+      expect(await page.textContent("#bar-details")).toMatch(/UTCno bar \(open, pending\)$/);
 
-    await page.focus("#series");
-    await page.keyboard.type("et");
-    await page.waitForSelector("#series-list [role=option]:only-child");
-    await page.keyboard.press("Enter");
-    await page.waitForSelector('#chart[data-series="eth-id"]');
-    expect(await page.textContent("#name")).toBe("ETH");
-    expect(await page.inputValue("#series")).toBe("ETH");
-    expect(await page.textContent("#no-gaps")).toBe("Nothing.");
+      await page.focus("#series");
+      await page.keyboard.type("et");
+      await page.waitForSelector("#series-list [role=option]:only-child");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector('#chart[data-series="eth-id"]');
+      expect(await page.textContent("#name")).toBe("ETH");
+      expect(await page.inputValue("#series")).toBe("ETH");
+      expect(await page.textContent("#no-gaps")).toBe("Nothing is missing.");
 
-    await page.focus("#widths input:checked");
-    await page.keyboard.press("ArrowRight");
-    await page.waitForSelector('#chart[data-width="4h"]');
-    expect(page.url()).toMatch(/type=GWA&id=eth-id&width=4h&range=1w$/);
-    expect(complaints).toEqual([]);
-  });
+      await page.focus("#widths input:checked");
+      await page.keyboard.press("ArrowRight");
+      await page.waitForSelector('#chart[data-width="4h"]');
+      expect(page.url()).toMatch(/type=GWA&id=eth-id&width=4h&range=1w$/);
+      expect(complaints).toEqual([]);
+    },
+  );
 
-  inBrowser("fit a phone, in the dark too, and show hostile names as the text that they are", async () => {
-    const { page, complaints, elsewhere } = await look("bars?type=GWA&id=odd-id&range=3d", {
+  itInBrowser("fit a phone in dark mode, and show hostile names as text", async () => {
+    const { page, complaints, elsewhere } = await openBars("bars?type=GWA&id=odd-id&range=3d", {
       ...phone,
       dark: true,
     });
@@ -141,11 +143,11 @@ describe("the bars", () => {
     await page.focus("#series");
     await page.waitForSelector("#series-list [role=option] >> nth=2");
     expect(await page.locator("#series-list [role=option] b").allTextContents()).toContain(hostileName);
-    await photograph(page, "bars-phone");
+    await takeScreenshot(page, "bars-phone");
     expect(await page.locator("header img, form img").count()).toBe(0);
     expect(await page.title()).toContain(hostileName);
-    expect(await sidewaysScroll(page)).toBeLessThanOrEqual(0);
-    expect(await inkOf(page)).toBeGreaterThan(8);
+    expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+    expect(await countPaneColours(page)).toBeGreaterThan(8);
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
   });

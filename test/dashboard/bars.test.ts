@@ -1,35 +1,35 @@
 import { describe, expect, it } from "vitest";
-import { TakingTurns } from "../../src/dashboard/cache.ts";
-import { barsAsked, MOST_BARS } from "../../src/dashboard/query-params.ts";
+import { ThrottledQueue } from "../../src/dashboard/cache.ts";
+import { MAX_BARS, parseBarsQuery } from "../../src/dashboard/query-params.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
-import type { DrawnBars } from "../../src/warehouse/read/chart-bars.ts";
-import { readBars } from "../../src/warehouse/read/chart-bars.ts";
-import { fillBars, lastHour, stretches } from "../support/dashboard/bars-warehouse.ts";
-import { servePages } from "../support/dashboard/dashboard-harness.ts";
-import { DAY, HOUR, hostileName, openFilled, present } from "../support/dashboard/filled-warehouse.ts";
-import { TurnedClock } from "../support/manual-clock.ts";
-import { at } from "../support/warehouse/records.ts";
+import type { ChartBarsResult } from "../../src/warehouse/read/chart-bars.ts";
+import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
+import { fillBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
+import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { DAY, HOUR, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { parseTs } from "../support/warehouse/records.ts";
 
-const now = at("2026-03-10T12:34:56Z");
-const asked = (query: string) => barsAsked(new URLSearchParams(query), now);
+const now = parseTs("2026-03-10T12:34:56Z");
+const parse = (query: string) => parseBarsQuery(new URLSearchParams(query), now);
 
-describe("bars asked for", () => {
-  it("are whole ones, up to the one that has begun", () => {
-    expect(asked("type=GWA&id=x&width=4h&from=2026-03-09T05:00:00Z")).toEqual({
+describe("the query of /api/bars", () => {
+  it("is widened to whole bars, up to the current bar", () => {
+    expect(parse("type=GWA&id=x&width=4h&from=2026-03-09T05:00:00Z")).toEqual({
       ...{ indexType: "GWA", indexId: "x", width: "4h" },
-      from: at("2026-03-09T04:00:00Z"),
-      to: at("2026-03-10T16:00:00Z"),
+      from: parseTs("2026-03-09T04:00:00Z"),
+      to: parseTs("2026-03-10T16:00:00Z"),
     });
-    expect(asked("type=LX&id=x&width=1d&from=2026-03-01&to=2026-03-02T00:00:01Z")).toMatchObject({
-      from: at("2026-03-01T00:00:00Z"),
-      to: at("2026-03-03T00:00:00Z"),
+    expect(parse("type=LX&id=x&width=1d&from=2026-03-01&to=2026-03-02T00:00:01Z")).toMatchObject({
+      from: parseTs("2026-03-01T00:00:00Z"),
+      to: parseTs("2026-03-03T00:00:00Z"),
     });
-    expect(asked("type=MWA&id=x")).toMatchObject({ width: "1h", to: at("2026-03-10T13:00:00Z") });
-    // The future has none, however far somebody asks.
-    expect(asked("type=MWA&id=x&to=2099-01-01")).toMatchObject({ to: at("2026-03-10T13:00:00Z") });
+    expect(parse("type=MWA&id=x")).toMatchObject({ width: "1h", to: parseTs("2026-03-10T13:00:00Z") });
+    // A range never reaches beyond the current bar.
+    expect(parse("type=MWA&id=x&to=2099-01-01")).toMatchObject({ to: parseTs("2026-03-10T13:00:00Z") });
   });
 
-  it("are refused in one line that says what is wrong", () => {
+  it("is rejected with one line that names the error", () => {
     const wrong = {
       "id=x": /^type must be one of GWA, MWA, LX$/,
       "type=NX&id=x": /^type must be one of/,
@@ -43,19 +43,19 @@ describe("bars asked for", () => {
       "type=GWA&id=x&from=2027-01-01": /^from must be earlier/,
       "type=GWA&id=x&width=1m&from=2026-03-01": /^at most 5,000 bars/,
     };
-    for (const [query, line] of Object.entries(wrong)) expect(asked(query)).toMatch(line);
+    for (const [query, line] of Object.entries(wrong)) expect(parse(query)).toMatch(line);
   });
 });
 
 describe("/api/bars", () => {
   const path = "/api/bars?type=GWA&id=btc-id&width=1h";
 
-  it("gives the bars, and a reason for every stretch without them", async () => {
-    const { fetchPage } = await servePages(openFilled(fillBars).path);
+  it("returns the bars, and a reason for every range without bars", async () => {
+    const { fetchPage } = await serveDashboard(openFilledWarehouse(fillBars).path);
     const from = new Date(lastHour / 1_000 - 4 * 86_400_000).toISOString();
     const page = await fetchPage(`${path}&from=${from}`);
     expect(page).toMatchObject({ status: 200, type: "application/json; charset=utf-8" });
-    const { bars, spans, ...rest } = JSON.parse(page.body) as DrawnBars;
+    const { bars, spans, ...rest } = JSON.parse(page.body) as ChartBarsResult;
     expect(rest).toMatchObject({ name: "BTC", width: "1h", is_cut: false });
     const seconds = ({ from, to }: { from: number; to: number }) => ({
       from: from / MICROS_PER_SECOND,
@@ -63,25 +63,25 @@ describe("/api/bars", () => {
     });
     expect(spans).toMatchObject([
       { state: "none", reason: "not asked for", to: (lastHour - 3 * DAY) / MICROS_PER_SECOND },
-      { state: "lost", reason: "aged out", ...seconds(stretches.lost) },
-      { state: "open", reason: "pending", ...seconds(stretches.open) },
-      { state: "empty", reason: "the service has none", ...seconds(stretches.empty) },
-      { state: "open", reason: "pending", ...seconds(stretches.sliver) },
+      { state: "lost", reason: "aged out", ...seconds(gapRanges.lost) },
+      { state: "open", reason: "pending", ...seconds(gapRanges.open) },
+      { state: "empty", reason: "the service has none", ...seconds(gapRanges.empty) },
+      { state: "open", reason: "pending", ...seconds(gapRanges.sliver) },
       { state: "settling", reason: "settling" },
     ]);
     const barAt = (ts: number) => bars.find(([start]) => start === ts / MICROS_PER_SECOND);
     expect(bars).toHaveLength(64);
-    expect(barAt(stretches.open.from)).toBeUndefined();
+    expect(barAt(gapRanges.open.from)).toBeUndefined();
     const [, open, high, low, close, ...quality] = barAt(lastHour - 3 * DAY) ?? [];
     expect(open).toBe(61_000);
     expect(high).toBeGreaterThan(close as number);
     expect(low).toBeLessThanOrEqual(open as number);
     expect(quality).toEqual([120, 120, 1, 1]);
-    expect(barAt(stretches.sliver.from - HOUR / 2)?.slice(5)).toEqual([110, 120, 11 / 12, 0]);
+    expect(barAt(gapRanges.sliver.from - HOUR / 2)?.slice(5)).toEqual([110, 120, 11 / 12, 0]);
   });
 
-  it("says in one line what is wrong with a question", async () => {
-    const { fetchPage, asked, failures } = await servePages(openFilled(fillBars).path);
+  it("answers a wrong query with one line", async () => {
+    const { fetchPage, countQueries, failures } = await serveDashboard(openFilledWarehouse(fillBars).path);
     expect(await fetchPage("/api/bars?type=GWA&id=btc-id&width=7h")).toMatchObject({
       status: 400,
       type: "text/plain; charset=utf-8",
@@ -92,35 +92,35 @@ describe("/api/bars", () => {
       status: 404,
       body: "no index has this type and id\n",
     });
-    expect(asked()).toBe(1);
+    expect(countQueries()).toBe(1);
     expect(failures).toEqual([]);
   });
 
-  it("reads the newest first, and stops where there is no time for more", () => {
-    const { connection } = openFilled(fillBars);
-    const to = Math.ceil(present / HOUR) * HOUR;
-    const wanted = {
+  it("reads the newest bars first, and stops when its time is up", () => {
+    const { connection } = openFilledWarehouse(fillBars);
+    const to = Math.ceil(nowTs / HOUR) * HOUR;
+    const options = {
       indexType: "GWA",
       indexId: "eth-id",
       width: "1h" as const,
-      from: to - MOST_BARS * HOUR,
+      from: to - MAX_BARS * HOUR,
       to,
     };
-    const cut = readBars(connection, wanted, present, () => false);
+    const cut = readChartBars(connection, options, nowTs, () => false);
     expect(cut).toMatchObject({ is_cut: true, to: to / MICROS_PER_SECOND });
-    expect(cut?.from).toBeGreaterThan(wanted.from / MICROS_PER_SECOND);
+    expect(cut?.from).toBeGreaterThan(options.from / MICROS_PER_SECOND);
     expect(cut?.bars.length).toBeGreaterThan(70);
-    expect(readBars(connection, wanted, present, () => true)).toMatchObject({
+    expect(readChartBars(connection, options, nowTs, () => true)).toMatchObject({
       is_cut: false,
-      from: wanted.from / MICROS_PER_SECOND,
+      from: options.from / MICROS_PER_SECOND,
       bars: cut?.bars,
     });
   });
 });
 
 describe("/api/series", () => {
-  it("finds series by a part of their name, those that begin with it first", async () => {
-    const { fetchPage } = await servePages(openFilled().path);
+  it("finds series by a part of their name; names that start with it come first", async () => {
+    const { fetchPage } = await serveDashboard(openFilledWarehouse().path);
     const names = async (part: string) => {
       const { body } = await fetchPage(`/api/series?name=${encodeURIComponent(part)}`);
       return (JSON.parse(body) as { name: string }[]).map(({ name }) => name);
@@ -142,38 +142,38 @@ describe("/api/series", () => {
   });
 });
 
-describe("bars asked for in endlessly many variants (G11)", () => {
-  it("rest after each reading for as long as it took, and half a second at most", async () => {
-    const clock = new TurnedClock();
-    const turns = new TakingTurns(clock);
-    const begun: number[] = [];
-    const readings = [100, 700, 10].map((ms) =>
-      turns.run(async () => {
-        begun.push(clock.monotonic());
+describe("a flood of different /api/bars queries (G11)", () => {
+  it("is throttled: each read is followed by a rest as long as the read, at most half a second", async () => {
+    const clock = new ManualClock();
+    const queue = new ThrottledQueue(clock);
+    const startTimes: number[] = [];
+    const reads = [100, 700, 10].map((ms) =>
+      queue.run(async () => {
+        startTimes.push(clock.monotonic());
         await clock.sleep(ms);
         if (ms === 700) throw new Error("unreadable");
         return ms;
       }),
     );
-    const outcomes = await clock.runUntil(Promise.allSettled(readings));
+    const outcomes = await clock.runUntil(Promise.allSettled(reads));
     expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-    expect(begun).toEqual([0, 200, 1_400]);
+    expect(startTimes).toEqual([0, 200, 1_400]);
   });
 
-  it("are read one at a time with rests between, and the rest is told to come again", async () => {
-    const clock = new TurnedClock();
-    const { fetchPage, asked } = await servePages(openFilled(fillBars).path, clock);
+  it("is read one query at a time; queries beyond the queue's limit get 503", async () => {
+    const clock = new ManualClock();
+    const { fetchPage, countQueries } = await serveDashboard(openFilledWarehouse(fillBars).path, clock);
     const variants = Array.from(
       { length: 60 },
-      (_, i) => `&from=${new Date(present / 1_000 - i * 3_600_000 - 7_200_000).toISOString()}`,
+      (_, i) => `&from=${new Date(nowTs / 1_000 - i * 3_600_000 - 7_200_000).toISOString()}`,
     );
     const pages = await clock.runUntil(
       Promise.all(variants.map((variant) => fetchPage(`/api/bars?type=GWA&id=btc-id&width=1h${variant}`))),
     );
-    const told = Map.groupBy(pages, ({ status }) => status);
-    expect([...told.keys()].sort()).toEqual([200, 503]);
-    expect(told.get(503)?.[0]?.body).toBe('{"error":"too many ask at once; try again"}\n');
-    expect(asked()).toBe(told.get(200)?.length);
-    expect(asked()).toBeLessThanOrEqual(26);
+    const byStatus = Map.groupBy(pages, ({ status }) => status);
+    expect([...byStatus.keys()].sort()).toEqual([200, 503]);
+    expect(byStatus.get(503)?.[0]?.body).toBe('{"error":"too many requests at once; try again"}\n');
+    expect(countQueries()).toBe(byStatus.get(200)?.length);
+    expect(countQueries()).toBeLessThanOrEqual(26);
   });
 });

@@ -1,17 +1,17 @@
 import { describe, expect } from "vitest";
 import {
-  coloursOf,
+  countColours,
   desktop,
-  inBrowser,
+  horizontalOverflow,
+  itInBrowser,
   openPage,
   phone,
-  photograph,
-  sidewaysScroll,
+  takeScreenshot,
 } from "../support/dashboard/chromium.ts";
-import { noteErrors, servePages } from "../support/dashboard/dashboard-harness.ts";
-import { hostileName, openFilled } from "../support/dashboard/filled-warehouse.ts";
+import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 
-async function look(address: string, options: { width: number; height: number; dark?: boolean }) {
+async function openDashboard(address: string, options: { width: number; height: number; dark?: boolean }) {
   const opened = await openPage(address, options);
   await opened.page.waitForSelector('[data-group="index_ticks:GWA"] canvas');
   await opened.page.waitForSelector("#missing tbody tr");
@@ -21,13 +21,13 @@ async function look(address: string, options: { width: number; height: number; d
 
 describe("the dashboard", () => {
   for (const [size, viewport] of Object.entries({ phone, desktop })) {
-    inBrowser(
-      `shows rows, ages, the heat map, gaps and errors on a ${size}, and asks nobody else`,
+    itInBrowser(
+      `shows rows, ages, the heat map, gaps and errors on a ${size}, without a request to another host`,
       async () => {
-        const { address, errors, rate } = await servePages(openFilled().path);
-        noteErrors(errors);
+        const { address, errors, rate } = await serveDashboard(openFilledWarehouse().path);
+        recordSampleErrors(errors);
         rate.count();
-        const { page, complaints, elsewhere } = await look(address, viewport);
+        const { page, complaints, elsewhere } = await openDashboard(address, viewport);
         expect(await page.textContent("#sentence")).toMatch(
           /^Following the live feed: \d+ ranges left to fetch/,
         );
@@ -40,39 +40,39 @@ describe("the dashboard", () => {
           "all",
           ..."BTC ETH XRP SOL ADA DOT LTC AVAX".split(" "),
         ]);
-        const colours = await coloursOf(page, '[data-group="index_ticks:GWA"] canvas.summary');
+        const colours = await countColours(page, '[data-group="index_ticks:GWA"] canvas.summary');
         expect(Object.keys(colours).length).toBeGreaterThanOrEqual(3);
         expect(await page.locator("#missing tbody tr").count()).toBeGreaterThan(5);
         expect(await page.locator("#errors li").count()).toBe(2);
         expect(await page.getAttribute("#spark .curve", "d")).toMatch(/^M0/);
-        expect(await sidewaysScroll(page)).toBeLessThanOrEqual(0);
-        await photograph(page, size);
+        expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+        await takeScreenshot(page, size);
         expect(complaints).toEqual([]);
         expect(elsewhere).toEqual([]);
       },
     );
   }
 
-  inBrowser("shows more rows on request, and hostile names as the text that they are", async () => {
-    const { address, errors } = await servePages(openFilled().path);
-    noteErrors(errors);
-    const { page, complaints, elsewhere } = await look(address, { ...desktop, dark: true });
+  itInBrowser("shows more rows on request, and hostile names as text", async () => {
+    const { address, errors } = await serveDashboard(openFilledWarehouse().path);
+    recordSampleErrors(errors);
+    const { page, complaints, elsewhere } = await openDashboard(address, { ...desktop, dark: true });
     await page.click('[data-group="index_ticks:GWA"] button');
     await page.waitForSelector('[data-group="index_ticks:GWA"] canvas >> nth=14');
     expect(await page.locator('[data-group="index_ticks:GWA"] .name').last().textContent()).toBe(hostileName);
     await page.hover('[data-group="index_ticks:GWA"] canvas >> nth=14');
     expect(await page.textContent("#tip")).toContain(hostileName);
-    await photograph(page, "dark");
+    await takeScreenshot(page, "dark");
     expect(await page.locator("#coverage img, #missing img, #errors img, #tip img").count()).toBe(0);
     expect(await page.title()).toBe("mds-sync");
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
   });
 
-  inBrowser("says so when the daemon is stuck", async () => {
-    const { address, staged } = await servePages(openFilled().path);
-    staged.problem = "nothing has been committed for 10 minutes";
-    const { page } = await look(address, phone);
+  itInBrowser("shows that the daemon is stuck", async () => {
+    const { address, daemon } = await serveDashboard(openFilledWarehouse().path);
+    daemon.problem = "nothing has been committed for 10 minutes";
+    const { page } = await openDashboard(address, phone);
     expect(await page.getAttribute("#state", "data-tone")).toBe("ill");
     expect(await page.textContent("#sentence")).toBe("Stuck: nothing has been committed for 10 minutes.");
   });

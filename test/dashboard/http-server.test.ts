@@ -3,20 +3,26 @@ import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { isOurName, json, type PageMaker, plain, startHttpServer } from "../../src/dashboard/http-server.ts";
+import {
+  isAllowedHost,
+  jsonResponse,
+  type RequestHandler,
+  startHttpServer,
+  textResponse,
+} from "../../src/dashboard/http-server.ts";
 
 const LARGE = Buffer.alloc(32 * 2 ** 20, "a");
 
-async function serve(patienceMs?: number) {
+async function serve(idleTimeoutMs?: number) {
   const failures: unknown[] = [];
   let made = 0;
   const server = await startHttpServer({
     host: "127.0.0.1",
     port: 0,
     allowedHosts: ["md.example"],
-    failed: (error) => failures.push(error),
-    ...(patienceMs === undefined ? {} : { patienceMs }),
-    pages: new Map<string, PageMaker>([
+    onError: (error) => failures.push(error),
+    ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+    routes: new Map<string, RequestHandler>([
       [
         "/large",
         () => {
@@ -26,10 +32,11 @@ async function serve(patienceMs?: number) {
       ],
       [
         "/long-made",
-        () => new Promise((made) => setTimeout(() => made(plain(200, "made")), 4 * (patienceMs ?? 0))),
+        () =>
+          new Promise((made) => setTimeout(() => made(textResponse(200, "made")), 4 * (idleTimeoutMs ?? 0))),
       ],
       ["/", () => ({ type: "text/html", body: "<p>hello" })],
-      ["/api/status", (query) => json({ from: query.get("from") })],
+      ["/api/status", (query) => jsonResponse({ from: query.get("from") })],
       [
         "/script.js",
         () => ({ type: "text/javascript", body: "let a;", gzipped: gzipSync("let a;"), etag: 'W/"1"' }),
@@ -47,12 +54,12 @@ function open(port: number): Socket {
   return socket.on("error", () => {});
 }
 
-/** Whether it ends in order or with an error. */
-function closing(socket: Socket): Promise<void> {
+/** Resolves when the connection closes, with or without an error. */
+function waitForClose(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.once("close", () => resolve()));
 }
 
-/** What comes back to these bytes until the server ends the connection. */
+/** Sends bytes and returns the reply, once the server has closed the connection. */
 async function exchange(port: number, bytes: string): Promise<string> {
   const socket = open(port);
   let text = "";
@@ -60,18 +67,18 @@ async function exchange(port: number, bytes: string): Promise<string> {
     text += String(part);
   });
   socket.write(bytes);
-  await closing(socket);
+  await waitForClose(socket);
   return text;
 }
 
-/** Who does not read learns only by writing that nobody is there any more. */
-async function untilGone(socket: Socket, everyMs: number): Promise<void> {
+/** A client that does not read notices a closed connection only by writing to it. */
+async function waitForReset(socket: Socket, everyMs: number): Promise<void> {
   const knock = setInterval(() => socket.write("\r\n"), everyMs);
-  await closing(socket);
+  await waitForClose(socket);
   clearInterval(knock);
 }
 
-function ask(
+function sendRequest(
   port: number,
   path: string,
   options: { host?: string; method?: string; headers?: Record<string, string> } = {},
@@ -95,37 +102,37 @@ function ask(
 }
 
 describe("the dashboard's server", () => {
-  it("serves its pages, with headers that let no script in from elsewhere", async () => {
+  it("serves its pages, with headers that forbid foreign scripts", async () => {
     const { port } = await serve();
-    const page = await ask(port, "/");
+    const page = await sendRequest(port, "/");
     expect(page).toMatchObject({ status: 200, body: "<p>hello" });
     expect(page.headers["content-security-policy"]).toContain("default-src 'none'");
-    expect(JSON.parse((await ask(port, "/api/status?from=x")).body)).toEqual({ from: "x" });
-    expect((await ask(port, "/nowhere")).status).toBe(404);
+    expect(JSON.parse((await sendRequest(port, "/api/status?from=x")).body)).toEqual({ from: "x" });
+    expect((await sendRequest(port, "/nowhere")).status).toBe(404);
   });
 
   it("checks the Host header on every path before routing", async () => {
     const { port } = await serve();
     for (const path of ["/", "/api/status", "/nowhere"]) {
-      expect((await ask(port, path, { host: "evil.example" })).status).toBe(421);
+      expect((await sendRequest(port, path, { host: "evil.example" })).status).toBe(421);
     }
     for (const host of ["localhost:9464", "127.0.0.1", "[::1]:80", "md.example", "MD.example:80"]) {
-      expect((await ask(port, "/", { host })).status).toBe(200);
+      expect((await sendRequest(port, "/", { host })).status).toBe(200);
     }
-    expect(isOurName(undefined, [])).toBe(false);
-    expect(isOurName("localhost.evil.example", [])).toBe(false);
-    expect(isOurName("127.0.0.1.evil.example", [])).toBe(false);
+    expect(isAllowedHost(undefined, [])).toBe(false);
+    expect(isAllowedHost("localhost.evil.example", [])).toBe(false);
+    expect(isAllowedHost("127.0.0.1.evil.example", [])).toBe(false);
   });
 
   it("serves GET only", async () => {
     const { port } = await serve();
     for (const method of ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "PROPFIND"]) {
-      expect((await ask(port, "/", { method })).status).toBe(405);
+      expect((await sendRequest(port, "/", { method })).status).toBe(405);
     }
-    expect(await ask(port, "/", { method: "HEAD" })).toMatchObject({ status: 200, body: "" });
+    expect(await sendRequest(port, "/", { method: "HEAD" })).toMatchObject({ status: 200, body: "" });
   });
 
-  it("knows paths only as they are listed, and no way around them", async () => {
+  it("serves only the listed paths, however a path is disguised", async () => {
     const { port, failures } = await serve();
     const ways = [
       "/..%2f..%2fetc/passwd",
@@ -140,33 +147,33 @@ describe("the dashboard's server", () => {
       "*",
       `/${"a".repeat(4_000)}`,
     ];
-    for (const path of ways) expect([path, (await ask(port, path)).status]).toEqual([path, 404]);
-    expect((await ask(port, `/?${"a".repeat(20_000)}`)).status).toBe(431);
-    expect((await ask(port, "/?from=%E0%A4%A&%00=<script>")).status).toBe(200);
+    for (const path of ways) expect([path, (await sendRequest(port, path)).status]).toEqual([path, 404]);
+    expect((await sendRequest(port, `/?${"a".repeat(20_000)}`)).status).toBe(431);
+    expect((await sendRequest(port, "/?from=%E0%A4%A&%00=<script>")).status).toBe(200);
     expect(failures).toEqual([]);
   });
 
-  it("sends what never changes once, and packed to those who can unpack it", async () => {
+  it("lets browsers cache static files, and compresses them on request", async () => {
     const { port } = await serve();
-    const plainly = await ask(port, "/script.js");
+    const plainly = await sendRequest(port, "/script.js");
     expect(plainly).toMatchObject({ status: 200, body: "let a;" });
     const { etag } = plainly.headers as { etag: string };
-    const known = await ask(port, "/script.js", { headers: { "if-none-match": etag } });
+    const known = await sendRequest(port, "/script.js", { headers: { "if-none-match": etag } });
     expect(known).toMatchObject({ status: 304, body: "" });
-    const packed = await ask(port, "/script.js", { headers: { "accept-encoding": "gzip, br" } });
+    const packed = await sendRequest(port, "/script.js", { headers: { "accept-encoding": "gzip, br" } });
     expect(packed.headers).toMatchObject({ "content-encoding": "gzip", vary: "accept-encoding" });
-    expect((await ask(port, "/api/status")).headers["cache-control"]).toBe("no-store");
+    expect((await sendRequest(port, "/api/status")).headers["cache-control"]).toBe("no-store");
   });
 
-  it("tells the log, not the visitor, why a page failed", async () => {
+  it("reports the reason of a failed page to the log, not to the client", async () => {
     const { port, failures } = await serve();
-    const page = await ask(port, "/broken");
+    const page = await sendRequest(port, "/broken");
     expect(page.status).toBe(500);
     expect(page.body).not.toContain("inner secret");
     expect(failures).toHaveLength(1);
   });
 
-  it("closes at once, whoever still holds a connection", async () => {
+  it("closes at once, even with open connections", async () => {
     const { server, port } = await serve();
     const idle = connect(port, "127.0.0.1");
     await new Promise((resolve) => idle.once("connect", resolve));
@@ -175,7 +182,7 @@ describe("the dashboard's server", () => {
     await closed;
   });
 
-  it("answers while many others hold a connection and say nothing, or half of a request", async () => {
+  it("answers while many connections are idle or have sent half a request", async () => {
     const { port } = await serve();
     const idle = await Promise.all(
       Array.from({ length: 150 }, async (_, i) => {
@@ -185,11 +192,11 @@ describe("the dashboard's server", () => {
         return socket.on("error", () => {});
       }),
     );
-    expect((await ask(port, "/")).status).toBe(200);
+    expect((await sendRequest(port, "/")).status).toBe(200);
     for (const socket of idle) socket.destroy();
   });
 
-  it("ends connections that ask nothing, never finish asking, or do not take what they asked for", async () => {
+  it("closes connections that send nothing, never finish a request, or do not read their response", async () => {
     const { port, failures } = await serve(200);
     const silent = open(port);
     const slow = open(port);
@@ -197,42 +204,39 @@ describe("the dashboard's server", () => {
     const drip = setInterval(() => slow.write("a"), 50);
     const bodiless = open(port);
     bodiless.write("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n");
-    const ended = [silent, slow, bodiless].map((socket) => closing(socket.resume()));
+    const ended = [silent, slow, bodiless].map((socket) => waitForClose(socket.resume()));
     const unread = open(port).pause();
     unread.write("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    await Promise.all([...ended, untilGone(unread, 1_500)]);
+    await Promise.all([...ended, waitForReset(unread, 1_500)]);
     clearInterval(drip);
 
-    // But a page that is long in the making is waited for.
-    expect((await ask(port, "/long-made")).body).toBe("made\n");
+    // But a slow page does not time out.
+    expect((await sendRequest(port, "/long-made")).body).toBe("made\n");
     expect(failures).toEqual([]);
   });
 
-  it("lets somebody in who asks, however many hold a connection and do not", async () => {
+  it("accepts a new request, however many idle connections there are", async () => {
     const { port } = await serve();
     const first = open(port).resume();
-    const isFirstGone = closing(first);
+    const isFirstGone = waitForClose(first);
     for (let i = 0; i < 300; i++) await once(open(port), "connect");
-    expect((await ask(port, "/")).status).toBe(200);
+    expect((await sendRequest(port, "/")).status).toBe(200);
     await isFirstGone;
   });
 
-  it("answers questions that come at once in their order, and ends a connection that goes on asking and reads nothing", async () => {
+  it("answers pipelined requests in order, and closes a connection that sends requests without reading", async () => {
     const { port, made, failures } = await serve(200);
-    const question = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
-    const said = await exchange(
-      port,
-      ["/api/status?from=1", "/", "/api/status?from=2"].map(question).join(""),
-    );
-    expect(said.match(/\{.*\}|<p>hello/g)).toEqual(['{"from":"1"}', "<p>hello", '{"from":"2"}']);
+    const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+    const reply = await exchange(port, ["/api/status?from=1", "/", "/api/status?from=2"].map(get).join(""));
+    expect(reply.match(/\{.*\}|<p>hello/g)).toEqual(['{"from":"1"}', "<p>hello", '{"from":"2"}']);
     const greedy = open(port).pause();
-    greedy.write(question("/large").repeat(1_000));
-    await untilGone(greedy, 100);
+    greedy.write(get("/large").repeat(1_000));
+    await waitForReset(greedy, 100);
     expect(made()).toBeLessThan(20);
     expect(failures).toEqual([]);
   });
 
-  it("says what is wrong with odd questions, and checks the name first", async () => {
+  it("answers malformed requests with the right status, and checks the Host header first", async () => {
     const { port, failures } = await serve(200);
     const status = async (bytes: string) => /^HTTP\/1\.1 (\d+)/.exec(await exchange(port, bytes))?.[1];
     const toHere = "Host: localhost\r\n";
@@ -259,14 +263,14 @@ describe("the dashboard's server", () => {
     expect(failures).toEqual([]);
   });
 
-  it("says in one line that its port is taken", async () => {
+  it("fails with one line if its port is in use", async () => {
     const { port } = await serve();
     const second = startHttpServer({
       host: "127.0.0.1",
       port,
       allowedHosts: [],
-      failed: () => {},
-      pages: new Map([["/", () => plain(200, "")]]),
+      onError: () => {},
+      routes: new Map([["/", () => textResponse(200, "")]]),
     });
     await expect(second).rejects.toMatchObject({ code: "http_port", exit: 75 });
   });

@@ -2,15 +2,15 @@ import { describe, expect, it } from "vitest";
 
 /** The page's own modules are plain scripts without types. */
 const load = (file: string) => import(new URL(`../../src/dashboard/page/${file}`, import.meta.url).href);
-const { brief, duration, moment, price, title } = await load("words.js");
-const { axis, describe: inWords, expand, summarise } = await load("heat-map.js");
+const { brief, duration, minuteOf, price, title } = await load("text-format.js");
+const { axis, describeCell, expand, summarize } = await load("heat-map.js");
 
-describe("the dashboard's words", () => {
+describe("the texts of the dashboard", () => {
   it("give a length of time in one unit", () => {
-    const said = [0, 0.4, 59, 60, 90, 3599, 3600, 5400, 86_400, 200 * 86_400].map((seconds) =>
+    const texts = [0, 0.4, 59, 60, 90, 3599, 3600, 5400, 86_400, 200 * 86_400].map((seconds) =>
       duration(seconds),
     );
-    expect(said).toEqual([
+    expect(texts).toEqual([
       "0 s",
       "0 s",
       "59 s",
@@ -24,7 +24,7 @@ describe("the dashboard's words", () => {
     ]);
   });
 
-  it("give prices with the digits that the service gave, as far as they matter", () => {
+  it("show prices with the service's digits, shortened to what matters", () => {
     expect(["61204.5", "1234567.123456", "0.000012345678", "-1234.5", "7", null].map(price)).toEqual([
       "61,204.5",
       "1,234,567.12",
@@ -35,7 +35,7 @@ describe("the dashboard's words", () => {
     ]);
   });
 
-  it("name streams, counts and moments for people", () => {
+  it("format streams, counts and times", () => {
     expect([title("index_ticks"), title("ohlcv"), brief(9_999), brief(12_345_678)]).toEqual([
       "Index ticks",
       "Daily bars",
@@ -43,13 +43,13 @@ describe("the dashboard's words", () => {
       "12.3M",
     ]);
     expect([
-      moment("2026-03-01T00:00:00.000000Z"),
-      moment("2026-03-01T12:34:56.000000Z"),
-      moment(null),
+      minuteOf("2026-03-01T00:00:00.000000Z"),
+      minuteOf("2026-03-01T12:34:56.000000Z"),
+      minuteOf(null),
     ]).toEqual(["2026-03-01", "2026-03-01 12:34", ""]);
   });
 
-  it("say what a cell and a strip show", () => {
+  it("describe a cell and a strip of the heat map", () => {
     expect(
       expand([
         [2, 100, 0, 0, 0],
@@ -60,10 +60,10 @@ describe("the dashboard's words", () => {
       [100, 0, 0, 0],
       [0, 0, 0, 0],
     ]);
-    expect(inWords([97, 0, 2, 1])).toBe("97 % covered, 2 % open, 1 % lost");
-    expect(inWords([0, 0, 0, 0])).toBe("not asked for");
+    expect(describeCell([97, 0, 2, 1])).toBe("97 % covered, 2 % open, 1 % lost");
+    expect(describeCell([0, 0, 0, 0])).toBe("not selected");
     expect(
-      summarise([
+      summarize([
         [0, 0, 0, 0],
         [100, 0, 0, 0],
         [50, 0, 50, 0],
@@ -71,7 +71,7 @@ describe("the dashboard's words", () => {
     ).toBe("75 % covered, 25 % open");
   });
 
-  it("put months under days and years under months, not too close", () => {
+  it("label days with months and months with years, not too close to each other", () => {
     expect(axis(["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02", "2026-03-03"], 1)).toEqual([
       [0.4, "Mar"],
     ]);

@@ -3,20 +3,20 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { DaemonState } from "../../src/dashboard/daemon-status.ts";
 import { readStatus, type WarehouseStatus } from "../../src/warehouse/read/status.ts";
-import { noteErrors, servePages } from "../support/dashboard/dashboard-harness.ts";
-import { hostileName, openFilled, present } from "../support/dashboard/filled-warehouse.ts";
-import { TurnedClock } from "../support/manual-clock.ts";
+import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("/healthz and /readyz", () => {
-  it("tell the truth about the daemon", async () => {
-    const { fetchPage, staged } = await servePages(openFilled().path);
+  it("report the health and readiness of the daemon", async () => {
+    const { fetchPage, daemon } = await serveDashboard(openFilledWarehouse().path);
     expect(await fetchPage("/healthz")).toMatchObject({ status: 200, body: "ok\n" });
     expect(await fetchPage("/readyz")).toMatchObject({ status: 200 });
-    staged.problem = "nothing has been committed for 10 minutes";
-    staged.ready = false;
-    staged.activity = "waiting for the service";
-    expect(await fetchPage("/healthz")).toMatchObject({ status: 503, body: `${staged.problem}\n` });
+    daemon.problem = "nothing has been committed for 10 minutes";
+    daemon.isReady = false;
+    daemon.activity = "waiting for the service";
+    expect(await fetchPage("/healthz")).toMatchObject({ status: 503, body: `${daemon.problem}\n` });
     expect(await fetchPage("/readyz")).toMatchObject({
       status: 503,
       body: "not ready: waiting for the service\n",
@@ -25,9 +25,9 @@ describe("/healthz and /readyz", () => {
 });
 
 describe("/metrics", () => {
-  it("give the warehouse's figures and the daemon's health in Prometheus' form", async () => {
-    const { fetchPage, staged } = await servePages(openFilled().path);
-    staged.problem = "stuck";
+  it("has the figures of the warehouse and the health of the daemon in the format of Prometheus", async () => {
+    const { fetchPage, daemon } = await serveDashboard(openFilledWarehouse().path);
+    daemon.problem = "stuck";
     const { type, body } = await fetchPage("/metrics");
     expect(type).toBe("text/plain; version=0.0.4; charset=utf-8");
     expect(body).toContain("\nmds_sync_healthy 0\n");
@@ -37,8 +37,8 @@ describe("/metrics", () => {
     expect(body).not.toContain("-id");
   });
 
-  it("are there also while the warehouse is not", async () => {
-    const { fetchPage } = await servePages(join(temporaryFolder(), "none.sqlite"));
+  it("is served before the warehouse exists", async () => {
+    const { fetchPage } = await serveDashboard(join(temporaryFolder(), "none.sqlite"));
     expect(await fetchPage("/metrics")).toMatchObject({
       status: 200,
       body: expect.stringContaining("mds_sync_up 1"),
@@ -54,23 +54,23 @@ describe("/metrics", () => {
 
 describe("/api", () => {
   it("status is the object that `status --json` prints", async () => {
-    const warehouse = openFilled();
-    const { fetchPage } = await servePages(warehouse.path);
+    const warehouse = openFilledWarehouse();
+    const { fetchPage } = await serveDashboard(warehouse.path);
     const { body } = await fetchPage("/api/status");
     const { generated_at, ...served } = JSON.parse(body) as WarehouseStatus;
-    const { generated_at: _, ...read } = readStatus(warehouse.connection, present);
+    const { generated_at: _, ...read } = readStatus(warehouse.connection, nowTs);
     const steady = ({ streams, disk, ...rest }: Omit<WarehouseStatus, "generated_at">) => ({
       ...rest,
       disk: { ...disk, free_bytes: 0 },
       streams: streams.map(({ newest_age_s, open_seconds, lost_seconds, ...stream }) => stream),
     });
-    expect(Math.abs(Date.parse(generated_at) - present / 1000)).toBeLessThan(60_000);
+    expect(Math.abs(Date.parse(generated_at) - nowTs / 1000)).toBeLessThan(60_000);
     expect(steady(served)).toEqual(steady(read));
   });
 
-  it("daemon tells its state, its errors and its requests", async () => {
-    const { fetchPage, errors } = await servePages(openFilled().path);
-    noteErrors(errors);
+  it("daemon returns its state, its errors and its request rate", async () => {
+    const { fetchPage, errors } = await serveDashboard(openFilledWarehouse().path);
+    recordSampleErrors(errors);
     const daemon = JSON.parse((await fetchPage("/api/daemon")).body) as Record<string, unknown>;
     expect(daemon).toMatchObject({ tone: "busy", ready: true, problem: null, version: "0.1.0" });
     expect(daemon.errors).toMatchObject([
@@ -80,8 +80,8 @@ describe("/api", () => {
     expect(daemon.requests_per_second).toHaveLength(119);
   });
 
-  it("coverage shows more rows of a group on request, and ignores nonsense", async () => {
-    const { fetchPage, failures } = await servePages(openFilled().path);
+  it("coverage returns more rows of a group on request, and ignores invalid parameters", async () => {
+    const { fetchPage, failures } = await serveDashboard(openFilledWarehouse().path);
     const rowsOf = async (query: string) => {
       const { body } = await fetchPage(`/api/coverage${query}`);
       const { groups } = JSON.parse(body) as { groups: { key: string; rows: unknown[] }[] };
@@ -95,8 +95,8 @@ describe("/api", () => {
 });
 
 describe("every page", () => {
-  it("is served to GET under a name of ours, and to nobody else; what lies on disk is kept by the browser", async () => {
-    const { address, fetchPage, failures } = await servePages(openFilled().path);
+  it("is served only to GET and HEAD with an allowed Host header", async () => {
+    const { address, fetchPage, failures } = await serveDashboard(openFilledWarehouse().path);
     const paths = (await fetchPage("/nowhere")).body.match(/\/\S*/g) ?? [];
     expect(paths).toEqual(expect.arrayContaining(["/", "/bars", "/lightweight-charts.js", "/api/bars"]));
     const status = (path: string, options: { method?: string; host?: string }) =>
@@ -120,22 +120,22 @@ describe("every page", () => {
     const library = await fetch(new URL("/lightweight-charts.js", address));
     const text = await library.text();
     expect(text).toMatch(/^\/\*!\n \* @license\n \* TradingView Lightweight Charts™ v5/);
-    // Nothing in it may fetch anything from elsewhere.
+    // The library must not fetch anything from another host.
     expect(library.headers.get("content-security-policy")).toMatch(/script-src 'self'; .*connect-src 'self'/);
     expect(library.headers.get("content-security-policy")).not.toContain("unsafe");
     expect(failures).toEqual([]);
   });
 });
 
-describe("a hammered page", () => {
-  it("reads the warehouse once in a while, however many ask", async () => {
-    const clock = new TurnedClock();
-    const { fetchPage, asked } = await servePages(openFilled().path, clock);
+describe("a flood of requests", () => {
+  it("reads the warehouse at most once per cache period", async () => {
+    const clock = new ManualClock();
+    const { fetchPage, countQueries } = await serveDashboard(openFilledWarehouse().path, clock);
     const pages = ["/api/status", "/api/daemon", "/metrics", "/api/coverage", "/api/latest", "/api/missing"];
     for (let round = 0; round < 20; round++) await Promise.all(pages.map(fetchPage));
-    expect(asked()).toBe(4);
+    expect(countQueries()).toBe(4);
     await clock.advance(60_000);
     await Promise.all(pages.map(fetchPage));
-    expect(asked()).toBe(8);
+    expect(countQueries()).toBe(8);
   });
 });

@@ -5,19 +5,19 @@ import {
   DuckDBInstance,
   DuckDBTimestampValue,
 } from "@duckdb/node-api";
-import { renderings } from "../../src/cli/output/row-formats.ts";
-import { dayOf, formatInstant, MICROS_PER_DAY } from "../../src/model/time.ts";
-import { type Parameters, select } from "../../src/warehouse/read/query.ts";
+import { rowRenderers } from "../../src/cli/output/row-formats.ts";
+import { formatDay, formatTimestamp, MICROS_PER_DAY } from "../../src/model/time.ts";
+import { type QueryParameters, runReadQuery } from "../../src/warehouse/read/query.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 
-/** What `mds-sync query` prints. */
-export function askSqlite(reader: Connection, sql: string, parameters: Parameters): string {
-  const asked = Object.entries(parameters).filter(([name]) => new RegExp(`:${name}\\b`).test(sql));
-  const { columns, rows } = select(reader, sql, Object.fromEntries(asked));
-  return [...renderings.table(columns, rows)].join("");
+/** The output of `mds-sync query`. */
+export function querySqlite(reader: Connection, sql: string, parameters: QueryParameters): string {
+  const used = Object.entries(parameters).filter(([name]) => new RegExp(`:${name}\\b`).test(sql));
+  const { columns, rows } = runReadQuery(reader, sql, Object.fromEntries(used));
+  return [...rowRenderers.table(columns, rows)].join("");
 }
 
-/** Opens an export's catalogue as its readers do. */
+/** Opens the catalogue of an export read-only. */
 export async function openCatalogue(file: string): Promise<{ connection: DuckDBConnection; close(): void }> {
   const instance = await DuckDBInstance.create(file, { access_mode: "READ_ONLY" });
   const connection = await instance.connect();
@@ -30,18 +30,18 @@ export async function openCatalogue(file: string): Promise<{ connection: DuckDBC
   };
 }
 
-/** The same print of what DuckDB answers: its moments, days and booleans as the warehouse writes them. */
-export async function askDuckDb(connection: DuckDBConnection, sql: string): Promise<string> {
+/** DuckDB's result in the same format, with timestamps, days and booleans as in the warehouse. */
+export async function queryDuckDb(connection: DuckDBConnection, sql: string): Promise<string> {
   const result = await connection.runAndReadAll(sql);
-  const rows = result.getRows().map((row) => row.map(asInWarehouse));
-  return [...renderings.table(result.columnNames(), rows)].join("");
+  const rows = result.getRows().map((row) => row.map(toWarehouseValue));
+  return [...rowRenderers.table(result.columnNames(), rows)].join("");
 }
 
-function asInWarehouse(value: unknown): unknown {
+function toWarehouseValue(value: unknown): unknown {
   if (typeof value === "bigint") return Number(value);
   if (typeof value === "boolean") return value ? 1 : 0;
-  if (value instanceof DuckDBTimestampValue) return formatInstant(Number(value.micros));
-  if (value instanceof DuckDBDateValue) return dayOf(value.days * MICROS_PER_DAY);
+  if (value instanceof DuckDBTimestampValue) return formatTimestamp(Number(value.micros));
+  if (value instanceof DuckDBDateValue) return formatDay(value.days * MICROS_PER_DAY);
   if (value instanceof DuckDBDecimalValue) return value.toDouble();
   return value;
 }

@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { readParameters } from "../../src/cli/commands/query.ts";
-import type { Parameters } from "../../src/warehouse/read/query.ts";
+import type { QueryParameters } from "../../src/warehouse/read/query.ts";
 
 export const cookbookFile = resolve(import.meta.dirname, "../../docs/cookbook.md");
 
-export interface Question {
+interface Question {
   readonly title: string;
   readonly sqlite: string;
   readonly duckdb: string;
-  /** What both answer, as `mds-sync query` prints it; empty where the page does not say. */
+  /** The answer of both engines, as `mds-sync query` prints it; empty if the page has none. */
   readonly answer: string;
 }
 
@@ -21,8 +21,8 @@ export function readCookbook(): string {
   return readFileSync(cookbookFile, "utf8");
 }
 
-/** The questions of the page, each with its SQL and its answer. */
-export function questionsOf(page: string): Question[] {
+/** Parses the questions of the page, each with its SQL and its answer. */
+export function parseQuestions(page: string): Question[] {
   return page
     .split(heading)
     .filter(isQuestion)
@@ -36,25 +36,24 @@ export function questionsOf(page: string): Question[] {
         if (own.length !== 1) throw new Error(`"${title}" has ${own.length} blocks for ${engine}, not one`);
         return own[0]?.body ?? "";
       };
-      const strangers = blocks.filter(
+      const unlabelled = blocks.filter(
         ({ kind, body }) => kind === "sql" && !/^-- (SQLite|DuckDB)/.test(body),
       );
-      if (strangers.length > 0)
-        throw new Error(`"${title}" has SQL that does not say for which engine it is`);
+      if (unlabelled.length > 0) throw new Error(`"${title}" has SQL that does not name its engine`);
       const answer = blocks.find(({ kind }) => kind === "text")?.body ?? "";
       return { title, sqlite: sqlFor("SQLite"), duckdb: sqlFor("DuckDB"), answer };
     });
 }
 
-/** The values that the page says its answers are for. */
-export function parametersOf(page: string): Parameters {
+/** Parses the parameter values that the answers are for. */
+export function parseParameters(page: string): QueryParameters {
   return readParameters(
     [...page.matchAll(/^\| `:(\w+)` \| `(.*)` \|$/gm)].map(([, name, value]) => `${name}=${value}`),
   );
 }
 
-/** The same page with other answers, each after the last SQL of its question. */
-export function withAnswers(page: string, answers: ReadonlyMap<string, string>): string {
+/** Replaces the answers; each follows the last SQL of its question. */
+export function replaceAnswers(page: string, answers: ReadonlyMap<string, string>): string {
   const [opening = "", ...sections] = page.split(heading);
   const answered = sections.map((section) => {
     if (!isQuestion(section)) return `## ${section}`;

@@ -7,14 +7,14 @@ import { CATALOGUE } from "../../src/export/manifest.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { relationNotes } from "../../src/warehouse/schema/column-docs.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
-import { runHere } from "../support/cli/run-command.ts";
-import { askDuckDb, askSqlite, openCatalogue } from "./cookbook-engines.ts";
-import { parametersOf, questionsOf, readCookbook } from "./cookbook-page.ts";
+import { runInProcess } from "../support/cli/run-command.ts";
+import { openCatalogue, queryDuckDb, querySqlite } from "./cookbook-engines.ts";
+import { parseParameters, parseQuestions, readCookbook } from "./cookbook-page.ts";
 import { fillDemoWarehouse } from "./demo-warehouse.ts";
 
 const page = readCookbook();
-const questions = questionsOf(page);
-const parameters = parametersOf(page);
+const questions = parseQuestions(page);
+const parameters = parseParameters(page);
 const folder = mkdtempSync(join(tmpdir(), "mds-cookbook-"));
 let reader: Connection;
 let catalogue: Awaited<ReturnType<typeof openCatalogue>>;
@@ -38,11 +38,11 @@ describe("the cookbook", () => {
   });
 
   it.each(questions)("SQLite: $title", ({ sqlite, answer }) => {
-    expect(askSqlite(reader, sqlite, parameters)).toBe(answer);
-    expect(answer.split("\n").length, "an answer without rows shows nothing").toBeGreaterThan(3);
+    expect(querySqlite(reader, sqlite, parameters)).toBe(answer);
+    expect(answer.split("\n").length, "an answer must have rows").toBeGreaterThan(3);
   });
 
-  it("asks nothing that reads all rows of a stream", () => {
+  it("has no query that scans all rows of a stream", () => {
     const bound = Object.fromEntries(Object.keys(parameters).map((name) => [name, 0]));
     for (const { title, sqlite } of questions) {
       const plan = reader.database.prepare(`EXPLAIN QUERY PLAN ${sqlite}`).all(bound) as { detail: string }[];
@@ -54,20 +54,20 @@ describe("the cookbook", () => {
   });
 
   it.each(questions)("DuckDB: $title", async ({ duckdb, answer }) => {
-    expect(await askDuckDb(catalogue.connection, duckdb)).toBe(answer);
+    expect(await queryDuckDb(catalogue.connection, duckdb)).toBe(answer);
   });
 
-  it("says of a window what mds-sync gaps says", async () => {
+  it("agrees with mds-sync gaps about a window", async () => {
     const [, command = ""] = /`mds-sync (gaps .*?)`/.exec(page) ?? [];
-    const eth = await runHere([...command.split(" "), "--warehouse", reader.path]);
-    const btc = await runHere([...command.replace("ETH", "BTC").split(" "), "--warehouse", reader.path]);
+    const eth = await runInProcess([...command.split(" "), "--warehouse", reader.path]);
+    const btc = await runInProcess([...command.replace("ETH", "BTC").split(" "), "--warehouse", reader.path]);
     expect(eth).toMatchObject({ status: 4, stdout: expect.stringContaining("1 range open (1h 30m)") });
-    expect(btc).toMatchObject({ status: 0, stdout: expect.stringContaining("Whole: every second of") });
+    expect(btc).toMatchObject({ status: 0, stdout: expect.stringContaining("Complete: every second of") });
   });
 });
 
 describe("the dictionary", () => {
-  it("names the types that the values have", () => {
+  it("has the types of the stored values", () => {
     for (const [relation, { columns }] of Object.entries(relationNotes)) {
       const types = columns.map(({ name }) => `group_concat(DISTINCT typeof("${name}")) AS "${name}"`);
       const sql = `SELECT ${types.join(", ")} FROM (SELECT * FROM ${relation} LIMIT 300)`;

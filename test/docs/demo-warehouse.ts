@@ -1,18 +1,18 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { syncSettings, withSyncSession } from "../../src/cli/support/session.ts";
+import { toSyncSettings, withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { streams } from "../../src/model/streams.ts";
-import { type Micros, parseInstant } from "../../src/model/time.ts";
+import { type Micros, parseTimestamp } from "../../src/model/time.ts";
 import { seededRandom } from "../../src/runtime/backoff.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { retract } from "../../src/warehouse/coverage/ledger.ts";
-import { noteClockSkew } from "../../src/warehouse/coverage/targets.ts";
+import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import { openWarehouse } from "../../src/warehouse/writer.ts";
-import { TurnedClock } from "../support/manual-clock.ts";
+import { openWriter } from "../../src/warehouse/writer.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 
 const START = "2026-03-01T12:00:07Z";
@@ -26,19 +26,19 @@ sync:
   derivatives: { exchanges: [Deribit, OKX], types: [perpetuals, options] }
 `;
 
-export interface DemoWarehouse {
+interface DemoWarehouse {
   readonly path: string;
-  /** For what is to be read at the demo's own time. */
-  readonly clock: TurnedClock;
+  /** The clock of the demo; its present is in 2026. */
+  readonly clock: ManualClock;
 }
 
 /**
- * What the cookbook's answers are about: two days of three assets, four months of their daily bars, two
- * snapshots of the latest-only streams. Two things went wrong, on purpose: ETH lacks 90 minutes of 28 February, and one tick
- * of BTC was corrected an hour after the first run.
+ * The warehouse behind the cookbook's answers: two days of ticks of three assets, four months of their daily bars, two
+ * snapshots of the snapshot streams. It has two defects: ETH lacks 90 minutes of 28 February, and one tick of BTC was
+ * corrected an hour after the first run.
  */
 export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> {
-  const clock = new TurnedClock(START);
+  const clock = new ManualClock(START);
   const simulator = await startSimulator({ clock, seed: 1 });
   const path = join(folder, "demo.sqlite");
   try {
@@ -55,10 +55,10 @@ export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> 
         MDS_WAREHOUSE: path,
       },
     });
-    // Daily bars of all the years would cost seconds, and a run over a window takes no snapshots.
+    // All years of daily bars would take seconds to fetch, so they get a window; a run with a window takes no snapshots.
     const daily = {
       streams: new Set(["ohlcv"] as const),
-      window: { from: moment("2025-11-01T00:00:00Z"), to: moment(START) },
+      window: { from: toTs("2025-11-01T00:00:00Z"), to: toTs(START) },
     };
     const others = { streams: new Set(streams.filter((stream) => stream !== "ohlcv")) };
     for (const [wait, scope] of [
@@ -70,20 +70,20 @@ export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> 
       const random = seededRandom(1);
       const context = { clock, stopping: new AbortController().signal, random };
       await clock.runUntil(
-        withSyncSession(loaded, context, silentLog, ({ intake, reader }) =>
-          backfill(intake, { settings: syncSettings(loaded), reader, random, scope }),
+        withSyncSession(loaded, context, silentLog, ({ syncContext, reader }) =>
+          backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter: scope }),
         ),
       );
     }
-    spoil(path, clock);
+    addDefects(path, clock);
     return { path, clock };
   } finally {
     await simulator.stop();
   }
 }
 
-function spoil(path: string, clock: TurnedClock): void {
-  const warehouse = openWarehouse(path, { clock });
+function addDefects(path: string, clock: ManualClock): void {
+  const warehouse = openWriter(path, { clock });
   try {
     warehouse.transaction((transaction) => {
       const idOf = (name: string) =>
@@ -91,18 +91,18 @@ function spoil(path: string, clock: TurnedClock): void {
           .statement("SELECT series, index_id AS indexId FROM series WHERE index_type = 'GWA' AND name = ?")
           .get([name]) as { series: number; indexId: string };
       const { series } = idOf("ETH");
-      const hole = { from: moment("2026-02-28T06:30:00Z"), to: moment("2026-02-28T08:00:00Z") };
+      const gap = { from: toTs("2026-02-28T06:30:00Z"), to: toTs("2026-02-28T08:00:00Z") };
       transaction
         .statement("DELETE FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?")
-        .run([series, hole.from, hole.to]);
-      retract(transaction, { stream: "index_ticks", series }, hole);
-      const corrected = tick(moment("2026-02-28T12:00:00Z"), "92600.5", {
+        .run([series, gap.from, gap.to]);
+      retract(transaction, { stream: "index_ticks", series }, gap);
+      const corrected = tick(toTs("2026-02-28T12:00:00Z"), "92600.5", {
         indexId: idOf("BTC").indexId,
         volume: decimal("623317.288"),
       });
       writeRecords(transaction, "index_ticks", [corrected], "rest");
-      // The views take SQLite's own clock; this makes it the demo's.
-      noteClockSkew(
+      // The views read SQLite's clock; this skew turns it into the demo's clock.
+      recordClockSkew(
         transaction,
         Math.round(clock.now() / 1000) * SECOND - Math.floor(Date.now() / 1000) * SECOND,
       );
@@ -112,8 +112,8 @@ function spoil(path: string, clock: TurnedClock): void {
   }
 }
 
-function moment(text: string): Micros {
-  const ts = parseInstant(text);
-  if (ts === undefined) throw new Error(`not a moment: ${text}`);
+function toTs(text: string): Micros {
+  const ts = parseTimestamp(text);
+  if (ts === undefined) throw new Error(`not a timestamp: ${text}`);
   return ts;
 }

@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { relationNotes } from "../../src/warehouse/schema/column-docs.ts";
-import { openScratch, rows } from "../support/warehouse/open-warehouse.ts";
+import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 import { dictionaryFile, dictionaryPage } from "./dictionary-page.ts";
 
 const ofOthers = ["__drizzle_migrations"];
 
 describe("the dictionary", () => {
   it("has a meaning for every relation and column of the schema, in their order, and none that is not there", () => {
-    const warehouse = openScratch();
-    const relations = rows(
+    const warehouse = openTestWarehouse();
+    const relations = queryRows(
       warehouse,
       "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'",
     ).map(({ name }) => String(name));
@@ -17,7 +17,7 @@ describe("the dictionary", () => {
       relations.filter((name) => !ofOthers.includes(name)).sort(),
     );
     for (const [name, { columns }] of Object.entries(relationNotes)) {
-      const schema = rows(warehouse, "SELECT name, type FROM pragma_table_info(?)", name);
+      const schema = queryRows(warehouse, "SELECT name, type FROM pragma_table_info(?)", name);
       expect([name, columns.map((column) => column.name)]).toEqual([
         name,
         schema.map((column) => column.name),

@@ -23,7 +23,7 @@ it("beside a writer, an export claims only rows that it has, and every moment is
         warehouse.transaction((transaction) => {
           const line = {
             stream: "index_ticks",
-            series: transaction.dictionary.series("GWA", "btc-id"),
+            series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
           } as const;
           writeRecords(transaction, "index_ticks", [tick(late, "5")], "rest");
           settle(transaction, line, { from: late, to: late + STEP }, "rows");

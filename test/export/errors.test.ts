@@ -5,7 +5,7 @@ import { exportInProcess } from "../../src/export/run-export.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import { runHere } from "../support/cli/run-command.ts";
+import { runInProcess } from "../support/cli/run-command.ts";
 import { exportIn, inCatalogue } from "../support/export/read-export.ts";
 import { fillEverything, midnight, openAt, STEP } from "../support/export/sample-data.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -20,7 +20,7 @@ function filled(): string {
 }
 
 const command = (folder: string, ...args: string[]) =>
-  runHere(["export", "--log-level", "silent", ...args], {
+  runInProcess(["export", "--log-level", "silent", ...args], {
     cwd: folder,
     env: { MDS_WAREHOUSE: "mds.sqlite" },
   });
@@ -46,7 +46,7 @@ describe("mds-sync export", () => {
     expect(second).toMatchObject({ rows: result.rows, months_written: [] });
     // Beside a progress bar it says less by itself, and what it is told to say all the same.
     const onTerminal = (...args: string[]) =>
-      runHere(["export", "--to", "elsewhere", ...args], {
+      runInProcess(["export", "--to", "elsewhere", ...args], {
         cwd: folder,
         env: { MDS_WAREHOUSE: "mds.sqlite" },
         onTerminal: true,
@@ -74,7 +74,7 @@ describe("mds-sync export", () => {
       expect(ended.stderr.split("\n").length).toBe(2);
     }
     expect(readdirSync(join(folder, "mine"))).toEqual(["manifest.json", "work"]);
-    const nothing = await runHere(["export", "--to", "out"], { cwd: temporaryFolder() });
+    const nothing = await runInProcess(["export", "--to", "out"], { cwd: temporaryFolder() });
     expect(nothing.stderr).toContain("nothing is synced yet");
     expect(nothing.status).toBe(4);
   });
@@ -110,11 +110,11 @@ describe("mds-sync export", () => {
       exportIn(folder, { fileSystem: () => ({ type: 0, bavail: 1000, bsize: 4096 }) }),
     );
     expect(full.exit).toBe(75);
-    expect(full.line).toMatch(
+    expect(full.summary).toMatch(
       /^no room for the export in .*: only 4 MiB are left, 65 MiB are needed: free some space/,
     );
     const stopping = AbortSignal.abort();
-    expect((await failureOf(exportIn(folder, { stopping }))).line).toMatch(
+    expect((await failureOf(exportIn(folder, { stopping }))).summary).toMatch(
       /was stopped before it was whole: start it again/,
     );
     expect(readFileSync(manifest, "utf8")).toBe(before);
@@ -127,7 +127,7 @@ describe("mds-sync export", () => {
     });
     await holder.catch(() => {});
     const refused = await rival;
-    expect(refused?.line).toMatch(
+    expect(refused?.summary).toMatch(
       /^another mds-sync exports to .*export \(pid \d+ on .*\): leave the work to it/,
     );
     expect(refused?.exit).toBe(75);

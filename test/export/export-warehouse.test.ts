@@ -6,7 +6,7 @@ import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest, ManifestFile } from "../../src/export/manifest.ts";
-import type { Warehouse } from "../../src/warehouse/writer.ts";
+import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { bothSides, exportIn, inWarehouse, type Row } from "../support/export/read-export.ts";
 import { extremes, fillEverything, monthStart, openAt } from "../support/export/sample-data.ts";
 
@@ -44,7 +44,7 @@ const relations = [
 ];
 
 const folder = mkdtempSync(join(tmpdir(), "mds-export-"));
-let warehouse: Warehouse;
+let warehouse: WarehouseWriter;
 let instance: DuckDBInstance;
 let connection: DuckDBConnection;
 let manifest: Manifest;

@@ -5,7 +5,7 @@ import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
-import type { Warehouse } from "../../src/warehouse/writer.ts";
+import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { bothSides, exportIn, inCatalogue } from "../support/export/read-export.ts";
 import {
   DAY,
@@ -21,7 +21,7 @@ import {
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { bar, tick } from "../support/warehouse/records.ts";
 
-async function exported(): Promise<{ folder: string; warehouse: Warehouse }> {
+async function exported(): Promise<{ folder: string; warehouse: WarehouseWriter }> {
   const folder = temporaryFolder();
   const warehouse = openAt(folder);
   onTestFinished(() => warehouse.close());
@@ -38,7 +38,7 @@ async function expectSame(folder: string, ...relations: string[]): Promise<void>
 }
 
 const gwa = (back: number) => `index_ticks/index_type=GWA/month=${month(back)}/data.parquet`;
-const btc = (transaction: Transaction) => transaction.dictionary.series("GWA", "btc-id");
+const btc = (transaction: Transaction) => transaction.dictionary.getSeriesKey("GWA", "btc-id");
 
 describe("a second export", () => {
   it("writes no month that has not changed, and each month that has", async () => {
@@ -75,7 +75,7 @@ describe("a second export", () => {
 
   it("writes every month of a series that has another name", async () => {
     const { folder, warehouse } = await exported();
-    warehouse.transaction((t) => t.dictionary.nameSeries(t.dictionary.series("LX", "lx/1 %"), "ELX"));
+    warehouse.transaction((t) => t.dictionary.nameSeries(t.dictionary.getSeriesKey("LX", "lx/1 %"), "ELX"));
     const { months_written } = await exportIn(folder);
     expect(months_written).toEqual([`index_ticks/index_type=LX/month=${month(3)}/data.parquet`]);
     await expectSame(folder, "index_ticks");

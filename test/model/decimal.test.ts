@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { plainNotation, readDecimal } from "../../src/model/decimal.ts";
+import { parseDecimal, toPlainNotation } from "../../src/model/decimal.ts";
 
-describe("readDecimal", () => {
+describe("parseDecimal", () => {
   it.each([
     ["67012.5", 67012.5, null],
     ["0", 0, null],
@@ -17,8 +17,8 @@ describe("readDecimal", () => {
     ["123456789012345678901234567890", 1.2345678901234568e29, "123456789012345678901234567890"],
     ["1.50000000000000000000", 1.5, null],
     ["1000000000000000000", 1e18, "1000000000000000000"],
-  ])("reads %s", (text, real, exact) => {
-    expect(readDecimal(text)).toEqual({ real, exact });
+  ])("parses %s", (text, real, exact) => {
+    expect(parseDecimal(text)).toEqual({ real, exact });
   });
 
   it.each([
@@ -37,17 +37,17 @@ describe("readDecimal", () => {
     "1e99999",
     "null",
     "١",
-  ])("refuses %j", (text) => {
-    expect(readDecimal(text)).toBeUndefined();
+  ])("rejects %j", (text) => {
+    expect(parseDecimal(text)).toBeUndefined();
   });
 
-  it("refuses an exponent bomb without expanding it", () => {
-    expect(readDecimal("1e9999")).toBeUndefined();
-    expect(readDecimal("1e400")).toBeUndefined();
-    expect(readDecimal("9".repeat(1000))).toBeUndefined();
+  it("rejects a huge exponent without expanding it", () => {
+    expect(parseDecimal("1e9999")).toBeUndefined();
+    expect(parseDecimal("1e400")).toBeUndefined();
+    expect(parseDecimal("9".repeat(1000))).toBeUndefined();
   });
 
-  it("keeps the digits of every decimal, in the double or beside it", () => {
+  it("preserves the digits of every decimal, in the double or in the text", () => {
     const decimal = fc.tuple(
       fc.constantFrom("", "-"),
       fc.stringMatching(/^(0|[1-9][0-9]{0,24})$/),
@@ -56,20 +56,20 @@ describe("readDecimal", () => {
     fc.assert(
       fc.property(decimal, ([sign, whole, fraction]) => {
         const text = `${sign}${whole}${fraction === "" ? "" : `.${fraction}`}`;
-        const plain = plainNotation(text);
-        const read = readDecimal(text);
+        const plain = toPlainNotation(text);
+        const read = parseDecimal(text);
         expect(read?.real).toBeCloseTo(Number(text), 5);
         if (read?.exact !== null) expect(read?.exact).toBe(plain);
-        else expect(plainNotation(read.real.toPrecision(15))).toBe(plain);
+        else expect(toPlainNotation(read.real.toPrecision(15))).toBe(plain);
       }),
       { numRuns: 5000 },
     );
   });
 
-  it("never throws, whatever the text", () => {
+  it("never throws for any text", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[0-9.eE+-]{1,20}$/)), (text) => {
-        const read = readDecimal(text);
+        const read = parseDecimal(text);
         expect(read === undefined || Number.isFinite(read.real)).toBe(true);
       }),
       { numRuns: 3000 },

@@ -1,8 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { dayOf, formatInstant, parseDayOrInstant, parseInstant, startOfDay } from "../../src/model/time.ts";
+import {
+  formatDay,
+  formatTimestamp,
+  parseDateOrTimestamp,
+  parseTimestamp,
+  startOfDay,
+} from "../../src/model/time.ts";
 
-describe("parseInstant", () => {
+describe("parseTimestamp", () => {
   it.each([
     ["2026-03-01T12:00:00Z", 1772366400000000],
     ["2026-03-01T12:00:00.5Z", 1772366400500000],
@@ -12,20 +18,20 @@ describe("parseInstant", () => {
     ["1970-01-01T00:00:00Z", 0],
     ["1969-12-31T23:59:59.999999Z", -1],
     ["2024-02-29T00:00:00Z", 1709164800000000],
-  ])("reads %s", (text, micros) => {
-    expect(parseInstant(text)).toBe(micros);
+  ])("parses %s", (text, micros) => {
+    expect(parseTimestamp(text)).toBe(micros);
   });
 
-  it("cuts what is finer than a microsecond", () => {
-    expect(parseInstant("2026-03-01T12:00:00.123456999Z")).toBe(1772366400123456);
+  it("cuts digits beyond microseconds", () => {
+    expect(parseTimestamp("2026-03-01T12:00:00.123456999Z")).toBe(1772366400123456);
   });
 
-  it("puts a leap second at the last microsecond of its minute", () => {
-    expect(parseInstant("2016-12-31T23:59:60Z")).toBe(parseInstant("2016-12-31T23:59:59.999999Z"));
+  it("maps a leap second to the last microsecond of its minute", () => {
+    expect(parseTimestamp("2016-12-31T23:59:60Z")).toBe(parseTimestamp("2016-12-31T23:59:59.999999Z"));
   });
 
-  it("reads 24:00:00 as the next midnight", () => {
-    expect(parseInstant("2026-02-28T24:00:00Z")).toBe(parseInstant("2026-03-01T00:00:00Z"));
+  it("parses 24:00:00 as the next midnight", () => {
+    expect(parseTimestamp("2026-02-28T24:00:00Z")).toBe(parseTimestamp("2026-03-01T00:00:00Z"));
   });
 
   it.each([
@@ -47,25 +53,25 @@ describe("parseInstant", () => {
     "2026-03-01 12:00:00Z",
     "",
     "null",
-  ])("refuses %j", (text) => {
-    expect(parseInstant(text)).toBeUndefined();
+  ])("rejects %j", (text) => {
+    expect(parseTimestamp(text)).toBeUndefined();
   });
 
-  it("agrees with the platform on every millisecond and undoes formatInstant on every microsecond", () => {
+  it("agrees with the platform on every millisecond and round-trips formatTimestamp on every microsecond", () => {
     fc.assert(
       fc.property(fc.integer({ min: -1e15, max: 4e15 }), (micros) => {
-        expect(parseInstant(formatInstant(micros))).toBe(micros);
-        expect(formatInstant(micros)).toHaveLength(27);
+        expect(parseTimestamp(formatTimestamp(micros))).toBe(micros);
+        expect(formatTimestamp(micros)).toHaveLength(27);
         const ms = Math.floor(micros / 1000);
-        expect(parseInstant(new Date(ms).toISOString())).toBe(ms * 1000);
+        expect(parseTimestamp(new Date(ms).toISOString())).toBe(ms * 1000);
       }),
     );
   });
 
-  it("never throws and never yields NaN, whatever the text", () => {
+  it("never throws and never returns NaN for any text", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[0-9TZ:.+-]{15,30}$/)), (text) => {
-        const micros = parseInstant(text);
+        const micros = parseTimestamp(text);
         expect(micros === undefined || Number.isSafeInteger(micros)).toBe(true);
       }),
     );
@@ -73,12 +79,12 @@ describe("parseInstant", () => {
 });
 
 describe("days", () => {
-  it("names the UTC day and its start", () => {
-    const noon = parseInstant("2026-03-01T12:00:00Z") ?? Number.NaN;
-    expect(dayOf(noon)).toBe("2026-03-01");
-    expect(startOfDay(noon)).toBe(parseInstant("2026-03-01T00:00:00Z"));
-    expect(parseDayOrInstant("2026-03-01")).toBe(startOfDay(noon));
-    expect(parseDayOrInstant("2026-03-01T12:00:00Z")).toBe(noon);
-    expect(parseDayOrInstant("yesterday")).toBeUndefined();
+  it("returns the UTC day and its start", () => {
+    const noon = parseTimestamp("2026-03-01T12:00:00Z") ?? Number.NaN;
+    expect(formatDay(noon)).toBe("2026-03-01");
+    expect(startOfDay(noon)).toBe(parseTimestamp("2026-03-01T00:00:00Z"));
+    expect(parseDateOrTimestamp("2026-03-01")).toBe(startOfDay(noon));
+    expect(parseDateOrTimestamp("2026-03-01T12:00:00Z")).toBe(noon);
+    expect(parseDateOrTimestamp("yesterday")).toBeUndefined();
   });
 });

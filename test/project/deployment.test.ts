@@ -14,9 +14,9 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const root = resolve(import.meta.dirname, "../..");
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
-const MOST_EXPOSURE = 2;
+const MAX_EXPOSURE = 2;
 
-const variables = new Set([
+const settingVariables = new Set([
   ...optionEntries.flatMap(({ option }) => option.env ?? []),
   "MDS_CONFIG",
   "MDS_CLIENT_SECRET",
@@ -44,35 +44,35 @@ describe("the systemd unit", () => {
     "NoNewPrivileges=yes",
     "CapabilityBoundingSet=",
     "SystemCallFilter=@system-service",
-  ])("says %s, as shipped and as written by init", (line) => {
+  ])("has the line %s, as shipped and as written by init", (line) => {
     expect(unit.split("\n")).toContain(line);
     expect(installed.split("\n")).toContain(line);
   });
 
-  it("ends a loop of crashes, and none that heals within two hours", () => {
+  it("stops a crash loop, but only after two hours", () => {
     const seconds = (key: string) => Number(new RegExp(`^${key}=(\\d+)$`, "m").exec(unit)?.[1]);
     const starts = seconds("StartLimitBurst");
     expect(starts * seconds("RestartSec")).toBeGreaterThanOrEqual(7200);
-    // Also where each of them lives for ten seconds.
+    // Even if each start lives for ten seconds.
     expect(starts * (seconds("RestartSec") + 10)).toBeLessThan(seconds("StartLimitIntervalSec"));
   });
 
-  it("lets the compiler of Node do its work", () => {
+  it("allows the JIT compiler of Node", () => {
     expect(unit).not.toMatch(/^MemoryDenyWriteExecute/m);
   });
 
-  it(`is understood by systemd, whose measure of exposure is at most ${MOST_EXPOSURE}`, () => {
+  it(`is valid for systemd, with an exposure level of at most ${MAX_EXPOSURE}`, () => {
     if (!hasTool("systemd-analyze", "the unit's exposure")) return;
     const file = join(temporaryFolder(), "mds-sync.service");
     writeFileSync(file, installed);
     const verified = spawnSync("systemd-analyze", ["verify", file], { encoding: "utf8" });
-    // It also loads what the unit wants from the machine, which is no concern of ours.
+    // systemd also reports problems of other units on the machine: ignore those.
     expect(verified.stderr.split("\n").filter((line) => line.includes("mds-sync"))).toEqual([]);
     const measured = spawnSync("systemd-analyze", ["security", "--offline=true", "--no-pager", file], {
       encoding: "utf8",
     });
     const exposure = Number(/exposure level for .*: ([\d.]+)/.exec(measured.stdout)?.[1]);
-    expect(exposure, measured.stderr).toBeLessThanOrEqual(MOST_EXPOSURE);
+    expect(exposure, measured.stderr).toBeLessThanOrEqual(MAX_EXPOSURE);
   });
 });
 
@@ -90,12 +90,12 @@ describe("the container image", () => {
   const of = (name: string) => instructions.filter((each) => each.name === name).map(({ rest }) => rest);
   const lastStage = instructions.slice(instructions.findLastIndex(({ name }) => name === "FROM"));
 
-  it("runs as a user without privileges, named by number so that a platform can see it", () => {
+  it("runs as an unprivileged user with a numeric id, which platforms can check", () => {
     expect(of("USER")).toEqual([expect.stringMatching(/^[1-9]\d{3,}:0$/)]);
     expect(lastStage.some(({ name }) => name === "USER")).toBe(true);
   });
 
-  it("keeps the tools that build it out of the last stage, and runs no script of a dependency", () => {
+  it("has no build tools in the last stage, and runs no install script of a dependency", () => {
     expect(of("FROM")).toHaveLength(3);
     expect(of("RUN").filter((command) => command.includes("npm ci"))).toEqual([
       "npm ci --ignore-scripts",
@@ -104,16 +104,16 @@ describe("the container image", () => {
     expect(lastStage.filter(({ rest }) => rest.includes("npm"))).toEqual([]);
   });
 
-  it("copies only what exists, and what the ignore file lets through", () => {
+  it("copies only files that exist and that .dockerignore allows", () => {
     const copied = of("COPY")
       .filter((rest) => !rest.startsWith("--from"))
       .flatMap((rest) => rest.split(/\s+/).slice(0, -1));
     expect(copied.filter((path) => !existsSync(join(root, path)))).toEqual([]);
-    const letThrough = read(".dockerignore").match(/(?<=^!).+$/gm);
-    expect([...new Set(copied)].sort()).toEqual([...(letThrough ?? [])].sort());
+    const allowed = read(".dockerignore").match(/(?<=^!).+$/gm);
+    expect([...new Set(copied)].sort()).toEqual([...(allowed ?? [])].sort());
   });
 
-  it("ships all that the package ships to run", () => {
+  it("contains everything that the package needs to run", () => {
     const { files } = JSON.parse(read("package.json")) as { files: string[] };
     const inImage = lastStage.filter(({ name }) => name === "COPY").map(({ rest }) => rest);
     const isRead = (name: string) => name === "docs" || name.endsWith(".md");
@@ -125,20 +125,20 @@ describe("the container image", () => {
     }
   });
 
-  it("keeps what it writes in a volume, beside a root file system that may be read-only", () => {
+  it("writes only to a volume, so that the root file system may be read-only", () => {
     expect(of("VOLUME")).toEqual(["/data"]);
     expect(of("ENV").join()).toContain("MDS_WAREHOUSE=/data/");
   });
 
-  it("treats memory as the unit does", () => {
+  it("has the same memory settings as the unit", () => {
     const memory = (text: string) => text.match(/\b(MALLOC_\w+|NODE_OPTIONS)=\S+/g)?.sort();
     expect(memory(of("ENV").join(" "))).toHaveLength(4);
     expect(memory(of("ENV").join(" "))).toEqual(memory(read("config/mds-sync.service")));
   });
 
-  it("has a health check that passes while /healthz says 200, and at no other time", async () => {
-    const [check = ""] = of("HEALTHCHECK");
-    const [node, ...args] = JSON.parse(check.slice(check.indexOf("["))) as string[];
+  it("has a health check that passes only while /healthz answers 200", async () => {
+    const [command = ""] = of("HEALTHCHECK");
+    const [node, ...args] = JSON.parse(command.slice(command.indexOf("["))) as string[];
     expect(node).toBe("node");
     const statuses = { "/healthz": 200 };
     const server = createServer((request, response) => {
@@ -147,17 +147,17 @@ describe("the container image", () => {
     onTestFinished(() => void server.close());
     await once(server, "listening");
     const port = String((server.address() as AddressInfo).port);
-    const ask = async (MDS_HTTP_PORT: string) =>
+    const check = async (MDS_HTTP_PORT: string) =>
       (await once(spawn(process.execPath, args, { env: { MDS_HTTP_PORT } }), "exit"))[0];
-    expect(await ask(port)).toBe(0);
+    expect(await check(port)).toBe(0);
     statuses["/healthz"] = 503;
-    expect(await ask(port)).toBe(1);
-    expect(await ask("1")).toBe(1);
+    expect(await check(port)).toBe(1);
+    expect(await check("1")).toBe(1);
   });
 
   it("sets only variables that are settings", () => {
     const set = [...dockerfile.matchAll(/\b(MDS_\w+)=/g)].map(([, name = ""]) => name);
-    expect(set.filter((name) => !variables.has(name))).toEqual([]);
+    expect(set.filter((name) => !settingVariables.has(name))).toEqual([]);
   });
 });
 
@@ -165,7 +165,7 @@ describe("the compose example", () => {
   const compose = parse(read("config/compose.yaml"));
   const service = compose.services["mds-sync"];
 
-  it("runs with a read-only root, no capabilities, and its port on loopback alone", () => {
+  it("runs with a read-only root, no capabilities, and its port on loopback only", () => {
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ["ALL"],
@@ -174,10 +174,10 @@ describe("the compose example", () => {
     });
   });
 
-  it("takes the secret from a file, and sets only variables that are settings", () => {
+  it("reads the secret from a file, and sets only variables that are settings", () => {
     expect(service.secrets).toEqual(Object.keys(compose.secrets));
     expect(service.environment.MDS_CLIENT_SECRET_FILE).toBe(`/run/secrets/${service.secrets[0]}`);
-    expect(Object.keys(service.environment).filter((name) => !variables.has(name))).toEqual([]);
+    expect(Object.keys(service.environment).filter((name) => !settingVariables.has(name))).toEqual([]);
     expect(service.environment).not.toHaveProperty("MDS_CLIENT_SECRET");
   });
 });
@@ -188,7 +188,7 @@ describe("the cron example", () => {
     .filter((line) => line !== "" && !line.startsWith("#"));
   const jobs = lines.filter((line) => !/^\w+=/.test(line));
 
-  it("has jobs that cron can read, of a user of their own, that say when they failed", () => {
+  it("has valid jobs that run as the user mds-sync and print a message when they fail", () => {
     expect(jobs).toHaveLength(2);
     for (const job of jobs) {
       // An unescaped percent sign ends the command.
@@ -200,12 +200,12 @@ describe("the cron example", () => {
 
   it("sets only variables that are settings", () => {
     const set = lines.flatMap((line) => /^(MDS_\w+)=/.exec(line)?.[1] ?? []);
-    expect(set.filter((name) => !variables.has(name) || name === "MDS_CLIENT_SECRET")).toEqual([]);
+    expect(set.filter((name) => !settingVariables.has(name) || name === "MDS_CLIENT_SECRET")).toEqual([]);
   });
 });
 
-describe("everything that is shipped", () => {
-  it("carries no secret", () => {
+describe("the shipped files", () => {
+  it("contain no secret", () => {
     const files = ["Dockerfile", ...readdirSync(join(root, "config")).map((name) => `config/${name}`)];
     const suspicious = files.flatMap((file) =>
       [

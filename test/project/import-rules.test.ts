@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 const root = resolve(import.meta.dirname, "../..");
 const source = join(root, "src");
 
-/** Which rooms each room may look into. Downward only: a room that is not listed is forbidden. */
-const mayImport: Record<string, string[]> = {
+/** The rooms (top-level folders of src) that each room may import. Imports go downward only. */
+const ALLOWED_IMPORTS: Record<string, string[]> = {
   model: [],
   runtime: ["model/failure.ts"],
   simulator: ["runtime/clock.ts"],
@@ -47,8 +47,8 @@ const mayImport: Record<string, string[]> = {
   ],
 };
 
-/** Packages that one room keeps to itself. */
-const soleImporter: Record<string, string> = {
+/** Packages that only one room may import. */
+const SOLE_IMPORTER: Record<string, string> = {
   "better-sqlite3": "warehouse",
   "drizzle-orm": "warehouse",
   undici: "service",
@@ -60,7 +60,7 @@ const soleImporter: Record<string, string> = {
   "node-cron": "daemon",
 };
 
-const time =
+const clockPattern =
   /\b(Date\.now|new Date\(\)|performance\.now|process\.hrtime|setTimeout|setInterval|setImmediate)\b|node:timers/;
 
 interface Import {
@@ -82,18 +82,18 @@ const imports: Import[] = files.flatMap((from) =>
     },
   ),
 );
-const ours = imports.filter(({ to }) => text.has(to));
+const internalImports = imports.filter(({ to }) => text.has(to));
 
 const roomOf = (file: string) => file.split("/")[0] ?? file;
 
-describe("the house", () => {
-  it("has only rooms that the rules know", () => {
-    expect([...new Set(files.map(roomOf))].filter((room) => !(room in mayImport))).toEqual([]);
+describe("the source tree", () => {
+  it("has only rooms that these rules list", () => {
+    expect([...new Set(files.map(roomOf))].filter((room) => !(room in ALLOWED_IMPORTS))).toEqual([]);
   });
 
   it("imports downward only", () => {
-    const upward = ours.filter(({ from, to }) => {
-      const allowed = mayImport[roomOf(from)] ?? [];
+    const upward = internalImports.filter(({ from, to }) => {
+      const allowed = ALLOWED_IMPORTS[roomOf(from)] ?? [];
       return roomOf(from) !== roomOf(to) && !allowed.includes(roomOf(to)) && !allowed.includes(to);
     });
     expect(upward).toEqual([]);
@@ -110,7 +110,7 @@ describe("the house", () => {
     const visit = (file: string, path: string[]) => {
       if (path.includes(file)) return void cycles.push([...path.slice(path.indexOf(file)), file].join(" → "));
       if (done.has(file)) return;
-      for (const { to } of ours.filter(({ from }) => from === file)) visit(to, [...path, file]);
+      for (const { to } of internalImports.filter(({ from }) => from === file)) visit(to, [...path, file]);
       done.add(file);
     };
     for (const file of files) visit(file, []);
@@ -125,19 +125,21 @@ describe("the house", () => {
   });
 
   it("reads clocks and sets timers only in runtime/", () => {
-    const offenders = files.filter((file) => roomOf(file) !== "runtime" && time.test(text.get(file) ?? ""));
+    const offenders = files.filter(
+      (file) => roomOf(file) !== "runtime" && clockPattern.test(text.get(file) ?? ""),
+    );
     expect(offenders).toEqual([]);
   });
 
-  it("keeps each library in the one room that it is for", () => {
-    const astray = imports.filter(({ from, to }) => {
-      const room = soleImporter[to.split("/")[0] ?? ""];
+  it("imports each library in one room only", () => {
+    const violations = imports.filter(({ from, to }) => {
+      const room = SOLE_IMPORTER[to.split("/")[0] ?? ""];
       return room !== undefined && room !== roomOf(from);
     });
-    expect(astray).toEqual([]);
+    expect(violations).toEqual([]);
   });
 
-  it("keeps files small enough to be one room", () => {
+  it("has no file of more than 450 lines", () => {
     const tests = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((file) =>
       file.endsWith(".ts"),
     );

@@ -24,19 +24,19 @@ describe("the lock file installs on a fresh machine, linux x64 or arm64", () => 
     expect(entries.filter(([, entry]) => entry.resolved !== undefined).map(([path]) => path)).toEqual([]);
   });
 
-  it("holds the checksum of every package", () => {
+  it("has the checksum of every package", () => {
     expect(entries.filter(([, entry]) => !entry.integrity && !entry.link).map(([path]) => path)).toEqual([]);
   });
 
-  it("pins every dependency of ours to one exact version, the one that is locked", () => {
+  it("pins every direct dependency to the exact locked version", () => {
     for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
       expect(`${name} ${version}`).toMatch(/ \d+\.\d+\.\d+(-[\w.]+)?$/);
       expect(`${name} ${lock.packages[`node_modules/${name}`]?.version}`).toBe(`${name} ${version}`);
     }
   });
 
-  // npm forgets, on some machines, the binaries of other platforms: the next machine then installs a package without its core.
-  it("holds the binaries of both platforms wherever a package offers them", () => {
+  // On some machines npm drops the binaries of other platforms from the lock file; a package then installs without its binary.
+  it("has the binaries of both platforms for every package that offers them", () => {
     const missing = entries.flatMap(([path, { optionalDependencies = {} }]) => {
       const offered = Object.keys(optionalDependencies);
       return ["x64", "arm64"].flatMap((cpu) => {

@@ -31,15 +31,15 @@ const panels = board.panels as Panel[];
 const targets = panels.flatMap((panel) => panel.targets ?? []);
 const metrics = new Map<string, MetricDeclaration>(Object.entries(metricTable));
 
-/** What Prometheus adds to every series. */
+/** Labels that Prometheus adds. */
 const scrapeLabels = ["instance", "job", "le"];
 
-interface Selection {
+interface MetricSelector {
   readonly metric: string;
   readonly labels: readonly (readonly [string, string])[];
 }
 
-function selections(expr: string): Selection[] {
+function parseSelectors(expr: string): MetricSelector[] {
   return [...expr.matchAll(/\bmds_sync_(\w+)(?:\{([^}]*)\})?/g)].map(([, metric = "", braces = ""]) => ({
     metric,
     labels: [...braces.matchAll(/(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"/g)].map(
@@ -48,18 +48,18 @@ function selections(expr: string): Selection[] {
   }));
 }
 
-/** A histogram is queried by the names of its parts. */
-function declared(metric: string): MetricDeclaration | undefined {
+/** A query names a histogram by `_bucket`, `_sum` or `_count`. */
+function findDeclaration(metric: string): MetricDeclaration | undefined {
   const whole = metrics.get(metric);
   const histogram = metrics.get(metric.replace(/_(bucket|sum|count)$/, ""));
   return whole ?? (histogram?.type === "histogram" ? histogram : undefined);
 }
 
-function faults(expr: string): string[] {
-  const found = selections(expr);
+function findProblems(expr: string): string[] {
+  const found = parseSelectors(expr);
   if (found.length === 0) return [`no metric in ${expr}`];
   return found.flatMap(({ metric, labels }) => {
-    const declaration = declared(metric);
+    const declaration = findDeclaration(metric);
     if (!declaration) return [`${METRIC_PREFIX}${metric} does not exist`];
     if (declaration.type === "histogram" && !metric.endsWith("_bucket")) return [`${metric} is a histogram`];
     if (declaration.type === "counter" && !new RegExp(`(rate|increase)\\(mds_sync_${metric}\\b`).test(expr))
@@ -75,12 +75,12 @@ function faults(expr: string): string[] {
 }
 
 describe("the alert rules", () => {
-  it("ask only for metrics and labels that there are", () => {
+  it("use only declared metrics and labels", () => {
     expect(rules.length).toBeGreaterThan(10);
-    expect(rules.flatMap(({ expr }) => faults(expr))).toEqual([]);
+    expect(rules.flatMap(({ expr }) => findProblems(expr))).toEqual([]);
   });
 
-  it("each have a name of their own, a severity, a summary and what to do", () => {
+  it("each have a unique name, a severity, a summary and a description", () => {
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
     for (const { alert, labels, annotations } of rules) {
       expect(alert).toMatch(/^MdsSync[A-Z]\w+$/);
@@ -92,11 +92,9 @@ describe("the alert rules", () => {
     }
   });
 
-  it("are read by Prometheus itself", () => {
+  it("pass promtool", () => {
     if (spawnSync("promtool", ["--version"]).error) {
-      process.stderr.write(
-        "promtool is not installed: not shown here: that Prometheus reads the alert rules\n",
-      );
+      process.stderr.write("promtool is not installed: skipped the check of the alert rules\n");
       return;
     }
     const checked = spawnSync("promtool", ["check", "rules", join(root, "config/prometheus-alerts.yaml")], {
@@ -107,19 +105,20 @@ describe("the alert rules", () => {
 });
 
 describe("the Grafana board", () => {
-  it("asks only for metrics and labels that there are", () => {
+  it("uses only declared metrics and labels", () => {
     expect(targets.length).toBeGreaterThan(20);
-    expect(targets.flatMap(({ expr }) => faults(expr))).toEqual([]);
-    expect(faults(board.annotations.list[0].expr)).toEqual([]);
+    expect(targets.flatMap(({ expr }) => findProblems(expr))).toEqual([]);
+    expect(findProblems(board.annotations.list[0].expr)).toEqual([]);
     for (const { name, query } of board.templating.list) {
-      if (name === "instance") expect(faults(query.query)).toEqual([]);
+      if (name === "instance") expect(findProblems(query.query)).toEqual([]);
     }
   });
 
-  it("names in its legends only labels that the query keeps", () => {
+  it("uses in its legends only labels that the query returns", () => {
     const wrong = targets.flatMap(({ expr, legendFormat }) => {
-      const kept = /\bby \(([^)]*)\)/.exec(expr)?.[1]?.split(/,\s*/);
-      const known = kept ?? selections(expr).flatMap(({ metric }) => declared(metric)?.labels ?? []);
+      const grouped = /\bby \(([^)]*)\)/.exec(expr)?.[1]?.split(/,\s*/);
+      const known =
+        grouped ?? parseSelectors(expr).flatMap(({ metric }) => findDeclaration(metric)?.labels ?? []);
       return [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].flatMap(([, label = ""]) =>
         known.includes(label) ? [] : [`${label} in the legend of ${expr}`],
       );
@@ -127,7 +126,7 @@ describe("the Grafana board", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("lays its panels side by side, none over another", () => {
+  it("has no overlapping panels", () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     const cells = new Map<string, string>();
     for (const { title, gridPos } of panels) {
@@ -141,7 +140,7 @@ describe("the Grafana board", () => {
     }
   });
 
-  it("works with whatever data source it is given", () => {
+  it("takes its data source from a variable", () => {
     for (const panel of panels.filter(({ type }) => type !== "row")) {
       expect(panel).toMatchObject({ datasource: { type: "prometheus", uid: "$datasource" } });
     }

@@ -11,7 +11,7 @@ interface Lock {
   packages: Record<string, { dev?: boolean; optional?: boolean }>;
 }
 
-/** Packs the project and lays the tarball out as an install would, beside the very dependencies of this clone. */
+/** Packs the project and unpacks it like an installation, with links to the dependencies of this clone. */
 function installTarball(): string {
   const folder = temporaryFolder();
   execFileSync("npm", ["pack", "--silent", "--pack-destination", folder], {
@@ -24,7 +24,7 @@ function installTarball(): string {
   execFileSync("tar", ["-xzf", join(folder, tarball), "-C", modules]);
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as Lock;
   for (const [path, { dev, optional }] of Object.entries(lock.packages)) {
-    // Only what an installing user gets: a dependency that we forgot to declare must fail here.
+    // Link only what a user's installation has: an undeclared dependency must fail here.
     const [, name, nested] = /^node_modules\/((?:@[^/]+\/)?[^/]+)(\/.*)?$/.exec(path) ?? [];
     if (dev || optional || !name || nested) continue;
     mkdirSync(dirname(join(modules, name)), { recursive: true });
@@ -34,7 +34,7 @@ function installTarball(): string {
 }
 
 describe("the packed program", () => {
-  it("runs from its tarball in an empty folder, and ships what it needs", () => {
+  it("runs from its tarball in an empty folder, and contains what it needs", () => {
     const installed = installTarball();
     const run = spawnSync(process.execPath, [join(installed, "dist/cli/main.js"), "--version"], {
       encoding: "utf8",
@@ -47,18 +47,17 @@ describe("the packed program", () => {
     );
     expect(readdirSync(installed)).not.toContain("test");
 
-    // The ingest thread starts from its built file, and finds its migrations beside it; so does the dashboard its pages,
-    // and the chart library where the package manager put it.
+    // The built ingest thread finds its file and the migrations; the built dashboard finds its pages and the chart library.
     const script = join(installed, "open-a-warehouse.mjs");
     writeFileSync(
       script,
-      `import { Ingest } from "./dist/ingest/thread/ingest-thread.js";
+      `import { IngestThread } from "./dist/ingest/thread/ingest-thread.js";
       import { systemClock } from "./dist/runtime/clock.js";
       import { silentLog } from "./dist/runtime/log.js";
-      import { filePages } from "./dist/dashboard/static-files.js";
-      const ingest = await Ingest.start({ path: process.argv[2], clock: systemClock, log: silentLog });
+      import { createFileRoutes } from "./dist/dashboard/static-files.js";
+      const ingest = await IngestThread.start({ path: process.argv[2], clock: systemClock, log: silentLog });
       await ingest.close();
-      const pages = new Map(filePages());
+      const pages = new Map(createFileRoutes());
       const charts = pages.get("/lightweight-charts.js")(new URLSearchParams()).body;
       process.stdout.write(pages.has("/bars") && charts.length > 100_000 ? "closed, with charts" : "closed");`,
     );

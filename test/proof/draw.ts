@@ -1,11 +1,11 @@
 import { type Random, seededRandom } from "../../src/runtime/backoff.ts";
 
-/** Choices from a seed. */
-export class Draw {
+/** Random choices from a seed. */
+export class SeededDraw {
   readonly #random: Random;
 
   constructor(seed: number) {
-    // Neighbouring seeds begin alike, so they are spread first.
+    // Neighbouring seeds start with similar numbers, so they are spread first.
     this.#random = seededRandom(Math.imul(seed + 1, 0x9e3779b1));
     this.#random();
   }
@@ -14,8 +14,8 @@ export class Draw {
     return this.#random() < p;
   }
 
-  /** A whole number of [from, to]. */
-  whole(from: number, to: number): number {
+  /** An integer in [from, to]. */
+  integer(from: number, to: number): number {
     return from + Math.floor(this.#random() * (to - from + 1));
   }
 
@@ -23,8 +23,8 @@ export class Draw {
     return items[Math.floor(this.#random() * items.length)] as T;
   }
 
-  /** So many different ones. */
-  some<T>(items: readonly T[], count: number): T[] {
+  /** `count` different items. */
+  sample<T>(items: readonly T[], count: number): T[] {
     const left = [...items];
     return Array.from(
       { length: Math.min(count, left.length) },

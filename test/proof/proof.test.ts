@@ -3,12 +3,12 @@ import { seed } from "../support/seed.ts";
 import { prove } from "./prove.ts";
 import { drawSchedule } from "./schedule.ts";
 
-/** `npm run proof` lives through a thousand; these change with MDS_SEED. */
+/** `npm run proof` runs a thousand schedules; these few depend on MDS_SEED. */
 const seeds = Array.from({ length: 14 }, (_, index) => seed + index);
 
-describe("G14: a schedule of faults drawn from a seed, then a service that is sound again", () => {
+describe("G14: a random schedule of faults, then a healthy service", () => {
   it.each(seeds)(
-    "ends equal to the truth (npm run proof -- --seed %i)",
+    "matches the service in the end (npm run proof -- --seed %i)",
     async (one) => {
       const { problems } = await prove(one);
       expect(problems).toEqual([]);

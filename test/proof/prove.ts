@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { syncSettings, withSyncSession } from "../../src/cli/support/session.ts";
+import { toSyncSettings, withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { seededRandom } from "../../src/runtime/backoff.ts";
@@ -11,17 +11,17 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { verify } from "../../src/sync/history/verify.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { TurnedClock } from "../support/manual-clock.ts";
-import { expectHonest, expectTruth } from "../support/sync/oracle.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { isFault } from "./fault-lines.ts";
-import { drawSchedule, type Schedule, type Stop } from "./schedule.ts";
+import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts";
 
 const SECRET = "kestrel-secret/with+signs=&yes";
-const DAY = 86_400_000;
-/** No run takes longer than this, whatever goes wrong: the liveness bound. */
-const LONGEST_RUN_MS = 12 * 3_600_000;
+const DAY_MS = 86_400_000;
+/** Liveness bound: no run may take longer, whatever goes wrong. */
+const MAX_RUN_MS = 12 * 3_600_000;
 
-export interface Outcome {
+export interface ProofOutcome {
   readonly seed: number;
   /** Empty: proven. */
   readonly problems: readonly string[];
@@ -29,17 +29,17 @@ export interface Outcome {
   readonly requests: number;
   readonly rows: number;
   /** How each run ended: an exit code, or the code of a failure. */
-  readonly ends: readonly (number | string)[];
+  readonly exits: readonly (number | string)[];
 }
 
 /**
- * Lives through the schedule of one seed: a service with faults, runs that end or are stopped; then the service is
- * sound, one more run, and the warehouse has to be what the service is.
+ * Runs the schedule of one seed: a service with faults, and runs that end or are stopped. Then the service is healthy, one
+ * more run follows, and the warehouse must equal the service.
  */
-export async function prove(seed: number): Promise<Outcome> {
+export async function prove(seed: number): Promise<ProofOutcome> {
   const schedule = drawSchedule(seed);
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-proof-"));
-  const clock = new TurnedClock(schedule.start);
+  const clock = new ManualClock(schedule.start);
   const simulator = await startSimulator({
     clock,
     seed,
@@ -50,73 +50,78 @@ export async function prove(seed: number): Promise<Outcome> {
   });
   try {
     simulator.setFaults(schedule.faults);
-    return await live(schedule, folder, clock, simulator);
+    return await playSchedule(schedule, folder, clock, simulator);
   } finally {
     await clock.runUntil(simulator.stop());
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function live(
-  schedule: Schedule,
+async function playSchedule(
+  schedule: FaultSchedule,
   folder: string,
-  clock: TurnedClock,
+  clock: ManualClock,
   simulator: Simulator,
-): Promise<Outcome> {
+): Promise<ProofOutcome> {
   const problems: string[] = [];
-  const ends: (number | string)[] = [];
-  const said: string[] = [];
-  const engine = engineOf(schedule, folder, clock, simulator, said);
+  const exits: (number | string)[] = [];
+  const output: string[] = [];
+  const engine = createEngine(schedule, folder, clock, simulator, output);
   for (const step of schedule.steps) {
     if (step.kind === "pass") {
       await clock.advance(step.ms);
       continue;
     }
     const stopping = new AbortController();
-    const stop = () => stopping.abort(stopped());
-    const cancel = step.stop ? plan(step.stop, clock, simulator, stop) : () => {};
-    const begun = clock.monotonic();
+    const stop = () => stopping.abort(stoppedFailure());
+    const cancel = step.stop ? scheduleStop(step.stop, clock, simulator, stop) : () => {};
+    const startedAt = clock.monotonic();
     const end = await engine.run(stopping.signal);
     cancel();
-    if (clock.monotonic() - begun > LONGEST_RUN_MS) problems.push("a run did not come to its end");
-    // Whatever the service does, it is no bug of ours that ends a run.
+    if (clock.monotonic() - startedAt > MAX_RUN_MS) problems.push("a run took too long");
+    // No behaviour of the service may end a run with a bug.
     if (end.error !== undefined && !(end.error instanceof Failure && end.error.family !== "bug"))
-      problems.push(`a run broke: ${inspect(end.error)}`);
-    ends.push(end.exit);
-    problems.push(...engine.dishonesties());
+      problems.push(`a run failed with a bug: ${inspect(end.error)}`);
+    exits.push(end.exit);
+    problems.push(...engine.findFalseCoverage());
   }
-  const struck = simulator.struck
+  const struck = simulator.faultCounts
     .filter(({ text }) => isFault(text))
     .reduce((sum, line) => sum + line.struck, 0);
-  if (struck === 0) problems.push("no fault struck: the schedule proves nothing");
+  if (struck === 0) problems.push("no fault struck, so the schedule proves nothing");
 
   simulator.setFaults("");
-  if (schedule.healing === "next-day") await clock.advance(DAY);
-  if (schedule.healing === "verify") {
-    // A comparison leaves out the youngest periods, which may still change: what was falsified there is to be older.
+  if (schedule.recovery === "next-day") await clock.advance(DAY_MS);
+  if (schedule.recovery === "verify") {
+    // Verification skips the newest periods, which may still change, so the falsified rows must be older.
     await clock.advance(6 * schedule.refreshSeconds * 1000);
     const first = await engine.run();
-    ends.push(first.exit);
+    exits.push(first.exit);
     await engine.verifyAll();
   }
   const last = await engine.run();
-  ends.push(last.exit);
+  exits.push(last.exit);
   if (last.exit !== 0) problems.push(`the last run ended with ${last.exit}: ${last.problems}`);
   let rows = 0;
   try {
-    rows = engine.expectTruth().rows;
+    rows = engine.expectMatchesService().rows;
   } catch (error) {
     problems.push(error instanceof Error ? error.message : String(error));
   }
   const requests = simulator.requests.total;
-  const polite = politeRequests(schedule, ends.length, rows, struck);
-  if (rows > 0 && requests > polite) problems.push(`${requests} requests where ${polite} would be polite`);
-  problems.push(...secretsTold(folder, said));
-  return { seed: schedule.seed, problems, struck, requests, rows, ends };
+  const polite = maxPoliteRequests(schedule, exits.length, rows, struck);
+  if (rows > 0 && requests > polite) problems.push(`${requests} requests, at most ${polite} allowed`);
+  problems.push(...findLeakedSecrets(folder, output));
+  return { seed: schedule.seed, problems, struck, requests, rows, exits };
 }
 
-/** Has `act` done when its time has come; gives back how to call it off. */
-function plan(stop: Stop, clock: TurnedClock, { requests }: Simulator, act: () => void): () => void {
+/** Calls `act` at the stop point; returns a function that cancels it. */
+function scheduleStop(
+  stop: StopPoint,
+  clock: ManualClock,
+  { requests }: Simulator,
+  act: () => void,
+): () => void {
   if ("ms" in stop) return clock.after(stop.ms, act);
   const add = requests.add.bind(requests);
   let left = stop.pages;
@@ -129,20 +134,25 @@ function plan(stop: Stop, clock: TurnedClock, { requests }: Simulator, act: () =
   };
 }
 
-/** Each page twice, each fault met answered by another try or two, and what every run asks for anyway. */
-function politeRequests({ faults, settings }: Schedule, runs: number, rows: number, struck: number): number {
+/** Allows two requests per page, two per fault, and the fixed requests of each run. */
+function maxPoliteRequests(
+  { faults, settings }: FaultSchedule,
+  runs: number,
+  rows: number,
+  struck: number,
+): number {
   const caps = [...faults.matchAll(/ size-cap (\d+)/g)].map(([, cap]) => Number(cap));
   const pages = Math.ceil(rows / Math.min(2000, ...caps));
-  const aRun = settings.includes("derivatives: {") ? 70 : 30;
-  return aRun * runs + 2 * pages + 2 * struck;
+  const perRun = settings.includes("derivatives: {") ? 70 : 30;
+  return perRun * runs + 2 * pages + 2 * struck;
 }
 
-function engineOf(
-  { settings, seed, healing }: Schedule,
+function createEngine(
+  { settings, seed, recovery }: FaultSchedule,
   folder: string,
-  clock: TurnedClock,
+  clock: ManualClock,
   simulator: Simulator,
-  said: string[],
+  output: string[],
 ) {
   const path = join(folder, "mds.sqlite");
   const file = join(folder, "mds-sync.yaml");
@@ -155,25 +165,25 @@ function engineOf(
     MDS_WAREHOUSE: path,
   };
   const line = (fields: Record<string, unknown>, message: string) =>
-    void said.push(`${message} ${inspect(fields, { depth: 8 })}`);
+    void output.push(`${message} ${inspect(fields, { depth: 8 })}`);
   const log: Log = { debug: line, info: line, warn: line, error: line };
   const loaded = loadSettings({ env, directory: folder, file });
-  const synced = syncSettings(loaded);
+  const synced = toSyncSettings(loaded);
   const random = seededRandom(seed);
   let asOf = 0;
   return {
     async run(stopping: AbortSignal = new AbortController().signal) {
       try {
         const report = await clock.runUntil(
-          withSyncSession(loaded, { clock, stopping, random }, log, ({ intake, reader }) =>
-            backfill(intake, { settings: synced, reader, random, scope: {} }),
+          withSyncSession(loaded, { clock, stopping, random }, log, ({ syncContext, reader }) =>
+            backfill(syncContext, { settings: synced, reader, random, filter: {} }),
           ),
         );
         asOf = report.asOf;
-        said.push(inspect(report, { depth: 8 }));
+        output.push(inspect(report, { depth: 8 }));
         return { exit: report.exit, problems: JSON.stringify(report.problems), error: undefined };
       } catch (error) {
-        said.push(inspect(error, { depth: 8 }));
+        output.push(inspect(error, { depth: 8 }));
         const exit = error instanceof Failure ? error.code : "broken";
         return { exit, problems: String(error), error };
       }
@@ -182,30 +192,30 @@ function engineOf(
       const { refreshSeconds, concurrency } = synced;
       const stopping = new AbortController().signal;
       await clock.runUntil(
-        withSyncSession(loaded, { clock, stopping, random }, log, ({ intake, reader }) =>
-          verify(intake, { reader, random, refreshSeconds, concurrency, sample: undefined }),
+        withSyncSession(loaded, { clock, stopping, random }, log, ({ syncContext, reader }) =>
+          verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined }),
         ),
       );
     },
-    /** Whatever the service did: what the ledger claims must be so, at any moment. */
-    dishonesties(): string[] {
+    /** Whatever the service did, the coverage must be correct at any time. */
+    findFalseCoverage(): string[] {
       if (!existsSync(path)) return [];
       const reader = openReader(path);
       try {
-        // What was told wrongly is stored so; what was denied is believed for a day. All else is judged.
-        const judged = { run: ["rows", "empty"], "next-day": ["rows"], verify: [] } as const;
-        expectHonest(reader, simulator, clock.now(), judged[healing]);
+        // Falsified records are stored as served, and a 404 is trusted for a day; everything else is checked.
+        const checkedProofs = { run: ["rows", "empty"], "next-day": ["rows"], verify: [] } as const;
+        expectCoverageCorrect(reader, simulator, clock.now(), checkedProofs[recovery]);
         return [];
       } catch (error) {
-        return [`the ledger lies: ${error instanceof Error ? error.message : String(error)}`];
+        return [`wrong coverage: ${error instanceof Error ? error.message : String(error)}`];
       } finally {
         reader.close();
       }
     },
-    expectTruth() {
+    expectMatchesService() {
       const reader = openReader(path);
       try {
-        return expectTruth(reader, simulator, clock.now(), asOf);
+        return expectWarehouseMatches(reader, simulator, clock.now(), asOf);
       } finally {
         reader.close();
       }
@@ -213,14 +223,14 @@ function engineOf(
   };
 }
 
-/** Neither the logs, the reports and the errors nor any file on disk may hold the secret or a token. */
-function secretsTold(folder: string, said: readonly string[]): string[] {
-  const isTold = (text: string) => text.includes("kestrel") || /Bearer [^<\s]{8}/.test(text);
-  const lines = said.filter(isTold).map((text) => `a secret was told: ${text.slice(0, 200)}`);
-  const files = readdirSync(folder).filter((name) => isTold(readFileSync(join(folder, name), "latin1")));
-  return [...lines, ...files.map((name) => `a secret stands in ${name}`)];
+/** No log, report, error or file may contain the secret or a token. */
+function findLeakedSecrets(folder: string, output: readonly string[]): string[] {
+  const isLeak = (text: string) => text.includes("kestrel") || /Bearer [^<\s]{8}/.test(text);
+  const lines = output.filter(isLeak).map((text) => `leaked secret: ${text.slice(0, 200)}`);
+  const files = readdirSync(folder).filter((name) => isLeak(readFileSync(join(folder, name), "latin1")));
+  return [...lines, ...files.map((name) => `leaked secret in ${name}`)];
 }
 
-function stopped(): Failure {
+function stoppedFailure(): Failure {
   return new Failure("stopped by the schedule", { family: "operator", code: "stopped", exit: 0 });
 }

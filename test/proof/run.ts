@@ -1,9 +1,9 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
-import type { Outcome } from "./prove.ts";
+import type { ProofOutcome } from "./prove.ts";
 
-// npm run proof: a thousand schedules. npm run proof -- --seed 17: that one, with all that is known of it.
+// npm run proof: a thousand schedules. npm run proof -- --seed 17: one schedule with all details.
 const { values } = parseArgs({
   options: {
     seed: { type: "string" },
@@ -25,14 +25,14 @@ if (values.seed !== undefined) {
 
 const first = Number(values.from ?? 1);
 const count = Number(values.count ?? 1000);
-const begun = process.hrtime.bigint();
+const startedAt = process.hrtime.bigint();
 const seeds = Array.from({ length: count }, (_, index) => first + index);
 const failed: number[] = [];
 let passed = 0;
 let struck = 0;
 let rows = 0;
 
-async function work(): Promise<void> {
+async function runWorker(): Promise<void> {
   for (let seed = seeds.shift(); seed !== undefined; ) {
     const worker = fork(new URL("./worker.ts", import.meta.url), {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
@@ -43,7 +43,7 @@ async function work(): Promise<void> {
       worker.send(seed);
       const answer = await Promise.race([once(worker, "message"), ended.then(() => undefined)]);
       isUp = answer !== undefined;
-      judge((answer?.[0] as Outcome | undefined) ?? crashed(seed));
+      recordOutcome((answer?.[0] as ProofOutcome | undefined) ?? crashedOutcome(seed));
       seed = seeds.shift();
     }
     if (isUp) worker.disconnect();
@@ -51,36 +51,36 @@ async function work(): Promise<void> {
   }
 }
 
-function crashed(seed: number): Outcome {
+function crashedOutcome(seed: number): ProofOutcome {
   return {
     seed,
-    problems: ["the process ended, or hung for minutes"],
+    problems: ["the process crashed or hung"],
     struck: 0,
     requests: 0,
     rows: 0,
-    ends: [],
+    exits: [],
   };
 }
 
-function judge({ seed, problems, struck: strikes, rows: compared, ends }: Outcome): void {
-  struck += strikes;
-  rows += compared;
+function recordOutcome({ seed, problems, struck: faultCount, rows: rowCount, exits }: ProofOutcome): void {
+  struck += faultCount;
+  rows += rowCount;
   if (problems.length === 0) {
     passed++;
   } else {
     failed.push(seed);
     process.stdout.write(
-      `seed ${seed} failed (${ends.join(", ")}):\n  ${problems.join("\n").replaceAll("\n", "\n  ")}\n`,
+      `seed ${seed} failed (${exits.join(", ")}):\n  ${problems.join("\n").replaceAll("\n", "\n  ")}\n`,
     );
   }
   const done = passed + failed.length;
   if (done % 50 === 0) process.stdout.write(`${done} of ${count} schedules, ${failed.length} failed\n`);
 }
 
-await Promise.all(Array.from({ length: workers }, work));
-const seconds = Number((process.hrtime.bigint() - begun) / 1_000_000_000n);
+await Promise.all(Array.from({ length: workers }, runWorker));
+const seconds = Number((process.hrtime.bigint() - startedAt) / 1_000_000_000n);
 process.stdout.write(
-  `${passed} of ${count} schedules ended equal to the truth: ${struck} faults struck, ${rows} rows compared, ${seconds} s\n`,
+  `${passed} of ${count} schedules matched the service: ${struck} faults struck, ${rows} rows compared, ${seconds} s\n`,
 );
 if (failed.length > 0) {
   process.stdout.write(

@@ -1,20 +1,20 @@
 import type { Quirks } from "../../src/simulator/market/quirks.ts";
-import { Draw } from "./draw.ts";
-import { drawFaults, type Healing } from "./fault-lines.ts";
+import { SeededDraw } from "./draw.ts";
+import { drawFaults, type Recovery } from "./fault-lines.ts";
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
-/** When a run is stopped: so long after its beginning, or as its so-many-th page is asked for. */
-export type Stop = { readonly ms: number } | { readonly pages: number };
+/** When a run is stopped: after some time, or when a page with this number is requested. */
+export type StopPoint = { readonly ms: number } | { readonly pages: number };
 
-/** One thing that happens before the service is sound again. */
-export type Step =
-  | { readonly kind: "run"; readonly stop?: Stop }
+/** One step while the service has faults. */
+export type ScheduleStep =
+  | { readonly kind: "run"; readonly stop?: StopPoint }
   | { readonly kind: "pass"; readonly ms: number };
 
 /** Everything that one seed decides. */
-export interface Schedule {
+export interface FaultSchedule {
   readonly seed: number;
   readonly start: number;
   readonly size: { assets: number; markets: number; exchanges: number };
@@ -22,34 +22,34 @@ export interface Schedule {
   readonly quirks: Partial<Quirks>;
   readonly settings: string;
   readonly faults: string;
-  readonly steps: readonly Step[];
-  readonly healing: Healing;
+  readonly steps: readonly ScheduleStep[];
+  readonly recovery: Recovery;
 }
 
-export function drawSchedule(seed: number): Schedule {
-  const draw = new Draw(seed);
-  // Few rows and many pages: what goes wrong does so between pages.
+export function drawSchedule(seed: number): FaultSchedule {
+  const draw = new SeededDraw(seed);
+  // Few rows and many pages, because most faults matter between pages.
   const { refreshSeconds, days } = draw.one([
     { refreshSeconds: 120, days: 1 },
-    { refreshSeconds: 300, days: draw.whole(1, 2) },
-    { refreshSeconds: 900, days: draw.whole(1, 6) },
+    { refreshSeconds: 300, days: draw.integer(1, 2) },
+    { refreshSeconds: 900, days: draw.integer(1, 6) },
     { refreshSeconds: 3600, days: draw.one([3, 10, 30, 200]) },
   ]);
-  const { text: faults, healing } = drawFaults(draw);
+  const { text: faults, recovery } = drawFaults(draw);
   return {
     seed,
-    start: Date.parse("2026-03-01T00:00:00Z") + draw.whole(0, 3 * DAY),
-    size: { assets: draw.whole(6, 8), markets: draw.whole(2, 6), exchanges: draw.whole(1, 3) },
+    start: Date.parse("2026-03-01T00:00:00Z") + draw.integer(0, 3 * DAY_MS),
+    size: { assets: draw.integer(6, 8), markets: draw.integer(2, 6), exchanges: draw.integer(1, 3) },
     refreshSeconds,
     quirks: drawQuirks(draw, refreshSeconds),
     settings: drawSettings(draw, refreshSeconds, days),
     faults,
     steps: drawSteps(draw, refreshSeconds),
-    healing,
+    recovery,
   };
 }
 
-function drawSettings(draw: Draw, refreshSeconds: number, days: number): string {
+function drawSettings(draw: SeededDraw, refreshSeconds: number, days: number): string {
   const few = () => draw.one(["{ top: 1 }", "{ top: 2 }", "[BTC]", "[BTC, ETH]", "none"]);
   const ohlcv = draw.chance(0.5)
     ? "false"
@@ -65,7 +65,7 @@ sync:
 `;
 }
 
-function drawQuirks(draw: Draw, refreshSeconds: number): Partial<Quirks> {
+function drawQuirks(draw: SeededDraw, refreshSeconds: number): Partial<Quirks> {
   const all: Partial<Quirks> = {
     lastPage: draw.one(["null", "empty", "absent", "own-id"]),
     cursor: draw.one(["exclusive", "inclusive"]),
@@ -83,7 +83,7 @@ function drawQuirks(draw: Draw, refreshSeconds: number): Partial<Quirks> {
     upperBound: draw.one(["inclusive", "exclusive"]),
     partialBar: draw.chance(0.5),
     noData: draw.one(["404", "empty"]),
-    // Late, but not later than what may be claimed.
+    // Late, but within the settle delay.
     late: draw.one([
       { perMille: 0, seconds: 0 },
       { perMille: 30, seconds: refreshSeconds },
@@ -92,24 +92,31 @@ function drawQuirks(draw: Draw, refreshSeconds: number): Partial<Quirks> {
     tokenReissue: draw.one(["new", "same"]),
     awkwardTokens: draw.chance(0.3),
   };
-  const names = draw.some(Object.keys(all) as (keyof Quirks)[], draw.whole(0, 10));
+  const names = draw.sample(Object.keys(all) as (keyof Quirks)[], draw.integer(0, 10));
   return Object.fromEntries(names.map((name) => [name, all[name]]));
 }
 
-/** The finer the cadence, the shorter the absences: time that went by is time to be filled. */
-function drawSteps(draw: Draw, refreshSeconds: number): Step[] {
-  // Most runs are over soon, so most stops are drawn near the beginning; one in four may fall into a pause.
-  const stop = (): Stop =>
+/** The shorter the cadence, the shorter the pauses between runs, because the time has to be filled. */
+function drawSteps(draw: SeededDraw, refreshSeconds: number): ScheduleStep[] {
+  // Most runs are short, so most stops are early; one in four is by time and may hit a pause.
+  const stop = (): StopPoint =>
     draw.chance(0.25)
-      ? { ms: draw.whole(50, 30_000) }
-      : { pages: draw.chance(0.5) ? draw.whole(1, 8) : draw.whole(1, 60) };
-  const run = (): Step => (draw.chance(0.4) ? { kind: "run", stop: stop() } : { kind: "run" });
-  const longest = { 120: 1, 300: 2, 900: 5, 3600: 20 }[refreshSeconds] ?? 1;
+      ? { ms: draw.integer(50, 30_000) }
+      : { pages: draw.chance(0.5) ? draw.integer(1, 8) : draw.integer(1, 60) };
+  const run = (): ScheduleStep => (draw.chance(0.4) ? { kind: "run", stop: stop() } : { kind: "run" });
+  const maxDays = { 120: 1, 300: 2, 900: 5, 3600: 20 }[refreshSeconds] ?? 1;
   const steps = [run()];
   while (draw.chance(0.5) && steps.length < 5) {
-    const ms = draw.one([60_000, HOUR, draw.whole(1, 23) * HOUR, DAY, draw.whole(1, longest) * DAY]);
-    const isLongAbsence = refreshSeconds === 3600 && draw.chance(0.3);
-    if (draw.chance(0.7)) steps.push({ kind: "pass", ms: isLongAbsence ? draw.whole(195, 206) * DAY : ms });
+    const ms = draw.one([
+      60_000,
+      HOUR_MS,
+      draw.integer(1, 23) * HOUR_MS,
+      DAY_MS,
+      draw.integer(1, maxDays) * DAY_MS,
+    ]);
+    const isLongPause = refreshSeconds === 3600 && draw.chance(0.3);
+    if (draw.chance(0.7))
+      steps.push({ kind: "pass", ms: isLongPause ? draw.integer(195, 206) * DAY_MS : ms });
     steps.push(run());
   }
   return steps;

@@ -1,10 +1,10 @@
 import { prove } from "./prove.ts";
 
-// One process of `npm run proof`: a seed in, its outcome out. One that hangs ends itself, and the seed is named.
-const LONGEST_MS = 240_000;
+// A worker process of `npm run proof`: receives seeds, sends outcomes. If it hangs, it exits and the seed is reported.
+const PROOF_TIMEOUT_MS = 240_000;
 
 process.on("message", async (seed: number) => {
-  const hung = setTimeout(() => process.exit(1), LONGEST_MS);
+  const hung = setTimeout(() => process.exit(1), PROOF_TIMEOUT_MS);
   try {
     process.send?.(await prove(seed));
   } catch (error) {

@@ -3,26 +3,26 @@ import { syncBuiltinESMExports } from "node:module";
 import os from "node:os";
 
 /*
- * Loaded before the program (`node --import`), in every process of a scenario: all their clocks run faster by the same
- * factor since the same moment, so that the service's real cadence and every real deadline fit into a test. Nothing in
- * the program knows. SIGUSR2 steps the wall clock of this process alone, as an operator or a time daemon does.
+ * Loaded before the program (`node --import`) in every process of a scenario. It speeds up all clocks by the same factor
+ * from the same start, so that real cadences and timeouts fit into a test; the program does not know. SIGUSR2 steps the
+ * wall clock of one process, as an operator or a time daemon would.
  */
-export interface Pace {
-  /** So many times as fast as the real clock. */
+export interface ClockPace {
+  /** Speed relative to the real clock. */
   readonly factor: number;
-  /** The real moment, milliseconds since 1970, at which it all began. */
+  /** Real start time, milliseconds since 1970. */
   readonly since: number;
-  /** The scenario's moment at that time. In the past: what SQLite takes for the present must not lie before it. */
+  /** Scenario time at the start. It lies in the past, because SQLite's own clock must not be behind it. */
   readonly from: number;
-  /** How far to step the wall clock on SIGUSR2: a file with milliseconds in it. */
+  /** File with the milliseconds by which SIGUSR2 steps the wall clock. */
   readonly stepFile: string;
 }
 
-export function pacedNow({ factor, since, from }: Pace, realNow: number): number {
+export function acceleratedNow({ factor, since, from }: ClockPace, realNow: number): number {
   return Math.floor(from + (realNow - since) * factor);
 }
 
-function run(pace: Pace): void {
+function accelerateClocks(pace: ClockPace): void {
   const { factor, stepFile } = pace;
   const real = {
     now: Date.now,
@@ -32,7 +32,7 @@ function run(pace: Pace): void {
     setInterval: globalThis.setInterval,
   };
   let stepMs = 0;
-  Date.now = () => pacedNow(pace, real.now()) + stepMs;
+  Date.now = () => acceleratedNow(pace, real.now()) + stepMs;
   performance.now = () => real.monotonic() * factor;
   os.uptime = () => real.uptime() * factor;
   syncBuiltinESMExports();
@@ -46,4 +46,5 @@ function run(pace: Pace): void {
   });
 }
 
-if (process.env.MDS_TEST_PACE !== undefined) run(JSON.parse(process.env.MDS_TEST_PACE) as Pace);
+if (process.env.MDS_TEST_PACE !== undefined)
+  accelerateClocks(JSON.parse(process.env.MDS_TEST_PACE) as ClockPace);

@@ -4,23 +4,23 @@ import { onTestFinished } from "vitest";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { type ProgramProcess, startProgram } from "../support/program-process.ts";
-import { type Agreement, expectTruth } from "../support/sync/oracle.ts";
+import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A service, a settings file and a warehouse, and `mds-sync backfill` as a process of its own. */
-export interface Installation {
+/** A simulator, a settings file, a warehouse, and `mds-sync backfill` in its own process. */
+export interface BackfillInstallation {
   readonly simulator: Simulator;
   start(...flags: string[]): ProgramProcess;
-  /** Holds the warehouse against the service, as of the latest claim. */
-  expectTruth(): Agreement;
+  /** Compares the warehouse with the service, as of the end of the latest run. */
+  expectMatchesService(): ComparisonResult;
   query(sql: string): Record<string, unknown>[];
 }
 
-export async function install(
+export async function installBackfill(
   settings: string,
   options: SimulatorOptions = {},
   folder = temporaryFolder(),
-): Promise<Installation> {
+): Promise<BackfillInstallation> {
   const simulator = await startSimulator(options);
   onTestFinished(() => simulator.stop());
   writeFileSync(join(folder, "mds-sync.yaml"), settings);
@@ -46,14 +46,14 @@ export async function install(
     simulator,
     query,
     start: (...flags) => startProgram(["backfill", "--no-progress", ...flags], { cwd: folder, env }),
-    expectTruth: () =>
+    expectMatchesService: () =>
       look((reader) => {
-        // The claim of the latest run: a line's settled end, plus the delay that it kept from the service's now.
+        // The time of the latest run: the end of the coverage plus the settle delay.
         const [last] = query(
           `SELECT max(s.to_ts) + max(w.settle_delay) AS asOf FROM settled_ranges s
             JOIN wanted_ranges w ON w.stream = s.stream AND w.series = s.series WHERE s.stream = 'index_ticks'`,
         );
-        return expectTruth(reader, simulator, Date.now(), Number(last?.asOf));
+        return expectWarehouseMatches(reader, simulator, Date.now(), Number(last?.asOf));
       }),
   };
 }

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { extent, intersect } from "../../src/model/time-range.ts";
-import { expectTruth } from "../support/sync/oracle.ts";
-import { expectObserved, indexDifference } from "./daemon-oracle.ts";
-import { type Daemon, Scene } from "./daemon-process.ts";
+import { intersect, totalDuration } from "../../src/model/time-range.ts";
+import { expectWarehouseMatches } from "../support/sync/oracle.ts";
+import { expectSnapshotGapsCorrect, findIndexDifference } from "./daemon-oracle.ts";
+import { AcceleratedScene, type DaemonProcess } from "./daemon-process.ts";
 
 const settings = `sync:
   ohlcv: { GWA: [BTC], MWA: none, LX: none }
@@ -15,10 +15,10 @@ http: { port: 0 }
 const TICK_MS = 30_000;
 const DAY_MS = 86_400_000;
 
-/** A second of ours is half a minute of theirs: the service's cadence of 30 s, and every deadline of the daemon, as in real life. */
-const scene = new Scene({ factor: 30 });
-let daemon: Daemon;
-/** When nothing at all could be asked of the service, by the scene's clock. */
+/** One real second is 30 scenario seconds: the cadence of 30 s and all timeouts of the daemon stay unchanged. */
+const scene = new AcceleratedScene({ factor: 30 });
+let daemon: DaemonProcess;
+/** Periods (scenario time) in which the service could not be reached at all. */
 const outages: { from: number; to: number }[] = [];
 
 async function startDaemon(): Promise<void> {
@@ -27,93 +27,93 @@ async function startDaemon(): Promise<void> {
     if (daemon.child.exitCode !== null) throw new Error(`the daemon ended with ${daemon.child.exitCode}`);
     return /filled: /.test(daemon.stderr()) ? true : undefined;
   };
-  await scene.until("what was missing is filled", look, 2_700).catch((error) => {
+  await scene.waitFor("gaps filled", look, 2_700).catch((error) => {
     throw new Error(`${String(error)}\n${daemon.stderr()}`);
   });
 }
 
-/** Without any help the daemon comes to hold what the service has since `since`, and goes on holding what is new. */
+/** Waits until the warehouse equals the service since `since`, including new ticks. */
 async function expectHealed(since: number): Promise<void> {
   const upTo = Math.floor(scene.now() / TICK_MS + 1) * TICK_MS;
-  let difference: string | undefined = "nothing was compared";
+  let difference: string | undefined = "nothing compared";
   const look = () => {
     if (scene.now() < upTo + TICK_MS / 2) return undefined;
-    difference = scene.read((reader) =>
-      indexDifference(reader, scene.world.truth, since - TICK_MS, upTo + TICK_MS),
+    difference = scene.withReader((reader) =>
+      findIndexDifference(reader, scene.world.oracle, since - TICK_MS, upTo + TICK_MS),
     );
     return difference === undefined ? true : undefined;
   };
-  await scene.until("the warehouse equals the truth", look, 600).catch((error) => {
+  await scene.waitFor("the warehouse equals the service", look, 600).catch((error) => {
     throw new Error(`${String(error)}: ${difference}\n${daemon.stderr()}`);
   });
 }
 
-/** Lets the fault begin and waits until another connection has been opened. */
+/** Starts the fault and waits for a new connection. */
 async function untilReconnected(begin: () => Promise<unknown>): Promise<void> {
-  const before = await scene.connections();
+  const before = await scene.countConnections();
   await begin();
-  const look = async () => ((await scene.connections()) > before ? true : undefined);
-  await scene.until("a new connection", look, 900).catch((error) => {
+  const look = async () => ((await scene.countConnections()) > before ? true : undefined);
+  await scene.waitFor("a new connection", look, 900).catch((error) => {
     throw new Error(`${String(error)}\n${daemon.stderr()}`);
   });
 }
 
 beforeAll(async () => {
   scene.writeSettings(settings);
-  await scene.openService();
+  await scene.startService();
   await startDaemon();
 }, 120_000);
 afterAll(() => scene.close());
 
-describe("a daemon, left to itself, comes to hold the truth again", () => {
-  it("when the socket is dropped and refused for two minutes", async () => {
+describe("a daemon matches the service again", () => {
+  it("after the socket was dropped and refused for two minutes", async () => {
     const since = scene.now();
     await untilReconnected(async () => {
       await scene.control("POST", "faults", "ws drop-connection 1006 on=tick total=1\nws upgrade-status 503");
-      await scene.pass(120);
+      await scene.advance(120);
       await scene.control("POST", "faults", "");
     });
     await expectHealed(since);
   });
 
-  it("when the socket stays open, answers every PING, and sends no tick", async () => {
+  it("after the socket stayed open, answered every PING, but sent no tick", async () => {
     const since = scene.now();
     await untilReconnected(() => scene.control("POST", "faults", "ws mute on=tick total=1"));
     await scene.control("POST", "faults", "");
     await expectHealed(since);
   });
 
-  it("when the service stands still with its connections open", async () => {
+  it("after the service froze with open connections", async () => {
     const since = scene.now();
     scene.service.kill("SIGSTOP");
-    await scene.pass(120);
+    await scene.advance(120);
     scene.service.kill("SIGCONT");
     outages.push({ from: since, to: scene.now() });
     await expectHealed(since);
   });
 
-  it("when every token is revoked and the socket dropped", async () => {
+  it("after every token was revoked and the socket dropped", async () => {
     const since = scene.now();
     await scene.control("POST", "revoke");
     await untilReconnected(() => scene.control("POST", "faults", "ws drop-connection 1006 on=tick total=1"));
     await expectHealed(since);
   });
 
-  it("when its wall clock jumps a day ahead, and then a day behind", async () => {
+  it("after its wall clock jumped a day ahead, and then a day back", async () => {
     const since = scene.now();
-    scene.stepWall(daemon, DAY_MS);
-    await scene.pass(45);
+    scene.stepWallClock(daemon, DAY_MS);
+    await scene.advance(45);
     await expectHealed(since);
-    scene.stepWall(daemon, -DAY_MS);
-    await scene.pass(45);
+    scene.stepWallClock(daemon, -DAY_MS);
+    await scene.advance(45);
     await expectHealed(since);
   });
 
-  it("when it is killed and started again two minutes later", async () => {
+  it("after it was killed and started again two minutes later", async () => {
     const since = scene.now();
     daemon.child.kill("SIGKILL");
     expect(await daemon.ended).toBe(null);
-    await scene.pass(120);
+    await scene.advance(120);
     outages.push({ from: since, to: scene.now() });
     await startDaemon();
     await expectHealed(since);
@@ -121,21 +121,21 @@ describe("a daemon, left to itself, comes to hold the truth again", () => {
 });
 
 describe("after all of that", () => {
-  it("a second daemon on the same file is refused in one line", async () => {
+  it("a second daemon on the same file fails with one line", async () => {
     const second = scene.startDaemon();
     expect(await second.ended).toBe(75);
     const lines = second.stderr().trim().split("\n");
     expect(lines.at(-1)).toMatch(/^mds-sync: another mds-sync writes .*mds\.sqlite \(pid \d+/);
   });
 
-  it("streams with history equal the truth, and every missed second of the others is a gap", async () => {
+  it("history streams equal the service, and every missed second of snapshot streams is a gap", async () => {
     const end = scene.now();
     daemon.child.kill("SIGTERM");
     expect(await daemon.ended).toBe(0);
-    const { truth } = scene.world;
-    scene.read((reader) => {
-      // Each line is confirmed at a moment of its own: as of the first of them all are.
-      const claimed = reader
+    const { oracle } = scene.world;
+    scene.withReader((reader) => {
+      // Each series is covered up to a different time: compare as of the earliest.
+      const coveredUntil = reader
         .statement(
           `SELECT min(reached) FROM (SELECT max(s.to_ts) + w.settle_delay AS reached FROM settled_ranges s
             JOIN wanted_ranges w ON w.stream = s.stream AND w.series = s.series
@@ -143,10 +143,10 @@ describe("after all of that", () => {
         )
         .pluck()
         .get() as number;
-      expect(claimed).toBeGreaterThan((outages.at(-1)?.to ?? 0) * 1000);
-      const { rows } = expectTruth(reader, scene.world, scene.now(), claimed);
+      expect(coveredUntil).toBeGreaterThan((outages.at(-1)?.to ?? 0) * 1000);
+      const { rows } = expectWarehouseMatches(reader, scene.world, scene.now(), coveredUntil);
       expect(rows).toBeGreaterThan(5 * 2880);
-      expect(indexDifference(reader, truth, outages[0]?.from ?? 0, end - TICK_MS)).toBe(undefined);
+      expect(findIndexDifference(reader, oracle, outages[0]?.from ?? 0, end - TICK_MS)).toBe(undefined);
       const future = "SELECT count(*) FROM index_ticks WHERE ts > ?";
       expect(
         reader.database
@@ -155,19 +155,19 @@ describe("after all of that", () => {
           .get(end * 1000),
       ).toBe(0);
 
-      const observed = expectObserved(reader, truth, end);
-      expect(observed.map(({ line }) => line).sort()).toEqual([
+      const snapshots = expectSnapshotGapsCorrect(reader, oracle, end);
+      expect(snapshots.map(({ label }) => label).sort()).toEqual([
         "derivative_ticks Deribit",
         "exchange_ticks Kraken",
         "market_caps all",
       ]);
-      const tickers = observed.find(({ line }) => line.startsWith("exchange_ticks"));
+      const tickers = snapshots.find(({ label }) => label.startsWith("exchange_ticks"));
       for (const { from, to } of outages) {
-        const missed = extent(intersect(tickers?.lost ?? [], [{ from: from * 1000, to: to * 1000 }]));
+        const missed = totalDuration(intersect(tickers?.lost ?? [], [{ from: from * 1000, to: to * 1000 }]));
         expect(missed / 1_000_000).toBeGreaterThanOrEqual(30);
       }
-      // The observations are what is lost around the faults, not everything.
-      const lost = extent(tickers?.lost ?? []) / (30 * 1_000_000);
+      // Only the periods around the faults are lost, not everything.
+      const lost = totalDuration(tickers?.lost ?? []) / (30 * 1_000_000);
       expect(lost).toBeLessThan((tickers?.periods ?? 0) / 2);
     });
   });

@@ -4,56 +4,56 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { usualQuirks } from "../../src/simulator/market/quirks.ts";
-import { makeWorld, type World } from "../../src/simulator/world.ts";
+import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
+import { createWorld, type World } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
-import { type Pace, pacedNow } from "./accelerated-clock.ts";
+import { acceleratedNow, type ClockPace } from "./accelerated-clock.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 const preload = resolve(import.meta.dirname, "accelerated-clock.ts");
-const BEHIND_MS = 12 * 3_600_000;
+const START_OFFSET_MS = 12 * 3_600_000;
 
-export interface Daemon {
+export interface DaemonProcess {
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;
   stderr(): string;
 }
 
-/** A simulator and a daemon, each in a process of its own, on clocks that run `factor` times as fast as ours. */
-export class Scene {
+/** A simulator and a daemon, each in its own process, on clocks that run `factor` times as fast as real time. */
+export class AcceleratedScene {
   readonly folder = mkdtempSync(join(tmpdir(), "mds-sync-scene-"));
   readonly path = join(this.folder, "mds.sqlite");
-  /** What the simulator serves, without asking it: a function of its seed alone. */
+  /** The data that the simulator serves: it depends only on the seed. */
   readonly world: World;
-  readonly #pace: Pace;
+  readonly #clockPace: ClockPace;
   readonly #children = new Set<ChildProcess>();
   #service: Record<string, string> = {};
   #simulator: ChildProcess | undefined;
 
   constructor({ factor, refreshSeconds = 30 }: { factor: number; refreshSeconds?: number }) {
     const since = Date.now();
-    this.#pace = { factor, since, from: since - BEHIND_MS, stepFile: join(this.folder, "step") };
-    this.world = makeWorld({
+    this.#clockPace = { factor, since, from: since - START_OFFSET_MS, stepFile: join(this.folder, "step") };
+    this.world = createWorld({
       seed: 1,
       size: "demo",
       tickMs: refreshSeconds * 1000,
-      quirks: usualQuirks,
+      quirks: defaultQuirks,
       cacheBytes: 2 ** 20,
     });
   }
 
-  /** The scene's present, milliseconds since 1970. */
+  /** Scenario time, milliseconds since 1970. */
   now(): number {
-    return pacedNow(this.#pace, Date.now());
+    return acceleratedNow(this.#clockPace, Date.now());
   }
 
-  /** Lets so much of the scene's time go by. */
-  pass(seconds: number): Promise<void> {
-    return new Promise((wake) => setTimeout(wake, (seconds * 1000) / this.#pace.factor));
+  /** Waits for this much scenario time. */
+  advance(seconds: number): Promise<void> {
+    return new Promise((wake) => setTimeout(wake, (seconds * 1000) / this.#clockPace.factor));
   }
 
-  async openService(): Promise<void> {
+  async startService(): Promise<void> {
     const child = this.#spawn(["simulate"], ["ignore", "pipe", "inherit"]);
     this.#simulator = child;
     if (!child.stdout) throw new Error("the simulator has no stdout");
@@ -65,7 +65,7 @@ export class Scene {
   }
 
   get service(): ChildProcess {
-    if (!this.#simulator) throw new Error("the service is not open");
+    if (!this.#simulator) throw new Error("the service is not started");
     return this.#simulator;
   }
 
@@ -73,7 +73,7 @@ export class Scene {
     writeFileSync(join(this.folder, "mds-sync.yaml"), yaml);
   }
 
-  startDaemon(): Daemon {
+  startDaemon(): DaemonProcess {
     const child = this.#spawn(["run", "--no-progress"], ["ignore", "ignore", "pipe"]);
     let stderr = "";
     child.stderr?.on("data", (chunk) => {
@@ -83,9 +83,9 @@ export class Scene {
     return { child, ended, stderr: () => stderr };
   }
 
-  /** Steps the daemon's wall clock, in all by so much since its start. */
-  stepWall({ child }: Daemon, ms: number): void {
-    writeFileSync(this.#pace.stepFile, String(ms));
+  /** Sets the total step of the daemon's wall clock since its start. */
+  stepWallClock({ child }: DaemonProcess, ms: number): void {
+    writeFileSync(this.#clockPace.stepFile, String(ms));
     child.kill("SIGUSR2");
   }
 
@@ -96,15 +96,15 @@ export class Scene {
     return answer.json();
   }
 
-  /** How often a websocket has been opened. */
-  async connections(): Promise<number> {
+  /** Number of websocket connections so far. */
+  async countConnections(): Promise<number> {
     const { list } = (await this.control("GET", "requests")) as {
       list: { target: string; status: number }[];
     };
     return list.filter(({ target, status }) => target.startsWith("/v3/stream") && status === 101).length;
   }
 
-  read<T>(work: (reader: Connection) => T): T {
+  withReader<T>(work: (reader: Connection) => T): T {
     const reader = openReader(this.path);
     try {
       return work(reader);
@@ -113,8 +113,8 @@ export class Scene {
     }
   }
 
-  /** Looks again and again until there is something to see; after so long of the scene's time, says what is missing. */
-  async until<T>(
+  /** Polls until `look` returns a value; throws after `withinSeconds` of scenario time. */
+  async waitFor<T>(
     what: string,
     look: () => T | undefined | Promise<T | undefined>,
     withinSeconds = 3_600,
@@ -123,7 +123,7 @@ export class Scene {
     for (;;) {
       const seen = await look();
       if (seen !== undefined) return seen;
-      if (this.now() > deadline) throw new Error(`${withinSeconds} s went by without this: ${what}`);
+      if (this.now() > deadline) throw new Error(`not within ${withinSeconds} s: ${what}`);
       await new Promise((later) => setTimeout(later, 50));
     }
   }
@@ -143,7 +143,7 @@ export class Scene {
       stdio,
       env: {
         PATH: process.env.PATH ?? "",
-        MDS_TEST_PACE: JSON.stringify(this.#pace),
+        MDS_TEST_PACE: JSON.stringify(this.#clockPace),
         MDS_WAREHOUSE: this.path,
         ...this.#service,
       },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { startEngine } from "../support/sync/backfill-harness.ts";
-import { install } from "./backfill-process.ts";
+import { startBackfillHarness } from "../support/sync/backfill-harness.ts";
+import { installBackfill } from "./backfill-process.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 
 const settings = `service: { concurrency: 4 }
@@ -13,21 +13,21 @@ const until = async (isSo: () => boolean) => {
 };
 
 describe("F3: the disk becomes full during a backfill", () => {
-  it("it pauses, says so in one line, goes on by itself when there is space, and ends equal to the truth", async () => {
+  it("pauses with one log line, continues when there is space, and matches the service in the end", async () => {
     const disk = mountSmallDisk("a full disk during a backfill");
     if (!disk) return;
-    const place = await install(settings, { faults: smallPages }, disk.folder);
-    const asked = () => place.simulator.requests.count("/v3/index-ticker");
+    const place = await installBackfill(settings, { faults: smallPages }, disk.folder);
+    const requestCount = () => place.simulator.requests.count("/v3/index-ticker");
     const { ended, said } = place.start("--json");
-    await until(() => asked() >= 20);
+    await until(() => requestCount() >= 20);
     disk.fill();
     await until(() => said.stderr.includes("disk_full"));
     const rows = () => place.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows;
-    // What is under way comes to rest, and then nothing is asked that could not be kept.
+    // Running requests end; after that nothing is requested that could not be stored.
     await new Promise((wake) => setTimeout(wake, 500));
-    const [before, kept] = [asked(), rows()];
+    const [requestsBefore, rowsBefore] = [requestCount(), rows()];
     await new Promise((wake) => setTimeout(wake, 1_000));
-    expect([asked(), rows()]).toEqual([before, kept]);
+    expect([requestCount(), rows()]).toEqual([requestsBefore, rowsBefore]);
     disk.free();
     const { status, stdout } = await ended;
     expect({ status, problems: JSON.parse(stdout).problems }).toEqual({ status: 0, problems: [] });
@@ -36,23 +36,27 @@ describe("F3: the disk becomes full during a backfill", () => {
       .split("\n")
       .map((line) => JSON.parse(line));
     expect(lines.filter(({ code }) => code === "disk_full")).toMatchObject([
-      { msg: expect.stringMatching(/MiB are left on the disk of .*: free some space/) },
+      { msg: expect.stringMatching(/MiB are free on the disk of .*: free some space/) },
     ]);
-    expect(lines.filter(({ msg }) => msg === "storage is well again")).toHaveLength(1);
-    expect(place.expectTruth().rows).toBeGreaterThan(2.9 * 2880);
+    expect(lines.filter(({ msg }) => msg === "storage recovered")).toHaveLength(1);
+    expect(place.expectMatchesService().rows).toBeGreaterThan(2.9 * 2880);
   });
 
-  it("it gives up after a quarter of an hour, exit 75, keeps what it has, and the next run completes it", async () => {
+  it("gives up after 15 minutes, exit 75, keeps the stored rows, and the next run completes it", async () => {
     const disk = mountSmallDisk("a disk that stays full");
     if (!disk) return;
-    const engine = await startEngine({ settings, folder: disk.folder, simulator: { faults: smallPages } });
+    const engine = await startBackfillHarness({
+      settings,
+      folder: disk.folder,
+      simulator: { faults: smallPages },
+    });
     const minutes = async (run: Promise<unknown>) => {
-      const begun = engine.clock.now();
+      const startedAt = engine.clock.now();
       const failure = await run.then(
         () => undefined,
         (error: unknown) => error,
       );
-      return { failure, minutes: (engine.clock.now() - begun) / 60_000 };
+      return { failure, minutes: (engine.clock.now() - startedAt) / 60_000 };
     };
     const first = minutes(engine.run());
     await until(() => engine.simulator.requests.count("/v3/index-ticker") >= 20);
@@ -61,16 +65,16 @@ describe("F3: the disk becomes full during a backfill", () => {
     expect(stayed.failure).toMatchObject({ code: "disk_full", exit: 75 });
     expect(stayed.minutes).toBeGreaterThanOrEqual(15);
     expect(stayed.minutes).toBeLessThan(16);
-    const kept = Number(engine.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows);
-    expect(kept).toBeGreaterThan(0);
+    const rowsBefore = Number(engine.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows);
+    expect(rowsBefore).toBeGreaterThan(0);
 
-    // Nor can it begin: it waits as long, and may be stopped meanwhile.
-    const begun = await minutes(engine.run());
-    expect(begun.failure).toMatchObject({ exit: 75 });
-    expect(begun.minutes).toBeLessThan(16);
+    // The next run cannot start either: it waits as long.
+    const blocked = await minutes(engine.run());
+    expect(blocked.failure).toMatchObject({ exit: 75 });
+    expect(blocked.minutes).toBeLessThan(16);
 
     disk.free();
     expect((await engine.run()).exit).toBe(0);
-    expect(engine.expectTruth().rows).toBeGreaterThan(kept);
+    expect(engine.expectMatchesService().rows).toBeGreaterThan(rowsBefore);
   });
 });

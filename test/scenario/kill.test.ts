@@ -1,36 +1,38 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../src/runtime/backoff.ts";
 import { seed } from "../support/seed.ts";
-import { install } from "./backfill-process.ts";
+import { installBackfill } from "./backfill-process.ts";
 
 const KILLS = 10;
 /** Small pages: many to lose, few rows to compare. */
-const ROWS_A_PAGE = 100;
-const smallPages = `GET /index-ticker size-cap ${ROWS_A_PAGE}`;
+const ROWS_PER_PAGE = 100;
+const smallPages = `GET /index-ticker size-cap ${ROWS_PER_PAGE}`;
 const settings = `service: { concurrency: 2 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
   intraday: { GWA: [BTC], MWA: none, LX: none, days: 14 } }`;
 
 describe("F2: a backfill that is killed ten times", () => {
-  it("goes on where it was: nothing lost, nothing doubled, less than a tenth of the pages asked twice", async () => {
-    const place = await install(settings, { faults: `${smallPages}\nGET /index-ticker latency 10ms` });
+  it("continues where it was: nothing lost, nothing doubled, less than a tenth of the pages requested twice", async () => {
+    const place = await installBackfill(settings, {
+      faults: `${smallPages}\nGET /index-ticker latency 10ms`,
+    });
     const { simulator } = place;
     const random = seededRandom(seed);
-    const asked = () => simulator.requests.count("/v3/index-ticker");
+    const requestCount = () => simulator.requests.count("/v3/index-ticker");
     for (let kill = 0; kill < KILLS; kill++) {
-      const before = asked();
+      const before = requestCount();
       const pages = 1 + Math.floor(random() * 35);
       const { child, ended } = place.start();
-      while (asked() < before + pages) await new Promise((wake) => setTimeout(wake, 2));
+      while (requestCount() < before + pages) await new Promise((wake) => setTimeout(wake, 2));
       child.kill("SIGKILL");
       await ended;
     }
     simulator.setFaults(smallPages);
     const last = await place.start("--json").ended;
     expect(last.status).toBe(0);
-    const { rows } = place.expectTruth();
+    const { rows } = place.expectMatchesService();
     expect(rows).toBeGreaterThan(13.9 * 2880);
-    const needed = Math.ceil(rows / ROWS_A_PAGE);
-    expect(asked() - needed).toBeLessThan(needed / 10);
+    const needed = Math.ceil(rows / ROWS_PER_PAGE);
+    expect(requestCount() - needed).toBeLessThan(needed / 10);
   }, 120_000);
 });

@@ -6,52 +6,52 @@ import { onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
-import { type Agreement, expectTruth } from "../support/sync/oracle.ts";
+import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 export const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 
-/** Hundredths of a second: what /proc counts in, on every Linux that Node runs on. */
+/** /proc counts CPU time in hundredths of a second on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** A service, a settings file and a warehouse, for daemons that lack something. */
-export interface Place {
+/** A simulator, a settings file and a warehouse, for daemons with limited resources. */
+export interface LimitedInstallation {
   readonly simulator: Simulator;
   readonly folder: string;
   readonly warehouse: string;
   readonly settingsFile: string;
-  /** All that the program needs to be told. */
+  /** The environment of the program. */
   readonly env: Readonly<Record<string, string>>;
-  start(options?: StartOptions): ScarceDaemon;
-  read<T>(work: (reader: Connection) => T): T;
+  start(options?: StartOptions): LimitedDaemon;
+  withReader<T>(work: (reader: Connection) => T): T;
   query(sql: string): Record<string, unknown>[];
-  /** Holds the index ticks against the service, as of what is confirmed of all of them. */
-  expectTruth(): Agreement;
+  /** Compares the index ticks with the service, up to where all series are covered. */
+  expectMatchesService(): ComparisonResult;
 }
 
 export interface StartOptions {
-  /** What runs the program in its place, by `exec`: `["prlimit", "--nofile=64"]`. */
-  readonly under?: readonly string[];
+  /** A command that runs the program by `exec`, for example `["prlimit", "--nofile=64"]`. */
+  readonly wrapper?: readonly string[];
   readonly nodeFlags?: readonly string[];
 }
 
-export interface ScarceDaemon {
+export interface LimitedDaemon {
   readonly child: ChildProcess;
   readonly pid: number;
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   stderr(): string;
-  /** The lines of its log so far, as far as they are JSON. */
+  /** The JSON lines of its log so far. */
   log(): Record<string, unknown>[];
   get(path: string): Promise<{ status: number; text: string }>;
-  /** What was missing at the start is filled. */
-  filled(): Promise<void>;
-  /** Looks again and again until there is something to see; says what it waited for when the daemon ends or time runs out. */
-  until<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T>;
+  /** Resolves when all gaps are filled. */
+  waitUntilFilled(): Promise<void>;
+  /** Polls until `look` returns a value; throws if the daemon ends or the time runs out. */
+  waitFor<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T>;
 }
 
-const WAIT_AT_MOST_MS = 60_000;
+const WAIT_TIMEOUT_MS = 60_000;
 
-export async function findPlace({
+export async function installLimited({
   refreshSeconds = 1,
   assets = "BTC",
   days = 1,
@@ -61,7 +61,7 @@ export async function findPlace({
   assets?: string;
   days?: number;
   faults?: string;
-} = {}): Promise<Place> {
+} = {}): Promise<LimitedInstallation> {
   const simulator = await startSimulator({ refreshSeconds, faults });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
@@ -101,17 +101,17 @@ http: { port: 0 }
     warehouse,
     settingsFile,
     env,
-    read,
-    start({ under = [], nodeFlags = [] } = {}) {
+    withReader: read,
+    start({ wrapper = [], nodeFlags = [] } = {}) {
       const [command = "", ...args] = [
-        ...under,
+        ...wrapper,
         process.execPath,
         ...nodeFlags,
         entry,
         "run",
         "--no-progress",
       ];
-      return watch(
+      return watchDaemon(
         spawn(command, args, {
           cwd: folder,
           env: { PATH: process.env.PATH ?? "", ...env },
@@ -120,7 +120,7 @@ http: { port: 0 }
       );
     },
     query: (sql) => read(({ database }) => database.prepare(sql).all() as Record<string, unknown>[]),
-    expectTruth: () =>
+    expectMatchesService: () =>
       read((reader) => {
         const confirmed = reader.database
           .prepare(
@@ -130,13 +130,13 @@ http: { port: 0 }
           )
           .pluck()
           .get();
-        return expectTruth(reader, simulator, Date.now(), Number(confirmed));
+        return expectWarehouseMatches(reader, simulator, Date.now(), Number(confirmed));
       }),
   };
 }
 
-/** Looks after a daemon that was started one way or another. */
-export function watch(child: ChildProcess): ScarceDaemon {
+/** Wraps a daemon process. */
+export function watchDaemon(child: ChildProcess): LimitedDaemon {
   onTestFinished(() => void child.kill("SIGKILL"));
   let stderr = "";
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
@@ -146,14 +146,14 @@ export function watch(child: ChildProcess): ScarceDaemon {
     code: code as number | null,
     signal: signal as NodeJS.Signals | null,
   }));
-  const until: ScarceDaemon["until"] = async (what, look) => {
-    const deadline = performance.now() + WAIT_AT_MOST_MS;
+  const until: LimitedDaemon["waitFor"] = async (what, look) => {
+    const deadline = performance.now() + WAIT_TIMEOUT_MS;
     for (;;) {
       const seen = await look();
       if (seen !== undefined) return seen;
       const hasEnded = child.exitCode !== null || child.signalCode !== null;
       if (hasEnded || performance.now() > deadline)
-        throw new Error(`${hasEnded ? "the daemon ended" : "time ran out"} without this: ${what}\n${stderr}`);
+        throw new Error(`${hasEnded ? "the daemon ended" : "time ran out"} before: ${what}\n${stderr}`);
       await new Promise((later) => setTimeout(later, 50));
     }
   };
@@ -172,15 +172,13 @@ export function watch(child: ChildProcess): ScarceDaemon {
       const answer = await fetch(new URL(path, address), { headers: { connection: "close" } });
       return { status: answer.status, text: await answer.text() };
     },
-    filled: () =>
-      until("what was missing is filled", () => (stderr.includes("filled: ") ? true : undefined)).then(
-        () => {},
-      ),
-    until,
+    waitUntilFilled: () =>
+      until("gaps filled", () => (stderr.includes("filled: ") ? true : undefined)).then(() => {}),
+    waitFor: until,
   };
 }
 
-/** Of all its threads, since its start. */
+/** CPU time of all threads since the start. */
 export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const [user = "", system = ""] = stat
@@ -190,13 +188,13 @@ export function cpuSeconds(pid: number): number {
   return (Number(user) + Number(system)) / TICKS_PER_SECOND;
 }
 
-/** The most memory that it has held. */
+/** Peak resident memory. */
 export function peakMegabytes(pid: number): number {
   const kib = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kib) / 1024;
 }
 
-/** The lowest number that its next descriptor can have. */
+/** The number of the next file descriptor. */
 export function nextDescriptor(pid: number): number {
   const taken = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
   let next = 0;
@@ -204,8 +202,8 @@ export function nextDescriptor(pid: number): number {
   return next;
 }
 
-/** Changes the soft limit of a process that runs; the hard one stays, so that it can be raised again. `as`: its own user. */
-export function limit(pid: number, name: "as" | "nofile" | "nproc", value: number, as?: number): void {
+/** Changes the soft limit of a running process; the hard limit stays, so that it can be raised again. `as`: the user id. */
+export function setLimit(pid: number, name: "as" | "nofile" | "nproc", value: number, as?: number): void {
   const user = as === undefined ? {} : { uid: as, gid: as };
   const { status, stderr } = spawnSync("prlimit", ["--pid", String(pid), `--${name}=${value}:`], user);
   if (status !== 0) throw new Error(String(stderr));

@@ -4,23 +4,23 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A real file system that is small enough to be filled. */
+/** A real file system that is small enough to fill. */
 export interface SmallDisk {
   readonly folder: string;
-  /** Takes every byte that is left. */
+  /** Uses up all free space. */
   fill(): void;
   free(): void;
 }
 
-/** Undefined, with a word about it, where this user may not mount anything. */
+/** Returns undefined, with a message, if this user may not mount. */
 export function mountSmallDisk(what: string): SmallDisk | undefined {
   const folder = temporaryFolder();
   const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=112m", "mds-sync-test", folder]);
   if (mounted.status !== 0) {
-    process.stderr.write(`not shown, since only root may mount a small disk: ${what}\n`);
+    process.stderr.write(`skipped, because only root may mount a small disk: ${what}\n`);
     return undefined;
   }
-  // The folder of the mount goes when the test does, and only when nothing is mounted there any more.
+  // The temporary folder can only be removed after the unmount.
   onTestFinished(() => void spawnSync("umount", ["-l", folder]));
   const filler = join(folder, "filler");
   return {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { allScopes } from "../../src/simulator/rest/tokens.ts";
-import { install } from "./backfill-process.ts";
+import { installBackfill } from "./backfill-process.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [LUNA], MWA: none, LX: none },
   intraday: { GWA: [BTC, ETH], MWA: none, LX: all, days: 1 } }`;
 
-/** Everything at once, each a few times: this is real time, and every wait counts. */
+/** Every kind of fault, each only a few times, because the test runs in real time. */
 const storm = `
 GET * status 500 p=0.3 total=2
 GET * status 503 p=0.3 total=2
@@ -22,21 +22,21 @@ GET /index-ticker dead-cursor empty p=0.5 total=1
 GET /index-ticker size-cap 500`;
 
 describe("a real backfill", () => {
-  it("comes through a storm of everything equal to the truth", async () => {
-    const place = await install(settings, { faults: storm });
+  it("matches the service after many faults at once", async () => {
+    const place = await installBackfill(settings, { faults: storm });
     const { status, stdout } = await place.start("--json").ended;
     expect({ status, problems: JSON.parse(stdout).problems }).toEqual({ status: 0, problems: [] });
-    const struck = place.simulator.struck.filter((line) => line.struck > 0);
+    const struck = place.simulator.faultCounts.filter((line) => line.struck > 0);
     expect(struck.length).toBeGreaterThan(7);
     place.simulator.setFaults("");
-    expect(place.expectTruth().rows).toBeGreaterThan(5 * 2800);
+    expect(place.expectMatchesService().rows).toBeGreaterThan(5 * 2800);
   });
 
-  it("A11: without the scopes of some streams syncs the rest, names the scopes, and exits 4", async () => {
-    const place = await install(settings, {
+  it("A11: without the scopes of some streams, syncs the rest, reports the scopes, and exits 4", async () => {
+    const place = await installBackfill(settings, {
       scopes: allScopes.filter((scope) => scope !== "read:LX" && scope !== "read:ohlcv"),
     });
-    const begun = Date.now();
+    const startedAt = Date.now();
     const { status, stdout, stderr } = await place.start("--log-level", "silent").ended;
     expect(status).toBe(4);
     expect(stdout).toContain("read:ohlcv");
@@ -46,11 +46,11 @@ describe("a real backfill", () => {
       { index_type: "GWA", name: "BTC" },
       { index_type: "GWA", name: "ETH" },
     ]);
-    // What is younger than the run and its settle delay is the next run's.
-    const claimed = (begun - 61_000) * 1000;
+    // Records newer than the settle delay are left to the next run.
+    const coveredUntil = (startedAt - 61_000) * 1000;
     expect(
       place.query(
-        `SELECT * FROM gaps WHERE stream = 'index_ticks' AND index_type = 'GWA' AND from_ts < ${claimed}`,
+        `SELECT * FROM gaps WHERE stream = 'index_ticks' AND index_type = 'GWA' AND from_ts < ${coveredUntil}`,
       ),
     ).toEqual([]);
     expect(place.query("SELECT DISTINCT state FROM gaps WHERE stream = 'ohlcv'")).toEqual([

@@ -1,10 +1,10 @@
 import type { Random } from "../../src/runtime/backoff.ts";
 
-/** Always on: so that the service knows how quickly its PINGs are answered. */
-export const always = "ws ping-storm every=200ms on=accept";
+/** Always on, to measure how quickly the daemon answers PINGs. */
+export const PERMANENT_FAULT = "ws ping-storm every=200ms on=accept";
 
-/** What may go wrong for a while, as lines of the simulator's fault script; `revoke` is a control of its own. */
-const troubles: readonly string[] = [
+/** Temporary faults as lines of the simulator's fault script; `revoke` is a separate control request. */
+const faultLines: readonly string[] = [
   "GET * status 500 p=0.2",
   "GET * status 503 p=0.5",
   "GET * rate-limit retry-after=seconds wait=1s p=0.1",
@@ -31,14 +31,15 @@ const troubles: readonly string[] = [
   "revoke",
 ];
 
-export interface Trouble {
+export interface FaultPhase {
   readonly line: string;
-  /** It begins after so many quiet seconds, and lasts so many. */
+  /** Seconds without a fault before it. */
   readonly quietSeconds: number;
+  /** How long it lasts. */
   readonly seconds: number;
 }
 
-export function nextTrouble(random: Random): Trouble {
-  const line = troubles[Math.floor(random() * troubles.length)] ?? "revoke";
+export function pickFaultPhase(random: Random): FaultPhase {
+  const line = faultLines[Math.floor(random() * faultLines.length)] ?? "revoke";
   return { line, quietSeconds: 2 + random() * 8, seconds: 2 + random() * 6 };
 }

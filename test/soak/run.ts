@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { seededRandom } from "../../src/runtime/backoff.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { type Figure, figureTable, isMissed } from "../bench/figures.ts";
-import { always, nextTrouble } from "./faults.ts";
+import { type Figure, formatFigures, isMissed } from "../bench/figures.ts";
+import { PERMANENT_FAULT, pickFaultPhase } from "./faults.ts";
 import { Soak, type Vitals } from "./soak-process.ts";
 import { compareWithTruth } from "./truth.ts";
 
 /*
- * npm run soak: a daemon that backfills at full speed and follows the live feed, among random faults, for ten minutes.
- * `--minutes N` for another length, `--seed N` to repeat the order of the faults.
+ * npm run soak: a daemon backfills at full speed and follows the live feed under random faults for ten minutes.
+ * `--minutes N` changes the length, `--seed N` repeats the order of the faults.
  */
 const { values } = parseArgs({
   options: { minutes: { type: "string", default: "10" }, seed: { type: "string" } },
@@ -19,8 +19,8 @@ const { values } = parseArgs({
 const minutes = Number(values.minutes);
 const seed = Number(values.seed ?? Date.now() % 1_000_000);
 const MEBIBYTE = 2 ** 20;
-/** Time for the last trouble to heal before the warehouse is held against the service. */
-const HEALING_MS = 60_000;
+/** Time to recover from the last fault before the warehouse is compared with the service. */
+const RECOVERY_TIMEOUT_MS = 60_000;
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 const folder = mkdtempSync(join(tmpdir(), "mds-soak-"));
@@ -30,50 +30,50 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.e
 let figures: Figure[];
 try {
   print(`${minutes} minutes, seed ${seed}`);
-  await soak.start(always);
+  await soak.start(PERMANENT_FAULT);
   const random = seededRandom(seed);
   const end = Date.now() + minutes * 60_000;
-  const troubles = new Map<string, number>();
+  const faultCounts = new Map<string, number>();
   while (Date.now() < end) {
-    const { line, quietSeconds, seconds } = nextTrouble(random);
+    const { line, quietSeconds, seconds } = pickFaultPhase(random);
     await soak.wait(quietSeconds);
     if (line === "revoke") await soak.control("POST", "revoke");
-    else await soak.control("POST", "faults", `${always}\n${line}`);
+    else await soak.control("POST", "faults", `${PERMANENT_FAULT}\n${line}`);
     await soak.wait(seconds);
-    await soak.control("POST", "faults", always);
-    troubles.set(line, (troubles.get(line) ?? 0) + 1);
-    soak.expectAlive();
+    await soak.control("POST", "faults", PERMANENT_FAULT);
+    faultCounts.set(line, (faultCounts.get(line) ?? 0) + 1);
+    soak.assertAlive();
     const { rss } = vitals().at(-1) ?? { rss: 0 };
     const left = Math.max(0, (end - Date.now()) / 60_000).toFixed(1);
     print(`${left} min left: ${(rss / MEBIBYTE).toFixed(0)} MiB after "${line}"`);
   }
   const during = vitals();
   const pongs = (await soak.control("GET", "pongs")) as { answered: number; p99Ms: number; worstMs: number };
-  // A tick that was left out in silence is found within the hour, when REST confirms the series; a new connection asks at once.
-  await soak.control("POST", "faults", `${always}\nws drop-connection 1006 on=tick total=1`);
-  const healed = await soak.headHealed(HEALING_MS);
+  // REST finds a silently missing tick only at the hourly confirmation; after a reconnect it is polled at once.
+  await soak.control("POST", "faults", `${PERMANENT_FAULT}\nws drop-connection 1006 on=tick total=1`);
+  const recoveryMs = await soak.waitForHead(RECOVERY_TIMEOUT_MS);
   const exitCode = await soak.stop();
   const reader = openReader(soak.path);
-  const { rows, compared, differences } = compareWithTruth(reader, soak.world.truth, soak.startedAt, random);
+  const { rows, compared, differences } = compareWithTruth(reader, soak.world.oracle, soak.startedAt, random);
   reader.close();
   for (const difference of differences.slice(0, 5)) print(difference);
   const last = during.slice(-30).map(({ rss }) => rss);
   figures = [
     {
-      name: `resident set after ${minutes} minutes, the largest of the last 30 s`,
+      name: `largest resident set of the last 30 s, after ${minutes} minutes`,
       measured: Math.max(...last) / MEBIBYTE,
       atMost: 300,
       digits: 0,
       unit: "MiB",
     },
     {
-      name: "resident set, the largest of all",
+      name: "largest resident set of the whole run",
       measured: Math.max(...during.map(({ rss }) => rss)) / MEBIBYTE,
       digits: 0,
       unit: "MiB",
     },
     {
-      name: `the slowest PONG of ${pongs.answered.toLocaleString("en-US")}`,
+      name: `slowest PONG of ${pongs.answered.toLocaleString("en-US")}`,
       note: `p99 ${pongs.p99Ms.toFixed(0)} ms`,
       measured: pongs.answered === 0 ? Number.NaN : pongs.worstMs,
       atMost: 1_000,
@@ -86,19 +86,19 @@ try {
       digits: 0,
       unit: "ms",
     },
-    { name: "rows stored, a second", measured: rows / (minutes * 60), digits: 0 },
+    { name: "rows stored per second", measured: rows / (minutes * 60), digits: 0 },
     {
-      name: "differences from the truth",
+      name: "differences from the service",
       note: `${compared.toLocaleString("en-US")} rows compared`,
       measured: compared === 0 ? Number.NaN : differences.length,
       atMost: 0,
       digits: 0,
     },
-    { name: "seconds until the live head had healed", measured: healed / 1000, digits: 0 },
+    { name: "seconds until the live head was complete", measured: recoveryMs / 1000, digits: 0 },
     { name: "exit code after SIGTERM", measured: exitCode ?? Number.NaN, atMost: 0, digits: 0 },
   ];
-  print(`\n${[...troubles.values()].reduce((a, b) => a + b, 0)} troubles of ${troubles.size} kinds`);
-  for (const line of figureTable(figures)) print(line);
+  print(`\n${[...faultCounts.values()].reduce((a, b) => a + b, 0)} faults of ${faultCounts.size} kinds`);
+  for (const line of formatFigures(figures)) print(line);
 } finally {
   soak.kill();
   rmSync(folder, { recursive: true, force: true });

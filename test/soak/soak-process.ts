@@ -3,15 +3,15 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { usualQuirks } from "../../src/simulator/market/quirks.ts";
-import { makeWorld, type World } from "../../src/simulator/world.ts";
+import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
+import { createWorld, type World } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { builtProgram } from "../bench/built-program.ts";
-import { indexDifference } from "../scenario/daemon-oracle.ts";
+import { buildProgram } from "../bench/built-program.ts";
+import { findIndexDifference } from "../scenario/daemon-oracle.ts";
 
-const entry = builtProgram();
+const entry = buildProgram();
 const preload = resolve(import.meta.dirname, "vitals.mjs");
-/** Six times as often as the real service: 200 days of that are more than any soak fills, so that the backfill never ends. */
+/** Six times as often as the real service, so that the backfill of 200 days never finishes during a soak. */
 const CADENCE_SECONDS = 5;
 const settings = `service: { refreshSeconds: ${CADENCE_SECONDS} }
 sync:
@@ -21,14 +21,14 @@ sync:
 http: { port: 0 }
 `;
 
-/** What the daemon's process tells about itself once a second; see vitals.mjs. */
+/** What the daemon's process reports once a second; see vitals.mjs. */
 export interface Vitals {
   readonly rss: number;
   /** The longest stall of the main thread's event loop in that second, milliseconds. */
   readonly stallMs: number;
 }
 
-/** How the unit has the C library and V8 treat memory: the daemon is measured as it is installed. */
+/** The memory settings of the systemd unit: the daemon is measured as it is installed. */
 function installedEnvironment(): Record<string, string> {
   const unit = readFileSync(resolve(import.meta.dirname, "../../config/mds-sync.service"), "utf8");
   const lines = unit.split("\n").filter((line) => line.startsWith("Environment="));
@@ -36,24 +36,24 @@ function installedEnvironment(): Record<string, string> {
   return Object.fromEntries(pairs.map(([, name, value]) => [name, value]));
 }
 
-/** A simulator and a daemon, each in a process of its own. */
+/** A simulator and a daemon, each in its own process. */
 export class Soak {
   readonly path: string;
   readonly vitalsFile: string;
-  readonly world: World = makeWorld({
+  readonly world: World = createWorld({
     seed: 1,
     size: "demo",
     tickMs: CADENCE_SECONDS * 1000,
-    quirks: usualQuirks,
+    quirks: defaultQuirks,
     cacheBytes: 2 ** 20,
   });
-  /** When the live feed had been subscribed, milliseconds since 1970. */
+  /** When the live feed was subscribed, milliseconds since 1970. */
   startedAt = 0;
   readonly #folder: string;
   #service: Record<string, string> = {};
   readonly #children: ChildProcess[] = [];
   #daemon: ChildProcess | undefined;
-  #said = "";
+  #stderr = "";
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -78,10 +78,10 @@ export class Soak {
     const daemon = this.#spawn(["--import", preload, entry, "run", "--no-progress"], "ignore", "pipe");
     this.#daemon = daemon;
     daemon.stderr?.on("data", (chunk) => {
-      this.#said = (this.#said + String(chunk)).slice(-20_000);
+      this.#stderr = (this.#stderr + String(chunk)).slice(-20_000);
     });
-    while (!this.#said.includes("live feed connected")) {
-      this.expectAlive();
+    while (!this.#stderr.includes("live feed connected")) {
+      this.assertAlive();
       await this.wait(0.1);
     }
     await this.wait(3);
@@ -92,12 +92,12 @@ export class Soak {
     return new Promise((wake) => setTimeout(wake, seconds * 1000));
   }
 
-  expectAlive(): void {
+  assertAlive(): void {
     if (this.#daemon?.exitCode != null || this.#daemon?.signalCode != null)
-      throw new Error(`the daemon has ended:\n${this.#said}`);
+      throw new Error(`the daemon exited:\n${this.#stderr}`);
   }
 
-  /** A port that is being refused is asked again: closing it is one of the troubles. */
+  /** Retries: one of the faults closes the port. */
   async control(method: "GET" | "POST", path: string, body?: string): Promise<unknown> {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -112,16 +112,16 @@ export class Soak {
     }
   }
 
-  /** How long it takes, from now, until the live head holds what the service had all along; fails after `withinMs`. */
-  async headHealed(withinMs: number): Promise<number> {
-    const begun = Date.now();
+  /** Waits until the live head equals the service's records; returns the milliseconds, and throws after `withinMs`. */
+  async waitForHead(withinMs: number): Promise<number> {
+    const startedAt = Date.now();
     for (;;) {
       const reader = openReader(this.path);
-      const difference = indexDifference(reader, this.world.truth, this.startedAt, begun);
+      const difference = findIndexDifference(reader, this.world.oracle, this.startedAt, startedAt);
       reader.close();
-      if (difference === undefined) return Date.now() - begun;
-      if (Date.now() - begun > withinMs)
-        throw new Error(`the live head did not heal: ${difference}\n${this.#said}`);
+      if (difference === undefined) return Date.now() - startedAt;
+      if (Date.now() - startedAt > withinMs)
+        throw new Error(`the live head is still incomplete: ${difference}\n${this.#stderr}`);
       await this.wait(1);
     }
   }

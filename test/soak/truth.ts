@@ -1,11 +1,11 @@
-import { plainNotation } from "../../src/model/decimal.ts";
+import { toPlainNotation } from "../../src/model/decimal.ts";
 import type { Random } from "../../src/runtime/backoff.ts";
-import type { IndexType } from "../../src/simulator/market/indexes.ts";
-import type { Truth } from "../../src/simulator/oracle.ts";
+import type { SimulatedIndexType } from "../../src/simulator/market/indexes.ts";
+import type { Oracle } from "../../src/simulator/oracle.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 
-interface SettledSpan {
-  readonly type: IndexType;
+interface SettledSeriesRange {
+  readonly type: SimulatedIndexType;
   readonly id: string;
   readonly name: string;
   readonly from: number;
@@ -13,47 +13,47 @@ interface SettledSpan {
 }
 
 export interface Comparison {
-  /** Index ticks stored in all. */
+  /** Index ticks stored in total. */
   readonly rows: number;
   readonly compared: number;
   readonly differences: readonly string[];
 }
 
-/** So much of each settled range is compared, at random places, and at both of its ends. */
-const WINDOW = 1_800_000_000;
-const PLACES = 6;
-/** What the service no longer serves stays here and has nothing to be compared with; with a minute to compare in. */
-const SERVED = 200 * 86_400_000_000 - 60_000_000;
+/** The length of one sample. Each range is sampled at both ends and at random positions. */
+const COMPARED_MICROS = 1_800_000_000;
+const SAMPLES_PER_RANGE = 6;
+/** The service's window, minus a minute for the comparison itself: older rows cannot be compared. */
+const SERVED_MICROS = 200 * 86_400_000_000 - 60_000_000;
 
 /**
- * What the ledger calls settled is what the service has, both ways: windows of every settled range, row by row. (The head
- * since `sinceMs` is compared whole, before the daemon is stopped.)
+ * Compares samples of every covered range with the service, row by row, in both directions. (The head since `sinceMs` is
+ * compared completely before the daemon stops.)
  */
 export function compareWithTruth(
   reader: Connection,
-  truth: Truth,
+  oracle: Oracle,
   sinceMs: number,
   random: Random,
 ): Comparison {
-  const spans = reader
+  const ranges = reader
     .statement(
       `SELECT s.index_type AS type, s.index_id AS id, s.name, g.from_ts AS "from", g.to_ts AS "to"
       FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.stream = 'index_ticks' AND g.proof <> 'lost'`,
     )
-    .all() as SettledSpan[];
+    .all() as SettledSeriesRange[];
   const differences: string[] = [];
   let compared = 0;
-  const oldest = Date.now() * 1000 - SERVED;
-  for (const each of spans) {
+  const oldest = Date.now() * 1000 - SERVED_MICROS;
+  for (const each of ranges) {
     if (each.to <= oldest) continue;
-    const span = { ...each, from: Math.max(each.from, oldest) };
-    const length = Math.min(WINDOW, span.to - span.from);
-    const starts = Array.from({ length: PLACES }, (_, at) => {
+    const range = { ...each, from: Math.max(each.from, oldest) };
+    const length = Math.min(COMPARED_MICROS, range.to - range.from);
+    const starts = Array.from({ length: SAMPLES_PER_RANGE }, (_, at) => {
       const share = at === 0 ? 0 : at === 1 ? 1 : random();
-      return Math.floor(span.from + (span.to - span.from - length) * share);
+      return Math.floor(range.from + (range.to - range.from - length) * share);
     });
     for (const from of new Set(starts)) {
-      const found = compareWindow(reader, truth, span, from, from + length);
+      const found = compareRange(reader, oracle, range, from, from + length);
       compared += found.rows;
       if (found.difference !== undefined) differences.push(found.difference);
     }
@@ -61,14 +61,14 @@ export function compareWithTruth(
   const late = reader.database.prepare("SELECT count(*) FROM index_ticks WHERE ts > ?").pluck();
   const rows = reader.database.prepare("SELECT count(*) FROM index_tick_rows").pluck().get() as number;
   const ahead = late.get((sinceMs + 86_400_000) * 1000) as number;
-  if (ahead > 0) differences.push(`${ahead} ticks lie in the future`);
+  if (ahead > 0) differences.push(`${ahead} ticks are in the future`);
   return { rows, compared, differences };
 }
 
-function compareWindow(
+function compareRange(
   reader: Connection,
-  truth: Truth,
-  { type, id, name }: SettledSpan,
+  oracle: Oracle,
+  { type, id, name }: SettledSeriesRange,
   from: number,
   to: number,
 ): { rows: number; difference: string | undefined } {
@@ -79,11 +79,11 @@ function compareWindow(
     )
     .pluck()
     .all([type, id, from, to]) as string[];
-  const served = truth
+  const served = oracle
     .indexTicks(type, id, from / 1000, to / 1000, Date.now())
     .map(
       ({ timestamp, price, volume }) =>
-        `${Date.parse(timestamp) * 1000} ${plainNotation(price)} ${plainNotation(volume)}`,
+        `${Date.parse(timestamp) * 1000} ${toPlainNotation(price)} ${toPlainNotation(volume)}`,
     );
   const at = served.findIndex((row, index) => row !== stored[index]);
   if (at < 0 && stored.length === served.length) return { rows: stored.length, difference: undefined };

@@ -1,5 +1,5 @@
-// Loaded before the daemon (`node --import`): leaves a line of JSON a second in the file that MDS_SOAK_VITALS names. Plain
-// JavaScript, since reading TypeScript would itself take tens of megabytes in every thread.
+// Loaded before the daemon (`node --import`): appends one line of JSON per second to the file MDS_SOAK_VITALS. Plain
+// JavaScript: loading TypeScript would take tens of megabytes in every thread.
 import { appendFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { isMainThread } from "node:worker_threads";

@@ -1,4 +1,4 @@
-import { type Cancel, type Clock, sleepOn } from "../../src/runtime/clock.ts";
+import { type Cancel, type Clock, sleepUsing } from "../../src/runtime/clock.ts";
 
 interface Timer {
   due: number;
@@ -10,11 +10,11 @@ interface Timer {
  * A clock that tests turn. `advance` moves time by hand; `runUntil` moves it from timer to timer by itself
  * whenever nothing is held, so that hours of backoff against a real server on a real socket take moments.
  */
-export class TurnedClock implements Clock {
+export class ManualClock implements Clock {
   #elapsed = 0;
   #wallOffset: number;
   #suspended = 0;
-  #held = 0;
+  #busy = 0;
   #order = 0;
   readonly #timers = new Set<Timer>();
 
@@ -35,7 +35,7 @@ export class TurnedClock implements Clock {
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return sleepOn(this, ms, signal);
+    return sleepUsing(this, ms, signal);
   }
 
   after(ms: number, callback: () => void): Cancel {
@@ -44,24 +44,24 @@ export class TurnedClock implements Clock {
     return () => void this.#timers.delete(timer);
   }
 
-  hold(): Cancel {
-    return this.#count(1);
+  beginWork(): Cancel {
+    return this.#changeBusy(1);
   }
 
-  waive(): Cancel {
-    return this.#count(-1);
+  beginWait(): Cancel {
+    return this.#changeBusy(-1);
   }
 
-  get held(): number {
-    return this.#held;
+  get busyCount(): number {
+    return this.#busy;
   }
 
-  get timers(): number {
+  get timerCount(): number {
     return this.#timers.size;
   }
 
   /** Steps the wall clock alone, as an operator or a time daemon does. */
-  stepWall(ms: number): void {
+  stepWallClock(ms: number): void {
     this.#wallOffset += ms;
   }
 
@@ -73,13 +73,13 @@ export class TurnedClock implements Clock {
   /** Moves time by `ms`, firing what falls due in order and letting its consequences run in between. */
   async advance(ms: number): Promise<void> {
     const end = this.#elapsed + ms;
-    await settle();
+    await flushEventLoop();
     for (let next = this.#next(); next !== undefined && next.due <= end; next = this.#next()) {
       this.#fire(next);
-      await settle();
+      await flushEventLoop();
     }
     this.#elapsed = end;
-    await settle();
+    await flushEventLoop();
   }
 
   /** Lets time run by itself, from timer to timer, until `promise` is settled. */
@@ -90,10 +90,10 @@ export class TurnedClock implements Clock {
     });
     done.catch(() => {});
     while (!settled) {
-      await settle();
+      await flushEventLoop();
       const next = this.#next();
       if (settled) break;
-      if (this.#held > 0 || next === undefined) await realMillisecond();
+      if (this.#busy > 0 || next === undefined) await waitRealMillisecond();
       else this.#fire(next);
     }
     return done;
@@ -114,22 +114,22 @@ export class TurnedClock implements Clock {
     return first;
   }
 
-  #count(step: 1 | -1): Cancel {
-    this.#held += step;
+  #changeBusy(step: 1 | -1): Cancel {
+    this.#busy += step;
     let released = false;
     return () => {
       if (released) return;
       released = true;
-      this.#held -= step;
+      this.#busy -= step;
     };
   }
 }
 
 /** A few turns of the event loop: enough for promise chains and for loopback sockets that are ready. */
-async function settle(): Promise<void> {
+async function flushEventLoop(): Promise<void> {
   for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-function realMillisecond(): Promise<void> {
+function waitRealMillisecond(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 1));
 }

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Observation } from "../../src/service/http/events.ts";
-import type { FeedObservation } from "../../src/service/live/feed.ts";
+import type { ClientEvent } from "../../src/service/http/client-events.ts";
+import type { FeedEvent } from "../../src/service/live/feed.ts";
+import type { ServiceMetricEvent } from "../../src/telemetry/metric-inputs.ts";
 import { METRIC_PREFIX, type MetricDeclaration, metricTable } from "../../src/telemetry/metric-table.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
-import type { ServiceObservation } from "../../src/telemetry/observed-facts.ts";
-import { TurnedClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 
 const request = {
   kind: "request",
@@ -20,12 +20,12 @@ const request = {
 } as const;
 
 function start() {
-  const clock = new TurnedClock();
+  const clock = new ManualClock();
   const metrics = new Metrics(clock, "1.2.3");
-  /** The exposition's value lines, by name and labels. */
+  /** The values of the exposition, by name and labels. */
   const read = async () => {
     await clock.advance(1_000);
-    const lines = (await metrics.text()).split("\n").filter((line) => line && !line.startsWith("#"));
+    const lines = (await metrics.exposition()).split("\n").filter((line) => line && !line.startsWith("#"));
     return new Map(
       lines.map((line) => {
         const space = line.lastIndexOf(" ");
@@ -40,8 +40,8 @@ function start() {
 }
 
 describe("the metrics", () => {
-  it("take what the client and the live feed observe, as it is", () => {
-    const fits = (observation: Observation | FeedObservation): ServiceObservation => observation;
+  it("accept the events of the client and the live feed without conversion", () => {
+    const fits = (observation: ClientEvent | FeedEvent): ServiceMetricEvent => observation;
     expect(fits(request)).toBe(request);
   });
 
@@ -65,7 +65,7 @@ describe("the metrics", () => {
     const { metrics, read } = start();
     metrics.observe({ kind: "auth", audience: "https://user:pass@md.example", state: "ok" });
     metrics.observe({ kind: "auth", audience: "wss://md.example/ws", state: "credentials_rejected" });
-    metrics.ingest(3, "disk_full");
+    metrics.setIngest(3, "disk_full");
     const values = await read();
     const ones = [...values].filter(([name, value]) => /^(auth|ingest)_state/.test(name) && value === 1);
     expect(ones.map(([name]) => name)).toEqual([
@@ -78,9 +78,9 @@ describe("the metrics", () => {
 
   it("count committed rows by stream and kind", async () => {
     const { metrics, read } = start();
-    metrics.commit("index_ticks", "rest", { inserted: 2000, changed: 0, withdrawn: 1, rejected: 2 });
-    metrics.commit("index_ticks", "live", { inserted: 10, outranked: 4 });
-    metrics.alarm("mass_withdrawal");
+    metrics.countCommit("index_ticks", "rest", { inserted: 2000, changed: 0, withdrawn: 1, rejected: 2 });
+    metrics.countCommit("index_ticks", "live", { inserted: 10, outranked: 4 });
+    metrics.countAlarm("mass_withdrawal");
     const values = await read();
     expect(values.get('rows_total{stream="index_ticks",kind="inserted"}')).toBe(2010);
     expect(values.get('rows_total{stream="index_ticks",kind="withdrawn"}')).toBe(1);
@@ -89,7 +89,7 @@ describe("the metrics", () => {
     expect(values.get('alarms_total{alarm="mass_withdrawal"}')).toBe(1);
   });
 
-  it("show each stream's figures, and forget the age of one without rows", async () => {
+  it("show the figures of each stream, and remove the age of a stream without rows", async () => {
     const { metrics, read } = start();
     const figures = {
       stream: "index_ticks",
@@ -102,23 +102,23 @@ describe("the metrics", () => {
       last_error: "403 Forbidden",
       missing_scopes: ["read:LX"],
     };
-    metrics.streams([figures]);
+    metrics.setStreams([figures]);
     const values = await read();
     expect(values.get('open_ranges{stream="index_ticks"}')).toBe(2);
     expect(values.get('lost_seconds{stream="index_ticks"}')).toBe(30);
     expect(values.get('newest_age_seconds{stream="index_ticks"}')).toBe(12);
     expect(values.get('stream_failing{stream="index_ticks"}')).toBe(1);
     expect(values.get('missing_scopes{stream="index_ticks"}')).toBe(1);
-    metrics.streams([{ ...figures, newest_age_s: null }]);
+    metrics.setStreams([{ ...figures, newest_age_s: null }]);
     expect((await read()).has('newest_age_seconds{stream="index_ticks"}')).toBe(false);
   });
 
-  it("tell how much room there is, and when the disk will be full as far as that is known", async () => {
+  it("show the free space, and the days until the disk is full once they are known", async () => {
     const { metrics, read } = start();
     const size = { warehouseBytes: 1000, walBytes: 20, freeBytes: 5000 };
-    metrics.storage({ ...size, daysUntilFull: undefined });
+    metrics.setStorage({ ...size, daysUntilFull: undefined });
     expect((await read()).get("disk_full_days")).toBeNaN();
-    metrics.storage({ ...size, daysUntilFull: 2.5 });
+    metrics.setStorage({ ...size, daysUntilFull: 2.5 });
     const values = await read();
     expect(values.get("disk_full_days")).toBe(2.5);
     expect(values.get("wal_bytes")).toBe(20);
@@ -126,9 +126,9 @@ describe("the metrics", () => {
 
   it("count jobs under a label that does not collide with Prometheus' own", async () => {
     const { metrics, read } = start();
-    metrics.jobSucceeded("retention", 1_700_000_000);
-    metrics.job("nightly", "ok");
-    metrics.job("nightly", "incomplete");
+    metrics.setJobSuccess("retention", 1_700_000_000);
+    metrics.countJob("nightly", "ok");
+    metrics.countJob("nightly", "incomplete");
     const values = await read();
     expect(values.get('jobs_total{task="nightly",outcome="incomplete"}')).toBe(1);
     expect(values.get('job_last_success_timestamp_seconds{task="nightly"}')).toBeGreaterThan(1_700_000_000);
@@ -136,10 +136,10 @@ describe("the metrics", () => {
     expect([...values.keys()].filter((name) => /[{,]job=/.test(name))).toEqual([]);
   });
 
-  it("ask for what only matters as it stands when somebody looks", async () => {
+  it("call the collectors before each exposition", async () => {
     const { metrics, read } = start();
     let queued = 3;
-    metrics.onLook(() => metrics.ingest(queued, "working"));
+    metrics.onCollect(() => metrics.setIngest(queued, "working"));
     expect((await read()).get("ingest_queued")).toBe(3);
     queued = 5;
     expect((await read()).get("ingest_queued")).toBe(5);
@@ -157,15 +157,15 @@ describe("the metrics", () => {
     const values = await read();
     expect(values.get('requests_total{endpoint="other",outcome="other"}')).toBe(3);
     expect([...values.keys()].filter((name) => name.startsWith("feed_events_total"))).toHaveLength(65);
-    expect(await metrics.text()).not.toMatch(/1f0c7a52|eyJ|quoted/);
+    expect(await metrics.exposition()).not.toMatch(/1f0c7a52|eyJ|quoted/);
   });
 
-  it("are made once for all who ask within half a second", async () => {
+  it("are rendered once per half second", async () => {
     const { clock, metrics } = start();
-    const first = metrics.text();
-    expect(metrics.text()).toBe(first);
+    const first = metrics.exposition();
+    expect(metrics.exposition()).toBe(first);
     await clock.advance(600);
-    expect(metrics.text()).not.toBe(first);
+    expect(metrics.exposition()).not.toBe(first);
   });
 });
 
@@ -173,7 +173,7 @@ describe("docs/metrics.md", () => {
   const document = readFileSync(join(import.meta.dirname, "../../docs/metrics.md"), "utf8");
   const declared: [string, MetricDeclaration][] = Object.entries(metricTable);
 
-  it("has a line for every series, with its type, labels and meaning, and none besides", () => {
+  it("has one line for every metric, with its type, labels and meaning", () => {
     const lines = declared.map(([name, { type, labels, meaning }]) => {
       const labelText = labels.map((label) => `\`${label}\``).join(", ");
       return `| \`${METRIC_PREFIX}${name}\` | ${type} | ${labelText || "–"} | ${meaning} |`;
@@ -181,12 +181,11 @@ describe("docs/metrics.md", () => {
     expect(document.split("\n").filter((line) => line.startsWith("| `"))).toEqual(lines);
   });
 
-  it("speaks of what the exposition gives out", async () => {
+  it("lists exactly the metrics of the exposition", async () => {
     const { metrics } = start();
-    const names = [...(await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [
-      name,
-      type,
-    ]);
+    const names = [...(await metrics.exposition()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(
+      ([, name, type]) => [name, type],
+    );
     expect(names).toEqual(declared.map(([name, { type }]) => [METRIC_PREFIX + name, type]));
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { RecentErrors, RequestRate } from "../../src/telemetry/recent-activity.ts";
-import { TurnedClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 
 const HOUR = 3_600_000;
 
 describe("requests per second", () => {
-  it("are counted second by second, the oldest first, zeros where nothing happened", async () => {
-    const clock = new TurnedClock();
+  it("are counted per second, oldest first, with zeros for idle seconds", async () => {
+    const clock = new ManualClock();
     const rate = new RequestRate(clock);
     rate.count();
     rate.count();
@@ -19,8 +19,8 @@ describe("requests per second", () => {
     expect(new Set(rate.perSecond())).toEqual(new Set([0]));
   });
 
-  it("are forgotten after a long sleep", async () => {
-    const clock = new TurnedClock();
+  it("are dropped after a long sleep", async () => {
+    const clock = new ManualClock();
     const rate = new RequestRate(clock);
     rate.count();
     await clock.advance(7 * 24 * HOUR);
@@ -31,14 +31,14 @@ describe("requests per second", () => {
 });
 
 describe("recent errors", () => {
-  it("show the newest first, and one that comes again with its count", async () => {
-    const clock = new TurnedClock();
+  it("come newest first, and repeated errors have a count", async () => {
+    const clock = new ManualClock();
     const errors = new RecentErrors(clock);
     const first = clock.now();
-    errors.note({ where: "/ohlcv", code: "http_503", message: "503\n  Service   Unavailable" });
+    errors.record({ where: "/ohlcv", code: "http_503", message: "503\n  Service   Unavailable" });
     await clock.advance(1_000);
-    errors.note({ where: "market_caps", code: "forbidden", message: "no scope" });
-    errors.note({ where: "/ohlcv", code: "http_503", message: "503 Service Unavailable" });
+    errors.record({ where: "market_caps", code: "forbidden", message: "no scope" });
+    errors.record({ where: "/ohlcv", code: "http_503", message: "503 Service Unavailable" });
     expect(errors.list()).toEqual([
       {
         where: "/ohlcv",
@@ -52,10 +52,10 @@ describe("recent errors", () => {
     ]);
   });
 
-  it("stay few and short", () => {
-    const errors = new RecentErrors(new TurnedClock());
+  it("are limited in number and length", () => {
+    const errors = new RecentErrors(new ManualClock());
     for (let i = 0; i < 100; i++)
-      errors.note({ where: "x", code: "y", message: `${i} ${"z".repeat(9_999)}` });
+      errors.record({ where: "x", code: "y", message: `${i} ${"z".repeat(9_999)}` });
     expect(errors.list()).toHaveLength(20);
     expect(errors.list()[0]?.message).toMatch(/^99 z{297}$/);
   });

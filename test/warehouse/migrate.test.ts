@@ -12,18 +12,28 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { describe, expect, it } from "vitest";
-import { APPLICATION_ID, migrate, migrationsFolder, pendingMigrations } from "../../src/warehouse/migrate.ts";
+import {
+  APPLICATION_ID,
+  findPendingMigrations,
+  migrate,
+  migrationsFolder,
+} from "../../src/warehouse/migrate.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import * as daemon from "../../src/warehouse/schema/coverage.ts";
 import * as ledger from "../../src/warehouse/schema/coverage.ts";
 import * as lookups from "../../src/warehouse/schema/lookups.ts";
 import * as rowSchema from "../../src/warehouse/schema/rows.ts";
 import { connectReader, connectWriter } from "../../src/warehouse/sqlite/connection.ts";
-import { openWarehouse } from "../../src/warehouse/writer.ts";
-import { TurnedClock } from "../support/manual-clock.ts";
-import { failureOf, openScratch, rows, scratch } from "../support/warehouse/open-warehouse.ts";
+import { openWriter } from "../../src/warehouse/writer.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import {
+  catchFailure,
+  makeTempFolder,
+  openTestWarehouse,
+  queryRows,
+} from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { startHolder } from "../support/warehouse/start-writer-process.ts";
+import { startPeerProcess } from "../support/warehouse/start-peer-process.ts";
 
 interface JournalEntry {
   idx: number;
@@ -38,7 +48,7 @@ const digest = (path: string) => createHash("sha256").update(readFileSync(path))
 
 /** The migrations with one more at the end, as a later version would have them. */
 function laterMigrations(sql: string): string {
-  const folder = join(scratch(), "migrations");
+  const folder = join(makeTempFolder(), "migrations");
   cpSync(migrationsFolder, folder, { recursive: true });
   const { entries } = journal();
   const idx = entries.length;
@@ -59,7 +69,7 @@ function laterMigrations(sql: string): string {
 
 /** The migrations of the first version alone. */
 function firstMigrations(): string {
-  const folder = join(scratch(), "migrations");
+  const folder = join(makeTempFolder(), "migrations");
   cpSync(migrationsFolder, folder, { recursive: true });
   const entries = journal().entries.slice(0, 1);
   writeFileSync(join(folder, "meta/_journal.json"), JSON.stringify({ ...journal(), entries }));
@@ -68,7 +78,7 @@ function firstMigrations(): string {
 
 /** A file as the first version left it, written in plain SQL: nothing of the present program has touched it. */
 function firstWarehouse(): string {
-  const path = join(scratch(), "mds.sqlite");
+  const path = join(makeTempFolder(), "mds.sqlite");
   const [first] = journal().entries;
   const file = join(migrationsFolder, `${first?.tag}.sql`);
   const database = new Database(path);
@@ -113,8 +123,8 @@ describe("migrations", () => {
   });
 
   it("are all applied to a new warehouse, and the version counts them", () => {
-    const warehouse = openScratch();
-    const applied = rows(warehouse, "SELECT hash FROM __drizzle_migrations ORDER BY created_at");
+    const warehouse = openTestWarehouse();
+    const applied = queryRows(warehouse, "SELECT hash FROM __drizzle_migrations ORDER BY created_at");
     const files = journal().entries.map(({ tag }) => ({
       hash: digest(join(migrationsFolder, `${tag}.sql`)),
     }));
@@ -123,7 +133,7 @@ describe("migrations", () => {
   });
 
   it("leave every table STRICT, and those without an integer key WITHOUT ROWID", () => {
-    const warehouse = openScratch();
+    const warehouse = openTestWarehouse();
     const list = (warehouse.connection.database.pragma("table_list") as Record<string, unknown>[]).filter(
       ({ name, type }) => type === "table" && !/^(sqlite_|__drizzle)/.test(name as string),
     );
@@ -140,7 +150,7 @@ describe("migrations", () => {
   });
 
   it("agree with the schema in every column, its type, its nullability and its place in the key", () => {
-    const warehouse = openScratch();
+    const warehouse = openTestWarehouse();
     for (const table of tables) {
       const { name, columns, primaryKeys } = getTableConfig(table);
       const key = primaryKeys[0]?.columns.map((column) => column.name);
@@ -162,15 +172,15 @@ describe("migrations", () => {
   });
 
   it("F12: a warehouse of a newer version is refused untouched, exit 2", () => {
-    const path = join(scratch(), "mds.sqlite");
-    openWarehouse(path, { clock: new TurnedClock() }).close();
+    const path = join(makeTempFolder(), "mds.sqlite");
+    openWriter(path, { clock: new ManualClock() }).close();
     const later = connectWriter(path);
     migrate(later, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") });
     later.close();
     const before = digest(path);
-    const failure = failureOf(() => openWarehouse(path, { clock: new TurnedClock() }));
+    const failure = catchFailure(() => openWriter(path, { clock: new ManualClock() }));
     expect(failure).toMatchObject({ code: "newer_warehouse", exit: 2 });
-    expect(failure.line).toContain("newer version");
+    expect(failure.summary).toContain("newer version");
     expect(digest(path)).toBe(before);
     expect(existsSync(`${path}-wal`)).toBe(false);
   });
@@ -189,16 +199,18 @@ describe("migrations", () => {
     const old = new Database(path);
     const before = contents(old);
     old.close();
-    const warehouse = openScratch({ path });
-    expect(warehouse.setAside).toEqual([]);
+    const warehouse = openTestWarehouse({ path });
+    expect(warehouse.quarantined).toEqual([]);
     const after = contents(warehouse.connection.database);
     // What the live feed had heard ended with the old process; whose file it is changes with every writer.
     const own = ["live_spans", "warehouse_state"];
     for (const [name, found] of before)
       if (!own.includes(name)) expect([name, after.get(name)]).toEqual([name, found]);
-    for (const { name } of rows(warehouse, "SELECT name FROM sqlite_master WHERE type = 'view'"))
-      expect(() => rows(warehouse, `SELECT * FROM "${String(name)}"`), String(name)).not.toThrow();
-    expect(rows(warehouse, "SELECT name, time, price_exact, volume, is_settled FROM index_ticks")).toEqual([
+    for (const { name } of queryRows(warehouse, "SELECT name FROM sqlite_master WHERE type = 'view'"))
+      expect(() => queryRows(warehouse, `SELECT * FROM "${String(name)}"`), String(name)).not.toThrow();
+    expect(
+      queryRows(warehouse, "SELECT name, time, price_exact, volume, is_settled FROM index_ticks"),
+    ).toEqual([
       {
         name: "BTC",
         time: "2026-01-01T00:00:00.000000Z",
@@ -215,7 +227,7 @@ describe("migrations", () => {
       },
     ]);
     expect(
-      rows(warehouse, "SELECT from_time, to_time, state FROM gaps WHERE stream = 'index_ticks'"),
+      queryRows(warehouse, "SELECT from_time, to_time, state FROM gaps WHERE stream = 'index_ticks'"),
     ).toEqual([
       { from_time: "2026-01-01T00:01:00.000000Z", to_time: "2026-01-01T00:01:30.000000Z", state: "open" },
     ]);
@@ -224,15 +236,15 @@ describe("migrations", () => {
       warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1767225660000000, "1")], "rest"));
     expect(write().inserted).toBe(1);
     const reader = connectReader(path);
-    expect(failureOf(() => pendingMigrations(reader, firstMigrations()))).toMatchObject({
+    expect(catchFailure(() => findPendingMigrations(reader, firstMigrations()))).toMatchObject({
       code: "newer_warehouse",
     });
     reader.close();
   });
 
   it("F13: a migration that fails halfway leaves nothing behind and is done whole the next time", () => {
-    const path = join(scratch(), "mds.sqlite");
-    openWarehouse(path, { clock: new TurnedClock() }).close();
+    const path = join(makeTempFolder(), "mds.sqlite");
+    openWriter(path, { clock: new ManualClock() }).close();
     const broken = laterMigrations(
       "CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT;\n--> statement-breakpoint\nSELECT no_such_function()",
     );
@@ -249,13 +261,13 @@ describe("migrations", () => {
   });
 
   it("F13: a migration that is killed halfway is done whole the next time, with the rows that were there", async () => {
-    const path = join(scratch(), "mds.sqlite");
-    const warehouse = openWarehouse(path, { clock: new TurnedClock() });
+    const path = join(makeTempFolder(), "mds.sqlite");
+    const warehouse = openWriter(path, { clock: new ManualClock() });
     warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1, "1.5")], "rest"));
     warehouse.close();
     const sql = "ALTER TABLE index_tick_rows ADD COLUMN mood TEXT;\n--> statement-breakpoint\nSELECT ";
-    const killed = startHolder("migrator", path, laterMigrations(`${sql}die()`));
-    expect(await killed.next()).toBe("gone");
+    const killed = startPeerProcess("migrator", path, laterMigrations(`${sql}die()`));
+    expect(await killed.nextLine()).toBe("gone");
     const reader = connectReader(path);
     expect(reader.database.prepare("SELECT * FROM index_tick_rows").get()).not.toHaveProperty("mood");
     reader.close();
@@ -269,33 +281,33 @@ describe("migrations", () => {
   });
 
   it("F13: a migration does not begin without the space that it may need", () => {
-    const path = join(scratch(), "mds.sqlite");
+    const path = join(makeTempFolder(), "mds.sqlite");
     const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
-    const failure = failureOf(() => openWarehouse(path, { clock: new TurnedClock(), fileSystem: tiny }));
+    const failure = catchFailure(() => openWriter(path, { clock: new ManualClock(), fileSystem: tiny }));
     expect(failure).toMatchObject({ code: "disk_full", exit: 75 });
     expect(existsSync(path)).toBe(false);
   });
 
   it("replace the views of another version and leave a quant's own alone", () => {
-    const path = join(scratch(), "mds.sqlite");
-    openWarehouse(path, { clock: new TurnedClock() }).close();
+    const path = join(makeTempFolder(), "mds.sqlite");
+    openWriter(path, { clock: new ManualClock() }).close();
     const database = new Database(path);
     database.exec(
       "CREATE VIEW my_ticks AS SELECT 1 AS one; DROP VIEW index_ticks; UPDATE warehouse_state SET views = 'old'",
     );
     database.close();
-    const warehouse = openScratch({ path });
-    expect(rows(warehouse, "SELECT one FROM my_ticks")).toEqual([{ one: 1 }]);
-    expect(rows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
+    const warehouse = openTestWarehouse({ path });
+    expect(queryRows(warehouse, "SELECT one FROM my_ticks")).toEqual([{ one: 1 }]);
+    expect(queryRows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
   });
 
   it("refuse another program's database as it is", () => {
-    const path = join(scratch(), "mds.sqlite");
+    const path = join(makeTempFolder(), "mds.sqlite");
     const database = new Database(path);
     database.exec("CREATE TABLE theirs (x)");
     database.close();
     const before = digest(path);
-    expect(failureOf(() => openWarehouse(path, { clock: new TurnedClock() }))).toMatchObject({
+    expect(catchFailure(() => openWriter(path, { clock: new ManualClock() }))).toMatchObject({
       code: "foreign_database",
       exit: 2,
     });
@@ -303,12 +315,12 @@ describe("migrations", () => {
   });
 
   it("start over when the creation of the file was cut short", () => {
-    const directory = scratch();
+    const directory = makeTempFolder();
     const path = join(directory, "mds.sqlite");
     mkdirSync(directory, { recursive: true });
     appendFileSync(`${path}.new`, "half a database");
-    const warehouse = openScratch({ path });
-    expect(warehouse.setAside).toEqual([]);
+    const warehouse = openTestWarehouse({ path });
+    expect(warehouse.quarantined).toEqual([]);
     expect(readdirSync(directory).filter((file) => file.includes(".new"))).toEqual([]);
   });
 });

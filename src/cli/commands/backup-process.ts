@@ -1,28 +1,31 @@
-import { type SentFailure, sendFailure } from "../../model/failure.ts";
-import { reportAndEnd } from "../../runtime/child-process.ts";
-import { backUp, openForBackUp } from "../../warehouse/backup.ts";
+import { type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
+import { sendMessageAndExit } from "../../runtime/child-process.ts";
+import { backUp, openForBackup } from "../../warehouse/backup.ts";
 
-/** What the process says once, before it ends. */
-export type BackUpReport = { readonly bytes: number } | { readonly failure: SentFailure };
+/** The one message that this process sends before it exits. */
+export type BackupProcessReport = { readonly bytes: number } | { readonly failure: SerialisedFailure };
 
-// A process of its own: SQLite cannot be interrupted while it copies, a process can.
+// The copy runs in its own process, because SQLite cannot be interrupted while it copies.
 const [path = "", file = "", force] = process.argv.slice(2);
 const parent = process.ppid;
 
-function copy(): BackUpReport {
+function copy(): BackupProcessReport {
   try {
-    const reader = openForBackUp(path);
+    const reader = openForBackup(path);
     try {
-      // Another run may have been told to make the same copy since the one that asked was killed.
+      // Once the parent is dead, another run may be writing the same copy: stop.
       return {
-        bytes: backUp(reader, file, { replace: force === "force", isWanted: () => process.ppid === parent }),
+        bytes: backUp(reader, file, {
+          replace: force === "force",
+          shouldFinish: () => process.ppid === parent,
+        }),
       };
     } finally {
       reader.close();
     }
   } catch (error) {
-    return { failure: sendFailure(error, "backup_bug") };
+    return { failure: serialiseFailure(error, "backup_bug") };
   }
 }
 
-reportAndEnd(copy());
+sendMessageAndExit(copy());

@@ -1,30 +1,30 @@
 import type { Clock } from "../../runtime/clock.ts";
-import type { Talk } from "../../telemetry/nonblocking-stderr.ts";
-import { lookOn } from "../../warehouse/reader.ts";
+import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
+import { withReader } from "../../warehouse/reader.ts";
 import { isTerminal } from "../output/progress-bar.ts";
 
-/** Where nothing can be drawn over, a line now and then is enough. */
-const LINE_EVERY_MS = 10_000;
-const DRAW_EVERY_MS = 1_000;
-const WIDTH = 80;
-/** What a person knows the price of. */
-const SHOWN = ["BTC", "ETH", "SOL", "XRP"];
+/** Without a terminal a line cannot be redrawn, so lines come less often. */
+const LINE_INTERVAL_MS = 10_000;
+const REDRAW_INTERVAL_MS = 1_000;
+const SCREEN_WIDTH = 80;
+/** Assets with well-known prices. */
+const SHOWN_ASSETS = ["BTC", "ETH", "SOL", "XRP"];
 
-/** What a person sees of the demo beside the progress of its backfill. */
+/** Writes what the demo shows besides the progress of its backfill. */
 export class DemoScreen {
   readonly #path: string;
   readonly #clock: Pick<Clock, "monotonic" | "now">;
-  readonly #stderr: Talk;
+  readonly #stderr: TextOutput;
   readonly #isTerminal: boolean;
   #isFilled = false;
-  #isDrawn = false;
-  #ticks = 0;
+  #hasDrawnLine = false;
+  #tickCount = 0;
   #shownAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: {
     path: string;
     clock: Pick<Clock, "monotonic" | "now">;
-    stderr: Talk;
+    stderr: TextOutput;
   }) {
     this.#path = options.path;
     this.#clock = options.clock;
@@ -32,12 +32,12 @@ export class DemoScreen {
     this.#isTerminal = isTerminal(options.stderr);
   }
 
-  greet(): void {
-    this.#say("demo: a built-in simulator plays the service; nothing leaves this machine");
+  showIntroduction(): void {
+    this.#writeLine("demo: the data comes from a built-in simulator; nothing leaves this machine");
   }
 
-  /** What is missing has been filled: time to look at it. */
-  invite(): void {
+  /** Called when the backfill is done. */
+  showExampleQueries(): void {
     const yesterday = new Date(this.#clock.now() - 86_400_000).toISOString().slice(0, 10);
     const query = (sql: string) => `  npx mds-sync query "${sql}"`;
     for (const line of [
@@ -49,46 +49,48 @@ export class DemoScreen {
       query("SELECT time, close FROM bars_1h WHERE name='BTC' LIMIT 5"),
       "",
     ])
-      this.#say(line);
+      this.#writeLine(line);
     this.#isFilled = true;
   }
 
-  /** Ticks that came live are on disk. Nothing is shown of them while the backfill's progress is drawn. */
-  live(ticks: number): void {
-    this.#ticks += ticks;
-    const every = this.#isTerminal ? DRAW_EVERY_MS : LINE_EVERY_MS;
-    if (!this.#isFilled || this.#ticks === 0 || this.#clock.monotonic() - this.#shownAt < every) return;
+  /** Called when live ticks are committed. Shows nothing while the backfill draws its progress. */
+  showLiveTicks(ticks: number): void {
+    this.#tickCount += ticks;
+    const intervalMs = this.#isTerminal ? REDRAW_INTERVAL_MS : LINE_INTERVAL_MS;
+    if (!this.#isFilled || this.#tickCount === 0 || this.#clock.monotonic() - this.#shownAt < intervalMs)
+      return;
     this.#shownAt = this.#clock.monotonic();
-    const line = `live: ${this.#ticks.toLocaleString("en-US")} ticks on disk${this.#prices()}`.slice(
-      0,
-      WIDTH - 1,
-    );
+    const line =
+      `live: ${this.#tickCount.toLocaleString("en-US")} ticks on disk${this.#formatPrices()}`.slice(
+        0,
+        SCREEN_WIDTH - 1,
+      );
     this.#stderr.write(this.#isTerminal ? `\r\u001b[2K${line}\r` : `${line}\n`);
-    this.#isDrawn = this.#isTerminal;
+    this.#hasDrawnLine = this.#isTerminal;
   }
 
-  /** Leaves the line that is drawn over, so that what follows has its own. */
+  /** Ends the redrawn line, so that the next output starts on its own line. */
   end(): void {
-    if (this.#isDrawn) this.#say("");
-    this.#isDrawn = false;
+    if (this.#hasDrawnLine) this.#writeLine("");
+    this.#hasDrawnLine = false;
   }
 
-  #say(line: string): void {
+  #writeLine(line: string): void {
     this.#stderr.write(`${line}\n`);
   }
 
-  #prices(): string {
-    const sql = `SELECT name, price FROM latest_index_ticks WHERE index_type = 'GWA' AND name IN (${SHOWN.map(() => "?").join()})`;
-    const rows = lookOn(this.#path, (reader) => reader.statement(sql).all(SHOWN)) as {
+  #formatPrices(): string {
+    const sql = `SELECT name, price FROM latest_index_ticks WHERE index_type = 'GWA' AND name IN (${SHOWN_ASSETS.map(() => "?").join()})`;
+    const rows = withReader(this.#path, (reader) => reader.statement(sql).all(SHOWN_ASSETS)) as {
       name: string;
       price: number | null;
     }[];
-    const known = rows.toSorted((a, b) => SHOWN.indexOf(a.name) - SHOWN.indexOf(b.name));
-    return known.map(({ name, price }) => `, ${name} ${priceText(price)}`).join("");
+    const known = rows.toSorted((a, b) => SHOWN_ASSETS.indexOf(a.name) - SHOWN_ASSETS.indexOf(b.name));
+    return known.map(({ name, price }) => `, ${name} ${formatPrice(price)}`).join("");
   }
 }
 
-function priceText(price: number | null): string {
+function formatPrice(price: number | null): string {
   const digits = price !== null && Math.abs(price) < 10 ? 4 : 2;
   const format = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   return price === null ? "–" : price.toLocaleString("en-US", format);

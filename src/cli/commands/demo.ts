@@ -3,25 +3,25 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
 import { Failure } from "../../model/failure.ts";
-import { ownFile } from "../../runtime/child-process.ts";
+import { resolveSiblingModule } from "../../runtime/child-process.ts";
 
-export interface Demo {
+interface Demo {
   readonly loaded: LoadedSettings;
   stop(): Promise<void>;
 }
 
-const WAREHOUSE = "data/demo.sqlite";
-/** Faster than the real service, so that a person sees it live. */
+const DEMO_WAREHOUSE = "data/demo.sqlite";
+/** Shorter than the service's 30 seconds, so that a person sees live ticks soon. */
 const REFRESH_SECONDS = 5;
-const DAYS = 3;
+const INTRADAY_DAYS = 3;
 
-/** Starts the simulator in a process of its own, and gives settings that point at it and want little enough to watch. */
+/** Starts the simulator in its own process, and returns settings for it that select little enough to watch. */
 export async function startDemo(
   flags: { httpHost?: string; httpPort?: string; warehouse?: string },
-  outside: NodeJS.ProcessEnv,
+  parentEnv: NodeJS.ProcessEnv,
 ): Promise<Demo> {
   const args = [
-    ownFile("../main", import.meta.url),
+    resolveSiblingModule("../main", import.meta.url),
     "simulate",
     "--refresh-seconds",
     String(REFRESH_SECONDS),
@@ -32,11 +32,11 @@ export async function startDemo(
     child.kill("SIGTERM");
     await once(child, "exit");
   };
-  // Where to listen is the operator's to say. MDS_WAREHOUSE is not heeded: it may name a real one, which is no place for
-  // invented data.
+  // The operator may choose the HTTP address. MDS_WAREHOUSE is ignored: it may name a real warehouse, and simulated data must
+  // never get into it.
   const env: Record<string, string> = {};
   for (const name of ["MDS_HTTP_HOST", "MDS_HTTP_PORT"] as const) {
-    const value = outside[name];
+    const value = parentEnv[name];
     if (value !== undefined) env[name] = value;
   }
   for await (const line of createInterface({ input: child.stdout })) {
@@ -55,14 +55,14 @@ export async function startDemo(
   const loaded = loadSettings({
     env,
     flags: {
-      "warehouse.path": flags.warehouse ?? WAREHOUSE,
+      "warehouse.path": flags.warehouse ?? DEMO_WAREHOUSE,
       ...(flags.httpHost === undefined ? {} : { "http.host": flags.httpHost }),
       ...(flags.httpPort === undefined ? {} : { "http.port": flags.httpPort }),
     },
   });
   const { settings } = loaded;
   const all = { kind: "all" } as const;
-  const intraday = { GWA: all, MWA: { kind: "none" }, LX: all, days: DAYS } as const;
+  const intraday = { GWA: all, MWA: { kind: "none" }, LX: all, days: INTRADAY_DAYS } as const;
   return {
     stop,
     loaded: {

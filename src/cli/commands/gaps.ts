@@ -1,98 +1,95 @@
 import type { Command } from "commander";
 import { exitCode, Failure } from "../../model/failure.ts";
-import type { Missing } from "../../warehouse/read/gap-report.ts";
+import type { GapReport } from "../../warehouse/read/gap-report.ts";
 import { hasLedger } from "../../warehouse/read/gap-report.ts";
-import { listReport, windowReport } from "../output/gaps-report.ts";
+import { formatGapList, formatWindow } from "../output/gaps-report.ts";
 import type { CommandContext } from "../support/context.ts";
 import { usageFailure } from "../support/context.ts";
-import { addSettingsFlags, settingsFor } from "../support/flags.ts";
+import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 import {
   addSelectionFlags,
   readSelection,
-  type Selection,
+  type SelectionFilter,
   type SelectionFlags,
 } from "../support/selection-flags.ts";
 
-interface Flags extends SelectionFlags {
+interface GapsFlags extends SelectionFlags {
   readonly json?: boolean;
 }
 
 export function addGapsCommand(program: Command, context: CommandContext): void {
   addSelectionFlags(addSettingsFlags(program.command("gaps")))
-    .summary("list every missing range with its state, or tell whether a window is whole")
+    .summary("list every gap with its state, or check whether a window is complete")
     .description(
-      "Lists every range that is missing: open (it will be fetched) or lost (the service no longer has it), with the reason, " +
-        "and the next range to leave the service's 200-day window.\n\n" +
-        "With --from or --to it answers whether the window [from, to) is whole: ranges are clipped to it, and the exit code " +
-        "is 4 if any second of it is open or lost, or if nothing is known about it. Without --from the window begins for each " +
-        "series where the ledger does; without --to it ends where the claim does (now, but for what awaits confirmation).",
+      "Lists every gap: open (it will be fetched) or lost (the service no longer has it), with the reason, and the next gap " +
+        "to leave the service's 200-day window.\n\n" +
+        "With --from or --to it checks whether the window [from, to) is complete: gaps are clipped to it, and the exit code is 4 " +
+        "if any second of it is open or lost, or if nothing is known about it. Without --from the window begins where the " +
+        "ledger of each series begins; without --to it ends at the newest timestamp that can be final.",
     )
     .option("--json", "a JSON array of the rows of the view `gaps`")
-    .action(async (flags: Flags, command: Command) => {
+    .action(async (flags: GapsFlags, command: Command) => {
       const selection = readSelection(flags);
-      const { settings } = settingsFor(command, context);
+      const { settings } = loadSettingsAndWarn(command, context);
       const isWindow = selection.from !== undefined || selection.to !== undefined;
       if (isWindow) assertHasHistory(selection);
-      const missing = await look(settings.warehouse.path, selection, isWindow, context);
+      const report = await readGaps(settings.warehouse.path, selection, isWindow, context);
       const text = flags.json
-        ? JSON.stringify(missing.gaps, null, 2)
+        ? JSON.stringify(report.gaps, null, 2)
         : isWindow
-          ? windowReport(missing, selection)
-          : listReport(missing);
+          ? formatWindow(report, selection)
+          : formatGapList(report);
       context.stdout.write(`${text}\n`);
-      if (isWindow && !isWhole(missing)) throw notWhole(missing);
+      if (isWindow && !isComplete(report)) throw notCompleteFailure(report);
     });
 }
 
-async function look(
+async function readGaps(
   path: string,
-  selection: Selection,
+  selection: SelectionFilter,
   isWindow: boolean,
   context: CommandContext,
-): Promise<Missing> {
-  // Loaded when it runs: no other command waits for SQLite.
-  const { lookOn } = await import("../../warehouse/reader.ts");
-  const { findNamed } = await import("../../warehouse/lookups/resolve-names.ts");
-  const { readMissing, readMissingInWindow } = await import("../../warehouse/read/gap-report.ts");
-  return lookOn(path, (connection) => {
-    const named = selection.series && findNamed(connection, selection.series);
+): Promise<GapReport> {
+  // Loaded lazily, so that other commands do not load SQLite.
+  const { withReader } = await import("../../warehouse/reader.ts");
+  const { resolveNames } = await import("../../warehouse/lookups/resolve-names.ts");
+  const { readGapReport, readGapReportInRange } = await import("../../warehouse/read/gap-report.ts");
+  return withReader(path, (connection) => {
+    const named = selection.series && resolveNames(connection, selection.series);
     for (const name of named?.shared ?? []) {
       context.stderr.write(
-        `mds-sync: warning: --series ${name} is the name of several: all of them are meant\n`,
+        `mds-sync: warning: --series ${name} matches several series: all of them are used\n`,
       );
     }
-    const lines = { streams: selection.streams, series: named?.found };
-    return isWindow ? readMissingInWindow(connection, lines, selection) : readMissing(connection, lines);
+    const filter = { streams: selection.streams, series: named?.found };
+    return isWindow ? readGapReportInRange(connection, filter, selection) : readGapReport(connection, filter);
   });
 }
 
-function isWhole({ lines, gaps, outside }: Missing): boolean {
-  return lines.length > 0 && gaps.length === 0 && outside.length === 0;
+function isComplete({ keys, gaps, outsideRange }: GapReport): boolean {
+  return keys.length > 0 && gaps.length === 0 && outsideRange.length === 0;
 }
 
-function notWhole({ gaps, lines }: Missing): Failure {
+function notCompleteFailure({ gaps, keys }: GapReport): Failure {
   const reasons = new Set(gaps.map(({ reason }) => reason));
-  return new Failure("the window is not whole", {
+  return new Failure("the window is not complete", {
     family: "operator",
     code: "not_whole",
-    remedy: remedyFor(reasons, lines.length === 0),
+    remedy: remedyFor(reasons, keys.length === 0),
     exit: exitCode.incomplete,
   });
 }
 
-function remedyFor(reasons: ReadonlySet<string>, isNothingFollowed: boolean): string {
-  if (reasons.has("pending") || isNothingFollowed) return "`mds-sync backfill` fetches what is open";
+function remedyFor(reasons: ReadonlySet<string>, isLedgerEmpty: boolean): string {
+  if (reasons.has("pending") || isLedgerEmpty) return "`mds-sync backfill` fetches what is open";
   if (reasons.has("not selected"))
     return "select the series, or more days of it (sync.intraday.days), then `mds-sync backfill`";
   if (reasons.has("settling"))
-    return "its head awaits confirmation; ask again in a while, or with an earlier --to";
-  return "the reasons stand beside the ranges; a narrower window may be whole";
+    return "its head awaits confirmation; try again later, or with an earlier --to";
+  return "see the reason of each range; a narrower window may be complete";
 }
 
-function assertHasHistory({ streams }: Selection): void {
+function assertHasHistory({ streams }: SelectionFilter): void {
   if (streams === undefined || streams.some(hasLedger)) return;
-  throw usageFailure(
-    `a lookup such as ${streams[0]} has no history that could be whole`,
-    "leave out --from and --to",
-  );
+  throw usageFailure(`a lookup such as ${streams[0]} has no history`, "leave out --from and --to");
 }

@@ -5,15 +5,15 @@ import type { Command } from "commander";
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
-import { addSettingsFlags, settingsFor } from "../support/flags.ts";
-import { fillUnit, isElsewhere, isInHome, stateDirectory } from "./systemd-unit.ts";
+import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
+import { fillUnit, isInHome, isOutsideStateDirectory, STATE_DIRECTORY } from "./systemd-unit.ts";
 
 /** Beside `src` in a clone, beside `dist` in an installed package. */
-const shipped = join(dirname(fileURLToPath(import.meta.url)), "../../../config");
-const thisProgram = import.meta.url.endsWith(".ts") ? "main.ts" : "main.js";
-const usualSecretFile = "/etc/mds-sync/client-secret";
+const SHIPPED_CONFIG = join(dirname(fileURLToPath(import.meta.url)), "../../../config");
+const MAIN_FILE = import.meta.url.endsWith(".ts") ? "main.ts" : "main.js";
+const DEFAULT_SECRET_FILE = "/etc/mds-sync/client-secret";
 
-interface Flags {
+interface InitFlags {
   dir: string;
   force?: boolean;
   config?: string;
@@ -23,64 +23,71 @@ export function addInitCommand(program: Command, context: CommandContext): void 
   addSettingsFlags(program.command("init"))
     .summary("write a commented settings file and a systemd unit for this installation")
     .description(
-      "Writes DIR/mds-sync.yaml, with the values that flags and environment give, and DIR/mds-sync.service, with the " +
-        "paths of this installation. Says what to do next. Never writes the client secret.",
+      "Writes DIR/mds-sync.yaml, with the values of the flags and the environment, and DIR/mds-sync.service, with the " +
+        "paths of this installation. Prints what to do next. Never writes the client secret.",
     )
     .option("--dir <dir>", "where to write both files", ".")
     .option("--force", "replace files that exist")
-    .action((flags: Flags, command: Command) => {
+    .action((flags: InitFlags, command: Command) => {
       if (flags.config !== undefined)
         throw usageFailure("init reads no settings file", "leave --config out, give --dir");
       const settingsFile = resolve(context.directory, flags.dir, "mds-sync.yaml");
       const unitFile = resolve(context.directory, flags.dir, "mds-sync.service");
-      // The shipped file stands in for the one that is yet to be written: whatever lies about here has no say in it.
-      const template = join(shipped, "mds-sync.yaml");
-      const loaded = settingsFor(command, { ...context, env: { ...context.env, MDS_CONFIG: template } });
+      // Load the shipped template, so that a settings file in the working directory has no influence.
+      const template = join(SHIPPED_CONFIG, "mds-sync.yaml");
+      const loaded = loadSettingsAndWarn(command, {
+        ...context,
+        env: { ...context.env, MDS_CONFIG: template },
+      });
       const { clientSecretFile } = loaded.settings.service;
-      const secretFile = clientSecretFile ? resolve(context.directory, clientSecretFile) : usualSecretFile;
+      const secretFile = clientSecretFile
+        ? resolve(context.directory, clientSecretFile)
+        : DEFAULT_SECRET_FILE;
       const installation = {
         node: realpathSync(process.execPath),
-        program: join(dirname(fileURLToPath(import.meta.url)), "..", thisProgram),
+        program: join(dirname(fileURLToPath(import.meta.url)), "..", MAIN_FILE),
         settingsFile,
         secretFile,
         warehouse: loaded.settings.warehouse.path,
       };
-      const unit = readFileSync(join(shipped, "mds-sync.service"), "utf8");
-      write(
+      const unit = readFileSync(join(SHIPPED_CONFIG, "mds-sync.service"), "utf8");
+      writeFiles(
         new Map([
-          [settingsFile, fillSettings(readFileSync(template, "utf8"), givenValues(loaded))],
+          [settingsFile, fillSettings(readFileSync(template, "utf8"), readGivenValues(loaded))],
           [unitFile, fillUnit(unit, installation)],
         ]),
         flags.force ?? false,
       );
-      const talk = [
+      const lines = [
         `wrote ${settingsFile}`,
         `wrote ${unitFile}`,
-        ...warnings(installation.program, loaded),
+        ...listWarnings(installation.program, loaded),
         "next:",
-        ...nextSteps(loaded, { settingsFile, unitFile, secretFile }).map((step, n) => `  ${n + 1}. ${step}`),
+        ...listNextSteps(loaded, { settingsFile, unitFile, secretFile }).map(
+          (step, n) => `  ${n + 1}. ${step}`,
+        ),
       ];
-      context.stderr.write(`${talk.join("\n")}\n`);
+      context.stderr.write(`${lines.join("\n")}\n`);
     });
 }
 
-/** What flags and environment give, as YAML. */
-function givenValues({ settings, origins }: LoadedSettings): Map<string, string> {
+/** The values that come from flags and the environment, as YAML. */
+function readGivenValues({ settings, origins }: LoadedSettings): Map<string, string> {
   const values = new Map<string, string>();
   for (const { path } of optionEntries) {
     if (!/^(--|MDS_)/.test(origins.get(path) ?? "")) continue;
     const value = path
       .split(".")
       .reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], settings);
-    values.set(path, yamlText(String(value)));
+    values.set(path, toYaml(String(value)));
   }
   return values;
 }
 
-function write(files: ReadonlyMap<string, string>, force: boolean): void {
-  const taken = [...files.keys()].find((file) => existsSync(file));
-  if (taken !== undefined && !force)
-    throw usageFailure(`${taken} exists`, "give another --dir, or --force to replace it");
+function writeFiles(files: ReadonlyMap<string, string>, force: boolean): void {
+  const existing = [...files.keys()].find((file) => existsSync(file));
+  if (existing !== undefined && !force)
+    throw usageFailure(`${existing} exists`, "give another --dir, or --force to replace it");
   for (const [file, content] of files) {
     try {
       mkdirSync(dirname(file), { recursive: true });
@@ -92,19 +99,19 @@ function write(files: ReadonlyMap<string, string>, force: boolean): void {
   }
 }
 
-function warnings(program: string, { secret, settings }: LoadedSettings): string[] {
+function listWarnings(program: string, { secret, settings }: LoadedSettings): string[] {
   const { path } = settings.warehouse;
   return [
-    secret.origin === "environment" ? ["the secret in MDS_CLIENT_SECRET was written nowhere: see below"] : [],
+    secret.origin === "environment" ? ["the secret in MDS_CLIENT_SECRET was not written: see below"] : [],
     program.includes("/_npx/")
-      ? [`${program} is npx's cache, which npm may empty: install mds-sync, and run init again`]
+      ? [`${program} is in npx's cache, which npm may delete: install mds-sync, and run init again`]
       : [],
-    isInHome(program) ? [`${program} lies in a home: the user mds-sync must be able to read it`] : [],
-    isElsewhere(path) ? [`the user mds-sync must be able to write to ${dirname(path)}`] : [],
+    isInHome(program) ? [`${program} is in a home directory: the user mds-sync must be able to read it`] : [],
+    isOutsideStateDirectory(path) ? [`the user mds-sync must be able to write to ${dirname(path)}`] : [],
   ].flatMap((lines) => lines.map((line) => `mds-sync: warning: ${line}`));
 }
 
-function nextSteps(
+function listNextSteps(
   { settings }: LoadedSettings,
   files: { settingsFile: string; unitFile: string; secretFile: string },
 ): string[] {
@@ -114,15 +121,15 @@ function nextSteps(
     ...(missing.length > 0
       ? [`set ${missing.map((key) => `service.${key}`).join(", ")} in ${files.settingsFile}`]
       : []),
-    `add the user:       sudo useradd --system --user-group --home-dir ${stateDirectory} --shell /usr/sbin/nologin mds-sync`,
+    `add the user:       sudo useradd --system --user-group --home-dir ${STATE_DIRECTORY} --shell /usr/sbin/nologin mds-sync`,
     `put the secret in:  sudo install -D -m 600 /dev/stdin ${files.secretFile}`,
     `start the service:  sudo cp ${files.unitFile} /etc/systemd/system/ && sudo systemctl daemon-reload && sudo systemctl enable --now mds-sync`,
-    `the warehouse will be ${resolve(stateDirectory, path)}`,
+    `the warehouse will be ${resolve(STATE_DIRECTORY, path)}`,
   ];
 }
 
-/** The commented settings file with values put in; `values` are YAML by the path of their setting (`service.baseUrl`). */
-export function fillSettings(template: string, values: ReadonlyMap<string, string>): string {
+/** Inserts values into the commented settings file; `values` maps paths (`service.baseUrl`) to YAML. */
+function fillSettings(template: string, values: ReadonlyMap<string, string>): string {
   let section = "";
   return template
     .split("\n")
@@ -139,7 +146,7 @@ export function fillSettings(template: string, values: ReadonlyMap<string, strin
     .join("\n");
 }
 
-/** Plain where it cannot be read as anything but text. */
-export function yamlText(value: string): string {
+/** Unquoted only if YAML cannot read it as anything but text. */
+function toYaml(value: string): string {
   return /^[\w/.](?:[\w/.-]|:(?=[\w/.-]))*$/.test(value) ? value : JSON.stringify(value);
 }

@@ -1,34 +1,35 @@
-import { nearest } from "../../model/did-you-mean.ts";
-import { ownRelations, undescribedColumns } from "../../warehouse/read/query.ts";
+import { findClosestWord } from "../../model/did-you-mean.ts";
+import { readUndescribedColumns, readUserRelations } from "../../warehouse/read/query.ts";
 import { relationNotes, shownNotes } from "../../warehouse/schema/column-docs.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { describedTable, wrapped } from "../output/text.ts";
+import { formatDescriptionTable, wrapText } from "../output/text.ts";
 import { usageFailure } from "../support/context.ts";
 
-/** Every relation that is there to be queried, one line each; a quant's own views too where there is a warehouse. */
-export function relationList(reader: Connection | undefined, asJson: boolean): string {
+/** Lists every relation that users query, including views that they added to the warehouse. */
+export function describeRelations(reader: Connection | undefined, asJson: boolean): string {
   const relations = Object.entries(shownNotes).map(([name, { summary }]) => ({ name, summary }));
-  for (const name of reader ? ownRelations(reader) : []) relations.push({ name, summary: "not of mds-sync" });
+  for (const name of reader ? readUserRelations(reader) : [])
+    relations.push({ name, summary: "not part of mds-sync" });
   if (asJson) return JSON.stringify(relations, null, 2);
-  const list = describedTable(relations.map(({ name, summary }) => [name, summary]));
-  return `${list}\n\n\`mds-sync query --schema NAME\` tells the columns of one.`;
+  const list = formatDescriptionTable(relations.map(({ name, summary }) => [name, summary]));
+  return `${list}\n\n\`mds-sync query --schema NAME\` shows the columns of one.`;
 }
 
-/** The columns of one relation, with their meaning. */
-export function relationSchema(reader: Connection | undefined, given: string, asJson: boolean): string {
-  const known = [...Object.keys(relationNotes), ...(reader ? ownRelations(reader) : [])];
+/** Lists the columns of one relation with their meaning. */
+export function describeRelation(reader: Connection | undefined, given: string, asJson: boolean): string {
+  const known = [...Object.keys(relationNotes), ...(reader ? readUserRelations(reader) : [])];
   const relation = known.find((name) => name.toLowerCase() === given.toLowerCase());
   if (relation === undefined) {
-    const meant = nearest(given, known);
+    const suggestion = findClosestWord(given, known);
     throw usageFailure(
       `there is no relation ${given}`,
-      meant === undefined ? "`mds-sync query` lists the relations" : `did you mean ${meant}?`,
+      suggestion === undefined ? "`mds-sync query` lists the relations" : `did you mean ${suggestion}?`,
     );
   }
   const note = relationNotes[relation];
-  const columns = note?.columns ?? (reader ? undescribedColumns(reader, relation) : []);
-  const summary = note?.summary ?? "not of mds-sync";
+  const columns = note?.columns ?? (reader ? readUndescribedColumns(reader, relation) : []);
+  const summary = note?.summary ?? "not part of mds-sync";
   if (asJson) return JSON.stringify({ name: relation, summary, columns }, null, 2);
-  const table = describedTable(columns.map(({ name, type, meaning }) => [name, type, meaning]));
-  return `${wrapped(`${relation}: ${summary}`)}\n\n${table}`;
+  const table = formatDescriptionTable(columns.map(({ name, type, meaning }) => [name, type, meaning]));
+  return `${wrapText(`${relation}: ${summary}`)}\n\n${table}`;
 }

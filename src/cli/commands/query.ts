@@ -3,18 +3,18 @@ import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { Failure } from "../../model/failure.ts";
-import { parseDayOrInstant } from "../../model/time.ts";
-import type { Parameters } from "../../warehouse/read/query.ts";
-import { queryFormats, renderings } from "../output/row-formats.ts";
-import { counted, durationText } from "../output/text.ts";
+import { parseDateOrTimestamp } from "../../model/time.ts";
+import type { QueryParameters } from "../../warehouse/read/query.ts";
+import { QUERY_FORMATS, rowRenderers } from "../output/row-formats.ts";
+import { formatDuration, pluralize } from "../output/text.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
-import { addSettingsFlags, settingsFor } from "../support/flags.ts";
+import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 
-const WRITTEN_AT_ONCE = 64 * 1024;
-/** Rows that come slowly are shown as they come. */
-const LONGEST_HELD_MS = 200;
+const WRITE_CHUNK_CHARS = 64 * 1024;
+/** Rows of a slow query are written at least this often. */
+const MAX_WRITE_DELAY_MS = 200;
 
-interface Flags {
+interface QueryFlags {
   readonly format?: string;
   readonly json?: boolean;
   readonly param?: readonly string[];
@@ -23,71 +23,75 @@ interface Flags {
 
 export function addQueryCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("query"))
-    .summary("run read-only SQL over the warehouse, or tell what there is to query")
+    .summary("run read-only SQL over the warehouse, or list its relations")
     .description(
-      "Runs one SELECT over the warehouse and writes what it gives to stdout, row by row, beside any " +
-        "writer. The file is opened read-only: nothing can be changed by it. How many rows there were, " +
-        "and how long it took, goes to stderr.\n\n" +
-        "Without SQL it lists the relations; with --schema NAME it tells the columns of one.",
+      "Runs one SELECT over the warehouse and streams the rows to stdout; a daemon may write meanwhile. " +
+        "The file is opened read-only, so a query cannot change it. The number of rows and the " +
+        "duration go to stderr.\n\n" +
+        "Without SQL it lists the relations; with --schema NAME it shows the columns of one.",
     )
-    .argument("[sql]", "one statement that reads; - takes it from stdin")
-    .option("--format <format>", `${queryFormats.join(", ")} (default: table)`)
+    .argument("[sql]", "one read-only statement; - reads it from stdin")
+    .option("--format <format>", `${QUERY_FORMATS.join(", ")} (default: table)`)
     .option("--json", "the same as --format json")
     .option(
       "--param <name=value>",
-      "what stands for :name in the SQL; a number, @ and a moment (its microseconds), or text; may be repeated",
+      "value of :name in the SQL: a number, @TIME (as microseconds), or text; may be repeated",
       (pair: string, pairs: readonly string[] = []) => [...pairs, pair],
     )
     .option("--schema <name>", "the columns of a relation, with their meaning")
-    .action(async (sql: string | undefined, flags: Flags, command: Command) => {
-      const format = formatOf(flags);
-      const { settings } = settingsFor(command, context);
+    .action(async (sql: string | undefined, flags: QueryFlags, command: Command) => {
+      const format = readFormat(flags);
+      const { settings } = loadSettingsAndWarn(command, context);
       const { path } = settings.warehouse;
       if (sql === undefined || flags.schema !== undefined) {
-        context.stdout.write(`${await describe(path, flags, sql)}\n`);
+        context.stdout.write(`${await describeSchema(path, flags, sql)}\n`);
         return;
       }
       const parameters = readParameters(flags.param ?? []);
       context.dieOnSignal?.();
       const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
-      const begun = context.clock.monotonic();
-      const rows = await write(context, { path, sql: statement, parameters }, renderings[format]);
-      const seconds = (context.clock.monotonic() - begun) / 1000;
-      const elapsed = seconds < 10 ? `${Math.round(seconds * 1000)} ms` : durationText(seconds);
-      context.stderr.write(`${counted(rows, "row")} in ${elapsed}\n`);
+      const startedAt = context.clock.monotonic();
+      const rows = await writeRows(context, { path, sql: statement, parameters }, rowRenderers[format]);
+      const seconds = (context.clock.monotonic() - startedAt) / 1000;
+      const elapsed = seconds < 10 ? `${Math.round(seconds * 1000)} ms` : formatDuration(seconds);
+      context.stderr.write(`${pluralize(rows, "row")} in ${elapsed}\n`);
     });
 }
 
-/** What there is to query is known without a warehouse; where there is one, a quant's own views are part of it. */
-async function describe(path: string, { schema, json = false, param }: Flags, sql?: string): Promise<string> {
+/** Works without a warehouse; with one, the list includes views that users added. */
+async function describeSchema(
+  path: string,
+  { schema, json = false, param }: QueryFlags,
+  sql?: string,
+): Promise<string> {
   if (sql !== undefined || param !== undefined) {
     throw usageFailure(
-      sql === undefined ? "--param is of use only with SQL" : "--schema takes no SQL beside it",
-      "leave out one of them",
+      sql === undefined ? "--param needs SQL" : "--schema cannot be combined with SQL",
+      sql === undefined ? "leave it out, or give SQL" : "leave out one of them",
     );
   }
   const { openReader } = await import("../../warehouse/reader.ts");
-  const { relationList, relationSchema } = await import("./query-schema.ts");
+  const { describeRelation, describeRelations } = await import("./query-schema.ts");
   const reader = existsSync(path) ? openReader(path) : undefined;
   try {
-    return schema === undefined ? relationList(reader, json) : relationSchema(reader, schema, json);
+    return schema === undefined ? describeRelations(reader, json) : describeRelation(reader, schema, json);
   } finally {
     reader?.close();
   }
 }
 
-async function write(
+async function writeRows(
   { stdout, clock }: CommandContext,
-  { path, sql, parameters }: { path: string; sql: string; parameters: Parameters },
-  render: (typeof renderings)["csv"],
+  { path, sql, parameters }: { path: string; sql: string; parameters: QueryParameters },
+  render: (typeof rowRenderers)["csv"],
 ): Promise<number> {
-  // Loaded when it runs: no other command waits for SQLite.
-  const { asReadersFailure, openReader } = await import("../../warehouse/reader.ts");
-  const { select } = await import("../../warehouse/read/query.ts");
+  // Loaded lazily, so that other commands do not load SQLite.
+  const { toReaderFailure, openReader } = await import("../../warehouse/reader.ts");
+  const { runReadQuery } = await import("../../warehouse/read/query.ts");
   const connection = openReader(path);
   let count = 0;
   try {
-    const { columns, rows } = select(connection, sql, parameters);
+    const { columns, rows } = runReadQuery(connection, sql, parameters);
     const counting = (function* () {
       for (const row of rows) {
         count++;
@@ -99,7 +103,7 @@ async function write(
     for (const piece of render(columns, counting)) {
       pending += piece;
       const now = clock.monotonic();
-      if (pending.length < WRITTEN_AT_ONCE && now - writtenAt < LONGEST_HELD_MS) continue;
+      if (pending.length < WRITE_CHUNK_CHARS && now - writtenAt < MAX_WRITE_DELAY_MS) continue;
       if (!stdout.write(pending)) await once(stdout, "drain");
       pending = "";
       writtenAt = now;
@@ -107,17 +111,17 @@ async function write(
     stdout.write(pending);
     return count;
   } catch (error) {
-    throw asReadersFailure(error, path);
+    throw toReaderFailure(error, path);
   } finally {
     connection.close();
   }
 }
 
-function formatOf({ format: given, json }: Flags): (typeof queryFormats)[number] {
+function readFormat({ format: given, json }: QueryFlags): (typeof QUERY_FORMATS)[number] {
   const name = given ?? (json ? "json" : "table");
-  const format = queryFormats.find((known) => known === name);
+  const format = QUERY_FORMATS.find((known) => known === name);
   if (!format) {
-    const formats = `${queryFormats.slice(0, -1).join(", ")} or ${queryFormats.at(-1)}`;
+    const formats = `${QUERY_FORMATS.slice(0, -1).join(", ")} or ${QUERY_FORMATS.at(-1)}`;
     throw usageFailure(`--format cannot be ${name}`, `give ${formats}`);
   }
   if (json && format !== "json")
@@ -125,12 +129,12 @@ function formatOf({ format: given, json }: Flags): (typeof queryFormats)[number]
   return format;
 }
 
-/** Reads `name=value` pairs. Whole and decimal numbers are numbers, `@` and a moment its microseconds, all else text. */
-export function readParameters(given: readonly string[]): Parameters {
+/** Parses `name=value` pairs: integers and decimals as numbers, `@TIME` as microseconds, everything else as text. */
+export function readParameters(pairs: readonly string[]): QueryParameters {
   return Object.fromEntries(
-    given.map((pair) => {
+    pairs.map((pair) => {
       const [, name, value] = /^[:@$]?(\w+)=(.*)$/s.exec(pair) ?? [];
-      if (name === undefined || value === undefined) throw wrong(pair, "give NAME=VALUE");
+      if (name === undefined || value === undefined) throw paramFailure(pair, "give NAME=VALUE");
       return [name, readValue(pair, value)];
     }),
   );
@@ -140,11 +144,11 @@ function readValue(pair: string, value: string): string | number | bigint {
   if (/^-?(0|[1-9]\d{0,17})$/.test(value)) return BigInt(value);
   if (/^-?(0|[1-9]\d*)\.\d+$/.test(value)) return Number(value);
   if (!value.startsWith("@")) return value;
-  const ts = parseDayOrInstant(value.slice(1));
-  if (ts === undefined) throw wrong(pair, "after @ give YYYY-MM-DD, or a moment in UTC");
+  const ts = parseDateOrTimestamp(value.slice(1));
+  if (ts === undefined) throw paramFailure(pair, "after @ give YYYY-MM-DD, or a time in UTC");
   return BigInt(ts);
 }
 
-function wrong(pair: string, remedy: string): Failure {
+function paramFailure(pair: string, remedy: string): Failure {
   return usageFailure(`--param cannot be ${pair}`, remedy);
 }

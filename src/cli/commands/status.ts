@@ -3,72 +3,72 @@ import { MICROS_PER_MS } from "../../model/time.ts";
 import type { WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isTerminal } from "../output/progress-bar.ts";
 import type { CommandContext } from "../support/context.ts";
-import { addSettingsFlags, settingsFor } from "../support/flags.ts";
+import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 
-interface Flags {
+interface StatusFlags {
   json?: boolean;
   watch?: boolean;
 }
 
-const WATCH_EVERY_MS = 2_000;
+const WATCH_INTERVAL_MS = 2_000;
 
 export function addStatusCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("status"))
-    .summary("show per stream what is covered, what is missing, and how fresh it is")
+    .summary("show coverage, gaps and freshness of each stream")
     .description(
-      "Shows for each stream what is covered, how many rows there are, the ranges still open, the ranges lost, the age of " +
-        "the newest row, the last error and the scopes that are missing. Works whether or not a daemon runs. " +
-        "Exits 0 when it could tell, whatever it told; 4 when there is no warehouse yet.",
+      "Shows for each stream the covered range, the number of rows, open and lost ranges, the age of the newest row, the " +
+        "last error and missing scopes. Works with and without a running daemon. " +
+        "Exits 0 whatever the status is; 4 if there is no warehouse yet.",
     )
     .option(
       "--json",
-      "one JSON object: generated_at, warehouse, streams, disk, jobs, last_crash; with --watch one a line",
+      "one JSON object: generated_at, warehouse, streams, disk, jobs, last_crash; with --watch one per line",
     )
-    .option("--watch", "again every two seconds, in place, until Ctrl-C")
-    .action(async (flags: Flags, command: Command) => {
+    .option("--watch", "refresh every two seconds, in place, until Ctrl-C")
+    .action(async (flags: StatusFlags, command: Command) => {
       const { clock, stdout, stopping } = context;
-      const { settings } = settingsFor(command, context);
-      // Loaded when it runs: no other command waits for SQLite.
-      const { lookOn } = await import("../../warehouse/reader.ts");
+      const { settings } = loadSettingsAndWarn(command, context);
+      // Loaded lazily, so that other commands do not load SQLite.
+      const { withReader } = await import("../../warehouse/reader.ts");
       const { readStatus } = await import("../../warehouse/read/status.ts");
-      const { statusReport } = await import("../output/status-report.ts");
+      const { formatStatus } = await import("../output/status-report.ts");
       const { readClockSkew } = await import("../../warehouse/coverage/targets.ts");
-      // Ages are by the service's clock, as everything in the warehouse is: this machine's may be set to anything.
-      const look = () =>
-        lookOn(settings.warehouse.path, (connection) =>
+      // Timestamps in the warehouse follow the service's clock, so ages do too; this machine's clock may be wrong.
+      const read = () =>
+        withReader(settings.warehouse.path, (connection) =>
           readStatus(connection, Math.round(clock.now() * MICROS_PER_MS) + readClockSkew(connection)),
         );
       if (!flags.watch) {
-        const status = look();
-        stdout.write(`${flags.json ? JSON.stringify(status, null, 2) : statusReport(status)}\n`);
+        const status = read();
+        stdout.write(`${flags.json ? JSON.stringify(status, null, 2) : formatStatus(status)}\n`);
         return;
       }
-      const show = flags.json ? jsonLines(stdout) : inPlace(stdout, statusReport);
+      const show = flags.json ? showAsJsonLines(stdout) : showInPlace(stdout, formatStatus);
       while (!stopping.aborted) {
-        show(look());
-        await clock.sleep(WATCH_EVERY_MS, stopping).catch(() => {});
+        show(read());
+        await clock.sleep(WATCH_INTERVAL_MS, stopping).catch(() => {});
       }
     });
 }
 
-type Show = (status: WarehouseStatus) => void;
+type ShowStatus = (status: WarehouseStatus) => void;
 
-function jsonLines(stdout: NodeJS.WritableStream): Show {
+function showAsJsonLines(stdout: NodeJS.WritableStream): ShowStatus {
   return (status) => void stdout.write(`${JSON.stringify(status)}\n`);
 }
 
-/** Over what was shown before, on a terminal; elsewhere one after the other. */
-function inPlace(stdout: NodeJS.WritableStream, text: (status: WarehouseStatus) => string): Show {
+/** On a terminal each status replaces the one before; elsewhere it is appended. */
+function showInPlace(stdout: NodeJS.WritableStream, text: (status: WarehouseStatus) => string): ShowStatus {
   if (!isTerminal(stdout)) return (status) => void stdout.write(`${text(status)}\n\n`);
   const rows = (stdout as NodeJS.WriteStream).rows ?? 24;
-  let shown = 0;
+  let linesShown = 0;
   return (status) => {
-    // What has scrolled away cannot be drawn over: the last line stays free for the cursor.
+    // Lines that have scrolled away cannot be redrawn; the last line stays free for the cursor.
     const lines = text(status)
       .split("\n")
       .slice(0, rows - 1);
-    const up = shown > 0 ? `\u001b[${shown}A` : "";
+    const up = linesShown > 0 ? `\u001b[${linesShown}A` : "";
     stdout.write(`${up}\r\u001b[J${lines.join("\n")}\n`);
-    shown = lines.length;
+    linesShown = lines.length;
   };
 }

@@ -1,63 +1,69 @@
 import { type Command, Option } from "commander";
-import { wholeNumber } from "../../config/option-types.ts";
+import { integerOption } from "../../config/option-types.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
-import { formatInstant } from "../../model/time.ts";
-import { type Verified, verify } from "../../sync/history/verify.ts";
+import { formatTimestamp } from "../../model/time.ts";
+import { type VerifyResult, verify } from "../../sync/history/verify.ts";
 import { openReader } from "../../warehouse/reader.ts";
-import { wrapped } from "../output/text.ts";
+import { wrapText } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import { usageFailure } from "../support/context.ts";
-import { addSettingsFlags, logLevelFlag, logLevelHelp, readLogger, settingsFor } from "../support/flags.ts";
-import { syncSettings, withSyncSession } from "../support/session.ts";
+import {
+  addSettingsFlags,
+  createCommandLogger,
+  LOG_LEVEL_FLAG,
+  LOG_LEVEL_HELP,
+  loadSettingsAndWarn,
+} from "../support/flags.ts";
+import { toSyncSettings, withSyncSession } from "../support/session.ts";
 
-interface Flags {
+interface VerifyFlags {
   sample: string;
   all?: boolean;
   json?: boolean;
   logLevel: string;
 }
 
-/** On a terminal; --json gives all of them. */
-const MOST_SHOWN = 20;
-const sampleSize = wholeNumber({ help: "how many stretches are compared" }, 20, 1, 1_000_000);
+/** In the text report; --json has all of them. */
+const MAX_DIFFERENCES_SHOWN = 20;
+const SAMPLE_OPTION = integerOption({ help: "how many ranges are compared" }, 20, 1, 1_000_000);
 
 export function addVerifyCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("verify"))
-    .summary("compare the warehouse with the service again; differences are reported and refetched")
+    .summary("compare the warehouse with the service, and repair differences")
     .description(
-      "Walks over settled stretches of daily bars and ticks once more and compares them row by row. What differs is " +
-        "reported and put right at once; what stood there before is in `revisions`. A stretch is a few pages of one series.",
+      "Fetches settled ranges of daily bars and ticks again and compares them row by row. Differences are reported and " +
+        "repaired; the replaced rows stay in `revisions`. A range is a few pages of one series.",
     )
     .addOption(
-      new Option("--sample <n>", `${sampleSize.help}, drawn by chance`)
-        .default(String(sampleSize.fallback))
+      new Option("--sample <n>", `${SAMPLE_OPTION.help}, chosen at random`)
+        .default(String(SAMPLE_OPTION.defaultValue))
         .conflicts("all"),
     )
     .option("--all", "compare everything that the service still has")
     .option("--json", "one JSON object")
-    .option(logLevelFlag, logLevelHelp, "warn")
-    .action(async (flags: Flags, command: Command) => {
-      const loaded = settingsFor(command, context);
+    .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP, "warn")
+    .action(async (flags: VerifyFlags, command: Command) => {
+      const loaded = loadSettingsAndWarn(command, context);
       const sample = flags.all ? undefined : readSample(flags.sample);
-      const log = readLogger(flags.logLevel, context.stderr);
-      // Who would write repairs a damaged file and makes a missing one: nothing there would be compared.
+      const log = createCommandLogger(flags.logLevel, context.stderr);
+      // A writer would create a missing file and replace a damaged one, and then compare nothing. A reader fails instead.
       openReader(loaded.settings.warehouse.path).close();
-      const { refreshSeconds, concurrency } = syncSettings(loaded);
-      const verified = await withSyncSession(loaded, context, log, ({ intake, reader, random }) =>
-        verify(intake, { reader, random, refreshSeconds, concurrency, sample }),
+      const { refreshSeconds, concurrency } = toSyncSettings(loaded);
+      const verified = await withSyncSession(loaded, context, log, ({ syncContext, reader, random }) =>
+        verify(syncContext, { reader, random, refreshSeconds, concurrency, sample }),
       );
-      context.stdout.write(flags.json ? verifiedJson(verified) : verifiedText(verified));
+      context.stdout.write(flags.json ? toVerifyJson(verified) : formatVerifyReport(verified));
       if (verified.problems.length > 0)
-        throw incomplete("not everything could be compared", "the report names what is left");
-      if (verified.stretches === 0)
-        throw incomplete(
+        throw incompleteFailure("not everything could be compared", "the report lists what is left");
+      if (verified.sliceCount === 0)
+        throw incompleteFailure(
           "nothing could be compared: nothing is settled yet",
           "run `mds-sync backfill` first",
         );
     });
 }
 
-function incomplete(message: string, remedy: string): Failure {
+function incompleteFailure(message: string, remedy: string): Failure {
   return new Failure(message, {
     family: "operator",
     code: "incomplete",
@@ -67,44 +73,44 @@ function incomplete(message: string, remedy: string): Failure {
 }
 
 function readSample(text: string): number {
-  const reading = sampleSize.read(text);
+  const reading = SAMPLE_OPTION.parse(text);
   if ("value" in reading) return reading.value;
-  throw usageFailure(`--sample cannot be ${text}`, `give ${reading.wanted}`);
+  throw usageFailure(`--sample cannot be ${text}`, `give ${reading.expected}`);
 }
 
-function verifiedText({ stretches, rows, differences, problems }: Verified): string {
+function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyResult): string {
   const count = (value: number) => value.toLocaleString("en-US");
-  const lines = [`${count(stretches)} stretches compared, ${count(rows)} rows`];
-  for (const difference of differences.slice(0, MOST_SHOWN)) {
+  const lines = [`${count(sliceCount)} ranges compared, ${count(rows)} rows`];
+  for (const difference of differences.slice(0, MAX_DIFFERENCES_SHOWN)) {
     const { stream, name, indexType, from, to, missing, changed, withdrawn } = difference;
-    const range = `${formatInstant(from).slice(0, 19)}Z to ${formatInstant(to).slice(0, 19)}Z`;
+    const range = `${formatTimestamp(from).slice(0, 19)}Z to ${formatTimestamp(to).slice(0, 19)}Z`;
     const what = `${missing} were missing, ${changed} differed, ${withdrawn} are no longer served`;
-    lines.push(wrapped(`${stream} (${indexType} ${name}), ${range}: ${what}`, "- "));
+    lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}`, "- "));
   }
-  const more = differences.length - MOST_SHOWN;
-  if (more > 0) lines.push(`  and ${count(more)} more: --json names them all`);
-  if (differences.length === 0 && stretches > 0) lines.push("no difference");
+  const more = differences.length - MAX_DIFFERENCES_SHOWN;
+  if (more > 0) lines.push(`  and ${count(more)} more: --json lists all of them`);
+  if (differences.length === 0 && sliceCount > 0) lines.push("no difference");
   if (differences.length > 0) {
     const hasReplaced = differences.some(({ changed, withdrawn }) => changed + withdrawn > 0);
-    const before = hasReplaced ? "; what stood there before is in the view revisions" : "";
-    lines.push(wrapped(`${count(differences.length)} of them differed and were put right${before}`));
+    const before = hasReplaced ? "; the replaced rows are in the view revisions" : "";
+    lines.push(wrapText(`${count(differences.length)} of them differed and were repaired${before}`));
   }
   for (const { stream, what, message } of problems) {
-    lines.push(wrapped(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`, "- "));
+    lines.push(wrapText(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`, "- "));
   }
   return `${lines.join("\n")}\n`;
 }
 
-function verifiedJson({ stretches, rows, differences, problems }: Verified): string {
+function toVerifyJson({ sliceCount, rows, differences, problems }: VerifyResult): string {
   const shown = differences.map(({ stream, indexType, name, from, to, missing, changed, withdrawn }) => ({
     stream,
     index_type: indexType,
     name,
-    from_time: formatInstant(from),
-    to_time: formatInstant(to),
+    from_time: formatTimestamp(from),
+    to_time: formatTimestamp(to),
     missing,
     changed,
     withdrawn,
   }));
-  return `${JSON.stringify({ stretches, rows, differences: shown, problems }, null, 2)}\n`;
+  return `${JSON.stringify({ stretches: sliceCount, rows, differences: shown, problems }, null, 2)}\n`;
 }

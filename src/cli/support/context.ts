@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { exitCode, Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { Talk } from "../../telemetry/nonblocking-stderr.ts";
+import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 
-/** As package.json says, which lies two folders above this file both in the source and in the built program. */
+/** Read from package.json, which has the same relative path in `src` and in `dist`. */
 export function programVersion(): string {
   const manifest = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
     version: string;
@@ -11,24 +11,24 @@ export function programVersion(): string {
   return manifest.version;
 }
 
-/** What the outside world is to a command, so that a test can be the outside world. */
+/** Everything a command uses from its process, so that tests can replace it. */
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly directory: string;
   readonly clock: Clock;
-  /** Read only by a command that was told to. */
+  /** Read only when a command is told to (`query -`). */
   readonly stdin?: NodeJS.ReadableStream;
-  /** Data, and nothing else. */
+  /** For data only. */
   readonly stdout: NodeJS.WritableStream;
-  /** Talk: warnings, progress, errors. */
-  readonly stderr: Talk;
-  /** Aborts when the operator asks the program to stop. */
+  /** For warnings, progress, logs and errors. */
+  readonly stderr: TextOutput;
+  /** Aborts on SIGINT or SIGTERM. */
   readonly stopping: AbortSignal;
-  /** Lets the next signal end the process at once: for work inside which nothing can be heard, such as SQLite's. */
+  /** Lets the next signal kill the process: SQLite blocks the event loop, so no handler could run. */
   readonly dieOnSignal?: () => void;
 }
 
-/** A command was given what it cannot take. */
+/** The operator gave a wrong flag or argument. */
 export function usageFailure(message: string, remedy: string): Failure {
   return new Failure(message, { family: "operator", code: "usage", remedy, exit: exitCode.usage });
 }

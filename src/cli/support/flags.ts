@@ -3,15 +3,15 @@ import { flagName, type LoadedSettings, loadSettings } from "../../config/load-s
 import { optionEntries } from "../../config/option-table.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createLogger, type LogLevel, logLevels } from "../../telemetry/logger.ts";
-import type { Talk } from "../../telemetry/nonblocking-stderr.ts";
-import { makeRoomForTemporaryFiles } from "../../warehouse/sqlite/disk.ts";
+import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
+import { ensureTempFolder } from "../../warehouse/sqlite/disk.ts";
 import { type CommandContext, usageFailure } from "./context.ts";
 
-export const logLevelFlag = "--log-level <level>";
-export const logLevelHelp = `how much is said on stderr: ${logLevels.join(", ")}`;
+export const LOG_LEVEL_FLAG = "--log-level <level>";
+export const LOG_LEVEL_HELP = `log level on stderr: ${logLevels.join(", ")}`;
 
-/** The logger for a command: JSON lines, or lines for eyes on a terminal. */
-export function readLogger(level: string, stderr: Talk): Log {
+/** Creates the logger for a `--log-level` value. */
+export function createCommandLogger(level: string, stderr: TextOutput): Log {
   const known = logLevels.find((name): name is LogLevel => name === level);
   if (known === undefined) {
     throw usageFailure(`--log-level cannot be ${level}`, `give one of ${logLevels.join(", ")}`);
@@ -19,7 +19,7 @@ export function readLogger(level: string, stderr: Talk): Log {
   return createLogger(known, stderr);
 }
 
-/** Gives a command the flags of the option table, and `--config`. */
+/** Adds `--config` and the flags of the option table to a command. */
 export function addSettingsFlags(command: Command): Command {
   command.option(
     "--config <file>",
@@ -31,30 +31,30 @@ export function addSettingsFlags(command: Command): Command {
   return command;
 }
 
-/** Loads the settings for a command that has those flags; warnings go to the operator at once. */
-export function settingsFor(command: Command, context: CommandContext): LoadedSettings {
-  const loaded = readSettings(command, context);
+/** Loads the settings of a command and writes their warnings to stderr. */
+export function loadSettingsAndWarn(command: Command, context: CommandContext): LoadedSettings {
+  const loaded = loadSettingsFromFlags(command, context);
   for (const warning of loaded.warnings) context.stderr.write(`mds-sync: warning: ${warning}\n`);
   return loaded;
 }
 
-/** The same, for a command that has its own way with warnings. */
-export function readSettings(command: Command, context: CommandContext): LoadedSettings {
+/** Loads the settings; the caller handles the warnings. */
+export function loadSettingsFromFlags(command: Command, context: CommandContext): LoadedSettings {
   const given = command.opts<Record<string, string | undefined>>();
   const flags: Record<string, string> = {};
   for (const { path, option } of optionEntries) {
-    const value = option.flag ? given[attributeName(option.flag)] : undefined;
+    const value = option.flag ? given[commanderKey(option.flag)] : undefined;
     if (value !== undefined) flags[path] = value;
   }
   const { env, directory } = context;
   const loaded = loadSettings({ env, directory, file: given.config, flags });
-  // Here, since it is known by now where the warehouse is, and nobody has opened it yet.
-  makeRoomForTemporaryFiles(loaded.settings.warehouse.path, env);
+  // This must run once the path is known and before anything opens the warehouse.
+  ensureTempFolder(loaded.settings.warehouse.path, env);
   return loaded;
 }
 
-/** `--base-url <url>` is `baseUrl` among commander's values. */
-function attributeName(flag: string): string {
+/** `--base-url <url>` → `baseUrl`, the key in commander's options. */
+function commanderKey(flag: string): string {
   return flagName(flag)
     .slice(2)
     .replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import { nearest } from "../../model/did-you-mean.ts";
+import { findClosestWord } from "../../model/did-you-mean.ts";
 import { type Stream, streams } from "../../model/streams.ts";
-import { type Micros, parseDayOrInstant } from "../../model/time.ts";
+import { type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import { usageFailure } from "./context.ts";
 
-/** The flags with which a command is confined to a part of the warehouse, as commander hands them over. */
+/** The flags that limit a command to a part of the warehouse, as commander returns them. */
 export interface SelectionFlags {
   readonly stream?: readonly string[];
   readonly series?: readonly string[];
@@ -12,17 +12,17 @@ export interface SelectionFlags {
   readonly to?: string;
 }
 
-export interface Selection {
-  /** Undefined: all of them. */
+export interface SelectionFilter {
+  /** Undefined: all streams. */
   readonly streams: readonly Stream[] | undefined;
-  /** Ids, symbols, pairs or names as given. Undefined: all of them. */
+  /** Ids, symbols, pairs or names as given. Undefined: all series. */
   readonly series: readonly string[] | undefined;
   readonly from: Micros | undefined;
   readonly to: Micros | undefined;
 }
 
-/** The settings' keys below `sync`, and the streams that each stands for. */
-const streamsOfSetting: Readonly<Record<string, readonly Stream[]>> = {
+/** The keys below `sync` in the settings, with the streams that each selects. */
+const STREAMS_BY_SETTING: Readonly<Record<string, readonly Stream[]>> = {
   lookups: ["assets", "markets", "exchanges"],
   intraday: ["index_ticks"],
   exchangeTickers: ["exchange_ticks"],
@@ -32,50 +32,50 @@ const streamsOfSetting: Readonly<Record<string, readonly Stream[]>> = {
 
 export function addSelectionFlags(command: Command): Command {
   return command
-    .option("--stream <name>", "a stream, or its key in the settings; may be repeated", collect)
-    .option("--series <id-or-name>", "an id, symbol, pair or name; may be repeated", collect)
-    .option("--from <time>", "YYYY-MM-DD or ISO 8601 in UTC; belongs to the window")
-    .option("--to <time>", "YYYY-MM-DD or ISO 8601 in UTC; does not belong to the window");
+    .option("--stream <name>", "a stream, or its key in the settings; may be repeated", collectValues)
+    .option("--series <id-or-name>", "an id, symbol, pair or name; may be repeated", collectValues)
+    .option("--from <time>", "start of the window, inclusive: YYYY-MM-DD or ISO 8601 in UTC")
+    .option("--to <time>", "end of the window, exclusive: YYYY-MM-DD or ISO 8601 in UTC");
 }
 
-export function readSelection(flags: SelectionFlags): Selection {
-  const named = new Set(flags.stream?.flatMap(streamsNamed));
-  const from = flags.from === undefined ? undefined : readMoment("--from", flags.from);
-  const to = flags.to === undefined ? undefined : readMoment("--to", flags.to);
+export function readSelection(flags: SelectionFlags): SelectionFilter {
+  const selected = new Set(flags.stream?.flatMap(resolveStreams));
+  const from = flags.from === undefined ? undefined : readTimestamp("--from", flags.from);
+  const to = flags.to === undefined ? undefined : readTimestamp("--to", flags.to);
   if (from !== undefined && to !== undefined && from >= to) {
     throw usageFailure(`--from ${flags.from} is not before --to ${flags.to}`, "a window is [from, to)");
   }
   return {
-    streams: named.size > 0 ? streams.filter((stream) => named.has(stream)) : undefined,
+    streams: selected.size > 0 ? streams.filter((stream) => selected.has(stream)) : undefined,
     series: flags.series,
     from,
     to,
   };
 }
 
-function streamsNamed(name: string): readonly Stream[] {
+function resolveStreams(name: string): readonly Stream[] {
   const stream = streams.find((known) => known === name);
   if (stream) return [stream];
-  const ofSetting = Object.hasOwn(streamsOfSetting, name) ? streamsOfSetting[name] : undefined;
+  const ofSetting = Object.hasOwn(STREAMS_BY_SETTING, name) ? STREAMS_BY_SETTING[name] : undefined;
   if (ofSetting) return ofSetting;
-  const meant = nearest(name, [...streams, ...Object.keys(streamsOfSetting)]);
+  const meant = findClosestWord(name, [...streams, ...Object.keys(STREAMS_BY_SETTING)]);
   throw usageFailure(
     `--stream cannot be ${name}`,
     meant ? `did you mean ${meant}?` : `give one of ${streams.join(", ")}`,
   );
 }
 
-/** A moment as the flags take it. */
-export function readMoment(flag: string, text: string): Micros {
-  const moment = parseDayOrInstant(text);
-  if (moment !== undefined) return moment;
+/** Parses the time of a flag. */
+export function readTimestamp(flag: string, text: string): Micros {
+  const timestamp = parseDateOrTimestamp(text);
+  if (timestamp !== undefined) return timestamp;
   throw usageFailure(
     `${flag} cannot be ${text}`,
-    "give YYYY-MM-DD, or a moment in UTC such as 2026-03-01T12:00:00Z",
+    "give YYYY-MM-DD, or a time in UTC such as 2026-03-01T12:00:00Z",
   );
 }
 
-/** For options that may be given several times. */
-export function collect(value: string, earlier: readonly string[] = []): string[] {
-  return [...earlier, value];
+/** Commander's parser for an option that may be repeated. */
+export function collectValues(value: string, previous: readonly string[] = []): string[] {
+  return [...previous, value];
 }

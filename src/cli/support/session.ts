@@ -1,33 +1,33 @@
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { requireServiceSettings } from "../../config/service-settings.ts";
-import { Ingest } from "../../ingest/thread/ingest-thread.ts";
+import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import { Failure } from "../../model/failure.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
 import type { SyncSettings } from "../../sync/context/context.ts";
-import { type Intake, serviceClock } from "../../sync/context/context.ts";
-import { Patience } from "../../sync/context/retry.ts";
-import { Tally } from "../../sync/context/run-stats.ts";
+import { type SyncContext, serviceClock } from "../../sync/context/context.ts";
+import { SilenceTimeout } from "../../sync/context/retry.ts";
+import { RunStats } from "../../sync/context/run-stats.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
-import { asFailure, isDamage } from "../../warehouse/sqlite/sqlite-errors.ts";
+import { isCorruption, toFailure } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { CommandContext } from "./context.ts";
 
-/** Everything that a command needs which fetches into the warehouse; closed however the command ends. */
-export interface SyncSession {
-  readonly intake: Intake;
+/** What a command needs to fetch into the warehouse. It is closed however the command ends. */
+interface SyncSession {
+  readonly syncContext: SyncContext;
   readonly reader: Connection;
   readonly random: Random;
 }
 
-/** The settings in the form that the sync room reads. */
-export function syncSettings({ settings }: LoadedSettings): SyncSettings {
+/** Converts the settings to those of the sync room. */
+export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
   const { refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond } = settings.service;
   return { streams: settings.sync, refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond };
 }
 
-/** Becomes the warehouse's writer and the service's client for as long as `work` takes. */
+/** Opens the warehouse for writing and a service client, runs `work`, and closes both. */
 export async function withSyncSession<T>(
   loaded: LoadedSettings,
   context: Pick<CommandContext, "clock" | "stopping"> & { readonly random?: Random },
@@ -36,9 +36,11 @@ export async function withSyncSession<T>(
 ): Promise<T> {
   const { clock, stopping, random = Math.random } = context;
   const service = requireServiceSettings(loaded);
-  const tally = new Tally();
-  let ingest: Ingest | undefined;
-  const patience = new Patience(clock, () => storageFailure(ingest, loaded.settings.warehouse.path));
+  const stats = new RunStats();
+  let ingest: IngestThread | undefined;
+  const silenceTimeout = new SilenceTimeout(clock, () =>
+    storageFailure(ingest, loaded.settings.warehouse.path),
+  );
   let client: ServiceClient | undefined;
   let reader: Connection | undefined;
   let endedBy: unknown;
@@ -48,43 +50,43 @@ export async function withSyncSession<T>(
       clock,
       random,
       log,
-      observe(observation) {
-        tally.observe(observation);
-        patience.observe(observation);
+      onEvent(event) {
+        stats.onEvent(event);
+        silenceTimeout.onEvent(event);
       },
     });
     const { path } = loaded.settings.warehouse;
-    const signal = AbortSignal.any([stopping, patience.signal]);
-    ingest = await Ingest.start({ path, clock: serviceClock(client, clock), log, signal });
+    const signal = AbortSignal.any([stopping, silenceTimeout.signal]);
+    ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, signal });
     reader = openReader(path, SMALL_CACHE_KIB);
-    return await work({ intake: { client, ingest, clock, log, tally, signal }, reader, random });
+    return await work({ syncContext: { client, ingest, clock, log, stats, signal }, reader, random });
   } catch (error) {
-    endedBy = isDamage(error) ? asFailure(error, loaded.settings.warehouse.path) : error;
-    throw stopping.aborted && isStop(error) ? unfinished(stopping.reason) : endedBy;
+    endedBy = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
+    throw stopping.aborted && isStopFailure(error) ? unfinishedFailure(stopping.reason) : endedBy;
   } finally {
-    patience.end();
+    silenceTimeout.cancel();
     reader?.close();
     await client?.close();
     await ingest?.close({ endedBy });
   }
 }
 
-function isStop(error: unknown): boolean {
+function isStopFailure(error: unknown): boolean {
   return error instanceof Failure && error.code === "stopped";
 }
 
-/** 0 would tell a cron job that everything selected is in place. */
-function unfinished(reason: unknown): Failure {
+/** Exit code 0 would tell a cron job that everything selected is synced. */
+function unfinishedFailure(reason: unknown): Failure {
   const why = reason instanceof Error ? reason.message : "stopped";
   return new Failure(`${why} before its work was done`, {
     family: "retry",
     code: "stopped",
-    remedy: "run it again: it goes on where it was",
+    remedy: "run it again: it resumes where it stopped",
   });
 }
 
-/** Not the service but the disk may have kept the run from getting on. */
-function storageFailure(ingest: Ingest | undefined, path: string): Failure | undefined {
+/** Returns the storage problem that kept the run from making progress, if any. */
+function storageFailure(ingest: IngestThread | undefined, path: string): Failure | undefined {
   if (ingest?.state === "working") return undefined;
   const failure = (message: string, code: string, remedy: string) =>
     new Failure(message, { family: "retry", code, remedy });
@@ -93,13 +95,13 @@ function storageFailure(ingest: Ingest | undefined, path: string): Failure | und
       return failure(
         `the disk of ${path} has been full for 15 minutes`,
         "disk_full",
-        "free some space and run it again: what was fetched is kept",
+        "free some space and run it again: fetched data stays stored",
       );
     case "db_locked":
       return failure(
         `another program has held the write lock of ${path} for 15 minutes`,
         "db_locked",
-        "end its write transaction and run it again: readers never get in the way",
+        "end its write transaction and run it again: readers never block the sync",
       );
     default:
       return failure(

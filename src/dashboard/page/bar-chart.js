@@ -1,16 +1,16 @@
-// Candles with their gaps, drawn by lightweight-charts, which we serve ourselves.
+// Candles with their gaps, drawn by lightweight-charts. The daemon serves that library itself.
 
 import { stateOf, widths } from "./bar-slots.js";
 import { CandlestickSeries, ColorType, CrosshairMode, createChart } from "./lightweight-charts.js";
-import { price } from "./words.js";
+import { price } from "./text-format.js";
 
-const LEAST_BAND_PX = 2;
+const MIN_BAND_PX = 2;
 const LABEL_PX = 11;
 const HATCH_PX = 7;
 
-const paint = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-/** Shaded stretches behind the candles, each with its reason where there is room for it. */
+/** Shaded ranges behind the candles, each labelled with its reason if there is room. */
 class Bands {
   #scale;
   #update = () => {};
@@ -31,31 +31,31 @@ class Bands {
   }
 
   paneViews() {
-    // The grid is drawn between the two, so that it crosses no words.
-    return [this.#view("bottom", shade), this.#view("normal", name)];
+    // The library draws its grid between the two layers, so that no grid line crosses a label.
+    return [this.#view("bottom", drawShade), this.#view("normal", drawLabel)];
   }
 
   #view(zOrder, draw) {
-    const paintAll = ({ context, mediaSize: { width, height } }) => {
+    const drawAll = ({ context, mediaSize: { width, height } }) => {
       for (const { from, to, ...span } of this.#spans) {
         const left = Math.max(0, this.#coordinate(from));
-        const right = Math.min(width, Math.max(this.#coordinate(to), left + LEAST_BAND_PX));
+        const right = Math.min(width, Math.max(this.#coordinate(to), left + MIN_BAND_PX));
         if (right > 0 && left < width && right > left) draw(context, { left, right, height }, span);
       }
     };
-    const renderer = { draw: (target) => target.useMediaCoordinateSpace(paintAll) };
+    const renderer = { draw: (target) => target.useMediaCoordinateSpace(drawAll) };
     return { zOrder: () => zOrder, renderer: () => renderer };
   }
 
-  /** A bar's slot reaches half a bar to either side of where the library puts its candle. */
+  /** The library centres a candle in its slot, so a slot starts half a bar to the left. */
   #coordinate(time) {
     const [zero, one] = [0, 1].map((index) => this.#scale.logicalToCoordinate(index) ?? Number.NaN);
     return zero + ((time - this.#start) / this.#length - 0.5) * (one - zero);
   }
 }
 
-function shade(pen, { left, right, height }, { state }) {
-  const colour = paint(`band-${state}`);
+function drawShade(pen, { left, right, height }, { state }) {
+  const colour = cssColour(`band-${state}`);
   pen.save();
   pen.beginPath();
   pen.rect(left, 0, right - left, height);
@@ -75,13 +75,13 @@ function shade(pen, { left, right, height }, { state }) {
   pen.restore();
 }
 
-/** Along the top of the band, else down its side, else not at all. */
-function name(pen, { left, right, height }, { state, reason }) {
+/** Writes horizontally if the label fits, else vertically, else not at all. */
+function drawLabel(pen, { left, right, height }, { state, reason }) {
   const text = state === reason ? state : `${state}: ${reason}`;
   pen.save();
   pen.font = `${LABEL_PX}px system-ui, sans-serif`;
   pen.textBaseline = "top";
-  pen.fillStyle = paint(`text-${state}`);
+  pen.fillStyle = cssColour(`text-${state}`);
   const length = pen.measureText(text).width + 12;
   if (length <= right - left) pen.fillText(text, left + 6, 8);
   else if (right - left >= LABEL_PX + 3 && length <= height) {
@@ -92,12 +92,12 @@ function name(pen, { left, right, height }, { state, reason }) {
   pen.restore();
 }
 
-/** Calls `pointed` with the slot under the pointer or the keys; undefined where there is none. */
-export function barChart(container, pointed) {
+/** Calls `onPoint` with the slot that pointer or keys select; undefined if there is none. */
+export function barChart(container, onPoint) {
   container.tabIndex = 0;
   const chart = createChart(container, {
     autoSize: true,
-    // The footer of the page names its makers, with a link.
+    // The page's footer has the attribution and the link.
     layout: { attributionLogo: false },
   });
   const candles = chart.addSeries(CandlestickSeries);
@@ -108,21 +108,21 @@ export function barChart(container, pointed) {
 
   const data = () => {
     const colours = {
-      up: paint("up"),
-      down: paint("down"),
-      "up-pale": paint("up-pale"),
-      "down-pale": paint("down-pale"),
+      up: cssColour("up"),
+      down: cssColour("down"),
+      "up-pale": cssColour("up-pale"),
+      "down-pale": cssColour("down-pale"),
     };
     return slots.map((slot) => {
       const { time, open, high, low, close } = slot;
       const state = stateOf(slot);
       if (state === "missing") return { time };
-      const color = colours[`${close >= open ? "up" : "down"}${state === "whole" ? "" : "-pale"}`];
+      const color = colours[`${close >= open ? "up" : "down"}${state === "complete" ? "" : "-pale"}`];
       return { time, open, high, low, close, color, borderColor: color, wickColor: color };
     });
   };
-  const dress = () => {
-    const [ink, soft, line] = [paint("ink"), paint("soft"), paint("line")];
+  const applyTheme = () => {
+    const [ink, soft, line] = [cssColour("ink"), cssColour("soft"), cssColour("line")];
     chart.applyOptions({
       layout: {
         background: { type: ColorType.Solid, color: "transparent" },
@@ -144,48 +144,48 @@ export function barChart(container, pointed) {
       handleScroll: { vertTouchDrag: false },
     });
   };
-  const move = (to) => {
+  const moveTo = (to) => {
     if (slots.length === 0) return;
     at = Math.min(slots.length - 1, Math.max(0, to));
     const slot = slots[at];
     const level = slot.close ?? slots.slice(0, at).findLast(({ close }) => close)?.close ?? 0;
     chart.setCrosshairPosition(level, slot.time, candles);
     keepInView(chart.timeScale(), at);
-    pointed(slot);
+    onPoint(slot);
   };
   chart.subscribeCrosshairMove(({ logical, point }) => {
     if (!point) return;
     at = Math.round(logical ?? -1);
-    pointed(slots[at]);
+    onPoint(slots[at]);
   });
-  container.addEventListener("pointerleave", () => leave());
-  container.addEventListener("blur", () => leave());
-  const leave = () => {
+  container.addEventListener("pointerleave", () => clearPointer());
+  container.addEventListener("blur", () => clearPointer());
+  const clearPointer = () => {
     at = -1;
     chart.clearCrosshairPosition();
-    pointed(undefined);
+    onPoint(undefined);
   };
   container.addEventListener("keydown", (event) => {
     const here = at < 0 ? slots.length : at;
     const step = event.shiftKey ? 10 : 1;
     const keys = {
-      ArrowLeft: () => move(here - step),
-      ArrowRight: () => move(here + step),
-      Home: () => move(0),
-      End: () => move(slots.length - 1),
+      ArrowLeft: () => moveTo(here - step),
+      ArrowRight: () => moveTo(here + step),
+      Home: () => moveTo(0),
+      End: () => moveTo(slots.length - 1),
       "+": () => zoom(chart.timeScale(), 0.8),
       "-": () => zoom(chart.timeScale(), 1.25),
-      Escape: leave,
+      Escape: clearPointer,
     };
     const act = keys[event.key];
     if (!act || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     act();
   });
-  dress();
+  applyTheme();
 
   return {
-    /** `isNew`: another series, width or range, so that what was looked at before does not matter. */
+    /** `isNew`: the series, width or range has changed, so the view is reset. */
     show({ slots: shown, spans, width, precision, isNew }) {
       slots = shown;
       chart.applyOptions({
@@ -203,8 +203,8 @@ export function barChart(container, pointed) {
       bands.show(spans, slots[0]?.time ?? 0, widths[width]);
       if (isNew) chart.timeScale().fitContent();
     },
-    dress() {
-      dress();
+    applyTheme() {
+      applyTheme();
       candles.setData(data());
     },
   };

@@ -1,10 +1,10 @@
-// One series as candles. What is looked at stands in the address, so that it can be sent to a colleague.
+// One series as candles. The URL holds the selection, so that it can be shared.
 
-import { ask, byId, element, say, whileVisible } from "./asking.js";
 import { barChart } from "./bar-chart.js";
-import { gapsOf, MOST_BARS, merge, precisionOf, slots, stateOf, widths } from "./bar-slots.js";
+import { buildSlots, listGaps, MAX_BARS, merge, precisionOf, stateOf, widths } from "./bar-slots.js";
+import { byId, element, fetchJson, repeatWhileVisible, setText } from "./page-base.js";
 import { seriesBox } from "./series-box.js";
-import { count, duration, price, several } from "./words.js";
+import { count, countNoun, duration, price } from "./text-format.js";
 
 const DAY = 86_400;
 const ranges = {
@@ -20,149 +20,154 @@ const TABLE_ROWS = 200;
 const GAPS_SHOWN = 12;
 const TAIL_BARS = 3;
 const POLL_SECONDS = 4;
-/** So many looks at the end of the range, then one at all of it: what is older may have healed. */
-const LOOKS_A_ROUND = 12;
+/** Every so many polls the whole range is read again, because older gaps may have been filled. */
+const POLLS_PER_FULL_READ = 12;
 
-const asked = new URLSearchParams(location.search);
+const params = new URLSearchParams(location.search);
 const view = {
-  series: asked.has("id")
-    ? { index_type: asked.get("type"), index_id: asked.get("id"), name: "" }
+  series: params.has("id")
+    ? { index_type: params.get("type"), index_id: params.get("id"), name: "" }
     : undefined,
-  width: asked.get("width") in widths ? asked.get("width") : "1h",
-  range: asked.get("range") in ranges || asked.get("range") === "days" ? asked.get("range") : "1w",
-  from: asked.get("from") ?? "",
-  to: asked.get("to") ?? "",
+  width: params.get("width") in widths ? params.get("width") : "1h",
+  range: params.get("range") in ranges || params.get("range") === "days" ? params.get("range") : "1w",
+  from: params.get("from") ?? "",
+  to: params.get("to") ?? "",
 };
-/** The daemon's clock minus the visitor's, in seconds. */
+/** The daemon's clock minus the browser's clock, in seconds. */
 let clockOffset = 0;
-let known;
-let looks = 0;
-/** The beginning of the bar that is pointed at. */
+let loaded;
+let polls = 0;
+/** The start of the bar under the pointer. */
 let pointedAt;
-const chart = barChart(byId("chart"), showReading);
+const chart = barChart(byId("chart"), showBar);
 
 const day = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
 const minute = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
-const present = () => Date.now() / 1000 + clockOffset;
+const now = () => Date.now() / 1000 + clockOffset;
 
-// ---- what is asked for
+// ---- selection and requests
 
-/** The range in seconds; its end is undefined where it follows the present. */
-function wanted() {
-  if (view.range !== "days") return { from: present() - ranges[view.range][1] };
+/** The range in seconds; `to` is undefined if the range ends now. */
+function selectedRange() {
+  if (view.range !== "days") return { from: now() - ranges[view.range][1] };
   const from = Date.parse(view.from) / 1000;
-  // The last day is part of it.
+  // The last day is included.
   const to = Date.parse(view.to) / 1000 + DAY;
-  return to > present() ? { from } : { from, to };
+  return to > now() ? { from } : { from, to };
 }
 
 function barsIn(width) {
-  const { from, to = present() } = wanted();
+  const { from, to = now() } = selectedRange();
   return (to - from) / widths[width];
 }
 
-function path({ from, to }) {
-  const moment = (seconds) => new Date(Math.floor(seconds) * 1000).toISOString();
+function barsPath({ from, to }) {
+  const toIso = (seconds) => new Date(Math.floor(seconds) * 1000).toISOString();
   const query = new URLSearchParams({
     type: view.series.index_type,
     id: view.series.index_id,
     width: view.width,
-    from: moment(from),
-    ...(to === undefined ? {} : { to: moment(to) }),
+    from: toIso(from),
+    ...(to === undefined ? {} : { to: toIso(to) }),
   });
   return `/api/bars?${query}`;
 }
 
-// A window that ends now moves on with the time: one that only grew would one day ask for more than is given.
+// A range that ends now must move: if it only grew, it would exceed the limit of one request.
 function oldestShown() {
-  const { from, to } = wanted();
-  if (to !== undefined) return known.from;
-  return Math.max(known.from, from, present() - (MOST_BARS - 2) * widths[view.width]);
+  const { from, to } = selectedRange();
+  if (to !== undefined) return loaded.from;
+  return Math.max(loaded.from, from, now() - (MAX_BARS - 2) * widths[view.width]);
 }
 
-async function look() {
-  const isTail = known !== undefined && wanted().to === undefined && looks % LOOKS_A_ROUND !== 0;
-  const question = isTail
-    ? path({ from: known.to - TAIL_BARS * widths[view.width] })
-    : path(known ? { ...wanted(), from: oldestShown() } : wanted());
+async function refresh() {
+  const isTail =
+    loaded !== undefined && selectedRange().to === undefined && polls % POLLS_PER_FULL_READ !== 0;
+  const request = isTail
+    ? barsPath({ from: loaded.to - TAIL_BARS * widths[view.width] })
+    : barsPath(loaded ? { ...selectedRange(), from: oldestShown() } : selectedRange());
   const current = JSON.stringify(view);
-  const answer = await ask(question);
-  // Somebody chose something else while it was on its way.
+  const response = await fetchJson(request);
+  // The selection has changed while the request was running.
   if (current !== JSON.stringify(view)) return;
-  const isNew = known === undefined;
-  known = isTail ? merge(known, answer) : answer;
-  looks++;
+  const isNew = loaded === undefined;
+  loaded = isTail ? merge(loaded, response) : response;
+  polls++;
   show(isNew);
 }
 
-async function lookAnew() {
-  known = undefined;
-  looks = 0;
-  offerWidths();
-  keepInAddress();
+async function reload() {
+  loaded = undefined;
+  polls = 0;
+  updateWidths();
+  saveToUrl();
   try {
-    await look();
+    await refresh();
   } catch (error) {
-    complain(error);
+    showError(error);
   }
 }
 
-function keepInAddress() {
+function saveToUrl() {
   const { series, width, range, from, to } = view;
   const query = new URLSearchParams({ type: series.index_type, id: series.index_id, width, range });
   if (range === "days") for (const [key, value] of Object.entries({ from, to })) query.set(key, value);
   history.replaceState(null, "", `/bars?${query}`);
 }
 
-function complain(error) {
+function showError(error) {
   byId("note").hidden = false;
-  say("note", error instanceof TypeError ? "The daemon does not answer." : error.message);
+  setText("note", error instanceof TypeError ? "The daemon does not answer." : error.message);
 }
 
-// ---- what is shown
+// ---- output
 
 function show(isNew) {
-  const made = slots(known);
-  const precision = precisionOf(known.bars);
-  const figures = { made, precision, missing: made.filter((slot) => stateOf(slot) === "missing").length };
-  chart.show({ slots: made, spans: known.spans, width: view.width, precision, isNew });
-  Object.assign(known, figures);
-  view.series.name = known.name;
-  byId("series").dataset.name = known.name;
-  if (document.activeElement !== byId("series")) byId("series").value = known.name;
-  say("name", known.name);
-  say("family", known.index_type);
-  const last = made.findLast(({ close }) => close !== undefined && close !== null);
-  say("last", last ? price(last.close.toFixed(precision)) : "");
+  const slots = buildSlots(loaded);
+  const precision = precisionOf(loaded.bars);
+  const figures = {
+    slots,
+    precision,
+    missing: slots.filter((slot) => stateOf(slot) === "missing").length,
+  };
+  chart.show({ slots, spans: loaded.spans, width: view.width, precision, isNew });
+  Object.assign(loaded, figures);
+  view.series.name = loaded.name;
+  byId("series").dataset.name = loaded.name;
+  if (document.activeElement !== byId("series")) byId("series").value = loaded.name;
+  setText("name", loaded.name);
+  setText("family", loaded.index_type);
+  const last = slots.findLast(({ close }) => close !== undefined && close !== null);
+  setText("last", last ? price(last.close.toFixed(precision)) : "");
   document.title = last
-    ? `${known.name} ${price(last.close.toFixed(precision))}`
-    : `${known.name} · mds-sync`;
+    ? `${loaded.name} ${price(last.close.toFixed(precision))}`
+    : `${loaded.name} · mds-sync`;
   Object.assign(byId("chart").dataset, {
-    series: known.index_id,
-    width: known.width,
-    bars: known.bars.length,
+    series: loaded.index_id,
+    width: loaded.width,
+    bars: loaded.bars.length,
     missing: figures.missing,
   });
-  byId("note").hidden = !known.is_cut && known.bars.length > 0;
-  say(
+  byId("note").hidden = !loaded.is_cut && loaded.bars.length > 0;
+  setText(
     "note",
-    known.is_cut
-      ? `Reading took long: bars before ${minute(known.from)} UTC are not shown.`
+    loaded.is_cut
+      ? `The read took too long: bars before ${minute(loaded.from)} UTC are not shown.`
       : "No bars in this range.",
   );
-  showReading(made.find(({ time }) => time === pointedAt));
+  showBar(slots.find(({ time }) => time === pointedAt));
   showGaps();
   showTable();
 }
 
-/** The bar in words: the one that is pointed at, else the newest. */
-function showReading(pointed) {
+/** Describes the bar under the pointer, else the newest bar. */
+function showBar(pointed) {
   pointedAt = pointed?.time;
-  if (!known?.made) return;
-  const slot = pointed ?? known.made.findLast((one) => stateOf(one) !== "missing") ?? known.made.at(-1);
-  if (!slot) return byId("reading").replaceChildren();
+  if (!loaded?.slots) return;
+  const slot = pointed ?? loaded.slots.findLast((one) => stateOf(one) !== "missing") ?? loaded.slots.at(-1);
+  if (!slot) return byId("bar-details").replaceChildren();
   const part = (label, value) =>
-    element("span", {}, element("i", {}, label), ` ${price(value.toFixed(known.precision))}`);
+    element("span", {}, element("i", {}, label), ` ${price(value.toFixed(loaded.precision))}`);
   const when = element("span", { className: "when" }, `${minute(slot.time)} UTC`);
   const state = stateOf(slot);
   const figures =
@@ -175,29 +180,33 @@ function showReading(pointed) {
           part("C", slot.close),
           element("span", {}, `${count(slot.ticks)} of ${count(slot.expected)} ticks`),
         ];
-  byId("reading").replaceChildren(when, ...figures, element("span", { "data-state": state }, inWords(slot)));
+  byId("bar-details").replaceChildren(
+    when,
+    ...figures,
+    element("span", { "data-state": state }, describeSlot(slot)),
+  );
 }
 
-function inWords(slot) {
+function describeSlot(slot) {
   const reason = slot.span
     ? ` (${slot.span.state === slot.span.reason ? "" : `${slot.span.state}, `}${slot.span.reason})`
     : "";
   const proven = `${percent(slot.coverage)} proven`;
   return {
-    whole: "whole",
-    settling: slot.coverage > 0 ? `${proven}, the rest awaits its confirmation` : "awaits its confirmation",
+    complete: "complete",
+    settling: slot.coverage > 0 ? `${proven}, the rest awaits confirmation` : "awaits confirmation",
     partial: `${proven}${reason}`,
     missing: `no bar${reason}`,
   }[stateOf(slot)];
 }
 
-/** What is not everything never reads like it. */
+/** Shows 100 % only for a complete bar. */
 function percent(share) {
   return `${share >= 1 ? 100 : Math.min(99, Math.floor(share * 100))} %`;
 }
 
-/** Short ones to the second; the day is said once where both ends are on it. */
-function rangeOf(from, to) {
+/** Short ranges with seconds; the date of the end is omitted if it equals that of the start. */
+function formatRange(from, to) {
   const digits = to - from < 3_600 ? 19 : 16;
   const [first, last] = [from, to].map((seconds) =>
     new Date(seconds * 1000).toISOString().slice(0, digits).replace("T", " "),
@@ -206,14 +215,14 @@ function rangeOf(from, to) {
 }
 
 function showGaps() {
-  const gaps = gapsOf(known.spans).toReversed();
+  const gaps = listGaps(loaded.spans).toReversed();
   byId("gaps").hidden = gaps.length === 0;
   byId("no-gaps").hidden = gaps.length > 0;
   const total = gaps.reduce((sum, { from, to }) => sum + to - from, 0);
   const more = gaps.length > GAPS_SHOWN ? `, the newest ${GAPS_SHOWN} are shown` : "";
-  say(
+  setText(
     "gaps-note",
-    gaps.length > 0 ? `${several(gaps.length, "stretch", "stretches")}, ${duration(total)}${more}` : "",
+    gaps.length > 0 ? `${countNoun(gaps.length, "range")}, ${duration(total)}${more}` : "",
   );
   byId("gaps").tBodies[0].replaceChildren(
     ...gaps
@@ -230,7 +239,7 @@ function showGaps() {
             element("span", { className: "soft" }, ` ${reason}`),
           ),
           element("td", { className: "number" }, duration(to - from)),
-          element("td", { className: "faint" }, rangeOf(from, to)),
+          element("td", { className: "faint" }, formatRange(from, to)),
         ),
       ),
   );
@@ -240,9 +249,9 @@ function showTable() {
   if (!byId("as-table").open) return;
   const figure = (value) => element("td", { className: "number" }, value);
   const digits = (value) =>
-    value === undefined || value === null ? "–" : price(value.toFixed(known.precision));
+    value === undefined || value === null ? "–" : price(value.toFixed(loaded.precision));
   byId("bars").tBodies[0].replaceChildren(
-    ...known.made
+    ...loaded.slots
       .slice(-TABLE_ROWS)
       .toReversed()
       .map((slot) =>
@@ -253,26 +262,28 @@ function showTable() {
           ...[slot.open, slot.high, slot.low, slot.close].map((value) => figure(digits(value))),
           figure(slot.ticks === undefined ? "–" : `${count(slot.ticks)} / ${count(slot.expected)}`),
           figure(slot.coverage === undefined ? "–" : percent(slot.coverage)),
-          element("td", { className: "soft" }, inWords(slot)),
+          element("td", { className: "soft" }, describeSlot(slot)),
         ),
       ),
   );
 }
 
-// ---- what is chosen
+// ---- controls
 
-/** Only widths that give between two bars and as many as the daemon sends at once. */
-function offerWidths() {
-  const fits = (width) => barsIn(width) >= 2 && barsIn(width) <= MOST_BARS - 2;
-  if (!fits(view.width)) view.width = Object.keys(widths).find(fits) ?? view.width;
+/** Enables the widths that give at least two bars and no more than one request returns. */
+function updateWidths() {
+  const isAvailable = (width) => barsIn(width) >= 2 && barsIn(width) <= MAX_BARS - 2;
+  if (!isAvailable(view.width)) view.width = Object.keys(widths).find(isAvailable) ?? view.width;
   for (const input of byId("widths").querySelectorAll("input")) {
-    input.disabled = !fits(input.value);
-    input.parentElement.title = input.disabled ? "Not with this range: too many bars, or fewer than two" : "";
+    input.disabled = !isAvailable(input.value);
+    input.parentElement.title = input.disabled
+      ? "Not available for this range: too many bars, or fewer than two"
+      : "";
     input.checked = input.value === view.width;
   }
 }
 
-function offerChoices() {
+function fillControls() {
   byId("widths").append(
     ...Object.keys(widths).map((width) =>
       element(
@@ -296,45 +307,45 @@ function offerChoices() {
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
 byId("widths").addEventListener("change", (event) => {
   view.width = event.target.value;
-  void lookAnew();
+  void reload();
 });
 byId("range").addEventListener("change", () => {
-  const { from, to = present() } = wanted();
+  const { from, to = now() } = selectedRange();
   if (byId("range").value === "days") [view.from, view.to] = [day(from), day(to)];
   view.range = byId("range").value;
   byId("dates").hidden = view.range !== "days";
   byId("from").value = view.from;
   byId("to").value = view.to;
-  void lookAnew();
+  void reload();
 });
 byId("dates").addEventListener("change", () => {
   const [from, to] = [byId("from").value, byId("to").value];
   if (!from || !to) return;
   [view.from, view.to] = [from, to];
-  void lookAnew();
+  void reload();
 });
-byId("as-table").addEventListener("toggle", () => known && showTable());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chart.dress());
+byId("as-table").addEventListener("toggle", () => loaded && showTable());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chart.applyTheme());
 seriesBox(byId("series"), byId("series-list"), (series) => {
   view.series = series;
   byId("series").dataset.name = series.name;
   byId("series").blur();
   byId("chart").focus({ preventScroll: true });
-  void lookAnew();
+  void reload();
 });
 
-let hasBegun = false;
+let hasStarted = false;
 
-async function begin() {
-  if (hasBegun) return lookAnew();
-  const daemon = await ask("/api/daemon");
+async function start() {
+  if (hasStarted) return reload();
+  const daemon = await fetchJson("/api/daemon");
   clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
-  if (!view.series) [view.series] = await ask("/api/series?name=");
-  if (!view.series) throw new Error("No index ticks are followed yet.");
-  offerChoices();
-  hasBegun = true;
-  await lookAnew();
+  if (!view.series) [view.series] = await fetchJson("/api/series?name=");
+  if (!view.series) throw new Error("No index ticks are synced yet.");
+  fillControls();
+  hasStarted = true;
+  await reload();
 }
 
-/** Until there is something to look at, beginning is what is tried again. */
-whileVisible(POLL_SECONDS, () => (known ? look() : begin()), complain);
+// Retry the start until there is something to show.
+repeatWhileVisible(POLL_SECONDS, () => (loaded ? refresh() : start()), showError);

@@ -1,24 +1,23 @@
-// The page asks the daemon every few seconds and shows what it says. Everything that comes from the service is put in as
-// text, never as markup: names are anybody's.
+// The page polls the daemon every few seconds and shows the results.
 
-import { byId, element, follow, say } from "./asking.js";
-import { axis, describe, draw, expand, summarise } from "./heat-map.js";
-import { brief, count, duration, moment, price, secondsBetween, several, title } from "./words.js";
+import { axis, describeCell, draw, expand, summarize } from "./heat-map.js";
+import { byId, element, poll, setText } from "./page-base.js";
+import { brief, count, countNoun, duration, minuteOf, price, secondsBetween, title } from "./text-format.js";
 
-const ROWS_A_STEP = 40;
+const ROWS_PER_STEP = 40;
 
-// ---- the daemon itself
+// ---- the daemon
 
-/** The daemon's clock minus the visitor's: ages are told by the daemon's. */
+/** The daemon's clock minus the browser's clock, in milliseconds; ages follow the daemon's clock. */
 let clockOffset = 0;
 
 function showDaemon(daemon) {
   clockOffset = Date.parse(daemon.generated_at) - Date.now();
   byId("state").dataset.tone = daemon.tone;
-  say("sentence", daemon.sentence);
-  say("version", daemon.version);
+  setText("sentence", daemon.sentence);
+  setText("version", daemon.version);
   const running = duration(secondsBetween(daemon.started_at, daemon.generated_at));
-  say("since", `Running for ${running}`);
+  setText("since", `Running for ${running}`);
   document.title = daemon.tone === "ill" ? "✕ mds-sync" : "mds-sync";
   showRate(daemon.requests_per_second);
   showErrors(daemon.errors, daemon.generated_at);
@@ -27,11 +26,11 @@ function showDaemon(daemon) {
 function showRate(rates) {
   const recent = rates.slice(-10);
   const mean = recent.reduce((sum, rate) => sum + rate, 0) / (recent.length || 1);
-  say("rate", mean >= 10 || mean === 0 ? count(Math.round(mean)) : mean.toFixed(1));
-  const most = Math.max(4, ...rates);
+  setText("rate", mean >= 10 || mean === 0 ? count(Math.round(mean)) : mean.toFixed(1));
+  const max = Math.max(4, ...rates);
   const points = rates.map(
     (rate, i) =>
-      `${((i * 120) / Math.max(1, rates.length - 1)).toFixed(1)},${(23 - (rate * 22) / most).toFixed(1)}`,
+      `${((i * 120) / Math.max(1, rates.length - 1)).toFixed(1)},${(23 - (rate * 22) / max).toFixed(1)}`,
   );
   const [area, curve] = byId("spark").children;
   curve.setAttribute("d", points.length > 1 ? `M${points.join("L")}` : "");
@@ -60,24 +59,24 @@ function showErrors(errors, now) {
 
 function showStatus(status) {
   const sum = (of) => status.streams.reduce((total, stream) => total + stream[of], 0);
-  say("rows", brief(sum("rows")));
+  setText("rows", brief(sum("rows")));
   byId("rows").title = count(sum("rows"));
   const used = status.streams.filter((stream) => stream.rows > 0).length;
-  say("rows-note", `in ${several(used, "stream")}`);
+  setText("rows-note", `in ${countNoun(used, "stream")}`);
   for (const state of ["open", "lost"]) {
     const ranges = sum(state);
-    say(state, brief(ranges));
+    setText(state, brief(ranges));
     const over = `range${ranges === 1 ? "" : "s"}, ${duration(sum(`${state}_seconds`))} over all series`;
-    say(`${state}-note`, ranges > 0 ? over : "nothing");
+    setText(`${state}-note`, ranges > 0 ? over : "nothing");
   }
-  say("warehouse", status.warehouse);
+  setText("warehouse", status.warehouse);
   byId("streams").tBodies[0].replaceChildren(...status.streams.map(streamRow));
 }
 
 function streamRow(stream) {
   const scopes = stream.missing_scopes.length > 0 ? `lacks ${stream.missing_scopes.join(", ")}` : "";
   const remark = [scopes, stream.last_error ?? ""].filter(Boolean).join(" · ");
-  const covered = stream.from_time ? `${stream.from_time.slice(0, 10)} → ${moment(stream.to_time)}` : "";
+  const covered = stream.from_time ? `${stream.from_time.slice(0, 10)} → ${minuteOf(stream.to_time)}` : "";
   const age = stream.newest_age_s === null ? "–" : duration(stream.newest_age_s);
   const ranges = (number) => (number > 0 ? brief(number) : "–");
   return element(
@@ -102,7 +101,7 @@ function showLatest(ticks) {
         "a",
         {
           className: "tick",
-          href: barsAt(tick.index_type, tick.index_id),
+          href: barsUrl(tick.index_type, tick.index_id),
           title: `${tick.index_type} ${tick.name} at ${tick.time}`,
         },
         element(
@@ -120,8 +119,8 @@ function showLatest(ticks) {
 
 // ---- what is missing
 
-const USUAL_PARTS = 8;
-let areAllShown = false;
+const DEFAULT_PARTS = 8;
+let showAllMissing = false;
 let missing;
 
 function showMissing(answer) {
@@ -131,11 +130,11 @@ function showMissing(answer) {
   byId("nothing-missing").hidden = parts.length > 0;
   const left = open + lost - parts.length;
   const more = left > 0 ? `, the longest ${count(parts.length)} are listed` : "";
-  say("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
-  const shown = areAllShown ? parts : parts.slice(0, USUAL_PARTS);
+  setText("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
+  const shown = showAllMissing ? parts : parts.slice(0, DEFAULT_PARTS);
   byId("missing").tBodies[0].replaceChildren(...shown.map(missingRow));
   byId("more-missing").hidden = shown.length === parts.length;
-  say("more-missing", `Show more (${count(parts.length - shown.length)})`);
+  setText("more-missing", `Show more (${count(parts.length - shown.length)})`);
 }
 
 function missingRow(part) {
@@ -164,15 +163,15 @@ function missingRow(part) {
       element("span", { className: "soft" }, part.reason),
     ),
     element("td", { className: "number" }, duration(part.seconds), ...ranges),
-    element("td", { className: "wide faint" }, `${moment(part.from_time)} → ${moment(part.to_time)}`),
-    element("td", { className: "wide faint" }, moment(part.lost_at) || "–"),
+    element("td", { className: "wide faint" }, `${minuteOf(part.from_time)} → ${minuteOf(part.to_time)}`),
+    element("td", { className: "wide faint" }, minuteOf(part.lost_at) || "–"),
   );
 }
 
 // ---- the heat map
 
-/** Rows asked for, by group. */
-const wished = new Map();
+/** The requested number of rows, by group. */
+const requestedRows = new Map();
 const strips = new Map();
 const resized = new ResizeObserver((entries) => {
   for (const { target } of entries) draw(target, strips.get(target).cells);
@@ -197,10 +196,9 @@ function coverageGroup(group, labels) {
     month: `by month since ${labels[0]}`,
   }[group.step];
   const broken = group.lines - group.whole;
-  const health =
-    broken === 0 ? "all whole" : `${count(group.whole)} whole, ${count(broken)} with something open or lost`;
+  const health = broken === 0 ? "all complete" : `${count(group.whole)} complete, ${count(broken)} with gaps`;
   const noun = group.index_type ? "series" : "subscription";
-  const lines = group.index_type ? `${count(group.lines)} series` : several(group.lines, noun);
+  const lines = group.index_type ? `${count(group.lines)} series` : countNoun(group.lines, noun);
   const marks = axis(labels, labels.length / 8);
   const map = element(
     "div",
@@ -217,7 +215,7 @@ function coverageGroup(group, labels) {
     ...(group.lines > 1 ? strip("all", group.summary, labels, true) : []),
     ...group.rows.flatMap((row) => {
       const name = row.name ?? row.index_id ?? "everything";
-      return strip(name, row.runs, labels, false, barsOf(row, group));
+      return strip(name, row.runs, labels, false, barsLink(row, group));
     }),
   );
   const box = element(
@@ -235,7 +233,7 @@ function coverageGroup(group, labels) {
   if (left > 0) {
     const more = element("button", { type: "button" }, `Show more (${count(left)})`);
     more.addEventListener("click", () => {
-      wished.set(group.key, group.rows.length + ROWS_A_STEP);
+      requestedRows.set(group.key, group.rows.length + ROWS_PER_STEP);
       void coverage.now();
     });
     box.append(more);
@@ -243,12 +241,12 @@ function coverageGroup(group, labels) {
   return box;
 }
 
-/** Where the bars of a series are drawn; undefined for what has none. */
-function barsOf({ index_id }, { stream, index_type }) {
-  return stream === "index_ticks" ? barsAt(index_type, index_id) : undefined;
+/** The link to the bars of a series; undefined for streams without bars. */
+function barsLink({ index_id }, { stream, index_type }) {
+  return stream === "index_ticks" ? barsUrl(index_type, index_id) : undefined;
 }
 
-function barsAt(type, id) {
+function barsUrl(type, id) {
   return `/bars?${new URLSearchParams({ type, id })}`;
 }
 
@@ -257,7 +255,7 @@ function strip(name, runs, labels, isSummary, href) {
   const canvas = element("canvas", {
     className: isSummary ? "summary" : "",
     role: "img",
-    "aria-label": `${name}: ${summarise(cells)}`,
+    "aria-label": `${name}: ${summarize(cells)}`,
   });
   strips.set(canvas, { name, cells, labels });
   const label = { className: isSummary ? "name all" : "name", title: name };
@@ -265,11 +263,11 @@ function strip(name, runs, labels, isSummary, href) {
 }
 
 function coveragePath() {
-  const rows = [...wished].map(([group, wish]) => `rows=${encodeURIComponent(`${group},${wish}`)}`);
-  return `/api/coverage${rows.length > 0 ? `?${rows.join("&")}` : ""}`;
+  const params = [...requestedRows].map(([group, rows]) => `rows=${encodeURIComponent(`${group},${rows}`)}`);
+  return `/api/coverage${params.length > 0 ? `?${params.join("&")}` : ""}`;
 }
 
-function pointAt(event) {
+function showTip(event) {
   const tip = byId("tip");
   const shown = strips.get(event.target);
   tip.hidden = !shown;
@@ -277,29 +275,29 @@ function pointAt(event) {
   const box = event.target.getBoundingClientRect();
   const share = (event.clientX - box.left) / box.width;
   const column = Math.min(shown.cells.length - 1, Math.max(0, Math.floor(share * shown.cells.length)));
-  tip.textContent = `${shown.name} · ${shown.labels[column]}\n${describe(shown.cells[column])}`;
+  tip.textContent = `${shown.name} · ${shown.labels[column]}\n${describeCell(shown.cells[column])}`;
   const left = Math.min(event.clientX + 12, document.documentElement.clientWidth - tip.offsetWidth - 8);
   tip.style.left = `${Math.max(8, left)}px`;
   tip.style.top = `${Math.max(8, box.top - tip.offsetHeight - 6)}px`;
 }
 
-function unanswered() {
+function showUnreachable() {
   byId("state").dataset.tone = "ill";
-  say("sentence", "The daemon does not answer; what is below is what it said last.");
+  setText("sentence", "The daemon does not answer; the page shows its last data.");
 }
 
-follow(() => "/api/daemon", 2, showDaemon, unanswered);
-follow(() => "/api/status", 5, showStatus);
-follow(() => "/api/latest", 5, showLatest);
-follow(() => "/api/missing", 20, showMissing);
-const coverage = follow(coveragePath, 20, showCoverage);
+poll(() => "/api/daemon", 2, showDaemon, showUnreachable);
+poll(() => "/api/status", 5, showStatus);
+poll(() => "/api/latest", 5, showLatest);
+poll(() => "/api/missing", 20, showMissing);
+const coverage = poll(coveragePath, 20, showCoverage);
 
 byId("more-missing").addEventListener("click", () => {
-  areAllShown = true;
+  showAllMissing = true;
   showMissing(missing);
 });
-document.addEventListener("pointermove", pointAt, { passive: true });
-document.addEventListener("pointerdown", pointAt, { passive: true });
+document.addEventListener("pointermove", showTip, { passive: true });
+document.addEventListener("pointerdown", showTip, { passive: true });
 document.addEventListener("scroll", () => (byId("tip").hidden = true), { passive: true });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const [canvas, { cells }] of strips) draw(canvas, cells);

@@ -1,31 +1,31 @@
-// One strip of a heat map: a column a day or a month, in each column the shares of its states, stacked.
+// One strip of a heat map: one column per hour, day or month, with the shares of the states stacked in each column.
 
 const states = ["covered", "settling", "open", "lost"];
-const words = { covered: "covered", settling: "awaiting confirmation", open: "open", lost: "lost" };
+const stateLabels = { covered: "covered", settling: "awaiting confirmation", open: "open", lost: "lost" };
 
-/** Run lengths back to one entry a column: [covered, settling, open, lost] in percents. */
+/** Expands run lengths to one entry per column: [covered, settling, open, lost] in percent. */
 export function expand(runs) {
   return runs.flatMap(([columns, ...shares]) => Array.from({ length: columns }, () => shares));
 }
 
-/** What a cell says in words. */
-export function describe(shares) {
-  const parts = states.flatMap((state, i) => (shares[i] > 0 ? [`${shares[i]} % ${words[state]}`] : []));
-  return parts.length > 0 ? parts.join(", ") : "not asked for";
+/** Describes a cell in words. */
+export function describeCell(shares) {
+  const parts = states.flatMap((state, i) => (shares[i] > 0 ? [`${shares[i]} % ${stateLabels[state]}`] : []));
+  return parts.length > 0 ? parts.join(", ") : "not selected";
 }
 
-/** A whole strip in words, for those who cannot see it. */
-export function summarise(cells) {
-  const wanted = cells.filter((shares) => shares.some((share) => share > 0));
+/** Describes a whole strip in words, for screen readers. */
+export function summarize(cells) {
+  const selected = cells.filter((shares) => shares.some((share) => share > 0));
   const mean = states.map(
-    (_, i) => wanted.reduce((sum, shares) => sum + shares[i], 0) / (wanted.length || 1),
+    (_, i) => selected.reduce((sum, shares) => sum + shares[i], 0) / (selected.length || 1),
   );
-  return describe(mean.map((share) => (share > 0 && share < 1 ? 1 : Math.round(share))));
+  return describeCell(mean.map((share) => (share > 0 && share < 1 ? 1 : Math.round(share))));
 }
 
 /**
- * Draws at the canvas's own resolution. A state that is there at all gets a pixel at least: one lost minute in a day
- * must not vanish in rounding.
+ * Draws at the resolution of the canvas. Every state that occurs gets at least one pixel: one lost minute in a day must not
+ * vanish by rounding.
  */
 export function draw(canvas, cells) {
   const ratio = globalThis.devicePixelRatio || 1;
@@ -39,7 +39,7 @@ export function draw(canvas, cells) {
   const paint = (name) => style.getPropertyValue(`--${name}`);
   const colours = states.map(paint);
   const none = paint("none");
-  const least = Math.ceil(1.5 * ratio);
+  const minPixels = Math.ceil(1.5 * ratio);
   const gap = width / cells.length > 3.5 * ratio ? Math.round(ratio) : 0;
   cells.forEach((shares, column) => {
     const left = Math.round((column * width) / cells.length);
@@ -47,7 +47,7 @@ export function draw(canvas, cells) {
     const across = Math.max(1, right - left - gap);
     pen.fillStyle = none;
     pen.fillRect(left, 0, across, height);
-    // From the worst down, so that a sliver of trouble is on top and whole.
+    // Worst state on top, so that even a small share is fully visible.
     let top = 0;
     const present = states.map((_, i) => i).filter((i) => shares[i] > 0);
     const total = present.reduce((sum, i) => sum + shares[i], 0);
@@ -55,7 +55,7 @@ export function draw(canvas, cells) {
     top = free;
     for (const i of present.toReversed()) {
       const isLast = i === present[0];
-      const share = Math.max(least, Math.round((height * shares[i]) / 100));
+      const share = Math.max(minPixels, Math.round((height * shares[i]) / 100));
       const bottom = isLast ? height : Math.min(height, top + share);
       pen.fillStyle = colours[i];
       pen.fillRect(left, top, across, bottom - top);
@@ -64,7 +64,7 @@ export function draw(canvas, cells) {
   });
 }
 
-/** Where the names of days, months or years stand, as [share of the width, text], not closer than `apart` columns. */
+/** The labels of days, months or years as [share of the width, text], at least `apart` columns from each other. */
 export function axis(labels, apart) {
   const marks = [];
   let last = Number.NEGATIVE_INFINITY;
@@ -72,17 +72,17 @@ export function axis(labels, apart) {
     const isFirst = label.length > 10 ? label.endsWith(" 00:00") : label.endsWith("-01");
     if (!isFirst || i - last < apart || i > labels.length - apart * 0.8) return;
     last = i;
-    marks.push([i / labels.length, nameOf(label)]);
+    marks.push([i / labels.length, axisLabel(label)]);
   });
   return marks;
 }
 
-const inWords = (options) => new Intl.DateTimeFormat("en", { ...options, timeZone: "UTC" });
-const dayName = inWords({ day: "numeric", month: "short" });
-const monthName = inWords({ month: "short" });
+const dateFormat = (options) => new Intl.DateTimeFormat("en", { ...options, timeZone: "UTC" });
+const dayName = dateFormat({ day: "numeric", month: "short" });
+const monthName = dateFormat({ month: "short" });
 
-/** A day by its date, a month by its name, a year by its number; January says which year it is of. */
-function nameOf(label) {
+/** A day as its date, a month as its name (January with the year), a year as its number. */
+function axisLabel(label) {
   if (label.length === 7) return label.slice(0, 4);
   if (label.length > 10) return dayName.format(Date.parse(`${label.slice(0, 10)}T00:00Z`));
   const name = monthName.format(Date.parse(label));

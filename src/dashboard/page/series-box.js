@@ -1,12 +1,12 @@
 // A search box for series: type a part of a name, choose with the arrow keys or a tap.
 
-import { ask, element } from "./asking.js";
+import { element, fetchJson } from "./page-base.js";
 
-/** Calls `chosen` with {index_type, index_id, name}. */
-export function seriesBox(input, list, chosen) {
+/** Calls `onChoose` with {index_type, index_id, name}. */
+export function seriesBox(input, list, onChoose) {
   let found = [];
   let active = -1;
-  let asked = 0;
+  let lastRequest = 0;
 
   const close = () => {
     list.hidden = true;
@@ -14,7 +14,7 @@ export function seriesBox(input, list, chosen) {
     input.removeAttribute("aria-activedescendant");
     active = -1;
   };
-  const mark = (next) => {
+  const activate = (next) => {
     active = found.length === 0 ? -1 : (next + found.length) % found.length;
     [...list.children].forEach((option, i) => {
       option.setAttribute("aria-selected", String(i === active));
@@ -24,9 +24,9 @@ export function seriesBox(input, list, chosen) {
     input.setAttribute("aria-activedescendant", option.id);
     option.scrollIntoView({ block: "nearest" });
   };
-  const take = (series) => {
+  const choose = (series) => {
     close();
-    if (series) chosen(series);
+    if (series) onChoose(series);
   };
   const show = (series) => {
     found = series;
@@ -44,14 +44,14 @@ export function seriesBox(input, list, chosen) {
       list.append(element("div", { className: "soft none" }, "No series has that name."));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
-    mark(0);
+    activate(0);
   };
   const search = async () => {
-    const turn = ++asked;
+    const request = ++lastRequest;
     try {
-      const series = await ask(`/api/series?name=${encodeURIComponent(input.value.trim())}`);
-      // Answers may overtake each other; only the last question counts.
-      if (turn === asked && document.activeElement === input) show(series);
+      const series = await fetchJson(`/api/series?name=${encodeURIComponent(input.value.trim())}`);
+      // Responses may arrive out of order; only the last request counts.
+      if (request === lastRequest && document.activeElement === input) show(series);
     } catch {
       close();
     }
@@ -65,22 +65,22 @@ export function seriesBox(input, list, chosen) {
     void search();
   });
   input.addEventListener("blur", () => {
-    asked++;
+    lastRequest++;
     close();
     input.value = input.dataset.name ?? "";
   });
   input.addEventListener("keydown", (event) => {
     const moves = { ArrowDown: 1, ArrowUp: -1 };
-    if (event.key in moves && !list.hidden) mark(active + moves[event.key]);
-    else if (event.key === "Enter") take(found[active]);
+    if (event.key in moves && !list.hidden) activate(active + moves[event.key]);
+    else if (event.key === "Enter") choose(found[active]);
     else if (event.key === "Escape") input.blur();
     else return;
     event.preventDefault();
   });
-  // Before the box loses the focus, and with it the list.
+  // `pointerdown` comes before the input loses the focus and the list closes.
   list.addEventListener("pointerdown", (event) => {
     event.preventDefault();
     const option = event.target.closest("[role=option]");
-    if (option) take(found[[...list.children].indexOf(option)]);
+    if (option) choose(found[[...list.children].indexOf(option)]);
   });
 }

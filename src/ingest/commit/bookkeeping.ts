@@ -1,108 +1,115 @@
 import type { Stream, WalkedStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type LineHoles, writeOff } from "../../warehouse/coverage/gaps.ts";
-import { type LedgerLine, retract } from "../../warehouse/coverage/ledger.ts";
-import { reopenUnserved, settleUnserved } from "../../warehouse/coverage/not-found.ts";
-import { type ContractsDenial, noteNoContracts, noteReread } from "../../warehouse/coverage/rechecks.ts";
-import { noteClockSkew, noteHindrance } from "../../warehouse/coverage/targets.ts";
-import { type JobRun, noteJobRun } from "../../warehouse/read/job-runs.ts";
-import { noteSize } from "../../warehouse/read/size-history.ts";
-import { type PrunedStream, prune } from "../../warehouse/rows/retention.ts";
-import { noteError, noteMissingScopes } from "../../warehouse/rows/stream-stats.ts";
-import { type Checkpoint, truncateWal } from "../../warehouse/sqlite/wal.ts";
-import type { Warehouse } from "../../warehouse/writer.ts";
+import { type SeriesGaps, settleAgedOut } from "../../warehouse/coverage/gaps.ts";
+import { type LedgerKey, retract } from "../../warehouse/coverage/ledger.ts";
+import { reopenNotFound, settleNotFound } from "../../warehouse/coverage/not-found.ts";
+import {
+  type NoContractsEntry,
+  recordNoContracts,
+  recordRecheck,
+} from "../../warehouse/coverage/rechecks.ts";
+import { recordBlockedReason, recordClockSkew } from "../../warehouse/coverage/targets.ts";
+import { type JobRun, recordJobRun } from "../../warehouse/read/job-runs.ts";
+import { recordSize } from "../../warehouse/read/size-history.ts";
+import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
+import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
+import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
+import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
-/** Enters as lost what the service's window has left behind. */
-export function commitLosses(warehouse: Warehouse, lines: readonly LineHoles[]): void {
+/** Marks gaps that left the service's window as lost. */
+export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly SeriesGaps[]): void {
   warehouse.transaction((transaction) => {
-    for (const line of lines) writeOff(transaction, line);
+    for (const seriesGaps of gaps) settleAgedOut(transaction, seriesGaps);
   });
 }
 
-/** The service answers 404 for the index: it has no records of it. */
-export function commitUnserved(
-  warehouse: Warehouse,
-  unserved: { line: LedgerLine & { stream: WalkedStream }; range: TimeRange },
+/** The service responds 404 for the index: it has no records of it. */
+export function commitIndexNotFound(
+  warehouse: WarehouseWriter,
+  { key, range }: { key: LedgerKey & { stream: WalkedStream }; range: TimeRange },
 ): void {
-  warehouse.transaction((transaction) => settleUnserved(transaction, unserved.line, unserved.range));
+  warehouse.transaction((transaction) => settleNotFound(transaction, key, range));
 }
 
-/** The service has records of an index that it answered 404 for before: all of it is asked again. */
-export function commitServedAgain(warehouse: Warehouse, line: LedgerLine): void {
-  warehouse.transaction((transaction) => reopenUnserved(transaction, line));
+/** The service serves an index again after a 404: its ranges are to be fetched again. */
+export function commitIndexFoundAgain(warehouse: WarehouseWriter, key: LedgerKey): void {
+  warehouse.transaction((transaction) => reopenNotFound(transaction, key));
 }
 
-export function commitHindrance(
-  warehouse: Warehouse,
-  { lines, reason }: { lines: readonly LedgerLine[]; reason: string | null },
+export function commitBlockedReason(
+  warehouse: WarehouseWriter,
+  { keys, reason }: { keys: readonly LedgerKey[]; reason: string | null },
 ): void {
   warehouse.transaction((transaction) => {
-    for (const line of lines) noteHindrance(transaction, line, reason);
+    for (const key of keys) recordBlockedReason(transaction, key, reason);
   });
 }
 
-export function commitReread(warehouse: Warehouse, { line, day }: { line: LedgerLine; day: string }): void {
-  warehouse.transaction((transaction) => noteReread(transaction, line, day));
+export function commitRecheck(
+  warehouse: WarehouseWriter,
+  { key, day }: { key: LedgerKey; day: string },
+): void {
+  warehouse.transaction((transaction) => recordRecheck(transaction, key, day));
 }
 
-/** The service says that an exchange has no contracts of a type. */
-export function commitNoContracts(warehouse: Warehouse, denial: ContractsDenial): void {
-  warehouse.transaction((transaction) => noteNoContracts(transaction, denial));
+/** The service reports that an exchange has no contracts of a type. */
+export function commitNoContracts(warehouse: WarehouseWriter, entry: NoContractsEntry): void {
+  warehouse.transaction((transaction) => recordNoContracts(transaction, entry));
 }
 
-export interface StreamNote {
+export interface StreamHealth {
   readonly stream: Stream;
-  /** In one line, without secrets; null: it works. */
+  /** In one line, without secrets; null: healthy. */
   readonly error: string | null;
   readonly missingScopes: readonly string[];
 }
 
-/** How the streams fared, for `status`. */
-export function commitStreamNotes(warehouse: Warehouse, notes: readonly StreamNote[]): void {
+/** Stored for `status`. */
+export function commitStreamHealth(warehouse: WarehouseWriter, streams: readonly StreamHealth[]): void {
   warehouse.transaction((transaction) => {
-    for (const { stream, error, missingScopes } of notes) {
-      noteError(transaction, stream, error);
-      noteMissingScopes(transaction, stream, missingScopes);
+    for (const { stream, error, missingScopes } of streams) {
+      recordStreamError(transaction, stream, error);
+      recordMissingScopes(transaction, stream, missingScopes);
     }
   });
 }
 
 /** The service's clock minus this machine's. */
-export function commitClockSkew(warehouse: Warehouse, skew: Micros): void {
-  warehouse.transaction((transaction) => noteClockSkew(transaction, skew));
+export function commitClockSkew(warehouse: WarehouseWriter, skew: Micros): void {
+  warehouse.transaction((transaction) => recordClockSkew(transaction, skew));
 }
 
-/** One bite of what is older than the settings keep; to be called until `isDone`. */
-export function pruneBite(
-  warehouse: Warehouse,
-  { stream, before }: { stream: PrunedStream; before: Micros },
+/** Deletes one batch of rows older than the retention. Call it until `isDone`. */
+export function pruneBatch(
+  warehouse: WarehouseWriter,
+  { stream, before }: { stream: PrunableStream; before: Micros },
 ): { deleted: number; isDone: boolean } {
   return warehouse.transaction((transaction) => prune(transaction, stream, before));
 }
 
-/** What an audit found and could not put right by itself is open again. */
+/** Reopens a range that an audit found wrong and could not repair. */
 export function commitRetraction(
-  warehouse: Warehouse,
-  { line, range }: { line: LedgerLine; range: TimeRange },
+  warehouse: WarehouseWriter,
+  { key, range }: { key: LedgerKey; range: TimeRange },
 ): void {
-  warehouse.transaction((transaction) => retract(transaction, line, range));
+  warehouse.transaction((transaction) => retract(transaction, key, range));
 }
 
-export function commitJobRun(warehouse: Warehouse, run: JobRun): void {
-  warehouse.transaction((transaction) => noteJobRun(transaction, run));
+export function commitJobRun(warehouse: WarehouseWriter, run: JobRun): void {
+  warehouse.transaction((transaction) => recordJobRun(transaction, run));
 }
 
-export function commitSize(warehouse: Warehouse, bytes: number): void {
-  warehouse.transaction((transaction) => noteSize(transaction, bytes));
+export function commitFileSize(warehouse: WarehouseWriter, bytes: number): void {
+  warehouse.transaction((transaction) => recordSize(transaction, bytes));
 }
 
-/** Rows looked at in each index when its statistics are renewed: exact ones of a large table would take minutes. */
-const ANALYSED_ROWS = 400;
+/** Rows that ANALYZE samples per index: exact statistics of a large table would take minutes. */
+const ANALYSIS_LIMIT_ROWS = 400;
 
-/** Renews the planner's statistics where they have gone stale, and moves the WAL into the file. */
-export function tidy({ connection }: Warehouse): Checkpoint {
-  connection.database.pragma(`analysis_limit = ${ANALYSED_ROWS}`);
+/** Refreshes stale planner statistics and truncates the WAL. */
+export function optimizeDatabase({ connection }: WarehouseWriter): TruncateWalResult {
+  connection.database.pragma(`analysis_limit = ${ANALYSIS_LIMIT_ROWS}`);
   connection.database.pragma("optimize");
   return truncateWal(connection);
 }

@@ -5,16 +5,16 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { retract } from "../../warehouse/coverage/ledger.ts";
 import {
   beginLiveSpans,
+  clearLiveSpans,
   endLiveSpans,
   extendLiveSpans,
-  forgetLiveSpans,
   type LiveSpan,
 } from "../../warehouse/coverage/live-spans.ts";
-import { observe } from "../../warehouse/coverage/snapshot-coverage.ts";
+import { settleSnapshot } from "../../warehouse/coverage/snapshot-coverage.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { Warehouse } from "../../warehouse/writer.ts";
+import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
-/** A ledger line of the exchange tickers whose subscriptions all flow. */
+/** An exchange (a ledger key of `exchange_ticks`) whose subscriptions are all live. */
 export interface LiveExchange {
   /** Null: every exchange. */
   readonly exchangeId: string | null;
@@ -22,195 +22,194 @@ export interface LiveExchange {
   readonly since: Micros;
 }
 
-/** How the live feed stands; what is left out has not changed. */
-export interface ListeningChange {
-  /** The feed begins: whatever stands there is of another time. */
-  readonly anew?: boolean;
-  readonly begun?: readonly LiveSpan[];
-  readonly ended?: readonly Omit<LiveSpan, "from">[];
-  /** All lines of the exchange tickers that are heard whole. */
+/** A change of the live feed's state; absent properties have not changed. */
+export interface LiveFeedChange {
+  /** The feed starts: live spans of an earlier run are void. */
+  readonly isReset?: boolean;
+  readonly startedSpans?: readonly LiveSpan[];
+  readonly endedSpans?: readonly Omit<LiveSpan, "from">[];
+  /** All exchanges whose subscriptions are complete. */
   readonly exchanges?: readonly LiveExchange[];
-  /** Markets whose ticks are kept; null: all. */
+  /** Markets whose ticks to store; null: all. */
   readonly markets?: ReadonlySet<string> | null;
-  /** Observations that turn out to have missed something. */
-  readonly unobserved?: readonly ({ readonly exchangeId: string | null } & TimeRange)[];
-  /** How long one exchange tick speaks for. */
+  /** Covered ranges in which ticks turned out to be missing. */
+  readonly retractions?: readonly ({ readonly exchangeId: string | null } & TimeRange)[];
+  /** How long one exchange tick is valid. */
   readonly cadence?: Micros;
 }
 
 const stream = "exchange_ticks";
-/** The service's clock is known to about a second. */
-const CLOCK_KNOWN_TO = 2 * MICROS_PER_SECOND;
-/** A tick from further ahead says nothing about what was heard until then. */
-const SKEW_BORNE = 10 * MICROS_PER_SECOND;
+/** The service's clock is only known to about a second. */
+const CLOCK_UNCERTAINTY_MICROS = 2 * MICROS_PER_SECOND;
+/** A tick further in the future proves nothing about what was received before it. */
+const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 
-/** So soon after its cause a disconnect is noticed when it is told, and not found out by a missing answer. */
-const NOTICED_WITHIN = 10 * MICROS_PER_SECOND;
+/** A disconnect reported within this time was announced by the peer, not detected by a missing pong. */
+const MAX_DISCONNECT_DELAY_MICROS = 10 * MICROS_PER_SECOND;
 
-/** The period that a line is in. */
-interface HeardPeriod {
+/** The cadence period of an exchange's newest tick. */
+interface OpenPeriod {
   readonly at: Micros;
-  /** None of its ticks so far was of a market that is kept. */
+  /** None of its ticks so far is of a selected market. */
   readonly isEmpty: boolean;
 }
 
-/** What the ingest thread knows of the live feed: it decides what a tick means for the ledger. */
-export class Listening {
+/** Tracks the live feed's state and turns received ticks into coverage. */
+export class LiveCoverage {
   #exchanges = new Map<string | null, Micros>();
   #markets: ReadonlySet<string> | null = null;
   #cadence: Micros = USUAL_CADENCE;
-  /** The period that each line is in: heard as far as it has come, and entered once the next one speaks. */
-  #current = new Map<string | null, HeardPeriod>();
-  readonly #steps = new LiveSteps();
+  /** By exchange: the period that is settled once a tick of the next one arrives. */
+  #openPeriods = new Map<string | null, OpenPeriod>();
+  readonly #skipDetector = new SkippedTickDetector();
 
-  change(warehouse: Warehouse, change: ListeningChange): void {
-    const { exchanges, markets, cadence, begun = [], ended = [], unobserved = [] } = change;
-    const heard = exchanges && new Map(exchanges.map(({ exchangeId, since }) => [exchangeId, since]));
+  applyChange(warehouse: WarehouseWriter, change: LiveFeedChange): void {
+    const { exchanges, markets, cadence, startedSpans = [], endedSpans = [], retractions = [] } = change;
+    const liveSince = exchanges && new Map(exchanges.map(({ exchangeId, since }) => [exchangeId, since]));
     if (markets !== undefined) this.#markets = markets;
     if (cadence !== undefined) this.#cadence = cadence;
     warehouse.transaction((transaction) => {
-      if (heard) this.#closePeriods(transaction, heard);
-      if (change.anew) forgetLiveSpans(transaction);
-      endLiveSpans(transaction, ended);
-      beginLiveSpans(transaction, begun);
-      for (const { exchangeId, from, to } of unobserved) {
-        const line = { stream, series: transaction.dictionary.subscription(exchangeId) } as const;
-        retract(transaction, line, { from, to });
+      if (liveSince) this.#settleEndedPeriods(transaction, liveSince);
+      if (change.isReset) clearLiveSpans(transaction);
+      endLiveSpans(transaction, endedSpans);
+      beginLiveSpans(transaction, startedSpans);
+      for (const { exchangeId, from, to } of retractions) {
+        const key = { stream, series: transaction.dictionary.getSubscriptionKey(exchangeId) } as const;
+        retract(transaction, key, { from, to });
       }
     });
-    if (!heard) return;
-    // Whoever was not heard for a while, or is heard anew, hears its period in part only.
-    for (const line of this.#current.keys())
-      if (heard.get(line) !== this.#exchanges.get(line)) this.#current.delete(line);
-    this.#exchanges = heard;
+    if (!liveSince) return;
+    // After an interruption or a new subscription the current period is incomplete.
+    for (const exchangeId of this.#openPeriods.keys())
+      if (liveSince.get(exchangeId) !== this.#exchanges.get(exchangeId)) this.#openPeriods.delete(exchangeId);
+    this.#exchanges = liveSince;
   }
 
-  /** A line that breaks off just after its period was over has heard that one whole; later, who knows since when it was deaf. */
-  #closePeriods(transaction: Transaction, heard: ReadonlyMap<string | null, Micros>): void {
-    for (const [exchangeId, { at, isEmpty }] of this.#current) {
+  /** Settles periods that ended just before the disconnect. Older ones may be incomplete: the loss may have begun earlier. */
+  #settleEndedPeriods(transaction: Transaction, liveSince: ReadonlyMap<string | null, Micros>): void {
+    for (const [exchangeId, { at, isEmpty }] of this.#openPeriods) {
       const since = this.#exchanges.get(exchangeId);
-      if (since === undefined || heard.get(exchangeId) === since || at < since) continue;
-      const over = transaction.now - (at + this.#cadence);
-      if (over > -CLOCK_KNOWN_TO && over < NOTICED_WITHIN)
-        observe(transaction, { stream, exchangeId, at, cadence: this.#cadence, isEmpty });
+      if (since === undefined || liveSince.get(exchangeId) === since || at < since) continue;
+      const sinceEnd = transaction.now - (at + this.#cadence);
+      if (sinceEnd > -CLOCK_UNCERTAINTY_MICROS && sinceEnd < MAX_DISCONNECT_DELAY_MICROS)
+        settleSnapshot(transaction, { stream, exchangeId, at, cadence: this.#cadence, isEmpty });
     }
   }
 
-  /** Ticks of markets that the settings do not select come with subscriptions to more. */
-  wanted(ticks: readonly ExchangeTick[]): readonly ExchangeTick[] {
-    return this.#markets === null ? ticks : ticks.filter((tick) => this.#isWanted(tick));
+  /** Drops ticks of markets that are not selected: a subscription may include more. */
+  filterSelected(ticks: readonly ExchangeTick[]): readonly ExchangeTick[] {
+    return this.#markets === null ? ticks : ticks.filter((tick) => this.#isSelected(tick));
   }
 
-  #isWanted({ marketId }: ExchangeTick): boolean {
+  #isSelected({ marketId }: ExchangeTick): boolean {
     return this.#markets?.has(marketId) ?? true;
   }
 
-  /** Returns those of them that can be of this time. */
-  heardIndices(transaction: Transaction, ticks: readonly IndexTick[]): readonly IndexTick[] {
-    const credible = ticks.filter(({ ts }) => ts <= transaction.now + SKEW_BORNE);
+  /** Returns the ticks whose timestamp is plausible. */
+  addIndexTicks(transaction: Transaction, ticks: readonly IndexTick[]): readonly IndexTick[] {
+    const plausible = ticks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS);
     const newest = new Map<string, Micros>();
-    for (const { indexType, ts } of credible)
+    for (const { indexType, ts } of plausible)
       if (ts > (newest.get(indexType) ?? 0)) newest.set(indexType, ts);
     for (const [indexType, ts] of newest) extendLiveSpans(transaction, indexType, ts);
-    return credible;
+    return plausible;
   }
 
-  /** Where the feed seems to have left ticks out; to be asked once the batch is on disk. */
-  skipsAmong(ticks: readonly IndexTick[]): readonly Skip[] {
-    return this.#steps.take(ticks, this.#cadence);
+  /** Where the feed seems to have skipped ticks. Call it after the batch is committed. */
+  findSkippedTicks(ticks: readonly IndexTick[]): readonly SkippedTicks[] {
+    return this.#skipDetector.detect(ticks, this.#cadence);
   }
 
-  heardExchanges(transaction: Transaction, ticks: readonly ExchangeTick[]): void {
+  addExchangeTicks(transaction: Transaction, ticks: readonly ExchangeTick[]): void {
     if (this.#exchanges.size === 0) return;
     for (const tick of ticks) {
-      if (tick.ts > transaction.now + SKEW_BORNE) continue;
-      this.#observe(transaction, null, tick);
-      this.#observe(transaction, tick.exchangeId, tick);
+      if (tick.ts > transaction.now + MAX_CLOCK_SKEW_MICROS) continue;
+      this.#addToPeriod(transaction, null, tick);
+      this.#addToPeriod(transaction, tick.exchangeId, tick);
     }
   }
 
-  /**
-   * Does what stores a batch. If that fails, at whatever point, nothing of the batch was heard: what was to be entered with it
-   * is to be entered again.
-   */
-  during<T>(batch: () => T): T {
-    const before = new Map(this.#current);
+  /** Runs the commit of a batch and restores the open periods if it fails, since the batch is then committed again. */
+  rollBackOnError<T>(batch: () => T): T {
+    const before = new Map(this.#openPeriods);
     try {
       return batch();
     } catch (error) {
-      this.#current = before;
+      this.#openPeriods = before;
       throw error;
     }
   }
 
   /**
-   * A period counts as observed when the next one begins to speak, not at its own first tick: a disconnect, an overflow or
-   * the end of the process in the midst of it leaves the rest unheard, and nobody could fetch it later.
+   * Settles a period at the first tick of the next one, not at its own first tick: a disconnect, an overflow or a crash
+   * in the middle would lose the rest, which nobody can fetch later.
    */
-  #observe(transaction: Transaction, exchangeId: string | null, tick: ExchangeTick): void {
+  #addToPeriod(transaction: Transaction, exchangeId: string | null, tick: ExchangeTick): void {
     const since = this.#exchanges.get(exchangeId);
     if (since === undefined || tick.ts < since) return;
     const cadence = this.#cadence;
     const at = Math.floor(tick.ts / cadence) * cadence;
-    const heard = this.#current.get(exchangeId);
-    if (heard !== undefined && (at < heard.at || (at === heard.at && !heard.isEmpty))) return;
-    this.#current.set(exchangeId, { at, isEmpty: !this.#isWanted(tick) });
-    if (heard !== undefined && heard.at >= since && heard.at < at)
-      observe(transaction, { stream, exchangeId, at: heard.at, cadence, isEmpty: heard.isEmpty });
+    const open = this.#openPeriods.get(exchangeId);
+    if (open !== undefined && (at < open.at || (at === open.at && !open.isEmpty))) return;
+    this.#openPeriods.set(exchangeId, { at, isEmpty: !this.#isSelected(tick) });
+    if (open !== undefined && open.at >= since && open.at < at)
+      settleSnapshot(transaction, { stream, exchangeId, at: open.at, cadence, isEmpty: open.isEmpty });
   }
 }
 
-/** Two ticks of an index that followed each other on the live feed, with room for another between them. */
-export interface Skip {
+/** Two consecutive live ticks of an index (at `after` and `at`) between which at least one tick is missing. */
+export interface SkippedTicks {
   readonly indexType: string;
   readonly indexId: string;
   readonly after: Micros;
   readonly at: Micros;
 }
 
-interface Steps {
+interface TickProgress {
   newest: Micros;
-  /** The last step, if it was too long: what was left out may still come late. */
-  long: Skip | undefined;
+  /** The last step if it was too long: the skipped ticks may still arrive late. */
+  pendingSkip: SkippedTicks | undefined;
 }
 
-/** A step longer than so many cadences leaves room for a tick. */
-const ROOM = 1.5;
+/** A longer step between two ticks means that one was skipped. */
+const MIN_SKIP_CADENCES = 1.5;
 
-/** How the live ticks of each index follow each other: shows what the feed has left out in silence. */
-export class LiveSteps {
-  /** By type and index. */
-  readonly #steps = new Map<string, Map<string, Steps>>();
+/** Finds ticks that the feed skipped silently, by the time between consecutive ticks of each index. */
+class SkippedTickDetector {
+  /** By index type and index id. */
+  readonly #progress = new Map<string, Map<string, TickProgress>>();
 
-  /** Returns the steps that were too long and stayed so until the tick after them. */
-  take(ticks: readonly IndexTick[], cadence: Micros): Skip[] {
-    const skips: Skip[] = [];
+  /** Returns the skips that no late tick filled before the next tick. */
+  detect(ticks: readonly IndexTick[], cadence: Micros): SkippedTicks[] {
+    const skips: SkippedTicks[] = [];
     for (const { indexType, indexId, ts } of ticks) {
-      let ofType = this.#steps.get(indexType);
-      if (!ofType) {
-        ofType = new Map();
-        this.#steps.set(indexType, ofType);
+      let progressById = this.#progress.get(indexType);
+      if (!progressById) {
+        progressById = new Map();
+        this.#progress.set(indexType, progressById);
       }
-      const steps = ofType.get(indexId);
-      if (!steps) ofType.set(indexId, { newest: ts, long: undefined });
-      else if (ts > steps.newest) {
-        if (steps.long) skips.push(steps.long);
-        const { newest: after } = steps;
-        // Nearly none has room: nothing is made for the others.
-        steps.long = hasRoom(after, ts, cadence) ? { indexType, indexId, after, at: ts } : undefined;
-        steps.newest = ts;
-      } else if (steps.long && ts > steps.long.after && ts < steps.long.at) {
+      const progress = progressById.get(indexId);
+      if (!progress) progressById.set(indexId, { newest: ts, pendingSkip: undefined });
+      else if (ts > progress.newest) {
+        if (progress.pendingSkip) skips.push(progress.pendingSkip);
+        const { newest: after } = progress;
+        // Allocates nothing for the usual case, in which none was skipped.
+        progress.pendingSkip = hasSkipped(after, ts, cadence)
+          ? { indexType, indexId, after, at: ts }
+          : undefined;
+        progress.newest = ts;
+      } else if (progress.pendingSkip && ts > progress.pendingSkip.after && ts < progress.pendingSkip.at) {
         const parts = [
-          { ...steps.long, at: ts },
-          { ...steps.long, after: ts },
+          { ...progress.pendingSkip, at: ts },
+          { ...progress.pendingSkip, after: ts },
         ];
-        steps.long = parts.find(({ after, at }) => hasRoom(after, at, cadence));
+        progress.pendingSkip = parts.find(({ after, at }) => hasSkipped(after, at, cadence));
       }
     }
     return skips;
   }
 }
 
-function hasRoom(after: Micros, at: Micros, cadence: Micros): boolean {
-  return at - after > ROOM * cadence;
+function hasSkipped(after: Micros, at: Micros, cadence: Micros): boolean {
+  return at - after > MIN_SKIP_CADENCES * cadence;
 }

@@ -1,39 +1,39 @@
 import type { ExchangeTick, IndexTick, Reject, UnknownField } from "../../model/records.ts";
 import type { Micros } from "../../model/time.ts";
-import { countUnknownEvent, countUnknownFields, keepRejects } from "../../warehouse/rows/rejects.ts";
-import { type Written, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import { countUnknownEvent, countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
+import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { Warehouse } from "../../warehouse/writer.ts";
-import { EventReader } from "../decode/live-event.ts";
-import type { Listening, Skip } from "./live-coverage.ts";
+import type { WarehouseWriter } from "../../warehouse/writer.ts";
+import { LiveEventReader } from "../decode/live-event.ts";
+import type { LiveCoverage, SkippedTicks } from "./live-coverage.ts";
 
-export interface LiveCommit {
-  readonly indexTicks: Written;
-  readonly exchangeTicks: Written;
+export interface LiveCommitResult {
+  readonly indexTicks: WriteRecordsResult;
+  readonly exchangeTicks: WriteRecordsResult;
   readonly rejected: number;
-  readonly unknown: number;
-  /** The newest moment among the ticks; undefined without any. */
+  readonly unknownEvents: number;
+  /** The newest timestamp of the ticks; undefined without any. */
   readonly newest: Micros | undefined;
-  /** Where the feed seems to have left index ticks out. */
-  readonly skips: readonly Skip[];
+  /** Where the feed seems to have skipped index ticks. */
+  readonly skippedTicks: readonly SkippedTicks[];
 }
 
 type LiveStream = "index_ticks" | "exchange_ticks";
 
 /**
- * One batch of websocket messages, one transaction. Its index ticks are not settled: only REST proves that none is
- * missing. Exchange ticks have no history: what was heard is all there will be, and counts as observed.
+ * Commits a batch of websocket messages in one transaction. Index ticks settle nothing: only REST proves that none is
+ * missing. Exchange ticks have no history, so what the feed sent is all there is, and settles their periods.
  */
-export function commitLive(
-  warehouse: Warehouse,
+export function commitLiveMessages(
+  warehouse: WarehouseWriter,
   messages: readonly string[],
-  listening: Listening,
-): LiveCommit {
-  const { indexTicks, exchangeTicks: heard, rejects, fields, events } = sort(messages);
-  const exchangeTicks = listening.wanted(heard);
+  liveCoverage: LiveCoverage,
+): LiveCommitResult {
+  const { indexTicks, exchangeTicks: allExchangeTicks, rejects, fields, events } = decodeMessages(messages);
+  const exchangeTicks = liveCoverage.filterSelected(allExchangeTicks);
   const commit = (transaction: Transaction) => {
     for (const stream of ["index_ticks", "exchange_ticks"] as const) {
-      keepRejects(transaction, stream, rejects[stream], null);
+      storeRejects(transaction, stream, rejects[stream], null);
       countUnknownFields(transaction, stream, fields[stream]);
     }
     for (const event of events) countUnknownEvent(transaction, event);
@@ -41,39 +41,39 @@ export function commitLive(
       indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live"),
       exchangeTicks: writeRecords(transaction, "exchange_ticks", exchangeTicks, "live"),
     };
-    const credible = listening.heardIndices(transaction, indexTicks);
-    listening.heardExchanges(transaction, heard);
+    const plausibleTicks = liveCoverage.addIndexTicks(transaction, indexTicks);
+    liveCoverage.addExchangeTicks(transaction, allExchangeTicks);
     return {
       ...written,
       rejected: rejects.index_ticks.length + rejects.exchange_ticks.length,
-      unknown: events.length,
-      newest: newestOf(indexTicks, exchangeTicks),
-      credible,
+      unknownEvents: events.length,
+      newest: findNewest(indexTicks, exchangeTicks),
+      plausibleTicks,
     };
   };
-  const { credible, ...committed } = listening.during(() => warehouse.transaction(commit));
-  return { ...committed, skips: listening.skipsAmong(credible) };
+  const { plausibleTicks, ...committed } = liveCoverage.rollBackOnError(() => warehouse.transaction(commit));
+  return { ...committed, skippedTicks: liveCoverage.findSkippedTicks(plausibleTicks) };
 }
 
-/** What the feed said beside its ticks and this version does not know, counted, each with a sample. */
-export function commitUnknownEvents(warehouse: Warehouse, events: readonly UnknownField[]): void {
+/** Counts websocket events that this version does not know, each with a sample. */
+export function commitUnknownEvents(warehouse: WarehouseWriter, events: readonly UnknownField[]): void {
   warehouse.transaction((transaction) => {
     for (const event of events) countUnknownEvent(transaction, event);
   });
 }
 
-function newestOf(...lists: readonly (readonly { readonly ts: Micros }[])[]): Micros | undefined {
+function findNewest(...lists: readonly (readonly { readonly ts: Micros }[])[]): Micros | undefined {
   let newest: Micros | undefined;
   for (const ticks of lists) for (const { ts } of ticks) if (newest === undefined || ts > newest) newest = ts;
   return newest;
 }
 
-function sort(messages: readonly string[]) {
+function decodeMessages(messages: readonly string[]) {
   const indexTicks: IndexTick[] = [];
   const exchangeTicks: ExchangeTick[] = [];
   const rejects: Record<LiveStream, Reject[]> = { index_ticks: [], exchange_ticks: [] };
   const events: UnknownField[] = [];
-  const reader = new EventReader();
+  const reader = new LiveEventReader();
   for (const message of messages) {
     const event = reader.read(message);
     switch (event.kind) {

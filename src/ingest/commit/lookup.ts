@@ -1,78 +1,82 @@
 import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
-import type { ListWorth, Reconciled } from "../../warehouse/lookups/list-diff.ts";
 import {
   writeAssets,
   writeContracts,
   writeExchanges,
   writeMarkets,
 } from "../../warehouse/lookups/lookup-writer.ts";
-import { countUnknownFields, keepRejects } from "../../warehouse/rows/rejects.ts";
+import type { ReconcileOptions, ReconcileResult } from "../../warehouse/lookups/reconcile-lookup.ts";
+import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { Warehouse } from "../../warehouse/writer.ts";
-import type { HeldPages } from "../decode/pending-pages.ts";
+import type { WarehouseWriter } from "../../warehouse/writer.ts";
+import type { PendingPages } from "../decode/pending-pages.ts";
 
-/** All pages of a list of the service, read before. */
-export type LookupList = (
+/** All pages of one lookup, decoded before. */
+export type LookupPages = (
   | { readonly stream: "assets" | "markets" | "exchanges" }
   | { readonly stream: "derivative_contracts"; readonly derivativeType: string; readonly exchangeId: string }
 ) & {
-  readonly held: readonly number[];
+  readonly pageIds: readonly number[];
   /** The request without secrets, for `rejects`. */
   readonly request: string;
 };
 
-export interface LookupCommit extends Reconciled {
+export interface LookupCommitResult extends ReconcileResult {
   readonly listed: number;
   readonly rejected: number;
 }
 
-/** All pages of one list, one transaction: only a whole list can tell what is no longer on it. */
-export function commitLookup(warehouse: Warehouse, pages: HeldPages, list: LookupList): LookupCommit {
-  const { records, rejects, unknownFields, isKept } = readList(pages, list);
-  // A record that could not be read is still listed: what the list seems to lack proves nothing then.
-  const worth = { complete: rejects.length === 0, isKept };
+/** Commits all pages of a lookup in one transaction: only the whole list shows what is no longer on it. */
+export function commitLookup(
+  warehouse: WarehouseWriter,
+  pages: PendingPages,
+  list: LookupPages,
+): LookupCommitResult {
+  const { records, rejects, unknownFields, isStale } = collectRecords(pages, list);
+  // An unreadable record is still listed, so with rejects a missing id does not mean a removed one.
+  const reconcileOptions = { isComplete: rejects.length === 0, isStale };
   return warehouse.transaction((transaction) => {
-    keepRejects(transaction, list.stream, rejects, list.request);
+    storeRejects(transaction, list.stream, rejects, list.request);
     countUnknownFields(transaction, list.stream, unknownFields);
-    const reconciled = write(transaction, list, records, worth);
+    const reconciled = writeLookup(transaction, list, records, reconcileOptions);
     return { ...reconciled, listed: records.length, rejected: rejects.length };
   });
 }
 
 type LookupRecord = StreamRecords["assets" | "markets" | "exchanges" | "derivative_contracts"];
 
-function readList(pages: HeldPages, list: LookupList) {
+function collectRecords(pages: PendingPages, list: LookupPages) {
   const byId = new Map<string, LookupRecord>();
   const rejects: Reject[] = [];
   const unknownFields: UnknownField[] = [];
-  let isKept = false;
-  for (const held of list.held) {
-    const page = pages.get(list.stream, held);
+  let isStale = false;
+  for (const pageId of list.pageIds) {
+    const page = pages.get(list.stream, pageId);
     for (const record of page.records) byId.set(record.id, record);
     rejects.push(...page.rejects);
-    isKept ||= page.isKept;
+    isStale ||= page.isFromCache;
     unknownFields.push(...page.unknownFields);
   }
-  return { records: [...byId.values()], rejects, unknownFields, isKept };
+  return { records: [...byId.values()], rejects, unknownFields, isStale };
 }
 
-function write(
+function writeLookup(
   transaction: Transaction,
-  list: LookupList,
+  list: LookupPages,
   records: readonly LookupRecord[],
-  worth: ListWorth,
-): Reconciled {
+  options: ReconcileOptions,
+): ReconcileResult {
   switch (list.stream) {
     case "assets":
-      return writeAssets(transaction, records as StreamRecords["assets"][], worth);
+      return writeAssets(transaction, records as StreamRecords["assets"][], options);
     case "markets":
-      return writeMarkets(transaction, records as StreamRecords["markets"][], worth);
+      return writeMarkets(transaction, records as StreamRecords["markets"][], options);
     case "exchanges":
-      return writeExchanges(transaction, records as StreamRecords["exchanges"][], worth);
+      return writeExchanges(transaction, records as StreamRecords["exchanges"][], options);
     case "derivative_contracts": {
       const { derivativeType, exchangeId } = list;
       const contracts = records as StreamRecords["derivative_contracts"][];
-      return writeContracts(transaction, contracts, { ...worth, derivativeType, exchangeId });
+      return writeContracts(transaction, contracts, { ...options, derivativeType, exchangeId });
     }
   }
 }

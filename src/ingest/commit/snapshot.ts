@@ -1,64 +1,72 @@
 import type { DerivativeTick, ExchangeTick, MarketCap } from "../../model/records.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { type ObservedStream, observe, wasObserved } from "../../warehouse/coverage/snapshot-coverage.ts";
-import { countUnknownFields, keepRejects } from "../../warehouse/rows/rejects.ts";
-import { type Written, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import {
+  hasSnapshotRows,
+  type SnapshotStream,
+  settleSnapshot,
+} from "../../warehouse/coverage/snapshot-coverage.ts";
+import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
+import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { Warehouse } from "../../warehouse/writer.ts";
-import type { HeldPages } from "../decode/pending-pages.ts";
+import type { WarehouseWriter } from "../../warehouse/writer.ts";
+import type { PendingPages } from "../decode/pending-pages.ts";
 
-/** One page of a latest-only stream, read before. */
+/** One page of a snapshot stream, decoded before. */
 export interface SnapshotPage {
-  readonly stream: ObservedStream;
-  readonly held: number;
-  /** Of exchange ticks: only these markets are kept; left out: all. */
+  readonly stream: SnapshotStream;
+  readonly pageId: number;
+  /** For exchange ticks: the markets to store; absent: all. */
   readonly markets?: ReadonlySet<string>;
   /** The request without secrets, for `rejects`. */
   readonly request: string;
 }
 
-export interface SnapshotCommit {
-  readonly written: Written;
-  /** Records that could be read, whether or not they were kept. */
+export interface SnapshotCommitResult {
+  readonly written: WriteRecordsResult;
+  /** Readable records, stored or not. */
   readonly listed: number;
   readonly rejected: number;
-  /** The newest believable moment of the records; and of those that were kept. */
+  /** The newest plausible timestamp of all records, and of the stored ones. */
   readonly newest: Micros | undefined;
-  readonly newestKept: Micros | undefined;
+  readonly newestStored: Micros | undefined;
 }
 
-/** A record from further ahead of the service's clock says nothing about when the list was true. */
-const SKEW_BORNE = 10 * MICROS_PER_SECOND;
+/** A record further ahead of the service's clock does not date the snapshot. */
+const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 
-/** Stores what a latest-only endpoint said. That it was the whole of it is another statement: `commitObservation`. */
-export function commitSnapshot(warehouse: Warehouse, pages: HeldPages, page: SnapshotPage): SnapshotCommit {
+/** Stores the records of a page. `SnapshotValidator` decides whether the whole snapshot counts as coverage. */
+export function commitSnapshot(
+  warehouse: WarehouseWriter,
+  pages: PendingPages,
+  page: SnapshotPage,
+): SnapshotCommitResult {
   const { stream, markets } = page;
-  const { records, rejects, unknownFields } = pages.get(stream, page.held);
+  const { records, rejects, unknownFields } = pages.get(stream, page.pageId);
   return warehouse.transaction((transaction) => {
-    keepRejects(transaction, stream, rejects, page.request);
+    storeRejects(transaction, stream, rejects, page.request);
     countUnknownFields(transaction, stream, unknownFields);
-    const kept =
+    const selected =
       stream === "exchange_ticks" && markets
         ? (records as ExchangeTick[]).filter(({ marketId }) => markets.has(marketId))
         : records;
-    const latest = transaction.now + SKEW_BORNE;
+    const latest = transaction.now + MAX_CLOCK_SKEW_MICROS;
     return {
-      written: write(transaction, stream, kept),
+      written: writeSnapshot(transaction, stream, selected),
       listed: records.length,
       rejected: rejects.length,
-      newest: newestUntil(latest, records),
-      newestKept: newestUntil(latest, kept),
+      newest: findNewestUntil(latest, records),
+      newestStored: findNewestUntil(latest, selected),
     };
   });
 }
 
 type SnapshotRecord = ExchangeTick | MarketCap | DerivativeTick;
 
-function write(
+function writeSnapshot(
   transaction: Transaction,
-  stream: ObservedStream,
+  stream: SnapshotStream,
   records: readonly SnapshotRecord[],
-): Written {
+): WriteRecordsResult {
   switch (stream) {
     case "exchange_ticks":
       return writeRecords(transaction, stream, records as ExchangeTick[], "rest");
@@ -69,99 +77,108 @@ function write(
   }
 }
 
-function newestUntil(latest: Micros, records: readonly SnapshotRecord[]): Micros | undefined {
+function findNewestUntil(latest: Micros, records: readonly SnapshotRecord[]): Micros | undefined {
   let newest: Micros | undefined;
   for (const { ts } of records) if (ts <= latest && (newest === undefined || ts > newest)) newest = ts;
   return newest;
 }
 
-/** What the pages of one list of a latest-only endpoint said, all of them together. */
-export interface ListSeen {
-  /** Tells the lists of one subscription apart: the type of derivatives; empty where there is one. */
+/** All pages of one response list of a snapshot, summed up. */
+export interface SnapshotPart {
+  /** Distinguishes the lists of a snapshot: the derivative type; empty if there is only one list. */
   readonly part: string;
-  /** Records that could be read. */
+  /** Readable records. */
   readonly listed: number;
   readonly rejected: number;
-  /** Of each page that had one, the newest believable moment; and that of what was kept of it. */
-  readonly moments: readonly Micros[];
-  readonly keptMoments: readonly Micros[];
+  /** The newest plausible timestamp of each page, and of its stored records. */
+  readonly timestamps: readonly Micros[];
+  readonly storedTimestamps: readonly Micros[];
 }
 
-/** All lists of a subscription, taken and stored. */
-export interface SubscriptionSeen {
-  readonly stream: ObservedStream;
-  /** Null: the subscription is to everything. */
+/** All parts of a snapshot, fetched and stored. */
+export interface CollectedSnapshot {
+  readonly stream: SnapshotStream;
+  /** Null: all exchanges. */
   readonly exchangeId: string | null;
   readonly cadence: Micros;
-  readonly lists: readonly ListSeen[];
+  readonly parts: readonly SnapshotPart[];
 }
 
 /**
- * Why lists are not believed to be what the service has: most of their records could not be read, they have become less than
- * half of what they were, or there is nothing in them although there must be something.
+ * Why a snapshot does not count: most records are unreadable, it has less than half as many as before, or it is empty
+ * although it must not be.
  */
-export type Doubt = "unreadable" | "shrunken" | "empty";
+export type SnapshotProblem = "unreadable" | "shrunken" | "empty";
 
-/** Pages and lists that were made while others were asked for lie no further apart than this. */
-const TORN_CADENCES = 2;
+/** Pages of the same snapshot are no further apart; an older one shows a market that does not trade. */
+const MAX_SPREAD_CADENCES = 2;
 
-/** Decides which lists count as observations; remembers how long they were. */
-export class ObservedLists {
-  /** How many records a list had when it was last believed. */
-  readonly #listed = new Map<string, number>();
-  /** Lists that came too short, or with nothing: another such answer confirms it. */
-  readonly #doubted = new Set<string>();
+/** Decides whether a snapshot counts as coverage, by comparing it with earlier ones. */
+export class SnapshotValidator {
+  /** The number of records of each part when it was last accepted. */
+  readonly #acceptedCounts = new Map<string, number>();
+  /** Parts that were too short or empty once: a second such response confirms it. */
+  readonly #suspectKeys = new Set<string>();
 
-  /** Enters the observation; or says why it is none. */
-  commit(warehouse: Warehouse, seen: SubscriptionSeen): Doubt | undefined {
+  /** Settles the snapshot, or returns why it does not count. */
+  commit(warehouse: WarehouseWriter, snapshot: CollectedSnapshot): SnapshotProblem | undefined {
     return warehouse.transaction((transaction) => {
-      const isNothing = seen.lists.every(({ listed, rejected }) => listed + rejected === 0);
-      const doubts = isNothing
-        ? [this.#doubtNothing(transaction, seen)]
-        : seen.lists.map((list) => this.#doubt(seen, list));
-      const doubt = doubts.find((each) => each !== undefined);
-      if (doubt === undefined) enter(transaction, seen);
-      return doubt;
+      const isEmpty = snapshot.parts.every(({ listed, rejected }) => listed + rejected === 0);
+      const problems = isEmpty
+        ? [this.#checkEmpty(transaction, snapshot)]
+        : snapshot.parts.map((part) => this.#checkPart(snapshot, part));
+      const problem = problems.find((each) => each !== undefined);
+      if (problem === undefined) settleCollected(transaction, snapshot);
+      return problem;
     });
   }
 
-  /** One exchange may have nothing to show. All of them together always have, and so has one that had, until it is said twice. */
-  #doubtNothing(transaction: Transaction, seen: SubscriptionSeen): Doubt | undefined {
-    if (seen.exchangeId === null) return "empty";
-    return wasObserved(transaction, seen) ? this.#firstTime(keyOf(seen, "all"), "empty") : undefined;
+  /** All exchanges together are never empty. One exchange may be; if it had rows before, two empty responses are needed. */
+  #checkEmpty(transaction: Transaction, snapshot: CollectedSnapshot): SnapshotProblem | undefined {
+    if (snapshot.exchangeId === null) return "empty";
+    return hasSnapshotRows(transaction, snapshot)
+      ? this.#reportOnce(partKey(snapshot, "all"), "empty")
+      : undefined;
   }
 
-  #doubt(seen: SubscriptionSeen, { part, listed, rejected, moments }: ListSeen): Doubt | undefined {
-    if (rejected > listed || (listed > 0 && moments.length === 0)) return "unreadable";
-    const key = keyOf(seen, part);
-    const doubt = listed * 2 < (this.#listed.get(key) ?? 0) ? this.#firstTime(key, "shrunken") : undefined;
-    if (doubt !== undefined) return doubt;
-    this.#listed.set(key, listed);
-    this.#doubted.delete(key);
-    this.#doubted.delete(keyOf(seen, "all"));
+  #checkPart(
+    snapshot: CollectedSnapshot,
+    { part, listed, rejected, timestamps }: SnapshotPart,
+  ): SnapshotProblem | undefined {
+    if (rejected > listed || (listed > 0 && timestamps.length === 0)) return "unreadable";
+    const key = partKey(snapshot, part);
+    const problem =
+      listed * 2 < (this.#acceptedCounts.get(key) ?? 0) ? this.#reportOnce(key, "shrunken") : undefined;
+    if (problem !== undefined) return problem;
+    this.#acceptedCounts.set(key, listed);
+    this.#suspectKeys.delete(key);
+    this.#suspectKeys.delete(partKey(snapshot, "all"));
     return undefined;
   }
 
-  #firstTime(key: string, doubt: Doubt): Doubt | undefined {
-    if (this.#doubted.has(key)) return undefined;
-    this.#doubted.add(key);
-    return doubt;
+  #reportOnce(key: string, problem: SnapshotProblem): SnapshotProblem | undefined {
+    if (this.#suspectKeys.has(key)) return undefined;
+    this.#suspectKeys.add(key);
+    return problem;
   }
 }
 
-function keyOf({ stream, exchangeId }: SubscriptionSeen, part: string): string {
+function partKey({ stream, exchangeId }: CollectedSnapshot, part: string): string {
   return `${stream} ${part} ${exchangeId ?? ""}`;
 }
 
-function enter(transaction: Transaction, { stream, exchangeId, cadence, lists }: SubscriptionSeen): void {
-  // Of lists or pages of several moments the oldest counts: none is claimed for a moment at which it was not seen yet.
-  // But for what lies far behind the newest: that is a market that stands still, and all were seen.
-  const moments = lists.flatMap((list) => list.moments);
-  const newest = Math.max(...moments);
-  const current = moments.filter((each) => newest - each <= TORN_CADENCES * cadence);
-  const moment = moments.length === 0 ? transaction.now : Math.min(...current);
-  const at = Math.floor(moment / cadence) * cadence;
-  const isInIt = (kept: Micros) => kept >= at && kept < at + cadence;
-  const isEmpty = !lists.some(({ keptMoments }) => keptMoments.some(isInIt));
-  observe(transaction, { stream, exchangeId, at, cadence, isEmpty });
+function settleCollected(
+  transaction: Transaction,
+  { stream, exchangeId, cadence, parts }: CollectedSnapshot,
+): void {
+  // Pages differ in age: the oldest dates the snapshot, so that no page covers a time after it was made.
+  // A page far behind the newest is ignored: its market does not trade.
+  const timestamps = parts.flatMap((part) => part.timestamps);
+  const newest = Math.max(...timestamps);
+  const current = timestamps.filter((ts) => newest - ts <= MAX_SPREAD_CADENCES * cadence);
+  const snapshotTs = timestamps.length === 0 ? transaction.now : Math.min(...current);
+  const at = Math.floor(snapshotTs / cadence) * cadence;
+  const isInPeriod = (ts: Micros) => ts >= at && ts < at + cadence;
+  const isEmpty = !parts.some(({ storedTimestamps }) => storedTimestamps.some(isInPeriod));
+  settleSnapshot(transaction, { stream, exchangeId, at, cadence, isEmpty });
 }

@@ -1,50 +1,55 @@
 import type { Stream, WalkedStream } from "../../model/streams.ts";
-import { dayOf, type Micros } from "../../model/time.ts";
-import { beginRereads } from "../../warehouse/coverage/rechecks.ts";
-import { endObservation, type ObservedStream } from "../../warehouse/coverage/snapshot-coverage.ts";
-import { declareWanted, type HeadRules, type Want } from "../../warehouse/coverage/targets.ts";
+import { formatDay, type Micros } from "../../model/time.ts";
+import { startRechecks } from "../../warehouse/coverage/rechecks.ts";
+import { endSnapshotTarget, type SnapshotStream } from "../../warehouse/coverage/snapshot-coverage.ts";
+import { declareTargets, type Target, type TargetRules } from "../../warehouse/coverage/targets.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { Warehouse } from "../../warehouse/writer.ts";
+import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
 /** A series that the settings select. */
-export interface SeriesWant {
+export interface SeriesTarget {
   readonly indexType: string;
   readonly indexId: string;
   readonly from: Micros;
-  /** What the settings call it, for an index that no lookup names. */
+  /** Its name in the settings, for an index that is in no lookup. */
   readonly name?: string;
 }
 
-export interface WantedDeclaration {
+interface TargetDeclaration {
   readonly stream: WalkedStream;
-  readonly wants: readonly SeriesWant[];
-  readonly rules: HeadRules;
-  /** Families whose selector could not be resolved: what was followed of them stays followed. */
-  readonly undecided: readonly string[];
+  readonly targets: readonly SeriesTarget[];
+  readonly rules: TargetRules;
+  /** Index types whose selector could not be resolved: their open targets stay open. */
+  readonly unresolvedIndexTypes: readonly string[];
   readonly at: Micros;
 }
 
-/** Says what the settings select of a stream with a history; what they no longer select ends now. */
-export function commitWanted(warehouse: Warehouse, declaration: WantedDeclaration): void {
-  const { stream, wants, rules, undecided, at } = declaration;
+/** Declares what the settings select of a history stream; the other targets end now. */
+export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDeclaration): void {
+  const { stream, targets, rules, unresolvedIndexTypes, at } = declaration;
   warehouse.transaction((transaction) => {
     const { dictionary } = transaction;
-    const declared = wants.map(({ indexType, indexId, from, name }): Want => {
-      const series = dictionary.series(indexType, indexId);
+    const declared = targets.map(({ indexType, indexId, from, name }): Target => {
+      const series = dictionary.getSeriesKey(indexType, indexId);
       if (name !== undefined) dictionary.nameSeries(series, name);
-      return { line: { stream, series }, from, ...rules };
+      return { key: { stream, series }, from, ...rules };
     });
-    declareWanted(transaction, stream, [...declared, ...followed(transaction, stream, rules, undecided)], at);
-    for (const { line } of declared) beginRereads(transaction, line, dayOf(at));
+    declareTargets(
+      transaction,
+      stream,
+      [...declared, ...readOpenTargets(transaction, stream, rules, unresolvedIndexTypes)],
+      at,
+    );
+    for (const { key } of declared) startRechecks(transaction, key, formatDay(at));
   });
 }
 
-function followed(
+function readOpenTargets(
   transaction: Transaction,
   stream: Stream,
-  rules: HeadRules,
+  rules: TargetRules,
   indexTypes: readonly string[],
-): Want[] {
+): Target[] {
   const rows = transaction
     .statement(
       `SELECT w.series, w.from_ts AS "from", s.index_type AS indexType FROM wanted_ranges w
@@ -53,26 +58,27 @@ function followed(
     .all([stream]) as { series: number; from: Micros; indexType: string }[];
   return rows
     .filter(({ indexType }) => indexTypes.includes(indexType))
-    .map(({ series, from }) => ({ line: { stream, series }, from, ...rules }));
+    .map(({ series, from }) => ({ key: { stream, series }, from, ...rules }));
 }
 
-/** Ends every subscription of a latest-only stream that the settings no longer ask for. */
-export function commitSubscriptions(
-  warehouse: Warehouse,
-  subscriptions: { stream: ObservedStream; exchangeIds: readonly (string | null)[]; at: Micros },
+/** Ends the targets of a snapshot stream that the settings no longer select. */
+export function commitSnapshotTargets(
+  warehouse: WarehouseWriter,
+  targets: { stream: SnapshotStream; exchangeIds: readonly (string | null)[]; at: Micros },
 ): void {
-  const { stream, exchangeIds, at } = subscriptions;
-  const wanted = new Set(exchangeIds.map((id) => id ?? ""));
+  const { stream, exchangeIds, at } = targets;
+  const selectedIds = new Set(exchangeIds.map((id) => id ?? ""));
   warehouse.transaction((transaction) => {
-    const open = transaction
+    const openIds = transaction
       .statement(
         `SELECT s.index_id FROM wanted_ranges w JOIN series s ON s.series = w.series
         WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 1`,
       )
       .pluck()
       .all([stream]) as string[];
-    for (const id of open) {
-      if (!wanted.has(id)) endObservation(transaction, { stream, exchangeId: id === "" ? null : id, at });
+    for (const id of openIds) {
+      if (!selectedIds.has(id))
+        endSnapshotTarget(transaction, { stream, exchangeId: id === "" ? null : id, at });
     }
   });
 }

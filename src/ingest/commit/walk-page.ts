@@ -3,253 +3,268 @@ import type { Series, WalkedStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import {
-  hasRows,
-  type LedgerLine,
-  NOTHING_OLDER,
-  refuteEnds,
+  hasRowsInRange,
+  type LedgerKey,
+  NOTHING_OLDER_REASON,
   retract,
+  retractNothingOlder,
   settle,
 } from "../../warehouse/coverage/ledger.ts";
-import { withdrawMissing } from "../../warehouse/rows/delete-missing.ts";
-import { countUnknownFields, keepRejects } from "../../warehouse/rows/rejects.ts";
-import { isContested, newestLiveRow, storedCount } from "../../warehouse/rows/row-queries.ts";
-import { type Written, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
+import { countStoredRows, findNewestLiveRow, hasConflictingRows } from "../../warehouse/rows/row-queries.ts";
+import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import { withdrawMissing } from "../../warehouse/rows/withdraw-missing.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { Warehouse } from "../../warehouse/writer.ts";
-import type { HeldPages } from "../decode/pending-pages.ts";
-import { type Contradiction, prove, type WalkPosition } from "./proven-range.ts";
+import type { WarehouseWriter } from "../../warehouse/writer.ts";
+import type { PendingPages } from "../decode/pending-pages.ts";
+import { findProvenRange, type PageContradiction, type WalkPosition } from "./proven-range.ts";
 
-/** A page of a backward walk that was read before, and what its walk knows about it. */
+/** A decoded page of a backward walk, and what the walk knows about it. */
 export interface WalkPage {
-  readonly held: number;
+  readonly pageId: number;
   readonly series: Series;
   readonly position: WalkPosition;
   /** The service has nothing older than this page. */
-  readonly ends: boolean;
-  /** From here on the service still has all that it ever served; left out: from ever. */
-  readonly servedFrom?: Micros;
-  /** How long the service may still add records to what is young, in microseconds: no page speaks for that. */
+  readonly isLast: boolean;
+  /** The service still has every record from here on; absent: since ever. */
+  readonly windowStart?: Micros;
+  /** The service may still add records younger than this, so no page proves that range. */
   readonly settleDelay: Micros;
   /** The request without secrets, for `rejects`. */
   readonly request: string;
-  /** Also count what the proven range lacked: costs a look at what is stored. */
-  readonly compares?: boolean;
+  /** Also count the records that were not stored before: costs a query. */
+  readonly shouldCountMissing?: boolean;
 }
 
-export interface WalkPageCommit {
-  readonly written: Written;
+export interface WalkPageCommitResult {
+  readonly written: WriteRecordsResult;
   /** Stored rows that the service no longer has. */
   readonly withdrawn: number;
   readonly rejected: number;
-  /** Of the proven range, where the page `compares`: records that were not stored. */
+  /** Records of the proven range that were not stored before, if `shouldCountMissing`. */
   readonly missing: number;
-  /** Records of other series, stored under their own name. */
+  /** Records of other series; stored under their own series. */
   readonly foreign: number;
   /** What this page settled. */
   readonly proven: TimeRange | undefined;
-  /** The walk has proven its hole down to the start. */
-  readonly complete: boolean;
-  /** The page showed that the service had been wrong to call a range empty, which is open again. */
-  readonly reopened: boolean;
-  /** Why the page settled nothing, and the rest of its walk cannot either: the hole is to be walked anew. */
-  readonly alarm: Alarm | undefined;
+  /** The walk has proven its gap down to the start. */
+  readonly isComplete: boolean;
+  /** The page has records where the ledger said that there is nothing older: that range is open again. */
+  readonly hasReopened: boolean;
+  /** Why the page settled nothing; the gap must be walked again from its start. */
+  readonly alarm: PageAlarm | undefined;
 }
 
-export type Alarm =
-  | Contradiction["contradiction"]
+export type PageAlarm =
+  | PageContradiction["contradiction"]
   | "false_end"
   | "mass_withdrawal"
   | "mass_rejection"
   | "older_than_stored";
 
-/** A page of which more than this share cannot be read says that the service has changed, not what it has. */
-const READABLE_SHARE = 0.5;
-/** How far REST may lag behind the websocket before a tick that it lacks is taken for one that never was. */
-const LAG_BORNE = 3600 * MICROS_PER_SECOND;
-/** The service's clock is known to about a second, and `Date` counts whole ones. */
-const DATE_SLACK = 5 * MICROS_PER_SECOND;
+/** With more rejects than this, the service's format has probably changed: the page proves nothing. */
+const MAX_REJECTED_SHARE = 0.5;
+/** REST may lag behind the websocket this far; a live tick that it lacks for longer is withdrawn. */
+const MAX_REST_LAG_MICROS = 3600 * MICROS_PER_SECOND;
+/** The service's clock is known to about a second, and the `Date` header has whole seconds. */
+const DATE_HEADER_SLACK_MICROS = 5 * MICROS_PER_SECOND;
 
 /**
- * One page, one transaction: its records, what they replace and withdraw, its rejects, and the range that it proves are
- * on disk together or not at all.
+ * Commits one page in one transaction: its records, revisions, withdrawals and rejects, and the range that it proves.
  */
 export function commitWalkPage(
-  warehouse: Warehouse,
-  { pages, asked, now }: { readonly pages: HeldPages; readonly asked: AskedPages; readonly now: Micros },
+  warehouse: WarehouseWriter,
+  {
+    pages,
+    committedPages,
+    now,
+  }: { readonly pages: PendingPages; readonly committedPages: CommittedPages; readonly now: Micros },
   page: WalkPage,
-): WalkPageCommit {
+): WalkPageCommitResult {
   const { stream, indexType, indexId } = page.series;
-  const decoded = pages.get(stream, page.held);
-  const { moments, present, foreign, askedAt } = decoded;
-  const proof = prove(page.position, { moments, foreign, ends: page.ends });
-  const proves = "proven" in proof ? proof.proven : undefined;
+  const decoded = pages.get(stream, page.pageId);
+  const { plausibleTimestamps, timestamps, foreign, requestedAt } = decoded;
+  const proof = findProvenRange(page.position, {
+    timestamps: plausibleTimestamps,
+    foreign,
+    isLast: page.isLast,
+  });
+  const provenByPage = "proven" in proof ? proof.proven : undefined;
   let series: number | undefined;
-  const commit = warehouse.transaction((transaction): WalkPageCommit => {
-    series = transaction.dictionary.series(indexType, indexId);
-    const line = { stream, series };
-    // What a cache has kept, or another page has overtaken, may be older than what is stored: it only fills in, like a
-    // live tick.
-    const isKept =
-      decoded.isKept || (proves !== undefined && asked.isOvertaken(stream, series, proves, askedAt));
-    const source = isKept ? "live" : "rest";
-    const compared = page.compares ? proves : undefined;
-    const before = compared ? storedCount(transaction, line, compared) : 0;
+  const result = warehouse.transaction((transaction): WalkPageCommitResult => {
+    series = transaction.dictionary.getSeriesKey(indexType, indexId);
+    const key = { stream, series };
+    // A page from a cache, or one superseded by a later request, may be older than the stored rows: like a live tick, it
+    // only inserts.
+    const isStale =
+      decoded.isFromCache ||
+      (provenByPage !== undefined && committedPages.isSuperseded(stream, series, provenByPage, requestedAt));
+    const source = isStale ? "live" : "rest";
+    const compared = page.shouldCountMissing ? provenByPage : undefined;
+    const before = compared ? countStoredRows(transaction, key, compared) : 0;
     const written =
       stream === "ohlcv"
         ? writeRecords(transaction, stream, decoded.records as DailyBar[], source)
         : writeRecords(transaction, stream, decoded.records as IndexTick[], source);
-    transaction.carry(line.stream, line.series);
-    keepRejects(transaction, stream, decoded.rejects, page.request);
+    transaction.markWritten(stream, series);
+    storeRejects(transaction, stream, decoded.rejects, page.request);
     countUnknownFields(transaction, stream, decoded.unknownFields);
-    const missing = compared ? storedCount(transaction, line, compared) - before : 0;
-    const facts = { written, withdrawn: 0, rejected: decoded.rejects.length, missing, foreign };
-    const nothing = { ...facts, proven: undefined, complete: false, reopened: false };
+    const missing = compared ? countStoredRows(transaction, key, compared) - before : 0;
+    const counts = { written, withdrawn: 0, rejected: decoded.rejects.length, missing, foreign };
+    const unproven = { ...counts, proven: undefined, isComplete: false, hasReopened: false };
     if ("contradiction" in proof) {
-      if (proof.contradiction === "newer_than_proven") retract(transaction, line, proof.retract);
-      return { ...nothing, alarm: proof.contradiction };
+      if (proof.contradiction === "newer_than_proven") retract(transaction, key, proof.retract);
+      return { ...unproven, alarm: proof.contradiction };
     }
-    if (decoded.rejects.length > decoded.rawCount * READABLE_SHARE)
-      return { ...nothing, alarm: "mass_rejection" };
-    const oldest = moments.at(-1);
-    const { from } = page.position.hole;
+    if (decoded.rejects.length > decoded.rawCount * MAX_REJECTED_SHARE)
+      return { ...unproven, alarm: "mass_rejection" };
+    const oldest = plausibleTimestamps.at(-1);
+    const { from } = page.position.gap;
     const older = {
-      from: page.servedFrom ?? Number.MIN_SAFE_INTEGER,
+      from: page.windowStart ?? Number.MIN_SAFE_INTEGER,
       to: Math.min(from, oldest ?? from),
     };
-    if (page.ends && !isKept && hasRows(transaction, line, older)) return { ...nothing, alarm: "false_end" };
-    const reopened = oldest !== undefined && refuteEnds(transaction, line, oldest);
-    const spoken = asFarAsItSpeaks(proof.proven, { asOf: decoded.asOf, isKept }, page);
-    const proven = belowUnconfirmed(transaction, line, spoken, {
+    if (page.isLast && !isStale && hasRowsInRange(transaction, key, older))
+      return { ...unproven, alarm: "false_end" };
+    const hasReopened = oldest !== undefined && retractNothingOlder(transaction, key, oldest);
+    const clamped = clampToResponseTime(proof.proven, { asOf: decoded.asOf, isStale }, page);
+    const proven = clampBelowUnconfirmedTicks(transaction, key, clamped, {
       ...page.position,
-      newest: moments[0],
+      newest: plausibleTimestamps[0],
       now: decoded.asOf ?? now,
     });
-    if (proven === undefined) return { ...nothing, reopened, alarm: undefined };
-    const standing = standingMoments(transaction, line, page.position, present);
-    if (isKept) {
-      // The page's oldest row as well: the next page would settle it.
-      const from = Math.min(proven.from, Math.max(page.position.hole.from, oldest ?? proven.from));
-      const read = { from, to: proven.to };
-      if (isContested(transaction, line, read, decoded.records as (DailyBar & IndexTick)[], standing))
-        return { ...nothing, reopened, alarm: "older_than_stored" };
-      if (!standing.some((moment) => proven.from <= moment && moment < proven.to))
-        return { ...nothing, reopened, alarm: undefined };
-      settle(transaction, line, proven, "rows");
+    if (proven === undefined) return { ...unproven, hasReopened, alarm: undefined };
+    const expected = listExpectedTimestamps(transaction, key, page.position, timestamps);
+    if (isStale) {
+      // Includes the page's oldest row, which the next page would settle.
+      const from = Math.min(proven.from, Math.max(page.position.gap.from, oldest ?? proven.from));
+      const checked = { from, to: proven.to };
+      if (
+        hasConflictingRows(transaction, key, checked, decoded.records as (DailyBar & IndexTick)[], expected)
+      )
+        return { ...unproven, hasReopened, alarm: "older_than_stored" };
+      // A stale page proves no emptiness.
+      if (!expected.some((ts) => proven.from <= ts && ts < proven.to))
+        return { ...unproven, hasReopened, alarm: undefined };
+      settle(transaction, key, proven, "rows");
     } else {
       const { withdrawn, refused } = withdrawMissing(transaction, {
-        ...line,
+        ...key,
         range: proven,
-        present: standing,
+        timestamps: expected,
       });
-      if (refused > 0) return { ...nothing, reopened, alarm: "mass_withdrawal" };
-      facts.withdrawn = withdrawn;
-      settleProven(transaction, line, proven, standing, page.ends);
+      if (refused > 0) return { ...unproven, hasReopened, alarm: "mass_withdrawal" };
+      counts.withdrawn = withdrawn;
+      settleProven(transaction, key, proven, expected, page.isLast);
     }
-    const complete = proof.complete && proven.to === proof.proven?.to;
-    return { ...facts, proven, complete, reopened, alarm: undefined };
+    const isComplete = proof.isComplete && proven.to === proof.proven?.to;
+    return { ...counts, proven, isComplete, hasReopened, alarm: undefined };
   });
-  // Not before it is on disk: a commit that failed is made again.
-  if (series !== undefined && commit.proven) asked.note(stream, series, commit.proven, askedAt);
-  return commit;
+  // Only after the commit: a failed one is retried.
+  if (series !== undefined && result.proven) committedPages.add(stream, series, result.proven, requestedAt);
+  return result;
 }
 
 /**
- * A page says nothing about what came after it was made, whoever asked for it by whatever clock: one that a cache has
- * kept to the second, a fresh one as exactly as its `Date` tells. Of a day that was not over it says nothing final.
+ * A page proves nothing about the time after it was made: its `Date` (and, from a cache, its age) limits the range,
+ * whatever this machine's clock says. It never proves a day that had not ended.
  */
-function asFarAsItSpeaks(
+function clampToResponseTime(
   proven: TimeRange | undefined,
-  { asOf, isKept }: { readonly asOf: Micros | undefined; readonly isKept: boolean },
+  { asOf, isStale }: { readonly asOf: Micros | undefined; readonly isStale: boolean },
   { series, settleDelay }: Pick<WalkPage, "series" | "settleDelay">,
 ): TimeRange | undefined {
   if (proven === undefined || asOf === undefined) return proven;
   const step = series.stream === "ohlcv" ? MICROS_PER_DAY : 1;
-  const spoken = Math.floor((asOf + (isKept ? 0 : DATE_SLACK) - settleDelay) / step) * step;
-  const to = Math.min(proven.to, spoken);
+  const limit = Math.floor((asOf + (isStale ? 0 : DATE_HEADER_SLACK_MICROS) - settleDelay) / step) * step;
+  const to = Math.min(proven.to, limit);
   return proven.from < to ? { from: proven.from, to } : undefined;
 }
 
 /**
- * The websocket may be ahead of REST: ticks that are newer than the newest one on a walk's first page are not there yet,
- * rather than withdrawn. The page then speaks up to its own newest record only.
+ * The websocket may be ahead of REST: live ticks newer than the first page's newest record are not in REST yet, so the
+ * page proves only up to its newest record, and withdraws none of them.
  */
-function belowUnconfirmed(
+function clampBelowUnconfirmedTicks(
   transaction: Transaction,
-  line: LedgerLine,
+  key: LedgerKey,
   proven: TimeRange | undefined,
-  { hole, upper, newest, now }: WalkPosition & { newest: Micros | undefined; now: Micros },
+  { gap, provenFrom, newest, now }: WalkPosition & { newest: Micros | undefined; now: Micros },
 ): TimeRange | undefined {
-  if (proven === undefined || upper < hole.to || line.stream !== "index_ticks") return proven;
-  const from = Math.max(newest ?? proven.from, now - LAG_BORNE);
-  if (newestLiveRow(transaction, line.series, { from: from + 1, to: proven.to }) === undefined) return proven;
+  if (proven === undefined || provenFrom < gap.to || key.stream !== "index_ticks") return proven;
+  const from = Math.max(newest ?? proven.from, now - MAX_REST_LAG_MICROS);
+  if (findNewestLiveRow(transaction, key.series, { from: from + 1, to: proven.to }) === undefined)
+    return proven;
   const to = newest === undefined ? proven.from : newest + 1;
   return proven.from < to ? { from: proven.from, to } : undefined;
 }
 
 /**
- * Moments of records that stand rightly in what the page proves: its own, and the previous page's oldest, just below
- * `upper`. A hole that ends there looks like one that no page has touched yet, so what is stored decides.
+ * The timestamps that the proven range may contain: those of the page, and the previous page's oldest, just below
+ * `provenFrom`. A walk that resumes a gap looks like a first page, so there the stored rows decide.
  */
-function standingMoments(
+function listExpectedTimestamps(
   transaction: Transaction,
-  line: { stream: WalkedStream; series: number },
-  { hole, upper }: WalkPosition,
-  moments: readonly Micros[],
+  key: { stream: WalkedStream; series: number },
+  { gap, provenFrom }: WalkPosition,
+  timestamps: readonly Micros[],
 ): readonly Micros[] {
-  const isCarried = upper < hole.to || storedCount(transaction, line, { from: upper - 1, to: upper }) > 0;
-  return isCarried ? [upper - 1, ...moments] : moments;
+  const previousOldest = provenFrom - 1;
+  const hasPrevious =
+    provenFrom < gap.to || countStoredRows(transaction, key, { from: previousOldest, to: provenFrom }) > 0;
+  return hasPrevious ? [previousOldest, ...timestamps] : timestamps;
 }
 
-/** What the service has no records for is `empty`: a whole range, or what lies below the oldest record of all. */
+/** A range without records is `empty`; so is, on the last page, what is below the oldest record. */
 function settleProven(
   transaction: Transaction,
-  line: LedgerLine,
+  key: LedgerKey,
   proven: TimeRange,
-  standing: readonly Micros[],
-  ends: boolean,
+  expected: readonly Micros[],
+  isLast: boolean,
 ): void {
   let oldest = proven.to;
-  for (const moment of standing) if (moment >= proven.from && moment < oldest) oldest = moment;
-  const rowsFrom = ends || oldest === proven.to ? oldest : proven.from;
-  const why = ends ? NOTHING_OLDER : "no records";
-  if (proven.from < rowsFrom) settle(transaction, line, { from: proven.from, to: rowsFrom }, "empty", why);
-  if (rowsFrom < proven.to) settle(transaction, line, { from: rowsFrom, to: proven.to }, "rows");
+  for (const ts of expected) if (ts >= proven.from && ts < oldest) oldest = ts;
+  const rowsFrom = isLast || oldest === proven.to ? oldest : proven.from;
+  const reason = isLast ? NOTHING_OLDER_REASON : "no records";
+  if (proven.from < rowsFrom) settle(transaction, key, { from: proven.from, to: rowsFrom }, "empty", reason);
+  if (rowsFrom < proven.to) settle(transaction, key, { from: rowsFrom, to: proven.to }, "rows");
 }
 
-interface Asked extends TimeRange {
+interface CommittedPage extends TimeRange {
   /** On the boot clock, milliseconds. */
-  readonly askedAt: number;
+  readonly requestedAt: number;
 }
 
-/** No answer is longer under way than this before it is committed. */
-const LONGEST_WAY_MS = 600_000;
-/** Of a line that is backfilled at full speed only so many are remembered: pages that are seconds under way, not minutes. */
-const MOST_OF_A_LINE = 128;
+/** Every page is committed within this time after its request. */
+const MAX_PENDING_PAGE_MS = 600_000;
+/** Bounds the memory of a fast backfill, whose pages are in flight for seconds, not minutes. */
+const MAX_PAGES_PER_SERIES = 128;
 
 /**
- * Which pages were committed lately, and when they were asked for. The head, the filler and the audit may have asked about
- * the same range, and their answers come in any order: the later asked is the truer.
+ * Recently committed pages and when they were requested. Head poller, backfill and audit may request the same range and
+ * their responses arrive in any order: the latest request wins.
  */
-export class AskedPages {
-  readonly #lines = new Map<string, Asked[]>();
+export class CommittedPages {
+  readonly #pagesBySeries = new Map<string, CommittedPage[]>();
 
-  /** Whether a page about this range was committed that was asked for later than this one. */
-  isOvertaken(stream: WalkedStream, series: number, { from, to }: TimeRange, askedAt: number): boolean {
-    const asked = this.#lines.get(`${stream} ${series}`) ?? [];
-    return asked.some((page) => page.askedAt > askedAt && page.from < to && from < page.to);
+  /** Whether a page of this range that was requested later is already committed. */
+  isSuperseded(stream: WalkedStream, series: number, { from, to }: TimeRange, requestedAt: number): boolean {
+    const pages = this.#pagesBySeries.get(`${stream} ${series}`) ?? [];
+    return pages.some((page) => page.requestedAt > requestedAt && page.from < to && from < page.to);
   }
 
-  note(stream: WalkedStream, series: number, { from, to }: TimeRange, askedAt: number): void {
+  add(stream: WalkedStream, series: number, { from, to }: TimeRange, requestedAt: number): void {
     const key = `${stream} ${series}`;
-    let asked = this.#lines.get(key);
-    if (!asked) {
-      asked = [];
-      this.#lines.set(key, asked);
+    let pages = this.#pagesBySeries.get(key);
+    if (!pages) {
+      pages = [];
+      this.#pagesBySeries.set(key, pages);
     }
-    asked.push({ from, to, askedAt });
-    // Not at every page: moving them up costs more than it frees.
-    const tooMany = asked.length > 2 * MOST_OF_A_LINE ? asked.length - MOST_OF_A_LINE : 0;
-    const firstRecent = asked.findIndex((page) => page.askedAt > askedAt - LONGEST_WAY_MS);
-    if (tooMany > 0 || firstRecent > 0) asked.splice(0, Math.max(tooMany, firstRecent));
+    pages.push({ from, to, requestedAt });
+    // Not for every page: `splice` costs more than it frees.
+    const excess = pages.length > 2 * MAX_PAGES_PER_SERIES ? pages.length - MAX_PAGES_PER_SERIES : 0;
+    const firstRecent = pages.findIndex((page) => page.requestedAt > requestedAt - MAX_PENDING_PAGE_MS);
+    if (excess > 0 || firstRecent > 0) pages.splice(0, Math.max(excess, firstRecent));
   }
 }

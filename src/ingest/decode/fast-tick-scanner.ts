@@ -6,34 +6,33 @@ import { ByteReader, ExpectedText } from "./byte-reader.ts";
 import type { DecodedPage } from "./page.ts";
 import { isPlausible } from "./record-reader.ts";
 
-/** Room for what stands before the records, and for the first of them. */
-const LONGEST_BEGINNING = 4_096;
+/** Enough for the text before the records and the first record. */
+const MAX_PREFIX_BYTES = 4_096;
 
 const comma = new ExpectedText(",");
 
 /**
- * Reads a page of index ticks of one index straight from its bytes, without building the texts and objects of
- * `JSON.parse`. Undefined for a page with anything unusual in it: `decodePage` then reads it from the start. Where this
- * reads a page, it reads exactly what `decodePage` would.
+ * Decodes a page of index ticks of one index straight from its bytes, without the strings and objects of `JSON.parse`.
+ * Undefined if anything is unusual: `decodePage` must then decode it. Otherwise the result equals that of `decodePage`.
  */
 export function scanTickPage(json: Uint8Array): DecodedPage<IndexTick> | undefined {
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.byteLength);
-  const beginning = bytes.toString("latin1", 0, LONGEST_BEGINNING);
-  const head = readHead(beginning);
-  const shape = head && learnShape(beginning, head.length);
+  const start = bytes.toString("latin1", 0, MAX_PREFIX_BYTES);
+  const prefix = readPrefix(start);
+  const shape = prefix && readShape(start, prefix.length);
   if (!shape) return undefined;
 
-  const reader = new ByteReader(bytes, head.length);
+  const reader = new ByteReader(bytes, prefix.length);
   const records: IndexTick[] = [];
   do {
     const tick = readTick(reader, shape);
     if (tick === undefined) return undefined;
     records.push(tick);
-  } while (reader.take(comma));
+  } while (reader.consume(comma));
 
-  const tail = readTail(reader.rest());
-  if (!tail || (head.nextId !== undefined && tail.nextId !== undefined)) return undefined;
-  const nextId = (head.nextId ?? tail.nextId) || undefined;
+  const suffix = readSuffix(reader.readRest());
+  if (!suffix || (prefix.nextId !== undefined && suffix.nextId !== undefined)) return undefined;
+  const nextId = (prefix.nextId ?? suffix.nextId) || undefined;
   return { records, rejects: [], unknownFields: [], nextId, rawCount: records.length };
 }
 
@@ -44,75 +43,75 @@ function readTick(reader: ByteReader, { indexType, indexId, parts, end }: TickSh
   let tickVolume: Decimal | null = null;
   for (let i = 0; i < parts.length; i++) {
     const { before, field } = parts[i] as TickShape["parts"][number];
-    if (!reader.take(before)) return undefined;
+    if (!reader.consume(before)) return undefined;
     if (field === "id") {
       if (!reader.skipText()) return undefined;
     } else if (field === "timestamp") {
-      ts = reader.moment();
+      ts = reader.readTimestamp();
       if (!isPlausible(ts)) return undefined;
     } else {
-      const decimal = reader.decimal();
+      const decimal = reader.readDecimal();
       if (decimal === undefined) return undefined;
       if (field === "price") price = decimal;
       else if (field === "volume") volume = decimal;
       else tickVolume = decimal;
     }
   }
-  if (!reader.take(end)) return undefined;
+  if (!reader.consume(end)) return undefined;
   return { indexType, indexId, ts, price, volume, tickVolume, name: null, quality: null, extra: null };
 }
 
-/** What differs from record to record. */
-export type VaryingField = "id" | "price" | "volume" | "tickVolume" | "timestamp";
+/** The fields whose values differ between the records of a page. */
+type VaryingField = "id" | "price" | "volume" | "tickVolume" | "timestamp";
 
-/** How all records of a page of index ticks are written, if they are written like the first. */
-export interface TickShape {
+/** The layout of a record, learned from the first; the others must have the same. */
+interface TickShape {
   readonly indexType: string;
   readonly indexId: string;
-  /** In the order of the page: the text that stands before each varying value, its opening quote included. */
+  /** In order: the constant text before each varying value, including the opening quote. */
   readonly parts: readonly { readonly before: ExpectedText; readonly field: VaryingField }[];
-  /** The text from the last varying value's closing quote to the end of the record. */
+  /** The constant text from the last value's closing quote to the end of the record. */
   readonly end: ExpectedText;
 }
 
-/** What stands before the records. */
-export interface PageHead {
+/** The text before the records. */
+interface PagePrefix {
   readonly length: number;
-  /** Undefined: not named here. */
+  /** Undefined: not in this part of the page. */
   readonly nextId: string | null | undefined;
 }
 
-// In all of these a text is printable ASCII without escapes, so that each byte is a character and stands for itself.
-const nextIdProperty = /"nextId":(?:null|"([ !#-[\]-~]*)")/.source;
-const head = new RegExp(`^\\{(?:${nextIdProperty},)?"content":\\[`);
-const tail = new RegExp(`^\\](?:,${nextIdProperty})?\\}[ \\t\\r\\n]*$`);
-const property = /[{,]"([A-Za-z]+)":"([ !#-[\]-~]*)"/y;
+// All patterns match printable ASCII without escapes only, so that byte and character positions agree.
+const nextIdPattern = /"nextId":(?:null|"([ !#-[\]-~]*)")/.source;
+const prefixPattern = new RegExp(`^\\{(?:${nextIdPattern},)?"content":\\[`);
+const suffixPattern = new RegExp(`^\\](?:,${nextIdPattern})?\\}[ \\t\\r\\n]*$`);
+const propertyPattern = /[{,]"([A-Za-z]+)":"([ !#-[\]-~]*)"/y;
 
-/** `text`: the page's beginning. Undefined for a page that does not begin as pages do. */
-export function readHead(text: string): PageHead | undefined {
-  const match = head.exec(text);
-  return match ? { length: match[0].length, nextId: namedIn(match) } : undefined;
+/** `text`: the start of the page. Undefined if it has an unusual form. */
+function readPrefix(text: string): PagePrefix | undefined {
+  const match = prefixPattern.exec(text);
+  return match ? { length: match[0].length, nextId: readNextId(match) } : undefined;
 }
 
-/** `text`: all that follows the last record. Undefined for a page that does not end as pages do. */
-export function readTail(text: string): Pick<PageHead, "nextId"> | undefined {
-  const match = tail.exec(text);
-  return match ? { nextId: namedIn(match) } : undefined;
+/** `text`: everything after the last record. Undefined if it has an unusual form. */
+function readSuffix(text: string): Pick<PagePrefix, "nextId"> | undefined {
+  const match = suffixPattern.exec(text);
+  return match ? { nextId: readNextId(match) } : undefined;
 }
 
-function namedIn([whole, nextId]: RegExpExecArray): PageHead["nextId"] {
-  return nextId ?? (whole.includes('"nextId":null') ? null : undefined);
+function readNextId([match, nextId]: RegExpExecArray): PagePrefix["nextId"] {
+  return nextId ?? (match.includes('"nextId":null') ? null : undefined);
 }
 
-/** The shape of the record at `start`; undefined where it is not made of the usual properties, each once and a text. */
-export function learnShape(text: string, start: number): TickShape | undefined {
+/** The layout of the record at `start`; undefined unless it has the usual properties, each once and a string. */
+function readShape(text: string, start: number): TickShape | undefined {
   const seen = new Map<string, string>();
   const parts: { before: ExpectedText; field: VaryingField }[] = [];
   let constantFrom = start;
   let at = start;
   do {
-    property.lastIndex = at;
-    const match = property.exec(text);
+    propertyPattern.lastIndex = at;
+    const match = propertyPattern.exec(text);
     if (!match || (text[at] === "{") !== (at === start)) return undefined;
     const [whole, name = "", value = ""] = match;
     if (seen.has(name)) return undefined;

@@ -1,19 +1,19 @@
 import type { ExchangeTick, IndexTick, Reject, UnknownField } from "../../model/records.ts";
-import { capped } from "./page.ts";
+import { truncateRaw } from "./page.ts";
 import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
 import { type ReadRecord, readExchangeTick, readIndexTick } from "./records.ts";
 
-/** A message that the feed took for a tick, read. */
-export type LiveEvent =
+/** A decoded websocket message. */
+type LiveEvent =
   | { kind: "index_tick"; tick: IndexTick }
   | { kind: "exchange_tick"; tick: ExchangeTick }
   | { kind: "rejected_tick"; stream: "index_ticks" | "exchange_ticks"; reject: Reject }
   | { kind: "unknown"; event: string; reason: string; sample: string };
 
-const LONGEST_SAMPLE = 2_000;
+const MAX_SAMPLE_LENGTH = 2_000;
 
-/** What the ticks of one stream are read with. */
-class TickReader<R> {
+/** Decodes the ticks of one stream. */
+class LiveTickReader<R> {
   readonly tally = new UnknownTally();
   readonly #read: ReadRecord<R>;
   readonly #reader: RecordReader;
@@ -29,32 +29,29 @@ class TickReader<R> {
     this.#reader.begin(message, 0);
     const tick = this.#read(this.#reader, message, {});
     const { rejection } = this.#reader;
-    return rejection === null ? { tick } : { reject: { reason: rejection, raw: capped(text) } };
+    return rejection === null ? { tick } : { reject: { reason: rejection, raw: truncateRaw(text) } };
   }
 }
 
-/**
- * Reads many messages, one after the other. Unknown fields are counted over all of them: what is set up once for a batch
- * instead of for each message is a quarter of the reading.
- */
-export class EventReader {
-  readonly #index = new TickReader(readIndexTick);
-  readonly #exchange = new TickReader(readExchangeTick);
+/** Decodes a batch of messages. One instance per batch: the setup takes a quarter of the time of one message. */
+export class LiveEventReader {
+  readonly #index = new LiveTickReader(readIndexTick);
+  readonly #exchange = new LiveTickReader(readExchangeTick);
 
-  /** The fields that this version does not know, of all ticks so far. */
+  /** The fields of all ticks so far that this version does not know. */
   unknownFields(): Record<"index_ticks" | "exchange_ticks", UnknownField[]> {
     return { index_ticks: this.#index.tally.fields(), exchange_ticks: this.#exchange.tally.fields() };
   }
 
-  /** One message, whatever it is; its unknown fields are counted, not told. Never throws. */
+  /** Decodes one message and counts its unknown fields. Never throws. */
   read(text: string): LiveEvent {
     let message: unknown;
     try {
       message = JSON.parse(text);
     } catch {
-      return unknown("(none)", "not JSON", text);
+      return unknownEvent("(none)", "not JSON", text);
     }
-    if (!isProperties(message)) return unknown("(none)", "not an object", text);
+    if (!isProperties(message)) return unknownEvent("(none)", "not an object", text);
     const { event } = message;
     if (event === "INDEX_TICKER") {
       const read = this.#index.read(message, text);
@@ -66,11 +63,11 @@ export class EventReader {
       if ("reject" in read) return { kind: "rejected_tick", stream: "exchange_ticks", reject: read.reject };
       return { kind: "exchange_tick", tick: read.tick };
     }
-    if (typeof event !== "string") return unknown("(none)", "no event name", text);
-    return unknown(event, "not an event that this version knows", text);
+    if (typeof event !== "string") return unknownEvent("(none)", "no event name", text);
+    return unknownEvent(event, "not an event that this version knows", text);
   }
 }
 
-function unknown(event: string, reason: string, text: string): LiveEvent {
-  return { kind: "unknown", event: event.slice(0, 200), reason, sample: text.slice(0, LONGEST_SAMPLE) };
+function unknownEvent(event: string, reason: string, text: string): LiveEvent {
+  return { kind: "unknown", event: event.slice(0, 200), reason, sample: text.slice(0, MAX_SAMPLE_LENGTH) };
 }

@@ -6,7 +6,7 @@ import type {
   ExchangeSymbol,
   Market,
 } from "../../model/records.ts";
-import { canonicalJson, elementSlices } from "./json-source.ts";
+import { sliceElements, toCanonicalJson } from "./json-source.ts";
 import { isProperties, type Properties, type RecordReader } from "./record-reader.ts";
 import type { ReadRecord } from "./records.ts";
 
@@ -89,12 +89,12 @@ function readList<E>(
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) {
     reader.note(name, "is not a list");
-    reader.keep(name, canonicalJson(reader.sourceOf(name)));
+    reader.keep(name, toCanonicalJson(reader.sourceOf(name)));
     return [];
   }
   let slices: string[] | undefined;
   const sliceOf = (index: number) => {
-    slices ??= elementSlices(reader.sourceOf(name));
+    slices ??= sliceElements(reader.sourceOf(name));
     return slices[index] ?? "";
   };
   const elements = reader.elements(name, sliceOf);
@@ -110,7 +110,7 @@ function readList<E>(
         continue;
       }
     }
-    unread.push(canonicalJson(sliceOf(index)));
+    unread.push(toCanonicalJson(sliceOf(index)));
   }
   if (unread.length > 0) {
     reader.note(name, `has ${unread.length} elements that cannot be read`);

@@ -1,147 +1,160 @@
 import { Failure } from "../../model/failure.ts";
 import type { StreamRecords } from "../../model/records.ts";
-import { type Body, decodeBody } from "../../model/response-body.ts";
+import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import type { Series, Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, parseInstant } from "../../model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 import { scanTickPage } from "./fast-tick-scanner.ts";
 import { type DecodedPage, decodePage } from "./page.ts";
 
-export type AnyPage = DecodedPage<StreamRecords[Stream]>;
+type DecodedStreamPage = DecodedPage<StreamRecords[Stream]>;
 
-/** A page that was read, with what it says about the series that was asked for. */
-export type ReadPage<S extends Stream> = DecodedPage<StreamRecords[S]> & PageSense;
+/** A decoded page that waits for its commit. */
+type PendingPage<S extends Stream> = DecodedPage<StreamRecords[S]> & PageContext;
 
-interface PageSense {
-  /** The moment, by the service's clock, at which the page was true; undefined where nobody said. */
+interface PageContext {
+  /** When the page was made, by the service's clock; undefined if unknown. */
   readonly asOf: Micros | undefined;
-  /** A cache on the way had kept the page. */
-  readonly isKept: boolean;
-  /** When it was asked for, on the boot clock. */
-  readonly askedAt: number;
-  /** Moments of the asked series' records, in page order. */
-  readonly present: readonly Micros[];
-  /** Those of them that can be true: what the page is evidence of. */
-  readonly moments: readonly Micros[];
-  /** Records of other series. */
+  /** A cache on the way served the page. */
+  readonly isFromCache: boolean;
+  /** When it was requested, on the boot clock. */
+  readonly requestedAt: number;
+  /** Timestamps of the requested series' records, in page order. */
+  readonly timestamps: readonly Micros[];
+  /** The plausible ones among them: only these prove something. */
+  readonly plausibleTimestamps: readonly Micros[];
+  /** The number of records of other series. */
   readonly foreign: number;
 }
 
-/** A page as it was asked for. */
-export interface PageQuestion {
+export interface ReadPageOptions {
   readonly stream: Stream;
-  /** Of a walked stream: the series that was asked for. */
+  /** For a history stream: the requested series. */
   readonly series?: Series;
   readonly derivativeType?: string;
 }
 
-/** What a walk must know of a page to go on; the page itself stays in the ingest thread until it is committed. */
-export interface HeldPage {
-  /** To be named when the page is committed. */
-  readonly held: number;
-  /** Elements of the page, readable or not. */
+/** What a walk needs to continue; the page itself stays in the ingest thread until its commit. */
+interface PendingPageSummary {
+  /** Identifies the page in its commit. */
+  readonly pageId: number;
+  /** The number of elements, readable or not. */
   readonly rows: number;
   readonly nextId: string | undefined;
-  /** Of the asked series' believable records. */
+  /** Of the requested series' plausible records. */
   readonly oldest: Micros | undefined;
   readonly newest: Micros | undefined;
-  /** Newest first, as promised. */
-  readonly descending: boolean;
+  /** Newest first, as documented. */
+  readonly isDescending: boolean;
 }
 
-/** Nothing was traded before Bitcoin's first block. An older or a future moment is no evidence of anything. */
-const EARLIEST: Micros = parseInstant("2009-01-03T00:00:00Z") ?? 0;
+/** Bitcoin's first block. An older or a future timestamp proves nothing. */
+const EARLIEST_PLAUSIBLE_TS: Micros = parseTimestamp("2009-01-03T00:00:00Z") ?? 0;
 
-/** Each walk holds one page at a time; what a walk dropped without a word is forgotten when so many newer ones came. */
-const MOST_WALK_PAGES = 128;
-/** A list is held whole until its commit. More pages than this are no list but a loop. */
-const MOST_LIST_PAGES = 20_000;
+/** A walk has one pending page at a time. Pages of aborted walks are evicted beyond this number. */
+const MAX_WALK_PAGES = 128;
+/** All pages of a list are pending until its commit. More than this is a pagination loop. */
+const MAX_LIST_PAGES = 20_000;
 
-/** An answer may take so long on its way and still be fresh. */
-const FRESH_MS = 5_000;
+/** An older response comes from a cache. */
+const MAX_FRESH_AGE_MS = 5_000;
 
-/** Pages that were read and wait for their walk, or their list, to say what becomes of them. */
-export class HeldPages {
-  readonly #ofWalks = new Map<number, ReadPage<Stream>>();
-  readonly #ofLists = new Map<number, ReadPage<Stream>>();
-  #next = 1;
+/** Decoded pages that wait for their commit or drop. */
+export class PendingPages {
+  readonly #walkPages = new Map<number, PendingPage<Stream>>();
+  readonly #listPages = new Map<number, PendingPage<Stream>>();
+  #nextPageId = 1;
 
-  /** Reads a body. Throws `malformed_body` for what is no page. */
-  read(question: PageQuestion, body: Body): HeldPage {
-    const page = readPage(question, decodeBody(body));
+  /** Decodes a body. Throws `malformed_body` if it is no page. */
+  read(options: ReadPageOptions, body: ResponseBody): PendingPageSummary {
+    const page = decodeStreamPage(options, decodeBody(body));
     const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
-    const isKept = body.ageMs > FRESH_MS;
-    const sense = { asOf, isKept, askedAt: body.askedAt, ...senseOf(page, question.series, asOf) };
-    const held = this.#next++;
-    const [pages, most] = question.series
-      ? [this.#ofWalks, MOST_WALK_PAGES]
-      : [this.#ofLists, MOST_LIST_PAGES];
-    pages.set(held, { ...page, ...sense });
-    if (pages.size > most) pages.delete(pages.keys().next().value ?? held);
-    return { held, rows: page.rawCount, nextId: page.nextId, ...extremes(sense.moments) };
+    const isFromCache = body.ageMs > MAX_FRESH_AGE_MS;
+    const context = {
+      asOf,
+      isFromCache,
+      requestedAt: body.requestedAt,
+      ...collectTimestamps(page, options.series, asOf),
+    };
+    const pageId = this.#nextPageId++;
+    const [pages, maxPages] = options.series
+      ? [this.#walkPages, MAX_WALK_PAGES]
+      : [this.#listPages, MAX_LIST_PAGES];
+    pages.set(pageId, { ...page, ...context });
+    if (pages.size > maxPages) pages.delete(pages.keys().next().value ?? pageId);
+    return {
+      pageId,
+      rows: page.rawCount,
+      nextId: page.nextId,
+      ...summarizeTimestamps(context.plausibleTimestamps),
+    };
   }
 
-  /** A page that was read. It stays until it is dropped, since its commit may have to be made again. */
-  get<S extends Stream>(_stream: S, held: number): ReadPage<S> {
-    const page = this.#ofWalks.get(held) ?? this.#ofLists.get(held);
+  /** The page stays until it is dropped, since its commit may be retried. */
+  get<S extends Stream>(_stream: S, pageId: number): PendingPage<S> {
+    const page = this.#walkPages.get(pageId) ?? this.#listPages.get(pageId);
     if (!page)
-      throw new Failure("a page was forgotten before its commit", {
+      throw new Failure("a page was evicted before its commit", {
         family: "retry",
         code: "page_forgotten",
       });
-    return page as ReadPage<S>;
+    return page as PendingPage<S>;
   }
 
-  drop(held: readonly number[]): void {
-    for (const id of held) {
-      this.#ofWalks.delete(id);
-      this.#ofLists.delete(id);
+  drop(pageIds: readonly number[]): void {
+    for (const id of pageIds) {
+      this.#walkPages.delete(id);
+      this.#listPages.delete(id);
     }
   }
 }
 
-/** Pages of index ticks are nearly all there is to read; the scanner leaves the odd ones among them alone. */
-function readPage(question: PageQuestion, bytes: Uint8Array): AnyPage {
-  const scanned = question.stream === "index_ticks" ? scanTickPage(bytes) : undefined;
-  return scanned ?? decodePage(question.stream, bytes, question);
+/** Nearly all pages are of index ticks; the scanner leaves unusual ones to `decodePage`. */
+function decodeStreamPage(options: ReadPageOptions, bytes: Uint8Array): DecodedStreamPage {
+  const scanned = options.stream === "index_ticks" ? scanTickPage(bytes) : undefined;
+  return scanned ?? decodePage(options.stream, bytes, options);
 }
 
-/** What can be true is judged by the service's own clock: this machine's may be set to anything. */
-function senseOf(
-  page: AnyPage,
+/** Judges plausibility by the service's clock: this machine's may be wrong. */
+function collectTimestamps(
+  page: DecodedStreamPage,
   series: Series | undefined,
   asOf: Micros | undefined,
-): Pick<PageSense, "present" | "moments" | "foreign"> {
-  const present: Micros[] = [];
-  if (!series) return { present, moments: present, foreign: 0 };
+): Pick<PageContext, "timestamps" | "plausibleTimestamps" | "foreign"> {
+  const timestamps: Micros[] = [];
+  if (!series) return { timestamps, plausibleTimestamps: timestamps, foreign: 0 };
   const end = asOf === undefined ? Number.POSITIVE_INFINITY : asOf + MICROS_PER_DAY;
   let foreign = 0;
-  let isBelievable = true;
-  // A page's records share their texts, which are then equal without a look at them: the series' own are others.
+  let areAllPlausible = true;
+  // The records of a page share their strings, so comparing with the previous record is cheaper than with `series`.
   let ours: Pick<Series, "indexId" | "indexType"> = series;
   for (const record of page.records) {
     if (!("indexId" in record) || record.indexId !== ours.indexId || record.indexType !== ours.indexType)
       foreign++;
     else {
       ours = record;
-      const moment = "ts" in record ? record.ts : record.start;
-      if (moment < EARLIEST || moment >= end) isBelievable = false;
-      present.push(moment);
+      const ts = "ts" in record ? record.ts : record.start;
+      if (ts < EARLIEST_PLAUSIBLE_TS || ts >= end) areAllPlausible = false;
+      timestamps.push(ts);
     }
   }
-  const moments = isBelievable ? present : present.filter((moment) => moment >= EARLIEST && moment < end);
-  return { present, moments, foreign };
+  const plausibleTimestamps = areAllPlausible
+    ? timestamps
+    : timestamps.filter((ts) => ts >= EARLIEST_PLAUSIBLE_TS && ts < end);
+  return { timestamps, plausibleTimestamps, foreign };
 }
 
-function extremes(moments: readonly Micros[]): Pick<HeldPage, "oldest" | "newest" | "descending"> {
-  let oldest = moments[0];
-  let newest = moments[0];
-  let descending = true;
-  for (let i = 1; i < moments.length; i++) {
-    const moment = moments[i] as Micros;
-    if (moment > (moments[i - 1] as Micros)) descending = false;
-    if (oldest === undefined || moment < oldest) oldest = moment;
-    if (newest === undefined || moment > newest) newest = moment;
+function summarizeTimestamps(
+  timestamps: readonly Micros[],
+): Pick<PendingPageSummary, "oldest" | "newest" | "isDescending"> {
+  let oldest = timestamps[0];
+  let newest = timestamps[0];
+  let isDescending = true;
+  for (let i = 1; i < timestamps.length; i++) {
+    const ts = timestamps[i] as Micros;
+    if (ts > (timestamps[i - 1] as Micros)) isDescending = false;
+    if (oldest === undefined || ts < oldest) oldest = ts;
+    if (newest === undefined || ts > newest) newest = ts;
   }
-  return { oldest, newest, descending };
+  return { oldest, newest, isDescending };
 }

@@ -1,7 +1,7 @@
-import { type Decimal, readDecimal } from "../../model/decimal.ts";
+import { type Decimal, parseDecimal } from "../../model/decimal.ts";
 import type { UnknownField } from "../../model/records.ts";
-import { formatInstant, type Micros, parseInstant } from "../../model/time.ts";
-import { canonicalJson, propertySlices } from "./json-source.ts";
+import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
+import { sliceProperties, toCanonicalJson } from "./json-source.ts";
 
 export type Properties = Readonly<Record<string, unknown>>;
 
@@ -13,8 +13,8 @@ const LONGEST_RAW = 4096;
 const LONGEST_QUALITY = 16_384;
 
 /** Bitcoin's first block was mined in January 2009; no market has been older, and none of today's bars is from the 2090s. */
-const EARLIEST = parseInstant("2009-01-01T00:00:00Z") ?? 0;
-const LATEST = parseInstant("2090-01-01T00:00:00Z") ?? 0;
+const EARLIEST = parseTimestamp("2009-01-01T00:00:00Z") ?? 0;
+const LATEST = parseTimestamp("2090-01-01T00:00:00Z") ?? 0;
 
 export function isPlausible(micros: Micros): boolean {
   return micros >= EARLIEST && micros < LATEST;
@@ -59,7 +59,7 @@ export class RecordReader {
   /** A figure that cannot be below zero: with a minus sign it is an error upstream, `-0` included. */
   amount(name: string, value: unknown): Decimal | null {
     if (typeof value === "string" && value.charCodeAt(0) !== MINUS) {
-      const decimal = readDecimal(value);
+      const decimal = parseDecimal(value);
       if (decimal !== undefined) return decimal;
     }
     return value === undefined ? null : this.#unusualDecimal(name, value, false);
@@ -84,7 +84,7 @@ export class RecordReader {
   #unusualDecimal(name: string, value: unknown, mayBeNegative: boolean): Decimal | null {
     const text =
       typeof value === "string" ? value : typeof value === "number" ? this.sourceOf(name) : undefined;
-    const decimal = text === undefined ? undefined : readDecimal(text);
+    const decimal = text === undefined ? undefined : parseDecimal(text);
     if (text === undefined || decimal === undefined) return this.#unread(name, "is not a decimal");
     if (text.charCodeAt(0) !== MINUS) return decimal;
     if (!mayBeNegative) return this.#unread(name, "is negative");
@@ -136,7 +136,7 @@ export class RecordReader {
 
   /** The moment that the record is filed under. */
   timestamp(name: string, value: unknown): Micros {
-    const micros = typeof value === "string" ? parseInstant(value) : undefined;
+    const micros = typeof value === "string" ? parseTimestamp(value) : undefined;
     if (micros !== undefined) return this.plausible(name, micros);
     this.rejection ??=
       value === undefined || value === null ? `${name} is missing` : `${name} is not a UTC moment`;
@@ -145,13 +145,13 @@ export class RecordReader {
 
   /** A moment that no market can have had is kept, with a doubt: it must not move anybody's idea of "newest". */
   plausible(name: string, micros: Micros): Micros {
-    if (!isPlausible(micros)) this.note(name, "is implausible", formatInstant(micros));
+    if (!isPlausible(micros)) this.note(name, "is implausible", formatTimestamp(micros));
     return micros;
   }
 
   moment(name: string, value: unknown): Micros | null {
     if (value === undefined || value === null) return null;
-    const micros = typeof value === "string" ? parseInstant(value) : undefined;
+    const micros = typeof value === "string" ? parseTimestamp(value) : undefined;
     return micros ?? this.#unread(name, "is not a UTC moment");
   }
 
@@ -207,7 +207,7 @@ export class RecordReader {
       // Strings, booleans and null have one form each, so that a new field of those kinds does not slow a page down.
       const json =
         typeof value === "number" || (typeof value === "object" && value !== null)
-          ? canonicalJson(this.sourceOf(name))
+          ? toCanonicalJson(this.sourceOf(name))
           : JSON.stringify(value);
       this.#extras.push([name, json]);
       if (!foreseen?.has(name)) this.#tally.count(this.#prefix === "" ? name : this.#prefix + name, json);
@@ -228,12 +228,12 @@ export class RecordReader {
 
   /** The text of one property's value as it came. */
   sourceOf(name: string): string {
-    this.#slices ??= propertySlices(this.#text(this.#index));
+    this.#slices ??= sliceProperties(this.#text(this.#index));
     return this.#slices.get(name) ?? "";
   }
 
   #unread(name: string, doubt: string): null {
-    this.note(name, doubt, canonicalJson(this.sourceOf(name)));
+    this.note(name, doubt, toCanonicalJson(this.sourceOf(name)));
     return null;
   }
 }

@@ -1,7 +1,7 @@
 import type { DailyBar, DerivativeTick, ExchangeTick, IndexTick, MarketCap } from "../../model/records.ts";
 import { indexTypes } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../model/time.ts";
-import { canonicalJson } from "./json-source.ts";
+import { toCanonicalJson } from "./json-source.ts";
 import type { Properties, RecordReader } from "./record-reader.ts";
 
 /** What the request knew that the record does not say. */
@@ -198,7 +198,7 @@ function percentChange(reader: RecordReader, value: unknown) {
   };
   reader.adopt(inner.quality());
   if (inner.extra(percentChangeFields) !== null)
-    reader.keep("marketCapPercentChange", canonicalJson(reader.sourceOf("marketCapPercentChange")));
+    reader.keep("marketCapPercentChange", toCanonicalJson(reader.sourceOf("marketCapPercentChange")));
   return change;
 }
 

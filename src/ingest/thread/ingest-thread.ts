@@ -1,98 +1,95 @@
 import { Worker } from "node:worker_threads";
-import { Failure, receiveFailure, threadFailure } from "../../model/failure.ts";
-import type { Body } from "../../model/response-body.ts";
+import { deserialiseFailure, Failure, threadStartFailure } from "../../model/failure.ts";
+import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
-import { ownFile } from "../../runtime/child-process.ts";
+import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { abortable, doneWithin } from "../../runtime/timeouts.ts";
-import { isDamage } from "../../warehouse/sqlite/sqlite-errors.ts";
-import { type Call, closing, memoryOf, type Reply } from "./messages.ts";
+import { finishesWithin, raceAbort } from "../../runtime/timeouts.ts";
+import { isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
+import { type IngestCall, type IngestReply, stoppedFailure, transferListOf } from "./messages.ts";
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
 
-export interface IngestOptions {
+interface IngestThreadOptions {
   /** The warehouse file. */
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** Ends the wait for a warehouse that is not open yet, whatever it waits for. */
+  /** Aborts the opening of the warehouse. */
   readonly signal?: AbortSignal;
-  /** The thread runs, and begins to open the warehouse: for those who look on meanwhile. */
-  readonly opening?: (ingest: Ingest) => void;
-  /** A large file that was not closed in order is opened unchecked: see `isChecked`. */
+  /** Called when the thread starts to open the warehouse, so that its state can be watched meanwhile. */
+  readonly onOpening?: (ingest: IngestThread) => void;
+  /** Open a large file after a crash without an integrity check: see `isChecked`. */
   readonly mayDeferCheck?: boolean;
 }
 
-/** Storage troubles that pass: the work is kept and done again until it succeeds. */
-export type IngestState = "working" | "disk_full" | "db_locked";
+/** `disk_full` and `db_locked` are temporary: calls are retried until they succeed. */
+type IngestState = "working" | "disk_full" | "db_locked";
 
-/** Pages queued beyond these make the callers wait: memory stays flat however fast the network is. */
-const MOST_QUEUED = 6;
-const RETRY_STORAGE_MS = 5_000;
+/** With more queued calls, callers wait: bounds the memory however fast the network is. */
+const MAX_QUEUED = 6;
+const STORAGE_RETRY_INTERVAL_MS = 5_000;
 /**
- * Pages are read, written and forgotten at once. With more room for young objects the thread only keeps more of the
- * forgotten ones, and the unpacked bodies with them: 175 MB more than with 12 MB, for the same CPU a row.
+ * Pages are short-lived, so a larger young generation only retains more garbage (decompressed bodies). Measured with
+ * V8's default instead: twice the resident memory (490 MiB), the same CPU per row.
  */
-const YOUNG_HEAP_MB = 6;
-/** What closing may take in all, and how much of it is left for ending a thread that does not close. */
-const CLOSE_PATIENCE_MS = 2_000;
-const END_PATIENCE_MS = 500;
+const MAX_YOUNG_HEAP_MB = 6;
+/** The time for closing in all, and the part of it for terminating a thread that does not close. */
+const CLOSE_TIMEOUT_MS = 2_000;
+const TERMINATE_TIMEOUT_MS = 500;
 
-/**
- * The main thread's end of the ingest thread: bytes in, committed facts out. Calls are carried out one after the other,
- * in the order in which they were made.
- */
-export class Ingest {
+/** The main thread's handle of the ingest thread, which decodes bodies and commits them. It runs calls in order. */
+export class IngestThread {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** In the order in which they were sent. */
-  readonly #pending = new Map<number, { settle: (reply: Reply) => void; sentAt: number }>();
-  readonly #waiting: (() => void)[] = [];
-  #queued = 0;
-  #answers = 0;
+  /** In the order in which the calls were sent. */
+  readonly #pending = new Map<number, { settle: (reply: IngestReply) => void; sentAt: number }>();
+  readonly #slotWaiters: (() => void)[] = [];
+  #queuedCalls = 0;
+  #replyCount = 0;
   #nextId = 1;
   #state: IngestState = "working";
-  #trouble: string | undefined;
-  #death: Failure | undefined;
+  #blockedBy: string | undefined;
+  #fatalFailure: Failure | undefined;
   #isChecked = true;
   readonly #closing = new AbortController();
-  /** Shared with the thread: once set, what is queued there is given back undone. */
+  /** Shared with the thread: once set, it rejects queued calls without running them. */
   readonly #stopFlag: Int32Array;
-  /** Resolves once the thread is gone. */
-  readonly #gone: Promise<void>;
+  /** Resolves when the thread has exited. */
+  readonly #exited: Promise<void>;
 
-  private constructor(worker: Worker, stopFlag: Int32Array, { clock, log }: IngestOptions) {
+  private constructor(worker: Worker, stopFlag: Int32Array, { clock, log }: IngestThreadOptions) {
     this.#worker = worker;
     this.#stopFlag = stopFlag;
     this.#clock = clock;
     this.#log = log;
-    worker.on("message", (reply: Reply) => {
+    worker.on("message", (reply: IngestReply) => {
       const pending = this.#pending.get(reply.id);
       this.#pending.delete(reply.id);
-      this.#answers++;
+      this.#replyCount++;
       pending?.settle(reply);
     });
-    worker.on("error", (error) => this.#die(`the ingest thread failed: ${error.message}`));
-    this.#gone = new Promise((resolve) => {
+    worker.on("error", (error) => this.#failPendingCalls(`the ingest thread failed: ${error.message}`));
+    this.#exited = new Promise((resolve) => {
       worker.on("exit", () => {
-        this.#die("the ingest thread has ended");
+        this.#failPendingCalls("the ingest thread has exited");
         resolve();
       });
     });
   }
 
-  /** Starts the thread; resolves once the warehouse is open and migrated there. */
-  static async start(options: IngestOptions): Promise<Ingest> {
+  /** Starts the thread; resolves when it has opened and migrated the warehouse. */
+  static async start(options: IngestThreadOptions): Promise<IngestThread> {
     const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    const ingest = new Ingest(startThread(stopFlag), stopFlag, options);
+    const ingest = new IngestThread(startThread(stopFlag), stopFlag, options);
     try {
       const { path, mayDeferCheck = false, signal } = options;
-      options.opening?.(ingest);
+      options.onOpening?.(ingest);
       const open = ingest.call("open", { path, mayDeferCheck }, [], signal);
-      const { said, isChecked } = await abortable(open, signal);
+      const { logEntries, isChecked } = await raceAbort(open, signal);
       ingest.#isChecked = isChecked;
-      for (const { level, fields, message } of said) options.log[level](fields, message);
+      for (const { level, fields, message } of logEntries) options.log[level](fields, message);
     } catch (error) {
       await ingest.close();
       throw error;
@@ -104,144 +101,151 @@ export class Ingest {
     return this.#state;
   }
 
-  /** What keeps the thread from writing at present, in one line with its remedy; undefined while it works. */
-  get trouble(): string | undefined {
-    return this.#trouble;
+  /** Why the thread cannot write at present, in one line with its remedy; undefined while it works. */
+  get blockedBy(): string | undefined {
+    return this.#blockedBy;
   }
 
-  /** False: the file was opened without a check, which is still to be made. */
+  /** False: the file was opened without an integrity check, which must still run. */
   get isChecked(): boolean {
     return this.#isChecked;
   }
 
-  /** Calls that are queued or under way. */
-  get queued(): number {
-    return this.#queued;
+  /** Calls that are queued or running. */
+  get queuedCalls(): number {
+    return this.#queuedCalls;
   }
 
-  /** Answers of the thread so far, refusals included: while they come, it is alive. */
-  get answers(): number {
-    return this.#answers;
+  /** Replies so far, failures included: while it grows, the thread is alive. */
+  get replyCount(): number {
+    return this.#replyCount;
   }
 
-  /** How long the thread has been silent on what it was sent first of all that is unanswered; 0 when nothing is. */
-  get silentMs(): number {
+  /** The age of the oldest call without a reply; 0 if there is none. */
+  get oldestCallAgeMs(): number {
     const [oldest] = this.#pending.values();
     return oldest ? this.#clock.monotonic() - oldest.sentAt : 0;
   }
 
   /**
-   * Carries out one operation in the ingest thread. The bodies' memory is handed over. Waits for its turn when many are
-   * queued, and through a full disk or a foreign write lock; rejects with the operation's failure otherwise.
+   * Runs an operation in the ingest thread and transfers the bodies' memory to it. Waits while the queue is full, the
+   * disk is full or another program holds the write lock; rejects with any other failure.
    */
   async call<N extends OperationName>(
     operation: N,
     args: OperationArgs<N>,
-    bodies: readonly Body[] = [],
+    bodies: readonly ResponseBody[] = [],
     signal?: AbortSignal,
   ): Promise<OperationResult<N>> {
     this.#closing.signal.throwIfAborted();
-    const release = this.#clock.hold();
+    const release = this.#clock.beginWork();
     try {
-      await this.#turn();
+      await this.#acquireSlot();
       this.#closing.signal.throwIfAborted();
-      return (await this.#attempt(operation, args, bodies, signal)) as OperationResult<N>;
+      return (await this.#callUntilStored(operation, args, bodies, signal)) as OperationResult<N>;
     } finally {
-      this.#done();
+      this.#releaseSlot();
       release();
     }
   }
 
   /**
-   * Lets the operation in hand finish or roll back, gives back what is queued undone, and closes the warehouse. `endedBy`:
-   * what the work ended with, if it failed: damage that a reader has met makes the next start look at the whole file.
+   * Waits for the running operation, rejects queued calls, and closes the warehouse. `endedBy`: the error that ended the
+   * work; if it is damage, the next start checks the whole file.
    */
   async close({
-    withinMs = CLOSE_PATIENCE_MS,
+    withinMs = CLOSE_TIMEOUT_MS,
     endedBy,
   }: {
     withinMs?: number;
     endedBy?: unknown;
   } = {}): Promise<void> {
-    const end: OperationArgs<"close"> = { isSuspect: isDamage(endedBy) };
-    this.#closing.abort(closing());
+    const closeArgs: OperationArgs<"close"> = { isSuspect: isCorruption(endedBy) };
+    this.#closing.abort(stoppedFailure());
     Atomics.store(this.#stopFlag, 0, 1);
-    // Held: on a turned clock the patience must not run out while the thread is at work.
-    const release = this.#clock.hold();
-    const closed = this.#death === undefined ? this.#send("close", end, []) : Promise.resolve();
-    // A thread that is stuck must not keep the program from ending: the file is as after a crash then, which is sound.
-    await doneWithin(
+    // On a manual clock the timeout must not expire while the thread works.
+    const release = this.#clock.beginWork();
+    const closed = this.#fatalFailure === undefined ? this.#send("close", closeArgs, []) : Promise.resolve();
+    // A stuck thread must not block the exit. Terminating it is like a crash, which the file survives.
+    await finishesWithin(
       this.#clock,
-      withinMs - END_PATIENCE_MS,
+      withinMs - TERMINATE_TIMEOUT_MS,
       closed.catch(() => {}),
     );
-    await doneWithin(
+    await finishesWithin(
       this.#clock,
-      END_PATIENCE_MS,
-      this.#worker.terminate().then(() => this.#gone),
+      TERMINATE_TIMEOUT_MS,
+      this.#worker.terminate().then(() => this.#exited),
     );
     release();
   }
 
-  async #attempt(
+  async #callUntilStored(
     operation: string,
     args: unknown,
-    firstBodies: readonly Body[],
+    firstBodies: readonly ResponseBody[],
     signal?: AbortSignal,
   ): Promise<unknown> {
     let bodies = firstBodies;
-    let wasRefused = false;
+    let hasStorageFailed = false;
     for (;;) {
       signal?.throwIfAborted();
       const reply = await this.#send(operation, args, bodies);
       if ("value" in reply) {
-        // A sign of life, or a page that was only read, does not say that there is room or that the lock is free.
-        if (this.#state !== "working" && (reply.hasCommitted || wasRefused)) {
-          this.#log.info({ after: this.#state }, "storage is well again");
+        // A reply without a commit (`ping`, `readPage`) does not show that storage works again.
+        if (this.#state !== "working" && (reply.hasCommitted || hasStorageFailed)) {
+          this.#log.info({ after: this.#state }, "storage recovered");
           this.#state = "working";
-          this.#trouble = undefined;
+          this.#blockedBy = undefined;
         }
         return reply.value;
       }
-      const failure = receiveFailure(reply.failure);
+      const failure = deserialiseFailure(reply.failure);
       if (failure.code !== "disk_full" && failure.code !== "db_locked") throw failure;
-      if (this.#state !== failure.code) this.#log.error({ code: failure.code }, failure.line);
+      if (this.#state !== failure.code) this.#log.error({ code: failure.code }, failure.summary);
       this.#state = failure.code;
-      this.#trouble = failure.line;
-      wasRefused = true;
+      this.#blockedBy = failure.summary;
+      hasStorageFailed = true;
       bodies = reply.bodies;
-      // Waiting for time, not working: a turned clock may move.
-      const resume = this.#clock.waive();
+      // This waits for time: a manual clock may advance.
+      const resume = this.#clock.beginWait();
       const ending = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
-      await this.#clock.sleep(RETRY_STORAGE_MS, ending).finally(resume);
+      await this.#clock.sleep(STORAGE_RETRY_INTERVAL_MS, ending).finally(resume);
     }
   }
 
-  #send(operation: string, args: unknown, bodies: readonly Body[]): Promise<Reply> {
+  #send(operation: string, args: unknown, bodies: readonly ResponseBody[]): Promise<IngestReply> {
     return new Promise((resolve, reject) => {
-      if (this.#death) return reject(this.#death);
+      if (this.#fatalFailure) return reject(this.#fatalFailure);
       const id = this.#nextId++;
-      const call: Call = { id, operation, args, bodies, now: Math.floor(this.#clock.now() * MICROS_PER_MS) };
+      const call: IngestCall = {
+        id,
+        operation,
+        args,
+        bodies,
+        now: Math.floor(this.#clock.now() * MICROS_PER_MS),
+      };
       this.#pending.set(id, { settle: resolve, sentAt: this.#clock.monotonic() });
-      this.#worker.postMessage(call, memoryOf(bodies));
+      this.#worker.postMessage(call, transferListOf(bodies));
     });
   }
 
-  async #turn(): Promise<void> {
-    if (this.#queued >= MOST_QUEUED) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#queued++;
+  async #acquireSlot(): Promise<void> {
+    if (this.#queuedCalls >= MAX_QUEUED)
+      await new Promise<void>((resolve) => this.#slotWaiters.push(resolve));
+    else this.#queuedCalls++;
   }
 
-  /** Hands the place on to whoever waits longest. */
-  #done(): void {
-    const next = this.#waiting.shift();
+  /** Passes the slot to the longest waiting caller. */
+  #releaseSlot(): void {
+    const next = this.#slotWaiters.shift();
     if (next) next();
-    else this.#queued--;
+    else this.#queuedCalls--;
   }
 
-  #die(message: string): void {
-    if (this.#death) return;
-    this.#death = new Failure(message, { family: "bug", code: "ingest_died" });
+  #failPendingCalls(message: string): void {
+    if (this.#fatalFailure) return;
+    this.#fatalFailure = new Failure(message, { family: "bug", code: "ingest_died" });
     const failure = { message, family: "bug", code: "ingest_died" } as const;
     for (const [id, { settle }] of this.#pending) settle({ id, failure, bodies: [] });
     this.#pending.clear();
@@ -250,12 +254,12 @@ export class Ingest {
 
 function startThread(stopFlag: Int32Array): Worker {
   try {
-    return new Worker(ownFile("./ingest-worker", import.meta.url), {
+    return new Worker(resolveSiblingModule("./ingest-worker", import.meta.url), {
       name: "ingest",
       workerData: stopFlag,
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_HEAP_MB },
+      resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
     });
   } catch (error) {
-    throw threadFailure(error);
+    throw threadStartFailure(error);
   }
 }

@@ -1,35 +1,35 @@
-import type { SentFailure } from "../../model/failure.ts";
+import type { SerialisedFailure } from "../../model/failure.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
-import type { Body } from "../../model/response-body.ts";
+import type { ResponseBody } from "../../model/response-body.ts";
 import type { Micros } from "../../model/time.ts";
 
-/** What the main thread sends: which operation, its arguments, and the bodies, whose memory changes hands. */
-export interface Call {
+/** A call from the main thread. The memory of its bodies is transferred, not copied. */
+export interface IngestCall {
   readonly id: number;
   readonly operation: string;
   readonly args: unknown;
-  readonly bodies: readonly Body[];
-  /** The moment, by the main thread's clock: the ingest thread has none of its own. */
+  readonly bodies: readonly ResponseBody[];
+  /** The time by the main thread's clock; the ingest thread has none of its own. */
   readonly now: Micros;
 }
 
-/** What comes back. A failed call brings its bodies home, so that it can be made again. */
-export type Reply =
+/** The reply. A failed call returns its bodies, so that it can be retried. */
+export type IngestReply =
   | {
       readonly id: number;
       readonly value: unknown;
-      /** Something was committed: there is room on the disk, and nobody else holds the write lock. */
+      /** A transaction was committed: the disk has space and the write lock is free. */
       readonly hasCommitted: boolean;
     }
-  | { readonly id: number; readonly failure: SentFailure; readonly bodies: readonly Body[] };
+  | { readonly id: number; readonly failure: SerialisedFailure; readonly bodies: readonly ResponseBody[] };
 
-/** The memory of the bodies, to be handed over instead of copied. */
-export function memoryOf(bodies: readonly Body[]): ArrayBuffer[] {
+/** The buffers of the bodies, to be transferred instead of copied. */
+export function transferListOf(bodies: readonly ResponseBody[]): ArrayBuffer[] {
   return bodies.map(({ bytes }) => bytes.buffer);
 }
 
-/** Work that was queued when the thread was told to stop: nothing of it was done. */
-export function closing(): Failure {
+/** For calls that were still queued when the thread stopped: none of them was run. */
+export function stoppedFailure(): Failure {
   return new Failure("the warehouse is being closed", {
     family: "operator",
     code: "stopped",

@@ -1,184 +1,188 @@
-import type { Body } from "../../model/response-body.ts";
+import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import { keepLines, type LogLine } from "../../runtime/log.ts";
-import { type ContractsDenial, hasNoContracts } from "../../warehouse/coverage/rechecks.ts";
+import { createBufferingLog, type LogEntry } from "../../runtime/log.ts";
+import { hasNoContracts, type NoContractsEntry } from "../../warehouse/coverage/rechecks.ts";
 import { truncateWal } from "../../warehouse/sqlite/wal.ts";
-import { openWarehouse, type Warehouse } from "../../warehouse/writer.ts";
+import { openWriter, type WarehouseWriter } from "../../warehouse/writer.ts";
 import {
+  commitBlockedReason,
   commitClockSkew,
-  commitHindrance,
+  commitFileSize,
+  commitIndexFoundAgain,
+  commitIndexNotFound,
   commitJobRun,
-  commitLosses,
+  commitLostRanges,
   commitNoContracts,
-  commitReread,
+  commitRecheck,
   commitRetraction,
-  commitServedAgain,
-  commitSize,
-  commitStreamNotes,
-  commitUnserved,
-  pruneBite,
-  tidy,
+  commitStreamHealth,
+  optimizeDatabase,
+  pruneBatch,
 } from "../commit/bookkeeping.ts";
-import { commitLive, commitUnknownEvents } from "../commit/live.ts";
-import { Listening, type ListeningChange } from "../commit/live-coverage.ts";
-import { commitLookup, type LookupList } from "../commit/lookup.ts";
+import { commitLiveMessages, commitUnknownEvents } from "../commit/live.ts";
+import { LiveCoverage, type LiveFeedChange } from "../commit/live-coverage.ts";
+import { commitLookup, type LookupPages } from "../commit/lookup.ts";
 import {
+  type CollectedSnapshot,
   commitSnapshot,
-  ObservedLists,
   type SnapshotPage,
-  type SubscriptionSeen,
+  SnapshotValidator,
 } from "../commit/snapshot.ts";
-import { commitSubscriptions, commitWanted } from "../commit/targets.ts";
-import { AskedPages, commitWalkPage, type WalkPage } from "../commit/walk-page.ts";
-import { HeldPages, type PageQuestion } from "../decode/pending-pages.ts";
-import type { Call } from "./messages.ts";
+import { commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
+import { CommittedPages, commitWalkPage, type WalkPage } from "../commit/walk-page.ts";
+import { PendingPages, type ReadPageOptions } from "../decode/pending-pages.ts";
+import type { IngestCall } from "./messages.ts";
 
-/** What an operation works with, in the ingest thread. */
-interface Desk {
-  readonly warehouse: Warehouse;
-  readonly pages: HeldPages;
-  readonly asked: AskedPages;
-  readonly listening: Listening;
-  readonly lists: ObservedLists;
+/** The state of the ingest thread that operations use. */
+interface OperationContext {
+  readonly warehouse: WarehouseWriter;
+  readonly pages: PendingPages;
+  readonly committedPages: CommittedPages;
+  readonly liveCoverage: LiveCoverage;
+  readonly snapshotValidator: SnapshotValidator;
   readonly now: Micros;
 }
 
-type Operation = (desk: Desk, args: never, bodies: readonly Body[]) => unknown;
+type Operation = (context: OperationContext, args: never, bodies: readonly ResponseBody[]) => unknown;
 
-/** What the main thread may ask of the ingest thread once the warehouse is open. */
+/** What the main thread may call while the warehouse is open. */
 const operations = {
-  /** Reads a body and keeps the page here, for a commit to name. */
-  readPage: ({ pages }: Desk, question: PageQuestion, bodies: readonly Body[]) =>
-    pages.read(question, onlyBody(bodies)),
-  dropPages: ({ pages }: Desk, held: readonly number[]) => pages.drop(held),
-  commitWalkPage({ warehouse, pages, asked, now }: Desk, page: WalkPage) {
-    const commit = commitWalkPage(warehouse, { pages, asked, now }, page);
-    pages.drop([page.held]);
-    return commit;
+  /** Decodes a body; the page stays in this thread until a commit names its id. */
+  readPage: ({ pages }: OperationContext, options: ReadPageOptions, bodies: readonly ResponseBody[]) =>
+    pages.read(options, onlyBody(bodies)),
+  dropPages: ({ pages }: OperationContext, pageIds: readonly number[]) => pages.drop(pageIds),
+  commitWalkPage({ warehouse, pages, committedPages, now }: OperationContext, page: WalkPage) {
+    const result = commitWalkPage(warehouse, { pages, committedPages, now }, page);
+    pages.drop([page.pageId]);
+    return result;
   },
-  commitLookup({ warehouse, pages }: Desk, list: LookupList) {
-    const commit = commitLookup(warehouse, pages, list);
-    pages.drop(list.held);
-    return commit;
+  commitLookup({ warehouse, pages }: OperationContext, lookup: LookupPages) {
+    const result = commitLookup(warehouse, pages, lookup);
+    pages.drop(lookup.pageIds);
+    return result;
   },
-  commitLive: ({ warehouse, listening }: Desk, messages: readonly string[]) =>
-    commitLive(warehouse, messages, listening),
+  commitLiveMessages: ({ warehouse, liveCoverage }: OperationContext, messages: readonly string[]) =>
+    commitLiveMessages(warehouse, messages, liveCoverage),
   commitUnknownEvents: onWarehouse(commitUnknownEvents),
-  commitListening: ({ warehouse, listening }: Desk, change: ListeningChange) =>
-    listening.change(warehouse, change),
-  commitSnapshot({ warehouse, pages }: Desk, page: SnapshotPage) {
-    const commit = commitSnapshot(warehouse, pages, page);
-    pages.drop([page.held]);
-    return commit;
+  commitLiveFeedChange: ({ warehouse, liveCoverage }: OperationContext, change: LiveFeedChange) =>
+    liveCoverage.applyChange(warehouse, change),
+  commitSnapshot({ warehouse, pages }: OperationContext, page: SnapshotPage) {
+    const result = commitSnapshot(warehouse, pages, page);
+    pages.drop([page.pageId]);
+    return result;
   },
-  /** What was taken of a subscription counts as an observation, or why it does not. */
-  commitObservation: ({ warehouse, lists }: Desk, seen: SubscriptionSeen) => lists.commit(warehouse, seen),
-  commitWanted: onWarehouse(commitWanted),
-  commitSubscriptions: onWarehouse(commitSubscriptions),
-  commitLosses: onWarehouse(commitLosses),
-  commitUnserved: onWarehouse(commitUnserved),
-  commitServedAgain: onWarehouse(commitServedAgain),
-  commitHindrance: onWarehouse(commitHindrance),
-  commitReread: onWarehouse(commitReread),
+  /** Settles a snapshot; returns why it does not count, if so. */
+  commitSnapshotCoverage: ({ warehouse, snapshotValidator }: OperationContext, snapshot: CollectedSnapshot) =>
+    snapshotValidator.commit(warehouse, snapshot),
+  commitTargets: onWarehouse(commitTargets),
+  commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
+  commitLostRanges: onWarehouse(commitLostRanges),
+  commitIndexNotFound: onWarehouse(commitIndexNotFound),
+  commitIndexFoundAgain: onWarehouse(commitIndexFoundAgain),
+  commitBlockedReason: onWarehouse(commitBlockedReason),
+  commitRecheck: onWarehouse(commitRecheck),
   commitNoContracts: onWarehouse(commitNoContracts),
-  /** Whether it was said today already. */
-  hasNoContracts: ({ warehouse }: Desk, denial: ContractsDenial) =>
-    hasNoContracts(warehouse.connection, denial),
-  commitStreamNotes: onWarehouse(commitStreamNotes),
+  /** Whether the service has already reported it today. */
+  hasNoContracts: ({ warehouse }: OperationContext, entry: NoContractsEntry) =>
+    hasNoContracts(warehouse.connection, entry),
+  commitStreamHealth: onWarehouse(commitStreamHealth),
   commitClockSkew: onWarehouse(commitClockSkew),
   commitRetraction: onWarehouse(commitRetraction),
   commitJobRun: onWarehouse(commitJobRun),
-  commitSize: onWarehouse(commitSize),
-  pruneBite: onWarehouse(pruneBite),
-  /** What a check of the file beside the work has found; undefined: it is sound. */
-  noteCheck: ({ warehouse }: Desk, damage: string | undefined) => warehouse.noteCheck(damage),
-  tidy: ({ warehouse }: Desk, _: undefined) => tidy(warehouse),
-  /** Shows that the thread is alive. */
-  answer: (_desk: Desk, _: undefined) => undefined,
-  /** Each minute: that the file is still ours, and how long the WAL has become. */
-  checkStorage: ({ warehouse }: Desk, _: undefined) => {
+  commitFileSize: onWarehouse(commitFileSize),
+  pruneBatch: onWarehouse(pruneBatch),
+  /** The result of a background integrity check; undefined: no damage. */
+  recordIntegrityCheck: ({ warehouse }: OperationContext, damage: string | undefined) =>
+    warehouse.recordCheckResult(damage),
+  optimizeDatabase: ({ warehouse }: OperationContext, _: undefined) => optimizeDatabase(warehouse),
+  /** Shows that the thread responds. */
+  ping: (_context: OperationContext, _: undefined) => undefined,
+  /** Checks that the file was not replaced, and truncates the WAL. */
+  checkStorage: ({ warehouse }: OperationContext, _: undefined) => {
     warehouse.assertFileInPlace();
     return truncateWal(warehouse.connection);
   },
 } satisfies Record<string, Operation>;
 
-/** Opening and closing, which stand at both ends of the others. */
-interface Lifecycle {
+/** Opening and closing, which run without an open warehouse. */
+interface LifecycleOperations {
   open: (
-    desk: unknown,
+    context: unknown,
     args: { path: string; mayDeferCheck: boolean },
   ) => {
     isChecked: boolean;
-    /** What there was to say about the file. */
-    said: readonly LogLine[];
+    /** To be logged by the main thread. */
+    logEntries: readonly LogEntry[];
   };
-  close: (desk: unknown, args: { isSuspect: boolean }) => undefined;
+  close: (context: unknown, args: { isSuspect: boolean }) => undefined;
 }
 
-type Operations = typeof operations & Lifecycle;
+type Operations = typeof operations & LifecycleOperations;
 export type OperationName = keyof Operations;
 export type OperationArgs<N extends OperationName> = Parameters<Operations[N]>[1];
 export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>;
 
-/** Holds the warehouse and carries out calls, one at a time. */
-export class IngestDesk {
-  #warehouse: Warehouse | undefined;
-  readonly #pages = new HeldPages();
-  readonly #asked = new AskedPages();
-  readonly #listening = new Listening();
-  readonly #lists = new ObservedLists();
+/** Owns the warehouse and runs calls, one at a time. */
+export class OperationRunner {
+  #warehouse: WarehouseWriter | undefined;
+  readonly #pages = new PendingPages();
+  readonly #committedPages = new CommittedPages();
+  readonly #liveCoverage = new LiveCoverage();
+  readonly #snapshotValidator = new SnapshotValidator();
   #now: Micros = 0;
 
-  carryOut({ operation, args, bodies, now }: Call): { value: unknown; hasCommitted: boolean } {
+  run({ operation, args, bodies, now }: IngestCall): { value: unknown; hasCommitted: boolean } {
     this.#now = now;
-    // Who opens the warehouse writes to it, that it is the writer now.
+    // Opening commits: it registers this process as the writer.
     if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
     if (operation === "close")
       return { value: this.#close(args as OperationArgs<"close">), hasCommitted: false };
     const warehouse = this.#warehouse;
     if (!warehouse) throw new Error("the warehouse is not open");
-    const work = operations[operation as keyof typeof operations] as Operation | undefined;
-    if (!work) throw new Error(`there is no operation ${operation}`);
-    const desk: Desk = {
+    const run = operations[operation as keyof typeof operations] as Operation | undefined;
+    if (!run) throw new Error(`unknown ingest operation: ${operation}`);
+    const context: OperationContext = {
       warehouse,
       pages: this.#pages,
-      asked: this.#asked,
-      listening: this.#listening,
-      lists: this.#lists,
+      committedPages: this.#committedPages,
+      liveCoverage: this.#liveCoverage,
+      snapshotValidator: this.#snapshotValidator,
       now,
     };
-    const before = warehouse.commits;
-    const value = warehouse.guard(() => work(desk, args as never, bodies));
-    return { value, hasCommitted: warehouse.commits > before };
+    const before = warehouse.commitCount;
+    const value = warehouse.runGuarded(() => run(context, args as never, bodies));
+    return { value, hasCommitted: warehouse.commitCount > before };
   }
 
-  /** What may wait until whoever called has his answer. */
-  tidyUp(walPages: number): void {
-    this.#warehouse?.shortenWal(walPages);
+  /** Runs after the reply, so that no caller waits for it. */
+  shortenWal(walPages: number): void {
+    this.#warehouse?.checkpointWal(walPages);
   }
 
-  #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<Lifecycle["open"]> {
-    // Every transaction is dated by the call that it serves.
+  #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<LifecycleOperations["open"]> {
+    // Transactions use the time of the call: this thread has no clock of its own.
     const clock = { now: () => this.#now / MICROS_PER_MS };
-    const said: LogLine[] = [];
-    const warehouse = openWarehouse(path, { clock, log: keepLines(said), mayDeferCheck });
+    const logEntries: LogEntry[] = [];
+    const warehouse = openWriter(path, { clock, log: createBufferingLog(logEntries), mayDeferCheck });
     this.#warehouse = warehouse;
-    return { isChecked: warehouse.isChecked, said };
+    return { isChecked: warehouse.isChecked, logEntries };
   }
 
-  #close(end: OperationArgs<"close">): undefined {
-    this.#warehouse?.close(end);
+  #close(options: OperationArgs<"close">): undefined {
+    this.#warehouse?.close(options);
     this.#warehouse = undefined;
   }
 }
 
-/** An operation that needs nothing of the desk but the warehouse. */
-function onWarehouse<A, R>(work: (warehouse: Warehouse, args: A) => R): (desk: Desk, args: A) => R {
-  return ({ warehouse }, args) => work(warehouse, args);
+/** An operation that needs only the warehouse. */
+function onWarehouse<A, R>(
+  commit: (warehouse: WarehouseWriter, args: A) => R,
+): (context: OperationContext, args: A) => R {
+  return ({ warehouse }, args) => commit(warehouse, args);
 }
 
-function onlyBody(bodies: readonly Body[]): Body {
+function onlyBody(bodies: readonly ResponseBody[]): ResponseBody {
   const [body] = bodies;
-  if (!body || bodies.length > 1) throw new Error("a page has one body");
+  if (!body || bodies.length > 1) throw new Error("readPage needs exactly one body");
   return body;
 }

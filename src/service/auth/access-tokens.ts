@@ -3,105 +3,105 @@ import type { Random } from "../../runtime/backoff.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { abortable, singleFlight } from "../../runtime/timeouts.ts";
-import type { AuthState } from "../http/events.ts";
+import { raceAbort, singleFlight } from "../../runtime/timeouts.ts";
+import type { AuthState } from "../http/client-events.ts";
 import {
   authFailed,
   authMalformed,
-  type Grant,
-  LONGEST_LIFE_MS,
-  probeDelay,
-  SHORTEST_LIFE_MS,
+  type GrantedToken,
+  MAX_TOKEN_LIFETIME_MS,
+  MIN_TOKEN_LIFETIME_MS,
+  probeDelayMs,
 } from "./token-endpoint.ts";
 
 export interface AccessToken {
   readonly text: string;
-  /** Undefined: the service did not say. */
+  /** Undefined if the token response lists no scopes. */
   readonly scopes: ReadonlySet<string> | undefined;
-  /** When this very token was first seen, on the boot clock: no wall clock step and no suspension fools it. */
-  readonly issuedAt: number;
-  readonly endsAt: number;
+  /** On the boot clock, like `expiresAt`: neither a wall clock step nor a suspension makes them wrong. */
+  readonly firstSeenAt: number;
+  readonly expiresAt: number;
 }
 
 export interface AccessTokens {
-  /** A token that lives, from memory where possible. Callers at once share one request. */
+  /** Returns a valid token, from memory if possible. Concurrent callers share one request. */
   get(audience: string, signal?: AbortSignal): Promise<AccessToken>;
-  /** A 401 was met with this very token: earns one refresh, however many say so. */
-  refused(audience: string, token: AccessToken): void;
-  /** Whether a 401 with this token may mean that its time was over: not if it has just taken the place of a refused one. */
-  mayHaveEnded(audience: string, token: AccessToken): boolean;
-  /** The service took this token: ends a row of refusals. */
-  accepted(audience: string, token: AccessToken): void;
-  /** A new token although the old one lives: new scopes come only with a new one. */
-  renew(audience: string, signal?: AbortSignal): Promise<AccessToken>;
+  /** The service answered 401 to this token. Drops it; several reports cause one refresh. */
+  reportRejected(audience: string, token: AccessToken): void;
+  /** Whether a 401 may mean that this token expired. False if it has just replaced a rejected one. */
+  mayHaveExpired(audience: string, token: AccessToken): boolean;
+  /** The service accepted this token. Resets the count of rejections. */
+  reportAccepted(audience: string, token: AccessToken): void;
+  /** Requests a new token although the current one is valid: only a new one carries new scopes. */
+  refresh(audience: string, signal?: AbortSignal): Promise<AccessToken>;
   state(audience: string): AuthState;
-  /** Tells whenever tokens of some audience can be had, or are taken, again. Call the result to hear no more. */
-  onHealed(listener: () => void): () => void;
+  /** Calls the listener whenever the tokens of some audience work again. Returns a function that removes the listener. */
+  onRecovered(listener: () => void): () => void;
 }
 
-export interface AccessTokensOptions {
+interface AccessTokensOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Asks the token endpoint once. Rejects with a Failure: `operator` if it refused, else `retry`. */
-  readonly grant: (audience: string) => Promise<Grant>;
-  readonly stateChanged: (audience: string, state: AuthState, before: AuthState) => void;
+  /** Sends one token request. Rejects with a Failure: `operator` if the endpoint rejects the credentials, else `retry`. */
+  readonly requestToken: (audience: string) => Promise<GrantedToken>;
+  readonly onStateChange: (audience: string, state: AuthState, previousState: AuthState) => void;
 }
 
-/** About four hours and a half of a day's token are left when it is first renewed: an outage shorter than that goes by unseen. */
-const RENEW_AT = 0.8;
-const RENEW_JITTER = 0.04;
-const RENEWAL_PAUSE = { least: SHORTEST_LIFE_MS, most: 300_000 };
-/** A token that worked for this long and is refused then had simply ended. */
-const PROVEN_AFTER_MS = 600_000;
+/** Leaves about 4.5 hours of a one-day token: a shorter outage of the token endpoint has no effect. */
+const REFRESH_AT_FRACTION = 0.8;
+const REFRESH_JITTER = 0.04;
+const REFRESH_RETRY_DELAY = { minMs: MIN_TOKEN_LIFETIME_MS, maxMs: 300_000 };
+/** A 401 to a token of this age means that the token expired or was revoked, not that the service rejects every token. */
+const TRUSTED_AGE_MS = 600_000;
 
 export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
   const audiences = new Map<string, AudienceTokens>();
   const listeners = new Set<() => void>();
-  const stateChanged: AccessTokensOptions["stateChanged"] = (audience, state, before) => {
-    options.stateChanged(audience, state, before);
-    if (state === "ok" && before !== "unknown") for (const listener of [...listeners]) listener();
+  const onStateChange: AccessTokensOptions["onStateChange"] = (audience, state, previousState) => {
+    options.onStateChange(audience, state, previousState);
+    if (state === "ok" && previousState !== "unknown") for (const listener of [...listeners]) listener();
   };
-  const of = (audience: string) => {
-    const known = audiences.get(audience) ?? new AudienceTokens(audience, { ...options, stateChanged });
+  const tokensOf = (audience: string) => {
+    const known = audiences.get(audience) ?? new AudienceTokens(audience, { ...options, onStateChange });
     audiences.set(audience, known);
     return known;
   };
   return {
-    get: (audience, signal) => of(audience).get(signal),
-    refused: (audience, token) => of(audience).refused(token),
-    mayHaveEnded: (audience, token) => of(audience).mayHaveEnded(token),
-    accepted: (audience, token) => of(audience).accepted(token),
-    renew: (audience, signal) => of(audience).renew(signal),
-    state: (audience) => of(audience).state,
-    onHealed(listener) {
+    get: (audience, signal) => tokensOf(audience).get(signal),
+    reportRejected: (audience, token) => tokensOf(audience).reportRejected(token),
+    mayHaveExpired: (audience, token) => tokensOf(audience).mayHaveExpired(token),
+    reportAccepted: (audience, token) => tokensOf(audience).reportAccepted(token),
+    refresh: (audience, signal) => tokensOf(audience).refresh(signal),
+    state: (audience) => tokensOf(audience).state,
+    onRecovered(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
 }
 
-/** The token of one audience. Tokens of different audiences never meet. */
+/** The token of one audience. Audiences share nothing. */
 class AudienceTokens {
   readonly #audience: string;
   readonly #options: AccessTokensOptions;
-  readonly #refresh: () => Promise<AccessToken>;
+  readonly #requestShared: () => Promise<AccessToken>;
   #current: AccessToken | undefined;
-  /** The token before, kept to recognise it when the service hands out the same one again. */
-  #last: AccessToken | undefined;
-  #grantedAt = Number.NEGATIVE_INFINITY;
-  #renewAt = 0;
-  #renewalsFailed = 0;
-  #refusals = 0;
+  /** Recognises a cached token that the service returns a second time. */
+  #previous: AccessToken | undefined;
+  #receivedAt = Number.NEGATIVE_INFINITY;
+  #refreshAt = 0;
+  #failedRefreshes = 0;
+  #rejections = 0;
   #probeAt = 0;
-  /** The service handed out a token whose time was over: not asked again before this. */
-  #spentUntil = Number.NEGATIVE_INFINITY;
+  /** The service returned an expired token: no further request before this time. */
+  #expiredGrantUntil = Number.NEGATIVE_INFINITY;
   #state: AuthState = "unknown";
 
   constructor(audience: string, options: AccessTokensOptions) {
     this.#audience = audience;
     this.#options = options;
-    this.#refresh = singleFlight(() => this.#grant());
+    this.#requestShared = singleFlight(() => this.#requestToken());
   }
 
   get state(): AuthState {
@@ -112,116 +112,117 @@ class AudienceTokens {
     const now = this.#options.clock.boottime();
     if (this.#state === "auth_failed") {
       if (now < this.#probeAt) throw authFailed();
-      // Moved at once: one caller probes, the others keep failing without a request until it has its answer.
-      this.#probeAt = now + probeDelay(this.#refusals - 2, this.#options.random);
-      return abortable(this.#refresh(), signal);
+      // Set before the request: one caller probes, the others fail without a request until it has its response.
+      this.#probeAt = now + probeDelayMs(this.#rejections - 2, this.#options.random);
+      return raceAbort(this.#requestShared(), signal);
     }
     const token = this.#current;
-    if (!token || now >= token.endsAt) return abortable(this.#refresh(), signal);
-    if (now >= this.#renewAt) this.#renewInBackground();
+    if (!token || now >= token.expiresAt) return raceAbort(this.#requestShared(), signal);
+    if (now >= this.#refreshAt) this.#refreshInBackground();
     return token;
   }
 
-  async renew(signal?: AbortSignal): Promise<AccessToken> {
-    const fresh = this.#options.clock.boottime() - this.#grantedAt < SHORTEST_LIFE_MS;
-    if (fresh && this.#current) return this.#current;
-    return abortable(this.#refresh(), signal);
+  async refresh(signal?: AbortSignal): Promise<AccessToken> {
+    const isRecent = this.#options.clock.boottime() - this.#receivedAt < MIN_TOKEN_LIFETIME_MS;
+    if (isRecent && this.#current) return this.#current;
+    return raceAbort(this.#requestShared(), signal);
   }
 
-  refused(token: AccessToken): void {
+  reportRejected(token: AccessToken): void {
     if (token !== this.#current) return;
     const { clock, random, log } = this.#options;
     this.#current = undefined;
-    if (this.#isProven) this.#refusals = 0;
-    this.#refusals++;
-    log.warn({ audience: this.#audience, refusals: this.#refusals }, "access token refused by the service");
-    if (this.#refusals < 2) return;
-    this.#probeAt = clock.boottime() + probeDelay(this.#refusals - 2, random);
-    this.#enter("auth_failed");
+    if (this.#isTrusted) this.#rejections = 0;
+    this.#rejections++;
+    log.warn({ audience: this.#audience, rejections: this.#rejections }, "access token rejected");
+    if (this.#rejections < 2) return;
+    this.#probeAt = clock.boottime() + probeDelayMs(this.#rejections - 2, random);
+    this.#setState("auth_failed");
   }
 
-  accepted(token: AccessToken): void {
+  reportAccepted(token: AccessToken): void {
     if (token !== this.#current) return;
-    this.#refusals = 0;
-    if (this.#state === "auth_failed") this.#enter("ok");
+    this.#rejections = 0;
+    if (this.#state === "auth_failed") this.#setState("ok");
   }
 
-  mayHaveEnded(token: AccessToken): boolean {
+  mayHaveExpired(token: AccessToken): boolean {
     if (this.#state === "auth_failed") return false;
-    return token !== this.#current || this.#refusals === 0 || this.#isProven;
+    return token !== this.#current || this.#rejections === 0 || this.#isTrusted;
   }
 
-  get #isProven(): boolean {
-    return this.#options.clock.boottime() - this.#grantedAt >= PROVEN_AFTER_MS;
+  get #isTrusted(): boolean {
+    return this.#options.clock.boottime() - this.#receivedAt >= TRUSTED_AGE_MS;
   }
 
-  #renewInBackground(): void {
+  #refreshInBackground(): void {
     const { clock, random, log } = this.#options;
-    // Set before the answer comes, so that one attempt at a time is under way.
-    this.#renewAt = clock.boottime() + RENEWAL_PAUSE.most;
-    this.#refresh().catch((error: unknown) => {
-      const { least, most } = RENEWAL_PAUSE;
-      const more = backoffDelay(this.#renewalsFailed++, { baseMs: least, capMs: most - least }, random);
-      this.#renewAt = clock.boottime() + least + more;
+    // Set before the response arrives, so that only one attempt is in flight.
+    this.#refreshAt = clock.boottime() + REFRESH_RETRY_DELAY.maxMs;
+    this.#requestShared().catch((error: unknown) => {
+      const { minMs, maxMs } = REFRESH_RETRY_DELAY;
+      const extraMs = backoffDelay(this.#failedRefreshes++, { baseMs: minMs, maxMs: maxMs - minMs }, random);
+      this.#refreshAt = clock.boottime() + minMs + extraMs;
       const code = error instanceof Failure ? error.code : "unexpected";
-      log.warn({ audience: this.#audience, code }, "access token not renewed, the current one still lives");
+      log.warn({ audience: this.#audience, code }, "token refresh failed, current token still valid");
     });
   }
 
-  async #grant(): Promise<AccessToken> {
+  async #requestToken(): Promise<AccessToken> {
     const { clock, log } = this.#options;
-    // The life counts from before the request: an answer that took long has used some of it up.
-    const askedAt = clock.boottime();
-    if (askedAt < this.#spentUntil) throw spentToken();
-    let grant: Grant;
+    // The lifetime counts from before the request: a slow response has used up a part of it.
+    const requestedAt = clock.boottime();
+    if (requestedAt < this.#expiredGrantUntil) throw expiredTokenFailure();
+    let grant: GrantedToken;
     try {
-      grant = await this.#options.grant(this.#audience);
+      grant = await this.#options.requestToken(this.#audience);
     } catch (error) {
-      if (this.#state !== "auth_failed") this.#enter(stateAfter(error));
+      if (this.#state !== "auth_failed") this.#setState(stateAfterError(error));
       throw error;
     }
-    const token = this.#admit(grant, askedAt);
-    this.#renewalsFailed = 0;
-    if (this.#state !== "auth_failed") this.#enter("ok");
+    const token = this.#acceptGrant(grant, requestedAt);
+    this.#failedRefreshes = 0;
+    if (this.#state !== "auth_failed") this.#setState("ok");
     log.debug(
-      { audience: this.#audience, lifeSeconds: (token.endsAt - askedAt) / 1000 },
-      "access token granted",
+      { audience: this.#audience, lifetimeSeconds: (token.expiresAt - requestedAt) / 1000 },
+      "token refreshed",
     );
     return token;
   }
 
-  #admit(grant: Grant, askedAt: number): AccessToken {
+  #acceptGrant(grant: GrantedToken, requestedAt: number): AccessToken {
     const { clock, random } = this.#options;
     const now = clock.boottime();
-    const again = this.#last?.text === grant.text ? this.#last : undefined;
-    const issuedAt = again?.issuedAt ?? askedAt;
-    const endsAt = Math.min(askedAt + grant.lifeMs, issuedAt + LONGEST_LIFE_MS);
-    if (endsAt <= now) {
-      this.#spentUntil = now + SHORTEST_LIFE_MS;
-      throw spentToken();
+    const sameToken = this.#previous?.text === grant.text ? this.#previous : undefined;
+    const firstSeenAt = sameToken?.firstSeenAt ?? requestedAt;
+    const expiresAt = Math.min(requestedAt + grant.lifetimeMs, firstSeenAt + MAX_TOKEN_LIFETIME_MS);
+    if (expiresAt <= now) {
+      this.#expiredGrantUntil = now + MIN_TOKEN_LIFETIME_MS;
+      throw expiredTokenFailure();
     }
-    const token = { text: grant.text, scopes: grant.scopes, issuedAt, endsAt };
-    const early = askedAt + (endsAt - askedAt) * (RENEW_AT + (random() - 0.5) * RENEW_JITTER);
-    this.#renewAt = Math.max(early, now + SHORTEST_LIFE_MS);
-    this.#grantedAt = now;
+    const token = { text: grant.text, scopes: grant.scopes, firstSeenAt, expiresAt };
+    const dueAt =
+      requestedAt + (expiresAt - requestedAt) * (REFRESH_AT_FRACTION + (random() - 0.5) * REFRESH_JITTER);
+    this.#refreshAt = Math.max(dueAt, now + MIN_TOKEN_LIFETIME_MS);
+    this.#receivedAt = now;
     this.#current = token;
-    this.#last = token;
+    this.#previous = token;
     return token;
   }
 
-  #enter(state: AuthState): void {
+  #setState(state: AuthState): void {
     if (state === this.#state) return;
-    const before = this.#state;
+    const previousState = this.#state;
     this.#state = state;
-    this.#options.stateChanged(this.#audience, state, before);
+    this.#options.onStateChange(this.#audience, state, previousState);
   }
 }
 
-function spentToken(): Failure {
-  return authMalformed("is a token whose time is over");
+function expiredTokenFailure(): Failure {
+  return authMalformed("contains an expired token");
 }
 
-function stateAfter(error: unknown): AuthState {
+function stateAfterError(error: unknown): AuthState {
   if (!(error instanceof Failure)) return "auth_unreachable";
   if (error.code === "auth_malformed") return "auth_malformed";
   return error.family === "operator" ? "credentials_rejected" : "auth_unreachable";

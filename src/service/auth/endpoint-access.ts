@@ -1,179 +1,188 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { type Ask, scopeOf } from "../http/request.ts";
+import { requiredScope, type ServiceRequest } from "../http/request.ts";
 import type { AccessToken } from "./access-tokens.ts";
-import { probeDelay } from "./token-endpoint.ts";
+import { probeDelayMs } from "./token-endpoint.ts";
 
-const ASK_AGAIN_MS = 3_600_000;
+const RETRY_INTERVAL_MS = 3_600_000;
 
-/** What is not asked for the time being, because the client's profile does not allow it. */
-export interface Parked {
+/** An endpoint that the client does not request for now, because the profile lacks a scope (403). */
+export interface ParkedEndpoint {
   readonly endpoint: string;
-  /** Empty where it is not known which scope is missing. */
+  /** The missing scopes; empty if unknown. */
   readonly scopes: readonly string[];
-  /** On the boot clock. */
+  /** On the boot clock, like `retryAt`. */
   readonly since: number;
-  readonly askAgainAt: number;
+  readonly retryAt: number;
 }
 
-/** Requests to one endpoint that need the same scope are parked together, so LX never takes the other indices with it. */
-export function parkingKey(ask: Ask): string {
-  return `${ask.endpoint} ${scopeOf(ask) ?? ""}`;
+/** Requests are parked per endpoint and scope: a missing `read:LX` must not park the other indices. */
+function endpointScopeKey(request: ServiceRequest): string {
+  return `${request.endpoint} ${requiredScope(request) ?? ""}`;
 }
 
-/** Remembers which scopes are missing, and asks again hourly whether that is still so. */
-export class ScopeGate {
+/** Parks requests whose scope is missing and lets one retry through every hour. */
+export class ForbiddenEndpoints {
   readonly #clock: Clock;
-  readonly #parked = new Map<string, Parked>();
+  readonly #parked = new Map<string, ParkedEndpoint>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  get parked(): readonly Parked[] {
+  get parked(): readonly ParkedEndpoint[] {
     return [...this.#parked.values()];
   }
 
-  /** Throws while the request is parked; true if it was, and its hour is over. */
-  due(ask: Ask): boolean {
-    const parked = this.#parked.get(parkingKey(ask));
-    if (parked && this.#clock.boottime() < parked.askAgainAt) throw forbidden(parked);
+  /** Throws while the request is parked. True if it was parked and its hour is over. */
+  isRetryDue(request: ServiceRequest): boolean {
+    const parked = this.#parked.get(endpointScopeKey(request));
+    if (parked && this.#clock.boottime() < parked.retryAt) throw forbiddenFailure(parked);
     return parked !== undefined;
   }
 
-  /** `missing`: what the token lacks, or what a 403 is likely to be about. */
-  park(ask: Ask, missing: readonly string[]): Failure {
+  /** `missing`: the scopes that the token lacks, or that a 403 is most likely about. */
+  park(request: ServiceRequest, missing: readonly string[]): Failure {
     const now = this.#clock.boottime();
-    const since = this.#parked.get(parkingKey(ask))?.since ?? now;
-    const parked = { endpoint: ask.endpoint, scopes: missing, since, askAgainAt: now + ASK_AGAIN_MS };
-    this.#parked.set(parkingKey(ask), parked);
-    return forbidden(parked);
+    const since = this.#parked.get(endpointScopeKey(request))?.since ?? now;
+    const parked = { endpoint: request.endpoint, scopes: missing, since, retryAt: now + RETRY_INTERVAL_MS };
+    this.#parked.set(endpointScopeKey(request), parked);
+    return forbiddenFailure(parked);
   }
 
-  granted(ask: Ask): void {
-    this.#parked.delete(parkingKey(ask));
+  unpark(request: ServiceRequest): void {
+    this.#parked.delete(endpointScopeKey(request));
   }
 }
 
-/** What a token is known to lack for a request. */
-export function missingScopes(ask: Ask, scopes: ReadonlySet<string> | undefined): readonly string[] {
-  const scope = scopeOf(ask);
+/** Returns the required scopes that the token provably lacks. */
+export function findMissingScopes(
+  request: ServiceRequest,
+  scopes: ReadonlySet<string> | undefined,
+): readonly string[] {
+  const scope = requiredScope(request);
   return scope === undefined || !scopes || scopes.has(scope) ? [] : [scope];
 }
 
-function forbidden({ endpoint, scopes }: Parked): Failure {
+function forbiddenFailure({ endpoint, scopes }: ParkedEndpoint): Failure {
   const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${endpoint}`;
-  return new Failure(`the service does not allow ${endpoint}: ${what} is missing`, {
+  return new Failure(`the service denies access to ${endpoint}: ${what} is missing`, {
     family: "operator",
     code: "forbidden",
-    remedy: `have ${what} added to the client's profile; it is asked again hourly`,
+    remedy: `ask the provider to add ${what} to the client's profile; the client retries hourly`,
     exit: exitCode.incomplete,
   });
 }
 
-interface Refused {
-  readonly refusals: number;
-  /** Monotonic: what was under way by then is no new refusal. */
+interface TokenRejection {
+  readonly count: number;
+  /** Monotonic: a 401 to a request that started earlier does not count again. */
   readonly since: number;
   /** On the boot clock. */
   probeAt: number;
 }
 
-/** No such record exists: whoever answers anything but 401 has taken the token. */
-const nowhere = "00000000-0000-0000-0000-000000000000";
-const lookups = ["/asset/{id}", "/market/{id}"] as const;
-/** Endpoints may break together: so many others that have answered are asked before a token is good for nothing. */
-const MOST_WITNESSES = 2;
+/** No record has this id: any response but 401 shows that the endpoint accepts the token. */
+const UNKNOWN_ID = "00000000-0000-0000-0000-000000000000";
+const crossCheckLookups = ["/asset/{id}", "/market/{id}"] as const;
+/** Several endpoints may break together: cross-check this many others before the token counts as rejected everywhere. */
+const MAX_CROSS_CHECKS = 2;
 
 /**
- * Endpoints that answer 401 to a token that others accept: those wait, and are probed ever more rarely, while all else goes
- * on. Without this one broken endpoint would have every token thrown away.
+ * Parks endpoints that answer 401 to a token that others accept, and probes them at growing intervals. Without this, one
+ * broken endpoint would make the client drop every token.
  */
-export class RefusedEndpoints {
+export class UnauthorizedEndpoints {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #refused = new Map<string, Refused>();
-  /** What has been answered, the latest last. */
-  readonly #answered = new Map<string, Ask>();
-  readonly #judged = new WeakMap<AccessToken, Promise<boolean>>();
+  readonly #rejections = new Map<string, TokenRejection>();
+  /** The last successful request per key, the latest last. */
+  readonly #succeeded = new Map<string, ServiceRequest>();
+  readonly #crossChecks = new WeakMap<AccessToken, Promise<boolean>>();
 
   constructor(clock: Clock, random: Random) {
     this.#clock = clock;
     this.#random = random;
   }
 
-  /** Throws while the endpoint waits; true for the one request that probes it. */
-  due(ask: Ask): boolean {
-    const refused = this.#refused.get(parkingKey(ask));
-    if (!refused) return false;
+  /** Throws while the request is parked. True for the one request that may probe the endpoint. */
+  claimProbe(request: ServiceRequest): boolean {
+    const rejection = this.#rejections.get(endpointScopeKey(request));
+    if (!rejection) return false;
     const now = this.#clock.boottime();
-    if (now < refused.probeAt) throw refusedHere(ask);
-    // Moved at once: one caller probes, the others keep failing without a request until it has its answer.
-    refused.probeAt = now + probeDelay(refused.refusals, this.#random);
+    if (now < rejection.probeAt) throw unauthorizedFailure(request);
+    // Set before the request: one caller probes, the others fail without a request until it has its response.
+    rejection.probeAt = now + probeDelayMs(rejection.count, this.#random);
     return true;
   }
 
-  has(ask: Ask): boolean {
-    return this.#refused.has(parkingKey(ask));
+  has(request: ServiceRequest): boolean {
+    return this.#rejections.has(endpointScopeKey(request));
   }
 
-  /** `startedAt`: of the request that was refused, monotonic. */
-  park(ask: Ask, startedAt: number): Failure {
-    const known = this.#refused.get(parkingKey(ask));
-    if (known && startedAt <= known.since) return refusedHere(ask);
-    const refusals = (known?.refusals ?? 0) + 1;
-    const probeAt = this.#clock.boottime() + probeDelay(refusals - 1, this.#random);
-    this.#refused.set(parkingKey(ask), { refusals, since: this.#clock.monotonic(), probeAt });
-    return refusedHere(ask);
+  /** `startedAt` (monotonic): when the rejected request started. */
+  park(request: ServiceRequest, startedAt: number): Failure {
+    const existing = this.#rejections.get(endpointScopeKey(request));
+    if (existing && startedAt <= existing.since) return unauthorizedFailure(request);
+    const count = (existing?.count ?? 0) + 1;
+    const probeAt = this.#clock.boottime() + probeDelayMs(count - 1, this.#random);
+    this.#rejections.set(endpointScopeKey(request), { count, since: this.#clock.monotonic(), probeAt });
+    return unauthorizedFailure(request);
   }
 
-  /** Whether a token is good for anything but this endpoint: one that takes it is enough. However many want to know, one asks. */
-  isGoodElsewhere(
+  /** Whether any other endpoint accepts the token. Concurrent callers share one cross-check. */
+  isAcceptedElsewhere(
     token: AccessToken,
-    ask: (witness: Ask) => Promise<boolean>,
-    refused: Ask,
+    isAcceptedBy: (crossCheck: ServiceRequest) => Promise<boolean>,
+    rejected: ServiceRequest,
   ): Promise<boolean> {
-    const known = this.#judged.get(token);
-    if (known) return known;
-    const asking = anyTrue(this.#witnesses(refused), ask);
-    this.#judged.set(token, asking);
-    // A token that is refused stays so; one that is good now may be revoked, and what could not be found out is asked again.
-    const forget = () => this.#judged.delete(token);
-    asking.then((isGood) => isGood && forget(), forget);
-    return asking;
+    const existing = this.#crossChecks.get(token);
+    if (existing) return existing;
+    const check = anyTrue(this.#crossCheckRequests(rejected), isAcceptedBy);
+    this.#crossChecks.set(token, check);
+    // Cache only the negative result: an accepted token may be revoked later, and a failed check must be repeated.
+    const forget = () => this.#crossChecks.delete(token);
+    check.then((isAccepted) => isAccepted && forget(), forget);
+    return check;
   }
 
-  answered(ask: Ask): void {
-    const key = parkingKey(ask);
-    this.#refused.delete(key);
-    // A cursor may die meanwhile.
-    if (ask.query?.startAfter !== undefined) return;
-    this.#answered.delete(key);
-    this.#answered.set(key, ask);
+  recordSuccess(request: ServiceRequest): void {
+    const key = endpointScopeKey(request);
+    this.#rejections.delete(key);
+    // A cursor may expire, so such a request is no cross-check.
+    if (request.query?.startAfter !== undefined) return;
+    this.#succeeded.delete(key);
+    this.#succeeded.set(key, request);
   }
 
-  /** Questions to other endpoints: the last ones that were answered, and one that needs nothing but a good token. */
-  #witnesses({ endpoint }: Ask): Ask[] {
-    const others = new Map<string, Ask>();
-    for (const [key, answered] of [...this.#answered].reverse())
-      if (answered.endpoint !== endpoint && !this.#refused.has(key) && !others.has(answered.endpoint))
-        others.set(answered.endpoint, answered);
-    const lookup = endpoint.startsWith("/asset") ? lookups[1] : lookups[0];
-    return [...[...others.values()].slice(0, MOST_WITNESSES), { endpoint: lookup, params: { id: nowhere } }];
+  /** Requests to other endpoints: the last successful ones, and a lookup that needs only a valid token. */
+  #crossCheckRequests({ endpoint }: ServiceRequest): ServiceRequest[] {
+    const others = new Map<string, ServiceRequest>();
+    for (const [key, succeeded] of [...this.#succeeded].reverse())
+      if (succeeded.endpoint !== endpoint && !this.#rejections.has(key) && !others.has(succeeded.endpoint))
+        others.set(succeeded.endpoint, succeeded);
+    const lookup = endpoint.startsWith("/asset") ? crossCheckLookups[1] : crossCheckLookups[0];
+    return [
+      ...[...others.values()].slice(0, MAX_CROSS_CHECKS),
+      { endpoint: lookup, params: { id: UNKNOWN_ID } },
+    ];
   }
 }
 
-async function anyTrue(witnesses: readonly Ask[], ask: (witness: Ask) => Promise<boolean>): Promise<boolean> {
-  for (const witness of witnesses) if (await ask(witness)) return true;
+async function anyTrue(
+  requests: readonly ServiceRequest[],
+  check: (each: ServiceRequest) => Promise<boolean>,
+): Promise<boolean> {
+  for (const each of requests) if (await check(each)) return true;
   return false;
 }
 
-function refusedHere({ endpoint }: Ask): Failure {
-  return new Failure(`${endpoint} refuses the token that the service accepts elsewhere (401)`, {
+function unauthorizedFailure({ endpoint }: ServiceRequest): Failure {
+  return new Failure(`${endpoint} rejects a token that other endpoints accept (401)`, {
     family: "operator",
     code: "auth_failed",
-    remedy: "ask the service's operator; it is tried again by itself, ever more rarely",
+    remedy: "ask the provider of the service; the client retries at growing intervals",
     exit: exitCode.incomplete,
   });
 }

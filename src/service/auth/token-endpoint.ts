@@ -2,53 +2,55 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { HostGate } from "../http/circuit-breaker.ts";
-import type { Observe } from "../http/events.ts";
-import type { Answer, Transport } from "../http/transport.ts";
+import type { CircuitBreaker } from "../http/circuit-breaker.ts";
+import type { ClientEventListener } from "../http/client-events.ts";
+import type { Transport, TransportResponse } from "../http/transport.ts";
 
-export interface TokenEndpointOptions {
+interface TokenEndpointOptions {
   readonly transport: Transport;
-  readonly gate: HostGate;
+  readonly breaker: CircuitBreaker;
   readonly clock: Clock;
   readonly random: Random;
-  readonly observe: Observe;
+  readonly onEvent: ClientEventListener;
   readonly authUrl: URL;
   readonly clientId: string;
   readonly readSecret: () => Promise<string>;
-  /** Told of every secret text before it is first used, so that it can be kept out of what is written. */
-  readonly conceal: (text: string) => void;
+  /** Receives every secret before its first use, so that logs and errors can redact it. */
+  readonly addSecret: (text: string) => void;
 }
 
-const DEADLINE_MS = 30_000;
-const PATIENCE_MS = 15 * 60_000;
-/** Wrong credentials do not become right by asking often. */
-const PROBE_REJECTED_MS = 300_000;
+const TOKEN_REQUEST_TIMEOUT_MS = 30_000;
+const MAX_BREAKER_WAIT_MS = 15 * 60_000;
+/** Retrying rejected credentials more often would not help. */
+const REJECTED_RETRY_INTERVAL_MS = 300_000;
 
-/** The one place where the client secret leaves the process. */
-export function createTokenEndpoint(options: TokenEndpointOptions): (audience: string) => Promise<Grant> {
-  const { transport, gate, clock, random, authUrl } = options;
-  /** What was refused last, and until when the same secret is not shown again. */
-  const refused = new Map<string, { secret: string; until: number; failure: Failure }>();
+/** Returns a function that requests a token. Only this module sends the client secret. */
+export function createTokenEndpoint(
+  options: TokenEndpointOptions,
+): (audience: string) => Promise<GrantedToken> {
+  const { transport, breaker, clock, random, authUrl } = options;
+  /** Per audience: the last rejected secret, and the time before which it is not sent again. */
+  const rejectedSecrets = new Map<string, { secret: string; retryAt: number; failure: Failure }>();
 
   async function readSecret(): Promise<string> {
     try {
       const secret = (await options.readSecret()).trim();
       if (secret !== "") {
-        options.conceal(secret);
+        options.addSecret(secret);
         return secret;
       }
     } catch (error) {
       if (error instanceof Failure) throw error;
     }
-    throw new Failure("the client secret cannot be read, or is empty", {
+    throw new Failure("the client secret is unreadable or empty", {
       family: "operator",
       code: "secret_unreadable",
-      remedy: "check the secret's file and its permissions, or the environment",
+      remedy: "check the secret file and its permissions, or the environment variable",
       exit: exitCode.credentials,
     });
   }
 
-  async function ask(audience: string, secret: string): Promise<Answer> {
+  async function sendTokenRequest(audience: string, secret: string): Promise<TransportResponse> {
     return transport.send({
       method: "POST",
       origin: authUrl.origin,
@@ -60,76 +62,78 @@ export function createTokenEndpoint(options: TokenEndpointOptions): (audience: s
         client_secret: secret,
         audience,
       }),
-      deadlineMs: DEADLINE_MS,
+      timeoutMs: TOKEN_REQUEST_TIMEOUT_MS,
     });
   }
 
-  async function attempt(audience: string, secret: string): Promise<Grant> {
-    const until = clock.monotonic() + PATIENCE_MS;
-    let pass = gate.tryEnter();
-    while (!pass) {
-      if (!(await gate.passable(until, undefined))) throw unreachable();
-      pass = gate.tryEnter();
+  async function attempt(audience: string, secret: string): Promise<GrantedToken> {
+    const deadline = clock.monotonic() + MAX_BREAKER_WAIT_MS;
+    let permit = breaker.tryAcquire();
+    while (!permit) {
+      if (!(await breaker.waitUntilAvailable(deadline, undefined))) throw tokenEndpointUnreachable();
+      permit = breaker.tryAcquire();
     }
-    const begun = clock.monotonic();
-    let answer: Answer | undefined;
+    const startedAt = clock.monotonic();
+    let response: TransportResponse | undefined;
     let outcome = "ok";
     try {
-      answer = await ask(audience, secret);
-      const failure = failureOf(answer);
+      response = await sendTokenRequest(audience, secret);
+      const failure = failureFromTokenStatus(response);
       if (failure) throw failure;
-      const grant = readGrant(answer);
-      options.conceal(grant.text);
-      pass.succeeded();
+      const grant = parseGrantedToken(response);
+      options.addSecret(grant.text);
+      permit.recordSuccess();
       return grant;
     } catch (error) {
       outcome = error instanceof Failure ? error.code : "unexpected";
-      if (error instanceof Failure && error.family === "retry") pass.failed(answer?.retryAfterMs ?? 0);
-      else pass.succeeded();
+      if (error instanceof Failure && error.family === "retry")
+        permit.recordFailure(response?.retryAfterMs ?? 0);
+      else permit.recordSuccess();
       throw error;
     } finally {
-      options.observe({
+      options.onEvent({
         kind: "request",
         endpoint: "/oauth/token",
-        status: answer?.status,
+        status: response?.status,
         outcome,
-        ms: clock.monotonic() - begun,
-        bytes: answer?.body.bytes.byteLength ?? 0,
+        ms: clock.monotonic() - startedAt,
+        bytes: response?.body.bytes.byteLength ?? 0,
         attempt: 1,
         stale: false,
       });
     }
   }
 
-  return async function grant(audience) {
+  return async function requestToken(audience) {
     const secret = await readSecret();
-    const before = refused.get(audience);
-    if (before && before.secret === secret && clock.boottime() < before.until) throw before.failure;
+    const rejected = rejectedSecrets.get(audience);
+    if (rejected && rejected.secret === secret && clock.boottime() < rejected.retryAt) throw rejected.failure;
     try {
-      const granted = await attempt(audience, secret);
-      refused.delete(audience);
-      return granted;
+      const token = await attempt(audience, secret);
+      rejectedSecrets.delete(audience);
+      return token;
     } catch (error) {
       if (!(error instanceof Failure) || error.family !== "operator") throw error;
-      // The secret may have been rotated while the request was under way.
-      const rotated = await readSecret();
-      if (rotated !== secret && before?.secret !== rotated) return attempt(audience, rotated);
-      const until = clock.boottime() + PROBE_REJECTED_MS * (1 + random() / 5);
-      refused.set(audience, { secret, until, failure: error });
+      // The secret may have been rotated while the request was in flight.
+      const currentSecret = await readSecret();
+      if (currentSecret !== secret && rejected?.secret !== currentSecret)
+        return attempt(audience, currentSecret);
+      const retryAt = clock.boottime() + REJECTED_RETRY_INTERVAL_MS * (1 + random() / 5);
+      rejectedSecrets.set(audience, { secret, retryAt, failure: error });
       throw error;
     }
   };
 }
 
-function failureOf({ status }: Answer): Failure | undefined {
+function failureFromTokenStatus({ status }: TransportResponse): Failure | undefined {
   if (status === 200) return undefined;
   if (status >= 300 && status < 400) {
     return new Failure(
-      `the token endpoint redirects (${status}), and a redirect would carry the secret away`,
+      `the token endpoint redirects (${status}); following would send the secret to another address`,
       {
         family: "operator",
         code: "redirect_refused",
-        remedy: "set service.authUrl to the address that really answers",
+        remedy: "set service.authUrl to the address of the token endpoint itself",
         exit: exitCode.credentials,
       },
     );
@@ -143,7 +147,7 @@ function failureOf({ status }: Answer): Failure | undefined {
   return credentialsRejected(status);
 }
 
-function unreachable(): Failure {
+function tokenEndpointUnreachable(): Failure {
   return new Failure("the token endpoint has not answered for a long time", {
     family: "retry",
     code: "auth_unreachable",
@@ -151,77 +155,82 @@ function unreachable(): Failure {
   });
 }
 
-/** Shorter lives are taken for this long: a service that says 0 must not be asked for a token per request. */
-export const SHORTEST_LIFE_MS = 30_000;
-/** No token is used longer than this after it was first seen, whatever its answer says. */
-export const LONGEST_LIFE_MS = 86_400_000;
-/** Where the answer does not say how long: long enough to work with, and a 401 ends it anyway. */
-const UNSAID_LIFE_MS = 3_600_000;
+/** Shorter lifetimes count as this: `expires_in: 0` must not cause a token request per request. */
+export const MIN_TOKEN_LIFETIME_MS = 30_000;
+/** No token is used longer than this after it was first seen, whatever the response says. */
+export const MAX_TOKEN_LIFETIME_MS = 86_400_000;
+/** For responses without a usable `expires_in`. A 401 ends such a token earlier if needed. */
+const DEFAULT_TOKEN_LIFETIME_MS = 3_600_000;
 
-export interface Grant {
+export interface GrantedToken {
   readonly text: string;
   readonly scopes: ReadonlySet<string> | undefined;
-  readonly lifeMs: number;
+  readonly lifetimeMs: number;
 }
 
-/** `expires_in` as the time that remains: a number or a text with one; anything else is as if it were not there. */
-function lifeOf(expiresIn: unknown): number {
+/** Reads `expires_in`: a number, or a string that contains one; anything else counts as missing. */
+function parseLifetime(expiresIn: unknown): number {
   const seconds =
     typeof expiresIn === "string" && expiresIn.trim() !== "" ? Number(expiresIn) : (expiresIn as number);
-  if (typeof seconds !== "number" || Number.isNaN(seconds)) return UNSAID_LIFE_MS;
-  return Math.min(LONGEST_LIFE_MS, Math.max(SHORTEST_LIFE_MS, seconds * 1000));
+  if (typeof seconds !== "number" || Number.isNaN(seconds)) return DEFAULT_TOKEN_LIFETIME_MS;
+  return Math.min(MAX_TOKEN_LIFETIME_MS, Math.max(MIN_TOKEN_LIFETIME_MS, seconds * 1000));
 }
 
-/** A token goes into a header and a URL: visible ASCII, or it is none. */
-const visible = /^[\x21-\x7e]+$/;
+/** A token becomes part of a header and a URL, so it must be visible ASCII. */
+const visibleAscii = /^[\x21-\x7e]+$/;
 
-/** Reads a 200 of the token endpoint. The body is never quoted: it holds, or should hold, a secret. */
-export function readGrant(answer: Answer): Grant {
+/** Parses a 200 response. Errors never quote the body, because it contains a secret. */
+function parseGrantedToken(response: TransportResponse): GrantedToken {
   let fields: Record<string, unknown> = {};
   try {
-    const parsed: unknown = JSON.parse(new TextDecoder().decode(decodeBody(answer.body, 1024 * 1024)));
+    const parsed: unknown = JSON.parse(new TextDecoder().decode(decodeBody(response.body, 1024 * 1024)));
     if (typeof parsed === "object" && parsed !== null) fields = parsed as Record<string, unknown>;
   } catch {
-    // JSON.parse quotes what it could not read, so its error goes no further.
+    // The error of JSON.parse quotes the body, so it must not be passed on.
     throw authMalformed("is not JSON");
   }
   const { access_token: text, scope, expires_in: expiresIn } = fields;
-  if (typeof text !== "string" || !visible.test(text)) throw authMalformed("has no access_token");
-  const scopes = typeof scope === "string" ? scope.split(/[\s,]+/).filter((each) => each !== "") : [];
-  return { text, scopes: scopes.length > 0 ? new Set(scopes) : undefined, lifeMs: lifeOf(expiresIn) };
+  if (typeof text !== "string" || !visibleAscii.test(text)) throw authMalformed("has no access_token");
+  const scopes = typeof scope === "string" ? scope.split(/[\s,]+/).filter((name) => name !== "") : [];
+  return {
+    text,
+    scopes: scopes.length > 0 ? new Set(scopes) : undefined,
+    lifetimeMs: parseLifetime(expiresIn),
+  };
 }
 
-const PROBE = { baseMs: 60_000, capMs: 1_800_000 };
+const PROBE_DELAY = { baseMs: 60_000, maxMs: 1_800_000 };
 
-/** How long whoever refuses a token is left alone: at least a minute, doubling to half an hour, and never the same for two. */
-export function probeDelay(probes: number, random: Random): number {
-  const doubled = Math.min(PROBE.capMs, PROBE.baseMs * 2 ** Math.max(0, probes));
+/** Delay before the next probe after a rejected token: one minute, doubling to half an hour, with jitter. */
+export function probeDelayMs(probes: number, random: Random): number {
+  const doubled = Math.min(PROBE_DELAY.maxMs, PROBE_DELAY.baseMs * 2 ** Math.max(0, probes));
   return doubled * (1 + random() / 5);
 }
 
-export function authMalformed(why: string): Failure {
-  return new Failure(`the token endpoint's answer ${why}`, {
+export function authMalformed(reason: string): Failure {
+  return new Failure(`the response of the token endpoint ${reason}`, {
     family: "retry",
     code: "auth_malformed",
-    remedy: "check service.authUrl, and whether a proxy or portal answers in its place",
+    remedy: "check service.authUrl, and whether a proxy or captive portal answers instead",
     exit: exitCode.tryLater,
   });
 }
 
-export function credentialsRejected(status: number): Failure {
-  return new Failure(`the token endpoint refused the credentials (${status})`, {
+function credentialsRejected(status: number): Failure {
+  return new Failure(`the token endpoint rejected the credentials (${status})`, {
     family: "operator",
     code: "credentials_rejected",
-    remedy: "check the client id and the secret; a changed secret file is picked up without a restart",
+    remedy: "check the client id and the secret; the daemon reads a changed secret file without a restart",
     exit: exitCode.credentials,
   });
 }
 
 export function authFailed(): Failure {
-  return new Failure("the service refuses the tokens that its token endpoint issues", {
+  return new Failure("the service rejects the tokens that its token endpoint issues", {
     family: "operator",
     code: "auth_failed",
-    remedy: "check that the addresses (the token's audience) and the client belong together",
+    remedy:
+      "check that service.baseUrl (the token's audience), service.authUrl and the client id belong together",
     exit: exitCode.credentials,
   });
 }

@@ -1,212 +1,231 @@
 import { Failure } from "../../model/failure.ts";
-import type { Body } from "../../model/response-body.ts";
-import { abortable } from "../../runtime/timeouts.ts";
+import type { ResponseBody } from "../../model/response-body.ts";
+import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
-import { missingScopes } from "../auth/endpoint-access.ts";
-import { type Ask, pathOf, priority } from "../http/request.ts";
-import type { Answer } from "../http/transport.ts";
+import { findMissingScopes } from "../auth/endpoint-access.ts";
+import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
+import type { TransportResponse } from "../http/transport.ts";
 import {
   type Attempt,
-  type AttemptParts,
-  final,
-  judgeBroken,
-  judgeStatus,
-  judgeUnauthorised,
-  later,
-  type Tries,
+  type AttemptContext,
+  decideOnErrorStatus,
+  decideOnNetworkFailure,
+  decideOnUnauthorized,
+  noRetry,
+  type RetryState,
+  retryLater,
 } from "./retry-policy.ts";
 
-const DEADLINE_MS = 60_000;
-/** A body of the largest size that comes at the lowest speed is given up by then. */
-const LONGEST_MS = 600_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+/** For a large body on a slow link. The largest body at the lowest accepted rate takes longer and is aborted. */
+const MAX_REQUEST_TIMEOUT_MS = 600_000;
 
-/** One attempt: a token, a turn, an exchange, and the reading of what came. On failure `tries.verdict` says what next. */
+/** Gets a token, waits for a slot, sends the request, and reads the response. On failure it sets `state.decision`. */
 export async function attemptRequest<T>(
-  parts: AttemptParts,
-  ask: Ask,
-  read: (body: Body) => Promise<T>,
-  tries: Tries,
-  number: number,
+  context: AttemptContext,
+  request: ServiceRequest,
+  read: (body: ResponseBody) => Promise<T>,
+  state: RetryState,
+  attemptNumber: number,
 ): Promise<T> {
-  // Whatever fails before the exchange has its own pace: it is tried again only if it heals by waiting.
-  tries.verdict = later();
-  const token = await admittedToken(parts, ask);
-  const exchanged = await exchange(parts, ask, tries, token);
-  const { attempt, answer } = exchanged;
+  // Failures before the exchange (token, parking) set their own pace; only those of the family `retry` are retried.
+  state.decision = retryLater();
+  const token = await acquireToken(context, request);
+  const exchanged = await exchange(context, request, state, token);
+  const { attempt, response } = exchanged;
   let outcome = "ok";
   try {
-    if (exchanged.answer === undefined) throw judgeBroken(parts, attempt, exchanged.failure);
-    if (exchanged.answer.status === 401) {
-      const isGoodElsewhere = () => isTokenGoodElsewhere(parts, attempt);
-      throw await judgeUnauthorised(parts, attempt, isGoodElsewhere);
+    if (exchanged.response === undefined) throw decideOnNetworkFailure(context, attempt, exchanged.failure);
+    if (exchanged.response.status === 401) {
+      const isAcceptedElsewhere = () => isTokenAcceptedElsewhere(context, attempt);
+      throw await decideOnUnauthorized(context, attempt, isAcceptedElsewhere);
     }
-    if (exchanged.answer.status !== 200) {
-      const failure = judgeStatus(parts, attempt, exchanged.answer);
-      const isAlarm = failure.code === "upstream_version";
-      throw isAlarm && (await isWitnessed(parts, attempt)) ? failure.cause : failure;
+    if (exchanged.response.status !== 200) {
+      const failure = decideOnErrorStatus(context, attempt, exchanged.response);
+      const isPathMissing = failure.code === "upstream_version";
+      throw isPathMissing && (await isPathStillFound(context, attempt)) ? failure.cause : failure;
     }
-    parts.tokens.accepted(parts.audience, token);
-    parts.scopes.granted(ask);
-    parts.refusedEndpoints.answered(ask);
-    parts.missingPaths.found(ask);
-    parts.slots.clean();
-    return await readPage(attempt, read, exchanged.answer.body);
+    context.tokens.reportAccepted(context.audience, token);
+    context.forbiddenEndpoints.unpark(request);
+    context.unauthorizedEndpoints.recordSuccess(request);
+    context.notFoundTracker.recordFound(request);
+    context.bulkhead.recordSuccess();
+    return await readPage(attempt, read, exchanged.response.body);
   } catch (error) {
-    outcome = error instanceof Failure ? error.code : ask.signal?.aborted ? "aborted" : "unexpected";
+    outcome = error instanceof Failure ? error.code : request.signal?.aborted ? "aborted" : "unexpected";
     throw error;
   } finally {
-    attempt.pass.dropped();
-    parts.observe({
+    attempt.permit.release();
+    context.onEvent({
       kind: "request",
-      endpoint: ask.endpoint,
-      status: answer?.status,
+      endpoint: request.endpoint,
+      status: response?.status,
       outcome,
-      ms: answer?.ms ?? parts.clock.monotonic() - attempt.startedAt,
-      bytes: answer?.body.bytes.byteLength ?? 0,
-      attempt: number,
-      stale: (answer?.body.ageMs ?? 0) > 0,
+      ms: response?.durationMs ?? context.clock.monotonic() - attempt.startedAt,
+      bytes: response?.body.bytes.byteLength ?? 0,
+      attempt: attemptNumber,
+      stale: (response?.body.ageMs ?? 0) > 0,
     });
   }
 }
 
-/**
- * Whether the path still answers what it answered before: then the many records that it does not find are really not
- * there, however many they are in a row.
- */
-async function isWitnessed(parts: AttemptParts, attempt: Attempt): Promise<boolean> {
-  const witness = parts.missingPaths.witness(attempt.ask);
-  if (!witness) return false;
-  const status = await askWitness(parts, attempt, { ...witness, signal: attempt.ask.signal }, found);
-  if (status === 200) parts.missingPaths.found(witness);
+/** Repeats the last successful request of the path. If it still succeeds, the many 404s are really missing records. */
+async function isPathStillFound(context: AttemptContext, attempt: Attempt): Promise<boolean> {
+  const crossCheck = context.notFoundTracker.lastFoundRequest(attempt.request);
+  if (!crossCheck) return false;
+  const status = await sendCrossCheck(
+    context,
+    attempt,
+    { ...crossCheck, signal: attempt.request.signal },
+    foundStatuses,
+  );
+  if (status === 200) context.notFoundTracker.recordFound(crossCheck);
   return status === 200;
 }
 
-const found: ReadonlySet<number> = new Set([200]);
-/** Whoever does not find something, or does not allow it, has looked at the token first and found it good. */
-const recognised: ReadonlySet<number> = new Set([200, 400, 403, 404, 409]);
+const foundStatuses: ReadonlySet<number> = new Set([200]);
+/** The service checks the token before it answers with one of these. */
+const tokenAcceptedStatuses: ReadonlySet<number> = new Set([200, 400, 403, 404, 409]);
 
-/** Whether some other endpoint takes the token that this one refuses. */
-function isTokenGoodElsewhere(parts: AttemptParts, attempt: Attempt): Promise<boolean> {
-  const { ask, token } = attempt;
-  const question = async (witness: Ask) => {
-    // Without a signal: others may be waiting for the same answer.
-    const status = await askWitness(parts, attempt, { ...witness, signal: undefined }, recognised);
-    if (status === 401 || (status !== undefined && recognised.has(status))) return status !== 401;
-    throw new Failure("the service refused a token, and does not answer whether it is good elsewhere", {
+/** Whether another endpoint accepts the token that this one rejects. */
+function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attempt): Promise<boolean> {
+  const { request, token } = attempt;
+  const isAcceptedBy = async (crossCheck: ServiceRequest) => {
+    // No signal: other callers may wait for the same cross-check.
+    const status = await sendCrossCheck(
+      context,
+      attempt,
+      { ...crossCheck, signal: undefined },
+      tokenAcceptedStatuses,
+    );
+    if (status === 401 || (status !== undefined && tokenAcceptedStatuses.has(status))) return status !== 401;
+    throw new Failure("the service rejected a token, and the cross-check at other endpoints failed", {
       family: "retry",
       code: "auth_undecided",
     });
   };
-  return abortable(parts.refusedEndpoints.isGoodElsewhere(token, question, ask), ask.signal);
+  return raceAbort(
+    context.unauthorizedEndpoints.isAcceptedElsewhere(token, isAcceptedBy, request),
+    request.signal,
+  );
 }
 
-/** Asks something else with the same token; the status of the answer, if one came. */
-async function askWitness(
-  parts: AttemptParts,
-  { ask, tries, token }: Attempt,
-  witness: Ask,
-  good: ReadonlySet<number>,
+/** Sends another request with the same token. Returns the status; undefined without a response. */
+async function sendCrossCheck(
+  context: AttemptContext,
+  { request, state, token }: Attempt,
+  crossCheck: ServiceRequest,
+  expectedStatuses: ReadonlySet<number>,
 ): Promise<number | undefined> {
-  const question = { ...witness, priority: ask.priority ?? priority.history };
-  const { answer, attempt } = await exchange(parts, question, { ...tries }, token);
-  const isGood = answer !== undefined && good.has(answer.status);
-  if (isGood) attempt.pass.succeeded();
-  else attempt.pass.dropped();
-  parts.observe({
+  const sameQueue = { ...crossCheck, priority: request.priority ?? requestPriority.history };
+  const { response, attempt } = await exchange(context, sameQueue, { ...state }, token);
+  const isExpected = response !== undefined && expectedStatuses.has(response.status);
+  if (isExpected) attempt.permit.recordSuccess();
+  else attempt.permit.release();
+  context.onEvent({
     kind: "request",
-    endpoint: witness.endpoint,
-    status: answer?.status,
-    outcome: isGood ? "ok" : "no_witness",
-    ms: answer?.ms ?? parts.clock.monotonic() - attempt.startedAt,
-    bytes: answer?.body.bytes.byteLength ?? 0,
+    endpoint: crossCheck.endpoint,
+    status: response?.status,
+    outcome: isExpected ? "ok" : "no_witness",
+    ms: response?.durationMs ?? context.clock.monotonic() - attempt.startedAt,
+    bytes: response?.body.bytes.byteLength ?? 0,
     attempt: 1,
     stale: false,
   });
-  return answer?.status;
+  return response?.status;
 }
 
-/** A token that, as far as we know, carries what the request needs. */
-async function admittedToken(parts: AttemptParts, ask: Ask): Promise<AccessToken> {
-  const { tokens, audience, scopes, refusedEndpoints } = parts;
-  const askingAgain = scopes.due(ask);
-  const probing = refusedEndpoints.due(ask);
-  let token = await tokens.get(audience, ask.signal);
-  // What has been granted since comes with a new token alone, also where the old one does not say that it lacks anything;
-  // and without one nothing is known that would park the request for another hour.
-  if (askingAgain) token = await tokens.renew(audience, ask.signal);
-  // A new token may be what is missing; where none is to be had, the old one is as good as before.
-  else if (probing) token = await tokens.renew(audience, ask.signal).catch(() => token);
-  const missing = missingScopes(ask, token.scopes);
-  if (missing.length > 0) throw scopes.park(ask, missing);
+/** Returns a token that has the required scope, as far as the client knows. Throws while the request is parked. */
+async function acquireToken(context: AttemptContext, request: ServiceRequest): Promise<AccessToken> {
+  const { tokens, audience, forbiddenEndpoints, unauthorizedEndpoints } = context;
+  const isRetry = forbiddenEndpoints.isRetryDue(request);
+  const isProbe = unauthorizedEndpoints.claimProbe(request);
+  let token = await tokens.get(audience, request.signal);
+  // Only a new token carries scopes granted since, even if the old one lists none. If the refresh fails, the request must
+  // not be parked for another hour: nothing is known about its scopes.
+  if (isRetry) token = await tokens.refresh(audience, request.signal);
+  // A new token may solve the problem; if the refresh fails, probe with the old one.
+  else if (isProbe) token = await tokens.refresh(audience, request.signal).catch(() => token);
+  const missing = findMissingScopes(request, token.scopes);
+  if (missing.length > 0) throw forbiddenEndpoints.park(request, missing);
   return token;
 }
 
 type Exchange = { readonly attempt: Attempt } & (
-  | { readonly answer: Answer }
-  | { readonly answer: undefined; readonly failure: unknown }
+  | { readonly response: TransportResponse }
+  | { readonly response: undefined; readonly failure: unknown }
 );
 
-/** Waits outside the slots while the host is closed, so that who waits for a turn is sorted by priority alone. */
-async function exchange(parts: AttemptParts, ask: Ask, tries: Tries, token: AccessToken): Promise<Exchange> {
-  const { gate, slots, transport, clock, baseUrl } = parts;
+/** Waits for the breaker before it queues for a slot, so that the queue orders requests by priority alone. */
+async function exchange(
+  context: AttemptContext,
+  request: ServiceRequest,
+  state: RetryState,
+  token: AccessToken,
+): Promise<Exchange> {
+  const { breaker, bulkhead, transport, clock, baseUrl } = context;
   let attempt: Attempt | undefined;
   const inSlot = async (): Promise<Exchange | undefined> => {
-    const pass = gate.tryEnter();
-    if (!pass) return undefined;
-    const begun = { ask, tries, token, pass, startedAt: clock.monotonic() };
-    attempt = begun;
+    const permit = breaker.tryAcquire();
+    if (!permit) return undefined;
+    const started = { request, state, token, permit, startedAt: clock.monotonic() };
+    attempt = started;
     try {
-      const answer = await transport.send({
+      const response = await transport.send({
         method: "GET",
         origin: baseUrl.origin,
-        path: pathOf(baseUrl.pathname.replace(/\/+$/, ""), ask),
+        path: buildRequestPath(baseUrl.pathname.replace(/\/+$/, ""), request),
         headers: { authorization: `Bearer ${token.text}`, accept: "application/json" },
-        deadlineMs: DEADLINE_MS,
-        longestMs: LONGEST_MS,
-        signal: ask.signal,
+        timeoutMs: REQUEST_TIMEOUT_MS,
+        maxTimeoutMs: MAX_REQUEST_TIMEOUT_MS,
+        signal: request.signal,
       });
-      return { attempt: begun, answer };
+      return { attempt: started, response };
     } catch (failure) {
-      return { attempt: begun, answer: undefined, failure };
+      return { attempt: started, response: undefined, failure };
     }
   };
   for (;;) {
-    if (!(await gate.passable(tries.until, ask.signal))) {
-      tries.verdict = final;
-      throw unreachable();
+    if (!(await breaker.waitUntilAvailable(state.waitUntil, request.signal))) {
+      state.decision = noRetry;
+      throw serviceUnreachable();
     }
     try {
-      const exchanged = await slots.run(ask.priority ?? priority.history, ask.signal, inSlot);
+      const exchanged = await bulkhead.run(
+        request.priority ?? requestPriority.history,
+        request.signal,
+        inSlot,
+      );
       if (exchanged) return exchanged;
     } catch (error) {
-      // The queue lets go of a caller that aborts; a probe that nobody reports back would keep the gate shut for ever.
-      attempt?.pass.dropped();
+      // The queue rejects an aborted caller at once; a probe without a report would keep the breaker open forever.
+      attempt?.permit.release();
       throw error;
     }
   }
 }
 
 async function readPage<T>(
-  { tries, pass }: Attempt,
-  read: (body: Body) => Promise<T>,
-  body: Body,
+  { state, permit }: Attempt,
+  read: (body: ResponseBody) => Promise<T>,
+  body: ResponseBody,
 ): Promise<T> {
   try {
     const page = await read(body);
-    pass.succeeded();
+    permit.recordSuccess();
     return page;
   } catch (error) {
-    const malformed = error instanceof Failure && error.code === "malformed_body";
-    tries.verdict = malformed ? later() : final;
-    if (malformed) pass.failed(0);
+    const isMalformed = error instanceof Failure && error.code === "malformed_body";
+    state.decision = isMalformed ? retryLater() : noRetry;
+    if (isMalformed) permit.recordFailure(0);
     throw error;
   }
 }
 
-function unreachable(): Failure {
-  return new Failure("the service has not answered for a long time", {
+function serviceUnreachable(): Failure {
+  return new Failure("the service has not responded for 20 minutes", {
     family: "retry",
     code: "service_unreachable",
-    remedy: "check the network and service.baseUrl; it is tried again by itself",
+    remedy: "check the network and service.baseUrl; the sync retries automatically",
   });
 }

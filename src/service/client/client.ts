@@ -1,189 +1,191 @@
 import pRetry from "p-retry";
 import { Failure } from "../../model/failure.ts";
-import type { Body } from "../../model/response-body.ts";
+import type { ResponseBody } from "../../model/response-body.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { type AccessTokens, createAccessTokens } from "../auth/access-tokens.ts";
-import { type Parked, RefusedEndpoints, ScopeGate } from "../auth/endpoint-access.ts";
+import { ForbiddenEndpoints, type ParkedEndpoint, UnauthorizedEndpoints } from "../auth/endpoint-access.ts";
 import { createTokenEndpoint } from "../auth/token-endpoint.ts";
-import { HostGate } from "../http/circuit-breaker.ts";
-import { RequestSlots } from "../http/concurrency.ts";
-import type { AuthState, Observe } from "../http/events.ts";
-import type { Ask } from "../http/request.ts";
-import { Concealment } from "../http/secret-redactor.ts";
+import { Bulkhead } from "../http/bulkhead.ts";
+import { CircuitBreaker } from "../http/circuit-breaker.ts";
+import type { AuthState, ClientEventListener } from "../http/client-events.ts";
+import type { ServiceRequest } from "../http/request.ts";
+import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
-import { MissingPaths } from "../http/status-errors.ts";
-import { checkedAddress, createTransport } from "../http/transport.ts";
+import { NotFoundTracker } from "../http/status-errors.ts";
+import { createTransport, parseServiceUrl } from "../http/transport.ts";
 import { attemptRequest } from "./attempt.ts";
-import { type AttemptParts, final, RetryBudget, type Tries } from "./retry-policy.ts";
+import { type AttemptContext, noRetry, RetryBudget, type RetryState } from "./retry-policy.ts";
 
 export interface ServiceClientOptions {
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly wsUrl: string;
   readonly clientId: string;
-  /** Read again for every token, so that a rotated secret is picked up. */
+  /** Called for every token request, so that the client notices a rotated secret. */
   readonly readSecret: () => Promise<string>;
-  /** Requests under way at once, at most. */
+  /** Maximum number of concurrent requests. */
   readonly concurrency: number;
-  /** 0: as many as the service answers cleanly. */
+  /** 0: no rate limit. */
   readonly maxRequestsPerSecond: number;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly observe: Observe;
+  readonly onEvent: ClientEventListener;
 }
 
-/** How the client stands with the service, for status, doctor and metrics. */
-export interface ServiceHealth {
-  readonly rest: AuthState;
+/** Connection state for status, doctor and metrics. */
+interface ServiceHealth {
+  readonly authState: AuthState;
   readonly breaker: "closed" | "open";
-  /** On the boot clock; undefined before the first. */
+  /** On the boot clock; undefined before the first success. */
   readonly lastSuccessAt: number | undefined;
   readonly lastFailure: Failure | undefined;
-  readonly parked: readonly Parked[];
+  readonly parkedEndpoints: readonly ParkedEndpoint[];
   /** How far the local wall clock is ahead of the service's. */
   readonly skewMs: number | undefined;
 }
 
-/** What a walk needs of the client. */
-export interface Requests {
+/** The part of the client that paginated walks use. */
+export interface RequestSender {
   /**
-   * Asks, and has `read` read the answer; tries again what may heal. `read` throws `malformed_body` for what is no
-   * page, which is then asked again; whatever else it throws is the caller's own.
+   * Sends the request, passes the response body to `read`, and retries transient failures. If `read` throws
+   * `malformed_body`, the client sends the request again; every other error of `read` goes to the caller.
    */
-  request<T>(ask: Ask, read: (body: Body) => Promise<T>): Promise<T>;
-  readonly observe: Observe;
+  request<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T>;
+  readonly onEvent: ClientEventListener;
 }
 
-export interface ServiceClient extends Requests {
+export interface ServiceClient extends RequestSender {
   readonly tokens: AccessTokens;
-  /** Milliseconds since 1970 by the service's clock; undefined before its first answer. */
+  /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
   serverNow(): number | undefined;
   health(): ServiceHealth;
   close(): Promise<void>;
 }
 
-const ATTEMPTS = 6;
-/** Longer than the longest pause that the service may ask for. */
-const PATIENCE_MS = 20 * 60_000;
-const BACKOFF = { baseMs: 1_000, capMs: 60_000 };
+const DEFAULT_MAX_ATTEMPTS = 6;
+/** How long a request waits for the circuit breaker. Must exceed `MAX_RETRY_AFTER_MS`. */
+const MAX_REQUEST_WAIT_MS = 20 * 60_000;
+const BACKOFF = { baseMs: 1_000, maxMs: 60_000 };
 
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
-  const { clock, random, log, observe } = options;
-  const baseUrl = checkedAddress("service.baseUrl", options.baseUrl);
-  const authUrl = checkedAddress("service.authUrl", options.authUrl);
-  checkedAddress("service.wsUrl", options.wsUrl);
+  const { clock, random, log, onEvent } = options;
+  const baseUrl = parseServiceUrl("service.baseUrl", options.baseUrl);
+  const authUrl = parseServiceUrl("service.authUrl", options.authUrl);
+  parseServiceUrl("service.wsUrl", options.wsUrl);
 
   const server = new ServerClock(clock);
   const transport = createTransport({ clock, server });
-  const concealment = new Concealment();
-  // Two gates even for one host: an outage of the token endpoint alone must not hold the data back.
-  const gateFor = (host: "data" | "token") =>
-    new HostGate(clock, random, (state) => {
-      log.warn({ host, state }, "the way to the service opened or closed");
-      observe({ kind: "breaker", host, state });
+  const redactor = new SecretRedactor();
+  // Two breakers even for one host: an outage of the token endpoint alone must not stop the data requests.
+  const createBreaker = (host: "data" | "token") =>
+    new CircuitBreaker(clock, random, (state) => {
+      log.warn({ host, state }, state === "open" ? "circuit breaker opened" : "circuit breaker closed");
+      onEvent({ kind: "breaker", host, state });
     });
-  const gate = gateFor("data");
-  const budget = new RetryBudget(clock);
-  const scopes = new ScopeGate(clock);
-  const slots = new RequestSlots({
+  const breaker = createBreaker("data");
+  const retryBudget = new RetryBudget(clock);
+  const forbiddenEndpoints = new ForbiddenEndpoints(clock);
+  const bulkhead = new Bulkhead({
     clock,
-    ceiling: options.concurrency,
+    maxConcurrency: options.concurrency,
     maxPerSecond: options.maxRequestsPerSecond,
-    limitChanged: (limit) => observe({ kind: "concurrency", limit }),
+    onLimitChange: (limit) => onEvent({ kind: "concurrency", limit }),
   });
   const tokens = createAccessTokens({
     clock,
     random,
     log,
-    grant: createTokenEndpoint({
+    requestToken: createTokenEndpoint({
       transport,
-      gate: gateFor("token"),
+      breaker: createBreaker("token"),
       clock,
       random,
-      observe,
+      onEvent,
       authUrl,
       clientId: options.clientId,
       readSecret: options.readSecret,
-      conceal: (text) => concealment.conceal(text),
+      addSecret: (text) => redactor.addSecret(text),
     }),
-    stateChanged: (audience, state) => {
-      log.info({ audience, state }, "standing with the token endpoint changed");
-      observe({ kind: "auth", audience, state });
+    onStateChange: (audience, state) => {
+      log.info({ audience, state }, "authentication state changed");
+      onEvent({ kind: "auth", audience, state });
     },
   });
-  const parts: AttemptParts = {
+  const context: AttemptContext = {
     clock,
-    observe,
+    onEvent,
     baseUrl,
     audience: options.baseUrl,
     tokens,
     transport,
-    gate,
-    slots,
-    scopes,
-    refusedEndpoints: new RefusedEndpoints(clock, random),
-    missingPaths: new MissingPaths(),
-    concealment,
+    breaker,
+    bulkhead,
+    forbiddenEndpoints,
+    unauthorizedEndpoints: new UnauthorizedEndpoints(clock, random),
+    notFoundTracker: new NotFoundTracker(),
+    redactor,
   };
 
   let lastSuccessAt: number | undefined;
   let lastFailure: Failure | undefined;
 
-  async function request<T>(ask: Ask, read: (body: Body) => Promise<T>): Promise<T> {
-    const tries: Tries = {
-      until: clock.monotonic() + PATIENCE_MS,
-      unauthorised: false,
-      staleConnection: false,
+  async function send<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T> {
+    const state: RetryState = {
+      waitUntil: clock.monotonic() + MAX_REQUEST_WAIT_MS,
+      hasRefreshedToken: false,
+      hasReconnected: false,
       conflicts: 0,
-      verdict: final,
+      decision: noRetry,
     };
-    // Every wait is ours, on the injected clock: p-retry only counts.
-    const page = await pRetry((attempt) => attemptRequest(parts, ask, read, tries, attempt), {
-      retries: (ask.attempts ?? ATTEMPTS) - 1,
+    // p-retry only counts: every wait uses the injected clock.
+    const page = await pRetry((attempt) => attemptRequest(context, request, read, state, attempt), {
+      retries: (request.maxAttempts ?? DEFAULT_MAX_ATTEMPTS) - 1,
       minTimeout: 0,
-      signal: ask.signal,
-      shouldConsumeRetry: () => !tries.verdict.free,
+      signal: request.signal,
+      shouldConsumeRetry: () => !state.decision.isImmediate,
       onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
         if (error instanceof Failure) lastFailure = error;
-        if (!heals(error, tries) || tries.verdict.free || retriesLeft <= 0) return;
-        const own = backoffDelay(retriesConsumed, BACKOFF, random);
-        const wait = Math.max(own, tries.verdict.floorMs, budget.take());
+        if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
+        const backoffMs = backoffDelay(retriesConsumed, BACKOFF, random);
+        const waitMs = Math.max(backoffMs, state.decision.minDelayMs, retryBudget.spend());
         const code = error instanceof Failure ? error.code : "unexpected";
         log.debug(
-          { endpoint: ask.endpoint, code, waitMs: Math.round(wait) },
-          "request failed, waiting to retry",
+          { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },
+          "request failed, will retry",
         );
-        await clock.sleep(wait, ask.signal);
+        await clock.sleep(waitMs, request.signal);
       },
-      shouldRetry: ({ error }) => heals(error, tries),
+      shouldRetry: ({ error }) => shouldRetry(error, state),
     });
-    budget.earn();
+    retryBudget.recordSuccess();
     lastSuccessAt = clock.boottime();
     return page;
   }
 
   return {
-    request,
-    observe,
+    request: send,
+    onEvent,
     tokens,
     serverNow: () => server.now(),
     health: () => ({
-      rest: tokens.state(options.baseUrl),
-      breaker: gate.open ? "open" : "closed",
+      authState: tokens.state(options.baseUrl),
+      breaker: breaker.isOpen ? "open" : "closed",
       lastSuccessAt,
       lastFailure,
-      parked: scopes.parked,
+      parkedEndpoints: forbiddenEndpoints.parked,
       skewMs: server.skewMs(),
     }),
     close: () => transport.close(),
   };
 }
 
-/** The 401 that earns a refresh is no failure that heals by waiting, but its retry is free. */
-function heals(error: Error, { verdict }: Tries): boolean {
-  return verdict.again && error instanceof Failure && (verdict.free || error.family === "retry");
+/** An immediate retry (after a token refresh) is allowed even though a 401 is not a `retry` failure. */
+function shouldRetry(error: Error, { decision }: RetryState): boolean {
+  return (
+    decision.shouldRetry && error instanceof Failure && (decision.isImmediate || error.family === "retry")
+  );
 }

@@ -1,171 +1,183 @@
 import { Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
-import type { RefusedEndpoints, ScopeGate } from "../auth/endpoint-access.ts";
+import type { ForbiddenEndpoints, UnauthorizedEndpoints } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
-import type { HostGate, Pass } from "../http/circuit-breaker.ts";
-import type { RequestSlots } from "../http/concurrency.ts";
-import type { Observe } from "../http/events.ts";
-import { type Ask, scopeToBlame } from "../http/request.ts";
-import type { Concealment } from "../http/secret-redactor.ts";
-import { type MissingPaths, statusFailure } from "../http/status-errors.ts";
-import type { Answer, Transport } from "../http/transport.ts";
+import type { Bulkhead } from "../http/bulkhead.ts";
+import type { CircuitBreaker, Permit } from "../http/circuit-breaker.ts";
+import type { ClientEventListener } from "../http/client-events.ts";
+import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
+import type { SecretRedactor } from "../http/secret-redactor.ts";
+import { failureFromStatus, type NotFoundTracker } from "../http/status-errors.ts";
+import type { Transport, TransportResponse } from "../http/transport.ts";
 
-export interface AttemptParts {
+export interface AttemptContext {
   readonly clock: Clock;
-  readonly observe: Observe;
+  readonly onEvent: ClientEventListener;
   readonly baseUrl: URL;
-  /** The address as configured, character by character: it is the token's audience. */
+  /** The configured address, unmodified: the token's audience must match it character by character. */
   readonly audience: string;
   readonly tokens: AccessTokens;
   readonly transport: Transport;
-  readonly gate: HostGate;
-  readonly slots: RequestSlots;
-  readonly scopes: ScopeGate;
-  readonly refusedEndpoints: RefusedEndpoints;
-  readonly missingPaths: MissingPaths;
-  readonly concealment: Concealment;
+  readonly breaker: CircuitBreaker;
+  readonly bulkhead: Bulkhead;
+  readonly forbiddenEndpoints: ForbiddenEndpoints;
+  readonly unauthorizedEndpoints: UnauthorizedEndpoints;
+  readonly notFoundTracker: NotFoundTracker;
+  readonly redactor: SecretRedactor;
 }
 
-/** What one request remembers from one attempt to the next. */
-export interface Tries {
-  /** Monotonic: from then on it no longer waits for a service that is down. */
-  readonly until: number;
-  unauthorised: boolean;
-  staleConnection: boolean;
+/** State that one request carries from attempt to attempt. */
+export interface RetryState {
+  /** Monotonic: after this the request no longer waits for an open breaker. */
+  readonly waitUntil: number;
+  hasRefreshedToken: boolean;
+  hasReconnected: boolean;
   conflicts: number;
-  /** About the attempt that failed last. */
-  verdict: Verdict;
+  /** Made after the last failed attempt. */
+  decision: RetryDecision;
 }
 
-export interface Verdict {
-  readonly again: boolean;
-  /** At once, and without counting. */
-  readonly free: boolean;
-  /** The service does not want to be asked before. */
-  readonly floorMs: number;
+interface RetryDecision {
+  readonly shouldRetry: boolean;
+  /** Retry without delay, and without counting the attempt. */
+  readonly isImmediate: boolean;
+  /** From `Retry-After`. */
+  readonly minDelayMs: number;
 }
 
-/** An attempt that is under way. */
+/** An attempt in flight. */
 export interface Attempt {
-  readonly ask: Ask;
-  readonly tries: Tries;
+  readonly request: ServiceRequest;
+  readonly state: RetryState;
   readonly token: AccessToken;
-  readonly pass: Pass;
+  readonly permit: Permit;
   /** Monotonic. */
   readonly startedAt: number;
 }
 
-export const final: Verdict = { again: false, free: false, floorMs: 0 };
-export const later = (floorMs = 0): Verdict => ({ again: true, free: false, floorMs });
-const atOnce: Verdict = { again: true, free: true, floorMs: 0 };
+export const noRetry: RetryDecision = { shouldRetry: false, isImmediate: false, minDelayMs: 0 };
+export const retryLater = (minDelayMs = 0): RetryDecision => ({
+  shouldRetry: true,
+  isImmediate: false,
+  minDelayMs: minDelayMs,
+});
+const retryNow: RetryDecision = { shouldRetry: true, isImmediate: true, minDelayMs: 0 };
 
-const CONFLICTS_BORNE = 3;
+const MAX_CONFLICT_RETRIES = 3;
 
-/** No answer came, or not a whole one. Gives back what to throw. */
-export function judgeBroken({ gate, slots }: AttemptParts, attempt: Attempt, failure: unknown): unknown {
-  const { ask, tries, pass, startedAt } = attempt;
-  if (!(failure instanceof Failure) || ask.signal?.aborted) {
-    tries.verdict = final;
+/** For an attempt without a complete response. Sets the decision and returns the error to throw. */
+export function decideOnNetworkFailure(
+  { breaker, bulkhead }: AttemptContext,
+  attempt: Attempt,
+  failure: unknown,
+): unknown {
+  const { request, state, permit, startedAt } = attempt;
+  if (!(failure instanceof Failure) || request.signal?.aborted) {
+    state.decision = noRetry;
     return failure;
   }
-  // A kept-alive connection that the server closed as we wrote says nothing about the server.
-  if (failure.code === "connection_lost" && !tries.staleConnection && gate.healthy) {
-    tries.staleConnection = true;
-    tries.verdict = atOnce;
+  // The server may close an idle keep-alive connection just as the request is sent: no sign of an outage.
+  if (failure.code === "connection_lost" && !state.hasReconnected && breaker.isHealthy) {
+    state.hasReconnected = true;
+    state.decision = retryNow;
     return failure;
   }
-  pass.failed(0);
-  if (failure.code === "timeout") slots.congested(startedAt);
-  tries.verdict = later();
+  permit.recordFailure(0);
+  if (failure.code === "timeout") bulkhead.recordCongestion(startedAt);
+  state.decision = retryLater();
   return failure;
 }
 
 /**
- * The service refused the token. `isGoodElsewhere` is asked where a new one would not help either: it tells a token that is
- * good for nothing from an endpoint that refuses good ones, which must not take the others with it. Gives back what to throw.
+ * For a 401. If a new token would not help, `isAcceptedElsewhere` distinguishes a bad token from an endpoint that rejects good
+ * tokens, which must not stop the others. Sets the decision and returns the error to throw.
  */
-export async function judgeUnauthorised(
-  { tokens, audience, refusedEndpoints }: AttemptParts,
-  { ask, tries, token, pass, startedAt }: Attempt,
-  isGoodElsewhere: () => Promise<boolean>,
+export async function decideOnUnauthorized(
+  { tokens, audience, unauthorizedEndpoints }: AttemptContext,
+  { request, state, token, permit, startedAt }: Attempt,
+  isAcceptedElsewhere: () => Promise<boolean>,
 ): Promise<Failure> {
-  pass.succeeded();
-  const isKnown = refusedEndpoints.has(ask);
-  if (!isKnown && !tries.unauthorised && tokens.mayHaveEnded(audience, token)) {
-    tokens.refused(audience, token);
-    tries.unauthorised = true;
-    tries.verdict = atOnce;
+  permit.recordSuccess();
+  const isKnownUnauthorized = unauthorizedEndpoints.has(request);
+  if (!isKnownUnauthorized && !state.hasRefreshedToken && tokens.mayHaveExpired(audience, token)) {
+    tokens.reportRejected(audience, token);
+    state.hasRefreshedToken = true;
+    state.decision = retryNow;
     return authFailed();
   }
-  // That it was accepted before says little: it may have been revoked since, as the one before it was.
-  const isGood = isKnown && tokens.state(audience) !== "auth_failed";
-  // What cannot be found out now may be later.
-  tries.verdict = later();
-  const isAccepted = isGood || (await isGoodElsewhere());
-  tries.verdict = final;
+  // An earlier success of this token proves nothing: it may have been revoked since.
+  const isKnownGood = isKnownUnauthorized && tokens.state(audience) !== "auth_failed";
+  // If the cross-check fails, retry later.
+  state.decision = retryLater();
+  const isAccepted = isKnownGood || (await isAcceptedElsewhere());
+  state.decision = noRetry;
   if (!isAccepted) {
-    tokens.refused(audience, token);
+    tokens.reportRejected(audience, token);
     return authFailed();
   }
-  if (!isGood) tokens.accepted(audience, token);
-  return refusedEndpoints.park(ask, startedAt);
+  if (!isKnownGood) tokens.reportAccepted(audience, token);
+  return unauthorizedEndpoints.park(request, startedAt);
 }
 
-/** An answer came, but no page. Gives back what to throw. */
-export function judgeStatus(parts: AttemptParts, attempt: Attempt, answer: Answer): Failure {
-  const { ask, tries, token, pass, startedAt } = attempt;
-  tries.verdict = final;
-  if (answer.status === 403) {
-    pass.succeeded();
-    return parts.scopes.park(ask, scopeToBlame(ask, token.scopes));
+/** For every other status than 200 and 401. Sets the decision and returns the error to throw. */
+export function decideOnErrorStatus(
+  context: AttemptContext,
+  attempt: Attempt,
+  response: TransportResponse,
+): Failure {
+  const { request, state, token, permit, startedAt } = attempt;
+  state.decision = noRetry;
+  if (response.status === 403) {
+    permit.recordSuccess();
+    return context.forbiddenEndpoints.park(request, guessMissingScope(request, token.scopes));
   }
-  const failure = statusFailure(ask.endpoint, answer, parts.concealment);
+  const failure = failureFromStatus(request.endpoint, response, context.redactor);
   if (failure.family === "operator") {
-    pass.succeeded();
-    const isStrange = failure.code === "not_found" && !ask.mayBeMissing;
-    return isStrange ? parts.missingPaths.missing(ask, failure) : failure;
+    permit.recordSuccess();
+    const isUnexpected = failure.code === "not_found" && !request.mayBeMissing;
+    return isUnexpected ? context.notFoundTracker.recordNotFound(request, failure) : failure;
   }
   if (failure.code === "conflict") {
-    pass.succeeded();
-    tries.conflicts++;
-    if (tries.conflicts <= CONFLICTS_BORNE) tries.verdict = later();
+    permit.recordSuccess();
+    state.conflicts++;
+    if (state.conflicts <= MAX_CONFLICT_RETRIES) state.decision = retryLater();
     return failure;
   }
-  pass.failed(answer.retryAfterMs);
-  if (answer.status === 429) parts.slots.congested(startedAt);
-  tries.verdict = later(answer.retryAfterMs);
+  permit.recordFailure(response.retryAfterMs);
+  if (response.status === 429) context.bulkhead.recordCongestion(startedAt);
+  state.decision = retryLater(response.retryAfterMs);
   return failure;
 }
 
-const CAPACITY = 20;
-const REFILL_MS = 20_000;
-const EARNED_BY_SUCCESS = 0.2;
+const RETRY_BUDGET = 20;
+const REFILL_INTERVAL_MS = 20_000;
+const REFILL_PER_SUCCESS = 0.2;
 
 /**
- * How many second tries the service is asked to bear, over all streams. While half of the answers fail, the
- * breaker never opens; without a budget every failure would multiply itself.
+ * Limits retries over all streams. While half of the requests fail, the breaker never opens; without a budget the retries
+ * would multiply the load.
  */
 export class RetryBudget {
   readonly #clock: Clock;
-  #tokens = CAPACITY;
-  #countedAt: number;
+  #available = RETRY_BUDGET;
+  #refilledAt: number;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#countedAt = clock.monotonic();
+    this.#refilledAt = clock.monotonic();
   }
 
-  earn(): void {
-    this.#tokens = Math.min(CAPACITY, this.#tokens + EARNED_BY_SUCCESS);
+  recordSuccess(): void {
+    this.#available = Math.min(RETRY_BUDGET, this.#available + REFILL_PER_SUCCESS);
   }
 
-  /** Books one retry and says how long it must wait for its turn: 0 while the budget lasts. */
-  take(): number {
+  /** Takes one retry from the budget. Returns how long the retry must wait: 0 while the budget lasts. */
+  spend(): number {
     const now = this.#clock.monotonic();
-    this.#tokens = Math.min(CAPACITY, this.#tokens + (now - this.#countedAt) / REFILL_MS);
-    this.#countedAt = now;
-    this.#tokens = Math.max(-CAPACITY, this.#tokens - 1);
-    return this.#tokens >= 0 ? 0 : -this.#tokens * REFILL_MS;
+    this.#available = Math.min(RETRY_BUDGET, this.#available + (now - this.#refilledAt) / REFILL_INTERVAL_MS);
+    this.#refilledAt = now;
+    this.#available = Math.max(-RETRY_BUDGET, this.#available - 1);
+    return this.#available >= 0 ? 0 : -this.#available * REFILL_INTERVAL_MS;
   }
 }

@@ -1,133 +1,132 @@
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** So many failures in a row, over all streams, and the host counts as down. */
+/** Failures in a row, over all streams, that open the breaker. */
 const FAILURES_TO_OPEN = 8;
-const FIRST_PROBE_MS = 5_000;
-const LONGEST_PROBE_MS = 60_000;
+const MIN_PROBE_DELAY_MS = 5_000;
+const MAX_PROBE_DELAY_MS = 60_000;
 
-/** Who waits without end looks up now and then: no timer is set for ever. */
-const LOOK_AGAIN_MS = 3_600_000;
+/** Re-check hourly; never set an unbounded timer. */
+const MAX_WAIT_MS = 3_600_000;
 
-/** The right to send one request; its holder says how it went, exactly once. */
-export interface Pass {
-  succeeded(): void;
-  /** `floorMs`: nobody may ask again before that. */
-  failed(floorMs: number): void;
-  /** It came to nothing that says anything about the host. */
-  dropped(): void;
+/** Allows one request. The holder reports its outcome exactly once; later reports are ignored. */
+export interface Permit {
+  recordSuccess(): void;
+  /** `pauseMs`: no request may start before it has passed. */
+  recordFailure(pauseMs: number): void;
+  /** The outcome says nothing about the host. */
+  release(): void;
 }
 
 /**
- * Stands before one host and is shared by all who ask it. A `Retry-After` holds everybody back; after a row of
- * failures only one probe at a time goes through, at growing intervals, so that an outage costs few
- * requests however many are waiting.
+ * Shared by all requests to one host. A `Retry-After` pauses all of them. After several failures in a row the breaker opens
+ * and lets one probe at a time through, at growing intervals, so that an outage costs few requests.
  */
-export class HostGate {
+export class CircuitBreaker {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #changed: (state: "closed" | "open") => void;
-  readonly #waiting = new Set<() => void>();
+  readonly #onStateChange: (state: "closed" | "open") => void;
+  readonly #waiters = new Set<() => void>();
   #pausedUntil = 0;
   #failures = 0;
-  #openings = 0;
+  #failedProbes = 0;
   #probeAt: number | undefined;
-  #probing = false;
+  #isProbing = false;
 
-  constructor(clock: Clock, random: Random, changed: (state: "closed" | "open") => void) {
+  constructor(clock: Clock, random: Random, onStateChange: (state: "closed" | "open") => void) {
     this.#clock = clock;
     this.#random = random;
-    this.#changed = changed;
+    this.#onStateChange = onStateChange;
   }
 
-  get open(): boolean {
+  get isOpen(): boolean {
     return this.#probeAt !== undefined;
   }
 
-  /** Nothing has failed since the last success. */
-  get healthy(): boolean {
+  /** No request failed since the last success. */
+  get isHealthy(): boolean {
     return this.#failures === 0;
   }
 
-  /** Waits until it is worth trying; false if that does not happen before `until` (monotonic). */
-  async passable(until: number, signal: AbortSignal | undefined): Promise<boolean> {
-    while (!this.#mayEnter()) {
+  /** Waits until a permit may be available; false if none is before `until` (monotonic). */
+  async waitUntilAvailable(until: number, signal: AbortSignal | undefined): Promise<boolean> {
+    while (!this.#canAcquire()) {
       const now = this.#clock.monotonic();
       if (now >= until) return false;
-      const due = this.#probing ? until : Math.max(this.#pausedUntil, this.#probeAt ?? 0);
-      await this.#change(Math.min(due, until, now + LOOK_AGAIN_MS) - now, signal);
+      const nextChangeAt = this.#isProbing ? until : Math.max(this.#pausedUntil, this.#probeAt ?? 0);
+      await this.#waitForChange(Math.min(nextChangeAt, until, now + MAX_WAIT_MS) - now, signal);
     }
     return true;
   }
 
-  tryEnter(): Pass | undefined {
-    if (!this.#mayEnter()) return undefined;
-    const probe = this.open;
-    if (probe) this.#probing = true;
-    let said = false;
-    const once = (say: () => void) => {
-      if (said) return;
-      said = true;
-      if (probe) this.#probing = false;
-      say();
-      this.#wake();
+  tryAcquire(): Permit | undefined {
+    if (!this.#canAcquire()) return undefined;
+    const isProbe = this.isOpen;
+    if (isProbe) this.#isProbing = true;
+    let isReported = false;
+    const once = (report: () => void) => {
+      if (isReported) return;
+      isReported = true;
+      if (isProbe) this.#isProbing = false;
+      report();
+      this.#wakeWaiters();
     };
     return {
-      succeeded: () => once(() => this.#succeeded()),
-      failed: (floorMs) => once(() => this.#failed(floorMs, probe)),
-      dropped: () => once(() => {}),
+      recordSuccess: () => once(() => this.#onSuccess()),
+      recordFailure: (pauseMs) => once(() => this.#onFailure(pauseMs, isProbe)),
+      release: () => once(() => {}),
     };
   }
 
-  #mayEnter(): boolean {
+  #canAcquire(): boolean {
     const now = this.#clock.monotonic();
     if (now < this.#pausedUntil) return false;
-    return this.#probeAt === undefined || (!this.#probing && now >= this.#probeAt);
+    return this.#probeAt === undefined || (!this.#isProbing && now >= this.#probeAt);
   }
 
-  #succeeded(): void {
+  #onSuccess(): void {
     this.#failures = 0;
-    if (!this.open) return;
+    if (!this.isOpen) return;
     this.#probeAt = undefined;
-    this.#openings = 0;
-    this.#changed("closed");
+    this.#failedProbes = 0;
+    this.#onStateChange("closed");
   }
 
-  #failed(floorMs: number, probe: boolean): void {
+  #onFailure(pauseMs: number, isProbe: boolean): void {
     this.#failures++;
     const now = this.#clock.monotonic();
-    this.#pausedUntil = Math.max(this.#pausedUntil, now + floorMs);
-    // Stragglers that were under way when the gate closed must not push the probe further out.
-    const closesNow = !this.open && this.#failures >= FAILURES_TO_OPEN;
-    if (!closesNow && !probe) return;
-    const ceiling = Math.min(LONGEST_PROBE_MS, FIRST_PROBE_MS * 2 ** this.#openings++);
-    this.#probeAt = now + ceiling * (0.5 + this.#random() / 2);
-    if (closesNow) this.#changed("open");
+    this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs);
+    // Requests that were in flight when the breaker opened must not delay the probe further.
+    const opensNow = !this.isOpen && this.#failures >= FAILURES_TO_OPEN;
+    if (!opensNow && !isProbe) return;
+    const maxDelayMs = Math.min(MAX_PROBE_DELAY_MS, MIN_PROBE_DELAY_MS * 2 ** this.#failedProbes++);
+    this.#probeAt = now + maxDelayMs * (0.5 + this.#random() / 2);
+    if (opensNow) this.#onStateChange("open");
   }
 
-  #change(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  #waitForChange(ms: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const leave = () => {
+      const cleanUp = () => {
         cancel();
-        this.#waiting.delete(wake);
+        this.#waiters.delete(wake);
         signal?.removeEventListener("abort", abort);
       };
       const wake = () => {
-        leave();
+        cleanUp();
         resolve();
       };
       const abort = () => {
-        leave();
+        cleanUp();
         reject(signal?.reason);
       };
       const cancel = this.#clock.after(ms, wake);
-      this.#waiting.add(wake);
+      this.#waiters.add(wake);
       signal?.addEventListener("abort", abort, { once: true });
     });
   }
 
-  #wake(): void {
-    for (const wake of [...this.#waiting]) wake();
+  #wakeWaiters(): void {
+    for (const wake of [...this.#waiters]) wake();
   }
 }

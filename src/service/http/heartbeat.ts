@@ -4,56 +4,58 @@ import type { Log } from "../../runtime/log.ts";
 import { ServerClock } from "./server-clock.ts";
 import { createTransport } from "./transport.ts";
 
-export interface Heartbeat {
-  /** Asks the address once, in the background. */
-  beat(): void;
+interface Heartbeat {
+  /** Sends one GET in the background; does nothing while the previous one is in flight. */
+  send(): void;
   close(): Promise<void>;
 }
 
-const DEADLINE_MS = 10_000;
+const HEARTBEAT_TIMEOUT_MS = 10_000;
 
 /**
- * Tells somebody else that the daemon is well: their alarm is its silence. Never in the way of anything: a beat that
- * fails is one line in the log, until one succeeds again. Of the address only the host is ever named, since whoever
- * knows the rest can keep the alarm silent.
+ * Requests an external dead man's switch, which raises an alarm when the requests stop. A failure is logged once until
+ * the next success. The logs name only the host: whoever knows the full URL can keep the alarm silent.
  */
 export function createHeartbeat(address: string, { clock, log }: { clock: Clock; log: Log }): Heartbeat {
   const { origin, host, pathname, search } = new URL(address);
-  // Its own clock: what this host thinks of the time is none of the sync's business.
+  // A server clock of its own: the time of this host must not affect the sync.
   const transport = createTransport({ clock, server: new ServerClock(clock) });
-  let isUnderWay = false;
+  let isInFlight = false;
   let isFailing = false;
 
-  async function ask(): Promise<void> {
+  async function sendOnce(): Promise<void> {
     const { status } = await transport.send({
       method: "GET",
       origin,
       path: pathname + search,
       headers: {},
-      deadlineMs: DEADLINE_MS,
+      timeoutMs: HEARTBEAT_TIMEOUT_MS,
     });
     if (status >= 200 && status < 300) return;
-    throw new Failure("the heartbeat was not accepted", { family: "operator", code: `http_${status}` });
+    throw new Failure("the heartbeat endpoint did not answer with a 2xx status", {
+      family: "operator",
+      code: `http_${status}`,
+    });
   }
 
   return {
-    beat() {
-      if (isUnderWay) return;
-      isUnderWay = true;
-      ask()
+    send() {
+      if (isInFlight) return;
+      isInFlight = true;
+      sendOnce()
         .then(
           () => {
-            if (isFailing) log.info({ host }, "the heartbeat is heard again");
+            if (isFailing) log.info({ host }, "heartbeat recovered");
             isFailing = false;
           },
           (error: unknown) => {
             const code = error instanceof Failure ? error.code : "unexpected";
-            if (!isFailing) log.warn({ host, code }, "the heartbeat is not heard");
+            if (!isFailing) log.warn({ host, code }, "heartbeat failed");
             isFailing = true;
           },
         )
         .finally(() => {
-          isUnderWay = false;
+          isInFlight = false;
         });
     },
     close: () => transport.close(),

@@ -1,44 +1,47 @@
-/** Higher goes first: the head heals, then what is about to leave the window, then history. */
-export const priority = { head: 2, expiring: 1, history: 0 } as const;
-export type Priority = (typeof priority)[keyof typeof priority];
+/** The higher priority goes first: the head, then gaps about to leave the window, then the rest of the history. */
+export const requestPriority = { head: 2, expiring: 1, history: 0 } as const;
+export type RequestPriority = (typeof requestPriority)[keyof typeof requestPriority];
 
-export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+export type RequestQuery = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** One thing to ask the service for. */
-export interface Ask {
-  /** The path below /v3 as a template, `/asset/{id}`: what metrics call it, without any id. */
+export interface ServiceRequest {
+  /** Path template below /v3, for example `/asset/{id}`. Also the metric label, so it must not contain an id. */
   readonly endpoint: string;
-  /** What stands for the names in braces. */
+  /** Values for the names in braces. */
   readonly params?: Readonly<Record<string, string>>;
-  readonly query?: Query;
-  readonly priority?: Priority;
+  readonly query?: RequestQuery;
+  readonly priority?: RequestPriority;
   readonly signal?: AbortSignal | undefined;
-  /** A 404 is one of the answers that are expected: however many say nothing about the path. */
+  /** A 404 is an expected response, so it does not count as a sign that the path is gone. */
   readonly mayBeMissing?: boolean;
-  /** How often it may be tried in all. */
-  readonly attempts?: number;
+  /** Includes the first attempt. */
+  readonly maxAttempts?: number;
 }
 
-/** Identifiers are opaque: any character, any length. A lone surrogate, which UTF-8 cannot carry, must not throw. */
-export function encodeOpaque(text: string): string {
+/** Identifiers may contain any character. `toWellFormed` replaces lone surrogates, on which encodeURIComponent throws. */
+export function percentEncode(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
 
-/** The request path, query included. Empty and missing parameters are left out; the order is the caller's. */
-export function pathOf(prefix: string, { endpoint, params = {}, query = {} }: Ask): string {
+/** Returns path and query string. Omits empty and undefined query parameters; keeps the caller's order. */
+export function buildRequestPath(
+  prefix: string,
+  { endpoint, params = {}, query = {} }: ServiceRequest,
+): string {
   const path = endpoint.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name];
-    if (value === undefined || value === "") throw new TypeError(`${endpoint} is asked without its ${name}`);
-    return encodeOpaque(value);
+    if (value === undefined || value === "")
+      throw new TypeError(`request to ${endpoint} lacks the path parameter ${name}`);
+    return percentEncode(value);
   });
   const pairs = Object.entries(query)
     .filter(([, value]) => value !== undefined && value !== "")
-    .map(([name, value]) => `${encodeOpaque(name)}=${encodeOpaque(String(value))}`);
+    .map(([name, value]) => `${percentEncode(name)}=${percentEncode(String(value))}`);
   return `${prefix}/v3${path}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`;
 }
 
-/** The scope that the service names for an endpoint. The lookups' are not known. */
-function ownScope(endpoint: string): string | undefined {
+/** The scope that the service documents for an endpoint. It documents none for the lookups. */
+function endpointScope(endpoint: string): string | undefined {
   if (endpoint === "/exchange-ticker") return "read:exchange-ticker";
   if (endpoint === "/index-ticker") return "read:index-ticker";
   if (endpoint === "/ohlcv") return "read:ohlcv";
@@ -47,18 +50,23 @@ function ownScope(endpoint: string): string | undefined {
 }
 
 /**
- * The scope without which a request is not worth sending; undefined where a 403 has to tell. `read:LX` grants ticks and bars of
- * the liquid indices: whether the endpoint's own scope is wanted beside it is not said.
+ * Returns the scope without which the client does not send a request; undefined if only a 403 can tell. `read:LX` grants ticks
+ * and bars of the liquid indices; the spec does not say whether they need the endpoint's own scope too.
  */
-export function scopeOf({ endpoint, query }: Ask): string | undefined {
-  return query?.indexType === "LX" ? "read:LX" : ownScope(endpoint);
+export function requiredScope({ endpoint, query }: ServiceRequest): string | undefined {
+  return query?.indexType === "LX" ? "read:LX" : endpointScope(endpoint);
 }
 
-/** Which scope a 403 is likely to be about, given those that the token is said to carry. */
-export function scopeToBlame(ask: Ask, carried: ReadonlySet<string> | undefined): readonly string[] {
-  const likely = [scopeOf(ask), ownScope(ask.endpoint)].filter((scope) => scope !== undefined);
-  return likely
-    .filter((scope) => !carried?.has(scope))
-    .concat(likely)
+/** Returns the scope that a 403 is most likely about: preferably one that the token does not list. */
+export function guessMissingScope(
+  request: ServiceRequest,
+  tokenScopes: ReadonlySet<string> | undefined,
+): readonly string[] {
+  const candidates = [requiredScope(request), endpointScope(request.endpoint)].filter(
+    (scope) => scope !== undefined,
+  );
+  return candidates
+    .filter((scope) => !tokenScopes?.has(scope))
+    .concat(candidates)
     .slice(0, 1);
 }

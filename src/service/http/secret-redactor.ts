@@ -1,27 +1,27 @@
-/** Shorter texts would blot out ordinary words. */
-const SHORTEST = 6;
-/** The secrets of the last few rotations: two audiences, a token a day each, and the client secret. */
-const REMEMBERED = 16;
+/** Redacting shorter texts would also remove ordinary words. */
+const MIN_SECRET_LENGTH = 6;
+/** Enough for the last few rotations: a token per day for each of two audiences, and the client secret. */
+const MAX_SECRETS = 16;
 
-/** Knows the secrets in use and takes them out of any text that the service wrote and that we repeat. */
-export class Concealment {
+/** Removes the secrets in use from every text of the service that the client logs or reports. */
+export class SecretRedactor {
   readonly #secrets = new Set<string>();
 
-  conceal(text: string): void {
-    if (text.length < SHORTEST) return;
+  addSecret(text: string): void {
+    if (text.length < MIN_SECRET_LENGTH) return;
     this.#secrets.delete(text);
     this.#secrets.add(text);
     const [oldest] = this.#secrets;
-    if (this.#secrets.size > REMEMBERED && oldest !== undefined) this.#secrets.delete(oldest);
+    if (this.#secrets.size > MAX_SECRETS && oldest !== undefined) this.#secrets.delete(oldest);
   }
 
-  clean(text: string): string {
-    let cleaned = text;
+  redact(text: string): string {
+    let redacted = text;
     for (const secret of this.#secrets) {
-      for (const form of [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]) {
-        cleaned = cleaned.replaceAll(form, "[secret]");
+      for (const encoded of [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]) {
+        redacted = redacted.replaceAll(encoded, "[secret]");
       }
     }
-    return cleaned;
+    return redacted;
   }
 }

@@ -1,18 +1,19 @@
 import type { Clock } from "../../runtime/clock.ts";
 
-/** An odd number, so that one answer from a cache, or one with a nonsensical date, never decides. */
-const SAMPLES = 9;
-/** `Date` counts whole seconds, and the way takes time: less than this is no difference. */
-const TOLERANCE_MS = 3_000;
+/** The median of several samples ignores a single cached response or a nonsensical `Date`. */
+const MAX_SAMPLES = 9;
+/** `Date` has a resolution of one second and the network adds latency: a smaller difference means nothing. */
+const SKEW_TOLERANCE_MS = 3_000;
 
-export interface Freshness {
+interface ResponseAge {
   readonly ageMs: number;
+  /** Milliseconds since 1970 by the service's clock. */
   readonly asOf: number | undefined;
 }
 
 /**
- * The service's time, learned from the `Date` of its answers. It is kept as a distance to the boot clock, so that a
- * stepped wall clock and a suspended machine leave it right.
+ * Estimates the service's time from the `Date` headers of its responses. Stores offsets to the boot clock, so that
+ * neither a wall clock step nor a suspended machine makes the estimate wrong.
  */
 export class ServerClock {
   readonly #clock: Clock;
@@ -22,9 +23,9 @@ export class ServerClock {
     this.#clock = clock;
   }
 
-  /** Milliseconds since 1970 by the service's clock; undefined before its first answer. */
+  /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
   now(): number | undefined {
-    return this.#at(this.#clock.boottime());
+    return this.#serverTimeAt(this.#clock.boottime());
   }
 
   /** How far the local wall clock is ahead of the service's. */
@@ -34,25 +35,33 @@ export class ServerClock {
   }
 
   /**
-   * Takes in one answer and says how old it was when it came (what `Age` admits, or how far its `Date` lies before the
-   * moment that we asked) and the moment at which it was true.
+   * Adds one response to the estimate. Returns the response's age (its `Age` header, or how far its `Date` lies before
+   * the request) and the service's time for which its content is valid.
    */
-  learn(serverTime: number | undefined, admittedMs: number, askedAt: number, answeredAt: number): Freshness {
-    const expected = this.#at(askedAt);
-    if (serverTime === undefined) {
-      return { ageMs: admittedMs, asOf: expected === undefined ? undefined : expected - admittedMs };
+  recordResponse(
+    dateHeaderMs: number | undefined,
+    ageHeaderMs: number,
+    requestedAt: number,
+    receivedAt: number,
+  ): ResponseAge {
+    const expected = this.#serverTimeAt(requestedAt);
+    if (dateHeaderMs === undefined) {
+      return { ageMs: ageHeaderMs, asOf: expected === undefined ? undefined : expected - ageHeaderMs };
     }
-    if (admittedMs === 0) {
-      this.#offsets.push(serverTime - (askedAt + answeredAt) / 2);
-      if (this.#offsets.length > SAMPLES) this.#offsets.shift();
+    if (ageHeaderMs === 0) {
+      this.#offsets.push(dateHeaderMs - (requestedAt + receivedAt) / 2);
+      if (this.#offsets.length > MAX_SAMPLES) this.#offsets.shift();
     }
-    const lag = expected === undefined ? 0 : expected - serverTime;
-    const ageMs = Math.max(admittedMs, lag > TOLERANCE_MS ? lag : 0);
-    // Whether a cache kept the old Date or wrote its own is not known; the earlier reading is the safe one.
-    return { ageMs, asOf: ageMs === 0 ? serverTime : Math.min(serverTime, (expected ?? serverTime) - ageMs) };
+    const lag = expected === undefined ? 0 : expected - dateHeaderMs;
+    const ageMs = Math.max(ageHeaderMs, lag > SKEW_TOLERANCE_MS ? lag : 0);
+    // A cache may pass on the original Date or write its own; the earlier of both times is the safe one.
+    return {
+      ageMs,
+      asOf: ageMs === 0 ? dateHeaderMs : Math.min(dateHeaderMs, (expected ?? dateHeaderMs) - ageMs),
+    };
   }
 
-  #at(boottime: number): number | undefined {
+  #serverTimeAt(boottime: number): number | undefined {
     const sorted = this.#offsets.toSorted((a, b) => a - b);
     const median = sorted[Math.floor(sorted.length / 2)];
     return median === undefined ? undefined : boottime + median;

@@ -1,67 +1,74 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import type { Ask } from "./request.ts";
-import type { Concealment } from "./secret-redactor.ts";
-import type { Answer } from "./transport.ts";
+import type { ServiceRequest } from "./request.ts";
+import type { SecretRedactor } from "./secret-redactor.ts";
+import type { TransportResponse } from "./transport.ts";
 
-const LONGEST_EXPLANATION = 300;
+const MAX_EXPLANATION_LENGTH = 300;
 
-/** An object may throw when it is made a text, and then the request would end by its error body. */
-function textOf(value: unknown): string {
+/** Converting an object to a string may throw, and a strange error body must not end the request. */
+function toText(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : "?";
 }
 
-/** The service's own words about a request that it did not accept, without secrets and in one short line. */
-function explanation(answer: Answer, concealment: Concealment): string {
-  let said: unknown;
+/** Extracts the service's error message from the response body: redacted, one short line. */
+function readExplanation(response: TransportResponse, redactor: SecretRedactor): string {
+  let parsed: unknown;
   try {
-    said = JSON.parse(new TextDecoder().decode(decodeBody(answer.body)));
+    parsed = JSON.parse(new TextDecoder().decode(decodeBody(response.body)));
   } catch {
     return "";
   }
-  const { message, errors } = (said ?? {}) as { message?: unknown; errors?: unknown };
-  const fields = (Array.isArray(errors) ? errors : []).map((each: unknown) => {
-    const { field, message: why } = (each ?? {}) as { field?: unknown; message?: unknown };
-    return `${textOf(field)}: ${textOf(why)}`;
+  const { message, errors } = (parsed ?? {}) as { message?: unknown; errors?: unknown };
+  const fields = (Array.isArray(errors) ? errors : []).map((entry: unknown) => {
+    const { field, message: reason } = (entry ?? {}) as { field?: unknown; message?: unknown };
+    return `${toText(field)}: ${toText(reason)}`;
   });
   const line = [typeof message === "string" ? message : "", ...fields]
     .filter((part) => part !== "")
     .join("; ");
-  // Cleaned before it is cut: half a secret would not be recognised.
-  const printable = concealment.clean(line).replaceAll(/[^\P{C}]+/gu, " ");
-  return printable === "" ? "" : `: ${printable.slice(0, LONGEST_EXPLANATION)}`;
+  // Redact before truncating: the redactor does not recognise half a secret.
+  const printable = redactor.redact(line).replaceAll(/[^\P{C}]+/gu, " ");
+  return printable === "" ? "" : `: ${printable.slice(0, MAX_EXPLANATION_LENGTH)}`;
 }
 
-/** What an answer other than 200, 401 and 403 means. */
-export function statusFailure(endpoint: string, answer: Answer, concealment: Concealment): Failure {
-  const { status } = answer;
-  const words = explanation(answer, concealment);
+/** Converts a response other than 200, 401 and 403 into a failure. */
+export function failureFromStatus(
+  endpoint: string,
+  response: TransportResponse,
+  redactor: SecretRedactor,
+): Failure {
+  const { status } = response;
+  const explanation = readExplanation(response, redactor);
   if (status >= 200 && status < 300) {
-    return new Failure(`${endpoint} answered ${status} without a page`, {
+    return new Failure(`${endpoint} answered ${status} instead of a page`, {
       family: "retry",
       code: "malformed_body",
     });
   }
   if (status >= 300 && status < 400) {
-    return new Failure(`${endpoint} redirects (${status}), and redirects are not followed`, {
+    return new Failure(`${endpoint} redirects (${status}); the client does not follow redirects`, {
       family: "operator",
       code: "redirect_refused",
-      remedy: "set service.baseUrl to the address that really answers",
+      remedy: "set service.baseUrl to the address of the service itself",
       exit: exitCode.incomplete,
     });
   }
   if (status === 404) {
-    return new Failure(`${endpoint} does not exist (404)${words}`, {
+    return new Failure(`${endpoint} does not exist (404)${explanation}`, {
       family: "operator",
       code: "not_found",
       exit: exitCode.incomplete,
     });
   }
   if (status === 409) {
-    return new Failure(`${endpoint} met a conflict (409)${words}`, { family: "retry", code: "conflict" });
+    return new Failure(`${endpoint} reported a conflict (409)${explanation}`, {
+      family: "retry",
+      code: "conflict",
+    });
   }
   if (status === 429) {
-    return new Failure("the service asks for fewer requests (429)", {
+    return new Failure("the service limits the request rate (429)", {
       family: "retry",
       code: "too_many_requests",
     });
@@ -72,57 +79,60 @@ export function statusFailure(endpoint: string, answer: Answer, concealment: Con
       code: "server_failure",
     });
   }
-  return new Failure(`${endpoint} was refused (${status})${words}`, {
+  return new Failure(`the service rejected the request to ${endpoint} (${status})${explanation}`, {
     family: "operator",
     code: "rejected",
-    remedy: "the request is not what the service wants; a new release may be needed",
+    remedy: "check the settings; if they are correct, the service has changed: update mds-sync",
     exit: exitCode.incomplete,
   });
 }
 
-/** So many different paths gone, and none found, is not about records any more. */
-const PATHS_TO_ALARM = 3;
-/** Nor are so many different records of one path, and none of them found. */
-const RECORDS_TO_ALARM = 100;
-/** The same record at another place of its history is still the same record. */
-const placeNames: ReadonlySet<string> = new Set(["timestamp", "size", "startAfter"]);
+/** When this many different paths answer 404 and none succeeds, the service is at fault, not the records. */
+const MISSING_PATHS_FOR_ALARM = 3;
+/** The same holds for this many different records of one path. */
+const MISSING_RECORDS_FOR_ALARM = 100;
+/** These parameters select a page, not a record. */
+const pagingParams: ReadonlySet<string> = new Set(["timestamp", "size", "startAfter"]);
 
-/** Tells missing records from a fault on the way, or a version of the interface that was withdrawn. */
-export class MissingPaths {
-  /** Since the last answer of any path. */
-  readonly #endpoints = new Set<string>();
-  /** What each path has not found since its own last answer. */
-  readonly #records = new Map<string, Set<string>>();
-  /** What each path found last. */
-  readonly #witnesses = new Map<string, Ask>();
+/** Distinguishes missing records from a broken path or a withdrawn API version. */
+export class NotFoundTracker {
+  /** Endpoints that answered 404 since the last success of any endpoint. */
+  readonly #missingEndpoints = new Set<string>();
+  /** Records per endpoint that answered 404 since the last success of that endpoint. */
+  readonly #missingRecords = new Map<string, Set<string>>();
+  /** The last successful request per endpoint. */
+  readonly #lastFound = new Map<string, ServiceRequest>();
 
-  found(ask: Ask): void {
-    this.#endpoints.clear();
-    this.#records.delete(ask.endpoint);
-    // A cursor may die meanwhile, and prove nothing.
-    if (ask.query?.startAfter === undefined) this.#witnesses.set(ask.endpoint, ask);
+  recordFound(request: ServiceRequest): void {
+    this.#missingEndpoints.clear();
+    this.#missingRecords.delete(request.endpoint);
+    // A request with a cursor proves nothing later, because the cursor may have expired.
+    if (request.query?.startAfter === undefined) this.#lastFound.set(request.endpoint, request);
   }
 
-  /** A question that this path has answered before: asked again, it tells missing records from a missing path. */
-  witness({ endpoint }: Ask): Ask | undefined {
-    return this.#witnesses.get(endpoint);
+  /** The last request that this endpoint answered; sending it again shows whether the path still exists. */
+  lastFoundRequest({ endpoint }: ServiceRequest): ServiceRequest | undefined {
+    return this.#lastFound.get(endpoint);
   }
 
-  /** The failure as it is, or the alarm that takes its place, so that nobody buries all records. */
-  missing({ endpoint, params = {}, query = {} }: Ask, failure: Failure): Failure {
-    this.#endpoints.add(endpoint);
-    const records = this.#records.get(endpoint) ?? new Set();
-    this.#records.set(endpoint, records);
-    // Beyond the bound one more makes no difference, and memory is finite.
-    if (records.size <= RECORDS_TO_ALARM) {
-      const named = Object.entries({ ...params, ...query }).filter(([name]) => !placeNames.has(name));
-      records.add(JSON.stringify(named));
+  /** Returns the failure, or `upstream_version` in its place, so that the sync does not mark every record as missing. */
+  recordNotFound({ endpoint, params = {}, query = {} }: ServiceRequest, failure: Failure): Failure {
+    this.#missingEndpoints.add(endpoint);
+    const records = this.#missingRecords.get(endpoint) ?? new Set();
+    this.#missingRecords.set(endpoint, records);
+    // The set is bounded: more records would not change the decision.
+    if (records.size <= MISSING_RECORDS_FOR_ALARM) {
+      const recordParams = Object.entries({ ...params, ...query }).filter(
+        ([name]) => !pagingParams.has(name),
+      );
+      records.add(JSON.stringify(recordParams));
     }
-    if (this.#endpoints.size < PATHS_TO_ALARM && records.size <= RECORDS_TO_ALARM) return failure;
-    return new Failure(`${endpoint} finds nothing any more (404)`, {
+    if (this.#missingEndpoints.size < MISSING_PATHS_FOR_ALARM && records.size <= MISSING_RECORDS_FOR_ALARM)
+      return failure;
+    return new Failure(`${endpoint} answers every request with 404`, {
       family: "retry",
       code: "upstream_version",
-      remedy: "check service.baseUrl; the service may have withdrawn version 3 of its interface",
+      remedy: "check service.baseUrl; the service may have withdrawn version 3 of its API",
       exit: exitCode.incomplete,
       cause: failure,
     });

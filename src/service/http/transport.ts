@@ -1,128 +1,131 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
 import { exitCode, Failure } from "../../model/failure.ts";
-import { type Body, LARGEST_BODY, malformedBody } from "../../model/response-body.ts";
+import { MAX_BODY_BYTES, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import { parseHttpDate, retryAfterMs } from "./http-headers.ts";
+import { parseHttpDate, parseRetryAfter } from "./http-headers.ts";
 import type { ServerClock } from "./server-clock.ts";
 
-export interface Sending {
+interface TransportRequest {
   readonly method: "GET" | "POST";
   readonly origin: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  readonly deadlineMs: number;
-  /** While the body keeps coming in well, the deadline may be put off until this; without it, never. */
-  readonly longestMs?: number;
+  readonly timeoutMs: number;
+  /** The timeout extends up to this while the body arrives fast enough; without it, never. */
+  readonly maxTimeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Answer {
+export interface TransportResponse {
   readonly status: number;
-  readonly body: Body;
-  /** What `Retry-After` asks for; 0 without one. */
+  readonly body: ResponseBody;
+  /** From the `Retry-After` header; 0 without one. */
   readonly retryAfterMs: number;
-  readonly ms: number;
+  readonly durationMs: number;
 }
 
 export interface Transport {
-  /** One whole exchange, body included. Rejects with a Failure, or with the reason of the signal. */
-  send(sending: Sending): Promise<Answer>;
+  /** Resolves once the whole body has arrived. Rejects with a Failure, or with the reason of the signal. */
+  send(request: TransportRequest): Promise<TransportResponse>;
   close(): Promise<void>;
 }
 
-/** An error page needs no more than this; the rest of it stays on the wire. */
-const LARGEST_ERROR_BODY = 64 * 1024;
+/** More of an error page is not read. */
+const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
-const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-/** Checks an address of the settings: https, or plain http to this very machine. */
-export function checkedAddress(name: string, text: string): URL {
-  const refuse = (why: string) =>
+/** Accepts https and wss; http and ws only to a loopback address, because requests carry credentials. */
+export function parseServiceUrl(name: string, text: string): URL {
+  const invalid = (why: string) =>
     new Failure(`${name} ${why}`, {
       family: "operator",
       code: "bad_address",
-      remedy: "give an https address (plain http is for localhost alone)",
+      remedy: "use an https or wss URL (http and ws are allowed for localhost only)",
       exit: exitCode.usage,
     });
-  if (!URL.canParse(text)) throw refuse("is not an address");
+  if (!URL.canParse(text)) throw invalid("is not a valid URL");
   const url = new URL(text);
-  const secure = url.protocol === "https:" || url.protocol === "wss:";
-  const plain = url.protocol === "http:" || url.protocol === "ws:";
-  if (!secure && !plain) throw refuse(`has the scheme ${url.protocol}`);
-  if (plain && !loopback.test(url.hostname)) throw refuse("would send credentials in plain text");
-  if (url.username || url.password) throw refuse("carries a user name or password");
+  const isSecure = url.protocol === "https:" || url.protocol === "wss:";
+  const isPlain = url.protocol === "http:" || url.protocol === "ws:";
+  if (!isSecure && !isPlain) throw invalid(`has the unsupported scheme ${url.protocol}`);
+  if (isPlain && !loopbackHost.test(url.hostname)) throw invalid("would send credentials in plain text");
+  if (url.username || url.password) throw invalid("contains a user name or password");
   return url;
 }
 
 export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }): Transport {
-  // Our deadline covers the whole exchange, a dripping body included; undici's own timers are blind to that.
-  const options = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
-  const direct = new Agent(options);
-  let proxied: EnvHttpProxyAgent | undefined;
+  // ExchangeTimeout limits the whole exchange, slow bodies included; undici's timers only notice silence.
+  const agentOptions = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
+  const directAgent = new Agent(agentOptions);
+  let proxyAgent: EnvHttpProxyAgent | undefined;
 
-  /** The proxy is never asked for this machine itself: a proxy elsewhere would look at its own loopback. */
+  /** Loopback requests bypass the proxy: a remote proxy would connect to its own loopback. */
   function dispatcherFor(origin: string): Dispatcher {
-    if (loopback.test(new URL(origin).hostname)) return direct;
-    proxied ??= new EnvHttpProxyAgent(options);
-    return proxied;
+    if (loopbackHost.test(new URL(origin).hostname)) return directAgent;
+    proxyAgent ??= new EnvHttpProxyAgent(agentOptions);
+    return proxyAgent;
   }
 
-  async function send(sending: Sending): Promise<Answer> {
-    const { signal } = sending;
+  async function send(request: TransportRequest): Promise<TransportResponse> {
+    const { signal } = request;
     signal?.throwIfAborted();
-    const ending = new AbortController();
-    const abort = () => ending.abort(signal?.reason);
+    const exchangeAbort = new AbortController();
+    const abort = () => exchangeAbort.abort(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
-    const { deadlineMs, longestMs = deadlineMs } = sending;
-    const onMissed = (failure: Failure) => ending.abort(failure);
-    const deadline = new ExchangeDeadline({ clock, deadlineMs, longestMs, onMissed });
-    const release = clock.hold();
-    const begun = clock.monotonic();
-    const askedAt = clock.boottime();
-    let answering = false;
+    const { timeoutMs, maxTimeoutMs = timeoutMs } = request;
+    const onTimeout = (failure: Failure) => exchangeAbort.abort(failure);
+    const timeout = new ExchangeTimeout({ clock, timeoutMs, maxTimeoutMs, onTimeout });
+    const release = clock.beginWork();
+    const startedAt = clock.monotonic();
+    const requestedAt = clock.boottime();
+    let hasResponse = false;
     try {
-      const response = await dispatcherFor(sending.origin).request({
-        method: sending.method,
-        origin: sending.origin,
-        path: sending.path,
-        headers: { ...sending.headers, "accept-encoding": "gzip", "cache-control": "no-cache" },
-        body: sending.body ?? null,
-        signal: ending.signal,
+      const response = await dispatcherFor(request.origin).request({
+        method: request.method,
+        origin: request.origin,
+        path: request.path,
+        headers: { ...request.headers, "accept-encoding": "gzip", "cache-control": "no-cache" },
+        body: request.body ?? null,
+        signal: exchangeAbort.signal,
       });
-      answering = true;
+      hasResponse = true;
       const header = (name: string) => {
         const value = response.headers[name];
         return Array.isArray(value) ? value[0] : value;
       };
-      const ok = response.statusCode >= 200 && response.statusCode < 300;
-      const chunks = counted(response.body, (size) => deadline.received(size));
-      const bytes = await collect(chunks, ok ? LARGEST_BODY : LARGEST_ERROR_BODY, ok);
-      const answeredAt = clock.boottime();
-      const serverTime = parseHttpDate(header("date") ?? "", clock.now());
-      const admittedAge = /^\d+$/.test(header("age") ?? "") ? Number(header("age")) * 1000 : 0;
-      const freshness = server.learn(serverTime, admittedAge, askedAt, answeredAt);
-      const coding = (header("content-encoding") ?? "identity").trim().toLowerCase();
-      if (ok && !["gzip", "x-gzip", "identity", ""].includes(coding)) {
-        throw malformedBody("an encoding that was not asked for");
+      const isSuccess = response.statusCode >= 200 && response.statusCode < 300;
+      const chunks = countBytes(response.body, (size) => timeout.addReceived(size));
+      const bytes = await concatChunks(chunks, isSuccess ? MAX_BODY_BYTES : MAX_ERROR_BODY_BYTES, isSuccess);
+      const receivedAt = clock.boottime();
+      const dateHeaderMs = parseHttpDate(header("date") ?? "", clock.now());
+      const ageHeaderMs = /^\d+$/.test(header("age") ?? "") ? Number(header("age")) * 1000 : 0;
+      const responseAge = server.recordResponse(dateHeaderMs, ageHeaderMs, requestedAt, receivedAt);
+      const contentEncoding = (header("content-encoding") ?? "identity").trim().toLowerCase();
+      if (isSuccess && !["gzip", "x-gzip", "identity", ""].includes(contentEncoding)) {
+        throw malformedBodyFailure("unsupported content encoding");
       }
       return {
         status: response.statusCode,
-        body: { bytes, ...freshness, askedAt },
-        retryAfterMs: retryAfterMs(header("retry-after"), serverTime ?? server.now() ?? clock.now()),
-        ms: clock.monotonic() - begun,
+        body: { bytes, ...responseAge, requestedAt },
+        retryAfterMs: parseRetryAfter(header("retry-after"), dateHeaderMs ?? server.now() ?? clock.now()),
+        durationMs: clock.monotonic() - startedAt,
       };
     } catch (error) {
-      if (ending.signal.aborted) throw ending.signal.reason;
+      if (exchangeAbort.signal.aborted) throw exchangeAbort.signal.reason;
       if (error instanceof Failure) throw error;
-      const failure = networkFailure(error);
-      // Once the answer has begun, a break means a cut page, not a connection that had gone stale.
-      throw answering && failure.code === "connection_lost"
-        ? new Failure("the answer was cut short", { family: "retry", code: "answer_cut" })
+      const failure = toNetworkFailure(error);
+      // After the headers arrived, a lost connection means a truncated body, not a stale keep-alive connection.
+      throw hasResponse && failure.code === "connection_lost"
+        ? new Failure("the connection broke in the middle of the response", {
+            family: "retry",
+            code: "answer_cut",
+          })
         : failure;
     } finally {
       release();
-      deadline.cancel();
+      timeout.cancel();
       signal?.removeEventListener("abort", abort);
     }
   }
@@ -130,12 +133,12 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
   return {
     send,
     async close() {
-      await Promise.all([direct.destroy(), proxied?.destroy()]);
+      await Promise.all([directAgent.destroy(), proxyAgent?.destroy()]);
     },
   };
 }
 
-async function* counted(
+async function* countBytes(
   stream: AsyncIterable<Uint8Array>,
   count: (size: number) => void,
 ): AsyncGenerator<Uint8Array> {
@@ -145,62 +148,61 @@ async function* counted(
   }
 }
 
-/** All bytes of a stream in one buffer of their own. Beyond `cap` it throws, or keeps the beginning if `strict` is off. */
-async function collect(
+/** Reads a stream into one buffer that it owns. Beyond `maxBytes` it throws, or returns the beginning if `shouldThrow` is false. */
+async function concatChunks(
   stream: AsyncIterable<Uint8Array>,
-  cap: number,
-  strict: boolean,
+  maxBytes: number,
+  shouldThrow: boolean,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of stream) {
     size += chunk.byteLength;
-    if (size > cap) {
-      if (strict) throw malformedBody("larger than the cap");
+    if (size > maxBytes) {
+      if (shouldThrow) throw malformedBodyFailure("larger than the limit");
       break;
     }
     chunks.push(chunk);
   }
-  // Not Buffer.concat: its small buffers share one slab, and transferring one would take the others along.
-  const whole = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0));
-  let at = 0;
+  // Not Buffer.concat: small buffers share one slab, and transferring one to a thread would detach the others.
+  const result = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0));
+  let offset = 0;
   for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
+    result.set(chunk, offset);
+    offset += chunk.byteLength;
   }
-  return whole;
+  return result;
 }
 
-/** Over so much time the bytes are counted. */
-const WINDOW_MS = 10_000;
-/** A link that brings less than 16 KiB a second is as good as none; one that brings more would never finish a large page in time. */
-const LEAST_BYTES = (16 * 1024 * WINDOW_MS) / 1000;
+const THROUGHPUT_WINDOW_MS = 10_000;
+/** Below 16 KiB/s the exchange is as good as dead. A faster link may need more than `timeoutMs` for a large page. */
+const MIN_BYTES_PER_WINDOW = (16 * 1024 * THROUGHPUT_WINDOW_MS) / 1000;
 
-interface DeadlineOptions {
+interface ExchangeTimeoutOptions {
   readonly clock: Clock;
-  readonly deadlineMs: number;
-  /** How far the deadline may be put off while bytes keep coming. */
-  readonly longestMs: number;
-  readonly onMissed: (failure: Failure) => void;
+  readonly timeoutMs: number;
+  /** Upper bound of the extended timeout. */
+  readonly maxTimeoutMs: number;
+  readonly onTimeout: (failure: Failure) => void;
 }
 
-/** Ends an exchange at its deadline, unless its body is coming in well: then it looks again and again until it no longer does. */
-export class ExchangeDeadline {
-  readonly #options: DeadlineOptions;
-  readonly #endsAt: number;
+/** Aborts an exchange after its timeout, but extends the timeout as long as every window brings enough bytes. */
+class ExchangeTimeout {
+  readonly #options: ExchangeTimeoutOptions;
+  readonly #deadline: number;
   #received = 0;
-  #counted = 0;
+  #receivedBefore = 0;
   #cancel: Cancel;
 
-  constructor(options: DeadlineOptions) {
+  constructor(options: ExchangeTimeoutOptions) {
     this.#options = options;
-    const { clock, deadlineMs, longestMs } = options;
-    this.#endsAt = clock.monotonic() + Math.max(deadlineMs, longestMs);
-    const first = Math.min(WINDOW_MS, deadlineMs);
-    this.#cancel = clock.after(deadlineMs - first, () => this.#count(first));
+    const { clock, timeoutMs, maxTimeoutMs } = options;
+    this.#deadline = clock.monotonic() + Math.max(timeoutMs, maxTimeoutMs);
+    const first = Math.min(THROUGHPUT_WINDOW_MS, timeoutMs);
+    this.#cancel = clock.after(timeoutMs - first, () => this.#startWindow(first));
   }
 
-  received(bytes: number): void {
+  addReceived(bytes: number): void {
     this.#received += bytes;
   }
 
@@ -208,76 +210,80 @@ export class ExchangeDeadline {
     this.#cancel();
   }
 
-  #count(windowMs: number): void {
-    this.#counted = this.#received;
-    this.#cancel = this.#options.clock.after(windowMs, () => this.#look());
+  #startWindow(windowMs: number): void {
+    this.#receivedBefore = this.#received;
+    this.#cancel = this.#options.clock.after(windowMs, () => this.#checkThroughput());
   }
 
-  #look(): void {
-    const { clock, deadlineMs, longestMs, onMissed } = this.#options;
-    const leftMs = this.#endsAt - clock.monotonic();
-    const isComing = longestMs > deadlineMs && this.#received - this.#counted >= LEAST_BYTES;
-    if (isComing && leftMs > 0) this.#count(Math.min(WINDOW_MS, leftMs));
-    else onMissed(new Failure("the service did not answer in time", { family: "retry", code: "timeout" }));
+  #checkThroughput(): void {
+    const { clock, timeoutMs, maxTimeoutMs, onTimeout } = this.#options;
+    const remainingMs = this.#deadline - clock.monotonic();
+    const isFastEnough =
+      maxTimeoutMs > timeoutMs && this.#received - this.#receivedBefore >= MIN_BYTES_PER_WINDOW;
+    if (isFastEnough && remainingMs > 0) this.#startWindow(Math.min(THROUGHPUT_WINDOW_MS, remainingMs));
+    else onTimeout(new Failure("the request timed out", { family: "retry", code: "timeout" }));
   }
 }
 
-interface Kind {
+interface NetworkFailureKind {
   code: string;
-  words: string;
+  message: string;
   remedy?: string;
 }
 
-const noFiles: Kind = {
+const noFileDescriptors: NetworkFailureKind = {
   code: "too_many_files",
-  words: "no file descriptor left",
-  remedy: "raise the limit of open files",
+  message: "the process has no file descriptor left",
+  remedy: "raise the limit of open files (ulimit -n, LimitNOFILE)",
 };
-const lost: Kind = { code: "connection_lost", words: "the connection broke" };
-const kinds: Record<string, Kind> = {
-  ECONNREFUSED: { code: "connection_refused", words: "the service refused the connection" },
+const connectionLost: NetworkFailureKind = { code: "connection_lost", message: "the connection broke" };
+const kindByErrorCode: Record<string, NetworkFailureKind> = {
+  ECONNREFUSED: { code: "connection_refused", message: "the service refused the connection" },
   ENOTFOUND: {
     code: "dns_failed",
-    words: "the service's name is unknown",
-    remedy: "check the address and the name server",
+    message: "the host name of the service cannot be resolved",
+    remedy: "check the address and the DNS server",
   },
-  EAI_AGAIN: { code: "dns_failed", words: "the name server did not answer" },
-  UND_ERR_CONNECT_TIMEOUT: { code: "connect_timeout", words: "no connection in time" },
-  ETIMEDOUT: { code: "connect_timeout", words: "no connection in time" },
-  EHOSTUNREACH: { code: "network_unreachable", words: "no route to the service" },
-  ENETUNREACH: { code: "network_unreachable", words: "no network" },
-  EMFILE: noFiles,
-  ENFILE: noFiles,
-  ECONNRESET: lost,
-  EPIPE: lost,
-  UND_ERR_SOCKET: lost,
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: lost,
+  EAI_AGAIN: { code: "dns_failed", message: "the DNS server did not answer" },
+  UND_ERR_CONNECT_TIMEOUT: { code: "connect_timeout", message: "connecting to the service timed out" },
+  ETIMEDOUT: { code: "connect_timeout", message: "connecting to the service timed out" },
+  EHOSTUNREACH: { code: "network_unreachable", message: "no route to the service" },
+  ENETUNREACH: { code: "network_unreachable", message: "the network is unreachable" },
+  EMFILE: noFileDescriptors,
+  ENFILE: noFileDescriptors,
+  ECONNRESET: connectionLost,
+  EPIPE: connectionLost,
+  UND_ERR_SOCKET: connectionLost,
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: connectionLost,
 };
 
-const tls: Kind = {
+const tlsFailure: NetworkFailureKind = {
   code: "tls_failed",
-  words: "the service's certificate or its TLS was not accepted",
-  remedy: "check the certificate, the clock, and NODE_EXTRA_CA_CERTS if a proxy re-signs",
+  message: "the TLS handshake or the certificate check failed",
+  remedy: "check the certificate, the clock, and NODE_EXTRA_CA_CERTS if a proxy intercepts TLS",
 };
-const tlsCode =
+const tlsErrorCode =
   /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|EPROTO)/;
 
-/** The error's code or that of what lies beneath it: undici and happy eyeballs wrap. */
-function codesOf(error: unknown, depth = 0): string[] {
+/** Collects the codes of the error and of everything it wraps: undici and happy eyeballs nest errors. */
+function errorCodes(error: unknown, depth = 0): string[] {
   if (typeof error !== "object" || error === null || depth > 4) return [];
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown };
   const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
-  return [...(typeof code === "string" ? [code] : []), ...inner.flatMap((each) => codesOf(each, depth + 1))];
+  return [
+    ...(typeof code === "string" ? [code] : []),
+    ...inner.flatMap((each) => errorCodes(each, depth + 1)),
+  ];
 }
 
-/** What went wrong below HTTP. All of it heals by waiting; nothing of it is ever retried less securely. */
-export function networkFailure(error: unknown): Failure {
-  const codes = codesOf(error);
+/** Converts an error below HTTP into a failure. Every one may be retried, but never with less security. */
+export function toNetworkFailure(error: unknown): Failure {
+  const codes = errorCodes(error);
   const known = codes
-    .map((code) => (tlsCode.test(code) ? tls : kinds[code]))
+    .map((code) => (tlsErrorCode.test(code) ? tlsFailure : kindByErrorCode[code]))
     .find((kind) => kind !== undefined);
-  const kind = known ?? { code: "network_failed", words: "the exchange with the service failed" };
-  // Errors of undici carry no headers; even so only the codes are passed on, not the object.
-  const because = codes.length > 0 ? ` (${[...new Set(codes)].join(", ")})` : "";
-  return new Failure(`${kind.words}${because}`, { family: "retry", code: kind.code, remedy: kind.remedy });
+  const kind = known ?? { code: "network_failed", message: "the request to the service failed" };
+  // Pass on only the codes, never the error object: it could hold a secret.
+  const suffix = codes.length > 0 ? ` (${[...new Set(codes)].join(", ")})` : "";
+  return new Failure(`${kind.message}${suffix}`, { family: "retry", code: kind.code, remedy: kind.remedy });
 }

@@ -1,57 +1,57 @@
-import { parseHttpDate, retryAfterMs } from "../http/http-headers.ts";
+import { parseHttpDate, parseRetryAfter } from "../http/http-headers.ts";
 
-/** Why a connection ended, or never began, in one word that metrics and people can use. Never a text of the service's. */
-export interface Ending {
+/** Why a connection closed or never opened: one word for metrics and logs, never a text from the service. */
+export interface CloseReason {
   readonly reason: string;
-  /** What a person can do about it, where it lies with this machine. */
+  /** What the operator can do, if the cause is on this machine. */
   readonly remedy?: string;
-  /** The token was not accepted: earn a new one before the next attempt. */
-  readonly tokenRefused?: boolean;
-  /** Waiting a moment will not help: the next attempts are minutes apart. */
-  readonly slow?: boolean;
-  /** No token was to be had: as soon as there are some for others, it is worth another try. */
-  readonly noToken?: boolean;
-  /** The service asked us to stay away for so long. */
+  /** The service rejected the token: request a new one before the next attempt. */
+  readonly isTokenRejected?: boolean;
+  /** A quick retry will not help: the next attempts are minutes apart. */
+  readonly shouldRetrySlowly?: boolean;
+  /** No token was available: retry as soon as REST gets one. */
+  readonly hasNoToken?: boolean;
+  /** From the service's `Retry-After`. */
   readonly retryAfterMs?: number;
 }
 
-/** The answer to the upgrade was an ordinary one: the same classes as in REST. `now` is the local wall clock. */
-export function endingOfStatus(
+/** The service answered the upgrade with an HTTP status. `now` is the local wall clock. */
+export function classifyUpgradeStatus(
   status: number | undefined,
   headers: { readonly date?: string | undefined; readonly "retry-after"?: string | undefined },
   now: number,
-): Ending {
+): CloseReason {
   const reason = `http_${status ?? 0}`;
-  if (status === 401) return { reason, tokenRefused: true };
-  if (status !== 429 && (status === undefined || status < 500)) return { reason, slow: true };
-  const answeredAt = parseHttpDate(headers.date ?? "", now) ?? now;
-  return { reason, retryAfterMs: retryAfterMs(headers["retry-after"], answeredAt) };
+  if (status === 401) return { reason, isTokenRejected: true };
+  if (status !== 429 && (status === undefined || status < 500)) return { reason, shouldRetrySlowly: true };
+  const respondedAt = parseHttpDate(headers.date ?? "", now) ?? now;
+  return { reason, retryAfterMs: parseRetryAfter(headers["retry-after"], respondedAt) };
 }
 
 /**
- * A close frame, or 1006 for a socket that went without one. 1008 is what servers say to a bad token when they have accepted the
- * upgrade already, so before the greeting it counts as 401; codes of an application mirror HTTP where they can.
+ * A close code, 1006 if there was no close frame. Servers that have accepted the upgrade report a bad token as 1008, so
+ * before the greeting it counts as 401. Application codes (4xxx) mirror HTTP.
  */
-export function endingOfClose(code: number, greeted: boolean): Ending {
+export function classifyCloseCode(code: number, hasReceivedGreeting: boolean): CloseReason {
   const reason = `closed_${code}`;
-  if (code === 4401 || (code === 1008 && !greeted)) return { reason, tokenRefused: true };
-  if (code === 1008 || code === 4403 || code === 4404) return { reason, slow: true };
+  if (code === 4401 || (code === 1008 && !hasReceivedGreeting)) return { reason, isTokenRejected: true };
+  if (code === 1008 || code === 4403 || code === 4404) return { reason, shouldRetrySlowly: true };
   return { reason };
 }
 
-/** An error of the socket or the protocol, by its code alone: messages may quote the address, and with it the token. */
-export function endingOfError(error: unknown): Ending {
+/** Uses the error's code only: its message may quote the URL and with it the token. */
+export function classifySocketError(error: unknown): CloseReason {
   const code =
     typeof error === "object" && error !== null && "code" in error ? String(error.code).slice(0, 60) : "";
   if (code === "EMFILE" || code === "ENFILE")
     return { reason: "too_many_files", remedy: "raise the limit of open files" };
   const isTls = /CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO/.test(code);
   const reason = /^[A-Z][A-Z0-9_]+$/.test(code) ? code.toLowerCase() : "socket_error";
-  return isTls ? { reason, slow: true } : { reason };
+  return isTls ? { reason, shouldRetrySlowly: true } : { reason };
 }
 
-/** Frames that the protocol library refuses: too long, not UTF-8, compressed although we did not agree to it, endless. */
-export function isBadFrame(error: unknown): boolean {
+/** Frames that the websocket library rejects: too long, not UTF-8, compressed without negotiation, too many fragments. */
+export function isProtocolError(error: unknown): boolean {
   return (
     typeof error === "object" && error !== null && "code" in error && String(error.code).startsWith("WS_ERR_")
   );

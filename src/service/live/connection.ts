@@ -1,289 +1,297 @@
 import type { Agent } from "node:https";
 import { type RawData, WebSocket } from "ws";
-import { formatInstant, type Micros } from "../../model/time.ts";
+import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import { type Ending, endingOfClose, endingOfError, endingOfStatus, isBadFrame } from "./close-reason.ts";
+import {
+  type CloseReason,
+  classifyCloseCode,
+  classifySocketError,
+  classifyUpgradeStatus,
+  isProtocolError,
+} from "./close-reason.ts";
 import { type Frame, readFrame, type ServiceTime } from "./frames.ts";
 import type { Subscription } from "./messages.ts";
 import { Subscriber } from "./subscriber.ts";
-import type { Standing } from "./subscription-status.ts";
+import type { SubscriptionStatus } from "./subscription-status.ts";
 
-const LARGEST_FRAME = 2 ** 20;
-const MOST_FRAGMENTS = 4_096;
-const GREETING_DEADLINE_MS = 10_000;
-const PULSE_MS = 5_000;
-const PING_EVERY_MS = 15_000;
-const SILENCE_MS = 45_000;
-const SUSPENSION_MS = 10_000;
-/** A PING that waits behind a pause has to be answered within a second all the same. */
-const LONGEST_PAUSE_MS = 700;
+const MAX_FRAME_BYTES = 2 ** 20;
+const MAX_FRAGMENTS = 4_096;
+const GREETING_TIMEOUT_MS = 10_000;
+const HEALTH_CHECK_INTERVAL_MS = 5_000;
+const PING_INTERVAL_MS = 15_000;
+const SILENCE_TIMEOUT_MS = 45_000;
+const MIN_SUSPENSION_MS = 10_000;
+/** A PING may arrive during a pause and must be answered within a second. */
+const MAX_PAUSE_MS = 700;
 
-export interface ConnectionListener {
-  onGreeted(): void;
-  /** The first sign that the token is good: a greeting alone is none. */
-  onAccepted(): void;
+interface ConnectionListener {
+  onGreeting(): void;
+  /** The first tick or confirmation: CONNECTED alone does not prove that the token is valid. */
+  onTokenAccepted(): void;
   onTick(source: "index" | "exchange", text: string): void;
-  onNoise(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
-  onAsked(subscription: Subscription): void;
+  onUnexpectedMessage(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
+  onSubscribing(subscription: Subscription): void;
   onConfirmed(subscription: Subscription): void;
-  onDeclined(subscription: Subscription): void;
-  /** Every subscription has been answered, one way or another. */
-  onFollowing(): void;
-  onPulse(): void;
-  onEnded(ending: Ending): void;
+  onParked(subscription: Subscription): void;
+  /** Every subscription was answered or has timed out. */
+  onReady(): void;
+  onHealthCheck(): void;
+  onClosed(reason: CloseReason): void;
 }
 
-interface ConnectionOptions {
-  /** With the token in it: it must not reach any message, and no error of the library's is passed on as it is. */
-  readonly address: string;
+interface LiveConnectionOptions {
+  /** Contains the token: never log it, nor an error of the websocket library, which may quote it. */
+  readonly url: string;
   readonly agent: Agent | undefined;
-  /** Takes the token out of a text of the service's. */
-  readonly conceal: (text: string) => string;
+  /** Removes the token from a text of the service. */
+  readonly redact: (text: string) => string;
   readonly subscriptions: readonly Subscription[];
-  readonly isTokenYoung: () => boolean;
+  readonly isTokenFresh: () => boolean;
   readonly clock: Clock;
   readonly random: Random;
-  readonly standing: Standing;
-  readonly time: ServiceTime;
+  readonly status: SubscriptionStatus;
+  readonly serviceTime: ServiceTime;
   readonly listener: ConnectionListener;
 }
 
-/** One websocket from its dialling to its end. It ends once, by itself or by `end`, and is silent afterwards. */
+/** One websocket connection. It closes once, by itself or by `close`, and calls no listener afterwards. */
 export class LiveConnection {
-  readonly #options: ConnectionOptions;
+  readonly #options: LiveConnectionOptions;
   readonly #socket: WebSocket;
   readonly #subscriber: Subscriber;
   readonly #timers = new Set<Cancel>();
-  readonly #bornBoottime: number;
-  readonly #bornMonotonic: number;
-  #state: ConnectionState = "dialling";
-  #heardAt: number;
-  #lastHeard: Micros;
-  #pingedAt: number;
-  #greetedAt: number | undefined;
-  #hadTick = false;
-  #isAccepted = false;
-  #paused: Cancel | undefined;
-  /** Turned time waits for the dialling, which is no matter of time; the deadline is for servers that keep us waiting. */
-  readonly #dialled: Cancel;
+  readonly #startBoottime: number;
+  readonly #startMonotonic: number;
+  #state: ConnectionState = "connecting";
+  #lastReceivedMs: number;
+  #lastReceivedTs: Micros;
+  #lastPingMs: number;
+  #greetingMs: number | undefined;
+  #hasReceivedTick = false;
+  #isTokenAccepted = false;
+  #pauseTimer: Cancel | undefined;
+  /** A test clock stands still while the socket connects; the timeout is for servers that do not answer. */
+  readonly #endConnectWork: Cancel;
 
-  constructor(options: ConnectionOptions) {
-    const { address, clock, random, standing, subscriptions, listener, time } = options;
+  constructor(options: LiveConnectionOptions) {
+    const { url, clock, random, status, subscriptions, listener, serviceTime } = options;
     this.#options = options;
-    this.#bornBoottime = clock.boottime();
-    this.#bornMonotonic = this.#heardAt = this.#pingedAt = clock.monotonic();
-    this.#lastHeard = time.now();
+    this.#startBoottime = clock.boottime();
+    this.#startMonotonic = this.#lastReceivedMs = this.#lastPingMs = clock.monotonic();
+    this.#lastReceivedTs = serviceTime.now();
     this.#subscriber = new Subscriber({
       subscriptions,
       clock,
       random,
-      standing,
+      status,
       send: (text) => this.#send(text),
-      onAsking: (subscription) => {
-        this.#on("asking");
-        listener.onAsked(subscription);
+      onSubscribing: (subscription) => {
+        this.#transition("subscribe_sent");
+        listener.onSubscribing(subscription);
       },
-      onAnswered: () => this.#on("answered"),
+      onAllAnswered: () => this.#transition("all_answered"),
       onConfirmed: (subscription) => listener.onConfirmed(subscription),
-      onDeclined: (subscription) => listener.onDeclined(subscription),
+      onParked: (subscription) => listener.onParked(subscription),
     });
-    this.#socket = new WebSocket(address, {
+    this.#socket = new WebSocket(url, {
       perMessageDeflate: false,
-      maxPayload: LARGEST_FRAME,
+      maxPayload: MAX_FRAME_BYTES,
       followRedirects: false,
       ...(options.agent ? { agent: options.agent } : {}),
-      // Missing in the type definitions of this release.
-      ...{ maxFragments: MOST_FRAGMENTS },
+      // The type definitions of this release lack it.
+      ...{ maxFragments: MAX_FRAGMENTS },
     });
     this.#listen();
-    this.#dialled = clock.hold();
-    this.#after(GREETING_DEADLINE_MS, () => {
-      if (this.#state === "dialling" || this.#state === "greeting") this.end({ reason: "no_greeting" });
+    this.#endConnectWork = clock.beginWork();
+    this.#setTimer(GREETING_TIMEOUT_MS, () => {
+      if (this.#state === "connecting" || this.#state === "greeting") this.close({ reason: "no_greeting" });
     });
-    this.#after(PULSE_MS, () => this.#pulse());
+    this.#setTimer(HEALTH_CHECK_INTERVAL_MS, () => this.#checkHealth());
   }
 
-  /** When anything was last heard, by the service's clock. */
-  get lastHeard(): Micros {
-    return this.#lastHeard;
+  /** When the last message came, by the service's clock. */
+  get lastReceivedTs(): Micros {
+    return this.#lastReceivedTs;
   }
 
-  /** It has greeted us at some time. */
-  get wasGreeted(): boolean {
-    return this.#greetedAt !== undefined;
+  get hasReceivedGreeting(): boolean {
+    return this.#greetingMs !== undefined;
   }
 
-  /** It has been of use for at least `ms`: ticks came, not only a greeting. */
-  hasServed(ms: number): boolean {
+  /** Ticks came, and CONNECTED is at least `ms` old. */
+  hasBeenStableFor(ms: number): boolean {
     return (
-      this.#hadTick &&
-      this.#greetedAt !== undefined &&
-      this.#options.clock.monotonic() - this.#greetedAt >= ms
+      this.#hasReceivedTick &&
+      this.#greetingMs !== undefined &&
+      this.#options.clock.monotonic() - this.#greetingMs >= ms
     );
   }
 
   resubscribe(subscription: Subscription): void {
-    if (this.#state === "subscribing" || this.#state === "following") this.#subscriber.again(subscription);
+    if (this.#state === "subscribing" || this.#state === "ready") this.#subscriber.resubscribe(subscription);
   }
 
-  renew(subscriptions: readonly Subscription[]): void {
-    this.#subscriber.renew(subscriptions);
+  replaceSubscriptions(subscriptions: readonly Subscription[]): void {
+    this.#subscriber.replaceSubscriptions(subscriptions);
   }
 
-  /** Lets the kernel hold what comes, for a moment: then all is read, PINGs among it, whatever the reader is at. */
-  pause(onTooLong: () => void): void {
-    if (this.#paused || this.#socket.readyState !== WebSocket.OPEN) return;
+  /** Leaves messages in the kernel's buffer, but not for long: a PING among them needs an answer. */
+  pause(onTimeout: () => void): void {
+    if (this.#pauseTimer || this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.pause();
-    this.#paused = this.#after(LONGEST_PAUSE_MS, () => {
+    this.#pauseTimer = this.#setTimer(MAX_PAUSE_MS, () => {
       this.resume();
-      onTooLong();
+      onTimeout();
     });
   }
 
   resume(): void {
-    if (!this.#paused) return;
-    this.#cancel(this.#paused);
-    this.#paused = undefined;
-    this.#heardAt = this.#options.clock.monotonic();
+    if (!this.#pauseTimer) return;
+    this.#cancelTimer(this.#pauseTimer);
+    this.#pauseTimer = undefined;
+    this.#lastReceivedMs = this.#options.clock.monotonic();
     this.#socket.resume();
   }
 
-  end(ending: Ending): void {
-    if (this.#state === "ended") return;
-    this.#on("ended");
+  close(reason: CloseReason): void {
+    if (this.#state === "closed") return;
+    this.#transition("closed");
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
     this.#subscriber.stop();
-    // The close frame is written at once where the socket still takes it; nobody waits for the answer.
+    // Send the close frame if the socket is open; do not wait for the answer.
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.close(1000);
     this.#socket.terminate();
-    this.#options.listener.onEnded(ending);
+    this.#options.listener.onClosed(reason);
   }
 
   #listen(): void {
-    this.#socket.on("open", () => this.#on("opened"));
+    this.#socket.on("open", () => this.#transition("opened"));
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    this.#socket.on("ping", () => this.#heard());
-    this.#socket.on("pong", () => this.#heard());
+    this.#socket.on("ping", () => this.#recordReceived());
+    this.#socket.on("pong", () => this.#recordReceived());
     this.#socket.on("unexpected-response", (_request, response) => {
-      this.end(endingOfStatus(response.statusCode, response.headers, this.#options.clock.now()));
+      this.close(classifyUpgradeStatus(response.statusCode, response.headers, this.#options.clock.now()));
       response.destroy();
     });
     this.#socket.on("error", (error) => {
-      if (this.#state === "ended") return;
-      const ending = endingOfError(error);
-      if (isBadFrame(error))
-        this.#options.listener.onNoise({
+      if (this.#state === "closed") return;
+      const closeReason = classifySocketError(error);
+      if (isProtocolError(error))
+        this.#options.listener.onUnexpectedMessage({
           kind: "unknown",
           event: "(frame)",
-          reason: ending.reason,
+          reason: closeReason.reason,
           text: "",
         });
-      this.end(ending);
+      this.close(closeReason);
     });
-    this.#socket.on("close", (code) => this.end(endingOfClose(code, this.wasGreeted)));
+    this.#socket.on("close", (code) => this.close(classifyCloseCode(code, this.hasReceivedGreeting)));
   }
 
-  /** Every change of state goes through the table; what a state brings with it happens on entering it. */
-  #on(event: ConnectionEvent): void {
+  #transition(event: ConnectionEvent): void {
     const before = this.#state;
     this.#state = nextState(before, event);
     if (this.#state === before) return;
-    if (before === "dialling") this.#dialled();
-    if (this.#state === "following") this.#options.listener.onFollowing();
+    if (before === "connecting") this.#endConnectWork();
+    if (this.#state === "ready") this.#options.listener.onReady();
     if (this.#state === "subscribing" && before === "greeting") {
-      this.#greetedAt = this.#options.clock.monotonic();
-      this.#options.listener.onGreeted();
-      this.#subscriber.proceed();
+      this.#greetingMs = this.#options.clock.monotonic();
+      this.#options.listener.onGreeting();
+      this.#subscriber.sendNext();
     }
   }
 
   #receive(data: RawData, isBinary: boolean): void {
-    if (this.#state === "ended") return;
-    this.#heard();
-    const frame = readFrame(asBuffer(data), isBinary);
-    const { listener, time, conceal } = this.#options;
+    if (this.#state === "closed") return;
+    this.#recordReceived();
+    const frame = readFrame(toBuffer(data), isBinary);
+    const { listener, serviceTime, redact } = this.#options;
     switch (frame.kind) {
       case "tick":
-        this.#hadTick = true;
-        this.#accept();
+        this.#hasReceivedTick = true;
+        this.#acceptToken();
         listener.onTick(frame.source, frame.text);
         break;
       case "ping":
         this.#send(
-          JSON.stringify({ event: "PONG", timestamp: formatInstant(time.now()), requestId: frame.requestId }),
+          JSON.stringify({
+            event: "PONG",
+            timestamp: formatTimestamp(serviceTime.now()),
+            requestId: frame.requestId,
+          }),
         );
         break;
       case "pong":
-        time.hear(frame.timestamp);
+        serviceTime.update(frame.timestamp);
         break;
       case "connected":
-        time.hear(frame.timestamp);
-        this.#on("greeted");
+        serviceTime.update(frame.timestamp);
+        this.#transition("greeted");
         break;
       case "subscribed":
-        this.#accept();
-        this.#subscriber.confirmed(frame.source, frame.fields);
+        this.#acceptToken();
+        this.#subscriber.handleConfirmation(frame.source, frame.fields);
         break;
       case "error":
-        this.#refused(frame.code, conceal(frame.message));
+        this.#handleError(frame.code, redact(frame.message));
         break;
       case "unknown":
-        listener.onNoise({ ...frame, event: conceal(frame.event), text: conceal(frame.text) });
+        listener.onUnexpectedMessage({ ...frame, event: redact(frame.event), text: redact(frame.text) });
     }
   }
 
-  #refused(code: string, message: string): void {
-    // A young token that is good for others is not what is wrong: the next one would be refused here too, and so on for ever.
-    // Nor is an old one where the same subscription was refused before: the service may hand out the same one all day.
+  #handleError(code: string, message: string): void {
+    // Do not blame a fresh token that works for others: the next one would get the same 401, without end. Nor an old one
+    // if this subscription got a 401 before: the service may issue the same token all day.
     const isTokenGood =
-      this.#isAccepted && (this.#options.isTokenYoung() || this.#subscriber.isAskingSuspect);
-    if ((code !== "401" || isTokenGood) && this.#subscriber.failed(code, message)) return;
+      this.#isTokenAccepted && (this.#options.isTokenFresh() || this.#subscriber.isInFlightSuspect);
+    if ((code !== "401" || isTokenGood) && this.#subscriber.handleError(code, message)) return;
     if (code === "401") {
-      this.#subscriber.blame();
-      this.end({ reason: "error_401", tokenRefused: true });
-    } else this.#options.listener.onNoise({ kind: "error", code, message });
+      this.#subscriber.markInFlightSuspect();
+      this.close({ reason: "error_401", isTokenRejected: true });
+    } else this.#options.listener.onUnexpectedMessage({ kind: "error", code, message });
   }
 
-  #accept(): void {
-    if (this.#isAccepted) return;
-    this.#isAccepted = true;
-    this.#options.listener.onAccepted();
+  #acceptToken(): void {
+    if (this.#isTokenAccepted) return;
+    this.#isTokenAccepted = true;
+    this.#options.listener.onTokenAccepted();
   }
 
-  #heard(): void {
-    this.#heardAt = this.#options.clock.monotonic();
-    this.#lastHeard = this.#options.time.now();
+  #recordReceived(): void {
+    this.#lastReceivedMs = this.#options.clock.monotonic();
+    this.#lastReceivedTs = this.#options.serviceTime.now();
   }
 
-  #pulse(): void {
+  #checkHealth(): void {
     const { clock, listener } = this.#options;
     const now = clock.monotonic();
-    const suspendedMs = clock.boottime() - this.#bornBoottime - (now - this.#bornMonotonic);
-    const silentMs = this.#paused ? 0 : now - this.#heardAt;
-    if (suspendedMs > SUSPENSION_MS || silentMs >= SILENCE_MS) {
-      // After a sleep of the machine the peer, which has not slept, has long given us up.
-      this.end({ reason: suspendedMs > SUSPENSION_MS ? "suspended" : "silent" });
+    const suspendedMs = clock.boottime() - this.#startBoottime - (now - this.#startMonotonic);
+    const silentMs = this.#pauseTimer ? 0 : now - this.#lastReceivedMs;
+    if (suspendedMs > MIN_SUSPENSION_MS || silentMs >= SILENCE_TIMEOUT_MS) {
+      // The machine slept, so the service has closed its side long ago.
+      this.close({ reason: suspendedMs > MIN_SUSPENSION_MS ? "suspended" : "silent" });
       return;
     }
-    // An ERROR in answer to a PING would be blamed on a subscription in flight, so it waits for its answer.
-    const mayPing = !this.#subscriber.isAsking || silentMs >= PING_EVERY_MS;
-    if (this.wasGreeted && mayPing && now - this.#pingedAt >= PING_EVERY_MS) {
-      this.#pingedAt = now;
+    // An ERROR that answers a PING would be attributed to the subscription in flight: do not ping meanwhile.
+    const mayPing = !this.#subscriber.isAwaitingAnswer || silentMs >= PING_INTERVAL_MS;
+    if (this.hasReceivedGreeting && mayPing && now - this.#lastPingMs >= PING_INTERVAL_MS) {
+      this.#lastPingMs = now;
       this.#send('{"event":"PING"}');
     }
-    if (this.#state === "following" || this.#state === "subscribing") listener.onPulse();
-    this.#after(PULSE_MS, () => this.#pulse());
+    if (this.#state === "ready" || this.#state === "subscribing") listener.onHealthCheck();
+    this.#setTimer(HEALTH_CHECK_INTERVAL_MS, () => this.#checkHealth());
   }
 
   #send(text: string): void {
     if (this.#socket.readyState !== WebSocket.OPEN) return;
-    // A failed write ends the socket, and `close` tells.
+    // A failed write closes the socket and fires `close`.
     this.#socket.send(text, () => {});
   }
 
-  #after(ms: number, callback: () => void): Cancel {
+  #setTimer(ms: number, callback: () => void): Cancel {
     const cancel = this.#options.clock.after(ms, () => {
       this.#timers.delete(cancel);
       callback();
@@ -292,73 +300,70 @@ export class LiveConnection {
     return cancel;
   }
 
-  #cancel(cancel: Cancel): void {
+  #cancelTimer(cancel: Cancel): void {
     this.#timers.delete(cancel);
     cancel();
   }
 }
 
-function asBuffer(data: RawData): Buffer {
+function toBuffer(data: RawData): Buffer {
   if (Buffer.isBuffer(data)) return data;
   return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
 }
 
-/**
- * What a connection can be doing, and what can happen to it. The table is complete because the compiler refuses it
- * otherwise: nobody has to guess what a late CONNECTED or a second one does.
- */
-export type ConnectionState = "dialling" | "greeting" | "subscribing" | "following" | "ended";
+/** The compiler forces the table to be complete: it also covers a late or a second CONNECTED. */
+type ConnectionState = "connecting" | "greeting" | "subscribing" | "ready" | "closed";
 
-export type ConnectionEvent =
+type ConnectionEvent =
   /** The websocket is open. */
   | "opened"
   /** CONNECTED came. */
   | "greeted"
-  /** Every subscription has had its answer, or has waited long enough for one. */
-  | "answered"
-  /** A subscription has to be asked for (again). */
-  | "asking"
-  /** The socket is gone, or we have given it up. */
-  | "ended";
+  /** Every subscription was answered or has timed out. */
+  | "all_answered"
+  /** A subscription is requested (again). */
+  | "subscribe_sent"
+  /** The socket closed, or we closed it. */
+  | "closed";
 
 const transitions: Readonly<Record<ConnectionState, Readonly<Record<ConnectionEvent, ConnectionState>>>> = {
-  dialling: {
+  connecting: {
     opened: "greeting",
-    greeted: "dialling",
-    answered: "dialling",
-    asking: "dialling",
-    ended: "ended",
+    greeted: "connecting",
+    all_answered: "connecting",
+    subscribe_sent: "connecting",
+    closed: "closed",
   },
   greeting: {
     opened: "greeting",
     greeted: "subscribing",
-    answered: "greeting",
-    asking: "greeting",
-    ended: "ended",
+    all_answered: "greeting",
+    subscribe_sent: "greeting",
+    closed: "closed",
   },
   subscribing: {
     opened: "subscribing",
     greeted: "subscribing",
-    answered: "following",
-    asking: "subscribing",
-    ended: "ended",
+    all_answered: "ready",
+    subscribe_sent: "subscribing",
+    closed: "closed",
   },
-  following: {
-    opened: "following",
-    greeted: "following",
-    answered: "following",
-    asking: "subscribing",
-    ended: "ended",
+  ready: {
+    opened: "ready",
+    greeted: "ready",
+    all_answered: "ready",
+    subscribe_sent: "subscribing",
+    closed: "closed",
   },
-  ended: {
-    opened: "ended",
-    greeted: "ended",
-    answered: "ended",
-    asking: "ended",
-    ended: "ended",
+  closed: {
+    opened: "closed",
+    greeted: "closed",
+    all_answered: "closed",
+    subscribe_sent: "closed",
+    closed: "closed",
   },
 };
 
-export function nextState(state: ConnectionState, event: ConnectionEvent): ConnectionState {
+function nextState(state: ConnectionState, event: ConnectionEvent): ConnectionState {
   return transitions[state][event];
 }

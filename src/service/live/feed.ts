@@ -4,22 +4,22 @@ import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
-import { encodeOpaque } from "../http/request.ts";
-import { Concealment } from "../http/secret-redactor.ts";
-import { checkedAddress } from "../http/transport.ts";
-import type { Ending } from "./close-reason.ts";
+import { percentEncode } from "../http/request.ts";
+import { SecretRedactor } from "../http/secret-redactor.ts";
+import { parseServiceUrl } from "../http/transport.ts";
+import type { CloseReason } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
-import { type Frame, ServiceTime, tickIdentity } from "./frames.ts";
-import { FeedQueue, type QueueLimits, usualLimits } from "./message-queue.ts";
-import { type FeedMessage, keysOfTick, type Subscription } from "./messages.ts";
-import { CadenceWatch, type IsQuiet, type Silent } from "./staleness-watchdog.ts";
-import { Standing, SubscriptionList } from "./subscription-status.ts";
+import { type Frame, parseTickIdentity, ServiceTime } from "./frames.ts";
+import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-queue.ts";
+import { type FeedMessage, type Subscription, subscriptionKeysForTick } from "./messages.ts";
+import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
+import { SubscriptionList, SubscriptionStatus } from "./subscription-status.ts";
 
-/** What the feed tells whoever counts. */
-export interface FeedObservation {
+/** What the feed reports to the metrics. */
+export interface FeedEvent {
   readonly kind: "feed";
   readonly event: "attempt" | "connected" | "ended" | "swapped" | "silent";
-  /** Why it ended, or what is done about the silence. */
+  /** Why the connection closed, or the remedy for a stale subscription. */
   readonly reason?: string;
 }
 
@@ -31,28 +31,28 @@ export interface FeedOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly observe: (observation: FeedObservation) => void;
+  readonly onEvent: (event: FeedEvent) => void;
   /** The service's intraday cadence. */
   readonly refreshSeconds: number;
-  readonly isQuiet: IsQuiet;
+  readonly isMarketQuiet: QuietMarketCheck;
   readonly signal?: AbortSignal | undefined;
   readonly limits?: QueueLimits;
 }
 
-const usualPace = { leastMs: 0, baseMs: 1_000, capMs: 60_000 };
-const slowPace = { leastMs: 60_000, baseMs: 60_000, capMs: 3_600_000 };
-const swapPace = { baseMs: 120_000, capMs: 600_000 };
-const STABLE_MS = 60_000;
-/** Nobody takes away a token so soon: a 401 is about something else. */
-const YOUNG_MS = 600_000;
-const LONGEST_SAMPLE = 2_000;
+const defaultBackoff = { minMs: 0, baseMs: 1_000, maxMs: 60_000 };
+const slowBackoff = { minMs: 60_000, baseMs: 60_000, maxMs: 3_600_000 };
+const swapBackoff = { baseMs: 120_000, maxMs: 600_000 };
+const MIN_STABLE_MS = 60_000;
+/** The service does not revoke a token this fresh, so a 401 has another cause. */
+const MAX_FRESH_TOKEN_AGE_MS = 600_000;
+const MAX_SAMPLE_CHARS = 2_000;
 
 /**
- * Follows the live feed until the signal aborts or the reader stops reading. Connections come and go underneath; that
- * they do is a message like any other, in its place among the ticks. What was heard before the end is still delivered.
+ * Follows the live feed until the signal aborts or the reader stops. Reconnects are messages, in order among the ticks.
+ * Messages received before the stop are still delivered.
  */
 export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMessage, void, undefined> {
-  const url = checkedAddress("service.wsUrl", options.wsUrl);
+  const url = parseServiceUrl("service.wsUrl", options.wsUrl);
   const stop = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
   const feed = new LiveFeed(options, url);
@@ -61,14 +61,14 @@ export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMess
     isOver = true;
     feed.queue.wake();
   });
-  // Its failure is thrown to the reader below, once there is nothing left to read.
+  // `await running` below throws its failure to the reader, after the last message.
   running.catch(() => {});
   try {
     for (;;) {
       const message = feed.queue.take();
       if (message) yield message;
       else if (isOver) return await running;
-      else await feed.queue.filled();
+      else await feed.queue.waitForMessage();
     }
   } finally {
     stop.abort();
@@ -78,278 +78,295 @@ export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMess
 interface Session {
   readonly token: AccessToken;
   readonly connection: LiveConnection;
-  readonly following: Promise<void>;
-  readonly ended: Promise<Ending>;
+  readonly ready: Promise<void>;
+  readonly closed: Promise<CloseReason>;
 }
 
 class LiveFeed {
-  readonly queue: FeedQueue;
+  readonly queue: MessageQueue;
   readonly #options: FeedOptions;
   readonly #url: URL;
   readonly #agent: Agent | undefined;
-  readonly #concealment = new Concealment();
-  readonly #time: ServiceTime;
-  readonly #standing: Standing;
-  readonly #watch: CadenceWatch;
+  readonly #redactor = new SecretRedactor();
+  readonly #serviceTime: ServiceTime;
+  readonly #status: SubscriptionStatus;
+  readonly #watchdog: StalenessWatchdog;
   readonly #subscriptions: SubscriptionList;
-  /** All that are open: two of them during a swap. */
+  /** All open connections: two during a swap. */
   readonly #connections = new Set<LiveConnection>();
   #current: LiveConnection | undefined;
-  /** The reader has been too slow for too long: sockets are read all the same, and ticks dropped. */
-  #isShedding = false;
+  /** The reader was too slow for too long: sockets are read on, and the queue drops ticks. */
+  #isDroppingTicks = false;
 
   constructor(options: FeedOptions, url: URL) {
     this.#url = url;
-    this.#agent = agentFor(url, process.env);
-    const { clock, refreshSeconds, isQuiet, subscriptions } = options;
+    this.#agent = createProxyAgent(url, process.env);
+    const { clock, refreshSeconds, isMarketQuiet, subscriptions } = options;
     this.#options = options;
     this.#subscriptions =
       subscriptions instanceof SubscriptionList ? subscriptions : new SubscriptionList(subscriptions);
-    this.#time = new ServiceTime(clock);
-    const now = () => this.#time.now();
-    this.queue = new FeedQueue(options.limits ?? usualLimits, now);
-    this.queue.onRelief = () => this.#relieve();
-    this.#standing = new Standing((message) => this.queue.push(message), now);
-    this.#watch = new CadenceWatch({
+    this.#serviceTime = new ServiceTime(clock);
+    const now = () => this.#serviceTime.now();
+    this.queue = new MessageQueue(options.limits ?? DEFAULT_QUEUE_LIMITS, now);
+    this.queue.onDrained = () => this.#resumeSockets();
+    this.#status = new SubscriptionStatus((message) => this.queue.push(message), now);
+    this.#watchdog = new StalenessWatchdog({
       clock,
       refreshSeconds,
-      isQuiet,
+      isMarketQuiet,
       serviceNow: now,
-      onSilent: (silent) => this.#heal(silent),
-      onLate: (subscription, missingSince) => this.#standing.doubt(subscription, "silent", missingSince),
-      onRecovered: (subscription) => this.#standing.recover(subscription),
+      onStale: (stale) => this.#handleStale(stale),
+      onTicksMissed: (subscription, missingSince) =>
+        this.#status.markUnconfirmed(subscription, "silent", missingSince),
+      onRecovered: (subscription) => this.#status.recover(subscription),
     });
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { random, log } = this.#options;
     const stop = () => {
-      for (const connection of this.#connections) connection.end({ reason: "stopped" });
+      for (const connection of this.#connections) connection.close({ reason: "stopped" });
     };
     signal.addEventListener("abort", stop, { once: true });
-    const unheed = this.#subscriptions.onChange((removed) => this.#renew(removed));
-    // An outage that has gone on for long must not make the first refusal a matter of an hour: each has its own count.
-    let refusals = 0;
+    const stopListening = this.#subscriptions.onChange((removed) => this.#applySubscriptionChange(removed));
+    // Rejections have their own count: the first one after a long outage must not wait an hour.
+    let rejections = 0;
     for (let attempt = 1; !signal.aborted; attempt++) {
-      const { ending, last } = await this.#stay(signal);
+      const { closeReason, last } = await this.#stayConnected(signal);
       if (signal.aborted) break;
-      if (last?.hasServed(STABLE_MS)) attempt = refusals = 0;
-      refusals = ending.slow ? refusals + 1 : 0;
-      const inMs = this.#pause(ending, ending.slow ? refusals : attempt, random);
-      const { reason, remedy } = ending;
-      this.#watch.lost();
-      if (last?.wasGreeted) {
-        this.#standing.lost();
-        this.queue.push({ kind: "disconnected", reason, since: last.lastHeard });
+      if (last?.hasBeenStableFor(MIN_STABLE_MS)) attempt = rejections = 0;
+      rejections = closeReason.shouldRetrySlowly ? rejections + 1 : 0;
+      const inMs = this.#reconnectDelayMs(
+        closeReason,
+        closeReason.shouldRetrySlowly ? rejections : attempt,
+        random,
+      );
+      const { reason, remedy } = closeReason;
+      this.#watchdog.suspendAll();
+      if (last?.hasReceivedGreeting) {
+        this.#status.clearConfirmed();
+        this.queue.push({ kind: "disconnected", reason, since: last.lastReceivedTs });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
-      const told = { reason, ...(remedy === undefined ? {} : { remedy }), attempt, inMs: Math.round(inMs) };
-      log.warn(told, "live feed is down, connecting again");
-      if (await this.#wait(inMs, ending, signal)) refusals = 0;
+      const fields = { reason, ...(remedy === undefined ? {} : { remedy }), attempt, inMs: Math.round(inMs) };
+      log.warn(fields, "live feed down, reconnecting");
+      if (await this.#waitToReconnect(inMs, closeReason, signal)) rejections = 0;
     }
-    unheed();
+    stopListening();
     signal.removeEventListener("abort", stop);
   }
 
-  /** True if the wait was cut short: a secret that was mended for REST is as good for the feed. */
-  async #wait(ms: number, { noToken }: Ending, signal: AbortSignal): Promise<boolean> {
+  /** Returns true if the wait was cut short: a secret that works for REST again works for the feed too. */
+  async #waitToReconnect(ms: number, { hasNoToken }: CloseReason, signal: AbortSignal): Promise<boolean> {
     const { clock, tokens } = this.#options;
-    const healed = new AbortController();
-    const unheed = noToken ? tokens.onHealed(() => healed.abort()) : () => {};
-    await clock.sleep(ms, AbortSignal.any([signal, healed.signal])).catch(() => {});
-    unheed();
-    return healed.signal.aborted;
+    const recovered = new AbortController();
+    const stopListening = hasNoToken ? tokens.onRecovered(() => recovered.abort()) : () => {};
+    await clock.sleep(ms, AbortSignal.any([signal, recovered.signal])).catch(() => {});
+    stopListening();
+    return recovered.signal.aborted;
   }
 
-  #pause(ending: Ending, attempt: number, random: Random): number {
-    const pace = ending.slow ? slowPace : usualPace;
-    const own = pace.leastMs + backoffDelay(Math.max(0, attempt - 1), pace, random);
-    return Math.max(own, ending.retryAfterMs ?? 0);
+  #reconnectDelayMs(
+    { shouldRetrySlowly, retryAfterMs = 0 }: CloseReason,
+    attempt: number,
+    random: Random,
+  ): number {
+    const backoff = shouldRetrySlowly ? slowBackoff : defaultBackoff;
+    const delayMs = backoff.minMs + backoffDelay(Math.max(0, attempt - 1), backoff, random);
+    return Math.max(delayMs, retryAfterMs);
   }
 
-  /** Connects and stays connected, from connection to connection while they overlap. Returns when there is none left. */
-  async #stay(signal: AbortSignal): Promise<{ ending: Ending; last: LiveConnection | undefined }> {
-    const { clock, random, log, tokens, wsUrl, observe } = this.#options;
-    observe({ kind: "feed", event: "attempt" });
-    const token = await tokens.get(wsUrl, signal).catch((error: unknown) => endingOfTokens(error));
-    if ("reason" in token) return { ending: token, last: undefined };
-    let session = this.#dial(token, signal, true);
-    let wait = stayMs(token, clock.boottime(), random());
+  /** Connects, and swaps connections while they overlap. Returns when no connection is left. */
+  async #stayConnected(
+    signal: AbortSignal,
+  ): Promise<{ closeReason: CloseReason; last: LiveConnection | undefined }> {
+    const { clock, random, log, tokens, wsUrl, onEvent } = this.#options;
+    onEvent({ kind: "feed", event: "attempt" });
+    const token = await tokens.get(wsUrl, signal).catch((error: unknown) => classifyTokenError(error));
+    if ("reason" in token) return { closeReason: token, last: undefined };
+    let session = this.#connect(token, signal, true);
+    let waitMs = connectionLifetimeMs(token, clock.boottime(), random());
     for (let failures = 0; ; ) {
-      const left = new AbortController();
-      const due = clock.sleep(wait, left.signal).then(
+      const timer = new AbortController();
+      const swapDue = clock.sleep(waitMs, timer.signal).then(
         () => undefined,
         () => undefined,
       );
-      const ending = (await Promise.race([session.ended, due])) ?? (await this.#peek(session));
-      left.abort();
-      if (ending) return { ending, last: session.connection };
-      const successor = await this.#succeed(session, signal);
+      const closeReason =
+        (await Promise.race([session.closed, swapDue])) ?? (await this.#closeReasonOf(session));
+      timer.abort();
+      if (closeReason) return { closeReason, last: session.connection };
+      const successor = await this.#swapConnection(session, signal);
       if (successor) {
         failures = 0;
         session = successor;
-        wait = stayMs(session.token, clock.boottime(), random());
-      } else wait = backoffDelay(failures++, swapPace, random);
-      log.info({ swapped: successor !== undefined }, "live feed's connection was due for a younger token");
+        waitMs = connectionLifetimeMs(session.token, clock.boottime(), random());
+      } else waitMs = backoffDelay(failures++, swapBackoff, random);
+      const inMs = Math.round(waitMs);
+      if (successor) log.info({ inMs }, "live connection swapped");
+      else log.info({ inMs }, "live connection swap failed");
     }
   }
 
-  /** The ending of a session that has ended, undefined for one that goes on. */
-  #peek(session: Session): Promise<Ending | undefined> {
-    return Promise.race([session.ended, Promise.resolve(undefined)]);
+  /** Undefined while the session is open. */
+  #closeReasonOf(session: Session): Promise<CloseReason | undefined> {
+    return Promise.race([session.closed, Promise.resolve(undefined)]);
   }
 
-  /** Opens a second connection and, once it is subscribed, leaves the first; undefined if either ended on the way. */
-  async #succeed(session: Session, signal: AbortSignal): Promise<Session | undefined> {
+  /** Opens a second connection and, once it is ready, closes the first; undefined if either closed meanwhile. */
+  async #swapConnection(session: Session, signal: AbortSignal): Promise<Session | undefined> {
     const { tokens, wsUrl } = this.#options;
     const token = await tokens
-      .renew(wsUrl, signal)
+      .refresh(wsUrl, signal)
       .catch(() => tokens.get(wsUrl, signal))
       .catch(() => undefined);
     if (!token || signal.aborted) return undefined;
-    const successor = this.#dial(token, signal, false);
+    const successor = this.#connect(token, signal, false);
     const first = await Promise.race([
-      successor.following.then(() => "following" as const),
-      successor.ended,
-      session.ended,
+      successor.ready.then(() => "ready" as const),
+      successor.closed,
+      session.closed,
     ]);
-    if (first !== "following") {
-      successor.connection.end({ reason: "not_needed" });
+    if (first !== "ready") {
+      successor.connection.close({ reason: "not_needed" });
       return undefined;
     }
     this.#current = successor.connection;
-    session.connection.end({ reason: "superseded" });
-    this.queue.push({ kind: "swapped", at: this.#time.now() });
-    this.#options.observe({ kind: "feed", event: "swapped" });
+    session.connection.close({ reason: "superseded" });
+    this.queue.push({ kind: "swapped", at: this.#serviceTime.now() });
+    this.#options.onEvent({ kind: "feed", event: "swapped" });
     return successor;
   }
 
-  #dial(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {
-    const { wsUrl, clock, random, tokens, log, observe } = this.#options;
+  #connect(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {
+    const { wsUrl, clock, random, tokens, log, onEvent } = this.#options;
     const subscriptions = this.#subscriptions.current;
-    this.#concealment.conceal(token.text);
-    const following = Promise.withResolvers<void>();
-    const ended = Promise.withResolvers<Ending>();
+    this.#redactor.addSecret(token.text);
+    const ready = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<CloseReason>();
     const connection: LiveConnection = new LiveConnection({
-      address: feedAddress(this.#url, token.text),
+      url: buildFeedUrl(this.#url, token.text),
       agent: this.#agent,
-      conceal: (text) => this.#concealment.clean(text),
+      redact: (text) => this.#redactor.redact(text),
       subscriptions,
-      isTokenYoung: () => clock.boottime() - token.issuedAt < YOUNG_MS,
+      isTokenFresh: () => clock.boottime() - token.firstSeenAt < MAX_FRESH_TOKEN_AGE_MS,
       clock,
       random,
-      standing: this.#standing,
-      time: this.#time,
+      status: this.#status,
+      serviceTime: this.#serviceTime,
       listener: {
-        onGreeted: () => {
-          if (isFirst) this.queue.push({ kind: "connected", at: this.#time.now() });
-          observe({ kind: "feed", event: "connected" });
+        onGreeting: () => {
+          if (isFirst) this.queue.push({ kind: "connected", at: this.#serviceTime.now() });
+          onEvent({ kind: "feed", event: "connected" });
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
         },
-        onAccepted: () => tokens.accepted(wsUrl, token),
-        onTick: (source, text) => this.#tick(source, text),
-        onNoise: (frame) => this.#noise(frame),
-        onAsked: (subscription) => this.#watch.asked(subscription),
-        onConfirmed: (subscription) => this.#watch.expect(subscription),
-        onDeclined: (subscription) => this.#watch.forget(subscription),
-        onFollowing: () => following.resolve(),
-        onPulse: () => {
-          if (connection === this.#current) void this.#watch.look();
+        onTokenAccepted: () => tokens.reportAccepted(wsUrl, token),
+        onTick: (source, text) => this.#handleTick(source, text),
+        onUnexpectedMessage: (frame) => this.#handleUnexpected(frame),
+        onSubscribing: (subscription) => this.#watchdog.restartTimer(subscription),
+        onConfirmed: (subscription) => this.#watchdog.watch(subscription),
+        onParked: (subscription) => this.#watchdog.unwatch(subscription),
+        onReady: () => ready.resolve(),
+        onHealthCheck: () => {
+          if (connection === this.#current) void this.#watchdog.check();
         },
-        onEnded: (ending) => {
+        onClosed: (closeReason) => {
           this.#connections.delete(connection);
-          if (ending.tokenRefused) tokens.refused(wsUrl, token);
-          observe({ kind: "feed", event: "ended", reason: ending.reason });
-          ended.resolve(ending);
+          if (closeReason.isTokenRejected) tokens.reportRejected(wsUrl, token);
+          onEvent({ kind: "feed", event: "ended", reason: closeReason.reason });
+          closed.resolve(closeReason);
         },
       },
     });
     if (isFirst) this.#current = connection;
     this.#connections.add(connection);
-    if (signal.aborted) connection.end({ reason: "stopped" });
-    return { token, connection, following: following.promise, ended: ended.promise };
+    if (signal.aborted) connection.close({ reason: "stopped" });
+    return { token, connection, ready: ready.promise, closed: closed.promise };
   }
 
-  #tick(source: "index" | "exchange", text: string): void {
-    // First that its subscription flows again, then the tick: the reader counts what comes from then on.
-    this.#watch.tick(keysOfTick(tickIdentity(source, text)));
-    this.queue.tick(text);
-    if (!this.queue.isPressed || this.#isShedding) return;
+  #handleTick(source: "index" | "exchange", text: string): void {
+    // Report that the subscription recovered before its tick: the reader claims coverage only from then on.
+    this.#watchdog.recordTick(subscriptionKeysForTick(parseTickIdentity(source, text)));
+    this.queue.pushTick(text);
+    if (!this.queue.shouldPause || this.#isDroppingTicks) return;
     for (const connection of this.#connections)
       connection.pause(() => {
-        this.#isShedding = true;
+        this.#isDroppingTicks = true;
       });
   }
 
-  #relieve(): void {
-    this.#isShedding = false;
+  #resumeSockets(): void {
+    this.#isDroppingTicks = false;
     for (const connection of this.#connections) connection.resume();
   }
 
-  #noise(frame: Extract<Frame, { kind: "unknown" | "error" }>): void {
-    if (frame.kind === "error") this.queue.noise({ ...frame, count: 1 });
+  #handleUnexpected(frame: Extract<Frame, { kind: "unknown" | "error" }>): void {
+    if (frame.kind === "error") this.queue.pushUnexpected({ ...frame, count: 1 });
     else {
       const { kind, event, reason, text } = frame;
-      this.queue.noise({ kind, event, reason, sample: text.slice(0, LONGEST_SAMPLE), count: 1 });
+      this.queue.pushUnexpected({ kind, event, reason, sample: text.slice(0, MAX_SAMPLE_CHARS), count: 1 });
     }
   }
 
-  #renew(removed: readonly Subscription[]): void {
+  #applySubscriptionChange(removed: readonly Subscription[]): void {
     for (const subscription of removed) {
-      this.#standing.forget(subscription);
-      this.#watch.forget(subscription);
+      this.#status.remove(subscription);
+      this.#watchdog.unwatch(subscription);
     }
-    for (const connection of this.#connections) connection.renew(this.#subscriptions.current);
+    for (const connection of this.#connections) connection.replaceSubscriptions(this.#subscriptions.current);
   }
 
-  #heal(silent: readonly Silent[]): void {
-    const { log, observe } = this.#options;
-    const [{ subscription, remedy } = {}] = silent;
-    log.warn(
-      { subscriptions: silent.length, subscription, remedy },
-      "ticks of subscriptions have stopped while the market has not",
-    );
-    for (const { subscription, remedy, missingSince } of silent) {
-      observe({ kind: "feed", event: "silent", reason: remedy });
-      // Whatever helps in the end: since then something was missed, and REST has to be asked for it.
-      this.#standing.doubt(subscription, "silent", missingSince);
+  #handleStale(stale: readonly StaleSubscription[]): void {
+    const { log, onEvent } = this.#options;
+    const [{ subscription, remedy } = {}] = stale;
+    log.warn({ subscriptions: stale.length, subscription, remedy }, "live ticks stopped");
+    for (const { subscription, remedy, missingSince } of stale) {
+      onEvent({ kind: "feed", event: "silent", reason: remedy });
+      // Ticks are missing whichever remedy helps: REST has to fetch them.
+      this.#status.markUnconfirmed(subscription, "silent", missingSince);
       if (remedy !== "reconnect") this.#current?.resubscribe(subscription);
     }
-    if (silent.some(({ remedy }) => remedy === "reconnect")) this.#current?.end({ reason: "no_ticks" });
+    if (stale.some(({ remedy }) => remedy === "reconnect")) this.#current?.close({ reason: "no_ticks" });
   }
 }
 
-function endingOfTokens(error: unknown): Ending {
+function classifyTokenError(error: unknown): CloseReason {
   if (!(error instanceof Failure)) return { reason: "no_token" };
-  return { reason: error.code, slow: error.family === "operator", noToken: true };
+  return { reason: error.code, shouldRetrySlowly: error.family === "operator", hasNoToken: true };
 }
 
-/** The address to dial, token included: it must never be shown. */
-export function feedAddress(wsUrl: URL, token: string): string {
+/** The URL contains the token: never log it. */
+export function buildFeedUrl(wsUrl: URL, token: string): string {
   const url = new URL(wsUrl);
   url.hash = "";
-  // By hand: the form encoding of URLSearchParams is not the one that secrets are searched for in texts.
-  url.search = `${url.search}${url.search === "" ? "?" : "&"}access_token=${encodeOpaque(token)}`;
+  // URLSearchParams encodes differently from the redactor, which would then miss the token in texts.
+  url.search = `${url.search}${url.search === "" ? "?" : "&"}access_token=${percentEncode(token)}`;
   return url.href;
 }
 
-/** The way out through `HTTPS_PROXY`, where the environment names one; this machine itself is always dialled directly. */
-export function agentFor(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | undefined {
+/** Uses `HTTPS_PROXY` where the environment sets it; loopback addresses are always connected directly. */
+export function createProxyAgent(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | undefined {
   if (wsUrl.protocol !== "wss:" || (!env.HTTPS_PROXY && !env.https_proxy)) return undefined;
   if (/^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(wsUrl.hostname)) return undefined;
   return new Agent({ proxyEnv: env, keepAlive: false });
 }
 
-/** What the feed needs of the access tokens. */
-export type FeedTokens = Pick<AccessTokens, "get" | "renew" | "refused" | "accepted" | "onHealed">;
+/** The part of the access tokens that the feed needs. */
+export type FeedTokens = Pick<
+  AccessTokens,
+  "get" | "refresh" | "reportRejected" | "reportAccepted" | "onRecovered"
+>;
 
 const HOUR_MS = 3_600_000;
-const SHORTEST_STAY_MS = 600_000;
-const SPREAD_MS = 300_000;
+const MIN_CONNECTION_LIFETIME_MS = 600_000;
+const LIFETIME_JITTER_MS = 300_000;
 
 /**
- * How long to stay on a connection before it is replaced by one with a younger token: until the token's last
- * hour. A token with hardly an hour left does not make us hurry, since it is only looked at on connecting.
+ * How long a connection lives before one with a fresh token replaces it: until the token's last hour.
+ * The minimum holds for short-lived tokens too, because the service checks a token only on connecting.
  */
-export function stayMs(token: AccessToken, boottime: number, chance: number): number {
-  return Math.max(SHORTEST_STAY_MS, token.endsAt - HOUR_MS - boottime - chance * SPREAD_MS);
+export function connectionLifetimeMs(token: AccessToken, boottime: number, random: number): number {
+  return Math.max(
+    MIN_CONNECTION_LIFETIME_MS,
+    token.expiresAt - HOUR_MS - boottime - random * LIFETIME_JITTER_MS,
+  );
 }

@@ -1,55 +1,52 @@
 import { isUtf8 } from "node:buffer";
-import { MICROS_PER_MS, type Micros, parseInstant } from "../../model/time.ts";
+import { MICROS_PER_MS, type Micros, parseTimestamp } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** One message of the service, as far as the feed itself needs to understand it. */
+/** One message of the service, parsed as far as the feed needs it. */
 export type Frame =
   | { readonly kind: "tick"; readonly source: "index" | "exchange"; readonly text: string }
   | { readonly kind: "connected" | "pong"; readonly timestamp: string | undefined }
   | { readonly kind: "ping"; readonly requestId: unknown }
-  | { readonly kind: "subscribed"; readonly source: "index" | "exchange"; readonly fields: Fields }
+  | { readonly kind: "subscribed"; readonly source: "index" | "exchange"; readonly fields: FrameFields }
   | { readonly kind: "error"; readonly code: string; readonly message: string }
   | { readonly kind: "unknown"; readonly event: string; readonly reason: string; readonly text: string };
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type FrameFields = Readonly<Record<string, unknown>>;
 
-const LONGEST_WORD = 200;
+const MAX_TEXT_CHARS = 200;
 
-/**
- * A quote inside a JSON string is always escaped, so that this pattern can only match a real property; the
- * order of properties and the blanks between them are the service's affair.
- */
-const tickEvent = /"event"\s*:\s*"(INDEX|EXCHANGE)_TICKER"/;
+/** Quotes inside a JSON string are escaped, so this pattern matches only a real property, in any position. */
+const tickEventPattern = /"event"\s*:\s*"(INDEX|EXCHANGE)_TICKER"/;
 
-/** Reads a frame. Never throws. Ticks, of which there are thousands, are recognised without being parsed. */
+/** Never throws. Recognises ticks by pattern: parsing thousands of them here would cost too much. */
 export function readFrame(data: Buffer, isBinary: boolean): Frame {
-  if (isBinary && !isUtf8(data)) return unknown("(binary)", "not text", data.toString("latin1"));
+  if (isBinary && !isUtf8(data)) return unknownFrame("(binary)", "not text", data.toString("latin1"));
   const text = data.toString("utf8");
-  const tick = tickEvent.exec(text);
-  // A second "event" may be the real one, around or beside it: those are parsed.
+  const tick = tickEventPattern.exec(text);
+  // With a second "event" the pattern may have matched a nested one: parse the message instead.
   if (tick && text.indexOf('"event"') === text.lastIndexOf('"event"') && text.endsWith("}"))
     return { kind: "tick", source: tick[1] === "INDEX" ? "index" : "exchange", text };
   let message: unknown;
   try {
     message = JSON.parse(text);
   } catch {
-    return unknown("(none)", "not JSON", text);
+    return unknownFrame("(none)", "not JSON", text);
   }
   if (typeof message !== "object" || message === null || Array.isArray(message))
-    return unknown("(none)", "not an object", text);
-  return readMessage(message as Fields, text);
+    return unknownFrame("(none)", "not an object", text);
+  return readMessage(message as FrameFields, text);
 }
 
-function readMessage(fields: Fields, text: string): Frame {
+function readMessage(fields: FrameFields, text: string): Frame {
   switch (fields.event) {
     case "INDEX_TICKER":
       return { kind: "tick", source: "index", text };
     case "EXCHANGE_TICKER":
       return { kind: "tick", source: "exchange", text };
     case "CONNECTED":
-      return { kind: "connected", timestamp: word(fields.timestamp) };
+      return { kind: "connected", timestamp: readText(fields.timestamp) };
     case "PONG":
-      return { kind: "pong", timestamp: word(fields.timestamp) };
+      return { kind: "pong", timestamp: readText(fields.timestamp) };
     case "PING":
       return { kind: "ping", requestId: fields.requestId };
     case "SUBSCRIBED_INDEX_TICKER":
@@ -57,21 +54,25 @@ function readMessage(fields: Fields, text: string): Frame {
     case "SUBSCRIBED_EXCHANGE_TICKER":
       return { kind: "subscribed", source: "exchange", fields };
     case "ERROR":
-      return { kind: "error", code: word(fields.code) ?? "(none)", message: word(fields.message) ?? "" };
+      return {
+        kind: "error",
+        code: readText(fields.code) ?? "(none)",
+        message: readText(fields.message) ?? "",
+      };
     default:
-      if (typeof fields.event !== "string") return unknown("(none)", "no event name", text);
-      return unknown(fields.event, "not an event that this version knows", text);
+      if (typeof fields.event !== "string") return unknownFrame("(none)", "no event name", text);
+      return unknownFrame(fields.event, "not an event that this version knows", text);
   }
 }
 
-/** The service says codes as strings; a number means the same. */
-function word(value: unknown): string | undefined {
+/** The service sends codes as strings; a number means the same. */
+function readText(value: unknown): string | undefined {
   if (typeof value !== "string" && typeof value !== "number") return undefined;
-  return String(value).slice(0, LONGEST_WORD);
+  return String(value).slice(0, MAX_TEXT_CHARS);
 }
 
-function unknown(event: string, reason: string, text: string): Frame {
-  return { kind: "unknown", event: event.slice(0, LONGEST_WORD), reason, text };
+function unknownFrame(event: string, reason: string, text: string): Frame {
+  return { kind: "unknown", event: event.slice(0, MAX_TEXT_CHARS), reason, text };
 }
 
 const fieldPatterns = {
@@ -81,14 +82,14 @@ const fieldPatterns = {
   marketId: /"marketId"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}]+)/,
 };
 
-/** The identity of a tick's series, taken from its text: type and id of an index, or exchange and market. */
-export function tickIdentity(source: "index" | "exchange", text: string) {
+/** Finds what a tick is about in its text: index type and index id, or exchange id and market id. */
+export function parseTickIdentity(source: "index" | "exchange", text: string) {
   const [first, second] =
     source === "index" ? (["indexType", "indexId"] as const) : (["exchangeId", "marketId"] as const);
-  return { source, first: field(first, text), second: field(second, text) };
+  return { source, first: extractField(first, text), second: extractField(second, text) };
 }
 
-function field(name: keyof typeof fieldPatterns, text: string): string | undefined {
+function extractField(name: keyof typeof fieldPatterns, text: string): string | undefined {
   const source = fieldPatterns[name].exec(text)?.[1];
   if (source === undefined || source.charCodeAt(0) !== 34) return source;
   if (!source.includes("\\")) return source.slice(1, -1);
@@ -99,23 +100,23 @@ function field(name: keyof typeof fieldPatterns, text: string): string | undefin
   }
 }
 
-/** Moments by the service's clock, learned from CONNECTED and PONG, so that a wrong local clock dates no gap wrongly. */
+/** The service's clock, learned from CONNECTED and PONG: gaps must not depend on a wrong local clock. */
 export class ServiceTime {
   readonly #clock: Clock;
-  #heard: { readonly at: Micros; readonly boottime: number } | undefined;
+  #reference: { readonly at: Micros; readonly boottime: number } | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  hear(timestamp: string | undefined): void {
-    const at = timestamp === undefined ? undefined : parseInstant(timestamp);
-    if (at !== undefined) this.#heard = { at, boottime: this.#clock.boottime() };
+  update(timestamp: string | undefined): void {
+    const at = timestamp === undefined ? undefined : parseTimestamp(timestamp);
+    if (at !== undefined) this.#reference = { at, boottime: this.#clock.boottime() };
   }
 
   now(): Micros {
-    if (!this.#heard) return Math.round(this.#clock.now() * MICROS_PER_MS);
-    const { at, boottime } = this.#heard;
+    if (!this.#reference) return Math.round(this.#clock.now() * MICROS_PER_MS);
+    const { at, boottime } = this.#reference;
     return at + Math.round((this.#clock.boottime() - boottime) * MICROS_PER_MS);
   }
 }

@@ -2,100 +2,105 @@ import type { Micros } from "../../model/time.ts";
 import type { FeedMessage } from "./messages.ts";
 
 export interface QueueLimits {
-  /** Ticks in one update, at most. */
-  readonly batch: number;
-  /** Beyond either of these the sockets are asked to pause. */
-  readonly pauseCount: number;
-  readonly pauseBytes: number;
-  /** Beyond either of these ticks are dropped, and the gap is reported. */
-  readonly mostCount: number;
-  readonly mostBytes: number;
+  /** Per `update` message. */
+  readonly maxBatchTicks: number;
+  /** At either of these the sockets should pause. */
+  readonly pauseAtTicks: number;
+  readonly pauseAtBytes: number;
+  /** At either of these the queue drops ticks and reports a gap. */
+  readonly maxTicks: number;
+  readonly maxBytes: number;
 }
 
-/** A burst of all markets is 6000 ticks of some 250 bytes; three of those may wait before anybody is slowed down. */
-export const usualLimits: QueueLimits = {
-  batch: 1_000,
-  pauseCount: 20_000,
-  pauseBytes: 8 * 2 ** 20,
-  mostCount: 40_000,
-  mostBytes: 16 * 2 ** 20,
+/** A burst of all markets is 6000 ticks of about 250 bytes: three bursts fit before the sockets pause. */
+export const DEFAULT_QUEUE_LIMITS: QueueLimits = {
+  maxBatchTicks: 1_000,
+  pauseAtTicks: 20_000,
+  pauseAtBytes: 8 * 2 ** 20,
+  maxTicks: 40_000,
+  maxBytes: 16 * 2 ** 20,
 };
 
-/** Kinds of noise that are told apart while they wait. */
-const MOST_KINDS = 100;
+/** Kinds of unexpected messages that are counted separately; the rest share one entry. */
+const MAX_UNEXPECTED_KINDS = 100;
 
-type Update = { kind: "update"; texts: string[]; bytes: number };
-type Gap = { kind: "gap"; from: Micros; to: Micros; reason: "overflow"; dropped: number };
-type Noise = { noise: Extract<FeedMessage, { kind: "unknown" | "error" }>; count: number };
-type Item = Update | Gap | Noise | { message: FeedMessage };
+type QueuedTicks = { kind: "update"; texts: string[]; bytes: number };
+type QueuedGap = { kind: "gap"; from: Micros; to: Micros; reason: "overflow"; dropped: number };
+type QueuedUnexpected = { first: Extract<FeedMessage, { kind: "unknown" | "error" }>; count: number };
+type QueueItem = QueuedTicks | QueuedGap | QueuedUnexpected | { message: FeedMessage };
 
-/**
- * What has been heard and not yet been read. It keeps the order, is bounded in every direction, and says so when it
- * could not hold something.
- */
-export class FeedQueue {
+/** Messages between the sockets and the reader: ordered, bounded in count and bytes. A drop becomes a `gap` message. */
+export class MessageQueue {
   readonly #limits: QueueLimits;
   readonly #now: () => Micros;
-  #items: Item[] = [];
+  #items: QueueItem[] = [];
   #head = 0;
-  #count = 0;
-  #bytes = 0;
-  #lastHeld: Micros | undefined;
-  #noise = new Map<string, Noise>();
-  #wake: (() => void) | undefined;
-  /** Called when the reader has caught up to half of what makes sockets pause. */
-  onRelief: () => void = () => {};
+  #tickCount = 0;
+  #tickBytes = 0;
+  #lastQueuedTs: Micros | undefined;
+  #unexpected = new Map<string, QueuedUnexpected>();
+  #wakeReader: (() => void) | undefined;
+  /** Called when the queue has drained to half of the pause limits. */
+  onDrained: () => void = () => {};
 
   constructor(limits: QueueLimits, now: () => Micros) {
     this.#limits = limits;
     this.#now = now;
   }
 
-  get isPressed(): boolean {
-    return this.#count >= this.#limits.pauseCount || this.#bytes >= this.#limits.pauseBytes;
+  get shouldPause(): boolean {
+    return this.#tickCount >= this.#limits.pauseAtTicks || this.#tickBytes >= this.#limits.pauseAtBytes;
   }
 
   push(message: FeedMessage): void {
     this.#append({ message });
   }
 
-  tick(text: string): void {
-    const { batch, mostCount, mostBytes } = this.#limits;
+  pushTick(text: string): void {
+    const { maxBatchTicks, maxTicks, maxBytes } = this.#limits;
     const now = this.#now();
     const last = this.#items.at(-1);
-    if (this.#count >= mostCount || this.#bytes + text.length > mostBytes) {
+    if (this.#tickCount >= maxTicks || this.#tickBytes + text.length > maxBytes) {
       if (last && "kind" in last && last.kind === "gap") {
         last.to = now;
         last.dropped++;
       } else
-        this.#append({ kind: "gap", from: this.#lastHeld ?? now, to: now, reason: "overflow", dropped: 1 });
+        this.#append({
+          kind: "gap",
+          from: this.#lastQueuedTs ?? now,
+          to: now,
+          reason: "overflow",
+          dropped: 1,
+        });
       return;
     }
-    // The gap reaches up to the first tick that is held again: in between, nobody knows what was missed.
+    // The gap ends at the first tick that fits again: before it, ticks may be missing.
     if (last && "kind" in last && last.kind === "gap") last.to = now;
-    this.#lastHeld = now;
-    this.#count++;
-    this.#bytes += text.length;
-    if (last && "kind" in last && last.kind === "update" && last.texts.length < batch) {
+    this.#lastQueuedTs = now;
+    this.#tickCount++;
+    this.#tickBytes += text.length;
+    if (last && "kind" in last && last.kind === "update" && last.texts.length < maxBatchTicks) {
       last.texts.push(text);
       last.bytes += text.length;
     } else this.#append({ kind: "update", texts: [text], bytes: text.length });
   }
 
-  /** Messages that may come by the thousand: those of one kind wait as one, counted, with the first as a sample. */
-  noise(message: Noise["noise"]): void {
+  /** These may come by the thousand: messages of one kind become one entry with a count and the first as a sample. */
+  pushUnexpected(message: QueuedUnexpected["first"]): void {
     const kind = message.kind === "error" ? `error ${message.code}` : `${message.event} ${message.reason}`;
-    const known = this.#noise.get(kind) ?? (this.#noise.size >= MOST_KINDS ? this.#noise.get("") : undefined);
+    const known =
+      this.#unexpected.get(kind) ??
+      (this.#unexpected.size >= MAX_UNEXPECTED_KINDS ? this.#unexpected.get("") : undefined);
     if (known) {
       known.count += message.count;
       return;
     }
-    const item = { noise: message, count: message.count };
-    this.#noise.set(this.#noise.size >= MOST_KINDS ? "" : kind, item);
+    const item = { first: message, count: message.count };
+    this.#unexpected.set(this.#unexpected.size >= MAX_UNEXPECTED_KINDS ? "" : kind, item);
     this.#append(item);
   }
 
-  /** The next message, or undefined while there is none. */
+  /** The next message; undefined if the queue is empty. */
   take(): FeedMessage | undefined {
     const item = this.#items[this.#head];
     if (item === undefined) return undefined;
@@ -105,33 +110,33 @@ export class FeedQueue {
       this.#head = 0;
     }
     if ("message" in item) return item.message;
-    if ("noise" in item) {
-      for (const [kind, waiting] of this.#noise) if (waiting === item) this.#noise.delete(kind);
-      return { ...item.noise, count: item.count };
+    if ("first" in item) {
+      for (const [kind, queued] of this.#unexpected) if (queued === item) this.#unexpected.delete(kind);
+      return { ...item.first, count: item.count };
     }
     if (item.kind === "gap") return { ...item };
-    this.#count -= item.texts.length;
-    this.#bytes -= item.bytes;
-    const { pauseCount, pauseBytes } = this.#limits;
-    if (this.#count <= pauseCount / 2 && this.#bytes <= pauseBytes / 2) this.onRelief();
+    this.#tickCount -= item.texts.length;
+    this.#tickBytes -= item.bytes;
+    const { pauseAtTicks, pauseAtBytes } = this.#limits;
+    if (this.#tickCount <= pauseAtTicks / 2 && this.#tickBytes <= pauseAtBytes / 2) this.onDrained();
     return { kind: "update", texts: item.texts };
   }
 
-  /** Resolves as soon as there is something to take. */
-  filled(): Promise<void> {
+  /** Resolves when the queue has a message or `wake` is called. */
+  waitForMessage(): Promise<void> {
     if (this.#items.length > this.#head) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#wake = resolve;
+      this.#wakeReader = resolve;
     });
   }
 
-  /** Wakes the reader although there is nothing: the feed is over. */
+  /** Also wakes the reader when the feed is over and the queue is empty. */
   wake(): void {
-    this.#wake?.();
-    this.#wake = undefined;
+    this.#wakeReader?.();
+    this.#wakeReader = undefined;
   }
 
-  #append(item: Item): void {
+  #append(item: QueueItem): void {
     this.#items.push(item);
     this.wake();
   }

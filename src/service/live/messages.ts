@@ -1,14 +1,14 @@
 import type { Micros } from "../../model/time.ts";
 
 /** All ticks of one index, or of all indices of one type. */
-export interface IndexSubscription {
+interface IndexSubscription {
   readonly source: "index";
   readonly indexType?: string | undefined;
   readonly indexId?: string | undefined;
 }
 
 /** All ticks of one exchange, of one market across exchanges, or of one market on one exchange. */
-export interface ExchangeSubscription {
+interface ExchangeSubscription {
   readonly source: "exchange";
   readonly exchangeId?: string | undefined;
   readonly marketId?: string | undefined;
@@ -16,32 +16,32 @@ export interface ExchangeSubscription {
 
 export type Subscription = IndexSubscription | ExchangeSubscription;
 
-/** What the feed tells its reader, in the order in which it happened. Moments are by the service's clock. */
+/** What the feed reports to its reader, in order of occurrence. Timestamps are by the service's clock. */
 export type FeedMessage =
-  /** The service greeted us; subscriptions follow. */
+  /** The service sent CONNECTED; subscriptions follow. */
   | { readonly kind: "connected"; readonly at: Micros }
-  /** Ticks of this subscription flow, as far as anybody can tell. Also said again when it had been in doubt. */
+  /** Ticks of this subscription arrive from now on. Repeated when an `unconfirmed` subscription recovers. */
   | { readonly kind: "subscribed"; readonly subscription: Subscription; readonly at: Micros }
-  /** The service will not serve this subscription for now: poll REST, or wait for a scope. It is asked again hourly. */
+  /** The service rejects this subscription: poll REST, or wait for a scope. The feed retries hourly. */
   | {
       readonly kind: "parked";
       readonly subscription: Subscription;
       readonly code: string;
       readonly message: string;
     }
-  /** Whether ticks will come is not known, or they have stopped while the market has not: poll REST meanwhile. */
+  /** It is unknown whether ticks will come, or they stopped while the market moves on: poll REST meanwhile. */
   | {
       readonly kind: "unconfirmed";
       readonly subscription: Subscription;
       readonly reason: "no answer" | "refused" | "silent";
-      /** Up to then no tick is missing: the last one came, or REST knew of no newer one. Undefined where neither is known. */
-      readonly since?: Micros | undefined;
+      /** No tick is missing up to here: the last one came, or REST had no newer one. Undefined if neither is known. */
+      readonly missingSince?: Micros | undefined;
     }
-  /** Messages with ticks, verbatim. Reading them is the ingest thread's work. */
+  /** Tick messages, verbatim: the ingest thread parses them. */
   | { readonly kind: "update"; readonly texts: readonly string[] }
-  /** An ERROR that no subscription can be blamed for. */
+  /** An ERROR that belongs to no subscription. */
   | { readonly kind: "error"; readonly code: string; readonly message: string; readonly count: number }
-  /** A message that this version cannot read, with the first of its kind as a sample. */
+  /** A message that this version does not know, with the first of its kind as a sample. */
   | {
       readonly kind: "unknown";
       readonly event: string;
@@ -49,7 +49,7 @@ export type FeedMessage =
       readonly sample: string;
       readonly count: number;
     }
-  /** Ticks that could not be held: what they said must be fetched. */
+  /** The queue dropped ticks: REST has to fetch them. */
   | {
       readonly kind: "gap";
       readonly from: Micros;
@@ -57,14 +57,14 @@ export type FeedMessage =
       readonly reason: "overflow";
       readonly dropped: number;
     }
-  /** Another connection with a younger token has taken over; nothing was missed. */
+  /** A connection with a fresh token took over; no tick is missing. */
   | { readonly kind: "swapped"; readonly at: Micros }
-  /** Nothing has been heard since `since`. */
+  /** The last message came at `since`. */
   | { readonly kind: "disconnected"; readonly reason: string; readonly since: Micros }
   /** An attempt to connect failed. */
   | { readonly kind: "retrying"; readonly reason: string; readonly attempt: number; readonly inMs: number };
 
-/** Equal texts mean the same subscription. Made for every tick, so it is put together by hand. */
+/** Equal keys mean the same subscription. Built by hand because it runs for every tick. */
 export function subscriptionKey(subscription: Subscription): string {
   if (subscription.source === "index") {
     const { indexId, indexType } = subscription;
@@ -72,13 +72,13 @@ export function subscriptionKey(subscription: Subscription): string {
   }
   const { exchangeId, marketId } = subscription;
   if (exchangeId === undefined) return `market ${marketId}`;
-  // With its length, no two pairs of ids, whatever is in them, give the same text.
+  // The length prevents two different pairs of ids from giving the same key.
   return marketId === undefined
     ? `exchange ${exchangeId}`
     : `both ${exchangeId.length} ${exchangeId} ${marketId}`;
 }
 
-/** The subscribe message. An index is named by its id alone where that is known, as the service wants it. */
+/** The service wants an index id without its type. */
 export function subscribeMessage(subscription: Subscription, requestId: number): string {
   if (subscription.source === "exchange") {
     const { exchangeId, marketId } = subscription;
@@ -89,7 +89,7 @@ export function subscribeMessage(subscription: Subscription, requestId: number):
   return JSON.stringify({ event: "SUBSCRIBE_INDEX_TICKER", ...which, requestId });
 }
 
-/** The same body as the subscribe, which is how the service knows what is meant. */
+/** Needs the same body as the subscribe: the service identifies the subscription by it. */
 export function unsubscribeMessage(subscription: Subscription): string {
   if (subscription.source === "exchange") {
     const { exchangeId, marketId } = subscription;
@@ -100,8 +100,8 @@ export function unsubscribeMessage(subscription: Subscription): string {
   return JSON.stringify({ event: "UNSUBSCRIBE_INDEX_TICKER", ...which });
 }
 
-/** The keys of all subscriptions that a tick may have come for. */
-export function keysOfTick(tick: {
+/** The keys of all subscriptions that may have caused a tick. */
+export function subscriptionKeysForTick(tick: {
   readonly source: "index" | "exchange";
   readonly first: string | undefined;
   readonly second: string | undefined;

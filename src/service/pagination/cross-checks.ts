@@ -1,91 +1,96 @@
 import { INTRADAY_WINDOW } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { PageFacts } from "./page.ts";
-import { downToMillisecond, momentThatFinds, type WalkedEndpoint } from "./page.ts";
+import type { PageSummary } from "./page.ts";
+import { anchorForRow, floorToMillisecond, type HistoryEndpoint } from "./page.ts";
 
-/** Where a page was asked for. */
-export interface Standing {
-  /** `timestamp`: by `anchor` alone. */
+/** How far the walk has come when it requests a page. */
+export interface WalkProgress {
+  /** `timestamp`: the page is requested by `anchor` alone. */
   readonly link: "timestamp" | "cursor";
   readonly anchor: Micros;
-  /** The oldest row that the walk has been given; undefined before the first. */
-  readonly lowest: Micros | undefined;
+  /** The oldest row received so far. */
+  readonly oldestTs: Micros | undefined;
 }
 
-export interface Doubting {
-  readonly endpoint: WalkedEndpoint;
-  /** All rows are of one index, which has one at a time. */
+interface CrossCheckOptions {
+  readonly endpoint: HistoryEndpoint;
+  /** All rows belong to one index, so no two share a timestamp. */
   readonly isOneIndex: boolean;
   readonly cadence: Micros;
-  /** Nothing is claimed from here on. */
-  readonly claimedTo: Micros;
-  /** A small page by timestamp alone. */
-  readonly probe: (moment: Micros, size: number) => Promise<PageFacts>;
-  /** The service's time at its last answer; undefined where it does not say. */
-  readonly servedAt: () => Micros | undefined;
+  /** The walk claims no coverage from here on. */
+  readonly coverageEnd: Micros;
+  /** Requests a small page by timestamp alone. */
+  readonly probe: (ts: Micros, size: number) => Promise<PageSummary>;
+  /** The service's time at its last response; undefined if it sends none. */
+  readonly responseTime: () => Micros | undefined;
 }
 
-/** One answer alone must not prove what it leaves out: where it claims much, a second, smaller question is asked. */
-export interface Doubts {
+/** A single response must not prove that rows do not exist: a second, smaller request has to confirm it. */
+interface CrossChecks {
   /**
-   * Whether rows are missing between the page and what came before it: pages may have been swapped, emptied, or cut at
-   * the wrong end. A service that cannot say the same thing twice is not believed either.
+   * Whether rows are missing between the page and the one before: the service may have swapped, emptied or truncated pages.
+   * Also true if the probe contradicts the page.
    */
-  leavesOutRows(page: PageFacts, standing: Standing): Promise<boolean>;
-  /** Whether there really is nothing older, when a page says so. */
-  isServedOut(standing: Standing): Promise<boolean>;
+  hasMissingRows(page: PageSummary, progress: WalkProgress): Promise<boolean>;
+  /** Confirms a page that claims to be the last. */
+  isEndOfHistory(progress: WalkProgress): Promise<boolean>;
 }
 
 /**
- * More than one row, so that a service which sorts the other way shows itself and an unreadable row hides nothing; fewer
- * than ten, which a service that ignores `size` would give.
+ * More than one row, to notice a wrong sort order or an unreadable row; fewer than ten, the page size of a service that
+ * ignores `size`.
  */
 const PROBE_SIZE = 5;
-/** Rows further apart than this, in periods, may have others between them. */
-const SUSPICIOUS_DISTANCE = 1.5;
-/** The service's `Date` counts whole seconds, and its window moves on while an answer travels. */
-const WINDOW_MARGIN = 60 * MICROS_PER_SECOND;
+/** If two rows are further apart, rows may be missing between them. */
+const MAX_ROW_DISTANCE_PERIODS = 1.5;
+/** `Date` has whole seconds, and the window moves on while a response is under way. */
+const WINDOW_MARGIN_MICROS = 60 * MICROS_PER_SECOND;
 
-const isNothing = ({ rows, nextId }: PageFacts) => rows === 0 && nextId === undefined;
+const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId === undefined;
 
-export function createDoubts(doubting: Doubting): Doubts {
-  const { endpoint, isOneIndex, cadence, claimedTo, probe, servedAt } = doubting;
+export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
+  const { endpoint, isOneIndex, cadence, coverageEnd, probe, responseTime } = options;
 
-  /** Where the page's newest row should be found again; undefined: it follows closely, and needs no second look. */
-  function suspicion(newest: Micros, { link, anchor, lowest }: Standing): Micros | undefined {
-    const most = cadence * SUSPICIOUS_DISTANCE;
-    if (lowest === undefined) return claimedTo - newest > most ? anchor : undefined;
-    // Asked by its own timestamp, the oldest row comes first, unless it was deleted since.
-    if (link === "timestamp") return newest < lowest ? anchor : undefined;
-    return lowest - newest > most ? downToMillisecond(lowest - 1) : undefined;
+  /** The timestamp at which a probe should find the newest row again; undefined if no probe is needed. */
+  function probeTimestamp(newest: Micros, { link, anchor, oldestTs }: WalkProgress): Micros | undefined {
+    const maxDistance = cadence * MAX_ROW_DISTANCE_PERIODS;
+    if (oldestTs === undefined) return coverageEnd - newest > maxDistance ? anchor : undefined;
+    // A page requested at the oldest row's timestamp starts with that row, unless the service deleted it.
+    if (link === "timestamp") return newest < oldestTs ? anchor : undefined;
+    return oldestTs - newest > maxDistance ? floorToMillisecond(oldestTs - 1) : undefined;
   }
 
-  /** Only what has left the window may be gone a moment after it was served. */
-  function hasLeftWindow(row: Micros): boolean {
-    const now = servedAt();
-    return endpoint === "/index-ticker" && now !== undefined && row < now - INTRADAY_WINDOW + WINDOW_MARGIN;
+  /** Leaving the window is the only good reason for a row to vanish right after it was served. */
+  function hasLeftWindow(ts: Micros): boolean {
+    const now = responseTime();
+    return (
+      endpoint === "/index-ticker" && now !== undefined && ts < now - INTRADAY_WINDOW + WINDOW_MARGIN_MICROS
+    );
   }
 
   return {
-    async leavesOutRows({ newest, descending }, standing) {
-      // A page in disorder proves nothing anyway.
-      if (newest === undefined || !descending) return false;
-      const moment = suspicion(newest, standing);
-      if (moment === undefined) return false;
-      const answer = await probe(moment, PROBE_SIZE);
-      return !answer.descending || answer.newest !== newest;
+    async hasMissingRows({ newest, isDescending }, progress) {
+      // An unordered page proves nothing anyway.
+      if (newest === undefined || !isDescending) return false;
+      const ts = probeTimestamp(newest, progress);
+      if (ts === undefined) return false;
+      const page = await probe(ts, PROBE_SIZE);
+      return !page.isDescending || page.newest !== newest;
     },
 
-    async isServedOut({ anchor, lowest }) {
-      // Nothing anywhere is the largest claim of all, with no row to hold it against: it takes three answers.
-      if (lowest === undefined)
-        return isNothing(await probe(anchor, PROBE_SIZE)) && isNothing(await probe(anchor, PROBE_SIZE + 1));
-      // Rows that tie with the oldest may fill any page: only what lies below it tells.
-      if (!isOneIndex) return isNothing(await probe(downToMillisecond(lowest - 1), PROBE_SIZE));
-      const { rows, nextId, oldest } = await probe(momentThatFinds(endpoint, lowest), PROBE_SIZE);
-      if (rows === 0) return nextId === undefined && hasLeftWindow(lowest);
-      // Nothing at all would be said by a service that is ill, too; the oldest row standing alone is not.
-      return oldest === lowest && rows < PROBE_SIZE;
+    async isEndOfHistory({ anchor, oldestTs }) {
+      // An empty history is the largest claim, and no row can confirm it: it takes three responses.
+      if (oldestTs === undefined)
+        return (
+          isEmptyLastPage(await probe(anchor, PROBE_SIZE)) &&
+          isEmptyLastPage(await probe(anchor, PROBE_SIZE + 1))
+        );
+      // Rows with the oldest timestamp may fill any page: probe below it.
+      if (!isOneIndex) return isEmptyLastPage(await probe(floorToMillisecond(oldestTs - 1), PROBE_SIZE));
+      const { rows, nextId, oldest } = await probe(anchorForRow(endpoint, oldestTs), PROBE_SIZE);
+      if (rows === 0) return nextId === undefined && hasLeftWindow(oldestTs);
+      // A failing service may also return nothing, but not exactly the oldest row.
+      return oldest === oldestTs && rows < PROBE_SIZE;
     },
   };
 }

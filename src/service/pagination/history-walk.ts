@@ -1,132 +1,135 @@
-import type { Body } from "../../model/response-body.ts";
+import type { ResponseBody } from "../../model/response-body.ts";
 import { LARGEST_PAGE, USUAL_CADENCE } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import type { Requests } from "../client/client.ts";
-import type { Priority, Query } from "../http/request.ts";
-import { createDoubts } from "./cross-checks.ts";
-import type { PageFacts } from "./page.ts";
-import { formatMillisecond, isDeadCursor, type WalkedEndpoint } from "./page.ts";
-import { WalkTrail } from "./walk-state.ts";
+import type { RequestSender } from "../client/client.ts";
+import type { RequestPriority, RequestQuery } from "../http/request.ts";
+import { createCrossChecks } from "./cross-checks.ts";
+import type { PageSummary } from "./page.ts";
+import { formatToMillisecond, type HistoryEndpoint, isDeadCursorError } from "./page.ts";
+import { WalkState } from "./walk-state.ts";
 
-/** What the walk knows about a page: enough to say what it proves. */
+/** The place of a page in the walk; its proven range follows from it. */
 export interface PagePosition {
   /** From 1. */
   readonly number: number;
-  /** `timestamp`: the walk's first page, or it began anew here; `cursor`: the page continues the one before. */
+  /** `timestamp`: the walk starts or restarts with this page; `cursor`: the page continues the one before. */
   readonly link: "timestamp" | "cursor";
-  /** Exclusive. Below it, down to its own oldest row, the page has everything that the service serves. */
+  /** Exclusive. The page has all rows of the service between its oldest row and here. */
   readonly ceiling: Micros;
-  /** `reached`: it goes below the walk's start; `served_out`: the service has nothing older; undefined: pages follow. */
-  readonly end: "reached" | "served_out" | undefined;
+  /** `reached`: the page goes below `from`; `exhausted`: the service has nothing older; undefined: pages follow. */
+  readonly end: "reached" | "exhausted" | undefined;
 }
 
-export interface Walk {
-  readonly endpoint: WalkedEndpoint;
+export interface HistoryWalkOptions {
+  readonly endpoint: HistoryEndpoint;
   /** Sent with every page. */
-  readonly filters: Query;
-  /** The walk ends with the first page that goes below this moment. */
+  readonly filters: RequestQuery;
+  /** The walk ends with the first page that goes below it. */
   readonly from: Micros;
-  /** The walk starts here and goes back. Exclusive: whether the service includes it is not said. */
+  /** The walk starts here and goes back. Exclusive: the specification leaves open whether the service includes it. */
   readonly until: Micros;
-  /** Nothing from here on will be claimed, so what the first page lacks above it is no matter; `until` unless told. */
-  readonly claimedTo?: Micros;
-  /** How far apart rows usually are; 30 seconds, or a day for OHLCV, unless told. */
+  /** The caller claims no coverage from here on, so rows may be missing above. Default: `until`. */
+  readonly coverageEnd?: Micros;
+  /** The usual distance of rows. Default: 30 seconds, a day for OHLCV. */
   readonly cadence?: Micros;
   readonly size?: number;
-  readonly priority?: Priority;
+  readonly priority?: RequestPriority;
   readonly signal?: AbortSignal;
 }
 
-const usualCadence = { "/index-ticker": USUAL_CADENCE, "/ohlcv": MICROS_PER_DAY };
+const defaultCadence = { "/index-ticker": USUAL_CADENCE, "/ohlcv": MICROS_PER_DAY };
 
 /**
- * Pages of one series from `until` back to `from`, each as soon as it has been read. What `read` was given need not
- * come out: a page that contradicts the service's other answers is asked for again instead.
+ * Yields the pages of one series from `until` back to `from`. Not every page that `read` parsed is yielded: a page that
+ * contradicts other responses is requested again.
  */
-export async function* walkBackwards<P extends PageFacts>(
-  client: Requests,
-  walk: Walk,
-  read: (body: Body) => Promise<P>,
+export async function* walkHistoryPages<P extends PageSummary>(
+  client: RequestSender,
+  options: HistoryWalkOptions,
+  read: (body: ResponseBody) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
-  const { endpoint, filters, from, until, size = LARGEST_PAGE, cadence = usualCadence[endpoint] } = walk;
-  const claimedTo = Math.min(walk.claimedTo ?? until, until);
+  const { endpoint, filters, from, until, size = LARGEST_PAGE, cadence = defaultCadence[endpoint] } = options;
+  const coverageEnd = Math.min(options.coverageEnd ?? until, until);
   const isOneIndex = filters.indexId !== undefined;
-  // One index has one row at a time, so an end less than a period above the start cannot hide another.
-  const edge = isOneIndex ? cadence : 0;
+  // Rows of one index are a period apart: none fits between `from` and an oldest row closer than that.
+  const maxEndDistance = isOneIndex ? cadence : 0;
   let number = 0;
-  let servedAt: Micros | undefined;
+  let responseTime: Micros | undefined;
 
-  /** `size` counts only beside a timestamp, and beside a cursor the timestamp does not move the position: both, always. */
-  function ask(moment: Micros, startAfter: string | undefined, most: number): Promise<P> {
-    const query = { ...filters, timestamp: formatMillisecond(moment), size: most, startAfter };
-    return client.request({ endpoint, query, priority: walk.priority ?? 0, signal: walk.signal }, (body) => {
-      if (body.asOf !== undefined) servedAt = body.asOf * MICROS_PER_MS;
-      return read(body);
-    });
+  /** Always sends both: `size` needs a timestamp, and with a cursor the timestamp has no effect. */
+  function requestPage(ts: Micros, startAfter: string | undefined, pageSize: number): Promise<P> {
+    const query = { ...filters, timestamp: formatToMillisecond(ts), size: pageSize, startAfter };
+    return client.request(
+      { endpoint, query, priority: options.priority ?? 0, signal: options.signal },
+      (body) => {
+        if (body.asOf !== undefined) responseTime = body.asOf * MICROS_PER_MS;
+        return read(body);
+      },
+    );
   }
 
-  const doubts = createDoubts({
+  const crossChecks = createCrossChecks({
     endpoint,
     isOneIndex,
     cadence,
-    claimedTo,
-    probe: (moment, most) => ask(moment, undefined, most),
-    servedAt: () => servedAt,
+    coverageEnd,
+    probe: (ts, pageSize) => requestPage(ts, undefined, pageSize),
+    responseTime: () => responseTime,
   });
-  const trail = new WalkTrail({
+  const state = new WalkState({
     endpoint,
     until,
     size,
     isOneIndex,
-    note: (event) => client.observe({ kind: "walk", endpoint, event }),
+    onAnomaly: (event) => client.onEvent({ kind: "walk", endpoint, event }),
   });
 
-  /** Whether the walk may end here: the service has nothing older. */
-  async function isServedOut(): Promise<boolean> {
-    if (trail.lowest !== undefined && trail.lowest - from < edge) return true;
-    // Where rows tie, others of the oldest moment may be missing: it must have been asked for by its timestamp first.
-    const mayMissTies = !isOneIndex && trail.canBeginAnew;
-    return !mayMissTies && (await doubts.isServedOut(trail));
+  /** Whether the service has nothing older. */
+  async function isExhausted(): Promise<boolean> {
+    if (state.oldestTs !== undefined && state.oldestTs - from < maxEndDistance) return true;
+    // Other rows with the oldest timestamp may be missing until a page was requested at that timestamp.
+    const mayMissTies = !isOneIndex && state.canRestart;
+    return !mayMissTies && (await crossChecks.isEndOfHistory(state));
   }
 
   for (;;) {
-    const { link } = trail;
-    const ceiling = trail.lowest === undefined ? claimedTo : trail.lowest + 1;
+    const { link } = state;
+    const ceiling = state.oldestTs === undefined ? coverageEnd : state.oldestTs + 1;
     let page: P;
     try {
-      page = await ask(trail.anchor, trail.cursor, size);
+      page = await requestPage(state.anchor, state.cursor, size);
     } catch (error) {
-      if (link === "timestamp" || !isDeadCursor(error)) throw error;
-      trail.loseCursor();
+      if (link === "timestamp" || !isDeadCursorError(error)) throw error;
+      state.handleDeadCursor();
       continue;
     }
-    if (!trail.bearsOrderOf(page)) continue;
-    if (trail.goesBackUp(page) || (await doubts.leavesOutRows(page, trail))) {
-      trail.contradict();
+    if (!state.acceptsOrder(page)) continue;
+    if (state.movesForward(page) || (await crossChecks.hasMissingRows(page, state))) {
+      state.handleContradiction();
       continue;
     }
-    if (trail.mistrustsBlank(page)) continue;
+    if (state.shouldRetryBlankPage(page)) continue;
 
-    const isOlder = trail.take(page);
-    const { rows, nextId, oldest, newest, descending } = page;
-    const at = (end: PagePosition["end"]) => {
+    const isOlder = state.accept(page);
+    const { rows, nextId, oldest, newest, isDescending } = page;
+    const toResult = (end: PagePosition["end"]) => {
       number++;
       return { page, position: { number, link, ceiling, end } as const };
     };
-    // In a disordered page one stray old row proves nothing about the others.
-    const lowerBound = descending ? oldest : newest;
-    if (lowerBound !== undefined && lowerBound < from) return yield at("reached");
+    // In an unordered page one old row proves nothing about the others.
+    const lowerBound = isDescending ? oldest : newest;
+    if (lowerBound !== undefined && lowerBound < from) return yield toResult("reached");
 
-    // A cursor that includes its own row leads back to the last one for ever: an end as good as any, if it is one.
+    // If cursors are inclusive, the last row's cursor returns that row again and again: this may be the end.
     const mayBeEnd =
-      nextId === undefined || (trail.lowest !== undefined && !isOlder && trail.goesRound(nextId));
-    if (mayBeEnd && (await isServedOut())) return yield at("served_out");
+      nextId === undefined || (state.oldestTs !== undefined && !isOlder && state.isRepeating(nextId));
+    if (mayBeEnd && (await isExhausted())) return yield toResult("exhausted");
     if (nextId === undefined) {
-      if (rows > 0 && trail.lowest !== undefined) yield at(undefined);
-      trail.doubtEnd(rows);
+      if (rows > 0 && state.oldestTs !== undefined) yield toResult(undefined);
+      state.handleFalseEnd(rows);
     } else {
-      yield at(undefined);
-      trail.follow(nextId, rows);
+      yield toResult(undefined);
+      state.followCursor(nextId, rows);
     }
   }
 }

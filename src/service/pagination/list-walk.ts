@@ -1,10 +1,10 @@
-import type { Body } from "../../model/response-body.ts";
+import type { ResponseBody } from "../../model/response-body.ts";
 import { LARGEST_PAGE } from "../../model/streams.ts";
-import type { Requests } from "../client/client.ts";
-import type { Priority, Query } from "../http/request.ts";
-import { EMPTY_PAGES_FOLLOWED, isDeadCursor, paginationCycle } from "./page.ts";
+import type { RequestSender } from "../client/client.ts";
+import type { RequestPriority, RequestQuery } from "../http/request.ts";
+import { isDeadCursorError, MAX_EMPTY_PAGES, paginationCycleFailure } from "./page.ts";
 
-export interface ListFacts {
+interface ListPageSummary {
   readonly rows: number;
   readonly nextId: string | undefined;
 }
@@ -12,42 +12,42 @@ export interface ListFacts {
 export interface ListPosition {
   /** From 1. */
   readonly number: number;
-  readonly last: boolean;
-  /** The list was begun again: rows of earlier pages come a second time. */
-  readonly restarted: boolean;
+  readonly isLast: boolean;
+  /** The walk started again: rows of earlier pages come a second time. */
+  readonly isRestarted: boolean;
 }
 
-export interface List {
+export interface ListWalkOptions {
   readonly endpoint: string;
   readonly params?: Readonly<Record<string, string>>;
   /** Sent with every page. */
-  readonly filters?: Query;
-  readonly priority?: Priority;
+  readonly filters?: RequestQuery;
+  readonly priority?: RequestPriority;
   readonly mayBeMissing?: boolean;
   readonly signal?: AbortSignal;
 }
 
-/** More than any list has: thirty thousand records, should the service give ten a page. */
-const MOST_PAGES = 3000;
+/** More than any list needs: 30,000 records at ten a page. */
+const MAX_PAGES = 3000;
 
-const reasons = {
-  cycle: "its cursors go round in a circle",
-  empty_pages: "only empty pages follow",
-  no_progress: "they do not end",
+const failureReasons = {
+  cycle: "the cursors form a cycle",
+  empty_pages: "all pages are empty",
+  no_progress: "the pages do not end",
 };
 
-/** Every page of a list that has no history: most have one, but `nextId` is followed wherever it appears. */
-export async function* followList<P extends ListFacts>(
-  client: Requests,
-  list: List,
-  read: (body: Body) => Promise<P>,
+/** Yields the pages of a list. Most lists have one page, but the walk follows `nextId` wherever it appears. */
+export async function* walkListPages<P extends ListPageSummary>(
+  client: RequestSender,
+  options: ListWalkOptions,
+  read: (body: ResponseBody) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: ListPosition }, void, void> {
-  const { endpoint, params = {}, filters = {}, priority = 0, mayBeMissing = false, signal } = list;
+  const { endpoint, params = {}, filters = {}, priority = 0, mayBeMissing = false, signal } = options;
   const cursorsSeen = new Set<string>();
   let cursor: string | undefined;
   let number = 0;
   let emptyPages = 0;
-  let restarted = false;
+  let isRestarted = false;
 
   for (;;) {
     const paging = cursor === undefined ? {} : { startAfter: cursor, size: LARGEST_PAGE };
@@ -58,33 +58,33 @@ export async function* followList<P extends ListFacts>(
         read,
       );
     } catch (error) {
-      // The record that the cursor names went away between two pages. There is no timestamp to go on from.
-      if (cursor === undefined || !isDeadCursor(error)) throw error;
-      client.observe({ kind: "walk", endpoint, event: "restarted" });
-      if (restarted) throw paginationCycle(endpoint, "its cursor died twice");
-      restarted = true;
+      // The service deleted the cursor's record between two pages. Lists have no timestamp to restart from.
+      if (cursor === undefined || !isDeadCursorError(error)) throw error;
+      client.onEvent({ kind: "walk", endpoint, event: "restarted" });
+      if (isRestarted) throw paginationCycleFailure(endpoint, "the service rejected its cursor twice");
+      isRestarted = true;
       cursor = undefined;
       cursorsSeen.clear();
       continue;
     }
     number++;
     const { rows, nextId } = page;
-    // A cursor that includes its own record shows the last one for ever.
-    const onlyItself = nextId === cursor && rows <= 1;
-    if (nextId === undefined || onlyItself)
-      return yield { page, position: { number, last: true, restarted } };
-    yield { page, position: { number, last: false, restarted } };
+    // An inclusive cursor of the last record returns that record again and again.
+    const isOwnRecord = nextId === cursor && rows <= 1;
+    if (nextId === undefined || isOwnRecord)
+      return yield { page, position: { number, isLast: true, isRestarted } };
+    yield { page, position: { number, isLast: false, isRestarted } };
     emptyPages = rows === 0 ? emptyPages + 1 : 0;
-    const trouble = cursorsSeen.has(nextId)
+    const anomaly = cursorsSeen.has(nextId)
       ? "cycle"
-      : emptyPages > EMPTY_PAGES_FOLLOWED
+      : emptyPages > MAX_EMPTY_PAGES
         ? "empty_pages"
-        : number >= MOST_PAGES
+        : number >= MAX_PAGES
           ? "no_progress"
           : undefined;
-    if (trouble) {
-      client.observe({ kind: "walk", endpoint, event: trouble });
-      throw paginationCycle(endpoint, reasons[trouble]);
+    if (anomaly) {
+      client.onEvent({ kind: "walk", endpoint, event: anomaly });
+      throw paginationCycleFailure(endpoint, failureReasons[anomaly]);
     }
     cursorsSeen.add(nextId);
     cursor = nextId;

@@ -1,54 +1,51 @@
 import { exitCode, Failure } from "../../model/failure.ts";
-import { formatInstant, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 
-export type WalkedEndpoint = "/index-ticker" | "/ohlcv";
+export type HistoryEndpoint = "/index-ticker" | "/ohlcv";
 
-/**
- * The earliest timestamp that surely finds the row of this moment: even if the service takes the bound as exclusive,
- * and even if it compares it with the end of a bar.
- */
-export function momentThatFinds(endpoint: WalkedEndpoint, row: Micros): Micros {
-  return upToMillisecond(row + 1) + (endpoint === "/ohlcv" ? MICROS_PER_DAY : 0);
+/** The lowest anchor that surely includes this row, even if the service excludes the bound or compares it with a bar's end. */
+export function anchorForRow(endpoint: HistoryEndpoint, row: Micros): Micros {
+  return ceilToMillisecond(row + 1) + (endpoint === "/ohlcv" ? MICROS_PER_DAY : 0);
 }
 
-export function downToMillisecond(moment: Micros): Micros {
-  return Math.floor(moment / MICROS_PER_MS) * MICROS_PER_MS;
+export function floorToMillisecond(ts: Micros): Micros {
+  return Math.floor(ts / MICROS_PER_MS) * MICROS_PER_MS;
 }
 
-export function upToMillisecond(moment: Micros): Micros {
-  return Math.ceil(moment / MICROS_PER_MS) * MICROS_PER_MS;
+export function ceilToMillisecond(ts: Micros): Micros {
+  return Math.ceil(ts / MICROS_PER_MS) * MICROS_PER_MS;
 }
 
-/** Three digits of a second, which every reader of ISO 8601 takes. */
-export function formatMillisecond(moment: Micros): string {
-  return `${formatInstant(moment).slice(0, 23)}Z`;
+/** Every ISO 8601 parser accepts three fractional digits. */
+export function formatToMillisecond(ts: Micros): string {
+  return `${formatTimestamp(ts).slice(0, 23)}Z`;
 }
 
-/** What the reader of a page tells the walk. */
-export interface PageFacts {
+/** What the walk needs to know about a page. */
+export interface PageSummary {
   readonly rows: number;
-  /** Null, empty and absent are all undefined here. */
+  /** Undefined if the service sent null, an empty text or nothing. */
   readonly nextId: string | undefined;
-  /** Of the asked series' own rows; a foreign row must not end the walk. */
+  /** Of the requested series only: a foreign row must not end the walk. */
   readonly oldest: Micros | undefined;
   readonly newest: Micros | undefined;
-  /** Newest to oldest, as promised. */
-  readonly descending: boolean;
+  /** Newest first, as the specification promises. */
+  readonly isDescending: boolean;
 }
 
-/** Cursors that lead to empty pages are followed so many times in a row. */
-export const EMPTY_PAGES_FOLLOWED = 5;
+/** In a row, with a cursor each. */
+export const MAX_EMPTY_PAGES = 5;
 
-export function paginationCycle(endpoint: string, why: string): Failure {
-  return new Failure(`the pages of ${endpoint} lead nowhere (${why})`, {
+export function paginationCycleFailure(endpoint: string, why: string): Failure {
+  return new Failure(`pagination of ${endpoint} makes no progress: ${why}`, {
     family: "retry",
     code: "pagination_cycle",
-    remedy: "the range stays open and is asked again later; if it lasts, tell the service's operator",
+    remedy: "the gap stays open and is retried; if this persists, report it to the service's operator",
     exit: exitCode.incomplete,
   });
 }
 
-/** A cursor names a record; a record that has left the window or was deleted is refused in one of these ways. */
-export function isDeadCursor(error: unknown): boolean {
+/** A cursor is a record id: the service rejects it once that record left the window or was deleted. */
+export function isDeadCursorError(error: unknown): boolean {
   return error instanceof Failure && (error.code === "rejected" || error.code === "not_found");
 }

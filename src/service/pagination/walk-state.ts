@@ -1,58 +1,58 @@
 import type { Micros } from "../../model/time.ts";
-import type { WalkTrouble } from "../http/events.ts";
-import type { Standing } from "./cross-checks.ts";
-import type { PageFacts } from "./page.ts";
+import type { WalkAnomaly } from "../http/client-events.ts";
+import type { WalkProgress } from "./cross-checks.ts";
+import type { PageSummary } from "./page.ts";
 import {
-  EMPTY_PAGES_FOLLOWED,
-  momentThatFinds,
-  paginationCycle,
-  upToMillisecond,
-  type WalkedEndpoint,
+  anchorForRow,
+  ceilToMillisecond,
+  type HistoryEndpoint,
+  MAX_EMPTY_PAGES,
+  paginationCycleFailure,
 } from "./page.ts";
 
-export interface Route {
-  readonly endpoint: WalkedEndpoint;
+interface WalkStateOptions {
+  readonly endpoint: HistoryEndpoint;
   readonly until: Micros;
-  /** Rows asked for with each page. */
+  /** The requested page size. */
   readonly size: number;
-  /** All rows are of one index, which has one at a time. */
+  /** All rows belong to one index, so no two share a timestamp. */
   readonly isOneIndex: boolean;
-  readonly note: (event: WalkTrouble) => void;
+  readonly onAnomaly: (event: WalkAnomaly) => void;
 }
 
-/** The same page is asked for again so often while the service sends another. */
-const CONTRADICTIONS_BORNE = 3;
-/** A first page without a row, but with a next one, is asked for so often before its cursor is followed. */
-const BLANK_STARTS = 3;
-/** Pages in a row that bring nothing older, of one index. */
-const STALLS_BORNE = 5;
-/** The same where rows tie: thousands may share a moment, and ten may be on a page. */
-const TIED_STALLS_BORNE = 1000;
+/** How often a page is requested again when it contradicts other pages. */
+const MAX_CONTRADICTIONS = 3;
+/** How often a first page without rows is requested before the walk follows its cursor. */
+const MAX_BLANK_FIRST_PAGES = 3;
+/** Pages in a row without an older row. */
+const MAX_STALLED_PAGES = 5;
+/** Without an index filter thousands of rows may share a timestamp, with ten rows a page. */
+const MAX_STALLED_PAGES_WITH_TIES = 1000;
 
-/** Where a walk stands and how its pages have led it there. Whatever moves it throws when they lead nowhere. */
-export class WalkTrail implements Standing {
-  readonly #route: Route;
+/** The position and the anomaly counters of a walk. Throws `pagination_cycle` when the pages make no progress. */
+export class WalkState implements WalkProgress {
+  readonly #options: WalkStateOptions;
   readonly #cursorsSeen = new Set<string>();
   #anchor: Micros;
-  #lowest: Micros | undefined;
+  #oldestTs: Micros | undefined;
   #cursor: string | undefined;
-  #blankStarts = 0;
+  #blankFirstPages = 0;
   #emptyPages = 0;
-  /** Accepted pages since the last that brought an older row. */
-  #stalls = 0;
+  /** Accepted pages since the last older row. */
+  #stalledPages = 0;
   #contradictions = 0;
-  /** The service has shown that disorder is its way, so the same page need not be asked for again. */
-  #isDisorderBorne = false;
-  #rowsBefore: number;
+  /** The service sends unordered pages every time: do not request them again. */
+  #isDisorderAccepted = false;
+  #previousRows: number;
   #isSizeIgnored = false;
 
-  constructor(route: Route) {
-    this.#route = route;
-    this.#anchor = upToMillisecond(route.until);
-    this.#rowsBefore = route.size;
+  constructor(options: WalkStateOptions) {
+    this.#options = options;
+    this.#anchor = ceilToMillisecond(options.until);
+    this.#previousRows = options.size;
   }
 
-  get link(): Standing["link"] {
+  get link(): WalkProgress["link"] {
     return this.#cursor === undefined ? "timestamp" : "cursor";
   }
 
@@ -64,114 +64,115 @@ export class WalkTrail implements Standing {
     return this.#cursor;
   }
 
-  get lowest(): Micros | undefined {
-    return this.#lowest;
+  get oldestTs(): Micros | undefined {
+    return this.#oldestTs;
   }
 
-  /** Whether going on from the oldest row's timestamp would ask something that was not asked before. */
-  get canBeginAnew(): boolean {
-    const { endpoint } = this.#route;
-    return this.#lowest !== undefined && momentThatFinds(endpoint, this.#lowest) < this.#anchor;
+  /** Whether a restart at the oldest row's timestamp would be a new request. */
+  get canRestart(): boolean {
+    const { endpoint } = this.#options;
+    return this.#oldestTs !== undefined && anchorForRow(endpoint, this.#oldestTs) < this.#anchor;
   }
 
-  /** Whether the page's order will do, or is to be asked for once more. */
-  bearsOrderOf({ descending }: PageFacts): boolean {
-    if (descending || this.#isDisorderBorne) return true;
-    this.#route.note("unordered");
-    this.#isDisorderBorne = ++this.#contradictions > CONTRADICTIONS_BORNE;
-    return this.#isDisorderBorne;
+  /** False: the page is unordered and should be requested again. */
+  acceptsOrder({ isDescending }: PageSummary): boolean {
+    if (isDescending || this.#isDisorderAccepted) return true;
+    this.#options.onAnomaly("unordered");
+    this.#isDisorderAccepted = ++this.#contradictions > MAX_CONTRADICTIONS;
+    return this.#isDisorderAccepted;
   }
 
-  /** What follows a cursor is never newer than what came before it. */
-  goesBackUp({ newest }: PageFacts): boolean {
+  /** A page after a cursor must not have newer rows than the page before. */
+  movesForward({ newest }: PageSummary): boolean {
     return (
-      this.link === "cursor" && newest !== undefined && this.#lowest !== undefined && newest > this.#lowest
+      this.link === "cursor" &&
+      newest !== undefined &&
+      this.#oldestTs !== undefined &&
+      newest > this.#oldestTs
     );
   }
 
-  /** A first page without rows: its cursor may well be right, but what was left off the page would never be missed. */
-  mistrustsBlank({ oldest, nextId }: PageFacts): boolean {
-    const isBlank = this.#lowest === undefined && this.link === "timestamp" && oldest === undefined;
-    if (!isBlank || nextId === undefined || ++this.#blankStarts >= BLANK_STARTS) return false;
-    this.#route.note("empty_pages");
+  /** A first page without rows: its cursor may be right, but rows missing from it would go unnoticed. */
+  shouldRetryBlankPage({ oldest, nextId }: PageSummary): boolean {
+    const isBlank = this.#oldestTs === undefined && this.link === "timestamp" && oldest === undefined;
+    if (!isBlank || nextId === undefined || ++this.#blankFirstPages >= MAX_BLANK_FIRST_PAGES) return false;
+    this.#options.onAnomaly("empty_pages");
     return true;
   }
 
-  /** The page is believed; returns whether it goes further back than those before. */
-  take({ rows, oldest }: PageFacts): boolean {
-    const { size, note } = this.#route;
-    const isOlder = oldest !== undefined && (this.#lowest === undefined || oldest < this.#lowest);
+  /** Returns whether the page has an older row than all before. */
+  accept({ rows, oldest }: PageSummary): boolean {
+    const { size, onAnomaly } = this.#options;
+    const isOlder = oldest !== undefined && (this.#oldestTs === undefined || oldest < this.#oldestTs);
     if (isOlder) {
-      this.#lowest = oldest;
+      this.#oldestTs = oldest;
       this.#contradictions = 0;
-      this.#stalls = 0;
-    } else this.#stalls++;
-    if (!this.#isSizeIgnored && this.link === "cursor" && rows > 0 && this.#rowsBefore < size) {
+      this.#stalledPages = 0;
+    } else this.#stalledPages++;
+    if (!this.#isSizeIgnored && this.link === "cursor" && rows > 0 && this.#previousRows < size) {
       this.#isSizeIgnored = true;
-      note("size_ignored");
+      onAnomaly("size_ignored");
     }
-    if (rows > 0) this.#rowsBefore = rows;
+    if (rows > 0) this.#previousRows = rows;
     return isOlder;
   }
 
-  /** Whether following this cursor would bring nothing that has not come already. */
-  goesRound(nextId: string): boolean {
+  /** Whether this cursor leads only to rows that were received already. */
+  isRepeating(nextId: string): boolean {
     return this.#cursorsSeen.has(nextId) || this.#isStalled;
   }
 
-  /** On to the page after one that had so many rows; from the oldest row's timestamp if that one leads nowhere. */
-  follow(nextId: string, rows: number): void {
+  /** Goes to the next page; restarts at the oldest row's timestamp if the cursor makes no progress. */
+  followCursor(nextId: string, rows: number): void {
     this.#emptyPages = rows === 0 ? this.#emptyPages + 1 : 0;
-    if (this.#cursorsSeen.has(nextId)) this.#beginAnew("cycle", "its cursors go round in a circle");
-    else if (this.#emptyPages > EMPTY_PAGES_FOLLOWED)
-      this.#beginAnew("empty_pages", "only empty pages follow");
-    else if (this.#isStalled) this.#beginAnew("no_progress", "they bring nothing older");
+    if (this.#cursorsSeen.has(nextId)) this.#restart("cycle", "the cursors form a cycle");
+    else if (this.#emptyPages > MAX_EMPTY_PAGES) this.#restart("empty_pages", "all pages are empty");
+    else if (this.#isStalled) this.#restart("no_progress", "no page has older rows");
     else {
       this.#cursorsSeen.add(nextId);
       this.#cursor = nextId;
     }
   }
 
-  /** The service knows the cursor no more. */
-  loseCursor(): void {
-    if (this.canBeginAnew) this.#beginAnew("dead_cursor", "its cursor is dead");
-    else this.contradict();
+  handleDeadCursor(): void {
+    if (this.canRestart) this.#restart("dead_cursor", "the service rejects its cursor");
+    else this.handleContradiction();
   }
 
-  /** A last page, of so many rows, that cannot be the last. */
-  doubtEnd(rows: number): void {
-    if (this.canBeginAnew)
-      this.#beginAnew(rows === 0 ? "dead_cursor" : "contradiction", "it ends before its end");
-    else this.contradict();
+  /** The page claims to be the last, but older rows exist. */
+  handleFalseEnd(rows: number): void {
+    if (this.canRestart)
+      this.#restart(rows === 0 ? "dead_cursor" : "contradiction", "a page without nextId is not the last");
+    else this.handleContradiction();
   }
 
-  /** The page does not fit the service's other answers: back to where the walk last stood firm. */
-  contradict(): void {
-    const { endpoint, note } = this.#route;
-    const why = "its pages contradict each other";
-    if (++this.#contradictions > CONTRADICTIONS_BORNE) throw paginationCycle(endpoint, why);
-    if (this.canBeginAnew) {
-      this.#beginAnew("contradiction", why);
+  /** The page contradicts other responses: go back to the oldest row or to the anchor. */
+  handleContradiction(): void {
+    const { endpoint, onAnomaly } = this.#options;
+    const why = "pages contradict each other";
+    if (++this.#contradictions > MAX_CONTRADICTIONS) throw paginationCycleFailure(endpoint, why);
+    if (this.canRestart) {
+      this.#restart("contradiction", why);
       return;
     }
-    note("contradiction");
-    // The cursor led nowhere, so to be named again makes no circle.
+    onAnomaly("contradiction");
+    // The retry may return the same cursor: that is no cycle.
     if (this.#cursor !== undefined) this.#cursorsSeen.delete(this.#cursor);
     this.#cursor = undefined;
   }
 
   get #isStalled(): boolean {
-    return this.#stalls > (this.#route.isOneIndex ? STALLS_BORNE : TIED_STALLS_BORNE);
+    return this.#stalledPages > (this.#options.isOneIndex ? MAX_STALLED_PAGES : MAX_STALLED_PAGES_WITH_TIES);
   }
 
-  #beginAnew(event: WalkTrouble, why: string): void {
-    const { endpoint, note } = this.#route;
-    note(event);
-    if (this.#lowest === undefined || !this.canBeginAnew) throw paginationCycle(endpoint, why);
-    // Inclusive of the oldest row, whose ties may not have come yet.
-    this.#anchor = momentThatFinds(endpoint, this.#lowest);
+  #restart(event: WalkAnomaly, why: string): void {
+    const { endpoint, onAnomaly } = this.#options;
+    onAnomaly(event);
+    if (this.#oldestTs === undefined || !this.canRestart) throw paginationCycleFailure(endpoint, why);
+    // Include the oldest row: other rows with its timestamp may be missing.
+    this.#anchor = anchorForRow(endpoint, this.#oldestTs);
     this.#cursor = undefined;
     this.#emptyPages = 0;
-    this.#stalls = 0;
+    this.#stalledPages = 0;
   }
 }

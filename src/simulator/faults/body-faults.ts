@@ -1,36 +1,40 @@
 import { brotliCompressSync, constants, deflateRawSync, gunzipSync, gzipSync } from "node:zlib";
 import { errorBody } from "../rest/errors.ts";
-import type { PlainAnswer } from "../rest/http-types.ts";
-import type { Strike } from "./script.ts";
+import type { PlainResponse } from "../rest/http-types.ts";
+import type { TriggeredFault } from "./script.ts";
 
-export function errorAnswer(status: number, message: string, now: number): PlainAnswer {
-  return jsonAnswer(status, errorBody(status, message, new Date(now).toISOString()), now);
+export function plainErrorResponse(status: number, message: string, now: number): PlainResponse {
+  return plainJsonResponse(status, errorBody(status, message, new Date(now).toISOString()), now);
 }
 
-export function jsonAnswer(status: number, json: string, now: number): PlainAnswer {
-  const headers = { "content-type": "application/json", date: imfDate(now) };
+export function plainJsonResponse(status: number, json: string, now: number): PlainResponse {
+  const headers = { "content-type": "application/json", date: formatHttpDate(now) };
   return { status, headers, body: Buffer.from(json) };
 }
 
 /** The answer as a fault of status, headers or body leaves it; undefined for a word that is none. */
-export function mangleAnswer({ line }: Strike, answer: PlainAnswer, now: number): PlainAnswer | undefined {
-  const plain = (body: string | Uint8Array, type = "application/json"): PlainAnswer => ({
+export function applyBodyFault(
+  { line }: TriggeredFault,
+  answer: PlainResponse,
+  now: number,
+): PlainResponse | undefined {
+  const plain = (body: string | Uint8Array, type = "application/json"): PlainResponse => ({
     status: 200,
     headers: { ...answer.headers, "content-type": type },
     body: Buffer.from(body),
   });
-  switch (line.word.word) {
+  switch (line.definition.name) {
     case "status":
     case "rate-limit": {
-      const status = line.word.word === "status" ? line.numberOf("code") : 429;
-      const said = errorAnswer(status, "the simulator was told to fail", now);
-      const wait = retryAfter(line.textOf("retry-after"), line.numberOf("wait"), now);
+      const status = line.definition.name === "status" ? line.numberOf("code") : 429;
+      const said = plainErrorResponse(status, "the simulator was told to fail", now);
+      const wait = formatRetryAfter(line.textOf("retry-after"), line.numberOf("wait"), now);
       return wait === undefined ? said : { ...said, headers: { ...said.headers, "retry-after": wait } };
     }
     case "redirect":
       return {
         status: line.numberOf("code"),
-        headers: { location: line.textOf("location"), date: imfDate(now) },
+        headers: { location: line.textOf("location"), date: formatHttpDate(now) },
         body: Buffer.of(),
       };
     case "html":
@@ -47,13 +51,13 @@ export function mangleAnswer({ line }: Strike, answer: PlainAnswer, now: number)
     case "content-type":
       return { ...answer, headers: { ...answer.headers, "content-type": line.textOf("type") } };
     case "envelope":
-      return plain(envelopes[line.textOf("shape")] ?? "{}");
+      return plain(ENVELOPES[line.textOf("shape")] ?? "{}");
     default:
       return undefined;
   }
 }
 
-const envelopes: Record<string, string> = {
+const ENVELOPES: Record<string, string> = {
   array: "[]",
   string: '"content"',
   number: "42",
@@ -64,11 +68,11 @@ const envelopes: Record<string, string> = {
   "content-string": '{"content":"[]"}',
 };
 
-export function imfDate(ms: number): string {
+export function formatHttpDate(ms: number): string {
   return new Date(ms).toUTCString();
 }
 
-export function retryAfter(form: string, wait: number, now: number): string | undefined {
+export function formatRetryAfter(form: string, wait: number, now: number): string | undefined {
   const then = new Date(now + wait);
   const [weekday = "", day = "", month = "", year = "", time = ""] = then
     .toUTCString()
@@ -80,13 +84,13 @@ export function retryAfter(form: string, wait: number, now: number): string | un
     case "imf":
       return then.toUTCString();
     case "rfc850":
-      return `${weekdays[then.getUTCDay()]}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
+      return `${WEEKDAYS[then.getUTCDay()]}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
     case "asctime":
       return `${weekday} ${month} ${String(then.getUTCDate()).padStart(2)} ${time} ${year}`;
     case "past":
-      return imfDate(now - wait);
+      return formatHttpDate(now - wait);
     case "far":
-      return imfDate(now + 10 * 365 * 86_400_000);
+      return formatHttpDate(now + 10 * 365 * 86_400_000);
     case "garbage":
       return "when the moon is full";
     case "negative":
@@ -100,20 +104,20 @@ export function retryAfter(form: string, wait: number, now: number): string | un
   }
 }
 
-const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /** The answer with a body that does not keep what its Content-Encoding promises. Content-Length stays honest. */
-export function badlyEncoded(how: string, megabytes: number, wire: PlainAnswer): PlainAnswer {
+export function applyEncodingFault(how: string, megabytes: number, wire: PlainResponse): PlainResponse {
   const zipped = wire.headers["content-encoding"] === "gzip";
-  const { status, headers, body } = encoded(how, megabytes, {
+  const { status, headers, body } = corruptEncoding(how, megabytes, {
     ...wire,
     body: zipped ? gunzipSync(wire.body) : wire.body,
   });
   return { status, headers: { ...headers, "content-length": String(body.length) }, body };
 }
 
-function encoded(how: string, megabytes: number, answer: PlainAnswer): PlainAnswer {
-  const as = (encoding: string, body: Uint8Array): PlainAnswer => ({
+function corruptEncoding(how: string, megabytes: number, answer: PlainResponse): PlainResponse {
+  const as = (encoding: string, body: Uint8Array): PlainResponse => ({
     ...answer,
     headers: { ...answer.headers, "content-encoding": encoding },
     body,
@@ -121,7 +125,7 @@ function encoded(how: string, megabytes: number, answer: PlainAnswer): PlainAnsw
   if (how === "plain") return as("gzip", answer.body);
   if (how === "br")
     return as("br", brotliCompressSync(answer.body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }));
-  if (how === "bomb") return as("gzip", gzipBomb(megabytes));
+  if (how === "bomb") return as("gzip", createGzipBomb(megabytes));
   const whole = gzipSync(answer.body);
   if (how === "cut") return as("gzip", whole.subarray(0, Math.floor(whole.length * 0.6)));
   // A gzip trailer is CRC-32 and length, four bytes each.
@@ -134,7 +138,7 @@ function encoded(how: string, megabytes: number, answer: PlainAnswer): PlainAnsw
  * One block of spaces, compressed once and repeated: a full flush ends a block so that it leans on nothing before it,
  * and gigabytes cost no time to make.
  */
-function gzipBomb(megabytes: number): Uint8Array {
+function createGzipBomb(megabytes: number): Uint8Array {
   const blockMegabytes = 8;
   const block = deflateRawSync(Buffer.alloc(blockMegabytes << 20, " "), {
     finishFlush: constants.Z_FULL_FLUSH,

@@ -1,128 +1,150 @@
 import {
-  choice,
-  duration,
-  type FaultMoment,
-  type FaultWord,
-  number,
-  retryAfter,
-  text,
-  word,
+  choiceParameter,
+  defineFault,
+  durationParameter,
+  type FaultDefinition,
+  type FaultEventKind,
+  numberParameter,
+  retryAfterParameters,
+  textParameter,
 } from "./fault-definition.ts";
 
-const http: readonly FaultMoment[] = ["request"];
+const http: readonly FaultEventKind[] = ["request"];
 
 /** Faults of tokens, of HTTP and of paging. */
-export const httpWords: readonly FaultWord[] = [
-  word(
+export const httpFaultDefinitions: readonly FaultDefinition[] = [
+  defineFault(
     "expires-in",
     "tokens",
     http,
-    { said: text() },
+    { said: textParameter() },
     "says this expires_in (a number, `string`, `missing`); the token lives on as before",
   ),
-  word(
+  defineFault(
     "token-life",
     "tokens",
     http,
-    { life: duration() },
+    { life: durationParameter() },
     "issues a token that lives this long, and says so",
   ),
-  word(
+  defineFault(
     "same-token",
     "tokens",
     http,
     {},
     "returns the token issued before for this audience, with its remaining seconds",
   ),
-  word("odd-token", "tokens", http, {}, "issues a token with the characters + / = & in it"),
-  word("scope-without", "tokens", http, { scope: text() }, "issues a token that lacks this scope"),
-  word("revoke", "tokens", http, {}, "revokes the token that the request carries: 401 now and ever after"),
+  defineFault("odd-token", "tokens", http, {}, "issues a token with the characters + / = & in it"),
+  defineFault(
+    "scope-without",
+    "tokens",
+    http,
+    { scope: textParameter() },
+    "issues a token that lacks this scope",
+  ),
+  defineFault(
+    "revoke",
+    "tokens",
+    http,
+    {},
+    "revokes the token that the request carries: 401 now and ever after",
+  ),
 
-  word(
+  defineFault(
     "status",
     "http",
     http,
-    { code: number(), ...retryAfter },
+    { code: numberParameter(), ...retryAfterParameters },
     "answers with this status and the service's error body",
   ),
-  word("rate-limit", "http", http, { ...retryAfter }, "answers 429, with Retry-After in the form asked for"),
-  word(
+  defineFault(
+    "rate-limit",
+    "http",
+    http,
+    { ...retryAfterParameters },
+    "answers 429, with Retry-After in the form asked for",
+  ),
+  defineFault(
     "redirect",
     "http",
     http,
-    { location: text("http://localhost:1/elsewhere"), code: number(307) },
+    { location: textParameter("http://localhost:1/elsewhere"), code: numberParameter(307) },
     "redirects to another address",
   ),
-  word("latency", "http", http, { by: duration() }, "answers whole, but later"),
-  word(
+  defineFault("latency", "http", http, { by: durationParameter() }, "answers whole, but later"),
+  defineFault(
     "slow-headers",
     "http",
     http,
-    { by: duration("60s") },
+    { by: durationParameter("60s") },
     "sends the status line at once and the rest only after this long",
   ),
-  word(
+  defineFault(
     "drip",
     "http",
     http,
-    { every: duration("5s"), bytes: number(1) },
+    { every: durationParameter("5s"), bytes: numberParameter(1) },
     "sends the body a few bytes at a time",
   ),
-  word(
+  defineFault(
     "stall",
     "http",
     http,
-    { at: choice("start body", "start") },
+    { at: choiceParameter("start body", "start") },
     "never answers, or stops for ever in the middle of the body",
   ),
-  word(
+  defineFault(
     "reset",
     "http",
     http,
-    { socket: choice("any reused", "any") },
+    { socket: choiceParameter("any reused", "any") },
     "resets the connection instead of answering",
   ),
-  word(
+  defineFault(
     "hang-up",
     "http",
     http,
-    { socket: choice("any reused", "any") },
+    { socket: choiceParameter("any reused", "any") },
     "closes the connection instead of answering",
   ),
-  word(
+  defineFault(
     "cut",
     "http",
     http,
-    { how: choice("length close chunked utf8 reset", "length"), at: number(-1) },
+    { how: choiceParameter("length close chunked utf8 reset", "length"), at: numberParameter(-1) },
     "truncates the body after `at` bytes (half of it, unless told)",
   ),
-  word(
+  defineFault(
     "encoding",
     "http",
     http,
-    { how: choice("cut bomb plain crc br"), mb: number(5000) },
+    { how: choiceParameter("cut bomb plain crc br"), mb: numberParameter(5000) },
     "truncated gzip, a gzip bomb of `mb`, gzip announced over a plain body, a wrong CRC, unannounced brotli",
   ),
-  word("html", "http", http, {}, "answers 200 with a captive portal's page"),
-  word("empty-body", "http", http, {}, "answers 200 with no body"),
-  word("no-content", "http", http, {}, "answers 204"),
-  word("bom", "http", http, {}, "puts a byte order mark before the JSON"),
-  word("content-type", "http", http, { type: text("text/plain") }, "mislabels the JSON"),
-  word(
+  defineFault("html", "http", http, {}, "answers 200 with a captive portal's page"),
+  defineFault("empty-body", "http", http, {}, "answers 200 with no body"),
+  defineFault("no-content", "http", http, {}, "answers 204"),
+  defineFault("bom", "http", http, {}, "puts a byte order mark before the JSON"),
+  defineFault("content-type", "http", http, { type: textParameter("text/plain") }, "mislabels the JSON"),
+  defineFault(
     "envelope",
     "http",
     http,
-    { shape: choice("array string number null no-content content-object content-null content-string") },
+    {
+      shape: choiceParameter(
+        "array string number null no-content content-object content-null content-string",
+      ),
+    },
     "answers JSON of another shape than promised",
   ),
-  word(
+  defineFault(
     "stale",
     "http",
     http,
-    { age: duration("1h") },
+    { age: durationParameter("1h") },
     "answers as a cache would: the page of long ago, with its old Date and its Age",
   ),
-  word(
+  defineFault(
     "refuse",
     "http",
     ["port"],
@@ -130,39 +152,45 @@ export const httpWords: readonly FaultWord[] = [
     "closes the port and every connection between `from` and `to`: connection refused",
   ),
 
-  word("repeat-page", "paging", http, {}, "answers a cursor with the page that gave that cursor"),
-  word("swap-pages", "paging", http, {}, "swaps the rows of this page and of the next"),
-  word(
+  defineFault("repeat-page", "paging", http, {}, "answers a cursor with the page that gave that cursor"),
+  defineFault("swap-pages", "paging", http, {}, "swaps the rows of this page and of the next"),
+  defineFault(
     "next-id",
     "paging",
     http,
-    { is: choice("same cycle null empty absent"), length: number(2) },
+    { is: choiceParameter("same cycle null empty absent"), length: numberParameter(2) },
     "nextId: the same for ever, a cycle of `length`, null, an empty string, or none",
   ),
-  word("empty-page", "paging", http, {}, "answers no rows, but the right nextId"),
-  word(
+  defineFault("empty-page", "paging", http, {}, "answers no rows, but the right nextId"),
+  defineFault(
     "size-cap",
     "paging",
     http,
-    { rows: number() },
+    { rows: numberParameter() },
     "gives at most so many rows a page, whatever `size` says",
   ),
-  word(
+  defineFault(
     "dead-cursor",
     "paging",
     http,
-    { answer: choice("400 404 empty", "404") },
+    { answer: choiceParameter("400 404 empty", "404") },
     "knows startAfter no more: 400, 404, or an empty last page",
   ),
-  word("foreign-rows", "paging", http, {}, "ignores indexId: the page holds other series' rows too"),
-  word(
+  defineFault("foreign-rows", "paging", http, {}, "ignores indexId: the page holds other series' rows too"),
+  defineFault(
     "order",
     "paging",
     http,
-    { is: choice("ascending shuffled", "ascending") },
+    { is: choiceParameter("ascending shuffled", "ascending") },
     "rows in another order than newest first",
   ),
-  word("torn", "paging", http, {}, "the first half of the rows is one refresh older than the rest"),
-  word("shrink", "paging", http, { by: number(0.9) }, "leaves out this share of the rows"),
-  word("duplicate-row", "paging", http, { row: choice("first last", "last") }, "sends a row twice"),
+  defineFault("torn", "paging", http, {}, "the first half of the rows is one refresh older than the rest"),
+  defineFault("shrink", "paging", http, { by: numberParameter(0.9) }, "leaves out this share of the rows"),
+  defineFault(
+    "duplicate-row",
+    "paging",
+    http,
+    { row: choiceParameter("first last", "last") },
+    "sends a row twice",
+  ),
 ];

@@ -1,109 +1,121 @@
 import {
-  choice,
-  connection,
-  duration,
-  type FaultMoment,
-  type FaultWord,
-  number,
-  retryAfter,
-  text,
-  word,
+  choiceParameter,
+  connectionParameters,
+  defineFault,
+  durationParameter,
+  type FaultDefinition,
+  type FaultEventKind,
+  numberParameter,
+  retryAfterParameters,
+  textParameter,
 } from "./fault-definition.ts";
 
-const lifetime: readonly FaultMoment[] = ["accept", "subscribe", "tick"];
+const lifetime: readonly FaultEventKind[] = ["accept", "subscribe", "tick"];
 
 /** Faults of the websocket. */
-export const liveWords: readonly FaultWord[] = [
-  word(
+export const websocketFaultDefinitions: readonly FaultDefinition[] = [
+  defineFault(
     "upgrade-status",
     "websocket",
     ["upgrade"],
-    { code: number(), ...retryAfter },
+    { code: numberParameter(), ...retryAfterParameters },
     "refuses the upgrade with this HTTP status",
   ),
-  word("upgrade-stall", "websocket", ["upgrade"], {}, "never answers the upgrade"),
-  word(
+  defineFault("upgrade-stall", "websocket", ["upgrade"], {}, "never answers the upgrade"),
+  defineFault(
     "connected",
     "websocket",
     ["accept"],
-    { is: choice("never twice late"), by: duration("5s") },
+    { is: choiceParameter("never twice late"), by: durationParameter("5s") },
     "CONNECTED never comes, comes twice, or late",
   ),
-  word(
+  defineFault(
     "drop-connection",
     "websocket",
     lifetime,
-    { code: number(1006), ...connection },
+    { code: numberParameter(1006), ...connectionParameters },
     "ends the connection with this close code; 1006: without a close frame",
   ),
-  word("mute", "websocket", lifetime, connection, "no ticks any more; everything else goes on"),
-  word(
+  defineFault(
+    "mute",
+    "websocket",
+    lifetime,
+    connectionParameters,
+    "no ticks any more; everything else goes on",
+  ),
+  defineFault(
     "half-open",
     "websocket",
     lifetime,
-    connection,
+    connectionParameters,
     "no frame any more and no end either, as after a pulled cable",
   ),
-  word(
+  defineFault(
     "ping-storm",
     "websocket",
     lifetime,
-    { every: duration("100ms"), ...connection },
+    { every: durationParameter("100ms"), ...connectionParameters },
     "a JSON PING every so often",
   ),
-  word(
+  defineFault(
     "message",
     "websocket",
     lifetime,
     {
-      is: choice(
+      is: choiceParameter(
         "binary garbage utf8 oversized fragments deflated trade no-event array null string number not-json error",
       ),
-      code: text("500"),
-      as: choice("string number none", "string"),
-      bytes: number(2 ** 21),
-      ...connection,
+      code: textParameter("500"),
+      as: choiceParameter("string number none", "string"),
+      bytes: numberParameter(2 ** 21),
+      ...connectionParameters,
     },
     "one message out of turn; `error` takes code= and as=",
   ),
-  word(
+  defineFault(
     "subscribed",
     "websocket",
     ["subscribe"],
-    { is: choice("never other late twice"), by: duration("5s") },
+    { is: choiceParameter("never other late twice"), by: durationParameter("5s") },
     "SUBSCRIBED_* never comes, comes for another subscription, after the ticks, or twice",
   ),
-  word(
+  defineFault(
     "error",
     "websocket",
     ["subscribe", "unsubscribe"],
-    { code: text("500"), as: choice("string number none", "string") },
+    { code: textParameter("500"), as: choiceParameter("string number none", "string") },
     "answers the message with an ERROR of this code, which may be a number or missing",
   ),
-  word("ignore-unsubscribe", "websocket", ["unsubscribe"], {}, "goes on with the ticks"),
-  word(
+  defineFault("ignore-unsubscribe", "websocket", ["unsubscribe"], {}, "goes on with the ticks"),
+  defineFault(
     "late-unsubscribe",
     "websocket",
     ["unsubscribe"],
-    { by: duration("60s") },
+    { by: durationParameter("60s") },
     "goes on with the ticks for so long",
   ),
-  word(
+  defineFault(
     "replay",
     "websocket",
     ["subscribe"],
-    { ticks: number(5) },
+    { ticks: numberParameter(5) },
     "sends each series' last ticks again after SUBSCRIBED_*",
   ),
-  word("duplicate-tick", "websocket", ["tick"], {}, "sends the tick twice"),
-  word("missing-tick", "websocket", ["tick"], {}, "does not send the tick"),
-  word("late-tick", "websocket", ["tick"], { by: duration("45s") }, "sends the tick after later ones"),
-  word(
+  defineFault("duplicate-tick", "websocket", ["tick"], {}, "sends the tick twice"),
+  defineFault("missing-tick", "websocket", ["tick"], {}, "does not send the tick"),
+  defineFault(
+    "late-tick",
+    "websocket",
+    ["tick"],
+    { by: durationParameter("45s") },
+    "sends the tick after later ones",
+  ),
+  defineFault(
     "other-value",
     "websocket",
     ["tick"],
     {},
     "another price, and another id, than REST has for the same moment",
   ),
-  word("binary-tick", "websocket", ["tick"], {}, "sends the tick's JSON in a binary frame"),
+  defineFault("binary-tick", "websocket", ["tick"], {}, "sends the tick's JSON in a binary frame"),
 ];

@@ -1,60 +1,101 @@
-import { httpWords } from "./catalogue-http.ts";
-import { liveWords } from "./catalogue-websocket.ts";
-import { choice, type FaultMoment, type FaultWord, number, rows, text, word } from "./fault-definition.ts";
+import { httpFaultDefinitions } from "./catalogue-http.ts";
+import { websocketFaultDefinitions } from "./catalogue-websocket.ts";
+import {
+  choiceParameter,
+  defineFault,
+  type FaultDefinition,
+  type FaultEventKind,
+  numberParameter,
+  rowsParameters,
+  textParameter,
+} from "./fault-definition.ts";
 
-const http: readonly FaultMoment[] = ["request"];
-const records: readonly FaultMoment[] = ["request", "tick"];
+const http: readonly FaultEventKind[] = ["request"];
+const records: readonly FaultEventKind[] = ["request", "tick"];
 
 /** Faults of what records say, in answers and in live ticks. */
-export const recordWords: readonly FaultWord[] = [
-  word("unknown-fields", "payload", records, rows, "adds properties that nobody has announced"),
-  word("reordered-fields", "payload", records, rows, "reverses the order of the properties"),
-  word(
+export const recordFaultDefinitions: readonly FaultDefinition[] = [
+  defineFault(
+    "unknown-fields",
+    "payload",
+    records,
+    rowsParameters,
+    "adds properties that nobody has announced",
+  ),
+  defineFault("reordered-fields", "payload", records, rowsParameters, "reverses the order of the properties"),
+  defineFault(
     "duplicate-keys",
     "payload",
     records,
-    rows,
+    rowsParameters,
     "names every property twice; the first time with a wrong value",
   ),
-  word("proto-key", "payload", records, rows, "adds __proto__ and constructor as properties"),
-  word(
+  defineFault(
+    "proto-key",
+    "payload",
+    records,
+    rowsParameters,
+    "adds __proto__ and constructor as properties",
+  ),
+  defineFault(
     "decimals",
     "payload",
     records,
-    { as: choice("number exponent zeros long tiny"), ...rows },
+    { as: choiceParameter("number exponent zeros long tiny"), ...rowsParameters },
     "decimals as numbers, with an exponent, with spare zeros (the same value); with 30 digits, or 1e-18 (another value)",
   ),
-  word(
+  defineFault(
     "set",
     "payload",
     records,
-    { field: text(), value: text(""), as: choice("string json", "string"), ...rows },
+    {
+      field: textParameter(),
+      value: textParameter(""),
+      as: choiceParameter("string json", "string"),
+      ...rowsParameters,
+    },
     "sets a property, to a string or to any JSON",
   ),
-  word(
+  defineFault(
     "drop",
     "payload",
     records,
-    { field: text(), ...rows },
+    { field: textParameter(), ...rowsParameters },
     "leaves a property out: of the records, or of the envelope when it stands there",
   ),
-  word(
+  defineFault(
     "timestamps",
     "payload",
     records,
-    { as: choice("us ns no-zone offset leap midnight-24 epoch 1970 2099"), ...rows },
+    { as: choiceParameter("us ns no-zone offset leap midnight-24 epoch 1970 2099"), ...rowsParameters },
     "timestamps in another form: the first, second and fourth name the same moment",
   ),
-  word("upside-down", "payload", records, rows, "swaps high and low"),
-  word("big-body", "payload", http, { mb: number(50) }, "repeats the rows until the body is this big"),
-  word("deep-nesting", "payload", http, { depth: number(100_000) }, "adds a property nested this deep"),
+  defineFault("upside-down", "payload", records, rowsParameters, "swaps high and low"),
+  defineFault(
+    "big-body",
+    "payload",
+    http,
+    { mb: numberParameter(50) },
+    "repeats the rows until the body is this big",
+  ),
+  defineFault(
+    "deep-nesting",
+    "payload",
+    http,
+    { depth: numberParameter(100_000) },
+    "adds a property nested this deep",
+  ),
 ];
 
 /**
  * Every word that a fault script knows, with its parameters: the parser, the help text and the tests read this
  * one table. The first parameters of a word may be written without their names: `status 503` is `status code=503`.
  */
-export const faultWords: readonly FaultWord[] = [...httpWords, ...recordWords, ...liveWords];
+export const faultDefinitions: readonly FaultDefinition[] = [
+  ...httpFaultDefinitions,
+  ...recordFaultDefinitions,
+  ...websocketFaultDefinitions,
+];
 
 /** What may follow the word and its parameters, on every line. */
 export const faultConditions: Readonly<Record<string, string>> = {
@@ -70,9 +111,9 @@ export const faultConditions: Readonly<Record<string, string>> = {
 };
 
 /** The words, and then the conditions, for help texts. */
-export function describeFaultWords(): string {
-  const words = faultWords.map(({ word: name, group, parameters, does }) => {
-    const usage = Object.entries(parameters).map(([key, { choices, kind, standard }]) => {
+export function describeFaults(): string {
+  const words = faultDefinitions.map(({ name, group, parameters, description: does }) => {
+    const usage = Object.entries(parameters).map(([key, { choices, kind, defaultValue: standard }]) => {
       const values = choices ? choices.join("|") : kind;
       return standard === undefined ? `${key}=${values}` : `[${key}=${values}]`;
     });

@@ -5,50 +5,62 @@ export type FaultGroup = "tokens" | "http" | "paging" | "payload" | "websocket";
  * The moment at which a word is drawn: an HTTP request; a websocket's upgrade, accept, subscribe or unsubscribe
  * message, or one tick; or the port, when the script is set.
  */
-export type FaultMoment = "request" | "upgrade" | "accept" | "subscribe" | "unsubscribe" | "tick" | "port";
+export type FaultEventKind = "request" | "upgrade" | "accept" | "subscribe" | "unsubscribe" | "tick" | "port";
 
 export interface FaultParameter {
   kind: "number" | "duration" | "text" | "choice" | "rows";
   choices?: readonly string[];
   /** Left out: the parameter must be given. */
-  standard?: string;
+  defaultValue?: string;
 }
 
-export interface FaultWord {
-  word: string;
+export interface FaultDefinition {
+  name: string;
   group: FaultGroup;
-  moments: readonly FaultMoment[];
+  eventKinds: readonly FaultEventKind[];
   parameters: Readonly<Record<string, FaultParameter>>;
-  does: string;
+  description: string;
 }
 
-export const number = (standard?: number): FaultParameter => ({
+export const numberParameter = (standard?: number): FaultParameter => ({
   kind: "number",
-  ...given(standard?.toString()),
+  ...withDefault(standard?.toString()),
 });
-export const duration = (standard?: string): FaultParameter => ({ kind: "duration", ...given(standard) });
-export const text = (standard?: string): FaultParameter => ({ kind: "text", ...given(standard) });
-export const choice = (choices: string, standard?: string): FaultParameter => ({
+export const durationParameter = (standard?: string): FaultParameter => ({
+  kind: "duration",
+  ...withDefault(standard),
+});
+export const textParameter = (standard?: string): FaultParameter => ({
+  kind: "text",
+  ...withDefault(standard),
+});
+export const choiceParameter = (choices: string, standard?: string): FaultParameter => ({
   kind: "choice",
   choices: choices.split(" "),
-  ...given(standard),
+  ...withDefault(standard),
 });
-const given = (standard: string | undefined) => (standard === undefined ? {} : { standard });
+const withDefault = (standard: string | undefined) => (standard === undefined ? {} : { standard });
 
-export const retryAfter = {
-  "retry-after": choice("seconds imf rfc850 asctime past far garbage negative huge exponent none", "none"),
-  wait: duration("7s"),
+export const retryAfterParameters = {
+  "retry-after": choiceParameter(
+    "seconds imf rfc850 asctime past far garbage negative huge exponent none",
+    "none",
+  ),
+  wait: durationParameter("7s"),
 };
 /** Which rows of an answer, or which ticks, a payload word mangles: all, the first, the last, or a share drawn by record. */
-export const rows: Record<string, FaultParameter> = { rows: { kind: "rows", standard: "all" } };
-export const connection = { on: choice("accept subscribe tick", "accept"), in: duration("0s") };
+export const rowsParameters: Record<string, FaultParameter> = { rows: { kind: "rows", defaultValue: "all" } };
+export const connectionParameters = {
+  on: choiceParameter("accept subscribe tick", "accept"),
+  in: durationParameter("0s"),
+};
 
-export function word(
+export function defineFault(
   name: string,
   group: FaultGroup,
-  moments: readonly FaultMoment[],
+  moments: readonly FaultEventKind[],
   parameters: Record<string, FaultParameter>,
   does: string,
-): FaultWord {
-  return { word: name, group, moments, parameters, does };
+): FaultDefinition {
+  return { name: name, group, eventKinds: moments, parameters, description: does };
 }

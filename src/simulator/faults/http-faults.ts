@@ -1,26 +1,26 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../../runtime/clock.ts";
-import type { PlainAnswer } from "../rest/http-types.ts";
+import type { PlainResponse } from "../rest/http-types.ts";
 import {
-  encode,
-  type HttpAnswer,
-  type HttpQuestion,
+  type EncodedResponse,
+  encodeResponse,
   Payload,
-  type Send,
-  type WireAnswer,
+  type SendResponse,
+  type SimulatorRequest,
+  type SimulatorResponse,
 } from "../rest/http-types.ts";
-import { badlyEncoded, mangleAnswer } from "./body-faults.ts";
-import { concernsDelivery, delay, deliver, sendAnswer } from "./delivery-faults.ts";
-import { type Ask, isLastPage, mangleJson, PagingFaults } from "./paging-faults.ts";
-import type { FaultScript, Strike } from "./script.ts";
-import { audienceOf, type TokenDesk, TokenFaults } from "./token-faults.ts";
+import { applyBodyFault, applyEncodingFault } from "./body-faults.ts";
+import { applyDeliveryFault, applyLatency, isDeliveryFault, writeResponse } from "./delivery-faults.ts";
+import { applyPageFault, type FetchOriginal, isLastPage, PagingFaults } from "./paging-faults.ts";
+import type { FaultScript, TriggeredFault } from "./script.ts";
+import { readAudience, TokenFaults, type TokenIssuer } from "./token-faults.ts";
 
 export interface HttpFaultsOptions {
   script: FaultScript;
   clock: Clock;
   refreshSeconds: number;
-  tokens: TokenDesk;
+  tokens: TokenIssuer;
 }
 
 /**
@@ -32,104 +32,109 @@ export class HttpFaults {
   readonly #options: HttpFaultsOptions;
   readonly #paging: PagingFaults;
   readonly #tokens: TokenFaults;
-  readonly #remembersPages: boolean;
-  readonly #served = new WeakSet<Socket>();
+  readonly #tracksCursors: boolean;
+  readonly #usedSockets = new WeakSet<Socket>();
 
   constructor(options: HttpFaultsOptions) {
     this.#options = options;
     this.#paging = new PagingFaults(options.refreshSeconds * 1000);
     this.#tokens = new TokenFaults(options.tokens);
-    this.#remembersPages = options.script
-      .lines("request")
-      .some(({ word }) => cursorWords.includes(word.word));
+    this.#tracksCursors = options.script
+      .linesFor("request")
+      .some(({ definition: word }) => CURSOR_FAULTS.includes(word.name));
   }
 
   /** Puts an answer on the wire, bent or not. */
-  readonly send: Send = (exchange) => {
-    const { response } = exchange;
-    const answer = plain(exchange.answer);
-    const ask: Ask = (query, at) => plain(exchange.ask(new URLSearchParams([...query]), at));
-    const strikes = this.#draw(exchange.question, answer, ask);
-    const effective = new Set<Strike>();
-    const bent = this.#bend(exchange.question, answer, ask, strikes, effective);
+  readonly sendResponse: SendResponse = (exchange) => {
+    const { rawResponse: response } = exchange;
+    const answer = toPlainResponse(exchange.response);
+    const ask: FetchOriginal = (query, at) =>
+      toPlainResponse(exchange.fetchOriginal(new URLSearchParams([...query]), at));
+    const strikes = this.#triggeredFaults(exchange.request, answer, ask);
+    const effective = new Set<TriggeredFault>();
+    const bent = this.#applyFaults(exchange.request, answer, ask, strikes, effective);
     const said =
-      bent === answer ? exchange.answer : { ...bent, payload: new Payload(Buffer.from(bent.body)) };
-    const wire = encode(exchange.question, said);
+      bent === answer ? exchange.response : { ...bent, payload: new Payload(Buffer.from(bent.body)) };
+    const wire = encodeResponse(exchange.request, said);
     this.#deliver(strikes, effective, wire, response).catch((problem: Error) => response.destroy(problem));
   };
 
-  #draw({ method, path, query, body, at }: HttpQuestion, answer: PlainAnswer, ask: Ask): Strike[] {
+  #triggeredFaults(
+    { method, path, query, body, nowMs: at }: SimulatorRequest,
+    answer: PlainResponse,
+    ask: FetchOriginal,
+  ): TriggeredFault[] {
     const asked = new Map(query);
-    const place = withoutVersion(path);
-    return this.#options.script.strikes({
-      moment: "request",
+    const place = stripVersion(path);
+    return this.#options.script.triggeredFaults({
+      kind: "request",
       method,
       path: place,
       // Both tokens are asked for with the same path: what tells the requests apart is in the body.
-      query: place === TOKEN_PATH ? new Map([...asked, ["audience", audienceOf(body)]]) : asked,
+      query: place === TOKEN_PATH ? new Map([...asked, ["audience", readAudience(body)]]) : asked,
       isLastPage: () => isLastPage(asked, at, ask, answer),
     });
   }
 
   /** Notes in `effective` which strikes changed anything. */
-  #bend(
-    question: HttpQuestion,
-    answer: PlainAnswer,
-    ask: Ask,
-    strikes: readonly Strike[],
-    effective: Set<Strike>,
-  ): PlainAnswer {
-    const { method, body, headers, at: now } = question;
-    const path = withoutVersion(question.path);
+  #applyFaults(
+    question: SimulatorRequest,
+    answer: PlainResponse,
+    ask: FetchOriginal,
+    strikes: readonly TriggeredFault[],
+    effective: Set<TriggeredFault>,
+  ): PlainResponse {
+    const { method, body, headers, nowMs: now } = question;
+    const path = stripVersion(question.path);
     const query = new Map(question.query);
-    const remembers = this.#remembersPages && method === "GET";
-    let bent = (remembers && this.#paging.swappedBack(path, query, now, ask, answer)) || answer;
-    const apply = (fault: (strike: Strike) => PlainAnswer | undefined) => {
+    const remembers = this.#tracksCursors && method === "GET";
+    let bent = (remembers && this.#paging.completeSwap(path, query, now, ask, answer)) || answer;
+    const apply = (fault: (strike: TriggeredFault) => PlainResponse | undefined) => {
       for (const strike of strikes) {
         const next = fault(strike);
-        if (next === undefined || isSame(next, bent)) continue;
+        if (next === undefined || isSameResponse(next, bent)) continue;
         bent = next;
         effective.add(strike);
       }
     };
     apply(
       (strike) =>
-        this.#tokens.bend(strike, body, headers.authorization, now, bent) ??
-        this.#paging.question(strike, path, query, now, ask, bent),
+        this.#tokens.apply(strike, body, headers.authorization, now, bent) ??
+        this.#paging.applyRequestFault(strike, path, query, now, ask, bent),
     );
-    if (remembers) this.#paging.remember(query, bent);
-    apply((strike) => mangleJson(strike, bent));
-    apply((strike) => mangleAnswer(strike, bent, now));
-    if (path === TOKEN_PATH) this.#tokens.remember(body, now, bent);
+    if (remembers) this.#paging.recordCursor(query, bent);
+    apply((strike) => applyPageFault(strike, bent));
+    apply((strike) => applyBodyFault(strike, bent, now));
+    if (path === TOKEN_PATH) this.#tokens.recordResponse(body, now, bent);
     return bent;
   }
 
   async #deliver(
-    strikes: readonly Strike[],
-    effective: Set<Strike>,
-    wire: WireAnswer,
+    strikes: readonly TriggeredFault[],
+    effective: Set<TriggeredFault>,
+    wire: EncodedResponse,
     response: ServerResponse,
   ): Promise<void> {
     const { socket } = response.req;
-    const isReused = this.#served.has(socket);
-    this.#served.add(socket);
-    let answer: PlainAnswer = wire;
+    const isReused = this.#usedSockets.has(socket);
+    this.#usedSockets.add(socket);
+    let answer: PlainResponse = wire;
     const deliveries = strikes.filter((strike) => {
       const { line } = strike;
-      if (line.word.word === "encoding")
-        answer = badlyEncoded(line.textOf("how"), line.numberOf("mb"), answer);
-      else if (concernsDelivery(strike, isReused)) return true;
-      else if (!effective.has(strike)) strike.miss();
+      if (line.definition.name === "encoding")
+        answer = applyEncodingFault(line.textOf("how"), line.numberOf("mb"), answer);
+      else if (isDeliveryFault(strike, isReused)) return true;
+      else if (!effective.has(strike)) strike.uncount();
       return false;
     });
-    const delivery = { socket, response, answer, clock: this.#options.clock };
-    for (const strike of deliveries) if (!(await delay(strike, delivery))) return;
-    for (const strike of deliveries) if (await deliver(strike, delivery)) return;
-    sendAnswer(response, answer);
+    const delivery = { socket, response, plainResponse: answer, clock: this.#options.clock };
+    for (const strike of deliveries) if (!(await applyLatency(strike, delivery))) return;
+    for (const strike of deliveries) if (await applyDeliveryFault(strike, delivery)) return;
+    writeResponse(response, answer);
   }
 }
 
-function isSame(left: PlainAnswer, right: PlainAnswer): boolean {
+function isSameResponse(left: PlainResponse, right: PlainResponse): boolean {
   return (
     left.status === right.status &&
     left.headers === right.headers &&
@@ -138,10 +143,10 @@ function isSame(left: PlainAnswer, right: PlainAnswer): boolean {
 }
 
 /** Faults that lead back along a walk, for which the walk must be known. */
-const cursorWords = ["repeat-page", "swap-pages", "next-id"];
+const CURSOR_FAULTS = ["repeat-page", "swap-pages", "next-id"];
 const TOKEN_PATH = "/oauth/token";
-const withoutVersion = (path: string) => path.replace(/^\/v3(?=\/)/, "");
-const plain = ({ status, headers, payload }: HttpAnswer): PlainAnswer => ({
+const stripVersion = (path: string) => path.replace(/^\/v3(?=\/)/, "");
+const toPlainResponse = ({ status, headers, payload }: SimulatorResponse): PlainResponse => ({
   status,
   headers,
   body: payload.bytes,

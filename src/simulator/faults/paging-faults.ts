@@ -1,47 +1,47 @@
-import type { PlainAnswer } from "../rest/http-types.ts";
-import { errorAnswer, imfDate, jsonAnswer } from "./body-faults.ts";
+import type { PlainResponse } from "../rest/http-types.ts";
+import { formatHttpDate, plainErrorResponse, plainJsonResponse } from "./body-faults.ts";
 import {
-  type Fields,
-  fieldsOf,
-  isChosen,
-  mangleRecord,
-  parseKeepingDigits,
-  textOf,
+  appliesToRow,
+  applyRecordFault,
+  formatJsonFields,
+  type JsonFields,
+  parsePreservingDigits,
+  toJsonFields,
 } from "./record-faults.ts";
-import type { Strike } from "./script.ts";
+import type { TriggeredFault } from "./script.ts";
 
 type Query = ReadonlyMap<string, string>;
 
 /** Asks the sane server the same path with another query, or as of another moment. */
-export type Ask = (query: Query, at: number) => PlainAnswer;
+export type FetchOriginal = (query: Query, at: number) => PlainResponse;
 
 /** A JSON answer taken apart: a list has rows and an envelope around them, a single record is one row without. */
 interface Page {
   isList: boolean;
-  envelope: Fields;
-  rows: Fields[];
+  envelope: JsonFields;
+  rows: JsonFields[];
 }
 
 /** The page as a payload or paging fault leaves it, or undefined when the word is neither or the answer is no page. */
-export function mangleJson(strike: Strike, answer: PlainAnswer): PlainAnswer | undefined {
+export function applyPageFault(strike: TriggeredFault, answer: PlainResponse): PlainResponse | undefined {
   const page = parsePage(answer);
-  const mangled = page && (mangleEnvelope(strike, page) ?? mangleRows(strike, page));
-  return mangled && withPage(answer, mangled);
+  const mangled = page && (applyFaultToPage(strike, page) ?? applyFaultToRows(strike, page));
+  return mangled && replacePage(answer, mangled);
 }
 
-function mangleRows(strike: Strike, page: Page): Page | undefined {
+function applyFaultToRows(strike: TriggeredFault, page: Page): Page | undefined {
   let known = false;
   const rows = page.rows.map((row, at) => {
-    const mangled = mangleRecord(strike, row);
+    const mangled = applyRecordFault(strike, row);
     known ||= mangled !== undefined;
-    return mangled !== undefined && isChosen(strike, at, page.rows.length) ? mangled : row;
+    return mangled !== undefined && appliesToRow(strike, at, page.rows.length) ? mangled : row;
   });
   return known ? { ...page, rows } : undefined;
 }
 
-function mangleEnvelope({ line, chance }: Strike, page: Page): Page | undefined {
+function applyFaultToPage({ line, chance }: TriggeredFault, page: Page): Page | undefined {
   const { rows, envelope } = page;
-  switch (line.word.word) {
+  switch (line.definition.name) {
     case "next-id": {
       const is = line.textOf("is");
       if (is === "same" || is === "cycle") return undefined;
@@ -53,7 +53,7 @@ function mangleEnvelope({ line, chance }: Strike, page: Page): Page | undefined 
       return { ...page, rows: [] };
     case "order":
       if (line.textOf("is") === "ascending") return { ...page, rows: rows.toReversed() };
-      return { ...page, rows: drawn(rows, (at) => chance("order", at)) };
+      return { ...page, rows: sortByWeight(rows, (at) => chance("order", at)) };
     case "shrink":
       return { ...page, rows: rows.slice(0, Math.ceil(rows.length * (1 - line.numberOf("by")))) };
     case "duplicate-row": {
@@ -63,7 +63,7 @@ function mangleEnvelope({ line, chance }: Strike, page: Page): Page | undefined 
     case "big-body": {
       // Nothing, however often, is still nothing.
       if (rows.length === 0) return page;
-      const bytes = rows.reduce((sum, row) => sum + textOf(row).length + 1, 0);
+      const bytes = rows.reduce((sum, row) => sum + formatJsonFields(row).length + 1, 0);
       const copies = Math.ceil((line.numberOf("mb") * 2 ** 20) / bytes);
       return { ...page, rows: Array.from({ length: copies }, () => rows).flat() };
     }
@@ -80,7 +80,7 @@ function mangleEnvelope({ line, chance }: Strike, page: Page): Page | undefined 
   }
 }
 
-function drawn<T>(items: T[], weight: (at: number) => number): T[] {
+function sortByWeight<T>(items: T[], weight: (at: number) => number): T[] {
   return items
     .map((item, at) => ({ item, weight: weight(at) }))
     .sort((left, right) => left.weight - right.weight)
@@ -91,44 +91,55 @@ function drawn<T>(items: T[], weight: (at: number) => number): T[] {
 export class PagingFaults {
   readonly #refreshMs: number;
   /** Which request gave a cursor: what a repeated page and a cycle lead back to. */
-  readonly #gaveCursor = new Map<string, Query>();
+  readonly #cursorSources = new Map<string, Query>();
   /** Cursors whose page gave its rows to the request before. */
-  readonly #swapped = new Set<string>();
+  readonly #swappedCursors = new Set<string>();
 
   constructor(refreshMs: number) {
     this.#refreshMs = refreshMs;
   }
 
-  remember(query: Query, answer: PlainAnswer): void {
-    const nextId = nextIdOf(answer);
-    if (nextId !== undefined) this.#gaveCursor.set(nextId, query);
+  recordCursor(query: Query, answer: PlainResponse): void {
+    const nextId = readNextId(answer);
+    if (nextId !== undefined) this.#cursorSources.set(nextId, query);
   }
 
   /** The second half of a swap needs no strike of its own: the first half has taken its rows. */
-  swappedBack(
+  completeSwap(
     path: string,
     query: Query,
     now: number,
-    ask: Ask,
-    answer: PlainAnswer,
-  ): PlainAnswer | undefined {
+    ask: FetchOriginal,
+    answer: PlainResponse,
+  ): PlainResponse | undefined {
     const cursor = query.get("startAfter") ?? "";
-    const giver = this.#gaveCursor.get(cursor);
-    if (!giver || !this.#swapped.has(`${path} ${cursor}`)) return undefined;
-    return withRowsOf(answer, ask(giver, now));
+    const giver = this.#cursorSources.get(cursor);
+    if (!giver || !this.#swappedCursors.has(`${path} ${cursor}`)) return undefined;
+    return replaceRows(answer, ask(giver, now));
   }
 
   /** The answer to another question, or undefined when this strike asks none. */
-  question({ line }: Strike, path: string, query: Query, now: number, ask: Ask, answer: PlainAnswer) {
+  applyRequestFault(
+    { line }: TriggeredFault,
+    path: string,
+    query: Query,
+    now: number,
+    ask: FetchOriginal,
+    answer: PlainResponse,
+  ) {
     const cursor = query.get("startAfter");
-    const giver = this.#gaveCursor.get(cursor ?? "");
-    switch (line.word.word) {
+    const giver = this.#cursorSources.get(cursor ?? "");
+    switch (line.definition.name) {
       case "stale": {
         const then = now - line.numberOf("age");
         const old = ask(query, then);
         return {
           ...old,
-          headers: { ...old.headers, date: imfDate(then), age: String(Math.round((now - then) / 1000)) },
+          headers: {
+            ...old.headers,
+            date: formatHttpDate(then),
+            age: String(Math.round((now - then) / 1000)),
+          },
         };
       }
       case "size-cap": {
@@ -140,26 +151,29 @@ export class PagingFaults {
       case "repeat-page":
         return giver && ask(giver, now);
       case "swap-pages": {
-        const nextId = nextIdOf(answer);
+        const nextId = readNextId(answer);
         if (nextId === undefined) return undefined;
-        this.#swapped.add(`${path} ${nextId}`);
-        return withRowsOf(answer, ask(new Map([...query, ["startAfter", nextId]]), now));
+        this.#swappedCursors.add(`${path} ${nextId}`);
+        return replaceRows(answer, ask(new Map([...query, ["startAfter", nextId]]), now));
       }
       case "dead-cursor": {
         if (cursor === undefined) return undefined;
         const status = Number(line.textOf("answer"));
         return Number.isNaN(status)
-          ? jsonAnswer(200, '{"content":[]}', now)
-          : errorAnswer(status, "no such record", now);
+          ? plainJsonResponse(200, '{"content":[]}', now)
+          : plainErrorResponse(status, "no such record", now);
       }
       case "torn": {
         const [old, fresh] = [parsePage(ask(query, now - this.#refreshMs)), parsePage(answer)];
         if (!old || !fresh) return undefined;
         const half = Math.ceil(fresh.rows.length / 2);
-        return withPage(answer, { ...fresh, rows: [...old.rows.slice(0, half), ...fresh.rows.slice(half)] });
+        return replacePage(answer, {
+          ...fresh,
+          rows: [...old.rows.slice(0, half), ...fresh.rows.slice(half)],
+        });
       }
       case "next-id":
-        return this.#cycle(
+        return this.#setCycleCursor(
           line.textOf("is") === "same" ? 1 : line.numberOf("length"),
           line.textOf("is"),
           cursor,
@@ -171,26 +185,26 @@ export class PagingFaults {
   }
 
   /** nextId leads back to the cursor of `length` pages before this page's own successor. */
-  #cycle(
+  #setCycleCursor(
     length: number,
     kind: string,
     cursor: string | undefined,
-    answer: PlainAnswer,
-  ): PlainAnswer | undefined {
+    answer: PlainResponse,
+  ): PlainResponse | undefined {
     if (kind !== "same" && kind !== "cycle") return undefined;
     let back = cursor;
     for (let step = 1; step < length && back !== undefined; step++)
-      back = this.#gaveCursor.get(back)?.get("startAfter");
+      back = this.#cursorSources.get(back)?.get("startAfter");
     const page = parsePage(answer);
     // Too near the start of the walk for a cycle of this length: this page stays as it is.
     if (!page || back === undefined) return answer;
     const others = page.envelope.filter(([name]) => name !== "nextId");
-    return withPage(answer, { ...page, envelope: [...others, ["nextId", JSON.stringify(back)]] });
+    return replacePage(answer, { ...page, envelope: [...others, ["nextId", JSON.stringify(back)]] });
   }
 }
 
 /** Read off the end of the body, where a sane server puts it: every page is asked for its nextId, few are changed. */
-export function nextIdOf({ status, body }: PlainAnswer): string | undefined {
+export function readNextId({ status, body }: PlainResponse): string | undefined {
   if (status !== 200) return undefined;
   const tail = Buffer.from(body.subarray(-2048)).toString();
   const found = /"nextId":("(?:[^"\\]|\\.)+")\}$/.exec(tail)?.[1];
@@ -198,38 +212,38 @@ export function nextIdOf({ status, body }: PlainAnswer): string | undefined {
 }
 
 /** The last page of a walk: it names no successor, or one that holds nothing. */
-export function isLastPage(query: Query, now: number, ask: Ask, answer: PlainAnswer): boolean {
-  const nextId = nextIdOf(answer);
+export function isLastPage(query: Query, now: number, ask: FetchOriginal, answer: PlainResponse): boolean {
+  const nextId = readNextId(answer);
   if (nextId === undefined) return true;
   return parsePage(ask(new Map([...query, ["startAfter", nextId]]), now))?.rows.length === 0;
 }
 
-function parsePage(answer: PlainAnswer): Page | undefined {
+function parsePage(answer: PlainResponse): Page | undefined {
   if (answer.status !== 200) return undefined;
   let json: unknown;
   try {
-    json = parseKeepingDigits(Buffer.from(answer.body).toString());
+    json = parsePreservingDigits(Buffer.from(answer.body).toString());
   } catch {
     return undefined;
   }
   if (typeof json !== "object" || json === null || Array.isArray(json)) return undefined;
-  if (!("content" in json)) return { isList: false, envelope: [], rows: [fieldsOf(json)] };
+  if (!("content" in json)) return { isList: false, envelope: [], rows: [toJsonFields(json)] };
   if (!Array.isArray(json.content)) return undefined;
   const rows = json.content.map((row: unknown) =>
-    fieldsOf(typeof row === "object" && row !== null ? row : {}),
+    toJsonFields(typeof row === "object" && row !== null ? row : {}),
   );
-  return { isList: true, envelope: fieldsOf(json).filter(([name]) => name !== "content"), rows };
+  return { isList: true, envelope: toJsonFields(json).filter(([name]) => name !== "content"), rows };
 }
 
-function withRowsOf(answer: PlainAnswer, other: PlainAnswer): PlainAnswer | undefined {
+function replaceRows(answer: PlainResponse, other: PlainResponse): PlainResponse | undefined {
   const [page, donor] = [parsePage(answer), parsePage(other)];
-  return page && donor && withPage(answer, { ...page, rows: donor.rows });
+  return page && donor && replacePage(answer, { ...page, rows: donor.rows });
 }
 
-function withPage(answer: PlainAnswer, { isList, envelope, rows }: Page): PlainAnswer {
+function replacePage(answer: PlainResponse, { isList, envelope, rows }: Page): PlainResponse {
   const single = rows[0] ?? [];
   const text = isList
-    ? textOf([["content", `[${rows.map(textOf).join(",")}]`], ...envelope])
-    : textOf([...single, ...envelope]);
+    ? formatJsonFields([["content", `[${rows.map(formatJsonFields).join(",")}]`], ...envelope])
+    : formatJsonFields([...single, ...envelope]);
   return { ...answer, body: Buffer.from(text) };
 }

@@ -1,8 +1,8 @@
-import { faultConditions, faultWords } from "./catalogue.ts";
-import type { FaultMoment, FaultWord } from "./fault-definition.ts";
+import { faultConditions, faultDefinitions } from "./catalogue.ts";
+import type { FaultDefinition, FaultEventKind } from "./fault-definition.ts";
 
 /** When a line strikes; all of it must hold. Counts are per line and per very request. */
-export interface FaultWhen {
+export interface FaultConditions {
   /** Probability of each draw. */
   p: number;
   /** At most so many strikes on the same request. */
@@ -22,19 +22,19 @@ export interface FaultWhen {
 }
 
 export interface FaultLine {
-  number: number;
+  lineNumber: number;
   text: string;
   method: string;
   path: string;
-  word: FaultWord;
-  moments: readonly FaultMoment[];
+  definition: FaultDefinition;
+  eventKinds: readonly FaultEventKind[];
   textOf(parameter: string): string;
   numberOf(parameter: string): number;
-  when: FaultWhen;
+  conditions: FaultConditions;
 }
 
-const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const places = ["GET", "POST", "*", "ws", "port"];
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const METHODS = ["GET", "POST", "*", "ws", "port"];
 const conditions = Object.keys(faultConditions);
 
 /** A script that cannot be read; the message names the line and what would be right. */
@@ -49,9 +49,9 @@ export function parseFaultLines(script: string): FaultLine[] {
   });
 }
 
-export function durationMs(text: string): number | undefined {
+export function parseDurationMs(text: string): number | undefined {
   const match = /^(-?\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
-  return match ? Number(match[1]) * (units[match[2] ?? ""] ?? Number.NaN) : undefined;
+  return match ? Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? Number.NaN) : undefined;
 }
 
 interface Token {
@@ -82,7 +82,7 @@ function parseLine(tokens: Token[], text: string, number: number): FaultLine {
     throw new FaultScriptError(`line ${number}: ${problem}`);
   };
   const unknown = (kind: string, name: string, known: readonly string[]) =>
-    fail(`unknown ${kind} "${name}"; did you mean "${nearest(name, known)}"? Known: ${known.join(", ")}`);
+    fail(`unknown ${kind} "${name}"; did you mean "${findNearest(name, known)}"? Known: ${known.join(", ")}`);
 
   const queue = [...tokens];
   const next = (what: string) => {
@@ -91,8 +91,8 @@ function parseLine(tokens: Token[], text: string, number: number): FaultLine {
     return token.value;
   };
   const method = next("where (GET, POST, *, ws or port)");
-  if (!places.includes(method)) unknown("place", method, places);
-  const moments: readonly FaultMoment[] =
+  if (!METHODS.includes(method)) unknown("place", method, METHODS);
+  const moments: readonly FaultEventKind[] =
     method === "ws"
       ? ["upgrade", "accept", "subscribe", "unsubscribe", "tick"]
       : [method === "port" ? "port" : "request"];
@@ -100,13 +100,15 @@ function parseLine(tokens: Token[], text: string, number: number): FaultLine {
   if (path !== "*" && !path.startsWith("/")) fail(`a path starts with "/" or is "*", not "${path}"`);
 
   const name = next("the fault's word");
-  const here = faultWords.filter((known) => known.moments.some((moment) => moments.includes(moment)));
+  const here = faultDefinitions.filter((known) =>
+    known.eventKinds.some((moment) => moments.includes(moment)),
+  );
   const word =
-    here.find((known) => known.word === name) ??
+    here.find((known) => known.name === name) ??
     unknown(
       "fault",
       name,
-      here.map((known) => known.word),
+      here.map((known) => known.name),
     );
   const given = new Map<string, string>();
   const query: (readonly [string, string])[] = [];
@@ -126,34 +128,34 @@ function parseLine(tokens: Token[], text: string, number: number): FaultLine {
   }
 
   const values = new Map<string, string | number>();
-  for (const [key, { kind, choices, standard }] of Object.entries(word.parameters)) {
+  for (const [key, { kind, choices, defaultValue: standard }] of Object.entries(word.parameters)) {
     const value = given.get(key) ?? standard ?? fail(`${name} needs ${key}=…`);
     if (choices && !choices.includes(value)) unknown(`value of ${key}`, value, choices);
     if (kind === "rows" && !/^(all|first|last|0?\.\d+)$/.test(value))
       fail(`${key} is all, first, last or a share such as 0.1, not "${value}"`);
-    values.set(key, kind === "number" || kind === "duration" ? measure(key, value, kind, fail) : value);
+    values.set(key, kind === "number" || kind === "duration" ? parseMeasure(key, value, kind, fail) : value);
   }
   const condition = (key: string, kind: "number" | "duration", standard: number) => {
     // A word may have a parameter of the same name (`ping-storm every=100ms`): then it is not the condition.
     const value = key in word.parameters ? undefined : given.get(key);
-    return value === undefined ? standard : measure(key, value, kind, fail);
+    return value === undefined ? standard : parseMeasure(key, value, kind, fail);
   };
   const p = condition("p", "number", 1);
   if (p < 0 || p > 1) fail(`p is a probability between 0 and 1, not ${p}`);
   const every = condition("every", "number", 1);
   if (every < 1 || !Number.isInteger(every)) fail(`every is a whole number from 1 on, not ${every}`);
   const page = given.get("page") ?? "any";
-  if (!isPage(page)) return unknown("value of page", page, ["first", "later", "last"]);
+  if (!isPageCondition(page)) return unknown("value of page", page, ["first", "later", "last"]);
   return {
-    number,
+    lineNumber: number,
     text,
     method,
     path,
-    word,
-    moments: word.moments.filter((moment) => moments.includes(moment)),
+    definition: word,
+    eventKinds: word.eventKinds.filter((moment) => moments.includes(moment)),
     textOf: (parameter) => String(values.get(parameter) ?? ""),
     numberOf: (parameter) => Number(values.get(parameter)),
-    when: {
+    conditions: {
       p,
       times: condition("times", "number", Number.POSITIVE_INFINITY),
       every,
@@ -167,24 +169,24 @@ function parseLine(tokens: Token[], text: string, number: number): FaultLine {
   };
 }
 
-function isPage(text: string): text is FaultWhen["page"] {
+function isPageCondition(text: string): text is FaultConditions["page"] {
   return ["any", "first", "later", "last"].includes(text);
 }
 
-function measure(
+function parseMeasure(
   key: string,
   value: string,
   kind: "number" | "duration",
   fail: (problem: string) => never,
 ): number {
   if (kind === "duration")
-    return durationMs(value) ?? fail(`${key} is a duration such as 500ms, 7s, 5m or 1h, not "${value}"`);
+    return parseDurationMs(value) ?? fail(`${key} is a duration such as 500ms, 7s, 5m or 1h, not "${value}"`);
   if (!/^-?\d+(\.\d+)?$/.test(value)) return fail(`${key} is a number, not "${value}"`);
   return Number(value);
 }
 
 /** The known word with the fewest edits to the one given. */
-export function nearest(given: string, known: readonly string[]): string {
+export function findNearest(given: string, known: readonly string[]): string {
   let best = "";
   let least = Number.POSITIVE_INFINITY;
   for (const candidate of known) {

@@ -1,10 +1,10 @@
-import type { Strike } from "./script.ts";
+import type { TriggeredFault } from "./script.ts";
 
 /**
  * A JSON object as its properties in order, each value as JSON text: the form in which duplicate keys, __proto__ and
  * numbers of any length can be written.
  */
-export type Fields = [name: string, json: string][];
+export type JsonFields = [name: string, json: string][];
 
 /** JSON.rawJSON and the reviver's source text keep the digits of numbers; the compiler's library does not know them yet. */
 const json = JSON as unknown as {
@@ -15,22 +15,22 @@ const json = JSON as unknown as {
   rawJSON(text: string): unknown;
 };
 
-export function parseKeepingDigits(text: string): unknown {
+export function parsePreservingDigits(text: string): unknown {
   return json.parse(text, (_key, value, { source }) =>
     typeof value === "number" && source !== undefined ? json.rawJSON(source) : value,
   );
 }
 
-export function fieldsOf(record: object): Fields {
+export function toJsonFields(record: object): JsonFields {
   return Object.entries(record).map(([name, value]) => [name, JSON.stringify(value)]);
 }
 
-export function textOf(fields: Fields): string {
+export function formatJsonFields(fields: JsonFields): string {
   return `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(",")}}`;
 }
 
 /** Whether a payload fault mangles the row at this place. */
-export function isChosen(strike: Strike, at: number, count: number): boolean {
+export function appliesToRow(strike: TriggeredFault, at: number, count: number): boolean {
   const rows = strike.line.textOf("rows");
   if (rows === "all") return true;
   if (rows === "first") return at === 0;
@@ -39,8 +39,8 @@ export function isChosen(strike: Strike, at: number, count: number): boolean {
 }
 
 /** The record as a payload fault leaves it; undefined for a word that is none. */
-export function mangleRecord({ line }: Strike, fields: Fields): Fields | undefined {
-  switch (line.word.word) {
+export function applyRecordFault({ line }: TriggeredFault, fields: JsonFields): JsonFields | undefined {
+  switch (line.definition.name) {
     case "unknown-fields":
       return [
         ...fields,
@@ -60,11 +60,11 @@ export function mangleRecord({ line }: Strike, fields: Fields): Fields | undefin
       ];
     case "decimals":
       return fields.map((field) =>
-        isDecimal(field) ? [field[0], decimalAs(field[1], line.textOf("as"))] : field,
+        isDecimal(field) ? [field[0], formatDecimalAs(field[1], line.textOf("as"))] : field,
       );
     case "set": {
       const value = line.textOf("value");
-      return replaced(
+      return setField(
         fields,
         line.textOf("field"),
         line.textOf("as") === "json" ? value : JSON.stringify(value),
@@ -74,21 +74,21 @@ export function mangleRecord({ line }: Strike, fields: Fields): Fields | undefin
       return fields.filter(([name]) => name !== line.textOf("field"));
     case "timestamps":
       return fields.map((field) =>
-        isMoment(field) ? [field[0], momentAs(field[1], line.textOf("as"))] : field,
+        isTimestamp(field) ? [field[0], formatTimestampAs(field[1], line.textOf("as"))] : field,
       );
     case "upside-down": {
       const value = (wanted: string) => fields.find(([name]) => name === wanted)?.[1];
       const [high, low] = [value("high"), value("low")];
       return high === undefined || low === undefined
         ? fields
-        : replaced(replaced(fields, "high", low), "low", high);
+        : setField(setField(fields, "high", low), "low", high);
     }
     default:
       return undefined;
   }
 }
 
-function replaced(fields: Fields, name: string, value: string): Fields {
+function setField(fields: JsonFields, name: string, value: string): JsonFields {
   const others = fields.some(([known]) => known === name)
     ? fields
     : [...fields, [name, ""] as [string, string]];
@@ -99,7 +99,7 @@ function isDecimal([name, value]: [string, string]): boolean {
   return /^"?-?\d+(\.\d+)?"?$/.test(value) && !/id$|name$|symbol$|rank$/i.test(name);
 }
 
-function decimalAs(value: string, form: string): string {
+function formatDecimalAs(value: string, form: string): string {
   const digits = value.replaceAll('"', "");
   switch (form) {
     case "number":
@@ -126,11 +126,11 @@ function withExponent(digits: string): string {
   return `${sign}${first}${rest.length > 0 ? `.${rest.join("")}` : ""}E+${whole.length - 1}`;
 }
 
-function isMoment([name, value]: [string, string]): boolean {
+function isTimestamp([name, value]: [string, string]): boolean {
   return /timestamp$|^(lastMoved|listing|expiration)$/i.test(name) && /^"\d{4}-/.test(value);
 }
 
-function momentAs(value: string, form: string): string {
+function formatTimestampAs(value: string, form: string): string {
   const text = value.replaceAll('"', "");
   const [seconds = text, fraction = ""] = text.replace("Z", "").split(".");
   const ms = Date.parse(text);

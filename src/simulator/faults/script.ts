@@ -18,12 +18,12 @@
  */
 import type { Clock } from "../../runtime/clock.ts";
 import { hashText } from "../market/hash.ts";
-import type { FaultMoment } from "./fault-definition.ts";
+import type { FaultEventKind } from "./fault-definition.ts";
 import { type FaultLine, parseFaultLines } from "./parser.ts";
 
 /** What happens, as far as a script is concerned. */
 export interface FaultEvent {
-  moment: FaultMoment;
+  kind: FaultEventKind;
   method: string;
   path: string;
   /** Query parameters, or the properties of a websocket message. */
@@ -35,83 +35,89 @@ export interface FaultEvent {
 }
 
 /** A line that struck. */
-export interface Strike {
+export interface TriggeredFault {
   line: FaultLine;
   /** Further decisions of the same strike, as pure as the strike itself. */
   chance(...about: (string | number)[]): number;
   /** The fault found nothing to change (no cursor, no such property): it has not struck after all. */
-  miss(): void;
+  uncount(): void;
 }
 
-export interface StruckLine {
+export interface FaultCount {
   line: number;
   text: string;
   struck: number;
 }
 
-interface Asked {
-  asks: number;
-  strikes: number;
+interface RequestCounts {
+  seen: number;
+  triggered: number;
 }
 
 export class FaultScript {
-  readonly #lines: readonly { line: FaultLine; asked: Map<string, Asked>; struck: number }[];
+  readonly #lines: readonly { line: FaultLine; asked: Map<string, RequestCounts>; counts: number }[];
   readonly #seed: string | number;
   readonly #clock: Pick<Clock, "monotonic">;
-  readonly #setAt: number;
+  readonly #startedAt: number;
 
   /** Throws a FaultScriptError that names the line and the nearest known word. */
   constructor(text: string, options: { seed: string | number; clock: Pick<Clock, "monotonic"> }) {
     this.#lines = parseFaultLines(text).map((line) => ({ line, asked: new Map(), struck: 0 }));
     this.#seed = options.seed;
     this.#clock = options.clock;
-    this.#setAt = options.clock.monotonic();
+    this.#startedAt = options.clock.monotonic();
   }
 
   /** The lines that strike this event, in the order of the script. Counts the event as asked. */
-  strikes(event: FaultEvent): Strike[] {
-    const struck: Strike[] = [];
-    const elapsed = this.#clock.monotonic() - this.#setAt;
+  triggeredFaults(event: FaultEvent): TriggeredFault[] {
+    const struck: TriggeredFault[] = [];
+    const elapsed = this.#clock.monotonic() - this.#startedAt;
     const key = event.key ?? requestKey(event);
     for (const entry of this.#lines) {
       const { line, asked } = entry;
-      if (!concerns(line, event, elapsed)) continue;
-      const count = asked.get(key) ?? { asks: 0, strikes: 0 };
-      asked.set(key, count);
-      const nth = count.asks++;
-      const chance = (...about: (string | number)[]) => chanceOf(this.#seed, line.number, key, nth, ...about);
-      const { p, times, every, after, total } = line.when;
-      const phase = every > 1 ? Math.floor(chanceOf(this.#seed, line.number, key, "phase") * every) : 0;
+      if (!matchesEvent(line, event, elapsed)) continue;
+      const countTrigger = asked.get(key) ?? { seen: 0, triggered: 0 };
+      asked.set(key, countTrigger);
+      const nth = countTrigger.seen++;
+      const chance = (...about: (string | number)[]) =>
+        seededFraction(this.#seed, line.lineNumber, key, nth, ...about);
+      const { p, times, every, after, total } = line.conditions;
+      const phase =
+        every > 1 ? Math.floor(seededFraction(this.#seed, line.lineNumber, key, "phase") * every) : 0;
       if (nth < after || (nth - after + phase) % every !== 0) continue;
-      if (count.strikes >= times || entry.struck >= total || chance("strikes") >= p) continue;
-      count.strikes++;
-      entry.struck++;
+      if (countTrigger.triggered >= times || entry.counts >= total || chance("strikes") >= p) continue;
+      countTrigger.triggered++;
+      entry.counts++;
       const miss = () => {
-        count.strikes--;
-        entry.struck--;
+        countTrigger.triggered--;
+        entry.counts--;
       };
-      struck.push({ line, chance, miss });
+      struck.push({ line, chance, uncount: miss });
     }
     return struck;
   }
 
   /** False: no line can ever concern this moment, so the caller need not ask. */
-  concerns(moment: FaultMoment): boolean {
-    return this.#lines.some(({ line }) => line.moments.includes(moment));
+  handles(moment: FaultEventKind): boolean {
+    return this.#lines.some(({ line }) => line.eventKinds.includes(moment));
   }
 
-  lines(moment: FaultMoment): FaultLine[] {
-    return this.#lines.filter(({ line }) => line.moments.includes(moment)).map(({ line }) => line);
+  linesFor(moment: FaultEventKind): FaultLine[] {
+    return this.#lines.filter(({ line }) => line.eventKinds.includes(moment)).map(({ line }) => line);
   }
 
   /** For a fault that no event draws: counts a strike of that line. */
   count(line: FaultLine): void {
-    for (const entry of this.#lines) if (entry.line === line) entry.struck++;
+    for (const entry of this.#lines) if (entry.line === line) entry.counts++;
   }
 
   /** How often each line struck. A run whose lines never struck has proved nothing. */
-  get struck(): StruckLine[] {
-    return this.#lines.map(({ line, struck }) => ({ line: line.number, text: line.text, struck }));
+  get struck(): FaultCount[] {
+    return this.#lines.map(({ line, counts: struck }) => ({
+      line: line.lineNumber,
+      text: line.text,
+      struck,
+    }));
   }
 }
 
@@ -121,17 +127,20 @@ export function requestKey({ method, path, query }: Pick<FaultEvent, "method" | 
 }
 
 /** The same parts give the same number, whatever was asked before and in whatever order. */
-function chanceOf(...parts: readonly (string | number)[]): number {
+function seededFraction(...parts: readonly (string | number)[]): number {
   return hashText(parts.join("\u0000")) / 2 ** 32;
 }
 
-function concerns(line: FaultLine, event: FaultEvent, elapsed: number): boolean {
-  const { from, to, page, query } = line.when;
-  if (!line.moments.includes(event.moment)) return false;
-  if (event.moment === "request" && !(isMethod(line.method, event.method) && isPath(line.path, event.path)))
+function matchesEvent(line: FaultLine, event: FaultEvent, elapsed: number): boolean {
+  const { from, to, page, query } = line.conditions;
+  if (!line.eventKinds.includes(event.kind)) return false;
+  if (
+    event.kind === "request" &&
+    !(matchesMethod(line.method, event.method) && matchesPath(line.path, event.path))
+  )
     return false;
   // A word that belongs to a connection says itself at which moment it is drawn.
-  if (line.word.parameters.on && line.textOf("on") !== event.moment) return false;
+  if (line.definition.parameters.on && line.textOf("on") !== event.kind) return false;
   if (elapsed < from || elapsed >= to) return false;
   if (!query.every(([name, value]) => event.query.get(name) === value)) return false;
   if (page === "any") return true;
@@ -139,8 +148,8 @@ function concerns(line: FaultLine, event: FaultEvent, elapsed: number): boolean 
   return event.query.has("startAfter") === (page === "later");
 }
 
-const isMethod = (pattern: string, method: string) => pattern === "*" || pattern === method;
+const matchesMethod = (pattern: string, method: string) => pattern === "*" || pattern === method;
 
-function isPath(pattern: string, path: string): boolean {
+function matchesPath(pattern: string, path: string): boolean {
   return pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
 }

@@ -1,13 +1,13 @@
-import { DAY_MS, UtcWriter } from "./format.ts";
-import type { IndexFigures, IndexSeries, IndexTable } from "./indexes.ts";
+import { DAY_MS, UtcFormatter } from "./format.ts";
+import type { IndexSeries, IndexTable, IndexValues } from "./indexes.ts";
 import type { Quirks } from "./quirks.ts";
 import type { RecordIds } from "./record-ids.ts";
 import type { TickCalendar } from "./tick-calendar.ts";
 import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";
 
-export const derivativeTypes = ["futures", "perpetuals", "options"] as const;
-export type DerivativeType = (typeof derivativeTypes)[number];
-export type Include = "ACTIVE" | "ALL" | "EXPIRED";
+export const simulatedDerivativeTypes = ["futures", "perpetuals", "options"] as const;
+export type SimulatedDerivativeType = (typeof simulatedDerivativeTypes)[number];
+export type ContractFilter = "ACTIVE" | "ALL" | "EXPIRED";
 
 export interface DerivativeContractRecord {
   readonly id: string;
@@ -34,7 +34,7 @@ export interface Contract {
   readonly strike: number | undefined;
 }
 
-interface Term {
+interface ContractTerm {
   readonly week: number;
   readonly listingMs: number;
 }
@@ -42,13 +42,13 @@ interface Term {
 const PERPETUAL_MARKETS = 20;
 const FUTURE_MARKETS = 4;
 const OPTION_MARKETS = 2;
-const QUARTERS = { ahead: 3, kept: 8 };
-const WEEKS = { ahead: 4, kept: 12 };
-const STRIKES = 9;
+const QUARTERLY_EXPIRIES = { upcoming: 3, past: 8 };
+const WEEKLY_EXPIRIES = { upcoming: 4, past: 12 };
+const STRIKES_PER_EXPIRY = 9;
 
-export interface ContractParts {
+export interface ContractsOptions {
   readonly table: IndexTable;
-  readonly figures: IndexFigures;
+  readonly figures: IndexValues;
   readonly calendar: TickCalendar;
   readonly ids: RecordIds;
   readonly quirks: Quirks;
@@ -56,41 +56,46 @@ export interface ContractParts {
 
 /** Which contracts an exchange lists: a function of the moment, nothing is stored. */
 export class Contracts {
-  readonly #parts: ContractParts;
-  readonly #utc: UtcWriter;
+  readonly #options: ContractsOptions;
+  readonly #utc: UtcFormatter;
 
-  constructor(parts: ContractParts) {
-    this.#parts = parts;
-    this.#utc = new UtcWriter(parts.quirks.fractionDigits);
+  constructor(parts: ContractsOptions) {
+    this.#options = parts;
+    this.#utc = new UtcFormatter(parts.quirks.fractionDigits);
   }
 
-  list(type: DerivativeType, exchange: SimulatedExchange, include: Include, nowMs: number): Contract[] {
+  list(
+    type: SimulatedDerivativeType,
+    exchange: SimulatedExchange,
+    include: ContractFilter,
+    nowMs: number,
+  ): Contract[] {
     if (!exchange.derivatives) return [];
     const markets = exchange.markets.filter(
       ({ ordinal, base, quote }) =>
         ordinal < 8192 &&
         base.type === "CRYPTO" &&
         base.status === "ACTIVE" &&
-        base.path.memoryDays > 1 &&
+        base.priceParameters.meanReversionDays > 1 &&
         /^USDT?$/.test(quote.symbol),
     );
     if (type === "perpetuals") {
       if (include === "EXPIRED") return [];
       return markets.slice(0, PERPETUAL_MARKETS).flatMap((market) => this.#perpetual(exchange, market) ?? []);
     }
-    const wanted = ({ week }: Term) => {
+    const matchesFilter = ({ week }: ContractTerm) => {
       return include === "ALL" || (include === "EXPIRED") === fridayMs(week) <= nowMs;
     };
     if (type === "futures") {
-      const terms = quarterlyTerms(nowMs).filter(wanted);
+      const terms = quarterlyTerms(nowMs).filter(matchesFilter);
       return markets
         .slice(0, FUTURE_MARKETS)
         .flatMap((market) => terms.flatMap((term) => this.#future(exchange, market, term) ?? []));
     }
-    const terms = weeklyTerms(nowMs).filter(wanted);
+    const terms = weeklyTerms(nowMs).filter(matchesFilter);
     return markets
       .slice(0, OPTION_MARKETS)
-      .flatMap((market) => terms.flatMap((term) => this.#options(exchange, market, term)));
+      .flatMap((market) => terms.flatMap((term) => this.#optionContracts(exchange, market, term)));
   }
 
   #perpetual(exchange: SimulatedExchange, market: SimulatedMarket): Contract | undefined {
@@ -101,25 +106,29 @@ export class Contracts {
   #future(
     exchange: SimulatedExchange,
     market: SimulatedMarket,
-    { week, listingMs }: Term,
+    { week, listingMs }: ContractTerm,
   ): Contract | undefined {
-    const name = `${market.base.symbol}${market.quote.symbol}-${expiryName(fridayMs(week))}`;
+    const name = `${market.base.symbol}${market.quote.symbol}-${formatExpiry(fridayMs(week))}`;
     return this.#contract(0, exchange, market, week * 64, name, { listingMs, expirationMs: fridayMs(week) });
   }
 
-  #options(exchange: SimulatedExchange, market: SimulatedMarket, { week, listingMs }: Term): Contract[] {
-    const { table, figures, calendar } = this.#parts;
+  #optionContracts(
+    exchange: SimulatedExchange,
+    market: SimulatedMarket,
+    { week, listingMs }: ContractTerm,
+  ): Contract[] {
+    const { table, figures, calendar } = this.#options;
     const series = table.ofType("MWA")[market.ordinal];
     if (!series) return [];
-    const atListing = Math.exp(figures.logAt(series, calendar.newest(listingMs)));
-    const distance = roundFigure(atListing * 0.04);
+    const atListing = Math.exp(figures.logPriceAt(series, calendar.newestTick(listingMs)));
+    const distance = roundToStrikeDistance(atListing * 0.04);
     const middle = Math.round(atListing / distance) * distance;
     const found: Contract[] = [];
-    for (let at = 0; at < STRIKES; at++) {
-      const strike = Number((middle + (at - (STRIKES - 1) / 2) * distance).toPrecision(8));
+    for (let at = 0; at < STRIKES_PER_EXPIRY; at++) {
+      const strike = Number((middle + (at - (STRIKES_PER_EXPIRY - 1) / 2) * distance).toPrecision(8));
       for (const optionType of ["CALL", "PUT"] as const) {
         const put = optionType === "PUT";
-        const name = `${market.base.symbol}-${expiryName(fridayMs(week))}-${strike}-${put ? "P" : "C"}`;
+        const name = `${market.base.symbol}-${formatExpiry(fridayMs(week))}-${strike}-${put ? "P" : "C"}`;
         const step = week * 64 + at * 2 + (put ? 1 : 0);
         const life = { listingMs, expirationMs: fridayMs(week), strike, optionType };
         const contract = this.#contract(2, exchange, market, step, name, life);
@@ -137,7 +146,7 @@ export class Contracts {
     exchangeName: string,
     life: { listingMs?: number; expirationMs?: number; strike?: number; optionType?: "CALL" | "PUT" },
   ): Contract | undefined {
-    const { table, ids } = this.#parts;
+    const { table, ids } = this.#options;
     const series = table.ofType("MWA")[market.ordinal];
     if (!series) return undefined;
     const ordinal = (type * 4096 + exchange.ordinal) * 8192 + market.ordinal;
@@ -150,7 +159,7 @@ export class Contracts {
       expirationMs,
       strike,
       record: {
-        id: ids.id("contract", ordinal, step),
+        id: ids.encode("contract", ordinal, step),
         exchangeId: exchange.id,
         marketId: market.id,
         exchangeName,
@@ -159,34 +168,34 @@ export class Contracts {
         valueCurrency: inverse && type !== 2 ? market.quote.symbol : market.base.symbol,
         ...(optionType ? { optionType } : {}),
         ...(strike === undefined ? {} : { optionStrike: String(strike) }),
-        ...(listingMs === undefined ? {} : { listing: this.#utc.write(listingMs) }),
-        ...(expirationMs === undefined ? {} : { expiration: this.#utc.write(expirationMs) }),
+        ...(listingMs === undefined ? {} : { listing: this.#utc.format(listingMs) }),
+        ...(expirationMs === undefined ? {} : { expiration: this.#utc.format(expirationMs) }),
       },
     };
   }
 }
 
-function quarterlyTerms(nowMs: number): Term[] {
-  const next = quarterAfter(nowMs);
-  return Array.from({ length: QUARTERS.kept + QUARTERS.ahead }, (_, at) => {
-    const quarter = next - QUARTERS.kept + at;
+function quarterlyTerms(nowMs: number): ContractTerm[] {
+  const next = firstQuarterAfter(nowMs);
+  return Array.from({ length: QUARTERLY_EXPIRIES.past + QUARTERLY_EXPIRIES.upcoming }, (_, at) => {
+    const quarter = next - QUARTERLY_EXPIRIES.past + at;
     return {
       week: lastWeekOfQuarter(quarter),
-      listingMs: fridayMs(lastWeekOfQuarter(quarter - QUARTERS.ahead)),
+      listingMs: fridayMs(lastWeekOfQuarter(quarter - QUARTERLY_EXPIRIES.upcoming)),
     };
   });
 }
 
-function weeklyTerms(nowMs: number): Term[] {
-  const next = weekAfter(nowMs);
-  return Array.from({ length: WEEKS.kept + WEEKS.ahead }, (_, at) => {
-    const week = next - WEEKS.kept + at;
-    return { week, listingMs: fridayMs(week - WEEKS.ahead) };
+function weeklyTerms(nowMs: number): ContractTerm[] {
+  const next = firstWeekAfter(nowMs);
+  return Array.from({ length: WEEKLY_EXPIRIES.past + WEEKLY_EXPIRIES.upcoming }, (_, at) => {
+    const week = next - WEEKLY_EXPIRIES.past + at;
+    return { week, listingMs: fridayMs(week - WEEKLY_EXPIRIES.upcoming) };
   });
 }
 
 /** The nearest of 1, 2, 5 times a power of ten. */
-function roundFigure(value: number): number {
+function roundToStrikeDistance(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   const digit = value / power;
   return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
@@ -202,18 +211,18 @@ export function fridayMs(week: number): number {
 }
 
 /** The first week whose Friday lies after this moment. */
-export function weekAfter(ms: number): number {
+export function firstWeekAfter(ms: number): number {
   return Math.floor((ms - FIRST_FRIDAY_MS) / WEEK_MS) + 1;
 }
 
 /** The week that holds the last Friday of a quarter; quarters are counted from the first one of 1970. */
 export function lastWeekOfQuarter(quarter: number): number {
   const nextQuarter = Date.UTC(1970 + Math.floor((quarter + 1) / 4), ((quarter + 1) % 4) * 3, 1);
-  return weekAfter(nextQuarter) - 1;
+  return firstWeekAfter(nextQuarter) - 1;
 }
 
 /** The first quarter whose last Friday lies after this moment. */
-export function quarterAfter(ms: number): number {
+export function firstQuarterAfter(ms: number): number {
   const date = new Date(ms);
   const quarter = (date.getUTCFullYear() - 1970) * 4 + Math.floor(date.getUTCMonth() / 3);
   return fridayMs(lastWeekOfQuarter(quarter)) > ms ? quarter : quarter + 1;
@@ -222,7 +231,7 @@ export function quarterAfter(ms: number): number {
 const months = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(" ");
 
 /** 27MAR26, as exchanges name their expiries. */
-export function expiryName(ms: number): string {
+export function formatExpiry(ms: number): string {
   const date = new Date(ms);
   return `${date.getUTCDate()}${months[date.getUTCMonth()]}${String(date.getUTCFullYear() % 100).padStart(2, "0")}`;
 }

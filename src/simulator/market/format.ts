@@ -1,9 +1,9 @@
 export const DAY_MS = 86_400_000;
 
-const twoDigits = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
+const TWO_DIGITS = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
 
 /** Whole days since 1970 as YYYY-MM-DD, by the civil calendar. */
-export function dayText(day: number): string {
+export function formatIsoDay(day: number): string {
   const shifted = day + 719_468;
   const era = Math.floor(shifted / 146_097);
   const dayOfEra = shifted - era * 146_097;
@@ -19,11 +19,11 @@ export function dayText(day: number): string {
   const dayOfMonth = dayOfYear - Math.floor((153 * monthFromMarch + 2) / 5) + 1;
   const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9;
   const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-  return `${String(year).padStart(4, "0")}-${twoDigits[month]}-${twoDigits[dayOfMonth]}`;
+  return `${String(year).padStart(4, "0")}-${TWO_DIGITS[month]}-${TWO_DIGITS[dayOfMonth]}`;
 }
 
 /** Writes moments as ISO 8601 UTC with a fixed number of fraction digits; remembers the last day, since pages hold few. */
-export class UtcWriter {
+export class UtcFormatter {
   readonly #digits: 0 | 3 | 6;
   #day = Number.NaN;
   #dayText = "";
@@ -32,16 +32,16 @@ export class UtcWriter {
     this.#digits = digits;
   }
 
-  write(ms: number): string {
+  format(ms: number): string {
     const day = Math.floor(ms / DAY_MS);
     if (day !== this.#day) {
       this.#day = day;
-      this.#dayText = `${dayText(day)}T`;
+      this.#dayText = `${formatIsoDay(day)}T`;
     }
     const inDay = ms - day * DAY_MS;
     const second = Math.floor(inDay / 1000);
     const minute = Math.floor(second / 60);
-    const clock = `${twoDigits[Math.floor(minute / 60)]}:${twoDigits[minute % 60]}:${twoDigits[second % 60]}`;
+    const clock = `${TWO_DIGITS[Math.floor(minute / 60)]}:${TWO_DIGITS[minute % 60]}:${TWO_DIGITS[second % 60]}`;
     return `${this.#dayText}${clock}${this.#fraction(inDay - second * 1000)}Z`;
   }
 
@@ -53,33 +53,33 @@ export class UtcWriter {
   }
 }
 
-const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?Z$/;
+const UTC_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?Z$/;
 
 /** Milliseconds since 1970, with microseconds as a fraction; undefined for anything but ISO 8601 in UTC. */
-export function readUtc(text: string): number | undefined {
-  const match = instant.exec(text);
+export function parseUtcMs(text: string): number | undefined {
+  const match = UTC_PATTERN.exec(text);
   if (!match) return undefined;
   const whole = Date.parse(`${text.slice(0, 19)}Z`);
   if (Number.isNaN(whole)) return undefined;
   return whole + Math.floor(Number(`0.${match[1] ?? "0"}`) * 1e6) / 1000;
 }
 
-const scales = Array.from({ length: 23 }, (_, digits) => 10 ** digits);
+const POWERS_OF_TEN = Array.from({ length: 23 }, (_, digits) => 10 ** digits);
 
 /** How many fraction digits show about nine significant ones of a figure of this size. */
-export function fractionDigitsFor(typical: number): number {
+export function chooseFractionDigits(typical: number): number {
   const magnitude = Math.floor(Math.log10(typical));
   return Math.max(2, Math.min(20, 8 - magnitude));
 }
 
 /** The figure as it is printed: a whole number of its last digit's units. Never falls when the figure rises. */
-export function inUnits(value: number, digits: number): number {
-  return Math.round(value * (scales[digits] ?? 1));
+export function toLastDigitUnits(value: number, digits: number): number {
+  return Math.round(value * (POWERS_OF_TEN[digits] ?? 1));
 }
 
 /** Plain notation with exactly `digits` fraction digits; never an exponent. */
-export function plain(value: number, digits: number): string {
-  const units = Math.abs(inUnits(value, digits));
+export function formatDecimal(value: number, digits: number): string {
+  const units = Math.abs(toLastDigitUnits(value, digits));
   if (units > Number.MAX_SAFE_INTEGER) return value.toFixed(Math.min(digits, 2));
   const text = String(units).padStart(digits + 1, "0");
   const cut = text.length - digits;

@@ -4,7 +4,7 @@
  */
 
 /** Spreads every bit of the input over all 32 bits of the result. */
-export function scatter(value: number): number {
+export function mixBits(value: number): number {
   let h = value | 0;
   h ^= h >>> 16;
   h = Math.imul(h, 0x7feb352d);
@@ -14,25 +14,25 @@ export function scatter(value: number): number {
 }
 
 /** A 32-bit hash of a few whole numbers. */
-export function hashOf(...parts: readonly number[]): number {
+export function hashNumbers(...parts: readonly number[]): number {
   let h = 0x2545f491;
-  for (const part of parts) h = scatter(h ^ Math.imul(part | 0, 0x9e3779b1) ^ Math.floor(part / 2 ** 32));
+  for (const part of parts) h = mixBits(h ^ Math.imul(part | 0, 0x9e3779b1) ^ Math.floor(part / 2 ** 32));
   return h;
 }
 
 /** A 32-bit hash of a text. */
 export function hashText(text: string, salt = 0): number {
-  let h = scatter(salt ^ text.length);
+  let h = mixBits(salt ^ text.length);
   for (let at = 0; at < text.length; at++) h = Math.imul(h ^ text.charCodeAt(at), 0x01000193);
-  return scatter(h);
+  return mixBits(h);
 }
 
 /** A fraction in [0, 1) that belongs to these numbers. */
-export function fractionOf(...parts: readonly number[]): number {
-  return hashOf(...parts) / 2 ** 32;
+export function hashFraction(...parts: readonly number[]): number {
+  return hashNumbers(...parts) / 2 ** 32;
 }
 
 /** Whether this place is among the few per mille that something happens to. */
-export function strikes(perMille: number, ...parts: readonly number[]): boolean {
-  return perMille > 0 && fractionOf(...parts) * 1000 < perMille;
+export function isAffected(perMille: number, ...parts: readonly number[]): boolean {
+  return perMille > 0 && hashFraction(...parts) * 1000 < perMille;
 }

@@ -1,15 +1,15 @@
-import { fractionDigitsFor, plain } from "./format.ts";
-import { hashOf, scatter } from "./hash.ts";
+import { chooseFractionDigits, formatDecimal } from "./format.ts";
+import { hashNumbers, mixBits } from "./hash.ts";
 import type { Extremes } from "./price-extremes.ts";
 import type { PriceModel } from "./price-model.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 
-export const indexTypes = ["GWA", "MWA", "LX"] as const;
-export type IndexType = (typeof indexTypes)[number];
+export const simulatedIndexTypes = ["GWA", "MWA", "LX"] as const;
+export type SimulatedIndexType = (typeof simulatedIndexTypes)[number];
 
 /** One index: an asset's USD rate, a market's rate, or a liquid index. */
 export interface IndexSeries {
-  readonly type: IndexType;
+  readonly type: SimulatedIndexType;
   /** Its number within its type. */
   readonly ordinal: number;
   /** Its place among the records of one moment, over all types. */
@@ -30,17 +30,17 @@ export interface IndexSeries {
 /** All indexes of a universe, in the order in which records of one moment are listed. */
 export class IndexTable {
   readonly all: readonly IndexSeries[];
-  readonly #byType: Readonly<Record<IndexType, readonly IndexSeries[]>>;
+  readonly #byType: Readonly<Record<SimulatedIndexType, readonly IndexSeries[]>>;
   readonly #byId: ReadonlyMap<string, IndexSeries>;
 
   constructor({ assets, markets, liquidIndexes }: Universe) {
     let rank = 0;
     const GWA = assets.map((asset) =>
-      seriesOf("GWA", asset.ordinal, rank++, asset.id, asset.symbol, asset, undefined, 1),
+      createSeries("GWA", asset.ordinal, rank++, asset.id, asset.symbol, asset, undefined, 1),
     );
     const MWA = markets.map(({ ordinal, id, base, quote, share }) => {
       const name = `${base.symbol}/${quote.symbol}`;
-      return seriesOf(
+      return createSeries(
         "MWA",
         ordinal,
         rank++,
@@ -52,14 +52,14 @@ export class IndexTable {
       );
     });
     const LX = liquidIndexes.map(({ ordinal, id, name, asset }) => {
-      return seriesOf("LX", ordinal, rank++, id, name, asset, undefined, 0.2);
+      return createSeries("LX", ordinal, rank++, id, name, asset, undefined, 0.2);
     });
     this.#byType = { GWA, MWA, LX };
     this.all = [...GWA, ...MWA, ...LX];
     this.#byId = new Map(this.all.map((series) => [series.id, series]));
   }
 
-  ofType(type: IndexType): readonly IndexSeries[] {
+  ofType(type: SimulatedIndexType): readonly IndexSeries[] {
     return this.#byType[type];
   }
 
@@ -68,8 +68,8 @@ export class IndexTable {
   }
 }
 
-function seriesOf(
-  type: IndexType,
+function createSeries(
+  type: SimulatedIndexType,
   ordinal: number,
   rank: number,
   id: string,
@@ -90,18 +90,18 @@ function seriesOf(
     quote,
     firstDay: Math.max(...lives.map(({ firstDay }) => firstDay)),
     endDay: Math.min(...lives.map(({ endDay }) => endDay)),
-    priceDigits: fractionDigitsFor(base.path.usd / (quote?.path.usd ?? 1)),
+    priceDigits: chooseFractionDigits(base.priceParameters.usd / (quote?.priceParameters.usd ?? 1)),
     dailyVolume,
-    volumeDigits: Math.min(8, fractionDigitsFor(dailyVolume)),
+    volumeDigits: Math.min(8, chooseFractionDigits(dailyVolume)),
   };
 }
 
-const LX_DEVIATION = 0.0001;
-const BLOCK = 4096;
-const VOLUME_CELL = 720;
+const MAX_LX_DEVIATION = 0.0001;
+const BLOCK_TICKS = 4096;
+const VOLUME_CELL_TICKS = 720;
 
 /** The figures of one index at one tick, as they are once nothing about them changes any more. */
-export class IndexFigures {
+export class IndexValues {
   readonly #model: PriceModel;
   readonly #seed: number;
 
@@ -111,25 +111,25 @@ export class IndexFigures {
   }
 
   /** GWA is the asset's USD price, MWA the ratio of two, LX the asset's price with a small deviation. */
-  logAt(series: IndexSeries, tick: number): number {
+  logPriceAt(series: IndexSeries, tick: number): number {
     const { base, quote } = series;
-    const log = this.#model.logAt(base.ordinal, tick);
-    if (quote) return log - this.#model.logAt(quote.ordinal, tick);
+    const log = this.#model.logPriceAt(base.ordinal, tick);
+    if (quote) return log - this.#model.logPriceAt(quote.ordinal, tick);
     return series.type === "LX" ? log + this.#lxDeviation(series, tick) : log;
   }
 
-  usdLogAt(asset: SimulatedAsset, tick: number): number {
-    return this.#model.logAt(asset.ordinal, tick);
+  usdLogPriceAt(asset: SimulatedAsset, tick: number): number {
+    return this.#model.logPriceAt(asset.ordinal, tick);
   }
 
   /** `logAt` for a run of ticks, through whole blocks of the model: much cheaper by the thousand. */
-  logs(series: IndexSeries, fromTick: number, count: number): Float64Array {
+  logPrices(series: IndexSeries, fromTick: number, count: number): Float64Array {
     const found = new Float64Array(count);
     const { base, quote } = series;
     for (let done = 0; done < count; ) {
       const tick = fromTick + done;
-      const place = tick % BLOCK;
-      const run = Math.min(count - done, BLOCK - place);
+      const place = tick % BLOCK_TICKS;
+      const run = Math.min(count - done, BLOCK_TICKS - place);
       const logs = this.#model.block(base.ordinal, tick).subarray(place, place + run);
       found.set(logs, done);
       if (quote) {
@@ -147,45 +147,45 @@ export class IndexFigures {
 
   /** The extremes of `logAt` over [first, end), found without reading every tick where that is possible. */
   extremes(series: IndexSeries, first: number, end: number): Extremes {
-    if (series.type === "LX") return extremesOf(this.logs(series, first, end - first));
+    if (series.type === "LX") return findExtremes(this.logPrices(series, first, end - first));
     return this.#model.extremes(series.base.ordinal, series.quote?.ordinal, first, end);
   }
 
-  price(series: IndexSeries, log: number): string {
-    return plain(Math.exp(log), series.priceDigits);
+  formatPrice(series: IndexSeries, log: number): string {
+    return formatDecimal(Math.exp(log), series.priceDigits);
   }
 
   /** The rolling 24-hour volume: drifts over hours, flickers a little from tick to tick. */
   volumeAt(series: IndexSeries, tick: number): number {
-    const salt = scatter(this.#seed ^ Math.imul(series.base.ordinal + 1, 0x27d4eb2f));
-    const cell = Math.floor(tick / VOLUME_CELL);
-    const along = tick / VOLUME_CELL - cell;
-    const left = scatter(salt ^ Math.imul(cell, 0x165667b1));
-    const right = scatter(salt ^ Math.imul(cell + 1, 0x165667b1));
+    const salt = mixBits(this.#seed ^ Math.imul(series.base.ordinal + 1, 0x27d4eb2f));
+    const cell = Math.floor(tick / VOLUME_CELL_TICKS);
+    const along = tick / VOLUME_CELL_TICKS - cell;
+    const left = mixBits(salt ^ Math.imul(cell, 0x165667b1));
+    const right = mixBits(salt ^ Math.imul(cell + 1, 0x165667b1));
     const slow = (left + (right - left) * along) / 2 ** 32;
-    const flicker = scatter(left ^ Math.imul(tick, 0x9e3779b1)) / 2 ** 32;
+    const flicker = mixBits(left ^ Math.imul(tick, 0x9e3779b1)) / 2 ** 32;
     return series.dailyVolume * (0.6 + 0.8 * slow + 0.01 * flicker);
   }
 
-  volume(series: IndexSeries, tick: number): string {
-    return plain(this.volumeAt(series, tick), series.volumeDigits);
+  formatVolume(series: IndexSeries, tick: number): string {
+    return formatDecimal(this.volumeAt(series, tick), series.volumeDigits);
   }
 
   /** What was traded since the tick before: LX alone tells it. */
-  tickVolume(series: IndexSeries, tick: number): string {
-    const part = (hashOf(this.#seed, 51, series.ordinal, tick) / 2 ** 32) * 2;
-    return plain((this.volumeAt(series, tick) * part) / 2880, 8);
+  formatTickVolume(series: IndexSeries, tick: number): string {
+    const part = (hashNumbers(this.#seed, 51, series.ordinal, tick) / 2 ** 32) * 2;
+    return formatDecimal((this.volumeAt(series, tick) * part) / 2880, 8);
   }
 
   #lxDeviation(series: IndexSeries, tick: number): number {
-    const hash = scatter(
+    const hash = mixBits(
       this.#seed ^ Math.imul(series.ordinal + 7, 0x2c1b3c6d) ^ Math.imul(tick, 0x9e3779b1),
     );
-    return (hash / 2 ** 32 - 0.5) * LX_DEVIATION;
+    return (hash / 2 ** 32 - 0.5) * MAX_LX_DEVIATION;
   }
 }
 
-export function extremesOf(logs: Float64Array): Extremes {
+export function findExtremes(logs: Float64Array): Extremes {
   let high = Number.NEGATIVE_INFINITY;
   let low = Number.POSITIVE_INFINITY;
   for (const log of logs) {

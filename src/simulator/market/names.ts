@@ -137,7 +137,7 @@ const secondHalves =
   );
 
 /** A plausible name for the assets beyond the known ones. */
-export function inventedName(ordinal: number): { symbol: string; name: string } {
+export function inventAssetName(ordinal: number): { symbol: string; name: string } {
   const first = firstHalves[ordinal % firstHalves.length] ?? "";
   const round = Math.floor(ordinal / firstHalves.length);
   const second = secondHalves[round % secondHalves.length] ?? "";
@@ -212,7 +212,7 @@ const cities =
   );
 const houses = "Exchange Markets Trade Spot DEX Bourse Desk Pool".split(" ");
 
-export function inventedExchange(ordinal: number): KnownExchange {
+export function inventExchange(ordinal: number): KnownExchange {
   const city = cities[ordinal % cities.length] ?? "";
   const house = houses[Math.floor(ordinal / cities.length) % houses.length] ?? "";
   const round = Math.floor(ordinal / (cities.length * houses.length));

@@ -1,11 +1,18 @@
-import { hashOf } from "./hash.ts";
-import { type CellEnds, ExtremeSearch, type Extremes } from "./price-extremes.ts";
-import { cellHash, draw, type PathShape, type PricePath, pathOf, TEMPERS } from "./price-path.ts";
+import { hashNumbers } from "./hash.ts";
+import { type Cell, ExtremeSearch, type Extremes } from "./price-extremes.ts";
+import {
+  createPricePath,
+  drawFromHash,
+  hashCell,
+  type PriceParameters,
+  type PricePath,
+  VOLATILITY_FACTORS,
+} from "./price-path.ts";
 
 const YEAR_MS = 31_557_600_000;
 const BLOCK_LEVEL = 12;
 const BLOCK_TICKS = 1 << BLOCK_LEVEL;
-const CACHED_BLOCKS = 768;
+const MAX_CACHED_BLOCKS = 768;
 
 /**
  * Logarithms of USD prices as fractal walks: the middle of every dyadic cell of time deviates from the line between its
@@ -17,36 +24,36 @@ export class PriceModel {
   readonly #topLevel: number;
   readonly #blocks = new Map<number, Float64Array>();
   /** Scratch of one filling: the temper of the cell that begins at each tick. */
-  readonly #tempers = new Float64Array(BLOCK_TICKS);
+  readonly #volatilities = new Float64Array(BLOCK_TICKS);
 
-  constructor(seed: number, tickMs: number, shapes: readonly PathShape[]) {
+  constructor(seed: number, tickMs: number, shapes: readonly PriceParameters[]) {
     this.#topLevel = Math.max(BLOCK_LEVEL, Math.ceil(Math.log2((1.5 * YEAR_MS) / tickMs)));
     this.#paths = shapes.map((shape, asset) =>
-      pathOf(shape, hashOf(seed, 11, asset), tickMs, this.#topLevel),
+      createPricePath(shape, hashNumbers(seed, 11, asset), tickMs, this.#topLevel),
     );
   }
 
   /** The logarithm of the asset's USD price at one tick. */
-  logAt(asset: number, tick: number): number {
-    const kept = this.#blocks.get(blockKey(asset, Math.floor(tick / BLOCK_TICKS)));
-    if (kept) return kept[tick % BLOCK_TICKS] ?? 0;
+  logPriceAt(asset: number, tick: number): number {
+    const cached = this.#blocks.get(blockKey(asset, Math.floor(tick / BLOCK_TICKS)));
+    if (cached) return cached[tick % BLOCK_TICKS] ?? 0;
     const path = this.#path(asset);
-    return path.base + path.perTick * tick + this.#descend(path, tick, 0).at;
+    return path.baseLog + path.logGrowthPerTick * tick + this.#descend(path, tick, 0).start;
   }
 
   /** The logarithms of the 4096 ticks of the block that holds `tick`; `tick % 4096` is its place. */
   block(asset: number, tick: number): Float64Array {
     const number = Math.floor(tick / BLOCK_TICKS);
     const key = blockKey(asset, number);
-    const kept = this.#blocks.get(key);
-    if (kept) return kept;
-    const made = this.#fill(this.#path(asset), number);
-    if (this.#blocks.size >= CACHED_BLOCKS) {
+    const cached = this.#blocks.get(key);
+    if (cached) return cached;
+    const computed = this.#computeBlock(this.#path(asset), number);
+    if (this.#blocks.size >= MAX_CACHED_BLOCKS) {
       const oldest = this.#blocks.keys().next();
       if (!oldest.done) this.#blocks.delete(oldest.value);
     }
-    this.#blocks.set(key, made);
-    return made;
+    this.#blocks.set(key, computed);
+    return computed;
   }
 
   /** The highest and lowest logarithm over the ticks [first, end) of one asset's price in another's (or in USD). */
@@ -68,35 +75,35 @@ export class PriceModel {
   }
 
   /** Follows the cells that hold `tick` down to level `bottom`: the values at that cell's ends, and its temper. */
-  #descend(path: PricePath, tick: number, bottom: number): CellEnds {
+  #descend(path: PricePath, tick: number, bottom: number): Cell {
     let cell = Math.floor(tick / 2 ** this.#topLevel);
-    let left = path.ends * draw(cellHash(path.salt, this.#topLevel + 1, cell));
-    let right = path.ends * draw(cellHash(path.salt, this.#topLevel + 1, cell + 1));
+    let left = path.endDeviation * drawFromHash(hashCell(path.salt, this.#topLevel + 1, cell));
+    let right = path.endDeviation * drawFromHash(hashCell(path.salt, this.#topLevel + 1, cell + 1));
     let temper = 1;
     for (let level = this.#topLevel; level > bottom; level--) {
-      const hash = cellHash(path.salt, level, cell);
-      temper *= TEMPERS[hash & 255] ?? 1;
-      const middle = (left + right) / 2 + (path.deviation[level] ?? 0) * temper * draw(hash);
+      const hash = hashCell(path.salt, level, cell);
+      temper *= VOLATILITY_FACTORS[hash & 255] ?? 1;
+      const middle = (left + right) / 2 + (path.deviation[level] ?? 0) * temper * drawFromHash(hash);
       const half = 2 ** (level - 1);
       const upper = Math.floor(tick / half) % 2 === 1;
       if (upper) left = middle;
       else right = middle;
       cell = cell * 2 + (upper ? 1 : 0);
     }
-    return { at: left, end: right, temper };
+    return { start: left, end: right, volatility: temper };
   }
 
-  #fill(path: PricePath, number: number): Float64Array {
+  #computeBlock(path: PricePath, number: number): Float64Array {
     const first = number * BLOCK_TICKS;
     const whole = this.#descend(path, first, BLOCK_LEVEL);
     const values = new Float64Array(BLOCK_TICKS + 1);
-    const tempers = this.#tempers;
-    values[0] = whole.at;
+    const tempers = this.#volatilities;
+    values[0] = whole.start;
     values[BLOCK_TICKS] = whole.end;
-    tempers[0] = whole.temper;
+    tempers[0] = whole.volatility;
     for (let level = BLOCK_LEVEL; level > 0; level--) fillLevel(path, level, first, values, tempers);
     for (let at = 0; at < BLOCK_TICKS; at++)
-      values[at] = path.base + path.perTick * (first + at) + (values[at] as number);
+      values[at] = path.baseLog + path.logGrowthPerTick * (first + at) + (values[at] as number);
     return values;
   }
 }
@@ -116,10 +123,10 @@ function fillLevel(
   let cell = (first / span) | 0;
   let left = values[0] as number;
   for (let start = 0; start < BLOCK_TICKS; start += span) {
-    const hash = cellHash(salt, level, cell);
-    const temper = (tempers[start] as number) * (TEMPERS[hash & 255] as number);
+    const hash = hashCell(salt, level, cell);
+    const temper = (tempers[start] as number) * (VOLATILITY_FACTORS[hash & 255] as number);
     const right = values[start + span] as number;
-    values[start + half] = (left + right) / 2 + deviation * temper * draw(hash);
+    values[start + half] = (left + right) / 2 + deviation * temper * drawFromHash(hash);
     tempers[start] = temper;
     tempers[start + half] = temper;
     left = right;

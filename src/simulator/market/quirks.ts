@@ -44,7 +44,7 @@ export interface Quirks {
   awkwardTokens: boolean;
 }
 
-export const usualQuirks: Quirks = {
+export const defaultQuirks: Quirks = {
   lastPage: "null",
   cursor: "exclusive",
   sizeBesideStartAfter: "needs-timestamp",

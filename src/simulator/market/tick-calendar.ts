@@ -1,20 +1,20 @@
 import { DAY_MS } from "./format.ts";
-import { strikes } from "./hash.ts";
+import { isAffected } from "./hash.ts";
 import type { IndexSeries } from "./indexes.ts";
 import type { Quirks } from "./quirks.ts";
 
 const WINDOW_MS = 200 * DAY_MS;
-const INTRADAY_BEGINS = Date.UTC(2019, 5, 1);
+const INTRADAY_START_MS = Date.UTC(2019, 5, 1);
 
 /** Which index ticks exist, from when on each is visible, and when it stops changing. */
 export class TickCalendar {
   readonly tickMs: number;
   /** Longest time after a tick's moment in which anything about it may still change. */
-  readonly unsettledMs: number;
+  readonly settleDelayMs: number;
   readonly #seed: number;
   readonly #quirks: Quirks;
   /** Whether any tick is late, missing or corrected at all. */
-  readonly changing: boolean;
+  readonly hasChangingTicks: boolean;
 
   constructor(seed: number, tickMs: number, quirks: Quirks) {
     this.#seed = seed;
@@ -22,17 +22,17 @@ export class TickCalendar {
     this.#quirks = quirks;
     const late = quirks.late.perMille > 0 ? quirks.late.seconds * 1000 : 0;
     const corrected = quirks.corrections.perMille > 0 ? quirks.corrections.minutes * 60_000 : 0;
-    this.unsettledMs = Math.max(late, corrected);
-    this.changing = this.unsettledMs > 0 || quirks.missingPerMille > 0;
+    this.settleDelayMs = Math.max(late, corrected);
+    this.hasChangingTicks = this.settleDelayMs > 0 || quirks.missingPerMille > 0;
   }
 
-  newest(nowMs: number): number {
+  newestTick(nowMs: number): number {
     return Math.floor(nowMs / this.tickMs);
   }
 
   /** The oldest tick of the moving 200-day window. */
-  windowFloor(nowMs: number): number {
-    return Math.ceil(Math.max(nowMs - WINDOW_MS, INTRADAY_BEGINS) / this.tickMs);
+  oldestTickInWindow(nowMs: number): number {
+    return Math.ceil(Math.max(nowMs - WINDOW_MS, INTRADAY_START_MS) / this.tickMs);
   }
 
   firstTickOfDay(day: number): number {
@@ -40,23 +40,23 @@ export class TickCalendar {
   }
 
   /** Ticks of the whole life of an index, served or not: [first, end). */
-  life(series: IndexSeries): { first: number; end: number } {
+  tickRange(series: IndexSeries): { first: number; end: number } {
     return { first: this.firstTickOfDay(series.firstDay), end: this.firstTickOfDay(series.endDay) };
   }
 
   /** Whether the tick is known to the service at this moment, whatever the window says. */
-  known(series: IndexSeries, tick: number, nowMs: number): boolean {
-    if (!this.changing) return tick * this.tickMs <= nowMs;
-    if (strikes(this.#quirks.missingPerMille, this.#seed, 61, series.rank, tick)) return false;
+  isPublished(series: IndexSeries, tick: number, nowMs: number): boolean {
+    if (!this.hasChangingTicks) return tick * this.tickMs <= nowMs;
+    if (isAffected(this.#quirks.missingPerMille, this.#seed, 61, series.rank, tick)) return false;
     const { late } = this.#quirks;
-    const delay = strikes(late.perMille, this.#seed, 62, series.rank, tick) ? late.seconds * 1000 : 0;
+    const delay = isAffected(late.perMille, this.#seed, 62, series.rank, tick) ? late.seconds * 1000 : 0;
     return tick * this.tickMs + delay <= nowMs;
   }
 
   /** What must be added to the logarithm of the price, while the tick awaits its correction. */
-  error(series: IndexSeries, tick: number, nowMs: number): number {
+  priceError(series: IndexSeries, tick: number, nowMs: number): number {
     const { perMille, minutes } = this.#quirks.corrections;
     if (perMille === 0 || tick * this.tickMs + minutes * 60_000 <= nowMs) return 0;
-    return strikes(perMille, this.#seed, 63, series.rank, tick) ? 0.0123 : 0;
+    return isAffected(perMille, this.#seed, 63, series.rank, tick) ? 0.0123 : 0;
   }
 }

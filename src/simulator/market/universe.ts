@@ -1,16 +1,16 @@
 import { DAY_MS } from "./format.ts";
-import { fractionOf, hashOf } from "./hash.ts";
+import { hashFraction, hashNumbers } from "./hash.ts";
 import {
-  inventedExchange,
-  inventedName,
+  inventAssetName,
+  inventExchange,
   type KnownAsset,
   type KnownExchange,
   knownAssets,
   knownExchanges,
 } from "./names.ts";
-import type { PathShape } from "./price-path.ts";
+import type { PriceParameters } from "./price-path.ts";
 import type { Quirks } from "./quirks.ts";
-import { entityUuid, idDress } from "./record-ids.ts";
+import { createEntityUuid, createIdFormat } from "./record-ids.ts";
 
 export type UniverseSize = "demo" | "real" | { assets: number; markets: number; exchanges: number };
 
@@ -22,8 +22,8 @@ export interface SimulatedAsset {
   readonly status: "ACTIVE" | "INACTIVE";
   readonly type: "FIAT" | "CRYPTO";
   readonly url: string;
-  readonly contractAddress?: string;
-  readonly path: PathShape;
+  readonly createContractAddress?: string;
+  readonly priceParameters: PriceParameters;
   readonly freeFloatSupply: number;
   readonly totalSupply: number;
   /** Typical 24-hour volume in units of the asset. */
@@ -68,39 +68,39 @@ export interface Universe {
   readonly liquidIndexes: readonly LiquidIndex[];
 }
 
-const sizes = {
+const UNIVERSE_SIZES = {
   demo: { assets: 12, markets: 16, exchanges: 6 },
   real: { assets: 1500, markets: 6000, exchanges: 200 },
 };
-const NEVER_ENDS = 100_000;
+const NO_END_DAY = 100_000;
 
-export function makeUniverse(seed: number, size: UniverseSize, style: Quirks["ids"]): Universe {
-  const counts = typeof size === "string" ? sizes[size] : size;
-  const dress = idDress(style);
-  const id = (family: number, ordinal: number) => dress.put(entityUuid(seed, family, ordinal));
-  const assets = Array.from({ length: counts.assets }, (_, at) => makeAsset(seed, at, id(1, at)));
-  const markets = pairs(assets, counts.markets).map(([base, quote, rank], at) => {
+export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks["ids"]): Universe {
+  const counts = typeof size === "string" ? UNIVERSE_SIZES[size] : size;
+  const idFormat = createIdFormat(idStyle);
+  const id = (family: number, ordinal: number) => idFormat.wrap(createEntityUuid(seed, family, ordinal));
+  const assets = Array.from({ length: counts.assets }, (_, at) => createAsset(seed, at, id(1, at)));
+  const markets = createPairs(assets, counts.markets).map(([base, quote, rank], at) => {
     return { ordinal: at, id: id(2, at), base, quote, share: 0.45 / 2 ** rank };
   });
   const exchanges = Array.from({ length: counts.exchanges }, (_, at) => {
-    return makeExchange(seed, at, id(3, at), assets, markets);
+    return createExchange(seed, at, id(3, at), assets, markets);
   });
   const liquidIndexes = (["BLX", "ELX", "XRPLX"] as const).flatMap((name, at) => {
     const asset = assets.find(({ symbol }) => symbol === ["BTC", "ETH", "XRP"][at]);
     // These ids are fixed: they do not depend on the seed.
-    return asset ? [{ ordinal: at, id: dress.put(entityUuid(0, 4, at)), name, asset }] : [];
+    return asset ? [{ ordinal: at, id: idFormat.wrap(createEntityUuid(0, 4, at)), name, asset }] : [];
   });
   return { assets, markets, exchanges, liquidIndexes };
 }
 
-function makeAsset(seed: number, ordinal: number, id: string): SimulatedAsset {
-  const known = knownAssets[ordinal] ?? inventedAsset(seed, ordinal);
+function createAsset(seed: number, ordinal: number, id: string): SimulatedAsset {
+  const known = knownAssets[ordinal] ?? inventAsset(seed, ordinal);
   const fiat = known.kind === "fiat";
   const firstDay =
     known.since <= 2014
-      ? dayOf("2014-04-01")
-      : dayOf(`${known.since}-02-01`) + (hashOf(seed, 31, ordinal) % 250);
-  const endDay = known.until ? dayOf(known.until) : NEVER_ENDS;
+      ? parseDay("2014-04-01")
+      : parseDay(`${known.since}-02-01`) + (hashNumbers(seed, 31, ordinal) % 250);
+  const endDay = known.until ? parseDay(known.until) : NO_END_DAY;
   return {
     ordinal,
     id,
@@ -109,8 +109,8 @@ function makeAsset(seed: number, ordinal: number, id: string): SimulatedAsset {
     status: known.until ? "INACTIVE" : "ACTIVE",
     type: fiat ? "FIAT" : "CRYPTO",
     url: `https://assets.example/${known.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`,
-    ...(known.kind === "token" ? { contractAddress: contractAddress(seed, ordinal) } : {}),
-    path: pathShape(known, fractionOf(seed, 32, ordinal)),
+    ...(known.kind === "token" ? { createContractAddress: contractAddress(seed, ordinal) } : {}),
+    priceParameters: choosePriceParameters(known, hashFraction(seed, 32, ordinal)),
     freeFloatSupply: known.supply,
     totalSupply: known.total ?? known.supply,
     dailyVolume: fiat ? 2e9 / known.usd : known.supply * (known.kind === "stable" ? 0.4 : 0.03),
@@ -119,34 +119,41 @@ function makeAsset(seed: number, ordinal: number, id: string): SimulatedAsset {
   };
 }
 
-function pathShape(known: KnownAsset, chance: number): PathShape {
+function choosePriceParameters(known: KnownAsset, chance: number): PriceParameters {
   const { usd } = known;
-  if (known.symbol === "USD") return { usd: 1, yearlyVolatility: 0, yearlyGrowth: 0, memoryDays: 1 };
+  if (known.symbol === "USD") return { usd: 1, yearlyVolatility: 0, yearlyGrowth: 0, meanReversionDays: 1 };
   if (known.kind === "fiat")
-    return { usd, yearlyVolatility: 0.05 + chance * 0.05, yearlyGrowth: 0, memoryDays: 400 };
-  if (known.kind === "stable") return { usd, yearlyVolatility: 0.012, yearlyGrowth: 0, memoryDays: 1 };
-  if (known.symbol === "BTC") return { usd, yearlyVolatility: 0.48, yearlyGrowth: 0.42, memoryDays: 900 };
-  return { usd, yearlyVolatility: 0.6 + chance * 0.6, yearlyGrowth: chance * 0.4 - 0.05, memoryDays: 700 };
+    return { usd, yearlyVolatility: 0.05 + chance * 0.05, yearlyGrowth: 0, meanReversionDays: 400 };
+  if (known.kind === "stable") return { usd, yearlyVolatility: 0.012, yearlyGrowth: 0, meanReversionDays: 1 };
+  if (known.symbol === "BTC")
+    return { usd, yearlyVolatility: 0.48, yearlyGrowth: 0.42, meanReversionDays: 900 };
+  return {
+    usd,
+    yearlyVolatility: 0.6 + chance * 0.6,
+    yearlyGrowth: chance * 0.4 - 0.05,
+    meanReversionDays: 700,
+  };
 }
 
-function inventedAsset(seed: number, ordinal: number): KnownAsset {
-  const { symbol, name } = inventedName(ordinal - knownAssets.length);
-  const usd = 10 ** (fractionOf(seed, 33, ordinal) * 6 - 4);
-  const marketCap = (3e8 / (1 + (ordinal - knownAssets.length) / 40)) * (0.5 + fractionOf(seed, 34, ordinal));
+function inventAsset(seed: number, ordinal: number): KnownAsset {
+  const { symbol, name } = inventAssetName(ordinal - knownAssets.length);
+  const usd = 10 ** (hashFraction(seed, 33, ordinal) * 6 - 4);
+  const marketCap =
+    (3e8 / (1 + (ordinal - knownAssets.length) / 40)) * (0.5 + hashFraction(seed, 34, ordinal));
   const supply = Math.round(marketCap / usd);
   return {
     symbol,
     name,
-    kind: hashOf(seed, 35, ordinal) % 3 === 0 ? "coin" : "token",
+    kind: hashNumbers(seed, 35, ordinal) % 3 === 0 ? "coin" : "token",
     usd,
     supply,
-    total: Math.round(supply * (1 + fractionOf(seed, 36, ordinal))),
-    since: 2016 + (hashOf(seed, 37, ordinal) % 8),
+    total: Math.round(supply * (1 + hashFraction(seed, 36, ordinal))),
+    since: 2016 + (hashNumbers(seed, 37, ordinal) % 8),
   };
 }
 
 /** Quote by quote, so that the first markets are every asset against the dollar. The number is the quote's rank. */
-function pairs(assets: readonly SimulatedAsset[], count: number) {
+function createPairs(assets: readonly SimulatedAsset[], count: number) {
   const leading = ["USD", "USDT", "BTC", "EUR", "ETH", "USDC", "GBP", "JPY", "KRW", "BNB"];
   const priced = assets.filter(({ firstDay, endDay }) => firstDay < endDay);
   const quotes = [
@@ -168,20 +175,20 @@ function pairs(assets: readonly SimulatedAsset[], count: number) {
   return found;
 }
 
-function makeExchange(
+function createExchange(
   seed: number,
   ordinal: number,
   id: string,
   assets: readonly SimulatedAsset[],
   markets: readonly SimulatedMarket[],
 ): SimulatedExchange {
-  const known: KnownExchange = knownExchanges[ordinal] ?? inventedExchange(ordinal - knownExchanges.length);
+  const known: KnownExchange = knownExchanges[ordinal] ?? inventExchange(ordinal - knownExchanges.length);
   // Big exchanges list much, all of them the leading markets.
   const reach = (0.018 * markets.length) / (1 + ordinal * 0.5) + 0.42;
   const listed = markets.filter(({ ordinal: market }) => {
     const leading = market < 24 ? 0.8 / (1 + ordinal * 0.03) : 0;
     const chance = Math.max(leading, reach / (1 + market * 0.25));
-    return market === 0 || fractionOf(seed, 41, ordinal, market) < chance;
+    return market === 0 || hashFraction(seed, 41, ordinal, market) < chance;
   });
   return {
     ordinal,
@@ -199,10 +206,12 @@ function makeExchange(
 }
 
 function contractAddress(seed: number, ordinal: number): string {
-  const words = [1, 2, 3, 4, 5].map((part) => hashOf(seed, 38, ordinal, part).toString(16).padStart(8, "0"));
+  const words = [1, 2, 3, 4, 5].map((part) =>
+    hashNumbers(seed, 38, ordinal, part).toString(16).padStart(8, "0"),
+  );
   return `0x${words.join("")}`;
 }
 
-function dayOf(text: string): number {
+function parseDay(text: string): number {
   return Date.parse(`${text}T00:00:00Z`) / DAY_MS;
 }

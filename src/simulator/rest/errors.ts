@@ -5,7 +5,7 @@ export interface FieldError {
   readonly message: string;
 }
 
-const statusNames: Readonly<Record<number, string>> = {
+const STATUS_NAMES: Readonly<Record<number, string>> = {
   400: "BAD_REQUEST",
   401: "UNAUTHORIZED",
   403: "FORBIDDEN",
@@ -20,7 +20,7 @@ const statusNames: Readonly<Record<number, string>> = {
 };
 
 /** Thrown by a handler to answer with an error body. */
-export class Refusal extends Error {
+export class HttpError extends Error {
   readonly status: number;
   readonly errors: readonly FieldError[];
 
@@ -37,5 +37,5 @@ export function errorBody(
   timestamp: string,
   errors: readonly FieldError[] = [],
 ) {
-  return JSON.stringify({ status: statusNames[status] ?? "ERROR", timestamp, message, errors });
+  return JSON.stringify({ status: STATUS_NAMES[status] ?? "ERROR", timestamp, message, errors });
 }

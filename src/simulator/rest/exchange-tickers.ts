@@ -1,15 +1,15 @@
-import { plain, UtcWriter } from "../market/format.ts";
-import { fractionOf, hashOf } from "../market/hash.ts";
-import type { IndexFigures, IndexSeries, IndexTable } from "../market/indexes.ts";
+import { formatDecimal, UtcFormatter } from "../market/format.ts";
+import { hashFraction, hashNumbers } from "../market/hash.ts";
+import type { IndexSeries, IndexTable, IndexValues } from "../market/indexes.ts";
 import type { Quirks } from "../market/quirks.ts";
 import type { RecordIds } from "../market/record-ids.ts";
 import type { TickCalendar } from "../market/tick-calendar.ts";
 import type { SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
-import { Refusal } from "./errors.ts";
+import { HttpError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
-import type { WireWriter } from "./json-writer.ts";
+import type { JsonWriter } from "./json-writer.ts";
 import type { PageCache } from "./page-cache.ts";
-import { QueryValues } from "./query-params.ts";
+import { QueryParams } from "./query-params.ts";
 
 export interface ExchangeTickRecord {
   readonly id: string;
@@ -30,97 +30,99 @@ interface Listing {
   readonly market: SimulatedMarket;
   readonly series: IndexSeries;
   /** A trade happens every so many ticks; in between, the record is refreshed and its price stands. */
-  readonly restless: number;
+  readonly ticksPerTrade: number;
 }
 
-export interface ExchangeTickerParts {
+export interface ExchangeTickersOptions {
   readonly seed: number;
   readonly universe: Universe;
   readonly table: IndexTable;
-  readonly figures: IndexFigures;
+  readonly figures: IndexValues;
   readonly calendar: TickCalendar;
   readonly ids: RecordIds;
   readonly quirks: Quirks;
-  readonly wire: WireWriter;
+  readonly wire: JsonWriter;
   readonly cache: PageCache;
 }
 
 /** The exchange feed: for every listing the newest tick, near the market's weighted average. */
 export class ExchangeTickers {
-  readonly #parts: ExchangeTickerParts;
-  readonly #utc: UtcWriter;
+  readonly #options: ExchangeTickersOptions;
+  readonly #utc: UtcFormatter;
   readonly #listings: readonly Listing[];
   readonly #byExchange: ReadonlyMap<string, readonly Listing[]>;
   readonly #byMarket: ReadonlyMap<string, readonly Listing[]>;
 
-  constructor(parts: ExchangeTickerParts) {
-    this.#parts = parts;
-    this.#utc = new UtcWriter(parts.quirks.fractionDigits);
-    this.#listings = listingsOf(parts);
+  constructor(parts: ExchangeTickersOptions) {
+    this.#options = parts;
+    this.#utc = new UtcFormatter(parts.quirks.fractionDigits);
+    this.#listings = createListings(parts);
     this.#byExchange = Map.groupBy(this.#listings, ({ exchange }) => exchange.id);
     this.#byMarket = Map.groupBy(this.#listings, ({ market }) => market.id);
   }
 
-  answer(query: URLSearchParams, nowMs: number): Payload {
-    const { quirks, wire, calendar, cache, ids } = this.#parts;
-    const values = new QueryValues("exchange-ticker", query, quirks.ids);
+  respond(query: URLSearchParams, nowMs: number): Payload {
+    const { quirks, wire, calendar, cache, ids } = this.#options;
+    const values = new QueryParams("exchange-ticker", query, quirks.ids);
     const exchangeId = values.id("exchangeId");
     const marketId = values.id("marketId");
     const startAfter = values.id("startAfter");
     const baseSymbol = values.text("baseSymbol");
     const quoteSymbol = values.text("quoteSymbol");
     if (baseSymbol !== undefined && quoteSymbol === undefined)
-      values.complain("quoteSymbol", "must be given with baseSymbol");
+      values.addError("quoteSymbol", "must be given with baseSymbol");
     if (quoteSymbol !== undefined && baseSymbol === undefined)
-      values.complain("baseSymbol", "must be given with quoteSymbol");
-    values.refuseComplaints();
+      values.addError("baseSymbol", "must be given with quoteSymbol");
+    values.throwIfInvalid();
 
-    const tick = calendar.newest(nowMs);
+    const tick = calendar.newestTick(nowMs);
     const named =
       baseSymbol === undefined || quoteSymbol === undefined
         ? undefined
-        : this.#bySymbols(baseSymbol, quoteSymbol);
+        : this.#findMarketId(baseSymbol, quoteSymbol);
     const key = `exchange-ticker|${tick}|${exchangeId}|${marketId}|${named}|${startAfter}`;
     const kept = cache.get(key);
     if (kept) return kept.payload;
 
-    let listings = this.#selected(exchangeId, marketId).filter((listing) => this.#trades(listing, tick));
+    let listings = this.#selectListings(exchangeId, marketId).filter((listing) =>
+      this.#isTrading(listing, tick),
+    );
     if (named !== undefined) listings = listings.filter(({ market }) => market.id === named);
     if (startAfter !== undefined) {
-      const place = ids.place(startAfter);
+      const place = ids.decode(startAfter);
       if (place?.kind !== "exchange tick" || place.ordinal >= this.#listings.length)
-        throw new Refusal(404, "startAfter names no existing record");
+        throw new HttpError(404, "startAfter names no existing record");
       const from = place.ordinal + (quirks.cursor === "exclusive" ? 1 : 0);
       listings = listings.filter(({ ordinal }) => ordinal >= from);
     }
     const limit = quirks.exchangeTickerPage || listings.length;
     const records = listings.slice(0, limit).map((listing) => this.#record(listing, tick));
     const lastId = records.at(-1)?.id;
-    const end = wire.nextId(listings.length > limit ? lastId : undefined, lastId);
-    const payload = new Payload(`{"content":${wire.list(records)}${end}}`);
-    cache.keep(key, { payload, oldest: tick });
+    const end = wire.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
+    const payload = new Payload(`{"content":${wire.formatList(records)}${end}}`);
+    cache.set(key, { payload, oldest: tick });
     return payload;
   }
 
   /** The record of one market on one exchange at one tick; undefined when it is not listed or no longer trades. */
   record(exchangeId: string, marketId: string, tick: number): ExchangeTickRecord | undefined {
     const listing = this.#byMarket.get(marketId)?.find(({ exchange }) => exchange.id === exchangeId);
-    return listing && this.#trades(listing, tick) ? this.#record(listing, tick) : undefined;
+    return listing && this.#isTrading(listing, tick) ? this.#record(listing, tick) : undefined;
   }
 
   /** All records of one tick. */
   records(tick: number): ExchangeTickRecord[] {
     return this.#listings
-      .filter((listing) => this.#trades(listing, tick))
+      .filter((listing) => this.#isTrading(listing, tick))
       .map((listing) => this.#record(listing, tick));
   }
 
-  #selected(exchangeId: string | undefined, marketId: string | undefined): readonly Listing[] {
-    const { universe } = this.#parts;
+  #selectListings(exchangeId: string | undefined, marketId: string | undefined): readonly Listing[] {
+    const { universe } = this.#options;
     if (exchangeId !== undefined && !universe.exchanges.some(({ id }) => id === exchangeId))
-      throw new Refusal(404, `No exchange ${exchangeId}`);
-    if (marketId !== undefined && !this.#parts.table.byId(marketId))
-      throw new Refusal(404, `No market ${marketId}`);
+      throw new HttpError(404, `No exchange ${exchangeId}`);
+    if (marketId !== undefined && !this.#options.table.byId(marketId))
+      throw new HttpError(404, `No market ${marketId}`);
     if (marketId !== undefined) {
       const ofMarket = this.#byMarket.get(marketId) ?? [];
       return exchangeId === undefined
@@ -130,44 +132,47 @@ export class ExchangeTickers {
     return exchangeId === undefined ? this.#listings : (this.#byExchange.get(exchangeId) ?? []);
   }
 
-  #bySymbols(base: string, quote: string): string {
-    const { markets } = this.#parts.universe;
+  #findMarketId(base: string, quote: string): string {
+    const { markets } = this.#options.universe;
     const found = markets.filter((market) => market.base.symbol === base && market.quote.symbol === quote);
     if (found.length > 1)
-      throw new Refusal(400, `Duplicate symbols: ${base}/${quote} names ${found.length} markets`);
+      throw new HttpError(400, `Duplicate symbols: ${base}/${quote} names ${found.length} markets`);
     return found[0]?.id ?? "";
   }
 
-  #trades({ series }: Listing, tick: number): boolean {
-    const { first, end } = this.#parts.calendar.life(series);
+  #isTrading({ series }: Listing, tick: number): boolean {
+    const { first, end } = this.#options.calendar.tickRange(series);
     return tick >= first && tick < end;
   }
 
-  #record({ ordinal, exchange, market, series, restless }: Listing, tick: number): ExchangeTickRecord {
-    const { seed, figures, calendar, ids } = this.#parts;
-    const moved = tick - ((tick + (hashOf(seed, 81, ordinal) % restless)) % restless);
-    const steady = (fractionOf(seed, 82, ordinal) - 0.5) * 0.0008;
-    const wobble = (fractionOf(seed, 83, ordinal, moved) - 0.5) * 0.0004;
-    const last = Math.exp(figures.logAt(series, moved) + steady + wobble);
+  #record(
+    { ordinal, exchange, market, series, ticksPerTrade: restless }: Listing,
+    tick: number,
+  ): ExchangeTickRecord {
+    const { seed, figures, calendar, ids } = this.#options;
+    const moved = tick - ((tick + (hashNumbers(seed, 81, ordinal) % restless)) % restless);
+    const steady = (hashFraction(seed, 82, ordinal) - 0.5) * 0.0008;
+    const wobble = (hashFraction(seed, 83, ordinal, moved) - 0.5) * 0.0004;
+    const last = Math.exp(figures.logPriceAt(series, moved) + steady + wobble);
     const unit = 10 ** -series.priceDigits;
-    const half = Math.max(2 * unit, last * (0.0001 + 0.0008 * fractionOf(seed, 84, ordinal)));
+    const half = Math.max(2 * unit, last * (0.0001 + 0.0008 * hashFraction(seed, 84, ordinal)));
     const share = 1 / (exchange.ordinal + 2) ** 1.2;
-    const movedMs = moved * calendar.tickMs - (hashOf(seed, 85, ordinal, moved) % calendar.tickMs);
+    const movedMs = moved * calendar.tickMs - (hashNumbers(seed, 85, ordinal, moved) % calendar.tickMs);
     return {
-      id: ids.id("exchange tick", ordinal, tick),
+      id: ids.encode("exchange tick", ordinal, tick),
       exchangeId: exchange.id,
       marketId: market.id,
-      last: plain(last, series.priceDigits),
-      volume: plain(figures.volumeAt(series, tick) * share, 8),
-      bid: plain(last - half * 0.9, series.priceDigits),
-      ask: plain(last + half * 1.1, series.priceDigits),
-      timestamp: this.#utc.write(tick * calendar.tickMs),
-      lastMoved: this.#utc.write(movedMs),
+      last: formatDecimal(last, series.priceDigits),
+      volume: formatDecimal(figures.volumeAt(series, tick) * share, 8),
+      bid: formatDecimal(last - half * 0.9, series.priceDigits),
+      ask: formatDecimal(last + half * 1.1, series.priceDigits),
+      timestamp: this.#utc.format(tick * calendar.tickMs),
+      lastMoved: this.#utc.format(movedMs),
     };
   }
 }
 
-function listingsOf({ seed, universe, table }: ExchangeTickerParts): Listing[] {
+function createListings({ seed, universe, table }: ExchangeTickersOptions): Listing[] {
   const listings: Listing[] = [];
   for (const exchange of universe.exchanges) {
     if (exchange.status === "INACTIVE") continue;
@@ -175,9 +180,9 @@ function listingsOf({ seed, universe, table }: ExchangeTickerParts): Listing[] {
       const series = table.ofType("MWA")[market.ordinal];
       if (!series) continue;
       const liquidity = Math.floor(Math.log2(1 + market.ordinal / 4));
-      const usual = 1 + (hashOf(seed, 86, exchange.ordinal, market.ordinal) % (1 + liquidity * 2));
+      const usual = 1 + (hashNumbers(seed, 86, exchange.ordinal, market.ordinal) % (1 + liquidity * 2));
       const restless = exchange.status === "MAINTENANCE" ? 10_000 : usual;
-      listings.push({ ordinal: listings.length, exchange, market, series, restless });
+      listings.push({ ordinal: listings.length, exchange, market, series, ticksPerTrade: restless });
     }
   }
   return listings;

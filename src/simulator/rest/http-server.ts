@@ -1,24 +1,30 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../../runtime/clock.ts";
-import { isControl } from "../control-api.ts";
-import { errorBody, Refusal } from "./errors.ts";
-import { type HttpAnswer, type HttpQuestion, json, type Send, sendWell } from "./http-types.ts";
+import { isControlRequest } from "../control-api.ts";
+import { errorBody, HttpError } from "./errors.ts";
+import {
+  createJsonResponse,
+  type SendResponse,
+  type SimulatorRequest,
+  type SimulatorResponse,
+  sendWithoutFaults,
+} from "./http-types.ts";
 import type { RequestLog } from "./request-log.ts";
 
-export type Handler = (question: HttpQuestion, remoteAddress: string) => HttpAnswer;
+export type RequestHandler = (question: SimulatorRequest, remoteAddress: string) => SimulatorResponse;
 export type UpgradeHandler = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 
 /** Listens, reads each request whole, lets the handler answer in one value, and `send` put it on the wire. */
-export class HttpServer {
-  send: Send = sendWell;
+export class SimulatorHttpServer {
+  sendResponse: SendResponse = sendWithoutFaults;
   onUpgrade: UpgradeHandler = (_request, socket) => socket.destroy();
   readonly #clock: Clock;
   readonly #log: RequestLog;
-  readonly #handler: Handler;
+  readonly #handler: RequestHandler;
   readonly #server: Server;
 
-  constructor(clock: Clock, log: RequestLog, handler: Handler) {
+  constructor(clock: Clock, log: RequestLog, handler: RequestHandler) {
     this.#clock = clock;
     this.#log = log;
     this.#handler = handler;
@@ -51,25 +57,32 @@ export class HttpServer {
     response.on("error", () => {});
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const question = this.#question(request, Buffer.concat(chunks).toString());
+      const question = this.#parseRequest(request, Buffer.concat(chunks).toString());
       const remote = request.socket.remoteAddress ?? "";
-      const answer = this.#answer(question, remote);
-      const ask = (query: URLSearchParams, at: number) => this.#answer({ ...question, query, at }, remote);
-      const exchange = { question, answer, ask, request, response };
+      const answer = this.#handleRequest(question, remote);
+      const ask = (query: URLSearchParams, at: number) =>
+        this.#handleRequest({ ...question, query, nowMs: at }, remote);
+      const exchange = {
+        request: question,
+        response: answer,
+        fetchOriginal: ask,
+        rawRequest: request,
+        rawResponse: response,
+      };
       response.sendDate = false;
       // The controls are no part of the service: never logged, never struck by a fault.
-      if (isControl(question)) return sendWell(exchange);
-      const { method, target, at } = question;
+      if (isControlRequest(question)) return sendWithoutFaults(exchange);
+      const { method, target, nowMs: at } = question;
       const logged = this.#log.add({ method, target, status: 0, at });
       const note = () => {
         if (response.headersSent) logged.status = response.statusCode;
       };
       response.once("finish", note).once("close", note);
-      this.send(exchange);
+      this.sendResponse(exchange);
     });
   }
 
-  #question(request: IncomingMessage, body: string): HttpQuestion {
+  #parseRequest(request: IncomingMessage, body: string): SimulatorRequest {
     const target = request.url ?? "/";
     const cut = target.indexOf("?");
     return {
@@ -79,19 +92,22 @@ export class HttpServer {
       query: new URLSearchParams(cut < 0 ? "" : target.slice(cut + 1)),
       headers: request.headers,
       body,
-      at: this.#clock.now(),
+      nowMs: this.#clock.now(),
     };
   }
 
-  #answer(question: HttpQuestion, remoteAddress: string): HttpAnswer {
-    const timestamp = new Date(question.at).toISOString();
+  #handleRequest(question: SimulatorRequest, remoteAddress: string): SimulatorResponse {
+    const timestamp = new Date(question.nowMs).toISOString();
     try {
       return this.#handler(question, remoteAddress);
     } catch (thrown) {
-      if (thrown instanceof Refusal)
-        return json(thrown.status, errorBody(thrown.status, thrown.message, timestamp, thrown.errors));
+      if (thrown instanceof HttpError)
+        return createJsonResponse(
+          thrown.status,
+          errorBody(thrown.status, thrown.message, timestamp, thrown.errors),
+        );
       const message = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-      return json(500, errorBody(500, message, timestamp));
+      return createJsonResponse(500, errorBody(500, message, timestamp));
     }
   }
 }

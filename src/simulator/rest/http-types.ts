@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import { constants, gzipSync } from "node:zlib";
 
 /** One request, read whole. */
-export interface HttpQuestion {
+export interface SimulatorRequest {
   readonly method: string;
   readonly path: string;
   /** Path and query as they came. */
@@ -11,7 +11,7 @@ export interface HttpQuestion {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
   /** The simulator's clock when it came. */
-  readonly at: number;
+  readonly nowMs: number;
 }
 
 /** Bytes to send; the compressed form is made once and kept with them. */
@@ -34,14 +34,14 @@ export class Payload {
 }
 
 /** What is said: before compression. */
-export interface HttpAnswer {
+export interface SimulatorResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly payload: Payload;
 }
 
 /** What goes over the wire, byte by byte. */
-export interface WireAnswer {
+export interface EncodedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
@@ -49,37 +49,41 @@ export interface WireAnswer {
 
 /** A request and all that is needed to answer it, well or badly. */
 export interface HttpExchange {
-  readonly question: HttpQuestion;
+  readonly request: SimulatorRequest;
   /** What the service says on a good day. */
-  readonly answer: HttpAnswer;
+  readonly response: SimulatorResponse;
   /** What it would have said to the same caller, had the query or the moment been another. */
-  readonly ask: (query: URLSearchParams, at: number) => HttpAnswer;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly fetchOriginal: (query: URLSearchParams, at: number) => SimulatorResponse;
+  readonly rawRequest: IncomingMessage;
+  readonly rawResponse: ServerResponse;
 }
 
 /** Puts the answer of an exchange on the wire: the one door through which every answer leaves. */
-export type Send = (exchange: HttpExchange) => void;
+export type SendResponse = (exchange: HttpExchange) => void;
 
-export const sendWell: Send = ({ question, answer, response }) => {
-  const { status, headers, body } = encode(question, answer);
+export const sendWithoutFaults: SendResponse = ({
+  request: question,
+  response: answer,
+  rawResponse: response,
+}) => {
+  const { status, headers, body } = encodeResponse(question, answer);
   response.writeHead(status, headers);
   response.end(body);
 };
 
-export function json(status: number, content: string | Payload): HttpAnswer {
+export function createJsonResponse(status: number, content: string | Payload): SimulatorResponse {
   const payload = typeof content === "string" ? new Payload(content) : content;
   return { status, headers: { "content-type": "application/json" }, payload };
 }
 
-export function encode(question: HttpQuestion, answer: HttpAnswer): WireAnswer {
-  const zip = answer.payload.bytes.length > 256 && acceptsGzip(question.headers["accept-encoding"]);
-  const body = zip ? answer.payload.gzipped() : answer.payload.bytes;
+export function encodeResponse(request: SimulatorRequest, response: SimulatorResponse): EncodedResponse {
+  const zip = response.payload.bytes.length > 256 && acceptsGzip(request.headers["accept-encoding"]);
+  const body = zip ? response.payload.gzipped() : response.payload.bytes;
   return {
-    status: answer.status,
+    status: response.status,
     headers: {
-      date: new Date(question.at).toUTCString(),
-      ...answer.headers,
+      date: new Date(request.nowMs).toUTCString(),
+      ...response.headers,
       ...(zip ? { "content-encoding": "gzip" } : {}),
       vary: "accept-encoding",
       "content-length": String(body.length),
@@ -91,11 +95,11 @@ export function encode(question: HttpQuestion, answer: HttpAnswer): WireAnswer {
 function acceptsGzip(header: string | string[] | undefined): boolean {
   return String(header ?? "")
     .split(",")
-    .some((offer) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(offer));
+    .some((encoding) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(encoding));
 }
 
 /** An HTTP answer before compression, as faults read and change it. */
-export interface PlainAnswer {
+export interface PlainResponse {
   status: number;
   headers: Readonly<Record<string, string>>;
   body: Uint8Array;

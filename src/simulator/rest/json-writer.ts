@@ -11,7 +11,7 @@ export type WireValue =
   | { readonly [name: string]: WireValue };
 export type WireRecord = { readonly [name: string]: WireValue };
 
-const decimals = new Set([
+const DECIMAL_PROPERTIES = new Set([
   "price",
   "volume",
   "tickVolume",
@@ -41,29 +41,30 @@ const decimals = new Set([
   "optionStrike",
 ]);
 
-const nameTexts = new Map<string, string>();
+const propertyNames = new Map<string, string>();
 
 /** `"name":`, made once. */
-function nameText(name: string): string {
-  const kept = nameTexts.get(name);
+function formatPropertyName(name: string): string {
+  const kept = propertyNames.get(name);
   if (kept !== undefined) return kept;
   const text = `${JSON.stringify(name)}:`;
-  nameTexts.set(name, text);
+  propertyNames.set(name, text);
   return text;
 }
 
 /** Writes records as JSON in the manner that the quirks ask for. */
-export class WireWriter {
+export class JsonWriter {
   readonly #quirks: Quirks;
 
   constructor(quirks: Quirks) {
     this.#quirks = quirks;
   }
 
-  record(record: object): string {
+  formatRecord(record: object): string {
     const members: string[] = [];
     const fields = record as WireRecord;
-    for (const name in fields) members.push(nameText(name) + this.#value(name, fields[name] as WireValue));
+    for (const name in fields)
+      members.push(formatPropertyName(name) + this.#formatValue(name, fields[name] as WireValue));
     if (this.#quirks.extraProperties)
       members.push(`"venueTier":2`, `"audit":{"source":"simulator","flags":[]}`);
     if (this.#quirks.reorderedProperties) {
@@ -73,12 +74,12 @@ export class WireWriter {
     return `{${members.join(",")}}`;
   }
 
-  list(records: readonly object[]): string {
-    return `[${records.map((record) => this.record(record)).join(",")}]`;
+  formatList(records: readonly object[]): string {
+    return `[${records.map((record) => this.formatRecord(record)).join(",")}]`;
   }
 
   /** The end of a list answer that may be paged: `nextId` when there is more, else what the quirk puts in its place. */
-  nextId(next: string | undefined, lastRecordId: string | undefined): string {
+  nextIdProperty(next: string | undefined, lastRecordId: string | undefined): string {
     if (next !== undefined) return `,"nextId":${JSON.stringify(next)}`;
     switch (this.#quirks.lastPage) {
       case "absent":
@@ -92,15 +93,15 @@ export class WireWriter {
     }
   }
 
-  #value(name: string, value: WireValue): string {
+  #formatValue(name: string, value: WireValue): string {
     if (typeof value === "string") {
-      if (!decimals.has(name)) return JSON.stringify(value);
+      if (!DECIMAL_PROPERTIES.has(name)) return JSON.stringify(value);
       return this.#quirks.decimals === "number" ? value : `"${value}"`;
     }
-    if (Array.isArray(value)) return `[${value.map((item) => this.#value("", item)).join(",")}]`;
+    if (Array.isArray(value)) return `[${value.map((item) => this.#formatValue("", item)).join(",")}]`;
     if (typeof value === "object" && value !== null) {
       const members = Object.entries(value).map(
-        ([inner, item]) => `${JSON.stringify(inner)}:${this.#value(inner, item)}`,
+        ([inner, item]) => `${JSON.stringify(inner)}:${this.#formatValue(inner, item)}`,
       );
       return `{${members.join(",")}}`;
     }

@@ -1,12 +1,12 @@
-import { DAY_MS, plain, UtcWriter } from "../market/format.ts";
-import type { IndexFigures, IndexSeries, IndexTable } from "../market/indexes.ts";
+import { DAY_MS, formatDecimal, UtcFormatter } from "../market/format.ts";
+import type { IndexSeries, IndexTable, IndexValues } from "../market/indexes.ts";
 import type { Quirks } from "../market/quirks.ts";
 import type { RecordIds } from "../market/record-ids.ts";
 import type { TickCalendar } from "../market/tick-calendar.ts";
 import type { Universe } from "../market/universe.ts";
-import { Refusal } from "./errors.ts";
-import type { WireWriter } from "./json-writer.ts";
-import { QueryValues } from "./query-params.ts";
+import { HttpError } from "./errors.ts";
+import type { JsonWriter } from "./json-writer.ts";
+import { QueryParams } from "./query-params.ts";
 
 export interface PercentChange {
   readonly change24h: string | null;
@@ -32,56 +32,56 @@ export interface MarketCapRecord {
   readonly pricePercentChange?: PercentChange;
 }
 
-const RANKING_MS = 300_000;
-const periods = [1, 7, 30];
+const RANKING_INTERVAL_MS = 300_000;
+const CHANGE_PERIODS_DAYS = [1, 7, 30];
 
-export interface MarketCapParts {
+export interface MarketCapsOptions {
   readonly universe: Universe;
   readonly table: IndexTable;
-  readonly figures: IndexFigures;
+  readonly figures: IndexValues;
   readonly calendar: TickCalendar;
   readonly ids: RecordIds;
   readonly quirks: Quirks;
-  readonly wire: WireWriter;
+  readonly wire: JsonWriter;
 }
 
 /** The ranking by market capitalisation: a new one every five minutes, from the GWA prices of that moment. */
 export class MarketCaps {
-  readonly #parts: MarketCapParts;
-  readonly #utc: UtcWriter;
+  readonly #options: MarketCapsOptions;
+  readonly #utc: UtcFormatter;
 
-  constructor(parts: MarketCapParts) {
-    this.#parts = parts;
-    this.#utc = new UtcWriter(parts.quirks.fractionDigits);
+  constructor(parts: MarketCapsOptions) {
+    this.#options = parts;
+    this.#utc = new UtcFormatter(parts.quirks.fractionDigits);
   }
 
-  answer(query: URLSearchParams, nowMs: number): string {
-    const { quirks, universe, wire } = this.#parts;
-    const values = new QueryValues("market-cap", query, quirks.ids);
+  respond(query: URLSearchParams, nowMs: number): string {
+    const { quirks, universe, wire } = this.#options;
+    const values = new QueryParams("market-cap", query, quirks.ids);
     const assetId = values.id("assetId");
     const percentChange = values.oneOf("percentChange", ["true", "false"]) === "true";
-    values.refuseComplaints();
+    values.throwIfInvalid();
     if (assetId !== undefined && !universe.assets.some(({ id }) => id === assetId))
-      throw new Refusal(404, `No asset ${assetId}`);
+      throw new HttpError(404, `No asset ${assetId}`);
     const ranking = this.ranking(nowMs, percentChange);
     const chosen = assetId === undefined ? ranking : ranking.filter((record) => record.assetId === assetId);
-    return `{"content":${wire.list(chosen)}}`;
+    return `{"content":${wire.formatList(chosen)}}`;
   }
 
   /** The ranking that is in force at this moment. */
   ranking(nowMs: number, percentChange: boolean): MarketCapRecord[] {
-    const { table, figures, calendar, ids } = this.#parts;
-    const number = Math.floor(nowMs / RANKING_MS);
-    const tick = calendar.newest(number * RANKING_MS);
+    const { table, figures, calendar, ids } = this.#options;
+    const number = Math.floor(nowMs / RANKING_INTERVAL_MS);
+    const tick = calendar.newestTick(number * RANKING_INTERVAL_MS);
     const alive = (series: IndexSeries, at: number) => {
-      const { first, end } = calendar.life(series);
+      const { first, end } = calendar.tickRange(series);
       return at >= first && at < end;
     };
     const priced = table
       .ofType("GWA")
       .filter((series) => series.base.type === "CRYPTO" && alive(series, tick))
       .map((series) => {
-        const price = figures.price(series, figures.logAt(series, tick));
+        const price = figures.formatPrice(series, figures.logPriceAt(series, tick));
         const volume = figures.volumeAt(series, tick);
         return { series, price, volume, cap: Number(price) * series.base.freeFloatSupply };
       });
@@ -94,34 +94,34 @@ export class MarketCaps {
       .map(({ series, price, cap }, at) => {
         const { base } = series;
         return {
-          id: ids.id("market cap", base.ordinal, number),
+          id: ids.encode("market cap", base.ordinal, number),
           assetId: base.id,
-          timestamp: this.#utc.write(number * RANKING_MS),
+          timestamp: this.#utc.format(number * RANKING_INTERVAL_MS),
           marketCapRank: at + 1,
           volumeRank: volumeRanks.get(series) ?? 0,
           price,
-          volume: figures.volume(series, tick),
-          totalSupply: plain(base.totalSupply, 0),
-          freeFloatSupply: plain(base.freeFloatSupply, 0),
-          marketCap: plain(cap, 2),
-          totalMarketCap: plain(Number(price) * base.totalSupply, 2),
-          ...(percentChange ? this.#changes(series, tick) : {}),
+          volume: figures.formatVolume(series, tick),
+          totalSupply: formatDecimal(base.totalSupply, 0),
+          freeFloatSupply: formatDecimal(base.freeFloatSupply, 0),
+          marketCap: formatDecimal(cap, 2),
+          totalMarketCap: formatDecimal(Number(price) * base.totalSupply, 2),
+          ...(percentChange ? this.#percentChanges(series, tick) : {}),
         };
       });
   }
 
-  #changes(series: IndexSeries, tick: number) {
-    const { figures, calendar } = this.#parts;
-    const { first } = calendar.life(series);
+  #percentChanges(series: IndexSeries, tick: number) {
+    const { figures, calendar } = this.#options;
+    const { first } = calendar.tickRange(series);
     const change = (figure: (at: number) => number): PercentChange => {
-      const [change24h = null, change7d = null, change30d = null] = periods.map((days) => {
+      const [change24h = null, change7d = null, change30d = null] = CHANGE_PERIODS_DAYS.map((days) => {
         const then = tick - Math.round((days * DAY_MS) / calendar.tickMs);
-        return then < first ? null : plain((figure(tick) / figure(then) - 1) * 100, 4);
+        return then < first ? null : formatDecimal((figure(tick) / figure(then) - 1) * 100, 4);
       });
       return { change24h, change7d, change30d };
     };
     // Supplies stand still here, so a capitalisation moves as its price does.
-    const price = change((at) => Math.exp(figures.logAt(series, at)));
+    const price = change((at) => Math.exp(figures.logPriceAt(series, at)));
     return {
       marketCapPercentChange: price,
       totalMarketCapPercentChange: price,

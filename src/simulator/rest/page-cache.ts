@@ -1,6 +1,6 @@
 import type { Payload } from "./http-types.ts";
 
-export interface KeptPage {
+export interface CachedPage {
   readonly payload: Payload;
   /** The oldest step that the page, or its look ahead, touched. */
   readonly oldest: number;
@@ -11,38 +11,38 @@ export interface KeptPage {
 
 /** Rendered pages that can no longer change, least recently asked for out first; bounded by bytes. */
 export class PageCache {
-  readonly #limitBytes: number;
-  readonly #pages = new Map<string, { page: KeptPage; bytes: number }>();
+  readonly #maxBytes: number;
+  readonly #pages = new Map<string, { page: CachedPage; bytes: number }>();
   #bytes = 0;
 
   constructor(limitBytes: number) {
-    this.#limitBytes = limitBytes;
+    this.#maxBytes = limitBytes;
   }
 
-  get(key: string): KeptPage | undefined {
-    const kept = this.#pages.get(key);
-    if (!kept) return undefined;
+  get(key: string): CachedPage | undefined {
+    const entry = this.#pages.get(key);
+    if (!entry) return undefined;
     this.#pages.delete(key);
-    this.#pages.set(key, kept);
-    return kept.page;
+    this.#pages.set(key, entry);
+    return entry.page;
   }
 
-  keep(key: string, page: KeptPage): void {
-    this.drop(key);
+  set(key: string, page: CachedPage): void {
+    this.delete(key);
     // The compressed form may be made later; a quarter on top stands for it.
     const bytes = Math.ceil(page.payload.bytes.length * 1.25) + 500;
     this.#pages.set(key, { page, bytes });
     this.#bytes += bytes;
     for (const oldest of this.#pages.keys()) {
-      if (this.#bytes <= this.#limitBytes) break;
-      this.drop(oldest);
+      if (this.#bytes <= this.#maxBytes) break;
+      this.delete(oldest);
     }
   }
 
-  drop(key: string): void {
-    const kept = this.#pages.get(key);
-    if (!kept) return;
+  delete(key: string): void {
+    const entry = this.#pages.get(key);
+    if (!entry) return;
     this.#pages.delete(key);
-    this.#bytes -= kept.bytes;
+    this.#bytes -= entry.bytes;
   }
 }

@@ -1,11 +1,11 @@
-import { readUtc } from "../market/format.ts";
+import { parseUtcMs } from "../market/format.ts";
 import type { Quirks } from "../market/quirks.ts";
-import { type FieldError, Refusal } from "./errors.ts";
+import { type FieldError, HttpError } from "./errors.ts";
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Reads the query of one request, collecting every complaint, so that one 400 names all of them. */
-export class QueryValues {
+export class QueryParams {
   readonly #object: string;
   readonly #query: URLSearchParams;
   readonly #ids: Quirks["ids"];
@@ -24,13 +24,14 @@ export class QueryValues {
   id(field: string): string | undefined {
     const value = this.text(field);
     if (value === undefined) return undefined;
-    if (value === "" || (this.#ids === "uuid" && !uuid.test(value))) this.complain(field, "must be a uuid");
+    if (value === "" || (this.#ids === "uuid" && !UUID_PATTERN.test(value)))
+      this.addError(field, "must be a uuid");
     return value;
   }
 
   requiredId(field: string): string {
     const value = this.id(field);
-    if (value === undefined) this.complain(field, "must not be null");
+    if (value === undefined) this.addError(field, "must not be null");
     return value ?? "";
   }
 
@@ -38,7 +39,7 @@ export class QueryValues {
     const value = this.text(field);
     if (value === undefined) return undefined;
     const found = allowed.find((candidate) => candidate === value);
-    if (found === undefined) this.complain(field, `must be one of ${allowed.join(", ")}`);
+    if (found === undefined) this.addError(field, `must be one of ${allowed.join(", ")}`);
     return found;
   }
 
@@ -46,24 +47,24 @@ export class QueryValues {
     const value = this.text("size");
     if (value === undefined) return 10;
     const size = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
-    if (!(size >= 1 && size <= 2000)) this.complain("size", "must be between 1 and 2000");
+    if (!(size >= 1 && size <= 2000)) this.addError("size", "must be between 1 and 2000");
     return size;
   }
 
-  moment(field: string): number | undefined {
+  timestamp(field: string): number | undefined {
     const value = this.text(field);
     if (value === undefined) return undefined;
-    const ms = readUtc(value);
-    if (ms === undefined) this.complain(field, "must be an ISO 8601 date-time in UTC");
+    const ms = parseUtcMs(value);
+    if (ms === undefined) this.addError(field, "must be an ISO 8601 date-time in UTC");
     return ms;
   }
 
-  complain(field: string, message: string): void {
+  addError(field: string, message: string): void {
     this.#errors.push({ object: this.#object, field, rejectedValue: this.text(field) ?? "null", message });
   }
 
   /** Call after the last value was read. */
-  refuseComplaints(): void {
-    if (this.#errors.length > 0) throw new Refusal(400, "Validation error", this.#errors);
+  throwIfInvalid(): void {
+    if (this.#errors.length > 0) throw new HttpError(400, "Validation error", this.#errors);
   }
 }

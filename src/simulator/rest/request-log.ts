@@ -8,7 +8,7 @@ export interface LoggedRequest {
   readonly at: number;
 }
 
-const KEPT = 100_000;
+const MAX_LISTED_REQUESTS = 100_000;
 
 /** What was asked of the simulator: counts of everything, and the latest requests one by one. */
 export class RequestLog {
@@ -21,7 +21,7 @@ export class RequestLog {
     const path = request.target.split("?", 1)[0] ?? "";
     this.#counts.set(path, (this.#counts.get(path) ?? 0) + 1);
     this.#list.push(request);
-    if (this.#list.length > 2 * KEPT) this.#list = this.#list.slice(-KEPT);
+    if (this.#list.length > 2 * MAX_LISTED_REQUESTS) this.#list = this.#list.slice(-MAX_LISTED_REQUESTS);
     return request;
   }
 
@@ -40,7 +40,7 @@ export class RequestLog {
 
   /** The latest requests, oldest first. */
   get list(): readonly LoggedRequest[] {
-    return this.#list.slice(-KEPT);
+    return this.#list.slice(-MAX_LISTED_REQUESTS);
   }
 
   clear(): void {

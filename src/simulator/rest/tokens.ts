@@ -1,6 +1,6 @@
-import { hashOf } from "../market/hash.ts";
+import { hashNumbers } from "../market/hash.ts";
 import type { Quirks } from "../market/quirks.ts";
-import { Refusal } from "./errors.ts";
+import { HttpError } from "./errors.ts";
 
 export const allScopes = [
   "read:exchange-ticker",
@@ -11,16 +11,16 @@ export const allScopes = [
   "read:derivatives",
 ] as const;
 
-export type Audience = "rest" | "websocket";
+export type TokenAudience = "rest" | "websocket";
 
-interface Issued {
+interface IssuedToken {
   readonly token: string;
-  readonly audience: Audience;
+  readonly audience: TokenAudience;
   readonly expiresAt: number;
   readonly scopes: ReadonlySet<string>;
 }
 
-export interface TokenGrant {
+export interface TokenResponse {
   readonly access_token: string;
   readonly scope: string;
   readonly expires_in: number;
@@ -28,13 +28,13 @@ export interface TokenGrant {
 }
 
 /** In what a token may differ from the usual one. */
-export interface TokenExceptions {
+export interface TokenOverrides {
   readonly lifeSeconds?: number;
   readonly withoutScope?: string;
-  readonly awkward?: boolean;
+  readonly hasUrlUnsafeCharacters?: boolean;
 }
 
-export interface TokenTerms {
+export interface TokenSettings {
   clientId: string;
   clientSecret: string;
   scopes: readonly string[];
@@ -43,43 +43,43 @@ export interface TokenTerms {
 
 /** Issues access tokens and knows which of them are good. */
 export class Tokens {
-  readonly terms: TokenTerms;
+  readonly settings: TokenSettings;
   readonly #seed: number;
   readonly #quirks: Quirks;
-  readonly #audiences: () => Readonly<Record<Audience, string>>;
-  #issued = new Map<string, Issued>();
+  readonly #audiences: () => Readonly<Record<TokenAudience, string>>;
+  #issued = new Map<string, IssuedToken>();
   #count = 0;
 
   constructor(
     seed: number,
     quirks: Quirks,
-    terms: TokenTerms,
-    audiences: () => Readonly<Record<Audience, string>>,
+    terms: TokenSettings,
+    audiences: () => Readonly<Record<TokenAudience, string>>,
   ) {
     this.#seed = seed;
     this.#quirks = quirks;
-    this.terms = terms;
+    this.settings = terms;
     this.#audiences = audiences;
   }
 
   /** The token endpoint: a JSON body in, the token response out. */
-  issue(contentType: string, body: string, nowMs: number): string {
+  handleTokenRequest(contentType: string, body: string, nowMs: number): string {
     if (!/^application\/json\b/i.test(contentType))
-      throw new Refusal(400, "The body must be application/json");
-    const { grant_type, client_id, client_secret, audience } = readFields(body);
+      throw new HttpError(400, "The body must be application/json");
+    const { grant_type, client_id, client_secret, audience } = parseTokenRequest(body);
     if (grant_type !== "client_credentials")
-      throw invalid("grant_type", grant_type, "must be client_credentials");
-    if (client_id !== this.terms.clientId || client_secret !== this.terms.clientSecret)
-      throw new Refusal(401, "Client credentials are not valid");
-    return JSON.stringify(this.grant(audience ?? "", nowMs));
+      throw validationError("grant_type", grant_type, "must be client_credentials");
+    if (client_id !== this.settings.clientId || client_secret !== this.settings.clientSecret)
+      throw new HttpError(401, "Client credentials are not valid");
+    return JSON.stringify(this.issueToken(audience ?? "", nowMs));
   }
 
   /** A token response, but for what is named: for the endpoint, and for faults that want a strange one. */
-  grant(audience: string, nowMs: number, but: TokenExceptions = {}): TokenGrant {
+  issueToken(audience: string, nowMs: number, overrides: TokenOverrides = {}): TokenResponse {
     const addresses = this.#audiences();
     const target = (["rest", "websocket"] as const).find((one) => addresses[one] === audience);
-    if (!target) throw invalid("audience", audience, "must be the REST or the websocket address");
-    const issued = this.#issue(target, nowMs, but);
+    if (!target) throw validationError("audience", audience, "must be the REST or the websocket address");
+    const issued = this.#createToken(target, nowMs, overrides);
     return {
       access_token: issued.token,
       scope: [...issued.scopes].join(" "),
@@ -89,7 +89,7 @@ export class Tokens {
   }
 
   /** The scopes of a good token for this audience; undefined when it is unknown, expired, revoked or for the other one. */
-  scopesOf(token: string, audience: Audience, nowMs: number): ReadonlySet<string> | undefined {
+  scopesOf(token: string, audience: TokenAudience, nowMs: number): ReadonlySet<string> | undefined {
     const issued = this.#issued.get(token);
     if (!issued || issued.audience !== audience || issued.expiresAt <= nowMs) return undefined;
     return issued.scopes;
@@ -103,22 +103,25 @@ export class Tokens {
     this.#issued.clear();
   }
 
-  #issue(audience: Audience, nowMs: number, but: TokenExceptions): Issued {
+  #createToken(audience: TokenAudience, nowMs: number, overrides: TokenOverrides): IssuedToken {
     for (const [token, issued] of this.#issued) if (issued.expiresAt <= nowMs) this.#issued.delete(token);
     if (this.#quirks.tokenReissue === "same")
       for (const issued of this.#issued.values()) if (issued.audience === audience) return issued;
-    const issued: Issued = {
-      token: this.#tokenText(this.#count++, but.awkward ?? this.#quirks.awkwardTokens),
+    const issued: IssuedToken = {
+      token: this.#createTokenText(
+        this.#count++,
+        overrides.hasUrlUnsafeCharacters ?? this.#quirks.awkwardTokens,
+      ),
       audience,
-      expiresAt: nowMs + (but.lifeSeconds ?? this.terms.tokenSeconds) * 1000,
-      scopes: new Set(this.terms.scopes.filter((scope) => scope !== but.withoutScope)),
+      expiresAt: nowMs + (overrides.lifeSeconds ?? this.settings.tokenSeconds) * 1000,
+      scopes: new Set(this.settings.scopes.filter((scope) => scope !== overrides.withoutScope)),
     };
     this.#issued.set(issued.token, issued);
     return issued;
   }
 
-  #tokenText(count: number, awkward: boolean): string {
-    const words = Array.from({ length: 12 }, (_, word) => hashOf(this.#seed, 71, count, word));
+  #createTokenText(count: number, awkward: boolean): string {
+    const words = Array.from({ length: 12 }, (_, word) => hashNumbers(this.#seed, 71, count, word));
     const bytes = Buffer.from(Uint32Array.from(words).buffer);
     if (awkward) return `+/${bytes.toString("base64")}=&a=`;
     const text = bytes.toString("base64url");
@@ -126,22 +129,22 @@ export class Tokens {
   }
 }
 
-function readFields(body: string): Record<string, string> {
+function parseTokenRequest(body: string): Record<string, string> {
   let parsed: unknown;
   try {
     parsed = JSON.parse(body);
   } catch {
-    throw new Refusal(400, "The body is not JSON");
+    throw new HttpError(400, "The body is not JSON");
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
-    throw new Refusal(400, "The body is not a JSON object");
+    throw new HttpError(400, "The body is not a JSON object");
   return Object.fromEntries(
     Object.entries(parsed).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
   );
 }
 
-function invalid(field: string, value: string | undefined, message: string): Refusal {
-  return new Refusal(400, "Validation error", [
+function validationError(field: string, value: string | undefined, message: string): HttpError {
+  return new HttpError(400, "Validation error", [
     { object: "TokenRequest", field, rejectedValue: value ?? "", message },
   ]);
 }

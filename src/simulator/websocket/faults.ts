@@ -1,44 +1,54 @@
 import type { Duplex } from "node:stream";
-import { retryAfter } from "../faults/body-faults.ts";
-import { fieldsOf, isChosen, mangleRecord, parseKeepingDigits, textOf } from "../faults/record-faults.ts";
-import type { FaultEvent, FaultScript, Strike } from "../faults/script.ts";
+import { formatRetryAfter } from "../faults/body-faults.ts";
+import {
+  appliesToRow,
+  applyRecordFault,
+  formatJsonFields,
+  parsePreservingDigits,
+  toJsonFields,
+} from "../faults/record-faults.ts";
+import type { FaultEvent, FaultScript, TriggeredFault } from "../faults/script.ts";
 import { errorBody } from "../rest/errors.ts";
-import { frame, oddMessage, opcodes } from "./frames.ts";
+import { encodeFrame, opcodes, renderFaultyMessage } from "./frames.ts";
 import type { LiveSession } from "./session.ts";
 
 type Properties = ReadonlyMap<string, string>;
-const nothing: Properties = new Map();
+const NO_PROPERTIES: Properties = new Map();
 
 /** What a fault script does to websocket clients. Each function asks the script about one moment. */
-export function upgradeStrikes(script: FaultScript | undefined, path: string): Strike[] {
-  return strikesAt(script, "upgrade", { path, query: nothing, key: "ws upgrade" });
+export function upgradeFaults(script: FaultScript | undefined, path: string): TriggeredFault[] {
+  return triggeredFaultsAt(script, "upgrade", { path, query: NO_PROPERTIES, key: "ws upgrade" });
 }
 
-export function acceptStrikes(script: FaultScript | undefined, path: string): Strike[] {
-  return strikesAt(script, "accept", { path, query: nothing, key: "ws accept" });
+export function acceptFaults(script: FaultScript | undefined, path: string): TriggeredFault[] {
+  return triggeredFaultsAt(script, "accept", { path, query: NO_PROPERTIES, key: "ws accept" });
 }
 
 /** The very same message is the same body; requestId, which counts up, is no part of it. */
-export function messageStrikes(
+export function messageFaults(
   script: FaultScript | undefined,
   moment: "subscribe" | "unsubscribe",
   message: Readonly<Record<string, unknown>>,
-): Strike[] {
+): TriggeredFault[] {
   const { requestId: _, ...body } = message;
   const query = new Map(Object.entries(body).map(([name, value]) => [name, String(value)]));
-  return strikesAt(script, moment, { path: "/", query, key: `ws ${JSON.stringify([...query].sort())}` });
+  return triggeredFaultsAt(script, moment, {
+    path: "/",
+    query,
+    key: `ws ${JSON.stringify([...query].sort())}`,
+  });
 }
 
-function strikesAt(
+function triggeredFaultsAt(
   script: FaultScript | undefined,
-  moment: FaultEvent["moment"],
+  moment: FaultEvent["kind"],
   event: Pick<FaultEvent, "path" | "query" | "key">,
-): Strike[] {
-  return script?.concerns(moment) ? script.strikes({ moment, method: "ws", ...event }) : [];
+): TriggeredFault[] {
+  return script?.handles(moment) ? script.triggeredFaults({ kind: moment, method: "ws", ...event }) : [];
 }
 
 /** Refuses the upgrade over plain HTTP. */
-export function refuseUpgrade(
+export function rejectUpgrade(
   socket: Duplex,
   status: number,
   message: string,
@@ -56,23 +66,23 @@ export function refuseUpgrade(
   socket.end(`HTTP/1.1 ${status} Refused\r\n${lines.join("")}\r\n${body}`);
 }
 
-export function upgradeHeaders({ line }: Strike, now: number): Record<string, string> {
-  const wait = retryAfter(line.textOf("retry-after"), line.numberOf("wait"), now);
+export function retryAfterHeaders({ line }: TriggeredFault, now: number): Record<string, string> {
+  const wait = formatRetryAfter(line.textOf("retry-after"), line.numberOf("wait"), now);
   return wait === undefined ? {} : { "retry-after": wait };
 }
 
 /** Faults of the connection itself, whichever moment drew them. */
-export function strikeConnection(strike: Strike, session: LiveSession): void {
+export function applyConnectionFault(strike: TriggeredFault, session: LiveSession): void {
   const { line } = strike;
   const soon = (act: () => void) =>
     line.numberOf("in") > 0 ? session.after(line.numberOf("in"), act) : act();
-  switch (line.word.word) {
+  switch (line.definition.name) {
     case "drop-connection":
-      soon(() => session.drop(line.numberOf("code"), "the simulator was told to"));
+      soon(() => session.close(line.numberOf("code"), "the simulator was told to"));
       break;
     case "mute":
       soon(() => {
-        session.isMute = true;
+        session.isMuted = true;
       });
       break;
     case "half-open":
@@ -84,13 +94,13 @@ export function strikeConnection(strike: Strike, session: LiveSession): void {
       break;
     }
     case "message":
-      soon(() => session.write(oddMessage(strike)));
+      soon(() => session.write(renderFaultyMessage(strike)));
       break;
   }
 }
 
 /** One tick on its way to one client. */
-export interface TickOnItsWay {
+export interface OutgoingTick {
   session: LiveSession;
   text: string;
   seriesKey: string;
@@ -98,24 +108,31 @@ export interface TickOnItsWay {
 }
 
 /** The frames to send now for this tick; later ones are set on the session's timers. */
-export function bendTick(script: FaultScript, { session, text, seriesKey, tick }: TickOnItsWay): Buffer[] {
-  const record: unknown = parseKeepingDigits(text);
-  let fields = fieldsOf(typeof record === "object" && record !== null ? record : {});
+export function applyTickFaults(
+  script: FaultScript,
+  { session, text, seriesKey, tick }: OutgoingTick,
+): Buffer[] {
+  const record: unknown = parsePreservingDigits(text);
+  let fields = toJsonFields(typeof record === "object" && record !== null ? record : {});
   const query = new Map(fields.map(([name, value]) => [name, value.replace(/^"(.*)"$/, "$1")]));
-  const strikes = strikesAt(script, "tick", { path: "/", query, key: `ws tick ${seriesKey} ${tick}` });
-  if (strikes.length === 0) return [frame(text)];
+  const strikes = triggeredFaultsAt(script, "tick", {
+    path: "/",
+    query,
+    key: `ws tick ${seriesKey} ${tick}`,
+  });
+  if (strikes.length === 0) return [encodeFrame(text)];
 
   for (const strike of strikes) {
-    strikeConnection(strike, session);
-    const { word, group } = strike.line.word;
-    const mangles = group === "payload" && isChosen(strike, 0, 1);
+    applyConnectionFault(strike, session);
+    const { name: word, group } = strike.line.definition;
+    const mangles = group === "payload" && appliesToRow(strike, 0, 1);
     const before = fields;
-    if (word === "other-value") fields = fields.map(otherValue);
-    if (mangles) fields = mangleRecord(strike, fields) ?? fields;
-    if (group === "payload" && textOf(fields) === textOf(before)) strike.miss();
+    if (word === "other-value") fields = fields.map(changeValue);
+    if (mangles) fields = applyRecordFault(strike, fields) ?? fields;
+    if (group === "payload" && formatJsonFields(fields) === formatJsonFields(before)) strike.uncount();
   }
-  const has = (word: string) => strikes.find(({ line }) => line.word.word === word);
-  const bytes = frame(textOf(fields), has("binary-tick") ? opcodes.binary : opcodes.text);
+  const has = (word: string) => strikes.find(({ line }) => line.definition.name === word);
+  const bytes = encodeFrame(formatJsonFields(fields), has("binary-tick") ? opcodes.binary : opcodes.text);
   const frames = has("duplicate-tick") ? [bytes, bytes] : [bytes];
   const late = has("late-tick");
   if (late) for (const each of frames) session.after(late.line.numberOf("by"), () => session.write(each));
@@ -123,7 +140,7 @@ export function bendTick(script: FaultScript, { session, text, seriesKey, tick }
 }
 
 /** Another first digit in the figure, another id. */
-function otherValue([name, json]: [string, string]): [string, string] {
+function changeValue([name, json]: [string, string]): [string, string] {
   if (name === "id") return [name, JSON.stringify(`${json.replaceAll('"', "")}-live`)];
   return [
     name,

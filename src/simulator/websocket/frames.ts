@@ -1,11 +1,15 @@
-import type { Strike } from "../faults/script.ts";
+import type { TriggeredFault } from "../faults/script.ts";
 
 /** Websocket frames as bytes: rendered once, they are written to any number of sockets. A server's frames are not masked. */
 export const opcodes = { continuation: 0, text: 1, binary: 2 } as const;
 
-export function frame(payload: string | Uint8Array, opcode: number = opcodes.text, isFinal = true): Buffer {
+export function encodeFrame(
+  payload: string | Uint8Array,
+  opcode: number = opcodes.text,
+  isFinal = true,
+): Buffer {
   const length = typeof payload === "string" ? Buffer.byteLength(payload) : payload.length;
-  const head = headLength(length);
+  const head = headerLength(length);
   const bytes = Buffer.allocUnsafe(head + length);
   bytes[0] = (isFinal ? 0x80 : 0) | opcode;
   if (head === 2) bytes[1] = length;
@@ -21,12 +25,12 @@ export function frame(payload: string | Uint8Array, opcode: number = opcodes.tex
   return bytes;
 }
 
-function headLength(length: number): number {
+function headerLength(length: number): number {
   if (length < 126) return 2;
   return length < 65_536 ? 4 : 10;
 }
 
-const trade = {
+const TRADE = {
   event: "TRADE",
   id: "5f1c1a2e-0000-4000-8000-000000000001",
   tradeId: "77",
@@ -35,46 +39,46 @@ const trade = {
 };
 
 /** A message that no client asked for, as frames. */
-export function oddMessage(strike: Strike): Buffer {
+export function renderFaultyMessage(strike: TriggeredFault): Buffer {
   const { line, chance } = strike;
   const bytes = line.numberOf("bytes");
   switch (line.textOf("is")) {
     case "binary":
-      return frame(Buffer.from(JSON.stringify(trade)), opcodes.binary);
+      return encodeFrame(Buffer.from(JSON.stringify(TRADE)), opcodes.binary);
     case "garbage":
-      return frame(
+      return encodeFrame(
         Buffer.from(Array.from({ length: 64 }, (_, at) => Math.floor(chance("byte", at) * 256))),
         opcodes.binary,
       );
     case "utf8":
-      return frame(
+      return encodeFrame(
         Buffer.concat([Buffer.from('{"event":"TRADE","note":"'), Buffer.of(0xc3, 0x28), Buffer.from('"}')]),
       );
     case "oversized":
-      return frame(JSON.stringify({ ...trade, note: "x".repeat(bytes) }));
+      return encodeFrame(JSON.stringify({ ...TRADE, note: "x".repeat(bytes) }));
     case "fragments": {
       const piece = Buffer.alloc(16_384, "x");
       const pieces = Array.from({ length: Math.ceil(bytes / piece.length) }, () =>
-        frame(piece, opcodes.continuation, false),
+        encodeFrame(piece, opcodes.continuation, false),
       );
-      return Buffer.concat([frame('{"event":"TRADE","note":"', opcodes.text, false), ...pieces]);
+      return Buffer.concat([encodeFrame('{"event":"TRADE","note":"', opcodes.text, false), ...pieces]);
     }
     case "deflated": {
       // RSV1 says that the message is compressed, which was never agreed on.
-      const message = frame(JSON.stringify(trade));
+      const message = encodeFrame(JSON.stringify(TRADE));
       message[0] = (message[0] ?? 0) | 0x40;
       return message;
     }
     case "error":
-      return frame(JSON.stringify({ event: "ERROR", ...errorProperties(strike) }));
+      return encodeFrame(JSON.stringify({ event: "ERROR", ...faultyErrorProperties(strike) }));
     case "trade":
-      return frame(JSON.stringify(trade));
+      return encodeFrame(JSON.stringify(TRADE));
     default:
-      return frame(plainMessages[line.textOf("is")] ?? "");
+      return encodeFrame(PLAIN_MESSAGES[line.textOf("is")] ?? "");
   }
 }
 
-const plainMessages: Record<string, string> = {
+const PLAIN_MESSAGES: Record<string, string> = {
   "no-event": '{"price":"1"}',
   array: '[{"event":"INDEX_TICKER"}]',
   null: "null",
@@ -84,7 +88,7 @@ const plainMessages: Record<string, string> = {
 };
 
 /** ERROR as the line wants it: the code may be a number or missing. */
-export function errorProperties({ line }: Strike): Record<string, unknown> {
+export function faultyErrorProperties({ line }: TriggeredFault): Record<string, unknown> {
   const code = line.textOf("code");
   const codes: Record<string, object> = { string: { code }, number: { code: Number(code) }, none: {} };
   return { ...codes[line.textOf("as")], message: "the simulator was told to fail" };

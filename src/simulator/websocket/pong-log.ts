@@ -1,4 +1,4 @@
-const KEPT = 100_000;
+const MAX_SAMPLES = 100_000;
 
 export interface PongSummary {
   readonly answered: number;
@@ -16,7 +16,7 @@ export class PongLog {
   add(ms: number): void {
     this.#answered++;
     this.#ms.push(ms);
-    if (this.#ms.length > 2 * KEPT) this.#ms = this.#ms.slice(-KEPT);
+    if (this.#ms.length > 2 * MAX_SAMPLES) this.#ms = this.#ms.slice(-MAX_SAMPLES);
   }
 
   get summary(): PongSummary {

@@ -1,49 +1,56 @@
-import type { FaultScript, Strike } from "../faults/script.ts";
-import { messageStrikes, strikeConnection } from "./faults.ts";
-import { errorProperties } from "./frames.ts";
+import type { FaultScript, TriggeredFault } from "../faults/script.ts";
+import { applyConnectionFault, messageFaults } from "./faults.ts";
+import { faultyErrorProperties } from "./frames.ts";
 import type { PongLog } from "./pong-log.ts";
 import type { LiveSession } from "./session.ts";
-import type { LiveDirectory, Refusal, SubscriptionRequest } from "./subscriptions.ts";
+import type { SubscriptionDirectory, SubscriptionError, SubscriptionRequest } from "./subscriptions.ts";
 import type { LiveTicker } from "./ticker.ts";
 
 type Message = Readonly<Record<string, unknown>>;
 
 /** Properties of the ERROR that a message earned; undefined when it was fine. */
-type Complaint = Record<string, unknown> | undefined;
+type ErrorProperties = Record<string, unknown> | undefined;
 
 /** What the server says to each message of a client. */
-export class LiveDialogue {
+export class LiveProtocol {
   faults: FaultScript | undefined;
-  readonly #directory: LiveDirectory;
+  readonly #directory: SubscriptionDirectory;
   readonly #ticker: LiveTicker;
   readonly #pongs: PongLog;
 
-  constructor(directory: LiveDirectory, ticker: LiveTicker, pongs: PongLog) {
+  constructor(directory: SubscriptionDirectory, ticker: LiveTicker, pongs: PongLog) {
     this.#pongs = pongs;
     this.#directory = directory;
     this.#ticker = ticker;
   }
 
   receive(session: LiveSession, text: string): void {
-    const message = readMessage(text);
-    const complaint = message ? this.#answer(session, message) : refusal("a message is a JSON object");
-    if (complaint) session.say("ERROR", complaint);
+    const message = parseMessage(text);
+    const complaint = message
+      ? this.#handleMessage(session, message)
+      : badRequest("a message is a JSON object");
+    if (complaint) session.sendEvent("ERROR", complaint);
   }
 
-  #answer(session: LiveSession, message: Message): Complaint {
+  #handleMessage(session: LiveSession, message: Message): ErrorProperties {
     const { event, requestId } = message;
     switch (event) {
       case "PING":
-        session.say("PONG", requestId === undefined ? {} : { requestId });
+        session.sendEvent("PONG", requestId === undefined ? {} : { requestId });
         return undefined;
       case "PONG": {
-        session.owesPong = false;
-        const ms = session.answeredMs(requestId);
+        session.awaitsPong = false;
+        const ms = session.takeRoundTripMs(requestId);
         if (ms !== undefined) this.#pongs.add(ms);
         return undefined;
       }
       case "SUBSCRIBE_INDEX_TICKER":
-        return this.#subscribe(session, message, "SUBSCRIBED_INDEX_TICKER", this.#directory.index(message));
+        return this.#subscribe(
+          session,
+          message,
+          "SUBSCRIBED_INDEX_TICKER",
+          this.#directory.resolveIndexes(message),
+        );
       case "SUBSCRIBE_EXCHANGE_TICKER":
         return this.#subscribe(
           session,
@@ -52,11 +59,11 @@ export class LiveDialogue {
           this.#directory.exchange(message),
         );
       case "UNSUBSCRIBE_INDEX_TICKER":
-        return this.#unsubscribe(session, message, this.#directory.index(message));
+        return this.#unsubscribe(session, message, this.#directory.resolveIndexes(message));
       case "UNSUBSCRIBE_EXCHANGE_TICKER":
         return this.#unsubscribe(session, message, this.#directory.exchange(message));
       default:
-        return refusal("unknown event");
+        return badRequest("unknown event");
     }
   }
 
@@ -64,45 +71,49 @@ export class LiveDialogue {
     session: LiveSession,
     message: Message,
     reply: string,
-    request: SubscriptionRequest | Refusal,
-  ): Complaint {
-    const strikes = messageStrikes(this.faults, "subscribe", message);
-    const error = struckBy(strikes, "error");
-    if (error) return errorProperties(error);
+    request: SubscriptionRequest | SubscriptionError,
+  ): ErrorProperties {
+    const strikes = messageFaults(this.faults, "subscribe", message);
+    const error = findFault(strikes, "error");
+    if (error) return faultyErrorProperties(error);
     if ("code" in request) return { ...request };
     if (!session.scopes.has(request.scope))
       return { code: "403", message: `the token lacks the scope ${request.scope}` };
 
     session.subscriptions.set(request.key, request.series);
-    confirm(session, reply, request, struckBy(strikes, "subscribed"));
-    this.#ticker.replay(session, request.series, struckBy(strikes, "replay")?.line.numberOf("ticks") ?? 0);
-    for (const strike of strikes) strikeConnection(strike, session);
-    this.#ticker.keepTicking();
+    sendConfirmation(session, reply, request, findFault(strikes, "subscribed"));
+    this.#ticker.replay(session, request.series, findFault(strikes, "replay")?.line.numberOf("ticks") ?? 0);
+    for (const strike of strikes) applyConnectionFault(strike, session);
+    this.#ticker.scheduleNextTick();
     return undefined;
   }
 
   /** No message confirms the end of a subscription: the ticks just stop. */
-  #unsubscribe(session: LiveSession, message: Message, request: SubscriptionRequest | Refusal): Complaint {
-    const strikes = messageStrikes(this.faults, "unsubscribe", message);
-    const error = struckBy(strikes, "error");
-    if (error) return errorProperties(error);
+  #unsubscribe(
+    session: LiveSession,
+    message: Message,
+    request: SubscriptionRequest | SubscriptionError,
+  ): ErrorProperties {
+    const strikes = messageFaults(this.faults, "unsubscribe", message);
+    const error = findFault(strikes, "error");
+    if (error) return faultyErrorProperties(error);
     if ("code" in request) return { ...request };
-    if (struckBy(strikes, "ignore-unsubscribe")) return undefined;
+    if (findFault(strikes, "ignore-unsubscribe")) return undefined;
     const end = () => session.subscriptions.delete(request.key);
-    const late = struckBy(strikes, "late-unsubscribe");
+    const late = findFault(strikes, "late-unsubscribe");
     if (late) session.after(late.line.numberOf("by"), end);
     else end();
     return undefined;
   }
 }
 
-function confirm(
+function sendConfirmation(
   session: LiveSession,
   reply: string,
-  { confirmed }: SubscriptionRequest,
-  strike: Strike | undefined,
+  { confirmation: confirmed }: SubscriptionRequest,
+  strike: TriggeredFault | undefined,
 ): void {
-  const say = () => session.say(reply, confirmed);
+  const say = () => session.sendEvent(reply, confirmed);
   switch (strike?.line.textOf("is")) {
     case "never":
       break;
@@ -111,8 +122,8 @@ function confirm(
       break;
     case "other":
       if ("indexType" in confirmed)
-        session.say(reply, { indexType: confirmed.indexType === "LX" ? "GWA" : "LX" });
-      else session.say(reply, { exchangeId: "another", marketId: "another" });
+        session.sendEvent(reply, { indexType: confirmed.indexType === "LX" ? "GWA" : "LX" });
+      else session.sendEvent(reply, { exchangeId: "another", marketId: "another" });
       break;
     case "twice":
       say();
@@ -123,13 +134,13 @@ function confirm(
   }
 }
 
-function struckBy(strikes: readonly Strike[], word: string): Strike | undefined {
-  return strikes.find(({ line }) => line.word.word === word);
+function findFault(strikes: readonly TriggeredFault[], word: string): TriggeredFault | undefined {
+  return strikes.find(({ line }) => line.definition.name === word);
 }
 
-const refusal = (message: string) => ({ code: "400", message });
+const badRequest = (message: string) => ({ code: "400", message });
 
-function readMessage(text: string): Message | undefined {
+function parseMessage(text: string): Message | undefined {
   try {
     const message: unknown = JSON.parse(text);
     const isObject = typeof message === "object" && message !== null && !Array.isArray(message);

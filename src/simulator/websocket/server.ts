@@ -2,30 +2,36 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { WebSocketServer } from "ws";
 import type { Clock } from "../../runtime/clock.ts";
-import { keepWaiting } from "../faults/delivery-faults.ts";
+import { waitWhileConnected } from "../faults/delivery-faults.ts";
 import type { FaultScript } from "../faults/script.ts";
-import { acceptStrikes, refuseUpgrade, strikeConnection, upgradeHeaders, upgradeStrikes } from "./faults.ts";
+import {
+  acceptFaults,
+  applyConnectionFault,
+  rejectUpgrade,
+  retryAfterHeaders,
+  upgradeFaults,
+} from "./faults.ts";
 import { PongLog } from "./pong-log.ts";
-import { LiveDialogue } from "./protocol.ts";
+import { LiveProtocol } from "./protocol.ts";
 import { LiveSession } from "./session.ts";
-import type { LiveDirectory } from "./subscriptions.ts";
-import { LiveTicker, type TickSource } from "./ticker.ts";
+import type { SubscriptionDirectory } from "./subscriptions.ts";
+import { type LiveMessageSource, LiveTicker } from "./ticker.ts";
 
 export interface LiveServerOptions {
   clock: Clock;
-  source: TickSource;
-  directory: LiveDirectory;
+  source: LiveMessageSource;
+  directory: SubscriptionDirectory;
   /** The path at which clients connect. */
   path: string;
   /** The scopes of a good token for the websocket; undefined when it is none. */
   scopesOf(token: string): ReadonlySet<string> | undefined;
   /** Told of every attempt to connect; the path comes without its token. */
-  log(path: string, status: number): void;
+  logAttempt(path: string, status: number): void;
   /** A JSON PING so often; who has not answered by the next one is cut off. 0: never. */
   pingSeconds: number;
 }
 
-type Refuse = (status: number, message: string, headers?: Record<string, string>) => void;
+type RejectUpgrade = (status: number, message: string, headers?: Record<string, string>) => void;
 
 /** The websocket: live ticks for whoever subscribes. */
 export class LiveServer {
@@ -35,7 +41,7 @@ export class LiveServer {
   readonly #sessions = new Set<LiveSession>();
   readonly #sockets = new Set<Socket>();
   readonly #ticker: LiveTicker;
-  readonly #dialogue: LiveDialogue;
+  readonly #protocol: LiveProtocol;
   readonly #webSockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
@@ -48,14 +54,14 @@ export class LiveServer {
     this.#options = options;
     this.#clock = options.clock;
     this.#ticker = new LiveTicker(options.clock, options.source, this.#sessions);
-    this.#dialogue = new LiveDialogue(options.directory, this.#ticker, this.pongs);
+    this.#protocol = new LiveProtocol(options.directory, this.#ticker, this.pongs);
   }
 
   /** Undefined: good days. What has befallen a connection already stays with it. */
   setFaults(script: FaultScript | undefined): void {
     this.#faults = script;
     this.#ticker.faults = script;
-    this.#dialogue.faults = script;
+    this.#protocol.faults = script;
   }
 
   get clients(): number {
@@ -64,12 +70,12 @@ export class LiveServer {
 
   /** Sends `ticks` real records to every subscriber at once, and says how many were written; see LiveTicker.prepare. */
   publish(ticks: number, upTo?: number): number {
-    return this.prepare(ticks, upTo)();
+    return this.prepareBurst(ticks, upTo)();
   }
 
   /** The same in two steps, so that a benchmark does not measure how records are rendered. */
-  prepare(ticks: number, upTo?: number): () => number {
-    return this.#ticker.prepare(ticks, upTo);
+  prepareBurst(ticks: number, upTo?: number): () => number {
+    return this.#ticker.prepareBurst(ticks, upTo);
   }
 
   /** Takes over a connection that asks for the websocket. */
@@ -80,12 +86,12 @@ export class LiveServer {
     socket.on("error", () => {});
     const url = new URL(request.url ?? "/", "http://localhost");
     const refuse = (status: number, message: string, headers?: Record<string, string>) => {
-      this.#options.log(url.pathname, status);
-      refuseUpgrade(socket, status, message, this.#clock.now(), headers);
+      this.#options.logAttempt(url.pathname, status);
+      rejectUpgrade(socket, status, message, this.#clock.now(), headers);
     };
     if (url.pathname !== this.#options.path) refuse(404, "No websocket at this path");
-    else if (!this.#strikeUpgrade(socket, url.pathname, refuse))
-      this.#welcome(request, socket, head, url, refuse);
+    else if (!this.#applyUpgradeFault(socket, url.pathname, refuse))
+      this.#authenticate(request, socket, head, url, refuse);
   }
 
   /** Ends every connection, as when the port closes. */
@@ -100,26 +106,32 @@ export class LiveServer {
   }
 
   /** True when a fault has dealt with the upgrade. */
-  #strikeUpgrade(socket: Socket, path: string, refuse: Refuse): boolean {
-    const strike = upgradeStrikes(this.#faults, path).at(-1);
-    if (strike?.line.word.word === "upgrade-stall") {
-      this.#options.log(path, 0);
+  #applyUpgradeFault(socket: Socket, path: string, refuse: RejectUpgrade): boolean {
+    const strike = upgradeFaults(this.#faults, path).at(-1);
+    if (strike?.line.definition.name === "upgrade-stall") {
+      this.#options.logAttempt(path, 0);
       // Nobody else reads this socket: without this its end would go unnoticed.
       socket.on("end", () => socket.destroy()).resume();
-      void keepWaiting(this.#clock, socket, Number.POSITIVE_INFINITY);
+      void waitWhileConnected(this.#clock, socket, Number.POSITIVE_INFINITY);
     } else if (strike) {
-      const headers = upgradeHeaders(strike, this.#clock.now());
+      const headers = retryAfterHeaders(strike, this.#clock.now());
       refuse(strike.line.numberOf("code"), "the simulator was told to fail", headers);
     }
     return strike !== undefined;
   }
 
-  #welcome(request: IncomingMessage, socket: Socket, head: Buffer, url: URL, refuse: Refuse): void {
+  #authenticate(
+    request: IncomingMessage,
+    socket: Socket,
+    head: Buffer,
+    url: URL,
+    refuse: RejectUpgrade,
+  ): void {
     const scopes = this.#options.scopesOf(url.searchParams.get("access_token") ?? "");
     if (!scopes) refuse(401, "No valid OAuth 2.0 token provided");
     else
       this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
-        this.#options.log(url.pathname, 101);
+        this.#options.logAttempt(url.pathname, 101);
         this.#accept(new LiveSession(webSocket, socket, scopes, this.#clock), url.pathname);
       });
   }
@@ -127,10 +139,10 @@ export class LiveServer {
   #accept(session: LiveSession, path: string): void {
     this.#sessions.add(session);
     session.onClose(() => this.#sessions.delete(session));
-    session.onMessage((text) => this.#dialogue.receive(session, text));
-    const strikes = acceptStrikes(this.#faults, path);
-    const greeting = strikes.find(({ line }) => line.word.word === "connected")?.line;
-    const greet = () => session.say("CONNECTED");
+    session.onMessage((text) => this.#protocol.receive(session, text));
+    const strikes = acceptFaults(this.#faults, path);
+    const greeting = strikes.find(({ line }) => line.definition.name === "connected")?.line;
+    const greet = () => session.sendEvent("CONNECTED");
     switch (greeting?.textOf("is")) {
       case "never":
         break;
@@ -144,20 +156,20 @@ export class LiveServer {
       default:
         greet();
     }
-    this.#keepPinging(session);
-    for (const strike of strikes) strikeConnection(strike, session);
+    this.#schedulePings(session);
+    for (const strike of strikes) applyConnectionFault(strike, session);
   }
 
-  #keepPinging(session: LiveSession): void {
+  #schedulePings(session: LiveSession): void {
     const { pingSeconds } = this.#options;
     if (pingSeconds <= 0) return;
     let requestId = 0;
     session.every(pingSeconds * 1000, () => {
-      if (session.owesPong) {
-        session.drop(1008, "PING was not answered");
+      if (session.awaitsPong) {
+        session.close(1008, "PING was not answered");
         return;
       }
-      session.owesPong = true;
+      session.awaitsPong = true;
       // Every other PING carries a requestId: it is optional, and a PONG echoes it only if given.
       requestId++;
       session.ping(requestId % 2 === 1 ? requestId : undefined);

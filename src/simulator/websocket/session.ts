@@ -1,13 +1,13 @@
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import { frame } from "./frames.ts";
+import { encodeFrame } from "./frames.ts";
 import type { LiveSeries } from "./subscriptions.ts";
 
 /** Bytes that a client may leave unread before it is cut off. */
-const MOST_UNREAD_BYTES = 128 * 2 ** 20;
+const MAX_UNREAD_BYTES = 128 * 2 ** 20;
 
-const CLOSING_MS = 5000;
+const CLOSE_TIMEOUT_MS = 5000;
 
 /** One websocket client, seen from the server. */
 export class LiveSession {
@@ -15,14 +15,14 @@ export class LiveSession {
   readonly scopes: ReadonlySet<string>;
   readonly subscriptions = new Map<string, readonly LiveSeries[]>();
   /** Ticks are withheld, all else goes on. */
-  isMute = false;
+  isMuted = false;
   /** A PING of ours awaits its PONG. */
-  owesPong = false;
+  awaitsPong = false;
   readonly #webSocket: WebSocket;
   readonly #clock: Clock;
   readonly #timers = new Set<Cancel>();
   /** When each PING with a requestId that still awaits its PONG was sent. */
-  readonly #pinged = new Map<number, number>();
+  readonly #pingsSent = new Map<number, number>();
   #isFrozen = false;
 
   constructor(webSocket: WebSocket, socket: Socket, scopes: ReadonlySet<string>, clock: Clock) {
@@ -51,42 +51,42 @@ export class LiveSession {
   }
 
   /** One event, with the server's time in it. */
-  say(event: string, properties: Record<string, unknown> = {}): void {
+  sendEvent(event: string, properties: Record<string, unknown> = {}): void {
     const timestamp = new Date(this.#clock.now()).toISOString();
-    this.write(frame(JSON.stringify({ event, ...properties, timestamp })));
+    this.write(encodeFrame(JSON.stringify({ event, ...properties, timestamp })));
   }
 
   /** Every PING may carry a requestId, which its PONG then echoes. */
   ping(requestId?: number): void {
-    if (requestId !== undefined) this.#pinged.set(requestId, this.#clock.monotonic());
-    this.say("PING", requestId === undefined ? {} : { requestId });
+    if (requestId !== undefined) this.#pingsSent.set(requestId, this.#clock.monotonic());
+    this.sendEvent("PING", requestId === undefined ? {} : { requestId });
   }
 
   /** How long that PING took to be answered; undefined when there was none. */
-  answeredMs(requestId: unknown): number | undefined {
-    const at = this.#pinged.get(requestId as number);
+  takeRoundTripMs(requestId: unknown): number | undefined {
+    const at = this.#pingsSent.get(requestId as number);
     if (at === undefined) return undefined;
-    this.#pinged.delete(requestId as number);
+    this.#pingsSent.delete(requestId as number);
     return this.#clock.monotonic() - at;
   }
 
   /** Frames as bytes: the library writes a message at once and whole, so nothing comes between. */
   write(frames: Uint8Array): void {
     if (this.#isFrozen || this.#webSocket.readyState !== this.#webSocket.OPEN) return;
-    if (this.socket.writableLength > MOST_UNREAD_BYTES) {
-      this.drop(1006);
+    if (this.socket.writableLength > MAX_UNREAD_BYTES) {
+      this.close(1006);
       return;
     }
     this.socket.write(frames);
   }
 
   /** Ends the connection; 1006 is what a client sees when no close frame came. */
-  drop(code: number, reason = ""): void {
+  close(code: number, reason = ""): void {
     if (code === 1006) this.socket.destroy();
     else {
       this.#webSocket.close(code, reason);
       // A client that does not answer the close frame is not waited for.
-      this.after(CLOSING_MS, () => this.socket.destroy());
+      this.after(CLOSE_TIMEOUT_MS, () => this.socket.destroy());
     }
   }
 

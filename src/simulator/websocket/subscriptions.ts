@@ -1,4 +1,9 @@
-import { type IndexSeries, type IndexTable, type IndexType, indexTypes } from "../market/indexes.ts";
+import {
+  type IndexSeries,
+  type IndexTable,
+  type SimulatedIndexType,
+  simulatedIndexTypes,
+} from "../market/indexes.ts";
 import type { SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
 
 /** One source of live ticks. */
@@ -14,10 +19,10 @@ export interface SubscriptionRequest {
   series: readonly LiveSeries[];
   scope: string;
   /** The properties of SUBSCRIBED_* between its event and its timestamp. */
-  confirmed: Record<string, unknown>;
+  confirmation: Record<string, unknown>;
 }
 
-export interface Refusal {
+export interface SubscriptionError {
   code: "400" | "401" | "403" | "404";
   message: string;
 }
@@ -25,31 +30,34 @@ export interface Refusal {
 type Message = Readonly<Record<string, unknown>>;
 
 /** Knows every id and name that a subscription can be made by. */
-export class LiveDirectory {
+export class SubscriptionDirectory {
   readonly #indexes: IndexTable;
   readonly #exchanges: ReadonlyMap<string, SimulatedExchange>;
   readonly #markets: ReadonlyMap<string, SimulatedMarket>;
   readonly #marketsByName = new Map<string, SimulatedMarket[]>();
-  readonly #sellers = new Map<SimulatedMarket, SimulatedExchange[]>();
+  readonly #exchangesByMarket = new Map<SimulatedMarket, SimulatedExchange[]>();
 
   constructor({ markets, exchanges }: Universe, indexes: IndexTable) {
     this.#indexes = indexes;
-    this.#exchanges = new Map(exchanges.map((exchange) => [exchange.id, exchange]));
+    this.#exchanges = new Map(exchanges.map((resolveExchanges) => [resolveExchanges.id, resolveExchanges]));
     this.#markets = new Map(markets.map((market) => [market.id, market]));
     for (const market of markets)
       push(this.#marketsByName, `${market.base.symbol}_${market.quote.symbol}`, market);
     for (const exchange of exchanges)
-      for (const market of exchange.markets) push(this.#sellers, market, exchange);
+      for (const market of exchange.markets) push(this.#exchangesByMarket, market, exchange);
   }
 
-  index(message: Message): SubscriptionRequest | Refusal {
+  resolveIndexes(message: Message): SubscriptionRequest | SubscriptionError {
     const { indexId, indexType, requestId } = message;
-    if (requestId !== undefined && !Number.isInteger(requestId)) return bad("requestId must be an integer");
-    const type = indexTypes.find((known) => known === indexType);
-    if (indexType !== undefined && type === undefined) return bad("indexType must be LX, MWA or GWA");
-    if (indexId !== undefined && typeof indexId !== "string") return bad("indexId must be a string");
-    const series = this.#indexesOf(indexId, type);
-    if (series === undefined) return bad("indexId or indexType is required");
+    if (requestId !== undefined && !Number.isInteger(requestId))
+      return badSubscription("requestId must be an integer");
+    const type = simulatedIndexTypes.find((known) => known === indexType);
+    if (indexType !== undefined && type === undefined)
+      return badSubscription("indexType must be LX, MWA or GWA");
+    if (indexId !== undefined && typeof indexId !== "string")
+      return badSubscription("indexId must be a string");
+    const series = this.#findIndexes(indexId, type);
+    if (series === undefined) return badSubscription("indexId or indexType is required");
     const found = series[0];
     if (found === undefined) return { code: "404", message: "no such index" };
     const echo = requestId === undefined ? {} : { requestId };
@@ -57,41 +65,47 @@ export class LiveDirectory {
       key: `index ${String(indexId)} ${String(indexType)}`,
       series: series.map((index) => ({ key: `${index.type} ${index.ordinal}`, family: "index", index })),
       scope: found.type === "LX" ? "read:LX" : "read:index-ticker",
-      confirmed: { indexType: found.type, ...echo },
+      confirmation: { indexType: found.type, ...echo },
     };
   }
 
-  #indexesOf(id: string | undefined, type: IndexType | undefined): readonly IndexSeries[] | undefined {
+  #findIndexes(
+    id: string | undefined,
+    type: SimulatedIndexType | undefined,
+  ): readonly IndexSeries[] | undefined {
     if (id === undefined) return type && this.#indexes.ofType(type);
     const found = this.#indexes.byId(id);
     return found && (type === undefined || found.type === type) ? [found] : [];
   }
 
-  exchange(message: Message): SubscriptionRequest | Refusal {
+  exchange(message: Message): SubscriptionRequest | SubscriptionError {
     const { exchangeId, marketId, marketName } = message;
     if (exchangeId === undefined && marketId === undefined && marketName === undefined)
-      return bad("exchangeId, marketId or marketName is required");
+      return badSubscription("exchangeId, marketId or marketName is required");
     for (const value of [exchangeId, marketId, marketName])
-      if (value !== undefined && typeof value !== "string") return bad("ids and names must be strings");
+      if (value !== undefined && typeof value !== "string")
+        return badSubscription("ids and names must be strings");
 
     const exchange = this.#exchanges.get(String(exchangeId));
     if (exchangeId !== undefined && !exchange) return { code: "404", message: "no such exchange" };
-    const markets = this.#marketsOf(marketId, marketName);
+    const markets = this.#findMarkets(marketId, marketName);
     if (markets?.length === 0) return { code: "404", message: "no such market" };
     const series = markets
       ? markets.flatMap((market) =>
-          (this.#sellers.get(market) ?? [])
+          (this.#exchangesByMarket.get(market) ?? [])
             .filter((seller) => exchange === undefined || seller === exchange)
-            .map((seller) => exchangeSeries(seller, market)),
+            .map((seller) => createExchangeSeries(seller, market)),
         )
-      : (exchange?.markets ?? []).map((market) => exchangeSeries(exchange as SimulatedExchange, market));
+      : (exchange?.markets ?? []).map((market) =>
+          createExchangeSeries(exchange as SimulatedExchange, market),
+        );
     if (exchange && markets && series.length === 0)
       return { code: "404", message: "the exchange does not list this market" };
     return {
       key: `exchange ${String(exchangeId)} ${String(marketId)} ${String(marketName)}`,
       series,
       scope: "read:exchange-ticker",
-      confirmed: {
+      confirmation: {
         ...(exchange ? { exchangeId: exchange.id } : {}),
         ...(markets ? { marketId: markets[0]?.id } : {}),
       },
@@ -99,7 +113,7 @@ export class LiveDirectory {
   }
 
   /** Undefined: no market was asked for, so any will do. */
-  #marketsOf(id: unknown, name: unknown): SimulatedMarket[] | undefined {
+  #findMarkets(id: unknown, name: unknown): SimulatedMarket[] | undefined {
     const named = this.#marketsByName.get(String(name)) ?? [];
     if (id === undefined) return name === undefined ? undefined : named;
     const market = this.#markets.get(String(id));
@@ -107,7 +121,7 @@ export class LiveDirectory {
   }
 }
 
-function exchangeSeries(exchange: SimulatedExchange, market: SimulatedMarket): LiveSeries {
+function createExchangeSeries(exchange: SimulatedExchange, market: SimulatedMarket): LiveSeries {
   return { key: `EX ${exchange.ordinal} ${market.ordinal}`, family: "exchange", exchange, market };
 }
 
@@ -117,4 +131,4 @@ function push<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): voi
   else lists.set(key, [value]);
 }
 
-const bad = (message: string): Refusal => ({ code: "400", message });
+const badSubscription = (message: string): SubscriptionError => ({ code: "400", message });

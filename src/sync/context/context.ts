@@ -1,5 +1,5 @@
-import type { PageQuestion } from "../../ingest/decode/pending-pages.ts";
-import type { Ingest } from "../../ingest/thread/ingest-thread.ts";
+import type { ReadPageOptions } from "../../ingest/decode/pending-pages.ts";
+import type { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import type { Selector } from "../../model/selector.ts";
 import type { DerivativeType } from "../../model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
@@ -7,49 +7,48 @@ import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
-import { priority } from "../../service/http/request.ts";
-import { followList, type List } from "../../service/pagination/list-walk.ts";
+import { requestPriority } from "../../service/http/request.ts";
+import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
 import { clockSkew } from "../../warehouse/coverage/targets.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { judge } from "./error-policy.ts";
-import { persistently } from "./retry.ts";
-import type { Tally } from "./run-stats.ts";
+import { classifyError } from "./error-policy.ts";
+import { retryUntilDone } from "./retry.ts";
+import type { RunStats } from "./run-stats.ts";
 
-/** The way from the service into the warehouse, for as long as the signal stands. */
-export interface Intake {
+/** Everything that sync code needs to fetch from the service and write to the warehouse. */
+export interface SyncContext {
   readonly client: ServiceClient;
-  readonly ingest: Ingest;
+  readonly ingest: IngestThread;
   readonly clock: Clock;
   readonly log: Log;
-  readonly tally: Tally;
+  readonly stats: RunStats;
   readonly signal: AbortSignal;
 }
 
 /**
- * One small question, so that the service's time is known, where nobody has asked it anything yet: this machine's clock
- * may be set to anything, and what is counted by it would claim the future or write off the present. Whatever the
- * service answers, it dates its answer.
+ * Sends one small request if the service's time is not known yet. The local clock may be wrong: targets computed with it
+ * would cover the future or mark the present as lost. Every response carries a date, so any response will do.
  */
-export async function learnServiceTime(intake: Intake, random: Random): Promise<void> {
-  const { client, clock, signal, tally } = intake;
+export async function ensureServiceTime(context: SyncContext, random: Random): Promise<void> {
+  const { client, clock, signal, stats } = context;
   if (client.serverNow() !== undefined) return;
-  const waiting = { clock, random, signal, answers: () => tally.answers };
-  const ask = { endpoint: "/asset", query: { symbol: "BTC" }, priority: priority.head, signal };
+  const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
+  const request = { endpoint: "/asset", query: { symbol: "BTC" }, priority: requestPriority.head, signal };
   try {
-    await persistently(waiting, () => client.request(ask, async () => {}));
+    await retryUntilDone(retryOptions, () => client.request(request, async () => {}));
   } catch (error) {
-    if (judge(error, tally.answers) === "stop" || client.serverNow() === undefined) throw error;
+    if (classifyError(error, stats.successCount) === "stop" || client.serverNow() === undefined) throw error;
   }
 }
 
-/** The present by the service's clock; by ours only before its first answer. */
-export function serviceNow({ client, clock }: Pick<Intake, "client" | "clock">): Micros {
+/** The service's time; the local time before the first response. */
+export function serviceNow({ client, clock }: Pick<SyncContext, "client" | "clock">): Micros {
   return Math.floor((client.serverNow() ?? clock.now()) * MICROS_PER_MS);
 }
 
 /**
- * This machine's clock with the service's wall time, for the ingest thread: what is too young or too far ahead to be
- * believed must not depend on how this machine's clock is set.
+ * The local clock with the service's wall time, for the ingest thread: a wrong local clock must not change which records
+ * count as unsettled or as too far in the future.
  */
 export function serviceClock(client: Pick<ServiceClient, "serverNow">, clock: Clock): Clock {
   return {
@@ -58,19 +57,21 @@ export function serviceClock(client: Pick<ServiceClient, "serverNow">, clock: Cl
     boottime: () => clock.boottime(),
     sleep: (ms, signal) => clock.sleep(ms, signal),
     after: (ms, callback) => clock.after(ms, callback),
-    hold: () => clock.hold(),
-    waive: () => clock.waive(),
+    beginWork: () => clock.beginWork(),
+    beginWait: () => clock.beginWait(),
   };
 }
 
-/** The pages of a list, each read in the ingest thread and held there. */
-export function heldPages(intake: Intake, list: List, question: PageQuestion) {
-  const { client, ingest, signal } = intake;
-  return followList(client, { ...list, signal }, (body) => ingest.call("readPage", question, [body], signal));
+/** Fetches the pages of a list; the ingest thread decodes each and stores it as a pending page. */
+export function fetchListPages(context: SyncContext, list: ListWalkOptions, readOptions: ReadPageOptions) {
+  const { client, ingest, signal } = context;
+  return walkListPages(client, { ...list, signal }, (body) =>
+    ingest.call("readPage", readOptions, [body], signal),
+  );
 }
 
-/** A request for people, without secrets: what `rejects` names as its source. */
-export function requestText(endpoint: string, filters: Readonly<Record<string, unknown>> = {}): string {
+/** Formats a request without secrets, for the source column of `rejects`. */
+export function describeRequest(endpoint: string, filters: Readonly<Record<string, unknown>> = {}): string {
   const pairs = Object.entries(filters).map(([name, value]) => `${name}=${String(value)}`);
   return `GET ${endpoint}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`;
 }
@@ -81,8 +82,8 @@ export interface IndexSelectors {
   readonly LX: Selector;
 }
 
-/** What is to be synced; `false`: not that stream. Durations are in seconds. */
-export interface SyncedStreams {
+/** Settings of each stream; `false` switches it off. Durations are in seconds. */
+export interface SyncStreamSettings {
   readonly lookups: { readonly every: number } | false;
   readonly ohlcv: IndexSelectors | false;
   readonly intraday: (IndexSelectors & { readonly days: number }) | false;
@@ -94,29 +95,30 @@ export interface SyncedStreams {
 }
 
 export interface SyncSettings {
-  readonly streams: SyncedStreams;
+  readonly streams: SyncStreamSettings;
   /** The service's intraday cadence. */
   readonly refreshSeconds: number;
-  /** Name → id, as far as the operator gave them. */
+  /** Name → id, for the indices that the operator has named. */
   readonly lxIndexIds: Readonly<Record<string, string>>;
   readonly concurrency: number;
-  /** The ceiling on all requests; 0: none. */
+  /** Rate limit over all requests; 0: none. */
   readonly maxRequestsPerSecond: number;
 }
 
-/** The service's clock is known to about a second: less than this is no news. */
-const NEWS = 2 * MICROS_PER_SECOND;
+/** The service's time is known to about a second, so a smaller change of the skew is noise. */
+const MIN_SKEW_CHANGE_MICROS = 2 * MICROS_PER_SECOND;
 
 /**
- * Keeps in the warehouse how this machine's clock differs from the service's. Views add it to SQLite's own clock, so a
- * clock that was stepped makes them wrong until it is noted.
+ * Stores the skew between the local clock and the service's. Views add it to SQLite's clock, so after a clock step they
+ * are wrong until the new skew is stored.
  */
-export async function keepClockSkew(
-  { client, ingest, signal }: Pick<Intake, "client" | "ingest" | "signal">,
+export async function storeClockSkew(
+  { client, ingest, signal }: Pick<SyncContext, "client" | "ingest" | "signal">,
   reader: Connection,
 ): Promise<void> {
   const { skewMs } = client.health();
   if (skewMs === undefined) return;
   const skew = -skewMs * MICROS_PER_MS;
-  if (Math.abs(skew - clockSkew(reader)) > NEWS) await ingest.call("commitClockSkew", skew, [], signal);
+  if (Math.abs(skew - clockSkew(reader)) > MIN_SKEW_CHANGE_MICROS)
+    await ingest.call("commitClockSkew", skew, [], signal);
 }

@@ -2,14 +2,13 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import type { Stream } from "../../model/streams.ts";
 
 /**
- * What to do about a failure:
- * `stop` nothing can go on; `forbidden` the profile lacks a scope, the rest goes on; `absent` the service has no such
- * thing; `later` it may heal by waiting; `refused` it will not heal in this run.
+ * How the sync reacts to an error: `stop` ends the run; `forbidden` skips what the profile lacks a scope for; `not_found`
+ * means the service does not have it; `retry` may succeed later; `give_up` cannot succeed in this run.
  */
-export type Verdict = "stop" | "forbidden" | "absent" | "later" | "refused";
+type ErrorClass = "stop" | "forbidden" | "not_found" | "retry" | "give_up";
 
-/** Nobody can write any more, and waiting does not mend it. */
-const storageLost: ReadonlySet<string> = new Set([
+/** The warehouse has no working writer, and waiting does not help. */
+const writerLostCodes: ReadonlySet<string> = new Set([
   "io_error",
   "db_corrupt",
   "db_not_writable",
@@ -17,21 +16,27 @@ const storageLost: ReadonlySet<string> = new Set([
   "ingest_died",
 ]);
 
-/** Failures of storage and of the process itself: no other series would fare better. */
-const fatal: ReadonlySet<string> = new Set([...storageLost, "disk_full", "db_locked", "secret_missing"]);
+/** Failures of storage or of the process: every other series would fail too. */
+const fatalCodes: ReadonlySet<string> = new Set([
+  ...writerLostCodes,
+  "disk_full",
+  "db_locked",
+  "secret_missing",
+]);
 
-/** `answers`: how often the service has answered in this run. Tokens that worked and are refused now may work again. */
-export function judge(error: unknown, answers: number): Verdict {
+/** `successCount`: successful responses so far. Credentials that worked in this run and fail now may work again. */
+export function classifyError(error: unknown, successCount: number): ErrorClass {
   if (!(error instanceof Failure)) return "stop";
-  if (error.code === "auth_failed" && error.exit === exitCode.credentials && answers > 0) return "later";
-  if (error.exit === exitCode.credentials || error.family === "bug" || fatal.has(error.code)) return "stop";
+  if (error.code === "auth_failed" && error.exit === exitCode.credentials && successCount > 0) return "retry";
+  if (error.exit === exitCode.credentials || error.family === "bug" || fatalCodes.has(error.code))
+    return "stop";
   if (error.code === "stopped" || error.code === "gave_up") return "stop";
   if (error.code === "forbidden") return "forbidden";
-  if (error.code === "not_found") return "absent";
-  return error.family === "retry" ? "later" : "refused";
+  if (error.code === "not_found") return "not_found";
+  return error.family === "retry" ? "retry" : "give_up";
 }
 
-const answered: ReadonlySet<string> = new Set([
+const invalidResponseCodes: ReadonlySet<string> = new Set([
   "malformed_body",
   "pagination_cycle",
   "conflict",
@@ -41,36 +46,36 @@ const answered: ReadonlySet<string> = new Set([
   "torn_list",
 ]);
 
-/** The service did answer, only not with what was asked for: waiting long does not help, and neither does patience. */
-export function isAnswered(error: unknown): boolean {
-  return error instanceof Failure && answered.has(error.code);
+/** The service answered, but with something unusable: a long wait does not help. */
+export function isInvalidResponse(error: unknown): boolean {
+  return error instanceof Failure && invalidResponseCodes.has(error.code);
 }
 
-/** It is not about the one record that was asked for: whatever else is asked of the endpoint fares the same. */
-export function isOfWholeEndpoint(error: unknown): boolean {
+/** Every other request to the same endpoint would fail in the same way. */
+export function affectsWholeEndpoint(error: unknown): boolean {
   return error instanceof Failure && (error.code === "forbidden" || error.code === "auth_failed");
 }
 
-/** True where only a new process, or a person, gives the warehouse a writer again. */
-export function isStorageLost(error: unknown): boolean {
-  return error instanceof Failure && storageLost.has(error.code);
+/** Only a new process or an operator can give the warehouse a writer again. */
+export function isWriterLost(error: unknown): boolean {
+  return error instanceof Failure && writerLostCodes.has(error.code);
 }
 
-/** Something selected that could not be synced, as the report names it. */
+/** Something selected that could not be synced, for the report. */
 export interface Problem {
   readonly stream: Stream;
-  /** Which part of the stream; undefined: all of it. */
+  /** Which part of the stream; undefined: the whole stream. */
   readonly what?: string;
   readonly code: string;
   readonly message: string;
 }
 
-export function problemOf(stream: Stream, what: string | undefined, error: unknown): Problem {
+export function toProblem(stream: Stream, what: string | undefined, error: unknown): Problem {
   const failure = error instanceof Failure ? error : undefined;
   return {
     stream,
     ...(what === undefined ? {} : { what }),
     code: failure?.code ?? "unexpected",
-    message: failure?.line ?? (error instanceof Error ? error.message : String(error)),
+    message: failure?.summary ?? (error instanceof Error ? error.message : String(error)),
   };
 }

@@ -1,110 +1,109 @@
-import type { StreamNote } from "../../ingest/commit/bookkeeping.ts";
+import type { StreamHealth } from "../../ingest/commit/bookkeeping.ts";
 import { Failure } from "../../model/failure.ts";
 import { type Stream, streams } from "../../model/streams.ts";
-import type { Parked } from "../../service/auth/endpoint-access.ts";
+import type { ParkedEndpoint } from "../../service/auth/endpoint-access.ts";
 import type { Problem } from "./error-policy.ts";
-import { streamOf } from "./run-stats.ts";
+import { streamOfEndpoint } from "./run-stats.ts";
 
-/**
- * What stands in the way of many lines, told in few words: one problem of each kind, and again only when the kinds
- * change.
- */
-export class Complaints {
-  readonly #tell: (problems: readonly Problem[]) => void;
-  readonly #kinds = new Map<string, Map<string, Problem>>();
-  readonly #kindOf = new Map<string, string>();
+/** Collects the problems of many keys. Reports one problem per kind, and only when the set of kinds changes. */
+export class ProblemLog {
+  readonly #onChange: (problems: readonly Problem[]) => void;
+  readonly #problemsByKind = new Map<string, Map<string, Problem>>();
+  readonly #kindByKey = new Map<string, string>();
 
-  constructor(tell: (problems: readonly Problem[]) => void) {
-    this.#tell = tell;
+  constructor(onChange: (problems: readonly Problem[]) => void) {
+    this.#onChange = onChange;
   }
 
-  raise(line: string, problem: Problem): void {
+  report(key: string, problem: Problem): void {
     const kind = `${problem.stream} ${problem.code}`;
-    if (this.#kindOf.get(line) !== kind) this.settle(line);
-    this.#kindOf.set(line, kind);
-    const known = this.#kinds.get(kind);
-    if (known) known.set(line, problem);
+    if (this.#kindByKey.get(key) !== kind) this.clear(key);
+    this.#kindByKey.set(key, kind);
+    const problems = this.#problemsByKind.get(kind);
+    if (problems) problems.set(key, problem);
     else {
-      this.#kinds.set(kind, new Map([[line, problem]]));
-      this.#say();
+      this.#problemsByKind.set(kind, new Map([[key, problem]]));
+      this.#notify();
     }
   }
 
-  /** The line is well. */
-  settle(line: string): void {
-    const kind = this.#kindOf.get(line);
+  /** The key works again. */
+  clear(key: string): void {
+    const kind = this.#kindByKey.get(key);
     if (kind === undefined) return;
-    this.#kindOf.delete(line);
-    const lines = this.#kinds.get(kind);
-    lines?.delete(line);
-    if (lines?.size !== 0) return;
-    this.#kinds.delete(kind);
-    this.#say();
+    this.#kindByKey.delete(key);
+    const problems = this.#problemsByKind.get(kind);
+    problems?.delete(key);
+    if (problems?.size !== 0) return;
+    this.#problemsByKind.delete(kind);
+    this.#notify();
   }
 
-  /** Nobody asks for the other lines any more. */
-  keepOnly(lines: readonly string[]): void {
-    const kept = new Set(lines);
-    for (const line of [...this.#kindOf.keys()]) if (!kept.has(line)) this.settle(line);
+  /** Clears all other keys: nothing requests them any more. */
+  retainOnly(keys: readonly string[]): void {
+    const retained = new Set(keys);
+    for (const key of [...this.#kindByKey.keys()]) if (!retained.has(key)) this.clear(key);
   }
 
-  #say(): void {
-    this.#tell([...this.#kinds.values()].flatMap((lines) => [...lines.values()].slice(0, 1)));
+  #notify(): void {
+    this.#onChange(
+      [...this.#problemsByKind.values()].flatMap((problems) => [...problems.values()].slice(0, 1)),
+    );
   }
 }
 
-/** Which stream suffers when a part of the daemon fails as a whole. */
-const streamsOfParts: Readonly<Record<string, Stream>> = {
+/** The stream that is affected when a part of the daemon fails as a whole. */
+const streamByPart: Readonly<Record<string, Stream>> = {
   "exchange tickers": "exchange_ticks",
   "market caps": "market_caps",
   "derivative contracts": "derivative_contracts",
   derivatives: "derivative_ticks",
   lookups: "assets",
-  holes: "index_ticks",
+  gaps: "index_ticks",
   heads: "index_ticks",
 };
 
-/** How the streams fare while a daemon runs: what `status` shows as their last error and missing scopes. */
-export class StreamNotes {
+/** Last error and missing scopes of each stream while a daemon runs, as `status` shows them. */
+export class StreamErrors {
   readonly #problems = new Map<string, readonly Problem[]>();
   readonly #failures = new Map<Stream, string>();
-  #written = "";
+  #lastWritten = "";
 
-  /** All that a part of the daemon has to complain about now; what it said before is over. */
-  report(part: string, problems: readonly Problem[]): void {
+  /** Replaces the problems of one part of the daemon. */
+  setProblems(part: string, problems: readonly Problem[]): void {
     this.#problems.set(part, problems);
-    const stream = streamsOfParts[part];
+    const stream = streamByPart[part];
     if (stream) this.#failures.delete(stream);
   }
 
-  failed(part: string, error: unknown): void {
-    const stream = streamsOfParts[part];
-    const line = error instanceof Failure ? error.line : String(error);
-    if (stream) this.#failures.set(stream, line);
+  setFailure(part: string, error: unknown): void {
+    const stream = streamByPart[part];
+    const message = error instanceof Failure ? error.summary : String(error);
+    if (stream) this.#failures.set(stream, message);
   }
 
-  /** Records of the stream came in: whatever had failed as a whole works again. */
-  worked(stream: Stream): void {
+  /** Records of the stream were stored, so the part that had failed works again. */
+  clearFailure(stream: Stream): void {
     this.#failures.delete(stream);
   }
 
-  /** What is to be written, or undefined if it is written already. */
-  take(parked: readonly Parked[]): StreamNote[] | undefined {
+  /** The state of every stream; undefined if it has not changed since the last call. */
+  takeChanges(parked: readonly ParkedEndpoint[]): StreamHealth[] | undefined {
     const problems = [...this.#problems.values()].flat();
-    const notes = streams.map((stream) => {
-      const own = parked.filter(({ endpoint }) => streamOf(endpoint) === stream);
+    const states = streams.map((stream) => {
+      const parkedOfStream = parked.filter(({ endpoint }) => streamOfEndpoint(endpoint) === stream);
       return {
         stream,
         error:
           problems.find((problem) => problem.stream === stream)?.message ??
           this.#failures.get(stream) ??
           null,
-        missingScopes: [...new Set(own.flatMap(({ scopes }) => scopes))],
+        missingScopes: [...new Set(parkedOfStream.flatMap(({ scopes }) => scopes))],
       };
     });
-    const text = JSON.stringify(notes);
-    if (text === this.#written) return undefined;
-    this.#written = text;
-    return notes;
+    const text = JSON.stringify(states);
+    if (text === this.#lastWritten) return undefined;
+    this.#lastWritten = text;
+    return states;
   }
 }

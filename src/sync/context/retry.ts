@@ -1,122 +1,123 @@
 import { Failure } from "../../model/failure.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { Observation } from "../../service/http/events.ts";
-import { isAnswered, judge } from "./error-policy.ts";
+import type { ClientEvent } from "../../service/http/client-events.ts";
+import { classifyError, isInvalidResponse } from "./error-policy.ts";
 
-const TRIES = 4;
-const PAUSE = { baseMs: 5_000, capMs: 60_000 };
-const PATIENCE_MS = 15 * 60_000;
-/** Who has been answered has gone on by then: that nobody else is answered any more means nothing. */
-const ALONE_MS = 120_000;
+const MAX_TRIES = 4;
+const RETRY_BACKOFF = { baseMs: 5_000, maxMs: 60_000 };
+const SILENCE_TIMEOUT_MS = 15 * 60_000;
+/** After this time the other requests may all be done, so every success since the start counts, not only recent ones. */
+const COUNT_ALL_SUCCESSES_AFTER_MS = 120_000;
 
-/** The pause before something is tried again: never nothing, growing, and different for everyone. */
-export function pauseBefore(attempt: number, random: Random): number {
-  return PAUSE.baseMs / 2 + backoffDelay(attempt, PAUSE, random);
+/** The delay before a retry: never zero, growing, jittered. */
+export function retryDelayMs(attempt: number, random: Random): number {
+  return RETRY_BACKOFF.baseMs / 2 + backoffDelay(attempt, RETRY_BACKOFF, random);
 }
 
-export interface Waiting {
+interface SyncRetryOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly signal: AbortSignal;
-  /** Counts every answer of the service; while it stands still, waiting costs no try. */
-  readonly answers: () => number;
-  /** Told of every try that failed and is not the last. */
-  readonly failed?: (error: unknown) => void;
+  /** Counts successful responses. While it does not grow, the service is down and a failure uses up no try. */
+  readonly successCount: () => number;
+  /** Called after each failed try but the last. */
+  readonly onRetry?: (error: unknown) => void;
 }
 
-/** Tries until it succeeds; gives up when the service answers others, or answers this, and it fails all the same. */
-export async function persistently<T>(waiting: Waiting, work: () => Promise<T>): Promise<T> {
-  const { clock, random, signal, answers, failed } = waiting;
-  const begun = { answers: answers(), at: clock.monotonic() };
-  /** Others were answered meanwhile, lately or before they were done. */
-  const areOthersAnswered = (since: number) =>
-    answers() > since || (answers() > begun.answers && clock.monotonic() - begun.at > ALONE_MS);
+/** Retries until it succeeds. Gives up after some tries that failed although the service was answering. */
+export async function retryUntilDone<T>(options: SyncRetryOptions, work: () => Promise<T>): Promise<T> {
+  const { clock, random, signal, successCount, onRetry } = options;
+  const start = { successes: successCount(), at: clock.monotonic() };
+  /** Other requests succeeded meanwhile. */
+  const othersSucceeded = (since: number) =>
+    successCount() > since ||
+    (successCount() > start.successes && clock.monotonic() - start.at > COUNT_ALL_SUCCESSES_AFTER_MS);
   let tries = 0;
   for (let attempt = 0; ; attempt++) {
-    const before = answers();
+    const successesBefore = successCount();
     try {
       return await work();
     } catch (error) {
-      if (judge(error, answers()) !== "later") throw error;
-      if (isAnswered(error) || areOthersAnswered(before)) tries++;
-      if (tries >= TRIES) throw error;
-      failed?.(error);
-      await clock.sleep(pauseBefore(attempt, random), signal);
+      if (classifyError(error, successCount()) !== "retry") throw error;
+      if (isInvalidResponse(error) || othersSucceeded(successesBefore)) tries++;
+      if (tries >= MAX_TRIES) throw error;
+      onRetry?.(error);
+      await clock.sleep(retryDelayMs(attempt, random), signal);
     }
   }
 }
 
-/** True once something has failed so often, while the service answered, that this run gives it up. */
-export function isHopeless(failures: number): boolean {
-  return failures >= TRIES;
+/** `failureCount`: failures while the service was answering. */
+export function isOutOfTries(failureCount: number): boolean {
+  return failureCount >= MAX_TRIES;
 }
 
-/** Ends a run when the service has not answered a single request for a quarter of an hour. */
-export class Patience {
+/** Ends a run when no request has succeeded for a quarter of an hour. */
+export class SilenceTimeout {
   readonly #clock: Clock;
-  readonly #ending = new AbortController();
-  readonly #why: () => Failure | undefined;
-  #lastAnswer: number;
+  readonly #timeout = new AbortController();
+  readonly #findCause: () => Failure | undefined;
+  #lastSuccessAt: number;
   #cancel: () => void = () => {};
 
-  /** `why`: what else may have kept the run from getting on, a full disk for one. */
-  constructor(clock: Clock, why: () => Failure | undefined = () => undefined) {
+  /** `findCause`: returns another cause of the silence if there is one, for example a full disk. */
+  constructor(clock: Clock, findCause: () => Failure | undefined = () => undefined) {
     this.#clock = clock;
-    this.#why = why;
-    this.#lastAnswer = clock.monotonic();
-    this.#arm();
+    this.#findCause = findCause;
+    this.#lastSuccessAt = clock.monotonic();
+    this.#startTimer();
   }
 
   get signal(): AbortSignal {
-    return this.#ending.signal;
+    return this.#timeout.signal;
   }
 
-  observe(observation: Observation): void {
-    const isData = observation.kind === "request" && observation.endpoint !== "/oauth/token";
-    if (isData && observation.status === 200) this.#lastAnswer = this.#clock.monotonic();
+  onEvent(event: ClientEvent): void {
+    const isData = event.kind === "request" && event.endpoint !== "/oauth/token";
+    if (isData && event.status === 200) this.#lastSuccessAt = this.#clock.monotonic();
   }
 
-  end(): void {
+  cancel(): void {
     this.#cancel();
   }
 
-  #arm(): void {
-    const left = this.#lastAnswer + PATIENCE_MS - this.#clock.monotonic();
-    this.#cancel = this.#clock.after(left, () => {
-      if (this.#clock.monotonic() - this.#lastAnswer < PATIENCE_MS) this.#arm();
-      else this.#ending.abort(this.#why() ?? gaveUp());
+  #startTimer(): void {
+    const remainingMs = this.#lastSuccessAt + SILENCE_TIMEOUT_MS - this.#clock.monotonic();
+    this.#cancel = this.#clock.after(remainingMs, () => {
+      if (this.#clock.monotonic() - this.#lastSuccessAt < SILENCE_TIMEOUT_MS) this.#startTimer();
+      else this.#timeout.abort(this.#findCause() ?? silenceFailure());
     });
   }
 }
 
-function gaveUp(): Failure {
+function silenceFailure(): Failure {
   return new Failure("the service has not answered for 15 minutes", {
     family: "retry",
     code: "gave_up",
-    remedy: "check the network and service.baseUrl, and run it again: what was fetched is kept",
+    remedy: "check the network and service.baseUrl, then run again: what was fetched stays stored",
   });
 }
 
-/** Does the work of a list with so many at once, in the order of the list. The first error ends it, once all have stopped. */
-export async function workThrough<T>(
+/** Runs `work` for every item in order, `concurrency` at a time. After an error it starts no more, waits, and throws it. */
+export async function runConcurrently<T>(
   items: readonly T[],
-  atOnce: number,
+  concurrency: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   let next = 0;
-  let failed = false;
-  const workers = Array.from({ length: Math.min(atOnce, items.length) }, async () => {
-    while (next < items.length && !failed) {
+  let hasFailed = false;
+  const workers = Array.from({ length: Math.min(concurrency, items.length) }, async () => {
+    while (next < items.length && !hasFailed) {
       try {
         await work(items[next++] as T);
       } catch (error) {
-        failed = true;
+        hasFailed = true;
         throw error;
       }
     }
   });
   const results = await Promise.allSettled(workers);
-  const broken = results.find((result) => result.status === "rejected");
-  if (broken) throw broken.reason;
+  const rejected = results.find((result) => result.status === "rejected");
+  if (rejected) throw rejected.reason;
 }

@@ -1,25 +1,25 @@
 import type { Stream } from "../../model/streams.ts";
-import type { Observation } from "../../service/http/events.ts";
-import type { Written } from "../../warehouse/rows/row-writer.ts";
+import type { ClientEvent } from "../../service/http/client-events.ts";
+import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
 
-/** What a run did for one stream so far. */
-export interface StreamTally {
-  /** Rows that were not there before. */
+/** What a run has done for one stream so far. */
+export interface StreamStats {
+  /** New rows. */
   inserted: number;
-  /** Rows that the service has changed since. */
+  /** Rows whose values the service has changed. */
   changed: number;
   /** Rows that the service no longer has. */
   withdrawn: number;
-  /** Records that came, new or not. */
+  /** Records received, new or not. */
   received: number;
   rejected: number;
   requests: number;
-  /** Microseconds of series that are to be walked, and that have been. */
-  planned: number;
-  done: number;
+  /** Sum over all series: microseconds to walk, and walked. */
+  plannedMicros: number;
+  doneMicros: number;
 }
 
-export function streamOf(endpoint: string): Stream | undefined {
+export function streamOfEndpoint(endpoint: string): Stream | undefined {
   if (endpoint.startsWith("/derivatives/contract")) return "derivative_contracts";
   if (endpoint.startsWith("/derivatives/ticker")) return "derivative_ticks";
   const streams: Record<string, Stream> = {
@@ -34,91 +34,98 @@ export function streamOf(endpoint: string): Stream | undefined {
   return streams[endpoint];
 }
 
-/** What one commit of records from REST brought. */
-export interface CommitFigures {
+/** Counts of one commit of records from REST. */
+interface CommitStats {
   readonly inserted: number;
   readonly changed: number;
   readonly unchanged: number;
   readonly rejected: number;
   readonly withdrawn: number;
   readonly foreign: number;
-  /** Why the page settled nothing, or the list took nothing off. */
+  /** Why the page proved nothing, or why the lookup delisted nothing. */
   readonly alarm?: string | undefined;
 }
 
-/** What one commit of a whole list brought. */
-export interface LookupFigures {
+/** Counts of one commit of a whole lookup. */
+interface LookupStats {
   readonly added: number;
   readonly changed: number;
   readonly listed: number;
   readonly rejected: number;
-  /** Set when so much was missing that the list is taken for the service's mistake. */
+  /** Set when so many entries are missing that the list is taken for a fault of the service. */
   readonly incident: { readonly missing: number; readonly listed: number } | null;
 }
 
-/** What a list is called that lacks too much of what is known to be believed. */
-export const SHRUNKEN_LIST = "shrunken_list";
+/** Failure code of a list that lacks too many known entries. */
+export const SHRUNKEN_LIST_CODE = "shrunken_list";
 
-/** Counts what a run does, for its progress and its report. */
-export class Tally {
-  readonly #told: ((stream: Stream, figures: CommitFigures) => void) | undefined;
-  readonly #streams = new Map<Stream, StreamTally>();
-  /** Requests of the data endpoints that brought a 200, readable or not. */
-  answers = 0;
+/** Counts what a run does, for progress and reports. */
+export class RunStats {
+  readonly #onCommit: ((stream: Stream, counts: CommitStats) => void) | undefined;
+  readonly #streams = new Map<Stream, StreamStats>();
+  /** Responses of data endpoints with status 200, readable or not. */
+  successCount = 0;
 
-  /** `told`: of every commit, as it happens. */
-  constructor(told?: (stream: Stream, figures: CommitFigures) => void) {
-    this.#told = told;
+  /** `onCommit`: called after every commit. */
+  constructor(onCommit?: (stream: Stream, counts: CommitStats) => void) {
+    this.#onCommit = onCommit;
   }
 
-  of(stream: Stream): StreamTally {
-    let tally = this.#streams.get(stream);
-    if (!tally) {
-      tally = {
+  forStream(stream: Stream): StreamStats {
+    let stats = this.#streams.get(stream);
+    if (!stats) {
+      stats = {
         inserted: 0,
         changed: 0,
         withdrawn: 0,
         received: 0,
         rejected: 0,
         requests: 0,
-        planned: 0,
-        done: 0,
+        plannedMicros: 0,
+        doneMicros: 0,
       };
-      this.#streams.set(stream, tally);
+      this.#streams.set(stream, stats);
     }
-    return tally;
+    return stats;
   }
 
-  observe(observation: Observation): void {
-    if (observation.kind !== "request") return;
-    const stream = streamOf(observation.endpoint);
+  onEvent(event: ClientEvent): void {
+    if (event.kind !== "request") return;
+    const stream = streamOfEndpoint(event.endpoint);
     if (stream === undefined) return;
-    this.of(stream).requests++;
-    if (observation.status === 200) this.answers++;
+    this.forStream(stream).requests++;
+    if (event.status === 200) this.successCount++;
   }
 
-  wrote(stream: Stream, written: Written, more: Partial<CommitFigures> = {}): void {
+  addRows(stream: Stream, written: WriteRecordsResult, counts: Partial<CommitStats> = {}): void {
     const { inserted, changed, unchanged } = written;
-    const { rejected = 0, withdrawn = 0, foreign = 0, alarm } = more;
-    const tally = this.of(stream);
-    tally.inserted += inserted;
-    tally.changed += changed;
-    tally.received += inserted + changed + unchanged;
-    tally.rejected += rejected;
-    tally.withdrawn += withdrawn;
-    this.#told?.(stream, { inserted, changed, unchanged, rejected, withdrawn, foreign, alarm });
+    const { rejected = 0, withdrawn = 0, foreign = 0, alarm } = counts;
+    const stats = this.forStream(stream);
+    stats.inserted += inserted;
+    stats.changed += changed;
+    stats.received += inserted + changed + unchanged;
+    stats.rejected += rejected;
+    stats.withdrawn += withdrawn;
+    this.#onCommit?.(stream, { inserted, changed, unchanged, rejected, withdrawn, foreign, alarm });
   }
 
-  /** A lookup was brought in step, or has shrunk beyond belief. */
-  listed(stream: Stream, lookup: LookupFigures): void {
+  addLookup(stream: Stream, lookup: LookupStats): void {
     const { added, changed, listed, rejected, incident } = lookup;
-    const tally = this.of(stream);
-    tally.inserted += added;
-    tally.changed += changed;
-    tally.received += listed;
-    tally.rejected += rejected;
+    const stats = this.forStream(stream);
+    stats.inserted += added;
+    stats.changed += changed;
+    stats.received += listed;
+    stats.rejected += rejected;
     const unchanged = Math.max(0, listed - added - changed);
-    const alarm = incident ? SHRUNKEN_LIST : undefined;
-    this.#told?.(stream, { inserted: added, changed, unchanged, rejected, withdrawn: 0, foreign: 0, alarm });
+    const alarm = incident ? SHRUNKEN_LIST_CODE : undefined;
+    this.#onCommit?.(stream, {
+      inserted: added,
+      changed,
+      unchanged,
+      rejected,
+      withdrawn: 0,
+      foreign: 0,
+      alarm,
+    });
   }
 }

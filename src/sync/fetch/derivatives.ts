@@ -1,78 +1,89 @@
-import type { ListSeen } from "../../ingest/commit/snapshot.ts";
+import type { SnapshotPart } from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
 import type { DerivativeType } from "../../model/streams.ts";
-import { dayOf, MICROS_PER_SECOND } from "../../model/time.ts";
-import { priority } from "../../service/http/request.ts";
-import { heldPages, type Intake, requestText, serviceNow } from "../context/context.ts";
-import { observeLists, PagesSeen } from "./record-snapshot.ts";
+import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
+import { requestPriority } from "../../service/http/request.ts";
+import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
+import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
+import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const contractEndpoint = "/derivatives/contract/{derivativeType}";
 const tickerEndpoint = "/derivatives/ticker/{derivativeType}";
 
 /**
- * Refreshes the contracts of one type on one exchange, expired ones too; says whether there are any. Only seven of two
- * hundred exchanges have some: the others are asked once a UTC day, which the warehouse remembers.
+ * Refreshes the contracts of one type on one exchange, including expired ones. Returns whether there are any. Only seven
+ * of two hundred exchanges have some: the others are checked once per UTC day, which the warehouse stores.
  */
 export async function refreshContracts(
-  intake: Intake,
+  context: SyncContext,
   exchangeId: string,
   derivativeType: DerivativeType,
 ): Promise<boolean> {
-  const { ingest, tally, signal } = intake;
-  const denial = { exchangeId, derivativeType, day: dayOf(serviceNow(intake)) };
-  if (await ingest.call("hasNoContracts", denial, [], signal)) return false;
+  const { ingest, stats, signal } = context;
+  const noContracts = { exchangeId, derivativeType, day: formatDay(serviceNow(context)) };
+  if (await ingest.call("hasNoContracts", noContracts, [], signal)) return false;
   const filters = { exchangeId, include: "ALL" };
-  const list = {
+  const list: ListWalkOptions = {
     endpoint: contractEndpoint,
     params: { derivativeType },
     filters,
-    priority: priority.head,
+    priority: requestPriority.head,
     mayBeMissing: true,
   };
   const stream = "derivative_contracts";
-  const held: number[] = [];
+  const pageIds: number[] = [];
   let rows = 0;
   try {
-    for await (const { page } of heldPages(intake, list, { stream, derivativeType })) {
-      held.push(page.held);
+    for await (const { page } of fetchListPages(context, list, { stream, derivativeType })) {
+      pageIds.push(page.pageId);
       rows += page.rows;
     }
   } catch (error) {
-    // How the service says of an exchange that it has no derivatives is not known.
+    // The spec does not say how the service reports an exchange without derivatives.
     if (!(error instanceof Failure) || !["not_found", "rejected"].includes(error.code)) throw error;
-    await ingest.call("commitNoContracts", denial, [], signal);
+    await ingest.call("commitNoContracts", noContracts, [], signal);
     return false;
   }
-  const request = requestText(`/derivatives/contract/${derivativeType}`, filters);
-  const lookup = { stream, derivativeType, exchangeId, held, request } as const;
+  const request = describeRequest(`/derivatives/contract/${derivativeType}`, filters);
+  const lookup = { stream, derivativeType, exchangeId, pageIds, request } as const;
   const commit = await ingest.call("commitLookup", lookup, [], signal);
-  tally.listed(stream, commit);
-  if (rows === 0) await ingest.call("commitNoContracts", denial, [], signal);
+  stats.addLookup(stream, commit);
+  if (rows === 0) await ingest.call("commitNoContracts", noContracts, [], signal);
   return rows > 0;
 }
 
-/** Takes the tickers of the types that an exchange has; then it has been observed. */
-export async function takeDerivativeTicks(
-  intake: Intake,
+/** Fetches the tickers of all derivative types of an exchange and records them as one snapshot. */
+export async function fetchDerivativeTicks(
+  context: SyncContext,
   exchangeId: string,
   types: readonly DerivativeType[],
-  every: number,
+  cadenceSeconds: number,
 ): Promise<void> {
-  const { ingest, tally, signal } = intake;
+  const { ingest, stats, signal } = context;
   const stream = "derivative_ticks";
-  const cadence = every * MICROS_PER_SECOND;
-  const lists: ListSeen[] = [];
+  const cadence = cadenceSeconds * MICROS_PER_SECOND;
+  const lists: SnapshotPart[] = [];
   for (const derivativeType of types) {
-    const seen = new PagesSeen();
+    const counter = new SnapshotCounter();
     const filters = { exchangeId };
-    const list = { endpoint: tickerEndpoint, params: { derivativeType }, filters, priority: priority.head };
-    for await (const { page } of heldPages(intake, list, { stream, derivativeType })) {
-      const request = requestText(`/derivatives/ticker/${derivativeType}`, filters);
-      const commit = await ingest.call("commitSnapshot", { stream, held: page.held, request }, [], signal);
-      tally.wrote(stream, commit.written, commit);
-      seen.add(commit);
+    const list: ListWalkOptions = {
+      endpoint: tickerEndpoint,
+      params: { derivativeType },
+      filters,
+      priority: requestPriority.head,
+    };
+    for await (const { page } of fetchListPages(context, list, { stream, derivativeType })) {
+      const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
+      const commit = await ingest.call(
+        "commitSnapshot",
+        { stream, pageId: page.pageId, request },
+        [],
+        signal,
+      );
+      stats.addRows(stream, commit.written, commit);
+      counter.add(commit);
     }
-    lists.push(seen.list(derivativeType));
+    lists.push(counter.toResult(derivativeType));
   }
-  await observeLists(intake, { stream, exchangeId, cadence, lists });
+  await recordSnapshot(context, { stream, exchangeId, cadence, parts: lists });
 }

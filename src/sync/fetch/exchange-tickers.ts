@@ -1,64 +1,65 @@
-import type { ListSeen } from "../../ingest/commit/snapshot.ts";
+import type { SnapshotPart } from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
-import { priority } from "../../service/http/request.ts";
-import { heldPages, type Intake, requestText } from "../context/context.ts";
-import { observeLists, PagesSeen } from "./record-snapshot.ts";
+import { requestPriority } from "../../service/http/request.ts";
+import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
+import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const endpoint = "/exchange-ticker";
 const stream = "exchange_ticks";
-/** A list that spans a refresh of the service is asked for again so often. */
-const POLLS = 3;
+/** A list whose pages span a refresh of the service is fetched again at most this often. */
+const MAX_POLLS = 3;
 
-export interface ExchangeTicksQuestion {
-  /** Null: every exchange. */
+interface ExchangeTicksOptions {
+  /** Null: all exchanges. */
   readonly exchangeId: string | null;
-  /** Markets to keep; undefined: all. */
+  /** Markets to store; undefined: all. */
   readonly markets: ReadonlySet<string> | undefined;
   readonly refreshSeconds: number;
 }
 
 /**
- * Takes one snapshot of the tickers. A list of several pages may be torn by a refresh in between: its rows are kept,
- * each under its own moment, it is asked for again at once, and only a list of one moment counts as an observation.
+ * Fetches one snapshot of the tickers. A refresh of the service between two pages tears the list: its rows are stored
+ * under their own timestamps, the list is fetched again, and only a list from one period counts as coverage.
  *
- * It is the ledger that tells a partial moment (`lost`, reason `not observed`), not a flag on its rows: each of them alone is
- * as true as any, and what is partial is what has no row to flag. A flag would also have to go again from rows that the
- * next, whole list repeats, and would read like a doubtful price to whoever filters by `quality`.
+ * A torn period is recorded in the ledger (`lost`, reason `not observed`), not as a `quality` flag on its rows: each row is
+ * correct, the missing rows cannot carry a flag, and users who filter by `quality` would take it for a doubtful price.
  */
-export async function takeExchangeTicks(intake: Intake, question: ExchangeTicksQuestion): Promise<void> {
-  const { log } = intake;
-  const cadence = question.refreshSeconds * MICROS_PER_SECOND;
-  for (let poll = 1; poll <= POLLS; poll++) {
-    const list = await pollOnce(intake, question);
-    const periods = new Set(list.moments.map((moment) => Math.floor(moment / cadence)));
+export async function fetchExchangeTicks(context: SyncContext, options: ExchangeTicksOptions): Promise<void> {
+  const { log } = context;
+  const cadence = options.refreshSeconds * MICROS_PER_SECOND;
+  for (let poll = 1; poll <= MAX_POLLS; poll++) {
+    const list = await pollOnce(context, options);
+    const periods = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence)));
     if (periods.size <= 1)
-      return observeLists(intake, { stream, exchangeId: question.exchangeId, cadence, lists: [list] });
-    log.debug({ exchangeId: question.exchangeId, poll }, "the list of tickers was torn by a refresh");
+      return recordSnapshot(context, { stream, exchangeId: options.exchangeId, cadence, parts: [list] });
+    log.debug({ exchangeId: options.exchangeId, poll }, "ticker list torn by a refresh");
   }
-  throw new Failure("no list of exchange tickers was of one moment: none is claimed", {
+  throw new Failure("every list of exchange tickers was torn by a refresh: nothing is covered", {
     family: "retry",
     code: "torn_list",
-    remedy:
-      "it is asked for again; if it lasts, the service takes longer to send the list than to refresh it",
+    remedy: "it is fetched again; if it lasts, the service needs longer to send the list than to refresh it",
   });
 }
 
-async function pollOnce(intake: Intake, { exchangeId, markets }: ExchangeTicksQuestion): Promise<ListSeen> {
-  const { ingest, tally, signal } = intake;
+async function pollOnce(
+  context: SyncContext,
+  { exchangeId, markets }: ExchangeTicksOptions,
+): Promise<SnapshotPart> {
+  const { ingest, stats, signal } = context;
   const filters = exchangeId === null ? {} : { exchangeId };
-  const seen = new PagesSeen();
-  const list = { endpoint, filters, priority: priority.head };
-  for await (const { page } of heldPages(intake, list, { stream })) {
+  const counter = new SnapshotCounter();
+  const list = { endpoint, filters, priority: requestPriority.head };
+  for await (const { page } of fetchListPages(context, list, { stream })) {
     const snapshot = {
       stream,
-      held: page.held,
-      request: requestText(endpoint, filters),
+      pageId: page.pageId,
+      request: describeRequest(endpoint, filters),
       ...(markets ? { markets } : {}),
     } as const;
     const commit = await ingest.call("commitSnapshot", snapshot, [], signal);
-    tally.wrote(stream, commit.written, commit);
-    seen.add(commit);
+    stats.addRows(stream, commit.written, commit);
+    counter.add(commit);
   }
-  return seen.list();
+  return counter.toResult();
 }

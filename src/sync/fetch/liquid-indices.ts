@@ -1,26 +1,26 @@
 import { decodePage } from "../../ingest/decode/page.ts";
 import { Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import type { Candidate } from "../../model/selector.ts";
-import { formatInstant, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import type { Requests } from "../../service/client/client.ts";
-import { priority } from "../../service/http/request.ts";
-import { knownIndices } from "../../warehouse/lookups/lookup-queries.ts";
+import type { SelectorCandidate } from "../../model/selector.ts";
+import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import type { RequestSender } from "../../service/client/client.ts";
+import { requestPriority } from "../../service/http/request.ts";
+import { readStoredIndices } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
-/** Enough of the latest records that each of the few indices is among them. */
-const PAGE = 100;
+/** Large enough to contain a record of each of the few liquid indices. */
+const PAGE_SIZE = 100;
 
-/** The ids of the liquid indices that the service has values of. No lookup lists them: their records do. */
-export async function learnLiquidIndices(
-  client: Requests,
+/** Fetches the ids of the liquid indices from their latest records, because no lookup lists them. */
+export async function fetchLiquidIndices(
+  client: RequestSender,
   now: Micros,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const learn = (endpoint: "/index-ticker" | "/ohlcv") => {
-    const timestamp = `${formatInstant(now + MICROS_PER_DAY).slice(0, 19)}Z`;
-    const query = { indexType: "LX", timestamp, size: PAGE };
-    return client.request({ endpoint, query, priority: priority.head, signal }, async (body) => {
+  const fetchFrom = (endpoint: "/index-ticker" | "/ohlcv") => {
+    const timestamp = `${formatTimestamp(now + MICROS_PER_DAY).slice(0, 19)}Z`;
+    const query = { indexType: "LX", timestamp, size: PAGE_SIZE };
+    return client.request({ endpoint, query, priority: requestPriority.head, signal }, async (body) => {
       const stream = endpoint === "/ohlcv" ? "ohlcv" : "index_ticks";
       const { records } = decodePage(stream, decodeBody(body));
       const liquid = records.filter(({ indexType }) => indexType === "LX");
@@ -28,28 +28,28 @@ export async function learnLiquidIndices(
     });
   };
   try {
-    return await learn("/index-ticker");
+    return await fetchFrom("/index-ticker");
   } catch (error) {
-    // Who may not see the ticks may still see the bars.
+    // A profile without access to ticks may still have access to bars.
     if (!(error instanceof Failure) || error.code !== "forbidden") throw error;
-    return learn("/ohlcv");
+    return fetchFrom("/ohlcv");
   }
 }
 
-/** Liquid indices as the settings and the warehouse name them, and those just learned. */
+/** The liquid indices from the settings, the warehouse and the service, as selector candidates. */
 export function liquidCandidates(
-  given: Readonly<Record<string, string>>,
+  configured: Readonly<Record<string, string>>,
   reader: Connection | undefined,
-  learned: readonly string[],
-): Candidate[] {
+  fetchedIds: readonly string[],
+): SelectorCandidate[] {
   const labels = new Map<string, Set<string>>();
   const add = (id: string, label?: string) => {
     const known = labels.get(id) ?? new Set();
     if (label !== undefined && label !== id) known.add(label);
     labels.set(id, known);
   };
-  for (const [name, id] of Object.entries(given)) add(id, name);
-  for (const { id, name } of reader ? knownIndices(reader, "LX") : []) add(id, name ?? undefined);
-  for (const id of learned) add(id);
+  for (const [name, id] of Object.entries(configured)) add(id, name);
+  for (const { id, name } of reader ? readStoredIndices(reader, "LX") : []) add(id, name ?? undefined);
+  for (const id of fetchedIds) add(id);
   return [...labels].map(([id, names]) => ({ id, labels: [...names] }));
 }

@@ -1,26 +1,26 @@
-import type { LookupCommit } from "../../ingest/commit/lookup.ts";
-import { priority } from "../../service/http/request.ts";
-import { heldPages, type Intake, requestText } from "../context/context.ts";
+import type { LookupCommitResult } from "../../ingest/commit/lookup.ts";
+import { requestPriority } from "../../service/http/request.ts";
+import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
 
 export const lookupEndpoints = { assets: "/asset", markets: "/market", exchanges: "/exchange" } as const;
 export type LookupStream = keyof typeof lookupEndpoints;
 
-/** Brings one lookup in step with the service. Asked without filters: a filter by status would miss MAINTENANCE. */
-export async function refreshLookup(intake: Intake, stream: LookupStream): Promise<LookupCommit> {
-  const { ingest, log, tally, signal } = intake;
+/** Refreshes one lookup. Uses no filter: a filter by status would miss MAINTENANCE. */
+export async function refreshLookup(context: SyncContext, stream: LookupStream): Promise<LookupCommitResult> {
+  const { ingest, log, stats, signal } = context;
   const endpoint = lookupEndpoints[stream];
-  const held: number[] = [];
-  const list = { endpoint, priority: priority.head };
-  for await (const { page } of heldPages(intake, list, { stream })) held.push(page.held);
+  const pageIds: number[] = [];
+  const list = { endpoint, priority: requestPriority.head };
+  for await (const { page } of fetchListPages(context, list, { stream })) pageIds.push(page.pageId);
   const commit = await ingest.call(
     "commitLookup",
-    { stream, held, request: requestText(endpoint) },
+    { stream, pageIds, request: describeRequest(endpoint) },
     [],
     signal,
   );
-  tally.listed(stream, commit);
+  stats.addLookup(stream, commit);
   if (commit.incident) {
-    log.error({ stream, ...commit.incident }, "the list has shrunk beyond belief: nothing is taken off it");
+    log.error({ stream, ...commit.incident }, "lookup shrank too much, nothing delisted");
   }
   return commit;
 }

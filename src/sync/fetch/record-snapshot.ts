@@ -1,41 +1,52 @@
-import type { Doubt, ListSeen, SnapshotCommit, SubscriptionSeen } from "../../ingest/commit/snapshot.ts";
+import type {
+  CollectedSnapshot,
+  SnapshotCommitResult,
+  SnapshotPart,
+  SnapshotProblem,
+} from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
 import type { Micros } from "../../model/time.ts";
-import type { Intake } from "../context/context.ts";
+import type { SyncContext } from "../context/context.ts";
 
-const doubts: Readonly<Record<Doubt, string>> = {
-  unreadable: "most records of the list could not be read",
-  shrunken: "the list has become less than half of what it was",
-  empty: "the list has nothing in it",
+const incompleteReasons: Readonly<Record<SnapshotProblem, string>> = {
+  unreadable: "most of its records could not be read",
+  shrunken: "it has less than half as many records as before",
+  empty: "it has no records",
 };
 
-/** Adds up what the pages of a list said. */
-export class PagesSeen {
+/** Sums up the pages of one snapshot. */
+export class SnapshotCounter {
   listed = 0;
   rejected = 0;
-  readonly moments: Micros[] = [];
-  readonly keptMoments: Micros[] = [];
+  readonly timestamps: Micros[] = [];
+  readonly storedTimestamps: Micros[] = [];
 
-  add({ listed, rejected, newest, newestKept }: SnapshotCommit): void {
+  add({ listed, rejected, newest, newestStored }: SnapshotCommitResult): void {
     this.listed += listed;
     this.rejected += rejected;
-    if (newest !== undefined) this.moments.push(newest);
-    if (newestKept !== undefined) this.keptMoments.push(newestKept);
+    if (newest !== undefined) this.timestamps.push(newest);
+    if (newestStored !== undefined) this.storedTimestamps.push(newestStored);
   }
 
-  list(part = ""): ListSeen {
-    const { listed, rejected, moments, keptMoments } = this;
-    return { part, listed, rejected, moments, keptMoments };
+  toResult(part = ""): SnapshotPart {
+    const { listed, rejected, timestamps, storedTimestamps } = this;
+    return { part, listed, rejected, timestamps, storedTimestamps };
   }
 }
 
-/** Enters that a subscription was observed. Throws where what came cannot be all that the service has: nothing is claimed then. */
-export async function observeLists({ ingest, signal }: Intake, seen: SubscriptionSeen): Promise<void> {
-  const doubt = await ingest.call("commitObservation", seen, [], signal);
-  if (doubt === undefined) return;
-  throw new Failure(`the answer to ${seen.stream.replace("_", " ")} is not believed: ${doubts[doubt]}`, {
-    family: "retry",
-    code: "doubtful_list",
-    remedy: "it is asked for again and claimed once it is whole; what could not be read is in rejects",
-  });
+/** Records the coverage of a fetched snapshot. Throws if the snapshot looks incomplete; then nothing is covered. */
+export async function recordSnapshot(
+  { ingest, signal }: SyncContext,
+  snapshot: CollectedSnapshot,
+): Promise<void> {
+  const problem = await ingest.call("commitSnapshotCoverage", snapshot, [], signal);
+  if (problem === undefined) return;
+  throw new Failure(
+    `the snapshot of ${snapshot.stream.replace("_", " ")} looks incomplete: ${incompleteReasons[problem]}`,
+    {
+      family: "retry",
+      code: "doubtful_list",
+      remedy: "it is fetched again and covered once it is complete; unreadable records are in rejects",
+    },
+  );
 }

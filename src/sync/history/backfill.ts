@@ -1,107 +1,112 @@
-import { nearest } from "../../model/did-you-mean.ts";
+import { findClosestWord } from "../../model/did-you-mean.ts";
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
-import { select } from "../../model/selector.ts";
+import { resolveSelector } from "../../model/selector.ts";
 import { type Stream, streams } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
-import { type Intake, serviceNow } from "../context/context.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
 import type { Problem } from "../context/error-policy.ts";
-import { type StreamTally, streamOf } from "../context/run-stats.ts";
-import { takeSnapshots } from "../polling/one-shot.ts";
+import { type StreamStats, streamOfEndpoint } from "../context/run-stats.ts";
+import { fetchSnapshots } from "../polling/fetch-snapshots.ts";
 import type { Directory } from "../selection/directory.ts";
-import { endDeselected } from "../selection/exchanges.ts";
-import { prepare } from "../selection/refresh.ts";
-import { fillHoles } from "./fill-gaps.ts";
-import { type Narrowing, openHoles } from "./gap-planner.ts";
+import { endDeselectedSnapshots } from "../selection/exchanges.ts";
+import { refreshSelection } from "../selection/refresh.ts";
+import { fillGaps } from "./fill-gaps.ts";
+import { findOpenGaps, type GapFilter } from "./gap-planner.ts";
 
-/** What of all that is wanted this run fills; left out: everything. */
-export interface BackfillScope {
+/** Limits what one run fills; an absent member does not limit. */
+export interface BackfillFilter {
   readonly streams?: ReadonlySet<Stream>;
-  /** Symbols, pairs, names or ids. */
+  /** Symbols, pairs, names or ids of indices. */
   readonly series?: readonly string[];
-  readonly window?: TimeRange;
+  readonly range?: TimeRange;
 }
 
-export interface Backfill {
+interface BackfillOptions {
   readonly settings: SyncSettings;
   readonly reader: Connection;
   readonly random: Random;
-  readonly scope: BackfillScope;
+  readonly filter: BackfillFilter;
 }
 
-export interface StreamReport extends Readonly<StreamTally> {
+interface BackfillStreamReport extends Readonly<StreamStats> {
   readonly stream: Stream;
-  /** Ranges that stayed open. */
+  /** Number of gaps that stayed open. */
   readonly open: number;
 }
 
 export interface BackfillReport {
   readonly finishedAt: Micros;
-  /** Holes were looked for up to this moment of the service's clock. */
+  /** Gaps were searched up to this timestamp (service time). */
   readonly asOf: Micros;
   readonly seconds: number;
-  /** Of the streams that this run was about. */
-  readonly streams: readonly StreamReport[];
+  /** Only the streams of this run. */
+  readonly streams: readonly BackfillStreamReport[];
   readonly problems: readonly Problem[];
   readonly exit: ExitCode;
 }
 
-/** Looks up, declares what is wanted, fills its holes, and takes one snapshot of each latest-only stream. */
+/** Refreshes the lookups, declares the targets, fills their gaps, and fetches one snapshot of each snapshot stream. */
 export async function backfill(
-  intake: Intake,
-  { settings, reader, random, scope }: Backfill,
+  context: SyncContext,
+  { settings, reader, random, filter }: BackfillOptions,
 ): Promise<BackfillReport> {
-  const isNarrow = scope.series !== undefined || scope.window !== undefined;
-  const isWanted = (stream: Stream) =>
-    scope.streams?.has(stream) ?? (!isNarrow || stream === "ohlcv" || stream === "index_ticks");
-  const begun = intake.clock.monotonic();
+  const isFiltered = filter.series !== undefined || filter.range !== undefined;
+  const includesStream = (stream: Stream) =>
+    filter.streams?.has(stream) ?? (!isFiltered || stream === "ohlcv" || stream === "index_ticks");
+  const startedAt = context.clock.monotonic();
 
-  const { directory, problems: first } = await prepare(intake, {
+  const { directory, problems: selectionProblems } = await refreshSelection(context, {
     settings,
     reader,
     random,
-    storeMarketCaps: isWanted("market_caps"),
+    storeMarketCaps: includesStream("market_caps"),
   });
-  await endDeselected(intake, settings, directory);
-  const narrowing: Narrowing = {
-    streams: new Set(streams.filter(isWanted)),
-    indexIds: scope.series && indicesNamed(scope.series, directory),
-    window: scope.window,
+  await endDeselectedSnapshots(context, settings, directory);
+  const gapFilter: GapFilter = {
+    streams: new Set(streams.filter(includesStream)),
+    indexIds: filter.series && resolveIndexNames(filter.series, directory),
+    range: filter.range,
   };
   const { refreshSeconds, concurrency } = settings;
-  const filling = { reader, random, refreshSeconds, concurrency, narrowing };
-  const filled = await fillHoles(intake, filling);
-  const missed = await takeSnapshots(intake, { settings, directory, random, isWanted });
-
-  const left = openHoles(reader, filled.asOf, narrowing);
-  const problems = [...first, ...filled.problems, ...missed];
-  await noteStreams(intake, streams.filter(isWanted), problems);
-  const about = streams.filter((stream) => isActive(stream, settings, isWanted));
-  const reports = about.map((stream): StreamReport => {
-    const own = left.filter(({ line }) => line.stream === stream);
-    const open = own.reduce((sum, line) => sum + line.open.length, 0);
-    return { stream, ...intake.tally.of(stream), open };
+  const fillOptions = { reader, random, refreshSeconds, concurrency, filter: gapFilter };
+  const fillResult = await fillGaps(context, fillOptions);
+  const snapshotProblems = await fetchSnapshots(context, {
+    settings,
+    directory,
+    random,
+    includesStream,
   });
-  const isWhole = problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
+
+  const openGaps = findOpenGaps(reader, fillResult.asOf, gapFilter);
+  const problems = [...selectionProblems, ...fillResult.problems, ...snapshotProblems];
+  await storeStreamStates(context, streams.filter(includesStream), problems);
+  const activeStreams = streams.filter((stream) => isStreamActive(stream, settings, includesStream));
+  const reports = activeStreams.map((stream): BackfillStreamReport => {
+    const ownGaps = openGaps.filter(({ key }) => key.stream === stream);
+    const open = ownGaps.reduce((sum, series) => sum + series.open.length, 0);
+    return { stream, ...context.stats.forStream(stream), open };
+  });
+  const isComplete = problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
   return {
-    finishedAt: serviceNow(intake),
-    asOf: filled.asOf,
-    seconds: (intake.clock.monotonic() - begun) / 1000,
+    finishedAt: serviceNow(context),
+    asOf: fillResult.asOf,
+    seconds: (context.clock.monotonic() - startedAt) / 1000,
     streams: reports,
     problems,
-    exit: isWhole ? exitCode.ok : exitCode.incomplete,
+    exit: isComplete ? exitCode.ok : exitCode.incomplete,
   };
 }
 
-function isActive(
+function isStreamActive(
   stream: Stream,
   { streams: settings }: SyncSettings,
-  isWanted: (stream: Stream) => boolean,
+  includesStream: (stream: Stream) => boolean,
 ): boolean {
-  const keys: Record<Stream, keyof typeof settings> = {
+  const settingKeys: Record<Stream, keyof typeof settings> = {
     assets: "lookups",
     markets: "lookups",
     exchanges: "lookups",
@@ -112,44 +117,46 @@ function isActive(
     exchange_ticks: "exchangeTickers",
     market_caps: "marketCap",
   };
-  return isWanted(stream) && settings[keys[stream]] !== false;
+  return includesStream(stream) && settings[settingKeys[stream]] !== false;
 }
 
-/** The ids of the indices that people name. An unknown one is a mistake of the command line, before anything is filled. */
-function indicesNamed(names: readonly string[], { GWA, MWA, LX }: Directory): ReadonlySet<string> {
+/** Resolves names to index ids. An unknown name is a usage error, raised before anything is filled. */
+function resolveIndexNames(names: readonly string[], { GWA, MWA, LX }: Directory): ReadonlySet<string> {
   const candidates = [...GWA, ...MWA, ...LX];
-  const { ids, unknown } = select({ kind: "list", names }, candidates, undefined);
-  const [first] = unknown;
+  const { ids, unknownNames } = resolveSelector({ kind: "list", names }, candidates, undefined);
+  const [first] = unknownNames;
   if (first !== undefined) {
-    const meant = nearest(
+    const suggestion = findClosestWord(
       first,
       candidates.flatMap(({ labels }) => labels),
     );
-    throw new Failure(`--series: there is no index ${first}`, {
+    throw new Failure(`--series: no index is called ${first}`, {
       family: "operator",
       code: "usage",
-      remedy: meant ? `did you mean ${meant}?` : "give a symbol, a pair, a name or an id",
+      remedy: suggestion ? `did you mean ${suggestion}?` : "give a symbol, a pair, a name or an id",
       exit: exitCode.usage,
     });
   }
   return new Set(ids);
 }
 
-async function noteStreams(
-  intake: Intake,
-  about: readonly Stream[],
+async function storeStreamStates(
+  context: SyncContext,
+  affectedStreams: readonly Stream[],
   problems: readonly Problem[],
 ): Promise<void> {
-  const { client, ingest, signal } = intake;
-  const { parked } = client.health();
-  const notes = about.map((stream) => ({
+  const { client, ingest, signal } = context;
+  const { parkedEndpoints } = client.health();
+  const states = affectedStreams.map((stream) => ({
     stream,
     error: problems.find((problem) => problem.stream === stream)?.message ?? null,
     missingScopes: [
       ...new Set(
-        parked.filter(({ endpoint }) => streamOf(endpoint) === stream).flatMap(({ scopes }) => scopes),
+        parkedEndpoints
+          .filter(({ endpoint }) => streamOfEndpoint(endpoint) === stream)
+          .flatMap(({ scopes }) => scopes),
       ),
     ],
   }));
-  await ingest.call("commitStreamNotes", notes, [], signal);
+  await ingest.call("commitStreamHealth", states, [], signal);
 }

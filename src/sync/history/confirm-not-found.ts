@@ -3,104 +3,109 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { WalkedStream } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { priority } from "../../service/http/request.ts";
-import { formatMillisecond, momentThatFinds } from "../../service/pagination/page.ts";
-import { isUnserved } from "../../warehouse/coverage/not-found.ts";
-import { hasRowsSince, otherServedLine } from "../../warehouse/rows/row-queries.ts";
+import { requestPriority } from "../../service/http/request.ts";
+import { anchorForRow, formatToMillisecond } from "../../service/pagination/page.ts";
+import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import { findOtherServedSeries, hasRowsSince } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type Intake, serviceNow } from "../context/context.ts";
-import { judge, problemOf } from "../context/error-policy.ts";
-import { lineKey } from "./gap-planner.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
+import { classifyError, toProblem } from "../context/error-policy.ts";
+import { seriesKey } from "./gap-planner.ts";
 import type { SliceWalk } from "./walk-slice.ts";
 
-/** What a 404 for an index comes to: it is so, or the range stays open for this reason. */
-export type DenialVerdict =
-  | { readonly kind: "believed" }
-  | { readonly kind: "doubted"; readonly error: Failure; readonly isStuck: boolean };
+/** What a 404 for an index means: it does not exist, or the range stays open because of `error`. */
+type NotFoundDecision =
+  | { readonly kind: "confirmed" }
+  | { readonly kind: "unconfirmed"; readonly error: Failure; readonly countsAsTry: boolean };
 
-/** Two answers closer together than this are one fault. Shorter than the pause before anything is tried again. */
-const APART_MS = 2_000;
-/** What was found out about a path counts for so long: many lines may be denied at once. */
-const WITNESS_COUNTS_MS = 10_000;
-/** A row this far within the window has not left it while an answer travelled. */
-const WINDOW_MARGIN = 600 * MICROS_PER_SECOND;
+/** Two responses closer together than this may be one fault. Must be shorter than the retry delay. */
+const MIN_CONFIRM_INTERVAL_MS = 2_000;
+/** The result of an endpoint probe is reused for this long: many series may get a 404 at once. */
+const PROBE_TTL_MS = 10_000;
+/** A row this far inside the window cannot have left it while a response travelled. */
+const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 
 /**
- * Decides what a 404 is worth. Of an index that never had a record it says that there is none. One that has been served,
- * and still should be, is not buried on one answer: the service must say it twice, a pause apart, and must still find
- * another index: one that it has served or, since those may have been delisted together, any. Where it finds none, the path is
- * at fault.
+ * Decides whether to trust a 404. For an index that never had a record, one 404 is enough. For an index that was served
+ * and should still be, the 404 must repeat after a pause, and the endpoint must still find another index: a stored one, or
+ * any at all, since all stored ones may be delisted. If it finds none, the endpoint is broken and the range stays open.
  */
-export class Denials {
+export class NotFoundConfirmer {
   readonly #reader: Connection;
-  /** On the monotonic clock: since when each line is denied. */
-  readonly #since = new Map<string, number>();
-  readonly #found = new Set<string>();
-  readonly #witnessed = new Map<WalkedStream, { readonly at: number; readonly found: Promise<boolean> }>();
+  /** Monotonic time of the first 404 of each series. */
+  readonly #notFoundSince = new Map<string, number>();
+  readonly #foundSeries = new Set<string>();
+  readonly #probes = new Map<WalkedStream, { readonly at: number; readonly isHealthy: Promise<boolean> }>();
 
   constructor(reader: Connection) {
     this.#reader = reader;
   }
 
-  /** The service has the index. */
-  noteFound({ line }: SliceWalk): void {
-    this.#since.delete(lineKey(line));
-    this.#found.add(lineKey(line));
+  /** Call when the service has returned the series. */
+  recordFound({ key }: SliceWalk): void {
+    this.#notFoundSince.delete(seriesKey(key));
+    this.#foundSeries.add(seriesKey(key));
   }
 
-  async judge(intake: Intake, walk: SliceWalk): Promise<DenialVerdict> {
-    const { line, keptFor } = walk;
-    const now = serviceNow(intake);
-    const servedFrom = keptFor === null ? Number.MIN_SAFE_INTEGER : now - keptFor + WINDOW_MARGIN;
-    if (isUnserved(this.#reader, line) || !hasRowsSince(this.#reader, line, servedFrom))
-      return { kind: "believed" };
-    // The service has the index, and fails at this range of it. Were the index gone since, its head would tell.
-    if (!walk.isHead && this.#found.has(lineKey(line)))
-      return { kind: "doubted", error: denied(walk), isStuck: true };
-    const at = intake.clock.monotonic();
-    const since = this.#since.get(lineKey(line)) ?? at;
-    this.#since.set(lineKey(line), since);
-    // That it was said once makes nothing hopeless, however many slices of the line have heard it.
-    if (at - since < APART_MS) return { kind: "doubted", error: denied(walk), isStuck: false };
-    if (!(await this.#isPathWell(intake, walk, servedFrom)))
-      return { kind: "doubted", error: pathGone(walk), isStuck: true };
-    this.#since.delete(lineKey(line));
-    return { kind: "believed" };
+  async confirm(context: SyncContext, walk: SliceWalk): Promise<NotFoundDecision> {
+    const { key, serviceWindow } = walk;
+    const now = serviceNow(context);
+    const servedSince =
+      serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow + WINDOW_MARGIN_MICROS;
+    if (wasNotFound(this.#reader, key) || !hasRowsSince(this.#reader, key, servedSince))
+      return { kind: "confirmed" };
+    // This run has already found the series, so only this range fails. If the index were gone, its head walk would show it.
+    if (!walk.isHead && this.#foundSeries.has(seriesKey(key)))
+      return { kind: "unconfirmed", error: unconfirmedFailure(walk), countsAsTry: true };
+    const at = context.clock.monotonic();
+    const notFoundSince = this.#notFoundSince.get(seriesKey(key)) ?? at;
+    this.#notFoundSince.set(seriesKey(key), notFoundSince);
+    // One 404 is no reason to give up, however many slices of the series received it.
+    if (at - notFoundSince < MIN_CONFIRM_INTERVAL_MS)
+      return { kind: "unconfirmed", error: unconfirmedFailure(walk), countsAsTry: false };
+    if (!(await this.#isEndpointHealthy(context, walk, servedSince)))
+      return { kind: "unconfirmed", error: endpointFailure(walk), countsAsTry: true };
+    this.#notFoundSince.delete(seriesKey(key));
+    return { kind: "confirmed" };
   }
 
-  /** Whether the path still finds another index that it has served, or any at all: all that we follow may be delisted. */
-  #isPathWell(intake: Intake, { line, indexType }: SliceWalk, servedFrom: Micros): Promise<boolean> {
-    const at = intake.clock.monotonic();
-    const known = this.#witnessed.get(line.stream);
-    if (known && at - known.at < WITNESS_COUNTS_MS) return known.found;
-    const other = otherServedLine(this.#reader, line, servedFrom);
-    const anyOfType = { indexType, ts: serviceNow(intake) };
-    const found = findsOneOf(intake, line.stream, other ? [other, anyOfType] : [anyOfType]);
-    this.#witnessed.set(line.stream, { at, found });
-    return found;
+  /** Whether the endpoint still finds another stored series, or any series: all the selected ones may be delisted. */
+  #isEndpointHealthy(
+    context: SyncContext,
+    { key, indexType }: SliceWalk,
+    servedSince: Micros,
+  ): Promise<boolean> {
+    const at = context.clock.monotonic();
+    const recent = this.#probes.get(key.stream);
+    if (recent && at - recent.at < PROBE_TTL_MS) return recent.isHealthy;
+    const otherSeries = findOtherServedSeries(this.#reader, key, servedSince);
+    const anyOfType = { indexType, ts: serviceNow(context) };
+    const isHealthy = findsAny(context, key.stream, otherSeries ? [otherSeries, anyOfType] : [anyOfType]);
+    this.#probes.set(key.stream, { at, isHealthy });
+    return isHealthy;
   }
 }
 
-interface Sought {
+interface SeriesProbe {
   readonly indexType: string;
-  /** Left out: any. */
+  /** Absent: any index. */
   readonly indexId?: string;
   readonly ts: Micros;
 }
 
-async function findsOneOf(
-  intake: Intake,
+async function findsAny(
+  context: SyncContext,
   stream: WalkedStream,
-  witnesses: readonly Sought[],
+  probes: readonly SeriesProbe[],
 ): Promise<boolean> {
-  const { client, tally, signal, log } = intake;
-  const endpoint = endpointOf(stream);
-  let code: string | undefined;
-  for (const { ts, ...filters } of witnesses) {
-    const query = { ...filters, timestamp: formatMillisecond(momentThatFinds(endpoint, ts)), size: 1 };
+  const { client, stats, signal, log } = context;
+  const endpoint = endpointOfStream(stream);
+  let lastCode: string | undefined;
+  for (const { ts, ...filters } of probes) {
+    const query = { ...filters, timestamp: formatToMillisecond(anchorForRow(endpoint, ts)), size: 1 };
     try {
       const rows = await client.request(
-        { endpoint, query, priority: priority.head, signal },
+        { endpoint, query, priority: requestPriority.head, signal },
         async (body) => {
           const { rawCount } = decodePage(stream, decodeBody(body));
           return rawCount;
@@ -108,36 +113,37 @@ async function findsOneOf(
       );
       if (rows > 0) return true;
     } catch (error) {
-      if (judge(error, tally.answers) === "stop") throw error;
-      code = problemOf(stream, undefined, error).code;
+      if (classifyError(error, stats.successCount) === "stop") throw error;
+      lastCode = toProblem(stream, undefined, error).code;
     }
   }
-  log.error({ endpoint, code }, "the path finds nothing any more");
+  log.error({ endpoint, code: lastCode }, "endpoint no longer finds any index");
   return false;
 }
 
-function endpointOf(stream: WalkedStream) {
+function endpointOfStream(stream: WalkedStream) {
   return stream === "ohlcv" ? "/ohlcv" : "/index-ticker";
 }
 
-export function isDenial(error: unknown): boolean {
+export function isUnconfirmedNotFound(error: unknown): boolean {
   return error instanceof Failure && error.code === "denied";
 }
 
-function denied({ line, indexType, name }: SliceWalk): Failure {
-  return new Failure(`${endpointOf(line.stream)} no longer finds ${indexType} ${name} (404)`, {
+function unconfirmedFailure({ key, indexType, name }: SliceWalk): Failure {
+  return new Failure(`${endpointOfStream(key.stream)} no longer finds ${indexType} ${name} (404)`, {
     family: "retry",
     code: "denied",
-    remedy: "it is asked again before it is believed: the service has served it",
+    remedy:
+      "the range stays open; the 404 is confirmed later, because the service has served this index before",
     exit: exitCode.incomplete,
   });
 }
 
-function pathGone({ line }: SliceWalk): Failure {
-  return new Failure(`${endpointOf(line.stream)} finds nothing any more that it has served (404)`, {
+function endpointFailure({ key }: SliceWalk): Failure {
+  return new Failure(`${endpointOfStream(key.stream)} no longer finds any index that it has served (404)`, {
     family: "retry",
     code: "upstream_version",
-    remedy: "what is missing stays open; if it lasts, check service.baseUrl and tell the service's operator",
+    remedy: "the gaps stay open; if it lasts, check service.baseUrl and contact the service's operator",
     exit: exitCode.incomplete,
   });
 }

@@ -1,17 +1,17 @@
-import { select } from "../../model/selector.ts";
+import { resolveSelector } from "../../model/selector.ts";
 import type { Stream } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDayOrInstant } from "../../model/time.ts";
-import { extent, intersect, normalise, subtract } from "../../model/time-range.ts";
-import { indexKey, settledByIndex } from "../../warehouse/coverage/gaps.ts";
-import { contractCount } from "../../warehouse/lookups/lookup-queries.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
+import { intersect, normalise, subtract, totalDuration } from "../../model/time-range.ts";
+import { indexKey, readIndexLedgers } from "../../warehouse/coverage/gaps.ts";
+import { countContracts } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { Directory } from "../selection/directory.ts";
-import { type SelectorNotice, type WantedStream, wantedSeries } from "../selection/targets.ts";
-import { pagesFor, slicesOf } from "./slices.ts";
+import { resolveTargets, type SelectorNotice, type StreamTargets } from "../selection/targets.ts";
+import { countPages, cutIntoSlices } from "./slices.ts";
 
-/** What a backfill would do for one stream. Rows, and what follows from them, are upper bounds. */
-export interface StreamPlan {
+/** What a backfill would do for one stream. Rows, bytes and minutes are upper bounds. */
+interface StreamEstimate {
   readonly stream: Stream;
   readonly series: number;
   readonly holes: number;
@@ -21,13 +21,13 @@ export interface StreamPlan {
   readonly minutes: number;
 }
 
-export interface Plan {
-  readonly streams: readonly StreamPlan[];
+export interface BackfillEstimate {
+  readonly streams: readonly StreamEstimate[];
   readonly notices: readonly SelectorNotice[];
 }
 
-/** Measured on ordinary rows, indices and page overhead included. */
-const bytesARow: Record<Stream, number> = {
+/** Measured on typical rows, including SQLite indices and page overhead. */
+const bytesPerRow: Record<Stream, number> = {
   index_ticks: 42,
   ohlcv: 150,
   exchange_ticks: 60,
@@ -38,119 +38,137 @@ const bytesARow: Record<Stream, number> = {
   exchanges: 200,
   derivative_contracts: 260,
 };
-/** What a request takes, and what the ingest thread writes, unless a rate is set. */
-const SECONDS_A_REQUEST = 0.25;
-const ROWS_A_SECOND = 50_000;
-/** No daily bar of the service is older, so no row is to be expected before. */
-const OLDEST_BAR = parseDayOrInstant("2014-04-01") ?? 0;
+/** Assumed duration of a request and write rate of the ingest thread. */
+const SECONDS_PER_REQUEST = 0.25;
+const ROWS_PER_SECOND = 50_000;
+/** The service has no older daily bar, so no rows are expected before this day. */
+const OLDEST_BAR_TS = parseDateOrTimestamp("2014-04-01") ?? 0;
 const LOOKUP_REQUESTS = 1;
 const DERIVATIVE_EXCHANGES = 7;
 
-export interface Planning {
+interface EstimateOptions {
   readonly settings: SyncSettings;
   readonly maxRequestsPerSecond: number;
   readonly directory: Directory;
-  /** Undefined: there is no warehouse yet. */
+  /** Undefined if there is no warehouse yet. */
   readonly reader: Connection | undefined;
   readonly now: Micros;
 }
 
-/** What a backfill would fetch at `now`, without fetching it. */
-export function planBackfill(planning: Planning): Plan {
-  const { settings, directory, now } = planning;
-  const wanted = wantedSeries(settings, directory, now);
-  const walked = wanted.streams
+/** Estimates what a backfill at `now` would fetch. Fetches nothing. */
+export function estimateBackfill(options: EstimateOptions): BackfillEstimate {
+  const { settings, directory, now } = options;
+  const targets = resolveTargets(settings, directory, now);
+  const historyEstimates = targets.streams
     .filter(({ stream }) => settings.streams[stream === "ohlcv" ? "ohlcv" : "intraday"] !== false)
-    .map((stream) => walkedPlan(planning, stream));
+    .map((stream) => estimateHistory(options, stream));
   return {
-    streams: [...lookupPlans(planning), ...walked, ...snapshotPlans(planning)],
-    notices: wanted.notices,
+    streams: [...estimateLookups(options), ...historyEstimates, ...estimateSnapshots(options)],
+    notices: targets.notices,
   };
 }
 
-function walkedPlan(planning: Planning, { stream, wants, rules }: WantedStream): StreamPlan {
-  const { reader, now, settings } = planning;
-  const known = reader ? settledByIndex(reader, stream) : new Map();
+function estimateHistory(
+  options: EstimateOptions,
+  { stream, targets, rules }: StreamTargets,
+): StreamEstimate {
+  const { reader, now, settings } = options;
+  const ledgers = reader ? readIndexLedgers(reader, stream) : new Map();
   const cadence = stream === "ohlcv" ? MICROS_PER_DAY : settings.refreshSeconds * MICROS_PER_SECOND;
-  const claim = Math.floor((now - rules.settleDelay) / rules.step) * rules.step;
-  const edge = rules.keptFor === null ? undefined : now - rules.keptFor;
+  const targetEnd = Math.floor((now - rules.settleDelay) / rules.step) * rules.step;
+  const windowStart = rules.serviceWindow === null ? undefined : now - rules.serviceWindow;
   let [holes, requests, rows] = [0, 0, 0];
-  for (const want of wants) {
-    const ledger = known.get(indexKey(want.indexType, want.indexId));
-    const from = Math.max(Math.min(want.from, ledger?.wantedFrom ?? want.from), edge ?? want.from);
-    const open = subtract(normalise([{ from, to: claim }]), normalise(ledger?.settled ?? []));
-    const served =
-      stream === "ohlcv" ? intersect(open, [{ from: OLDEST_BAR, to: Number.POSITIVE_INFINITY }]) : open;
+  for (const target of targets) {
+    const ledger = ledgers.get(indexKey(target.indexType, target.indexId));
+    const from = Math.max(
+      Math.min(target.from, ledger?.wantedFrom ?? target.from),
+      windowStart ?? target.from,
+    );
+    const open = subtract(normalise([{ from, to: targetEnd }]), normalise(ledger?.settled ?? []));
+    const fetchable =
+      stream === "ohlcv" ? intersect(open, [{ from: OLDEST_BAR_TS, to: Number.POSITIVE_INFINITY }]) : open;
     holes += open.length;
-    rows += Math.ceil(extent(served) / cadence);
-    for (const { range } of slicesOf({ stream, open: served, claim, edge, cadence })) {
-      requests += pagesFor(range, cadence);
+    rows += Math.ceil(totalDuration(fetchable) / cadence);
+    for (const { range } of cutIntoSlices({
+      stream,
+      open: fetchable,
+      targetEnd,
+      windowStart,
+      cadence,
+    })) {
+      requests += countPages(range, cadence);
     }
   }
-  return priced(planning, stream, { series: wants.length, holes, requests, rows });
+  return addCosts(options, stream, { series: targets.length, holes, requests, rows });
 }
 
-function lookupPlans(planning: Planning): StreamPlan[] {
-  if (planning.settings.streams.lookups === false) return [];
-  const { GWA, MWA, exchanges } = planning.directory;
+function estimateLookups(options: EstimateOptions): StreamEstimate[] {
+  if (options.settings.streams.lookups === false) return [];
+  const { GWA, MWA, exchanges } = options.directory;
   const list = (stream: Stream, rows: number) =>
-    priced(planning, stream, { series: rows, holes: 0, requests: LOOKUP_REQUESTS, rows });
+    addCosts(options, stream, { series: rows, holes: 0, requests: LOOKUP_REQUESTS, rows });
   return [list("assets", GWA.length), list("markets", MWA.length), list("exchanges", exchanges.length)];
 }
 
-function snapshotPlans(planning: Planning): StreamPlan[] {
-  const { directory, settings } = planning;
+function estimateSnapshots(options: EstimateOptions): StreamEstimate[] {
+  const { directory, settings } = options;
   const { exchangeTickers, marketCap, derivatives } = settings.streams;
-  const plans: StreamPlan[] = [];
+  const estimates: StreamEstimate[] = [];
   if (exchangeTickers !== false) {
-    const isAll = exchangeTickers.exchanges.kind === "all";
-    const chosen = select(exchangeTickers.exchanges, directory.exchanges, undefined).ids.length;
-    const markets = select(exchangeTickers.markets, directory.MWA, directory.ranking).ids.length;
-    const requests = isAll ? 1 : chosen;
-    plans.push(
-      priced(planning, "exchange_ticks", { series: requests, holes: 0, requests, rows: chosen * markets }),
+    const isEveryExchange = exchangeTickers.exchanges.kind === "all";
+    const exchangeCount = resolveSelector(exchangeTickers.exchanges, directory.exchanges, undefined).ids
+      .length;
+    const marketCount = resolveSelector(exchangeTickers.markets, directory.MWA, directory.ranking).ids.length;
+    const requests = isEveryExchange ? 1 : exchangeCount;
+    estimates.push(
+      addCosts(options, "exchange_ticks", {
+        series: requests,
+        holes: 0,
+        requests,
+        rows: exchangeCount * marketCount,
+      }),
     );
   }
   if (marketCap !== false) {
     const rows = directory.GWA.length;
-    plans.push(priced(planning, "market_caps", { series: 1, holes: 0, requests: 1, rows }));
+    estimates.push(addCosts(options, "market_caps", { series: 1, holes: 0, requests: 1, rows }));
   }
   if (derivatives !== false) {
-    const exchanges = select(derivatives.exchanges, directory.exchanges, undefined).ids.length;
+    const exchanges = resolveSelector(derivatives.exchanges, directory.exchanges, undefined).ids.length;
     const supported = Math.min(DERIVATIVE_EXCHANGES, exchanges);
     const kinds = derivatives.types.length;
-    // How many contracts there are is known once they have been looked up.
-    const rows = planning.reader ? contractCount(planning.reader) : 0;
+    // The number of contracts is unknown until they have been looked up once.
+    const rows = options.reader ? countContracts(options.reader) : 0;
     const lists = { series: exchanges, holes: 0, requests: exchanges * kinds, rows };
-    plans.push(priced(planning, "derivative_contracts", lists));
+    estimates.push(addCosts(options, "derivative_contracts", lists));
     const ticks = { series: supported, holes: 0, requests: supported * kinds, rows };
-    plans.push(priced(planning, "derivative_ticks", ticks));
+    estimates.push(addCosts(options, "derivative_ticks", ticks));
   }
-  return plans;
+  return estimates;
 }
 
-function priced(
-  { settings, maxRequestsPerSecond }: Planning,
+function addCosts(
+  { settings, maxRequestsPerSecond }: EstimateOptions,
   stream: Stream,
-  counts: Pick<StreamPlan, "series" | "holes" | "requests" | "rows">,
-): StreamPlan {
-  const adaptive = settings.concurrency / SECONDS_A_REQUEST;
-  const rate = maxRequestsPerSecond > 0 ? Math.min(maxRequestsPerSecond, adaptive) : adaptive;
-  const seconds = Math.max(counts.requests / rate, counts.rows / ROWS_A_SECOND);
-  return { stream, ...counts, bytes: counts.rows * bytesARow[stream], minutes: seconds / 60 };
+  counts: Pick<StreamEstimate, "series" | "holes" | "requests" | "rows">,
+): StreamEstimate {
+  const unlimitedRate = settings.concurrency / SECONDS_PER_REQUEST;
+  const rate = maxRequestsPerSecond > 0 ? Math.min(maxRequestsPerSecond, unlimitedRate) : unlimitedRate;
+  const seconds = Math.max(counts.requests / rate, counts.rows / ROWS_PER_SECOND);
+  return { stream, ...counts, bytes: counts.rows * bytesPerRow[stream], minutes: seconds / 60 };
 }
 
-/** What the estimates rest on, in one sentence. */
-export function assumptions({
+/** States the assumptions of the estimate in one sentence. */
+export function describeAssumptions({
   settings,
   maxRequestsPerSecond,
-}: Pick<Planning, "settings" | "maxRequestsPerSecond">): string {
+}: Pick<EstimateOptions, "settings" | "maxRequestsPerSecond">): string {
   const rate =
     maxRequestsPerSecond > 0
       ? `at most ${maxRequestsPerSecond} requests a second`
       : `${settings.concurrency} requests in flight`;
   return (
     `rows are upper bounds (a row each ${settings.refreshSeconds} s, a bar a day since April 2014); minutes assume ` +
-    `${rate}, ${SECONDS_A_REQUEST} s each, and ${ROWS_A_SECOND.toLocaleString("en-US")} rows a second`
+    `${rate}, ${SECONDS_PER_REQUEST} s each, and ${ROWS_PER_SECOND.toLocaleString("en-US")} rows a second`
   );
 }

@@ -1,262 +1,271 @@
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import type { LedgerLine } from "../../warehouse/coverage/ledger.ts";
-import { unservedLines } from "../../warehouse/coverage/not-found.ts";
+import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import { readNotFoundSeries } from "../../warehouse/coverage/not-found.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type Intake, serviceNow } from "../context/context.ts";
-import { isAnswered, judge, type Problem, problemOf } from "../context/error-policy.ts";
-import { isHopeless, pauseBefore, workThrough } from "../context/retry.ts";
-import { Denials, isDenial } from "./confirm-not-found.ts";
-import { type FillPlan, lineKey, type Narrowing, openHoles, planFill } from "./gap-planner.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
+import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
+import { isOutOfTries, retryDelayMs, runConcurrently } from "../context/retry.ts";
+import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
+import { findOpenGaps, type GapFilter, planWalks, seriesKey, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
-import { EDGE_MARGIN, type SliceWalk, walkSlice } from "./walk-slice.ts";
+import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
 
-export interface Filling {
+interface FillOptions {
   readonly reader: Connection;
   readonly random: Random;
   readonly refreshSeconds: number;
-  /** Requests in flight, at most. */
+  /** Maximum number of requests in flight. */
   readonly concurrency: number;
-  readonly narrowing: Narrowing;
+  readonly filter: GapFilter;
 }
 
-export interface Filled {
+interface FillResult {
   readonly problems: readonly Problem[];
-  /** The moment, by the service's clock, up to which holes were looked for. */
+  /** Gaps were searched up to this timestamp (service time). */
   readonly asOf: Micros;
 }
 
-/** A round that took longer than this leaves a head worth another round. */
-const LONG_ROUND_MS = 120_000;
+/** After a round this long the head has grown enough to justify another round. */
+const MIN_LONG_ROUND_MS = 120_000;
 
 /**
- * Fills every hole of what is wanted: a first backfill, the rest of one that was interrupted, and gaps of any kind are all
- * the same to it. Each round asks the ledger anew what is missing.
+ * Fills every gap of the targets. It does not distinguish a first backfill, an interrupted one, and later gaps: each round
+ * reads the gaps from the ledger again.
  */
-export async function fillHoles(intake: Intake, filling: Filling): Promise<Filled> {
-  const { reader, random, refreshSeconds, narrowing } = filling;
-  const { clock, ingest, tally, signal, log } = intake;
-  const failures = new Map<string, Failures>();
-  const denials = new Denials(reader);
+export async function fillGaps(context: SyncContext, options: FillOptions): Promise<FillResult> {
+  const { reader, random, refreshSeconds, filter } = options;
+  const { clock, ingest, stats, signal, log } = context;
+  const failures = new Map<string, FailureCount>();
+  const notFound = new NotFoundConfirmer(reader);
   const parked = new Map<string, Problem>();
-  /** What stays open, by line: for the report, and for `gaps`. */
-  const stuck = new Map<string, { readonly line: LedgerLine; readonly problem: Problem }>();
+  /** Series that stay open, with the reason: for the report and the view `gaps`. */
+  const openProblems = new Map<string, { readonly key: LedgerKey; readonly problem: Problem }>();
 
-  let lastTook = Number.POSITIVE_INFINITY;
-  for (let round = 0, pauses = 0; ; round++) {
+  let lastRoundMs = Number.POSITIVE_INFINITY;
+  for (let round = 0, failedRounds = 0; ; round++) {
     signal.throwIfAborted();
-    const now = serviceNow(intake);
-    const begun = clock.monotonic();
-    const plan = planFill(reader, now, refreshSeconds, narrowing);
-    if (plan.lost.length > 0) await ingest.call("commitLosses", plan.lost, [], signal);
+    const now = serviceNow(context);
+    const startedAt = clock.monotonic();
+    const plan = planWalks(reader, now, refreshSeconds, filter);
+    if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, [], signal);
     const isOpen = (walk: SliceWalk) =>
-      !parked.has(familyOf(walk)) && !failures.get(lineKey(walk.line))?.hopeless;
+      !parked.has(indexFamily(walk)) && !failures.get(seriesKey(walk.key))?.isGivenUp;
     const walks = plan.walks.filter(isOpen);
     const asOf = now;
     const finish = async () => {
-      await writeOffEdge(intake, reader, narrowing);
-      for (const [reason, group] of Map.groupBy(stuck.values(), ({ problem }) => problem.code)) {
-        const lines = group.map(({ line }) => line);
-        await ingest.call("commitHindrance", { lines, reason }, [], signal);
+      await settleExpiredEdge(context, reader, filter);
+      for (const [reason, group] of Map.groupBy(openProblems.values(), ({ problem }) => problem.code)) {
+        const keys = group.map(({ key }) => key);
+        await ingest.call("commitBlockedReason", { keys, reason }, [], signal);
       }
-      const problems = [...stuck.values()].map(({ problem }) => problem);
+      const problems = [...openProblems.values()].map(({ problem }) => problem);
       return { problems: [...parked.values(), ...problems], asOf };
     };
     if (walks.length === 0) return finish();
 
     for (const stream of ["index_ticks", "ohlcv"] as const) {
-      const counts = tally.of(stream);
-      const own = walks.filter(({ line }) => line.stream === stream);
-      counts.planned = counts.done + own.reduce((sum, { range }) => sum + range.to - range.from, 0);
+      const counts = stats.forStream(stream);
+      const streamWalks = walks.filter(({ key }) => key.stream === stream);
+      counts.plannedMicros =
+        counts.doneMicros + streamWalks.reduce((sum, { range }) => sum + range.to - range.from, 0);
     }
-    log.debug({ round, walks: walks.length }, "filling holes");
-    const { failed, reopened } = await runRound(intake, filling, { plan, walks, parked, denials });
-    const denied = new Set<string>();
-    for (const { walk, error, isStuck } of failed) {
-      const key = lineKey(walk.line);
-      const known = failures.get(key) ?? { count: 0, hopeless: false };
-      // A 404 is one answer about the index, however many slices of it have heard it in this round.
-      if (isStuck && !denied.has(key)) known.count++;
-      if (isDenial(error)) denied.add(key);
-      known.hopeless ||= judge(error, tally.answers) === "refused" || isHopeless(known.count);
-      failures.set(key, known);
+    log.debug({ round, walks: walks.length }, "filling gaps");
+    const { failed, hasReopened } = await runRound(context, options, {
+      plan,
+      walks,
+      parked,
+      notFound,
+    });
+    const countedNotFound = new Set<string>();
+    for (const { walk, error, countsAsTry } of failed) {
+      const key = seriesKey(walk.key);
+      const count = failures.get(key) ?? { count: 0, isGivenUp: false };
+      // All 404s of one series in one round count as one failure, however many slices received it.
+      if (countsAsTry && !countedNotFound.has(key)) count.count++;
+      if (isUnconfirmedNotFound(error)) countedNotFound.add(key);
+      count.isGivenUp ||= classifyError(error, stats.successCount) === "give_up" || isOutOfTries(count.count);
+      failures.set(key, count);
     }
-    for (const { line } of walks) stuck.delete(lineKey(line));
+    for (const { key } of walks) openProblems.delete(seriesKey(key));
     for (const { walk, error } of failed) {
-      const problem = problemOf(walk.line.stream, `${walk.indexType} ${walk.name}`, error);
-      stuck.set(lineKey(walk.line), { line: walk.line, problem });
+      const problem = toProblem(walk.key.stream, `${walk.indexType} ${walk.name}`, error);
+      openProblems.set(seriesKey(walk.key), { key: walk.key, problem });
     }
     if (failed.length === 0) {
-      const took = clock.monotonic() - begun;
-      // A service that cannot keep up with its own clock would be followed for ever: the head must shrink by half.
-      const isGainful = took >= LONG_ROUND_MS && took <= lastTook / 2;
-      if (!reopened && !isGainful) return finish();
-      lastTook = took;
-      pauses = 0;
+      const roundMs = clock.monotonic() - startedAt;
+      // Without this test a service slower than real time would keep the run going for ever: each round must halve.
+      const isCatchingUp = roundMs >= MIN_LONG_ROUND_MS && roundMs <= lastRoundMs / 2;
+      if (!hasReopened && !isCatchingUp) return finish();
+      lastRoundMs = roundMs;
+      failedRounds = 0;
     } else {
-      const pause = pauseBefore(pauses++, random);
-      log.warn(
-        { failed: failed.length, pauseMs: Math.round(pause) },
-        "some ranges stayed open: trying again",
-      );
-      await clock.sleep(pause, signal);
+      const delayMs = retryDelayMs(failedRounds++, random);
+      log.warn({ failed: failed.length, delayMs: Math.round(delayMs) }, "some gaps stayed open, retrying");
+      await clock.sleep(delayMs, signal);
     }
   }
 }
 
-interface Failures {
+interface FailureCount {
   count: number;
-  hopeless: boolean;
+  isGivenUp: boolean;
 }
 
 interface FailedWalk {
   readonly walk: SliceWalk;
   readonly error: unknown;
-  /** The service answered, and it failed all the same. */
-  readonly isStuck: boolean;
+  /** The service was answering, so the failure counts towards the maximum number of tries. */
+  readonly countsAsTry: boolean;
 }
 
-interface Round {
-  readonly plan: FillPlan;
+interface FillRound {
+  readonly plan: WalkPlan;
   readonly walks: readonly SliceWalk[];
   readonly parked: Map<string, Problem>;
-  readonly denials: Denials;
+  readonly notFound: NotFoundConfirmer;
 }
 
 async function runRound(
-  intake: Intake,
-  { reader, concurrency }: Filling,
-  { plan, walks, parked, denials }: Round,
-): Promise<{ failed: FailedWalk[]; reopened: boolean }> {
-  const { ingest, signal } = intake;
+  context: SyncContext,
+  { reader, concurrency }: FillOptions,
+  { plan, walks, parked, notFound }: FillRound,
+): Promise<{ failed: FailedWalk[]; hasReopened: boolean }> {
+  const { ingest, signal } = context;
   const failed: FailedWalk[] = [];
-  const freed: LedgerLine[] = [];
-  let reopened = false;
-  const unserved = {
-    index_ticks: unservedLines(reader, "index_ticks"),
-    ohlcv: unservedLines(reader, "ohlcv"),
+  const unblocked: LedgerKey[] = [];
+  let hasReopened = false;
+  const notFoundSeries = {
+    index_ticks: readNotFoundSeries(reader, "index_ticks"),
+    ohlcv: readNotFoundSeries(reader, "ohlcv"),
   };
-  const left = new Map<string, number>();
-  for (const { line } of walks) left.set(lineKey(line), (left.get(lineKey(line)) ?? 0) + 1);
+  const walksLeft = new Map<string, number>();
+  for (const { key } of walks) walksLeft.set(seriesKey(key), (walksLeft.get(seriesKey(key)) ?? 0) + 1);
 
-  const servedAgain = async ({ line }: SliceWalk) => {
-    if (!unserved[line.stream].delete(line.series)) return;
-    reopened = true;
-    await ingest.call("commitServedAgain", line, [], signal);
+  const reopenSeries = async ({ key }: SliceWalk) => {
+    if (!notFoundSeries[key.stream].delete(key.series)) return;
+    hasReopened = true;
+    await ingest.call("commitIndexFoundAgain", key, [], signal);
   };
   const fill = async (walk: SliceWalk) => {
-    if (parked.has(familyOf(walk))) return;
-    const outcome = await fillSlice(intake, walk, denials, () => servedAgain(walk));
-    if (outcome.kind === "forbidden") return park(intake, walk, walks, parked, outcome.error);
+    if (parked.has(indexFamily(walk))) return;
+    const outcome = await fillSlice(context, walk, notFound, () => reopenSeries(walk));
+    if (outcome.kind === "forbidden") return parkFamily(context, walk, walks, parked, outcome.error);
     if (outcome.kind === "failed") {
-      failed.push({ walk, error: outcome.error, isStuck: outcome.isStuck });
+      failed.push({ walk, error: outcome.error, countsAsTry: outcome.countsAsTry });
       return;
     }
-    reopened ||= outcome.reopened;
-    if (walk.hindrance !== null) freed.push(walk.line);
-    const key = lineKey(walk.line);
-    const rest = (left.get(key) ?? 1) - 1;
-    left.set(key, rest);
-    if (rest === 0 && plan.rereads.has(key)) {
-      await ingest.call("commitReread", { line: walk.line, day: plan.day }, [], signal);
+    hasReopened ||= outcome.hasReopened;
+    if (walk.blockedReason !== null) unblocked.push(walk.key);
+    const key = seriesKey(walk.key);
+    const remaining = (walksLeft.get(key) ?? 1) - 1;
+    walksLeft.set(key, remaining);
+    if (remaining === 0 && plan.rechecks.has(key)) {
+      await ingest.call("commitRecheck", { key: walk.key, day: plan.day }, [], signal);
     }
   };
-  // What is known to be there goes first: many indices in a row that are not found look like a service that is gone.
-  const rank = ({ urgency, line }: SliceWalk) =>
-    2 * urgencies.indexOf(urgency) + (unserved[line.stream].has(line.series) ? 1 : 0);
+  // Series known to exist go first: many 404s in a row look like a broken service.
+  const rank = ({ urgency, key }: SliceWalk) =>
+    2 * urgencies.indexOf(urgency) + (notFoundSeries[key.stream].has(key.series) ? 1 : 0);
   const ordered = walks.toSorted((a, b) => rank(a) - rank(b));
-  // Half as many again as requests may be in flight: while the pages of some are read, those of others travel.
-  await workThrough(ordered, Math.ceil(concurrency * 1.5), fill);
-  if (freed.length > 0) await ingest.call("commitHindrance", { lines: freed, reason: null }, [], signal);
-  return { failed, reopened };
+  // More walks than requests in flight: while some pages are being decoded, others are on the wire.
+  await runConcurrently(ordered, Math.ceil(concurrency * 1.5), fill);
+  if (unblocked.length > 0)
+    await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, [], signal);
+  return { failed, hasReopened };
 }
 
-/** Index families share their scopes, so one refusal speaks for all of the family. */
-function familyOf({ line, indexType }: Pick<SliceWalk, "line" | "indexType">): string {
-  return `${line.stream} ${indexType}`;
+/** All indices of a type need the same scope, so one 403 parks the whole family. */
+function indexFamily({ key, indexType }: Pick<SliceWalk, "key" | "indexType">): string {
+  return `${key.stream} ${indexType}`;
 }
 
-async function park(
-  { ingest, signal }: Intake,
+async function parkFamily(
+  { ingest, signal }: SyncContext,
   walk: SliceWalk,
   walks: readonly SliceWalk[],
   parked: Map<string, Problem>,
   error: unknown,
 ): Promise<void> {
-  const family = familyOf(walk);
+  const family = indexFamily(walk);
   if (parked.has(family)) return;
-  parked.set(family, problemOf(walk.line.stream, walk.indexType, error));
-  const lines = new Map(
-    walks.filter((other) => familyOf(other) === family).map(({ line }) => [lineKey(line), line]),
+  parked.set(family, toProblem(walk.key.stream, walk.indexType, error));
+  const keys = new Map(
+    walks.filter((other) => indexFamily(other) === family).map(({ key }) => [seriesKey(key), key]),
   );
-  await ingest.call("commitHindrance", { lines: [...lines.values()], reason: "forbidden" }, [], signal);
+  await ingest.call("commitBlockedReason", { keys: [...keys.values()], reason: "forbidden" }, [], signal);
 }
 
 /**
- * The last seconds before the window's edge were not asked for, since the answer would have come too late. They are
- * gone in a moment, and only then are they lost.
+ * The oldest seconds of the window were not requested, because the response would have come too late. Waits until they
+ * have left the window, then records them as lost.
  */
-async function writeOffEdge(intake: Intake, reader: Connection, narrowing: Narrowing): Promise<void> {
-  const { clock, ingest, signal } = intake;
-  const now = serviceNow(intake);
-  const ends = openHoles(reader, now, narrowing).flatMap(({ open, keptFor }) =>
-    keptFor === null ? [] : open.map(({ to }) => to + keptFor),
+async function settleExpiredEdge(context: SyncContext, reader: Connection, filter: GapFilter): Promise<void> {
+  const { clock, ingest, signal } = context;
+  const now = serviceNow(context);
+  const expiryTimes = findOpenGaps(reader, now, filter).flatMap(({ open, serviceWindow }) =>
+    serviceWindow === null ? [] : open.map(({ to }) => to + serviceWindow),
   );
-  const soon = ends.filter((end) => end > now && end <= now + 2 * EDGE_MARGIN);
-  if (soon.length > 0) await clock.sleep((Math.max(...soon) - now) / MICROS_PER_MS + 50, signal);
-  const later = serviceNow(intake);
-  const plan = planFill(reader, later, 1, narrowing);
-  if (plan.lost.length > 0) await ingest.call("commitLosses", plan.lost, [], signal);
+  const expiringSoon = expiryTimes.filter((end) => end > now && end <= now + 2 * WINDOW_EDGE_MARGIN_MICROS);
+  if (expiringSoon.length > 0)
+    await clock.sleep((Math.max(...expiringSoon) - now) / MICROS_PER_MS + 50, signal);
+  const later = serviceNow(context);
+  const plan = planWalks(reader, later, 1, filter);
+  if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, [], signal);
 }
 
-export type SliceOutcome =
+type SliceOutcome =
   | {
       readonly kind: "filled";
-      /** What was found refutes what the service said of another range, which is open again. */
-      readonly reopened: boolean;
+      /** The page contradicted an earlier claim of the service, so another range was reopened. */
+      readonly hasReopened: boolean;
     }
-  /** The profile lacks a scope: the rest of the family need not be asked. */
+  /** The profile lacks a scope: do not request the rest of the family. */
   | { readonly kind: "forbidden"; readonly error: unknown }
   | {
       readonly kind: "failed";
       readonly error: unknown;
-      /** The service answered, and it failed all the same. */
-      readonly isStuck: boolean;
+      /** The service was answering, so the failure counts towards the maximum number of tries. */
+      readonly countsAsTry: boolean;
     };
 
 /**
- * Fills one slice. `servedAgain` is called when the service has records of a line that it once answered with 404;
- * `denials` decide whether a 404 is believed. Throws only where nothing can go on.
+ * Fills one slice. Calls `onServed` once the service has returned records; `notFound` decides whether to trust a 404.
+ * Throws only errors that end the run.
  */
 export async function fillSlice(
-  intake: Intake,
+  context: SyncContext,
   walk: SliceWalk,
-  denials: Denials,
-  servedAgain: () => Promise<void>,
+  notFound: NotFoundConfirmer,
+  onServed: () => Promise<void>,
 ): Promise<SliceOutcome> {
-  const { ingest, tally, signal } = intake;
-  const answered = tally.answers;
-  let reopened = false;
+  const { ingest, stats, signal } = context;
+  const successesBefore = stats.successCount;
+  let hasReopened = false;
   try {
-    ({ reopened } = await walkSlice(intake, walk, servedAgain));
-    denials.noteFound(walk);
+    ({ hasReopened } = await walkSlice(context, walk, onServed));
+    notFound.recordFound(walk);
   } catch (error) {
-    switch (judge(error, tally.answers)) {
+    switch (classifyError(error, stats.successCount)) {
       case "stop":
         throw error;
-      case "absent": {
-        const verdict = await denials.judge(intake, walk);
-        if (verdict.kind === "doubted")
-          return { kind: "failed", error: verdict.error, isStuck: verdict.isStuck };
-        await ingest.call("commitUnserved", { line: walk.line, range: walk.range }, [], signal);
-        tally.of(walk.line.stream).done += walk.range.to - walk.range.from;
+      case "not_found": {
+        const decision = await notFound.confirm(context, walk);
+        if (decision.kind === "unconfirmed")
+          return { kind: "failed", error: decision.error, countsAsTry: decision.countsAsTry };
+        await ingest.call("commitIndexNotFound", { key: walk.key, range: walk.range }, [], signal);
+        stats.forStream(walk.key.stream).doneMicros += walk.range.to - walk.range.from;
         break;
       }
       case "forbidden":
         return { kind: "forbidden", error };
       default:
-        return { kind: "failed", error, isStuck: isAnswered(error) || tally.answers > answered };
+        return {
+          kind: "failed",
+          error,
+          countsAsTry: isInvalidResponse(error) || stats.successCount > successesBefore,
+        };
     }
   }
-  return { kind: "filled", reopened };
+  return { kind: "filled", hasReopened };
 }

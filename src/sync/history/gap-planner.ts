@@ -1,186 +1,198 @@
 import type { WalkedStream } from "../../model/streams.ts";
-import { dayOf, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange, type TimeRanges, union } from "../../model/time-range.ts";
-import { followedHeads, holes, type LineHoles } from "../../warehouse/coverage/gaps.ts";
-import { type LedgerLine, settledRanges } from "../../warehouse/coverage/ledger.ts";
-import { type DueReread, dueRereads } from "../../warehouse/coverage/rechecks.ts";
+import { readGaps, readSeriesHeads, type SeriesGaps } from "../../warehouse/coverage/gaps.ts";
+import { type LedgerKey, readSettledRanges } from "../../warehouse/coverage/ledger.ts";
+import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { settleDelay } from "../selection/targets.ts";
-import { byUrgency, ROWS_A_PAGE, reachable, slicesOf } from "./slices.ts";
-import { EDGE_MARGIN, type SliceWalk } from "./walk-slice.ts";
+import { compareUrgency, cutIntoSlices, dropExpired, ROWS_PER_PAGE } from "./slices.ts";
+import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS } from "./walk-slice.ts";
 
-/** Late corrections are looked for in what is younger than this. */
-const REREAD = 2 * MICROS_PER_DAY;
-const HOUR = 3600 * MICROS_PER_SECOND;
-/** Late ones are looked for in what is younger than this as often as the head is asked for in another hour than before. */
-const HOT = 2 * HOUR;
-/** A line that lacks more daily bars than this is backfilled. */
-export const BARS_IN_HEAD = 30;
+/** Once a day the newest part of a series is fetched again to find late corrections: this much of it. */
+const RECHECK_MICROS = 2 * MICROS_PER_DAY;
+const HOUR_MICROS = 3600 * MICROS_PER_SECOND;
+/** The first head walk in each hour also fetches this much again, to find late rows. */
+const RECENT_MICROS = 2 * HOUR_MICROS;
+/** A series that lacks more daily bars than this is backfilled instead of polled. */
+export const HEAD_BARS = 30;
 
-/** What a run fills of all that is wanted; left out: all of it. */
-export interface Narrowing {
+/** Limits which gaps are filled; an absent member does not limit. */
+export interface GapFilter {
   readonly streams?: ReadonlySet<string> | undefined;
   /** Ids of indices. */
   readonly indexIds?: ReadonlySet<string> | undefined;
-  readonly window?: TimeRange | undefined;
-  /** Leaves out the heads that one page fills, and what is read again daily: somebody else looks after them. */
-  readonly withoutHeads?: boolean | undefined;
+  readonly range?: TimeRange | undefined;
+  /** Excludes heads that one page fills, and daily rechecks: the head poller does both. */
+  readonly excludesHeads?: boolean | undefined;
 }
 
 /** The walks of one round. */
-export interface FillPlan {
-  /** In the order in which they are begun. */
+export interface WalkPlan {
+  /** In the order in which they start. */
   readonly walks: readonly SliceWalk[];
-  /** What the service's window has left behind. */
-  readonly lost: readonly LineHoles[];
-  /** Lines whose youngest stretch is among the walks once more, and the day that counts for. */
-  readonly rereads: ReadonlySet<string>;
+  /** Gaps that have left the service's window. */
+  readonly lost: readonly SeriesGaps[];
+  /** Series that are rechecked by these walks, and the day for which the recheck counts. */
+  readonly rechecks: ReadonlySet<string>;
   readonly day: string;
 }
 
-export function lineKey({ stream, series }: { stream: string; series: number }): string {
+export function seriesKey({ stream, series }: { stream: string; series: number }): string {
   return `${stream} ${series}`;
 }
 
-export function isWithin(narrowing: Narrowing, stream: WalkedStream, indexId: string): boolean {
-  return (narrowing.streams?.has(stream) ?? true) && (narrowing.indexIds?.has(indexId) ?? true);
+function matchesFilter(filter: GapFilter, stream: WalkedStream, indexId: string): boolean {
+  return (filter.streams?.has(stream) ?? true) && (filter.indexIds?.has(indexId) ?? true);
 }
 
-/** What is to be walked at `now`: every hole, and once a day what late corrections may have changed. */
-export function planFill(
+/** Plans the walks at `now`: every gap, and once a day the range in which late corrections may occur. */
+export function planWalks(
   reader: Connection,
   now: Micros,
   refreshSeconds: number,
-  narrowing: Narrowing,
-): FillPlan {
+  filter: GapFilter,
+): WalkPlan {
   const walks: SliceWalk[] = [];
-  const lost: LineHoles[] = [];
-  const rereads = new Set<string>();
-  const day = dayOf(now);
+  const lost: SeriesGaps[] = [];
+  const rechecks = new Set<string>();
+  const day = formatDay(now);
   for (const stream of ["index_ticks", "ohlcv"] as const) {
-    const moment = momentOf(stream, now, refreshSeconds);
-    const lines = new Map<number, Line>();
-    for (const line of holes(reader, stream, now)) {
-      if (!isWithin(narrowing, stream, line.indexId)) continue;
-      if (line.agedOut.length > 0) lost.push(line);
-      lines.set(line.line.series, line);
+    const timing = streamTiming(stream, now, refreshSeconds);
+    const seriesById = new Map<number, OpenSeries>();
+    for (const series of readGaps(reader, stream, now)) {
+      if (!matchesFilter(filter, stream, series.indexId)) continue;
+      if (series.agedOut.length > 0) lost.push(series);
+      seriesById.set(series.key.series, series);
     }
-    // A part of the youngest stretch would not do: the day's reading again is for all of it.
-    const isReread = narrowing.window === undefined && !narrowing.withoutHeads;
-    for (const due of isReread ? dueRereads(reader, stream, day) : []) {
-      if (!isWithin(narrowing, stream, due.indexId)) continue;
-      rereads.add(lineKey(due.line));
-      lines.set(due.line.series, withReread(lines.get(due.line.series), due, moment.claim));
+    // With a range filter a recheck would cover only a part of its range, so there is none.
+    const includesRechecks = filter.range === undefined && !filter.excludesHeads;
+    for (const due of includesRechecks ? readDueRechecks(reader, stream, day) : []) {
+      if (!matchesFilter(filter, stream, due.indexId)) continue;
+      rechecks.add(seriesKey(due.key));
+      seriesById.set(due.key.series, addRecheck(seriesById.get(due.key.series), due, timing.targetEnd));
     }
-    // A line that is followed no longer has nobody else who would look after it.
-    const followed = new Set(
-      narrowing.withoutHeads ? followedHeads(reader, stream).map(({ line }) => line.series) : [],
+    // A deselected series has no head poller, so its head is filled here.
+    const headSeries = new Set(
+      filter.excludesHeads ? readSeriesHeads(reader, stream).map(({ key }) => key.series) : [],
     );
-    for (const line of lines.values()) {
-      const inWindow = narrowing.window ? intersect(line.open, [narrowing.window]) : line.open;
-      const head = headOf(moment);
+    for (const series of seriesById.values()) {
+      const inRange = filter.range ? intersect(series.open, [filter.range]) : series.open;
+      const head = headRange(timing);
       const isHead = ({ from, to }: TimeRange) => from >= head.from && to >= head.to;
-      const within = followed.has(line.line.series) ? inWindow.filter((range) => !isHead(range)) : inWindow;
-      walks.push(...walksOf({ ...line, open: within }, moment));
+      const selected = headSeries.has(series.key.series)
+        ? inRange.filter((range) => !isHead(range))
+        : inRange;
+      walks.push(...toWalks({ ...series, open: selected }, timing));
     }
   }
-  return { walks: walks.sort(byUrgency), lost, rereads, day };
+  return { walks: walks.sort(compareUrgency), lost, rechecks, day };
 }
 
 /**
- * What one page fills at the head of one line, and what is due to be read again of it. With `looksBack` the page also
- * covers once more what is settled of the last two hours, which costs no request.
+ * Plans the walks at the head of one series: what one page fills, and a recheck if one is due. With `includesRecent` the
+ * same page also covers the last two hours again, at no extra request.
  */
-export function planHead(
+export function planHeadWalks(
   reader: Connection,
   now: Micros,
   refreshSeconds: number,
   { stream, series }: { stream: WalkedStream; series: number },
-  looksBack: boolean,
-): FillPlan {
-  const moment = momentOf(stream, now, refreshSeconds);
-  const day = dayOf(now);
-  const [found] = holes(reader, stream, now, series);
-  const [due] = dueRereads(reader, stream, day, series);
-  const open = found ? intersect(found.open, [headOf(moment)]) : [];
-  const isHot = looksBack && stream === "index_ticks";
-  const head = found && { ...found, open: isHot ? withHot(reader, found.line, open, moment.claim) : open };
-  const line = due ? withReread(head, due, moment.claim) : head;
+  includesRecent: boolean,
+): WalkPlan {
+  const timing = streamTiming(stream, now, refreshSeconds);
+  const day = formatDay(now);
+  const [found] = readGaps(reader, stream, now, series);
+  const [due] = readDueRechecks(reader, stream, day, series);
+  const open = found ? intersect(found.open, [headRange(timing)]) : [];
+  const shouldRecheckRecent = includesRecent && stream === "index_ticks";
+  const head = found && {
+    ...found,
+    open: shouldRecheckRecent ? addRecentRange(reader, found.key, open, timing.targetEnd) : open,
+  };
+  const openSeries = due ? addRecheck(head, due, timing.targetEnd) : head;
   return {
-    walks: line ? walksOf(line, moment).sort(byUrgency) : [],
+    walks: openSeries ? toWalks(openSeries, timing).sort(compareUrgency) : [],
     lost: [],
-    rereads: new Set(due ? [lineKey(due.line)] : []),
+    rechecks: new Set(due ? [seriesKey(due.key)] : []),
     day,
   };
 }
 
-/** Late rows stand below what was settled last. A poll each half minute need not look for them, one in an hour does. */
-function withHot(reader: Connection, line: LedgerLine, open: TimeRanges, claim: Micros): TimeRanges {
+/** Late rows appear below the newest covered range. One poll per hour is enough to find them. */
+function addRecentRange(reader: Connection, key: LedgerKey, open: TimeRanges, targetEnd: Micros): TimeRanges {
   const head = open.at(-1);
-  const hourOf = (moment: Micros) => Math.floor(moment / HOUR);
-  if (!head || head.to < claim || hourOf(head.from) === hourOf(claim)) return open;
-  const proven = settledRanges(reader, line).filter(({ proof }) => proof !== "lost");
-  const hot = intersect(normalise(proven), [{ from: claim - HOT, to: claim }]);
-  // What is lost in between would make it two questions.
-  const reaching = union(open, hot).slice(-1);
-  return union(open, reaching);
+  const hourOf = (ts: Micros) => Math.floor(ts / HOUR_MICROS);
+  if (!head || head.to < targetEnd || hourOf(head.from) === hourOf(targetEnd)) return open;
+  const covered = readSettledRanges(reader, key).filter(({ proof }) => proof !== "lost");
+  const recent = intersect(normalise(covered), [{ from: targetEnd - RECENT_MICROS, to: targetEnd }]);
+  // A lost range in between would split it into two walks, so only the newest part is added.
+  const newest = union(open, recent).slice(-1);
+  return union(open, newest);
 }
 
-/** What holes of a stream are measured by, at one moment. */
-interface Moment {
+/** The parameters from which the gaps of a stream are computed at `now`. */
+interface StreamTiming {
   readonly stream: WalkedStream;
   readonly now: Micros;
-  /** Where the claim ends. */
-  readonly claim: Micros;
+  /** End of the target: newer records are not settled yet. */
+  readonly targetEnd: Micros;
   readonly cadence: Micros;
   readonly settleDelay: Micros;
 }
 
-function momentOf(stream: WalkedStream, now: Micros, refreshSeconds: number): Moment {
+function streamTiming(stream: WalkedStream, now: Micros, refreshSeconds: number): StreamTiming {
   const delay = settleDelay(refreshSeconds);
   const step = stream === "ohlcv" ? MICROS_PER_DAY : 1;
   const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
-  return { stream, now, claim: Math.floor((now - delay) / step) * step, cadence, settleDelay: delay };
+  return { stream, now, targetEnd: Math.floor((now - delay) / step) * step, cadence, settleDelay: delay };
 }
 
-/** The youngest stretch of a line: what one page holds, or a month of daily bars. */
-function headOf({ stream, claim, cadence }: Moment): TimeRange {
-  return { from: claim - (stream === "ohlcv" ? BARS_IN_HEAD : ROWS_A_PAGE) * cadence, to: claim };
+/** The newest part of a series: what one page holds, or a month of daily bars. */
+function headRange({ stream, targetEnd, cadence }: StreamTiming): TimeRange {
+  return { from: targetEnd - (stream === "ohlcv" ? HEAD_BARS : ROWS_PER_PAGE) * cadence, to: targetEnd };
 }
 
-function walksOf(line: Line, { stream, now, claim, cadence, settleDelay }: Moment): SliceWalk[] {
-  const edge = line.keptFor === null ? undefined : now - line.keptFor + EDGE_MARGIN;
-  const open = reachable(line.open, edge);
-  return slicesOf({ stream, open, claim, edge, cadence }).map((slice) => ({
+function toWalks(
+  series: OpenSeries,
+  { stream, now, targetEnd, cadence, settleDelay }: StreamTiming,
+): SliceWalk[] {
+  const windowStart =
+    series.serviceWindow === null ? undefined : now - series.serviceWindow + WINDOW_EDGE_MARGIN_MICROS;
+  const open = dropExpired(series.open, windowStart);
+  return cutIntoSlices({ stream, open, targetEnd, windowStart, cadence }).map((slice) => ({
     ...slice,
-    line: { stream, series: line.line.series },
-    indexType: line.indexType,
-    indexId: line.indexId,
-    name: line.name,
-    keptFor: line.keptFor,
-    isHead: slice.range.to >= claim,
+    key: { stream, series: series.key.series },
+    indexType: series.indexType,
+    indexId: series.indexId,
+    name: series.name,
+    serviceWindow: series.serviceWindow,
+    isHead: slice.range.to >= targetEnd,
     cadence,
     settleDelay,
-    hindrance: line.hindrance,
+    blockedReason: series.blockedReason,
   }));
 }
 
-type Line = Pick<LineHoles, "line" | "indexType" | "indexId" | "name" | "open" | "keptFor" | "hindrance">;
+type OpenSeries = Pick<
+  SeriesGaps,
+  "key" | "indexType" | "indexId" | "name" | "open" | "serviceWindow" | "blockedReason"
+>;
 
-function withReread(line: Line | undefined, due: DueReread, claim: Micros): Line {
-  const stretch = { from: Math.max(due.wantedFrom, claim - REREAD), to: claim };
-  const open = stretch.from < stretch.to ? union(line?.open ?? [], [stretch]) : (line?.open ?? []);
-  return { ...due, open, hindrance: line?.hindrance ?? null };
+function addRecheck(series: OpenSeries | undefined, due: DueRecheck, targetEnd: Micros): OpenSeries {
+  const range = { from: Math.max(due.targetFrom, targetEnd - RECHECK_MICROS), to: targetEnd };
+  const open = range.from < range.to ? union(series?.open ?? [], [range]) : (series?.open ?? []);
+  return { ...due, open, blockedReason: series?.blockedReason ?? null };
 }
 
-/** What stayed open of all that was wanted at `now`. */
-export function openHoles(reader: Connection, now: Micros, narrowing: Narrowing): LineHoles[] {
+/** The gaps that are open at `now`. */
+export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter): SeriesGaps[] {
   return (["index_ticks", "ohlcv"] as const)
-    .flatMap((stream) => holes(reader, stream, now))
-    .filter(({ line, indexId }) => isWithin(narrowing, line.stream as WalkedStream, indexId))
-    .map((line) => ({
-      ...line,
-      open: narrowing.window ? intersect(line.open, [narrowing.window]) : line.open,
+    .flatMap((stream) => readGaps(reader, stream, now))
+    .filter(({ key, indexId }) => matchesFilter(filter, key.stream as WalkedStream, indexId))
+    .map((series) => ({
+      ...series,
+      open: filter.range ? intersect(series.open, [filter.range]) : series.open,
     }))
     .filter(({ open }) => open.length > 0);
 }

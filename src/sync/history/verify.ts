@@ -3,26 +3,26 @@ import { walkedStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { normalise, subtract } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import { settledLines } from "../../warehouse/coverage/gaps.ts";
+import { readSeriesCoverage } from "../../warehouse/coverage/gaps.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type Intake, learnServiceTime, serviceNow } from "../context/context.ts";
-import { judge, type Problem, problemOf } from "../context/error-policy.ts";
-import { persistently, workThrough } from "../context/retry.ts";
+import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
+import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
+import { retryUntilDone, runConcurrently } from "../context/retry.ts";
 import { settleDelay } from "../selection/targets.ts";
-import { cutOnGrid, gridCell, reachable, slicesOf } from "./slices.ts";
-import { EDGE_MARGIN, type SliceWalk, type Walked, walkSlice } from "./walk-slice.ts";
+import { cutIntoSlices, cutOnGrid, dropExpired, gridIndex } from "./slices.ts";
+import { type SliceResult, type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
 
-export interface Verifying {
+interface VerifyOptions {
   readonly reader: Connection;
   readonly random: Random;
   readonly refreshSeconds: number;
   readonly concurrency: number;
-  /** How many stretches are compared, drawn by chance, or which; undefined: all of them. */
-  readonly sample: number | ((stretches: readonly SliceWalk[]) => readonly SliceWalk[]) | undefined;
+  /** How many slices to compare, chosen at random, or a function that selects them; undefined: all. */
+  readonly sample: number | ((slices: readonly SliceWalk[]) => readonly SliceWalk[]) | undefined;
 }
 
-/** A stretch that was not as the service has it, and now is. */
-export interface Difference extends Walked {
+/** A slice that differed from the service; the walk has repaired it. */
+export interface SliceDifference extends SliceResult {
   readonly stream: string;
   readonly name: string;
   readonly indexType: string;
@@ -30,114 +30,127 @@ export interface Difference extends Walked {
   readonly to: Micros;
 }
 
-export interface Verified {
-  readonly stretches: number;
+export interface VerifyResult {
+  readonly sliceCount: number;
   readonly rows: number;
-  readonly differences: readonly Difference[];
+  readonly differences: readonly SliceDifference[];
   readonly problems: readonly Problem[];
 }
 
 /**
- * Walks over what is settled once more. A page is authoritative for the range that it proves, so whatever differs is put
- * right by the same commit, and what stood there before is in `revisions`.
+ * Walks covered ranges again. A page is authoritative for its proven range, so its commit also repairs what differs; the
+ * previous values go to `revisions`.
  */
-export async function verify(intake: Intake, verifying: Verifying): Promise<Verified> {
-  const { random, sample, concurrency } = verifying;
-  const { clock, signal, tally } = intake;
-  // Without the service's time nobody knows what is still within its window.
-  await learnServiceTime(intake, random);
-  const every = stretches(verifying, serviceNow(intake));
-  const chosen =
-    typeof sample === "function" ? sample(every) : sample === undefined ? every : pick(every, sample, random);
-  const waiting = { clock, random, signal, answers: () => tally.answers };
-  const differences: Difference[] = [];
+export async function verify(context: SyncContext, options: VerifyOptions): Promise<VerifyResult> {
+  const { random, sample, concurrency } = options;
+  const { clock, signal, stats } = context;
+  // The start of the window depends on the service's time.
+  await ensureServiceTime(context, random);
+  const allSlices = coveredSlices(options, serviceNow(context));
+  const selected =
+    typeof sample === "function"
+      ? sample(allSlices)
+      : sample === undefined
+        ? allSlices
+        : pickRandom(allSlices, sample, random);
+  const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
+  const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
   let rows = 0;
-  await workThrough(chosen, Math.ceil(concurrency * 1.5), async (walk) => {
+  await runConcurrently(selected, Math.ceil(concurrency * 1.5), async (walk) => {
     try {
-      const walked = await persistently(waiting, () => walkSlice(intake, walk));
-      rows += walked.received;
-      if (walked.missing + walked.changed + walked.withdrawn === 0) return;
-      const { line, name, indexType, range } = walk;
-      differences.push({ stream: line.stream, name, indexType, ...range, ...walked });
+      const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk));
+      rows += result.received;
+      if (result.missing + result.changed + result.withdrawn === 0) return;
+      const { key, name, indexType, range } = walk;
+      differences.push({ stream: key.stream, name, indexType, ...range, ...result });
     } catch (error) {
-      const verdict = judge(error, tally.answers);
-      if (verdict === "stop") throw error;
-      // An index that the service does not know has no records there, and the ledger says so.
-      if (verdict === "absent") return;
-      problems.push(problemOf(walk.line.stream, `${walk.indexType} ${walk.name}`, error));
-      // The service contradicts what is settled: nobody knows now what is true there, and the filler asks again.
+      const errorClass = classifyError(error, stats.successCount);
+      if (errorClass === "stop") throw error;
+      // The service has no such index: it has no records, as the ledger says.
+      if (errorClass === "not_found") return;
+      problems.push(toProblem(walk.key.stream, `${walk.indexType} ${walk.name}`, error));
+      // The service contradicts covered ranges: retract them, so that the gap filler fetches them again.
       if (error instanceof Failure && error.code === "alarm") {
-        await intake.ingest.call("commitRetraction", { line: walk.line, range: walk.range }, [], signal);
+        await context.ingest.call("commitRetraction", { key: walk.key, range: walk.range }, [], signal);
       }
     }
   });
   differences.sort((a, b) => a.stream.localeCompare(b.stream) || b.to - a.to);
-  return { stretches: chosen.length, rows, differences, problems };
+  return { sliceCount: selected.length, rows, differences, problems };
 }
 
-/** All that is settled and can still be asked for, in pieces of one walk each. */
-function stretches({ reader, refreshSeconds }: Verifying, now: Micros): SliceWalk[] {
+/** Everything that is covered and still served, in slices of one walk each. */
+function coveredSlices({ reader, refreshSeconds }: VerifyOptions, now: Micros): SliceWalk[] {
   return walkedStreams.flatMap((stream) => {
     const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
-    // A walk also meets what is a little younger than its range. That must be settled too: what is provisional differs.
-    const youngest = Math.floor((now - settleDelay(refreshSeconds)) / cadence - 2) * cadence;
-    return settledLines(reader, stream).flatMap(({ proven, ...line }) => {
-      const edge = line.keptFor === null ? undefined : now - line.keptFor + EDGE_MARGIN;
-      const open = subtract(reachable(normalise(proven), edge), [
-        { from: youngest, to: Number.POSITIVE_INFINITY },
+    // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
+    const newestSettled = Math.floor((now - settleDelay(refreshSeconds)) / cadence - 2) * cadence;
+    return readSeriesCoverage(reader, stream).flatMap(({ covered, key, serviceWindow, ...named }) => {
+      const windowStart =
+        serviceWindow === null ? undefined : now - serviceWindow + WINDOW_EDGE_MARGIN_MICROS;
+      const open = subtract(dropExpired(normalise(covered), windowStart), [
+        { from: newestSettled, to: Number.POSITIVE_INFINITY },
       ]);
-      // Always the same pieces, so that whoever compares some of them each night comes round.
+      // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them.
       const pieces = stream === "ohlcv" ? open : cutOnGrid(open, cadence);
-      const slices = slicesOf({ stream, open: pieces, claim: Number.POSITIVE_INFINITY, edge, cadence });
+      const slices = cutIntoSlices({
+        stream,
+        open: pieces,
+        targetEnd: Number.POSITIVE_INFINITY,
+        windowStart,
+        cadence,
+      });
       return slices.map((slice) => ({
         ...slice,
-        ...line,
+        ...named,
+        key,
+        serviceWindow,
         isHead: false,
-        compares: true,
+        isComparison: true,
         cadence,
-        hindrance: null,
+        blockedReason: null,
       }));
     });
   });
 }
 
-function pick<T>(items: readonly T[], count: number, random: Random): T[] {
-  const left = [...items];
+function pickRandom<T>(items: readonly T[], count: number, random: Random): T[] {
+  const remaining = [...items];
   const picked: T[] = [];
-  while (picked.length < count && left.length > 0) {
-    const at = Math.floor(random() * left.length);
-    picked.push(...left.splice(at, 1));
+  while (picked.length < count && remaining.length > 0) {
+    const at = Math.floor(random() * remaining.length);
+    picked.push(...remaining.splice(at, 1));
   }
   return picked;
 }
 
-/** Each divides the next: when the warehouse grows, what was due tonight is due tonight or in a further turn's half. */
-const TURNS = [1, 3, 15, 30];
-/** Little is compared often, much is not compared at once. */
-const NIGHTLY = { least: 20, most: 500 };
+/** Each divides the next, so that a slice keeps its night or moves by whole rotations when the warehouse grows. */
+const ROTATION_NIGHTS = [1, 3, 15, 30];
+/** A small warehouse is compared often; a large one is spread over more nights. */
+const SLICES_PER_NIGHT = { min: 20, max: 500 };
 
-/** In how many nights all of so many stretches are compared: in thirty, unless they are very few or very many. */
-export function nightsOfTurn(stretches: number): number {
-  let nights = TURNS.findLast((turn) => stretches / turn >= NIGHTLY.least) ?? 1;
-  while (stretches / nights > NIGHTLY.most) nights *= 2;
+/** The number of nights in which all slices are compared: 30, unless there are very few or very many. */
+export function rotationLength(sliceCount: number): number {
+  let nights = ROTATION_NIGHTS.findLast((turn) => sliceCount / turn >= SLICES_PER_NIGHT.min) ?? 1;
+  while (sliceCount / nights > SLICES_PER_NIGHT.max) nights *= 2;
   return nights;
 }
 
 /**
- * What is to be compared in the night of `now`. Each stretch has its own night of the turn, which follows from the series
- * and the time that it covers: nothing has to be remembered, and nothing is left out for longer than a turn.
+ * Selects the slices to compare in the night of `now`. The night of a slice follows from its series and range, so no state
+ * is stored and every slice is compared once per rotation.
  */
-export function dueTonight(stretches: readonly SliceWalk[], now: Micros): readonly SliceWalk[] {
-  const nights = nightsOfTurn(stretches.length);
+export function selectDueTonight(slices: readonly SliceWalk[], now: Micros): readonly SliceWalk[] {
+  const nights = rotationLength(slices.length);
   const tonight = Math.floor(now / MICROS_PER_DAY) % nights;
-  return stretches.filter((stretch) => nightOf(stretch, nights) === tonight);
+  return slices.filter((slice) => nightOfSlice(slice, nights) === tonight);
 }
 
-/** A prime, so that neighbouring series, and the single stretch that each series of bars is, are spread over the turn. */
-const SPREAD = 7919;
+/** A prime, so that neighbouring series (and the single slice of each ohlcv series) are spread over the rotation. */
+const SERIES_STRIDE = 7919;
 
-function nightOf({ line, range, cadence }: SliceWalk, nights: number): number {
-  const cell = line.stream === "ohlcv" ? 0 : gridCell(range, cadence);
-  return (line.series * SPREAD + cell) % nights;
+function nightOfSlice({ key, range, cadence }: SliceWalk, nights: number): number {
+  const cellIndex = key.stream === "ohlcv" ? 0 : gridIndex(range, cadence);
+  return (key.series * SERIES_STRIDE + cellIndex) % nights;
 }

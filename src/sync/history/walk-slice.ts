@@ -1,178 +1,183 @@
-import type { Alarm } from "../../ingest/commit/walk-page.ts";
+import type { PageAlarm } from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
-import { type Body, malformedBody } from "../../model/response-body.ts";
+import { malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import type { Series, WalkedStream } from "../../model/streams.ts";
 import { LARGEST_PAGE } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { priority } from "../../service/http/request.ts";
-import { type PagePosition, type Walk, walkBackwards } from "../../service/pagination/history-walk.ts";
-import type { LedgerLine } from "../../warehouse/coverage/ledger.ts";
-import { type Intake, requestText, serviceNow } from "../context/context.ts";
+import { requestPriority } from "../../service/http/request.ts";
+import {
+  type HistoryWalkOptions,
+  type PagePosition,
+  walkHistoryPages,
+} from "../../service/pagination/history-walk.ts";
+import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import type { Slice } from "./slices.ts";
 
-/** A slice, and the series that it is of. */
+/** A slice and its series. */
 export interface SliceWalk extends Slice {
-  readonly line: LedgerLine & { readonly stream: WalkedStream };
+  readonly key: LedgerKey & { readonly stream: WalkedStream };
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
-  /** How long the service keeps the series' history; null: for ever. */
-  readonly keptFor: Micros | null;
-  /** The range reaches the claim's end: what is younger is fetched along, though not claimed. */
+  /** Length of the history that the service serves; null: unlimited. */
+  readonly serviceWindow: Micros | null;
+  /** The range reaches the end of the target: newer records are fetched too, but not covered. */
   readonly isHead: boolean;
   readonly cadence: Micros;
   readonly settleDelay: Micros;
-  /** The range is settled already, and what differs is to be counted. */
-  readonly compares?: boolean;
-  /** Why the series was not filled before. */
-  readonly hindrance: string | null;
+  /** The range is covered already; the walk counts what differs. */
+  readonly isComparison?: boolean;
+  /** Why the series could not be filled before. */
+  readonly blockedReason: string | null;
 }
 
-/** More rows than a range should hold are asked for, so that one page reaches below it. */
+/** Requested in addition to the expected rows, so that the last page reaches below the range. */
 const SPARE_ROWS = 8;
-/** The service's clock is known to about a second, and its window moves on while an answer travels. */
-export const EDGE_MARGIN = 3 * MICROS_PER_SECOND;
-/** A row this far within the window cannot have left it while an answer travelled. */
-const WINDOW_MARGIN = 600 * MICROS_PER_SECOND;
+/** The service's time is known to about a second, and its window moves while a response travels. */
+export const WINDOW_EDGE_MARGIN_MICROS = 3 * MICROS_PER_SECOND;
+/** A row this far inside the window cannot have left it while a response travelled. */
+const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 
-const priorities = {
-  head: priority.head,
-  expiring: priority.expiring,
-  bars: priority.history,
-  history: priority.history,
+const priorityByUrgency = {
+  head: requestPriority.head,
+  expiring: requestPriority.expiring,
+  bars: requestPriority.history,
+  history: requestPriority.history,
 };
 
-/** What a walk found, compared with what was stored. */
-export interface Walked {
-  /** Records of the range that were not stored; counted only where the slice `compares`. */
+/** What a walk found, compared with the stored rows. */
+export interface SliceResult {
+  /** Records of the range that were not stored; counted only with `isComparison`. */
   readonly missing: number;
   readonly changed: number;
   readonly withdrawn: number;
-  /** Records that came, those beyond the range included. */
+  /** Records received, including those outside the range. */
   readonly received: number;
-  /** What it found refutes what the service said of another range, which is open again. */
-  readonly reopened: boolean;
+  /** The page contradicted an earlier claim of the service, so another range was reopened. */
+  readonly hasReopened: boolean;
 }
 
 /**
- * Walks back over a slice and commits page by page, each with what it proves: the next page is on its way while the last
- * one is written. `served` is called once the service has shown records. Throws when the slice could not be proven down
- * to its start.
+ * Walks a slice backwards and commits each page with its proven range; the next page is requested while the last one is
+ * written. Calls `onServed` once the service has returned records. Throws if the slice is not proven down to its start.
  */
 export async function walkSlice(
-  intake: Intake,
+  context: SyncContext,
   slice: SliceWalk,
-  served: () => Promise<void> = async () => {},
-): Promise<Walked> {
-  const { client, ingest, tally, signal } = intake;
-  const { stream } = slice.line;
+  onServed: () => Promise<void> = async () => {},
+): Promise<SliceResult> {
+  const { client, ingest, stats, signal } = context;
+  const { stream } = slice.key;
   const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
-  const walk = walkOf(intake, slice);
-  const request = requestText(walk.endpoint, walk.filters);
-  let hole = slice.range;
-  const walked = { missing: 0, changed: 0, withdrawn: 0, received: 0, reopened: false };
+  const walk = buildWalk(context, slice);
+  const request = describeRequest(walk.endpoint, walk.filters);
+  let gap = slice.range;
+  const result = { missing: 0, changed: 0, withdrawn: 0, received: 0, hasReopened: false };
 
-  const read = async (body: Body) => {
-    // A cache on the way may answer with what the service said before the range was complete.
-    const complete = serviceNow(intake) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
-    if (body.ageMs > 0 && hole.to > complete) throw malformedBody("an old answer from a cache");
+  const read = async (body: ResponseBody) => {
+    // An HTTP cache may serve a response from before the range was settled.
+    const completeUntil = serviceNow(context) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
+    if (body.ageMs > 0 && gap.to > completeUntil) throw malformedBodyFailure("a stale response from a cache");
     return ingest.call("readPage", { stream, series }, [body], signal);
   };
-  const commit = async (held: number, position: PagePosition) => {
-    const isAnew = position.link === "timestamp" && position.number > 1;
-    // What the window dropped while the walk was under way is not empty but lost: it is left to be written off.
-    if (position.end === "served_out" && slice.keptFor !== null) {
-      const edge = serviceNow(intake) - slice.keptFor + EDGE_MARGIN;
-      if (edge > hole.from) hole = { from: Math.min(edge, hole.to), to: hole.to };
+  const commit = async (pageId: number, position: PagePosition) => {
+    const isRestart = position.link === "timestamp" && position.number > 1;
+    // What left the window during the walk is lost, not empty: leave it open, to be recorded as lost later.
+    if (position.end === "exhausted" && slice.serviceWindow !== null) {
+      const windowStart = serviceNow(context) - slice.serviceWindow + WINDOW_EDGE_MARGIN_MICROS;
+      if (windowStart > gap.from) gap = { from: Math.min(windowStart, gap.to), to: gap.to };
     }
     const committed = await ingest.call(
       "commitWalkPage",
       {
-        held,
+        pageId,
         series,
         position: {
-          hole,
-          upper: Math.min(position.ceiling, hole.to),
-          ...(isAnew ? { anchor: hole.to } : {}),
+          gap,
+          provenFrom: Math.min(position.ceiling, gap.to),
+          ...(isRestart ? { anchor: gap.to } : {}),
         },
-        ends: position.end === "served_out",
+        isLast: position.end === "exhausted",
         settleDelay: slice.settleDelay,
-        ...(slice.keptFor === null ? {} : { servedFrom: serviceNow(intake) - slice.keptFor + WINDOW_MARGIN }),
+        ...(slice.serviceWindow === null
+          ? {}
+          : { windowStart: serviceNow(context) - slice.serviceWindow + WINDOW_MARGIN_MICROS }),
         request,
-        compares: slice.compares ?? false,
+        shouldCountMissing: slice.isComparison ?? false,
       },
       [],
       signal,
     );
-    tally.wrote(stream, committed.written, committed);
+    stats.addRows(stream, committed.written, committed);
     const { inserted, changed, unchanged } = committed.written;
-    walked.received += inserted + changed + unchanged;
-    walked.missing += committed.missing;
-    walked.changed += changed;
-    walked.withdrawn += committed.withdrawn;
-    walked.reopened ||= committed.reopened;
-    if (committed.proven) tally.of(stream).done += committed.proven.to - committed.proven.from;
-    if (committed.alarm) throw alarmed(committed.alarm, walk.endpoint);
-    return committed.complete || hole.from >= hole.to;
+    result.received += inserted + changed + unchanged;
+    result.missing += committed.missing;
+    result.changed += changed;
+    result.withdrawn += committed.withdrawn;
+    result.hasReopened ||= committed.hasReopened;
+    if (committed.proven) stats.forStream(stream).doneMicros += committed.proven.to - committed.proven.from;
+    if (committed.alarm) throw alarmFailure(committed.alarm, walk.endpoint);
+    return committed.isComplete || gap.from >= gap.to;
   };
 
   let committing: Promise<boolean> | undefined;
-  for await (const { page, position } of walkBackwards(client, walk, read)) {
+  for await (const { page, position } of walkHistoryPages(client, walk, read)) {
     await committing;
-    if (page.rows > 0 && position.number === 1) await served();
-    committing = commit(page.held, position);
-    // Its failure is met at the next await; meanwhile the next page may take long.
+    if (page.rows > 0 && position.number === 1) await onServed();
+    committing = commit(page.pageId, position);
+    // The next await sees a failure; this handler only prevents an unhandled rejection until then.
     committing.catch(() => {});
   }
-  if ((await committing) !== true) throw unproven(walk.endpoint);
-  return walked;
+  if ((await committing) !== true) throw unprovenFailure(walk.endpoint);
+  return result;
 }
 
-function walkOf(intake: Intake, slice: SliceWalk): Walk {
+function buildWalk(context: SyncContext, slice: SliceWalk): HistoryWalkOptions {
   const { range, isHead, cadence } = slice;
-  const isBars = slice.line.stream === "ohlcv";
-  const until = isBars
-    ? // Whether a bar is found by its start or its end is not said, so a day more; and today's bar ends tomorrow.
+  const isOhlcv = slice.key.stream === "ohlcv";
+  const until = isOhlcv
+    ? // The spec does not say whether a bar is found by its start or its end, so add a day; today's bar ends tomorrow.
       range.to + (isHead ? 2 : 1) * MICROS_PER_DAY
     : isHead
-      ? Math.max(range.to, serviceNow(intake) + MICROS_PER_SECOND)
+      ? Math.max(range.to, serviceNow(context) + MICROS_PER_SECOND)
       : range.to;
   const rows = Math.ceil((until - range.from) / cadence) + SPARE_ROWS;
   return {
-    endpoint: isBars ? "/ohlcv" : "/index-ticker",
+    endpoint: isOhlcv ? "/ohlcv" : "/index-ticker",
     filters: { indexType: slice.indexType, indexId: slice.indexId },
     from: range.from,
     until,
-    claimedTo: range.to,
+    coverageEnd: range.to,
     cadence,
     size: Math.min(LARGEST_PAGE, rows),
-    priority: priorities[slice.urgency],
-    signal: intake.signal,
+    priority: priorityByUrgency[slice.urgency],
+    signal: context.signal,
   };
 }
 
-const alarms: Record<Alarm, string> = {
-  foreign_rows: "its pages hold records of other indices",
-  disordered: "its records come in no order",
-  newer_than_proven: "its pages come in the wrong order",
-  false_end: "it says that it has nothing older, and has served older records",
+const alarmTexts: Record<PageAlarm, string> = {
+  foreign_rows: "its pages contain records of other indices",
+  disordered: "its records are not in order",
+  newer_than_proven: "its pages are in the wrong order",
+  false_end: "it reports no older records, but has served some before",
   mass_rejection: "most of its records cannot be read",
-  older_than_stored: "an old answer of it differs from what is stored",
+  older_than_stored: "a stale response differs from the stored rows",
   mass_withdrawal: "it no longer serves many records that it served before",
 };
 
-function alarmed(alarm: Alarm, endpoint: string): Failure {
-  return new Failure(`${endpoint} contradicts itself: ${alarms[alarm]}`, {
+function alarmFailure(alarm: PageAlarm, endpoint: string): Failure {
+  return new Failure(`${endpoint} contradicts itself: ${alarmTexts[alarm]}`, {
     family: "retry",
     code: "alarm",
-    remedy: "the range stays open and is asked again; if it lasts, tell the service's operator",
+    remedy: "the range stays open and is fetched again; if it lasts, contact the service's operator",
   });
 }
 
-function unproven(endpoint: string): Failure {
-  return new Failure(`${endpoint} ended before the range was whole`, {
+function unprovenFailure(endpoint: string): Failure {
+  return new Failure(`${endpoint} ended before the range was complete`, {
     family: "retry",
     code: "unproven",
-    remedy: "the range stays open and is asked again",
+    remedy: "the range stays open and is fetched again",
   });
 }

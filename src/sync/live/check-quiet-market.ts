@@ -1,64 +1,65 @@
 import { Failure } from "../../model/failure.ts";
-import { type Body, decodeBody, malformedBody } from "../../model/response-body.ts";
-import { formatInstant, type Micros, parseInstant } from "../../model/time.ts";
-import { type Ask, priority } from "../../service/http/request.ts";
+import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
+import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
+import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
 import type { Subscription } from "../../service/live/messages.ts";
-import { type Intake, serviceNow } from "../context/context.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
 
-/** A cache on the way may have kept an answer for so long, and it still is of the present. */
-const FRESH_MS = 5_000;
+/** An older response comes from a cache and says nothing about the present. */
+const MAX_RESPONSE_AGE_MS = 5_000;
 
-/**
- * True when REST has no tick that is newer than the last one heard: the market is quiet, not the socket dead. Throws where
- * that cannot be told from the answer.
- */
-export async function isQuiet(
-  intake: Pick<Intake, "client" | "clock" | "signal">,
+/** True if REST has no tick newer than the last one received: then the market is quiet. Throws if the response is inconclusive. */
+export async function checkQuietMarket(
+  context: Pick<SyncContext, "client" | "clock" | "signal">,
   subscription: Subscription,
-  lastTick: Micros | undefined,
+  lastTickTs: Micros | undefined,
 ): Promise<boolean> {
-  const { moments, isKept } = await intake.client.request(
-    questionAbout(intake, subscription),
-    async (body) => ({ moments: momentsOf(body), isKept: body.ageMs > FRESH_MS }),
+  const { timestamps, isCached } = await context.client.request(
+    buildRequest(context, subscription),
+    async (body) => ({ timestamps: readTimestamps(body), isCached: body.ageMs > MAX_RESPONSE_AGE_MS }),
   );
-  const newest = moments.reduce((latest, moment) => Math.max(latest, moment), 0);
-  if (newest > (lastTick ?? Number.POSITIVE_INFINITY)) return false;
-  // An old page cannot know what came since; and where ticks were heard, there are some.
-  if (isKept) throw doubtful("a cache on the way has kept the answer");
-  if (newest > 0) return lastTick !== undefined;
-  if (moments.length > 0 || lastTick !== undefined) throw doubtful("it tells of no tick at all");
+  const newest = timestamps.reduce((latest, ts) => Math.max(latest, ts), 0);
+  if (newest > (lastTickTs ?? Number.POSITIVE_INFINITY)) return false;
+  // A cached response lacks newer ticks; and if ticks were received before, REST must have some.
+  if (isCached) throw inconclusiveFailure("the response comes from a cache");
+  if (newest > 0) return lastTickTs !== undefined;
+  if (timestamps.length > 0 || lastTickTs !== undefined)
+    throw inconclusiveFailure("the response has no tick at all");
   return true;
 }
 
-function momentsOf(body: Body): Micros[] {
-  let answer: unknown;
+function readTimestamps(body: ResponseBody): Micros[] {
+  let response: unknown;
   try {
-    answer = JSON.parse(Buffer.from(decodeBody(body)).toString());
+    response = JSON.parse(Buffer.from(decodeBody(body)).toString());
   } catch {
-    throw malformedBody("not JSON");
+    throw malformedBodyFailure("not JSON");
   }
-  const content: unknown = (answer as { content?: unknown } | null)?.content;
-  if (!Array.isArray(content)) throw malformedBody("no content");
+  const content: unknown = (response as { content?: unknown } | null)?.content;
+  if (!Array.isArray(content)) throw malformedBodyFailure("no content");
   return content.map((record: { timestamp?: unknown } | null) =>
-    typeof record?.timestamp === "string" ? (parseInstant(record.timestamp) ?? 0) : 0,
+    typeof record?.timestamp === "string" ? (parseTimestamp(record.timestamp) ?? 0) : 0,
   );
 }
 
-function doubtful(why: string): Failure {
-  return new Failure(`whether the market is quiet cannot be told: ${why}`, {
+function inconclusiveFailure(why: string): Failure {
+  return new Failure(`cannot tell whether the market is quiet: ${why}`, {
     family: "retry",
     code: "doubtful_list",
   });
 }
 
-/** Of several pages the first will do: whatever the feed subscribes to is refreshed as a whole. */
-function questionAbout(intake: Pick<Intake, "client" | "clock" | "signal">, subscription: Subscription): Ask {
-  const usual = { priority: priority.head, signal: intake.signal, attempts: 2 };
+/** The first page is enough: the service refreshes all ticks of a subscription together. */
+function buildRequest(
+  context: Pick<SyncContext, "client" | "clock" | "signal">,
+  subscription: Subscription,
+): ServiceRequest {
+  const base = { priority: requestPriority.head, signal: context.signal, maxAttempts: 2 };
   if (subscription.source === "exchange") {
     const { exchangeId, marketId } = subscription;
-    return { ...usual, endpoint: "/exchange-ticker", query: { exchangeId, marketId } };
+    return { ...base, endpoint: "/exchange-ticker", query: { exchangeId, marketId } };
   }
   const { indexId, indexType } = subscription;
-  const query = { indexId, indexType, timestamp: formatInstant(serviceNow(intake)), size: 1 };
-  return { ...usual, endpoint: "/index-ticker", query };
+  const query = { indexId, indexType, timestamp: formatTimestamp(serviceNow(context)), size: 1 };
+  return { ...base, endpoint: "/index-ticker", query };
 }

@@ -1,157 +1,160 @@
-import type { LiveCommit } from "../../ingest/commit/live.ts";
+import type { LiveCommitResult } from "../../ingest/commit/live.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Cancel } from "../../runtime/clock.ts";
-import { type FeedObservation, followFeed } from "../../service/live/feed.ts";
+import { type FeedEvent, followFeed } from "../../service/live/feed.ts";
 import type { FeedMessage } from "../../service/live/messages.ts";
 import type { SubscriptionList } from "../../service/live/subscription-status.ts";
-import { type Intake, serviceNow } from "../context/context.ts";
-import { isQuiet } from "./check-quiet-market.ts";
-import type { LiveStanding } from "./subscription-coverage.ts";
-import { LiveBatches } from "./tick-batcher.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
+import { checkQuietMarket } from "./check-quiet-market.ts";
+import type { SubscriptionCoverage } from "./subscription-coverage.ts";
+import { TickBatcher } from "./tick-batcher.ts";
 
-export interface LiveFollowing {
+interface LiveFollowerOptions {
   readonly wsUrl: string;
   readonly subscriptions: SubscriptionList;
-  readonly standing: LiveStanding;
+  readonly coverage: SubscriptionCoverage;
   readonly refreshSeconds: number;
   readonly random: Random;
-  readonly observe: (observation: FeedObservation) => void;
-  /** `lagMs`: from receiving the batch's first message to having it on disk. */
-  readonly committed: (commit: LiveCommit, lagMs: number) => void;
-  readonly heard: (message: FeedMessage) => void;
-  /** What is heard live has changed: REST may have to be asked for more, or for less. */
-  readonly changed: () => void;
+  readonly onEvent: (event: FeedEvent) => void;
+  /** `lagMs`: from the batch's first message to its commit. */
+  readonly onCommit: (commit: LiveCommitResult, lagMs: number) => void;
+  readonly onMessage: (message: FeedMessage) => void;
+  /** The polls of REST may have to change. */
+  readonly onCoverageChange: () => void;
 }
 
-/** Stores what the live feed says at once, and keeps track of what it does not say. Runs until the intake's signal. */
-export async function followLive(intake: Intake, following: LiveFollowing): Promise<void> {
-  const { client, clock, ingest, log, signal } = intake;
-  const { standing, refreshSeconds } = following;
-  const batches = new LiveBatches(clock, async (messages, since) => {
-    const commit = await ingest.call("commitLive", messages, [], signal);
-    following.committed(commit, clock.monotonic() - since);
+/** Stores the ticks of the live feed and tracks what it covers. Runs until the context's signal aborts. */
+export async function followLiveFeed(context: SyncContext, options: LiveFollowerOptions): Promise<void> {
+  const { client, clock, ingest, log, signal } = context;
+  const { coverage, refreshSeconds } = options;
+  const batcher = new TickBatcher(clock, async (messages, startedAt) => {
+    const commit = await ingest.call("commitLiveMessages", messages, [], signal);
+    options.onCommit(commit, clock.monotonic() - startedAt);
     return commit;
   });
-  const unknown = new UnknownMessages(intake);
+  const unknown = new UnknownMessageStore(context);
   const messages = followFeed({
-    wsUrl: following.wsUrl,
+    wsUrl: options.wsUrl,
     tokens: client.tokens,
-    subscriptions: following.subscriptions,
+    subscriptions: options.subscriptions,
     clock,
-    random: following.random,
+    random: options.random,
     log,
-    observe: following.observe,
+    onEvent: options.onEvent,
     refreshSeconds,
-    isQuiet: (subscription, lastTick) => isQuiet(intake, subscription, lastTick),
+    isMarketQuiet: (subscription, lastTickTs) => checkQuietMarket(context, subscription, lastTickTs),
     signal,
   });
   try {
     for await (const message of messages) {
       if (message.kind === "update") {
-        await batches.push(message.texts);
+        await batcher.push(message.texts);
         continue;
       }
-      following.heard(message);
+      options.onMessage(message);
       if (message.kind === "unknown") {
-        unknown.hear(message);
+        unknown.add(message);
         continue;
       }
-      tell(message, log);
-      standing.hear(message, serviceNow(intake));
-      if (await tellLedger(intake, standing, batches)) following.changed();
+      logMessage(message, log);
+      coverage.apply(message, serviceNow(context));
+      if (await commitSubscriptionCoverage(context, coverage, batcher)) options.onCoverageChange();
     }
-    await batches.flush();
+    await batcher.flush();
     await unknown.flush();
   } finally {
-    // A new feed begins with new subscriptions; what was heard by this one has ended.
-    standing.hear({ kind: "disconnected", reason: "stopped", since: serviceNow(intake) }, serviceNow(intake));
+    // The next feed subscribes again: all live spans of this one have ended.
+    coverage.apply(
+      { kind: "disconnected", reason: "stopped", since: serviceNow(context) },
+      serviceNow(context),
+    );
   }
 }
 
-/** Enters into the ledger what has changed about the live feed, in its place among the ticks. True: something had. */
-export async function tellLedger(
-  { ingest, signal }: Intake,
-  standing: LiveStanding,
-  batches?: LiveBatches,
+/** Commits coverage changes to the ledger, in order with the ticks. Returns whether there were any. */
+export async function commitSubscriptionCoverage(
+  { ingest, signal }: SyncContext,
+  coverage: SubscriptionCoverage,
+  batcher?: TickBatcher,
 ): Promise<boolean> {
-  // Two tell of it, and storage that is not well makes calls wait: what is older must not be entered last.
-  return standing.inTurn(async () => {
-    const news = standing.news();
-    if (!news) return false;
-    await batches?.flush();
-    await ingest.call("commitListening", news, [], signal);
+  // Two callers report changes, and slow storage delays calls: an older change must not be committed last.
+  return coverage.runInOrder(async () => {
+    const change = coverage.takeChanges();
+    if (!change) return false;
+    await batcher?.flush();
+    await ingest.call("commitLiveFeedChange", change, [], signal);
     return true;
   });
 }
 
-function tell(message: Exclude<FeedMessage, { kind: "update" | "unknown" }>, log: Intake["log"]): void {
+function logMessage(
+  message: Exclude<FeedMessage, { kind: "update" | "unknown" }>,
+  log: SyncContext["log"],
+): void {
   switch (message.kind) {
     case "parked":
     case "unconfirmed":
-      log.warn({ ...message }, "a live subscription is not served: REST is asked instead");
+      log.warn({ ...message }, "live subscription unavailable, polling REST");
       return;
     case "disconnected":
-      log.warn({ reason: message.reason }, "the live feed is disconnected");
+      log.warn({ reason: message.reason }, "live feed disconnected");
       return;
     case "gap":
-      log.warn(
-        { dropped: message.dropped },
-        "live ticks came faster than they could be stored: REST is asked for them",
-      );
+      log.warn({ dropped: message.dropped }, "live ticks dropped, fetching from REST");
       return;
     case "error":
-      log.warn({ ...message }, "the live feed said something unexpected");
+      log.warn({ ...message }, "unexpected error from live feed");
       return;
     default:
-      log.debug({ ...message }, "live feed");
+      log.debug({ ...message }, "live feed message");
   }
 }
 
-/** What the feed says by the thousand is stored, and logged, once in so long. */
-const GATHER_MS = 10_000;
-/** Names that are told apart; a service that makes up new ones would fill the table. */
-const MOST_NAMES = 100;
-const OTHERS = "(others)";
+/** Unknown messages may come by the thousand: store and log them together. */
+const UNKNOWN_FLUSH_INTERVAL_MS = 10_000;
+/** A service that invents names must not fill the table: the rest count as `OTHER_NAMES`. */
+const MAX_UNKNOWN_NAMES = 100;
+const OTHER_NAMES = "(others)";
 
-/** Counts the messages of the live feed that this version does not know, and stores the first of each kind as a sample. */
-export class UnknownMessages {
-  readonly #intake: Pick<Intake, "clock" | "ingest" | "log" | "signal">;
+/** Counts messages that this version does not know and stores the first of each kind as a sample. */
+class UnknownMessageStore {
+  readonly #context: Pick<SyncContext, "clock" | "ingest" | "log" | "signal">;
   readonly #names = new Set<string>();
-  #gathered = new Map<string, UnknownField>();
-  #cancel: Cancel | undefined;
-  #stored: Promise<void> = Promise.resolve();
+  #pending = new Map<string, UnknownField>();
+  #cancelTimer: Cancel | undefined;
+  #lastStore: Promise<void> = Promise.resolve();
 
-  constructor(intake: Pick<Intake, "clock" | "ingest" | "log" | "signal">) {
-    this.#intake = intake;
+  constructor(context: Pick<SyncContext, "clock" | "ingest" | "log" | "signal">) {
+    this.#context = context;
   }
 
-  hear({ event, sample, count }: Extract<FeedMessage, { kind: "unknown" }>): void {
-    if (this.#names.size < MOST_NAMES) this.#names.add(event);
-    const name = this.#names.has(event) ? event : OTHERS;
-    const known = this.#gathered.get(name);
-    this.#gathered.set(name, { name, sample: known?.sample ?? sample, count: (known?.count ?? 0) + count });
-    this.#cancel ??= this.#intake.clock.after(GATHER_MS, () => this.#store());
+  add({ event, sample, count }: Extract<FeedMessage, { kind: "unknown" }>): void {
+    if (this.#names.size < MAX_UNKNOWN_NAMES) this.#names.add(event);
+    const name = this.#names.has(event) ? event : OTHER_NAMES;
+    const known = this.#pending.get(name);
+    this.#pending.set(name, { name, sample: known?.sample ?? sample, count: (known?.count ?? 0) + count });
+    this.#cancelTimer ??= this.#context.clock.after(UNKNOWN_FLUSH_INTERVAL_MS, () => this.#store());
   }
 
-  /** Stores what is gathered. Never throws: whatever keeps a sample from the disk is met by the ticks as well. */
+  /** Never throws: if storage fails, the ticks report it. */
   async flush(): Promise<void> {
     this.#store();
-    await this.#stored;
+    await this.#lastStore;
   }
 
   #store(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
-    const events = [...this.#gathered.values()];
-    this.#gathered = new Map();
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    const events = [...this.#pending.values()];
+    this.#pending = new Map();
     if (events.length === 0) return;
-    const { ingest, log, signal } = this.#intake;
+    const { ingest, log, signal } = this.#context;
     const counts = Object.fromEntries(events.map(({ name, count }) => [name, count]));
-    log.warn({ events: counts }, "the live feed said something that this version does not know");
+    log.warn({ events: counts }, "unknown live messages received");
     const storing = ingest.call("commitUnknownEvents", events, [], signal).catch((error: unknown) => {
-      log.warn({ error: String(error) }, "a sample of unknown messages was not stored");
+      log.warn({ error: String(error) }, "storing unknown messages failed");
     });
-    this.#stored = Promise.all([this.#stored, storing]).then(() => {});
+    this.#lastStore = Promise.all([this.#lastStore, storing]).then(() => {});
   }
 }

@@ -1,292 +1,291 @@
-import type { Skip } from "../../ingest/commit/live-coverage.ts";
+import type { SkippedTicks } from "../../ingest/commit/live-coverage.ts";
 import { walkedStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import { Alarm, loop } from "../../runtime/loop.ts";
-import { type FollowedHead, followedHeads } from "../../warehouse/coverage/gaps.ts";
-import { isUnserved } from "../../warehouse/coverage/not-found.ts";
+import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import { readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/gaps.ts";
+import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type Intake, serviceNow } from "../context/context.ts";
-import { type Problem, problemOf } from "../context/error-policy.ts";
-import { Complaints } from "../context/problem-log.ts";
-import { pauseBefore } from "../context/retry.ts";
-import { Denials } from "../history/confirm-not-found.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
+import { type Problem, toProblem } from "../context/error-policy.ts";
+import { ProblemLog } from "../context/problem-log.ts";
+import { retryDelayMs } from "../context/retry.ts";
+import { NotFoundConfirmer } from "../history/confirm-not-found.ts";
 import { fillSlice } from "../history/fill-gaps.ts";
-import { lineKey, planHead } from "../history/gap-planner.ts";
+import { planHeadWalks, seriesKey } from "../history/gap-planner.ts";
 import { settleDelay } from "../selection/targets.ts";
-import { HeadDoubts, headDue, isHeadShort, pollsASecond } from "./head-schedule.ts";
-import type { LiveStanding } from "./subscription-coverage.ts";
+import { isHeadShort, nextHeadPoll, pollsPerSecond, SkipTracker } from "./head-schedule.ts";
+import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 
-export interface HeadKeeping {
+interface HeadPollerOptions {
   readonly reader: Connection;
   readonly random: Random;
   readonly refreshSeconds: number;
-  /** Requests in flight, at most. */
-  readonly concurrency: number;
-  /** The ceiling on all requests; 0: none. */
+  /** Of all requests. */
+  readonly maxConcurrency: number;
+  /** Of all requests; 0: no limit. */
   readonly maxRequestsPerSecond: number;
-  readonly standing: LiveStanding;
-  readonly problems: (problems: readonly Problem[]) => void;
-  /** A line could not be looked after, and is tried again. Must not throw. */
-  readonly failed: (error: unknown) => void;
-  /** The service has an index again that it had not: more than the head is open. */
-  readonly reopened: () => void;
-  /** Every head that was due has been asked for once. */
-  readonly caughtUp: () => void;
+  readonly coverage: SubscriptionCoverage;
+  readonly onProblems: (problems: readonly Problem[]) => void;
+  /** A poll failed and will be retried. Must not throw. */
+  readonly onError: (error: unknown) => void;
+  /** The service has an index again: gaps below the head are open too. */
+  readonly onReopened: () => void;
+  /** Every head that was due has been polled once. */
+  readonly onCaughtUp: () => void;
 }
 
-interface Entry {
-  head: FollowedHead;
+interface HeadEntry {
+  head: SeriesHead;
   /** By the service's clock. */
   due: Micros;
   notBefore: Micros;
   failures: number;
-  isUnderWay: boolean;
-  /** It has been asked for at least once. */
-  hasBegun: boolean;
-  readonly doubts: HeadDoubts;
+  isInFlight: boolean;
+  hasBeenPolled: boolean;
+  readonly skips: SkipTracker;
 }
 
-/** What is forbidden is asked for again so often; the way to the service itself asks once an hour. */
-const FORBIDDEN_PAUSE = 600 * MICROS_PER_SECOND;
-const LONGEST_SLEEP_MS = 60_000;
-/** Thousands of subscriptions may be confirmed in a row: the heads are not all read again for each. */
-const RELOAD_PAUSE_MS = 250;
-/** A doubt can wait, since the service needs longer to be asked about it; to sort thousands of heads takes its time. */
-const DOUBT_PAUSE_MS = 5_000;
+/** The service client itself sends a forbidden request only once an hour. */
+const FORBIDDEN_RETRY_INTERVAL_MICROS = 600 * MICROS_PER_SECOND;
+const MAX_SLEEP_MS = 60_000;
+/** Thousands of subscriptions may be confirmed in a row: do not reload all heads for each. */
+const MIN_RELOAD_INTERVAL_MS = 250;
+/** Skips can wait, the settle delay is longer anyway; sorting thousands of heads takes time. */
+const RESORT_DELAY_MS = 5_000;
 
 /**
- * Asks REST about the head of each followed line when it is due: what the live feed has missed at once, what it has heard
- * once an hour. Lines are independent of each other: one that fails or hangs keeps no other waiting.
+ * Polls the head of each selected series over REST: at once what the live feed missed, hourly what it covered.
+ * Series are independent: one that fails or hangs does not delay the others.
  */
-export class HeadKeeper {
-  readonly #intake: Intake;
-  readonly #keeping: HeadKeeping;
-  readonly #entries = new Map<string, Entry>();
-  readonly #complaints: Complaints;
-  readonly #denials: Denials;
-  readonly #alarm = new Alarm();
-  readonly #underWay = new Set<Promise<void>>();
-  /** By the moment that they are due; those under way are left out. */
-  #queue: Entry[] = [];
-  #polled = 0;
+export class HeadPoller {
+  readonly #context: SyncContext;
+  readonly #options: HeadPollerOptions;
+  readonly #entries = new Map<string, HeadEntry>();
+  readonly #problemLog: ProblemLog;
+  readonly #notFoundConfirmer: NotFoundConfirmer;
+  readonly #wake = new WakeSignal();
+  readonly #inFlight = new Set<Promise<void>>();
+  /** Sorted by `due`, without those in flight. */
+  #queue: HeadEntry[] = [];
+  #polledCount = 0;
   #isStale = true;
-  /** The indices whose ticks are followed, by type and id. */
-  readonly #indices = new Map<string, Entry>();
-  /** On the monotonic clock; undefined: nothing is in doubt that was not before. */
-  #sortFrom: number | undefined;
-  #doubted = 0;
+  /** Heads of `index_ticks`, by index type and id. */
+  readonly #entriesByIndex = new Map<string, HeadEntry>();
+  /** On the monotonic clock; undefined: no new skips. */
+  #resortAt: number | undefined;
+  #recheckCount = 0;
   /** On the monotonic clock. */
-  #reloadFrom = 0;
+  #reloadAt = 0;
   #hasCaughtUp = false;
   #hurriedAt: Micros = 0;
 
-  constructor(intake: Intake, keeping: HeadKeeping) {
-    this.#intake = intake;
-    this.#keeping = keeping;
-    this.#complaints = new Complaints(keeping.problems);
-    this.#denials = new Denials(keeping.reader);
+  constructor(context: SyncContext, options: HeadPollerOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#problemLog = new ProblemLog(options.onProblems);
+    this.#notFoundConfirmer = new NotFoundConfirmer(options.reader);
   }
 
-  /** The ledger, the selection or what is heard live has changed. */
-  lookAgain(): void {
+  /** The ledger, the selection or the live coverage changed. */
+  requestReload(): void {
     this.#isStale = true;
-    this.#alarm.ring();
+    this.#wake.notify();
   }
 
-  /** What is due once a day is to be asked for now rather than in the course of the hour. */
-  hurry(): void {
-    this.#hurriedAt = serviceNow(this.#intake);
-    this.lookAgain();
+  /** Runs daily polls now instead of spreading them over the hour. */
+  hurryDailyPolls(): void {
+    this.#hurriedAt = serviceNow(this.#context);
+    this.requestReload();
   }
 
-  /** The live feed seems to have left ticks out. */
-  doubt(skips: readonly Skip[]): void {
-    for (const skip of skips) this.#indices.get(indexKey(skip))?.doubts.add(skip);
-    if (skips.length === 0 || this.#sortFrom !== undefined) return;
-    this.#sortFrom = this.#intake.clock.monotonic() + DOUBT_PAUSE_MS;
-    this.#alarm.ring();
+  /** The live feed may have skipped ticks. */
+  recordSkips(skips: readonly SkippedTicks[]): void {
+    for (const skip of skips) this.#entriesByIndex.get(indexKey(skip))?.skips.add(skip);
+    if (skips.length === 0 || this.#resortAt !== undefined) return;
+    this.#resortAt = this.#context.clock.monotonic() + RESORT_DELAY_MS;
+    this.#wake.notify();
   }
 
   async run(): Promise<void> {
-    const { clock, signal } = this.#intake;
-    await loop({
+    const { clock, signal } = this.#context;
+    await runLoop({
       clock,
       signal,
-      everyMs: () => this.#idleMs(),
-      work: async () => this.#dispatch(),
-      failed: (error) => this.#keeping.failed(error),
-      woken: (until) => this.#alarm.wait(until),
+      delayMs: () => this.#idleMs(),
+      runOnce: async () => this.#dispatch(),
+      onError: (error) => this.#options.onError(error),
+      waitForWakeUp: (until) => this.#wake.wait(until),
     });
-    await Promise.allSettled(this.#underWay);
+    await Promise.allSettled(this.#inFlight);
   }
 
   #dispatch(): void {
-    const { clock } = this.#intake;
-    if (this.#isStale && clock.monotonic() >= this.#reloadFrom) {
+    const { clock } = this.#context;
+    if (this.#isStale && clock.monotonic() >= this.#reloadAt) {
       this.#reload();
-      this.#reloadFrom = clock.monotonic() + RELOAD_PAUSE_MS;
-    } else if (clock.monotonic() >= (this.#sortFrom ?? Number.POSITIVE_INFINITY)) this.#sort();
-    const most = Math.ceil(this.#keeping.concurrency * 1.5);
-    const now = serviceNow(this.#intake);
-    while (this.#underWay.size < most && (this.#queue[0]?.due ?? Number.POSITIVE_INFINITY) <= now) {
+      this.#reloadAt = clock.monotonic() + MIN_RELOAD_INTERVAL_MS;
+    } else if (clock.monotonic() >= (this.#resortAt ?? Number.POSITIVE_INFINITY)) this.#sort();
+    const maxInFlight = Math.ceil(this.#options.maxConcurrency * 1.5);
+    const now = serviceNow(this.#context);
+    while (this.#inFlight.size < maxInFlight && (this.#queue[0]?.due ?? Number.POSITIVE_INFINITY) <= now) {
       const next = this.#queue.shift();
-      if (next) this.#begin(next);
+      if (next) this.#startPoll(next);
     }
     if (this.#hasCaughtUp || this.#isStale) return;
-    // Once each is enough: where polls fall due faster than they are answered, history would wait for ever.
-    for (const { due, hasBegun } of this.#entries.values()) if (!hasBegun && due <= now) return;
+    // One poll each is enough: if polls fall due faster than REST answers, history would never start.
+    for (const { due, hasBeenPolled } of this.#entries.values()) if (!hasBeenPolled && due <= now) return;
     this.#hasCaughtUp = true;
-    this.#keeping.caughtUp();
+    this.#options.onCaughtUp();
   }
 
-  /** Until the next line is due; with all hands full, until one of them is free and rings. */
+  /** Until the next head is due; at the limit in flight, until a finished poll wakes the loop. */
   #idleMs(): number {
-    const now = serviceNow(this.#intake);
+    const now = serviceNow(this.#context);
     const due = this.#queue[0]?.due ?? Number.POSITIVE_INFINITY;
-    const wait = due <= now ? LONGEST_SLEEP_MS : (due - now) / MICROS_PER_MS;
-    const reload = this.#isStale ? this.#reloadFrom : Number.POSITIVE_INFINITY;
+    const wait = due <= now ? MAX_SLEEP_MS : (due - now) / MICROS_PER_MS;
+    const reload = this.#isStale ? this.#reloadAt : Number.POSITIVE_INFINITY;
     const sort =
-      Math.min(reload, this.#sortFrom ?? Number.POSITIVE_INFINITY) - this.#intake.clock.monotonic();
-    return Math.max(0, Math.min(LONGEST_SLEEP_MS, wait, sort));
+      Math.min(reload, this.#resortAt ?? Number.POSITIVE_INFINITY) - this.#context.clock.monotonic();
+    return Math.max(0, Math.min(MAX_SLEEP_MS, wait, sort));
   }
 
-  #begin(entry: Entry): void {
-    entry.isUnderWay = true;
-    entry.hasBegun = true;
-    const work = this.#fill(entry)
+  #startPoll(entry: HeadEntry): void {
+    entry.isInFlight = true;
+    entry.hasBeenPolled = true;
+    const work = this.#poll(entry)
       .catch((error: unknown) => {
-        if (this.#intake.signal.aborted) return;
+        if (this.#context.signal.aborted) return;
         this.#backOff(entry);
-        this.#keeping.failed(error);
+        this.#options.onError(error);
       })
       .finally(() => {
-        this.#underWay.delete(work);
-        entry.isUnderWay = false;
+        this.#inFlight.delete(work);
+        entry.isInFlight = false;
         this.#requeue(entry);
-        this.#alarm.ring();
+        this.#wake.notify();
       });
-    this.#underWay.add(work);
+    this.#inFlight.add(work);
   }
 
-  async #fill(entry: Entry): Promise<void> {
-    const { ingest, tally, signal } = this.#intake;
-    const { reader, refreshSeconds, reopened } = this.#keeping;
-    const now = serviceNow(this.#intake);
-    const { line, indexType, name } = entry.head;
-    const { walks, rereads, day } = planHead(reader, now, refreshSeconds, line, entry.failures === 0);
-    const servedAgain = async () => {
-      if (!isUnserved(reader, line)) return;
-      await ingest.call("commitServedAgain", line, [], signal);
-      reopened();
+  async #poll(entry: HeadEntry): Promise<void> {
+    const { ingest, stats, signal } = this.#context;
+    const { reader, refreshSeconds, onReopened } = this.#options;
+    const now = serviceNow(this.#context);
+    const { key, indexType, name } = entry.head;
+    const { walks, rechecks, day } = planHeadWalks(reader, now, refreshSeconds, key, entry.failures === 0);
+    const onFoundAgain = async () => {
+      if (!wasNotFound(reader, key)) return;
+      await ingest.call("commitIndexFoundAgain", key, [], signal);
+      onReopened();
     };
     for (const walk of walks) {
-      tally.of(line.stream).planned += walk.range.to - walk.range.from;
-      const outcome = await fillSlice(this.#intake, walk, this.#denials, servedAgain);
+      stats.forStream(key.stream).plannedMicros += walk.range.to - walk.range.from;
+      const outcome = await fillSlice(this.#context, walk, this.#notFoundConfirmer, onFoundAgain);
       if (outcome.kind === "filled") {
-        if (outcome.reopened) reopened();
-        if (walk.hindrance !== null)
-          await ingest.call("commitHindrance", { lines: [line], reason: null }, [], signal);
+        if (outcome.hasReopened) onReopened();
+        if (walk.blockedReason !== null)
+          await ingest.call("commitBlockedReason", { keys: [key], reason: null }, [], signal);
         continue;
       }
-      this.#backOff(entry, outcome.kind === "forbidden" ? FORBIDDEN_PAUSE : undefined);
-      this.#complaints.raise(lineKey(line), problemOf(line.stream, `${indexType} ${name}`, outcome.error));
-      if (outcome.kind === "forbidden" && walk.hindrance !== "forbidden")
-        await ingest.call("commitHindrance", { lines: [line], reason: "forbidden" }, [], signal);
+      this.#backOff(entry, outcome.kind === "forbidden" ? FORBIDDEN_RETRY_INTERVAL_MICROS : undefined);
+      this.#problemLog.report(seriesKey(key), toProblem(key.stream, `${indexType} ${name}`, outcome.error));
+      if (outcome.kind === "forbidden" && walk.blockedReason !== "forbidden")
+        await ingest.call("commitBlockedReason", { keys: [key], reason: "forbidden" }, [], signal);
       return;
     }
     entry.failures = 0;
-    // Where REST lags behind, it is not asked for more often than it can have news.
-    const [head] = followedHeads(reader, line.stream, line.series);
-    if (head) entry.doubts.answer(reader, head);
-    const isNews = (head?.from ?? 0) > entry.head.from;
-    entry.notBefore = isNews ? 0 : now + refreshSeconds * MICROS_PER_SECOND;
-    this.#complaints.settle(lineKey(line));
-    if (rereads.size > 0) await ingest.call("commitReread", { line, day }, [], signal);
+    // If REST lags, do not poll more often than it can have new records.
+    const [head] = readSeriesHeads(reader, key.stream, key.series);
+    if (head) entry.skips.resolve(reader, head);
+    const hasAdvanced = (head?.from ?? 0) > entry.head.from;
+    entry.notBefore = hasAdvanced ? 0 : now + refreshSeconds * MICROS_PER_SECOND;
+    this.#problemLog.clear(seriesKey(key));
+    if (rechecks.size > 0) await ingest.call("commitRecheck", { key, day }, [], signal);
   }
 
-  #backOff(entry: Entry, pause?: Micros): void {
-    const own = pauseBefore(entry.failures++, this.#keeping.random) * MICROS_PER_MS;
-    entry.notBefore = serviceNow(this.#intake) + (pause ?? own);
+  #backOff(entry: HeadEntry, fixedDelay?: Micros): void {
+    const delay = retryDelayMs(entry.failures++, this.#options.random) * MICROS_PER_MS;
+    entry.notBefore = serviceNow(this.#context) + (fixedDelay ?? delay);
   }
 
-  /** Reads all heads anew: lines may have come and gone, and others may have filled them. */
+  /** The selection may have changed, and others may have filled gaps. */
   #reload(): void {
     this.#isStale = false;
-    const { reader, standing, refreshSeconds } = this.#keeping;
-    const claim = serviceNow(this.#intake) - settleDelay(refreshSeconds);
-    const heads = walkedStreams.flatMap((stream) => followedHeads(reader, stream));
-    const kept = heads.filter((head) =>
-      isHeadShort(head, Math.floor(claim / MICROS_PER_DAY) * MICROS_PER_DAY),
+    const { reader, coverage, refreshSeconds } = this.#options;
+    const settledUntil = serviceNow(this.#context) - settleDelay(refreshSeconds);
+    const heads = walkedStreams.flatMap((stream) => readSeriesHeads(reader, stream));
+    const shortHeads = heads.filter((head) =>
+      isHeadShort(head, Math.floor(settledUntil / MICROS_PER_DAY) * MICROS_PER_DAY),
     );
     const before = new Map(this.#entries);
     this.#entries.clear();
-    this.#indices.clear();
-    this.#polled = 0;
-    for (const head of kept) {
-      const { indexType, indexId, line } = head;
-      const entry = before.get(lineKey(line)) ?? newEntry(head);
+    this.#entriesByIndex.clear();
+    this.#polledCount = 0;
+    for (const head of shortHeads) {
+      const { indexType, indexId, key } = head;
+      const entry = before.get(seriesKey(key)) ?? createEntry(head);
       entry.head = head;
-      this.#entries.set(lineKey(line), entry);
-      if (line.stream !== "index_ticks") continue;
-      this.#indices.set(indexKey(head), entry);
-      const isHeard = standing.sinceOfIndex(indexType, indexId) !== undefined;
-      if (!isHeard && !head.isUnserved) this.#polled++;
+      this.#entries.set(seriesKey(key), entry);
+      if (key.stream !== "index_ticks") continue;
+      this.#entriesByIndex.set(indexKey(head), entry);
+      const isLive = coverage.indexLiveSince(indexType, indexId) !== undefined;
+      if (!isLive && !head.isNotFound) this.#polledCount++;
     }
     this.#sort();
   }
 
   #sort(): void {
-    this.#sortFrom = undefined;
-    this.#doubted = 0;
-    for (const { doubts } of this.#indices.values()) if (doubts.any) this.#doubted++;
-    this.#queue = [...this.#entries.values()].filter(({ isUnderWay }) => !isUnderWay);
-    for (const entry of this.#queue) this.#judge(entry);
+    this.#resortAt = undefined;
+    this.#recheckCount = 0;
+    for (const { skips } of this.#entriesByIndex.values()) if (skips.hasSkips) this.#recheckCount++;
+    this.#queue = [...this.#entries.values()].filter(({ isInFlight }) => !isInFlight);
+    for (const entry of this.#queue) this.#schedule(entry);
     this.#queue.sort((a, b) => a.due - b.due);
   }
 
-  /** Puts a line that was just looked after back into its place. */
-  #requeue(entry: Entry): void {
-    const { reader } = this.#keeping;
-    const { line } = entry.head;
-    if (this.#intake.signal.aborted || this.#entries.get(lineKey(line)) !== entry) return;
-    const [head] = followedHeads(reader, line.stream, line.series);
+  /** Inserts a polled head at its new place in the queue. */
+  #requeue(entry: HeadEntry): void {
+    const { reader } = this.#options;
+    const { key } = entry.head;
+    if (this.#context.signal.aborted || this.#entries.get(seriesKey(key)) !== entry) return;
+    const [head] = readSeriesHeads(reader, key.stream, key.series);
     if (!head) return;
     entry.head = head;
-    this.#judge(entry);
+    this.#schedule(entry);
     let [low, high] = [0, this.#queue.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((this.#queue[middle] as Entry).due <= entry.due) low = middle + 1;
+      if ((this.#queue[middle] as HeadEntry).due <= entry.due) low = middle + 1;
       else high = middle;
     }
     this.#queue.splice(low, 0, entry);
   }
 
-  #judge(entry: Entry): void {
-    const { standing, refreshSeconds, maxRequestsPerSecond } = this.#keeping;
-    const { head, doubts } = entry;
-    const since = standing.sinceOfIndex(head.indexType, head.indexId);
+  #schedule(entry: HeadEntry): void {
+    const { coverage, refreshSeconds, maxRequestsPerSecond } = this.#options;
+    const { head, skips } = entry;
+    const liveSince = coverage.indexLiveSince(head.indexType, head.indexId);
     const delay = settleDelay(refreshSeconds);
     const rules = {
       cadence: refreshSeconds * MICROS_PER_SECOND,
       settleDelay: delay,
-      since,
-      lines: this.#entries.size,
-      polled: this.#polled,
-      doubtedLines: this.#doubted,
-      pollsASecond: pollsASecond(maxRequestsPerSecond),
-      doubted: doubts.from(head, head.from + delay, since ?? Number.POSITIVE_INFINITY),
+      liveSince,
+      seriesCount: this.#entries.size,
+      polledCount: this.#polledCount,
+      recheckCount: this.#recheckCount,
+      pollsPerSecond: pollsPerSecond(maxRequestsPerSecond),
+      recheckFrom: skips.recheckFrom(head, head.from + delay, liveSince ?? Number.POSITIVE_INFINITY),
     };
-    const hurried = headDue(head, { ...rules, isHurried: true });
-    const due = hurried <= this.#hurriedAt ? hurried : headDue(head, rules);
+    const hurriedDue = nextHeadPoll(head, { ...rules, isHurried: true });
+    const due = hurriedDue <= this.#hurriedAt ? hurriedDue : nextHeadPoll(head, rules);
     entry.due = Math.max(due, entry.notBefore);
   }
 }
 
-function newEntry(head: FollowedHead): Entry {
-  const doubts = new HeadDoubts();
-  return { head, due: 0, notBefore: 0, failures: 0, isUnderWay: false, hasBegun: false, doubts };
+function createEntry(head: SeriesHead): HeadEntry {
+  const skips = new SkipTracker();
+  return { head, due: 0, notBefore: 0, failures: 0, isInFlight: false, hasBeenPolled: false, skips };
 }
 
 function indexKey({ indexType, indexId }: { readonly indexType: string; readonly indexId: string }): string {

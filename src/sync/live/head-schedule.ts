@@ -1,89 +1,93 @@
-import type { Skip } from "../../ingest/commit/live-coverage.ts";
+import type { SkippedTicks } from "../../ingest/commit/live-coverage.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { FollowedHead } from "../../warehouse/coverage/gaps.ts";
-import { storedCount } from "../../warehouse/rows/row-queries.ts";
+import type { SeriesHead } from "../../warehouse/coverage/gaps.ts";
+import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { BARS_IN_HEAD } from "../history/gap-planner.ts";
+import { HEAD_BARS } from "../history/gap-planner.ts";
 
-/** What decides when REST is asked about the head of a line. All moments are by the service's clock. */
-export interface DueRules {
+/** What decides when REST polls the head of a series. Timestamps are by the service's clock. */
+export interface HeadScheduleRules {
   readonly cadence: Micros;
   readonly settleDelay: Micros;
-  /** Since when the live feed has heard all ticks of the line; undefined: it does not. */
-  readonly since: Micros | undefined;
-  /** How many lines are followed, and how many of them are not heard live. */
-  readonly lines: number;
-  readonly polled: number;
-  /** How many heads may be asked for in a second. */
-  readonly pollsASecond: number;
-  /** From when on REST may be asked whether the live feed has left a tick out; undefined: it seems not to have. */
-  readonly doubted?: Micros | undefined;
-  /** Of how many lines it seems to have. */
-  readonly doubtedLines?: number;
-  /** What is due once a day is asked for without being spread over the hour: the nightly job wants it. */
+  /** The start of the series' live span; undefined: the live feed does not cover it. */
+  readonly liveSince: Micros | undefined;
+  readonly seriesCount: number;
+  /** Series that the live feed does not cover. */
+  readonly polledCount: number;
+  readonly pollsPerSecond: number;
+  /** When a poll may check whether the live feed skipped a tick; undefined: no tick seems missing. */
+  readonly recheckFrom?: Micros | undefined;
+  /** Series with a possibly skipped tick. */
+  readonly recheckCount?: number;
+  /** Daily polls are not spread over the hour: the nightly job needs them now. */
   readonly isHurried?: boolean;
 }
 
 const HOUR = 3600 * MICROS_PER_SECOND;
-/** Requests a second, at most, for polls and for second looks: what the budget of a large selection allows. */
-const POLLS_A_SECOND = 5;
+/** For polls and rechecks: what the request budget of a large selection allows. */
+const MAX_POLLS_PER_SECOND = 5;
 
-/** The same under a ceiling on all requests (0: none): half of it is left to history and to what is polled at cadence. */
-export function pollsASecond(maxRequestsPerSecond: number): number {
-  return maxRequestsPerSecond === 0 ? POLLS_A_SECOND : Math.min(POLLS_A_SECOND, maxRequestsPerSecond / 2);
+/** Leaves half of the configured limit (0: none) to history and to snapshot polls. */
+export function pollsPerSecond(maxRequestsPerSecond: number): number {
+  return maxRequestsPerSecond === 0
+    ? MAX_POLLS_PER_SECOND
+    : Math.min(MAX_POLLS_PER_SECOND, maxRequestsPerSecond / 2);
 }
 
 /**
- * When the head of a line is due to be asked for.
- * Heard live and confirmed since: once an hour, each line at a moment of its own. Something was missed: at once, and
- * once more when the service can add nothing to it. A tick seems to have been left out: when the service can add nothing,
- * all such lines in turn. Not heard live: at the service's cadence, or as often as the budget allows, whoever has waited
- * longest first.
+ * When to poll the head of a series next:
+ * - covered live, confirmed by REST: hourly, each series at its own time;
+ * - ticks missed: at once, and again when the settle delay has passed;
+ * - a tick possibly skipped: after the settle delay, all such series in turn;
+ * - not covered live: at cadence or as often as the budget allows, the longest wait first.
  */
-export function headDue(head: FollowedHead, rules: DueRules): Micros {
-  const { cadence, settleDelay, since, lines, polled, doubted, doubtedLines = 1 } = rules;
-  /** How long it takes to ask for so many lines. */
-  const roundOf = (count: number) => (count / rules.pollsASecond) * MICROS_PER_SECOND;
+export function nextHeadPoll(head: SeriesHead, rules: HeadScheduleRules): Micros {
+  const { cadence, settleDelay, liveSince, seriesCount, polledCount, recheckFrom, recheckCount = 1 } = rules;
+  /** How long it takes to poll so many series. */
+  const roundOf = (count: number) => (count / rules.pollsPerSecond) * MICROS_PER_SECOND;
   const phase = phaseOf(head);
-  const nightly = rules.isHurried ? 0 : phase;
-  if (head.line.stream === "ohlcv") return barsDue(head, settleDelay, nightly);
-  // The claim of whoever asked last ended where the head begins.
-  const askedAt = head.from + settleDelay;
-  if (head.isUnserved) return nextDay(askedAt) + settleDelay + nightly * HOUR;
-  if (since === undefined) return askedAt + Math.max(cadence, roundOf(polled));
-  if (askedAt < since) return since;
-  if (head.from < since) return since + settleDelay + phase * Math.min(HOUR, roundOf(lines));
-  const earliest = askedAt + HOUR / 2;
+  const dailyPhase = rules.isHurried ? 0 : phase;
+  if (head.key.stream === "ohlcv") return nextBarPoll(head, settleDelay, dailyPhase);
+  // The last poll covered everything up to `head.from`, one settle delay before it ran.
+  const polledAt = head.from + settleDelay;
+  if (head.isNotFound) return startOfNextDay(polledAt) + settleDelay + dailyPhase * HOUR;
+  if (liveSince === undefined) return polledAt + Math.max(cadence, roundOf(polledCount));
+  if (polledAt < liveSince) return liveSince;
+  if (head.from < liveSince) return liveSince + settleDelay + phase * Math.min(HOUR, roundOf(seriesCount));
+  const earliest = polledAt + HOUR / 2;
   const hourly = (Math.ceil(earliest / HOUR - phase) + phase) * HOUR;
-  if (doubted === undefined) return hourly;
-  // A round after the last question on average, and all in turn even where they were all asked for at once.
-  const round = roundOf(doubtedLines);
-  return Math.min(hourly, Math.max(doubted + settleDelay + phase * round, askedAt + (phase + 0.5) * round));
+  if (recheckFrom === undefined) return hourly;
+  // One round after the last poll on average; the phase spreads series that were all polled at once.
+  const round = roundOf(recheckCount);
+  return Math.min(
+    hourly,
+    Math.max(recheckFrom + settleDelay + phase * round, polledAt + (phase + 0.5) * round),
+  );
 }
 
-/** A bar is asked for once its day is closed, spread over the hour that follows; one that is overdue, at once. */
-function barsDue(head: FollowedHead, settleDelay: Micros, phase: number): Micros {
-  const closed = nextDay(head.from) + settleDelay;
-  return closed + phase * HOUR;
+/** In the hour after the bar's day has closed; an overdue bar is due at once. */
+function nextBarPoll(head: SeriesHead, settleDelay: Micros, phase: number): Micros {
+  const closedAt = startOfNextDay(head.from) + settleDelay;
+  return closedAt + phase * HOUR;
 }
 
-/** Whether the head's hole is short enough to be filled by one page beside everything else. */
-export function isHeadShort(head: FollowedHead, claim: Micros): boolean {
-  return head.line.stream !== "ohlcv" || (!head.isNew && claim - head.from <= BARS_IN_HEAD * MICROS_PER_DAY);
+/** Whether one page fills the gap of the head up to `until`. */
+export function isHeadShort(head: SeriesHead, until: Micros): boolean {
+  return head.key.stream !== "ohlcv" || (!head.isNew && until - head.from <= HEAD_BARS * MICROS_PER_DAY);
 }
 
-function nextDay(moment: Micros): Micros {
-  return (Math.floor(moment / MICROS_PER_DAY) + 1) * MICROS_PER_DAY;
+function startOfNextDay(ts: Micros): Micros {
+  return (Math.floor(ts / MICROS_PER_DAY) + 1) * MICROS_PER_DAY;
 }
 
-/** In [0, 1), evenly spread over all lines and the same for a line at every start (FNV-1a). */
-function phaseOf({ line, indexType, indexId }: FollowedHead): number {
+/** In [0, 1), spread evenly over all series and stable across restarts (FNV-1a). */
+function phaseOf({ key, indexType, indexId }: SeriesHead): number {
   let hash = 0x811c9dc5;
-  for (const char of `${line.stream} ${indexType} ${indexId}`) {
+  for (const char of `${key.stream} ${indexType} ${indexId}`) {
     hash ^= char.charCodeAt(0);
     hash = Math.imul(hash, 0x01000193);
   }
-  // Its low bits follow the last characters too closely.
+  // The low bits depend too much on the last characters: mix them.
   hash ^= hash >>> 15;
   hash = Math.imul(hash, 0x2c1b3c6d);
   hash ^= hash >>> 13;
@@ -91,45 +95,47 @@ function phaseOf({ line, indexType, indexId }: FollowedHead): number {
 }
 
 const MINUTE = 60 * MICROS_PER_SECOND;
-/** After so many doubts in vain the hourly look comes first anyway. */
-const MOST_IN_VAIN = 7;
-/** Kept while REST does not answer: the oldest decides when it is asked, the newest how far it must answer. */
-const MOST_KEPT = 8;
+/** With more of them the hourly poll comes first anyway. */
+const MAX_FALSE_ALARMS = 7;
+/** Tracked while REST does not answer: the oldest decides when to poll, the newest how far the poll must reach. */
+const MAX_TRACKED_SKIPS = 8;
 
 /**
- * The doubts about one line: steps between its live ticks that leave room for another. REST decides. A series that ticks
- * less often than the rest raises one with every tick: the more of them are in vain, the longer the next one waits.
+ * Distances between live ticks of one series that leave room for another tick; REST decides whether one was skipped.
+ * A series that ticks rarely raises one with every tick: each false alarm doubles the delay of the next recheck.
  */
-export class HeadDoubts {
-  #skips: Skip[] = [];
-  #inVain = 0;
+export class SkipTracker {
+  #skips: SkippedTicks[] = [];
+  #falseAlarms = 0;
 
-  add(skip: Skip): void {
-    this.#skips.splice(MOST_KEPT - 1, 1, skip);
+  add(skip: SkippedTicks): void {
+    this.#skips.splice(MAX_TRACKED_SKIPS - 1, 1, skip);
   }
 
-  get any(): boolean {
+  get hasSkips(): boolean {
     return this.#skips.length > 0;
   }
 
   /**
-   * From when on the oldest doubt is worth a question; undefined: there is none. `askedAt`: when REST was asked last;
-   * `since`: what lies before was missed for another reason, and is asked for as such.
+   * When to recheck the oldest skip; undefined: there is none. `polledAt`: the last poll; `liveSince`: ticks before it are
+   * missing for another reason and are fetched anyway.
    */
-  from(head: FollowedHead, askedAt: Micros, since: Micros): Micros | undefined {
-    this.#skips = this.#skips.filter(({ after, at }) => at > head.from && after >= since);
+  recheckFrom(head: SeriesHead, polledAt: Micros, liveSince: Micros): Micros | undefined {
+    this.#skips = this.#skips.filter(({ after, at }) => at > head.from && after >= liveSince);
     const [oldest] = this.#skips;
     if (!oldest) return undefined;
-    return this.#inVain === 0 ? oldest.at : Math.max(oldest.at, askedAt + 2 ** (this.#inVain - 1) * MINUTE);
+    return this.#falseAlarms === 0
+      ? oldest.at
+      : Math.max(oldest.at, polledAt + 2 ** (this.#falseAlarms - 1) * MINUTE);
   }
 
-  /** REST has told all up to `settledTo`: did it know of ticks that had been left out? */
-  answer(reader: Connection, { line, from: settledTo }: FollowedHead): void {
-    const answered = this.#skips.filter(({ at }) => at <= settledTo);
+  /** REST has covered everything up to `settledTo`: count the skips that were false alarms. */
+  resolve(reader: Connection, { key, from: settledTo }: SeriesHead): void {
+    const resolved = this.#skips.filter(({ at }) => at <= settledTo);
     this.#skips = this.#skips.filter(({ at }) => at > settledTo);
-    if (answered.length === 0) this.#inVain >>= 1;
-    else if (answered.some(({ after, at }) => storedCount(reader, line, { from: after + 1, to: at }) > 0))
-      this.#inVain = 0;
-    else this.#inVain = Math.min(MOST_IN_VAIN, this.#inVain + 1);
+    if (resolved.length === 0) this.#falseAlarms >>= 1;
+    else if (resolved.some(({ after, at }) => countStoredRows(reader, key, { from: after + 1, to: at }) > 0))
+      this.#falseAlarms = 0;
+    else this.#falseAlarms = Math.min(MAX_FALSE_ALARMS, this.#falseAlarms + 1);
   }
 }

@@ -1,96 +1,99 @@
-import type { ListeningChange, LiveExchange } from "../../ingest/commit/live-coverage.ts";
+import type { LiveExchange, LiveFeedChange } from "../../ingest/commit/live-coverage.ts";
 import type { Micros } from "../../model/time.ts";
 import { type FeedMessage, type Subscription, subscriptionKey } from "../../service/live/messages.ts";
 import type { LiveSpan } from "../../warehouse/coverage/live-spans.ts";
-import type { LiveWishes } from "./desired-subscriptions.ts";
+import type { DesiredSubscriptions } from "./desired-subscriptions.ts";
 
-interface Heard {
+interface SubscriptionState {
   readonly subscription: Subscription;
-  /** Its ticks have come without a break since then; undefined: they do not, or nobody knows. */
-  since: Micros | undefined;
-  /** The service has no such source: there is nothing to hear. */
+  /** The start of its live span; undefined: ticks are missing or may be. */
+  liveSince: Micros | undefined;
+  /** The service answered 404: no ticks exist. */
   isAbsent: boolean;
-  readonly line: LineHeard | undefined;
+  readonly exchange: ExchangeState | undefined;
 }
 
-interface LineHeard {
+interface ExchangeState {
   readonly exchangeId: string | null;
   readonly keys: readonly string[];
-  /** Subscriptions that are not heard. */
-  deaf: number;
-  since: Micros;
+  /** Subscriptions without a live span. */
+  missingCount: number;
+  /** The newest start among its subscriptions; 0: none has a live span. */
+  liveSince: Micros;
 }
 
-/**
- * What is heard live, and since when without a break. Whoever fills holes asks here what REST has to be asked for, and
- * the ledger is told of every change.
- */
-export class LiveStanding {
+/** The live span of each subscription: it decides what REST has to poll, and its changes go to the ledger. */
+export class SubscriptionCoverage {
   readonly #cadence: Micros;
-  #heard = new Map<string, Heard>();
-  #lines = new Map<string | null, LineHeard>();
-  #markets: ReadonlySet<string> | undefined;
-  /** What the ledger was told last. */
-  readonly #toldSpans = new Map<string, LiveSpan>();
-  #isLineNews = true;
-  #turn: Promise<unknown> = Promise.resolve();
-  #isNews = true;
-  #isAnew = true;
-  #changed = new Set<string>();
-  #unobserved: (LiveExchange & { readonly to: Micros })[] = [];
+  #states = new Map<string, SubscriptionState>();
+  #exchanges = new Map<string | null, ExchangeState>();
+  #selectedMarkets: ReadonlySet<string> | undefined;
+  /** As last committed to the ledger. */
+  readonly #reportedSpans = new Map<string, LiveSpan>();
+  #haveExchangesChanged = true;
+  #lastTask: Promise<unknown> = Promise.resolve();
+  #hasChanges = true;
+  #isFirstReport = true;
+  #changedKeys = new Set<string>();
+  #retractions: (LiveExchange & { readonly to: Micros })[] = [];
 
   constructor(cadence: Micros) {
     this.#cadence = cadence;
   }
 
-  /** These are to be heard from now on; what goes on being wished for stays as it is. */
-  wish({ indices, exchanges, selection }: LiveWishes): void {
-    const before = this.#heard;
-    this.#heard = new Map();
-    this.#lines = new Map();
-    this.#markets = selection.markets;
-    const take = (subscription: Subscription, line: LineHeard | undefined) => {
+  /** Replaces the subscriptions; those that remain keep their state. */
+  setDesired({ indices, exchanges, selection }: DesiredSubscriptions): void {
+    const before = this.#states;
+    this.#states = new Map();
+    this.#exchanges = new Map();
+    this.#selectedMarkets = selection.markets;
+    const add = (subscription: Subscription, exchange: ExchangeState | undefined) => {
       const key = subscriptionKey(subscription);
       const known = before.get(key);
-      const { since, isAbsent } = known ?? { since: undefined, isAbsent: false };
-      this.#heard.set(key, { subscription, since, isAbsent, line });
-      if (line) this.#count(line, since, isAbsent);
+      const { liveSince, isAbsent } = known ?? { liveSince: undefined, isAbsent: false };
+      this.#states.set(key, { subscription, liveSince, isAbsent, exchange });
+      if (exchange) this.#addToExchange(exchange, liveSince, isAbsent);
     };
-    for (const subscription of indices) take(subscription, undefined);
+    for (const subscription of indices) add(subscription, undefined);
     for (const { exchangeId, subscriptions } of exchanges) {
-      const line = { exchangeId, keys: subscriptions.map(subscriptionKey), deaf: 0, since: 0 };
-      this.#lines.set(exchangeId, line);
-      for (const subscription of subscriptions) take(subscription, line);
+      const exchange = {
+        exchangeId,
+        keys: subscriptions.map(subscriptionKey),
+        missingCount: 0,
+        liveSince: 0,
+      };
+      this.#exchanges.set(exchangeId, exchange);
+      for (const subscription of subscriptions) add(subscription, exchange);
     }
-    for (const key of [...before.keys(), ...this.#heard.keys()]) this.#changed.add(key);
-    this.#isNews = true;
-    this.#isLineNews = true;
+    for (const key of [...before.keys(), ...this.#states.keys()]) this.#changedKeys.add(key);
+    this.#hasChanges = true;
+    this.#haveExchangesChanged = true;
   }
 
   get subscriptions(): readonly Subscription[] {
-    return [...this.#heard.values()].map(({ subscription }) => subscription);
+    return [...this.#states.values()].map(({ subscription }) => subscription);
   }
 
-  /** Everything that is wished for flows. */
-  get isFlowing(): boolean {
-    for (const heard of this.#heard.values()) if (isDeaf(heard)) return false;
+  /** Every subscription has a live span, or there is nothing to receive. */
+  get isComplete(): boolean {
+    for (const state of this.#states.values()) if (isMissing(state)) return false;
     return true;
   }
 
-  /** Since when all ticks of an index have been heard; undefined: they are not. */
-  sinceOfIndex(indexType: string, indexId: string): Micros | undefined {
-    const single = this.#heard.get(subscriptionKey({ source: "index", indexType, indexId }));
-    return (single ?? this.#heard.get(subscriptionKey({ source: "index", indexType })))?.since;
+  /** Undefined: the live feed does not cover the index. */
+  indexLiveSince(indexType: string, indexId: string): Micros | undefined {
+    const single = this.#states.get(subscriptionKey({ source: "index", indexType, indexId }));
+    return (single ?? this.#states.get(subscriptionKey({ source: "index", indexType })))?.liveSince;
   }
 
-  /** Since when all ticks of a line of the exchange tickers have been heard; undefined: they are not. */
-  sinceOfExchange(exchangeId: string | null): Micros | undefined {
-    const line = this.#lines.get(exchangeId);
-    return line && isWhole(line) ? line.since : undefined;
+  /** Undefined: the live feed does not cover the exchange (null: all exchanges). */
+  exchangeLiveSince(exchangeId: string | null): Micros | undefined {
+    const exchange = this.#exchanges.get(exchangeId);
+    return exchange && isExchangeComplete(exchange) ? exchange.liveSince : undefined;
   }
 
-  /** Takes in what the feed says; `now` by the service's clock. */
-  hear(message: Exclude<FeedMessage, { kind: "update" }>, now: Micros): void {
+  /** `now` is by the service's clock. */
+  apply(message: Exclude<FeedMessage, { kind: "update" }>, now: Micros): void {
     switch (message.kind) {
       case "subscribed":
         this.#set(message.subscription, message.at, false);
@@ -99,18 +102,18 @@ export class LiveStanding {
         this.#set(message.subscription, undefined, message.code === "404");
         return;
       case "unconfirmed":
-        if (message.reason === "silent") this.#missed(message.subscription, message.since, now);
+        if (message.reason === "silent") this.#retractMissed(message.subscription, message.missingSince, now);
         this.#set(message.subscription, undefined, false);
         return;
       case "disconnected":
-        for (const { subscription, isAbsent } of this.#heard.values())
+        for (const { subscription, isAbsent } of this.#states.values())
           this.#set(subscription, undefined, isAbsent);
         return;
       case "gap":
-        for (const { subscription, since, isAbsent } of this.#heard.values()) {
-          if (since === undefined) continue;
-          // The period of the last tick that was held is itself cut short.
-          this.#missed(subscription, message.from - this.#cadence, message.to);
+        for (const { subscription, liveSince, isAbsent } of this.#states.values()) {
+          if (liveSince === undefined) continue;
+          // The period of the last queued tick is incomplete too.
+          this.#retractMissed(subscription, message.from - this.#cadence, message.to);
           this.#set(subscription, message.to, isAbsent);
         }
         return;
@@ -119,89 +122,106 @@ export class LiveStanding {
     }
   }
 
-  /** Does one thing after the other, in the order in which they were asked for. */
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work, work);
-    this.#turn = done.catch(() => {});
+  /** Runs one task after the other, in call order. */
+  runInOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#lastTask.then(work, work);
+    this.#lastTask = done.catch(() => {});
     return done;
   }
 
-  /** What the ledger has not been told yet; undefined: nothing. */
-  news(): ListeningChange | undefined {
-    if (!this.#isNews) return undefined;
-    this.#isNews = false;
-    const begun: LiveSpan[] = [];
-    const ended: Omit<LiveSpan, "from">[] = [];
-    for (const key of this.#changed) {
-      const told = this.#toldSpans.get(key);
-      const span = this.#spanOf(key);
-      if (told?.from === span?.from) continue;
-      if (span) begun.push(span);
-      else if (told) ended.push({ indexType: told.indexType, indexId: told.indexId });
-      if (span) this.#toldSpans.set(key, span);
-      else this.#toldSpans.delete(key);
+  /** The changes since the last call; undefined if there are none. */
+  takeChanges(): LiveFeedChange | undefined {
+    if (!this.#hasChanges) return undefined;
+    this.#hasChanges = false;
+    const startedSpans: LiveSpan[] = [];
+    const endedSpans: Omit<LiveSpan, "from">[] = [];
+    for (const key of this.#changedKeys) {
+      const reported = this.#reportedSpans.get(key);
+      const span = this.#liveSpanOf(key);
+      if (reported?.from === span?.from) continue;
+      if (span) startedSpans.push(span);
+      else if (reported) endedSpans.push({ indexType: reported.indexType, indexId: reported.indexId });
+      if (span) this.#reportedSpans.set(key, span);
+      else this.#reportedSpans.delete(key);
     }
-    this.#changed.clear();
-    const lines = this.#isLineNews ? { exchanges: this.#wholeLines(), markets: this.#markets ?? null } : {};
-    const isSame = !this.#isLineNews;
-    this.#isLineNews = false;
-    const unobserved = this.#unobserved.map(({ exchangeId, since, to }) => ({ exchangeId, from: since, to }));
-    this.#unobserved = [];
-    const anew = this.#isAnew;
-    this.#isAnew = false;
-    if (!anew && isSame && begun.length + ended.length + unobserved.length === 0) return undefined;
-    return { anew, begun, ended, unobserved, cadence: this.#cadence, ...lines };
+    this.#changedKeys.clear();
+    const exchangeChanges = this.#haveExchangesChanged
+      ? { exchanges: this.#completeExchanges(), markets: this.#selectedMarkets ?? null }
+      : {};
+    const haveExchangesChanged = this.#haveExchangesChanged;
+    this.#haveExchangesChanged = false;
+    const retractions = this.#retractions.map(({ exchangeId, since, to }) => ({
+      exchangeId,
+      from: since,
+      to,
+    }));
+    this.#retractions = [];
+    const isReset = this.#isFirstReport;
+    this.#isFirstReport = false;
+    const spanChanges = startedSpans.length + endedSpans.length + retractions.length;
+    if (!isReset && !haveExchangesChanged && spanChanges === 0) return undefined;
+    return {
+      isReset,
+      startedSpans,
+      endedSpans,
+      retractions,
+      cadence: this.#cadence,
+      ...exchangeChanges,
+    };
   }
 
-  #wholeLines(): LiveExchange[] {
-    return [...this.#lines.values()].filter(isWhole).map(({ exchangeId, since }) => ({ exchangeId, since }));
+  #completeExchanges(): LiveExchange[] {
+    return [...this.#exchanges.values()]
+      .filter(isExchangeComplete)
+      .map(({ exchangeId, liveSince }) => ({ exchangeId, since: liveSince }));
   }
 
-  #spanOf(key: string): LiveSpan | undefined {
-    const heard = this.#heard.get(key);
-    if (heard?.subscription.source !== "index" || heard.since === undefined) return undefined;
-    const { indexType = "", indexId } = heard.subscription;
-    return { indexType, indexId, from: heard.since };
+  #liveSpanOf(key: string): LiveSpan | undefined {
+    const state = this.#states.get(key);
+    if (state?.subscription.source !== "index" || state.liveSince === undefined) return undefined;
+    const { indexType = "", indexId } = state.subscription;
+    return { indexType, indexId, from: state.liveSince };
   }
 
-  #set(subscription: Subscription, since: Micros | undefined, isAbsent: boolean): void {
+  #set(subscription: Subscription, liveSince: Micros | undefined, isAbsent: boolean): void {
     const key = subscriptionKey(subscription);
-    const heard = this.#heard.get(key);
-    // It may have been unsubscribed since.
-    if (!heard) return;
-    const { line } = heard;
-    const before = line && isWhole(line) ? line.since : undefined;
-    if (line && isDeaf(heard)) line.deaf--;
-    heard.since = since;
-    heard.isAbsent = isAbsent;
-    if (line) this.#count(line, since, isAbsent);
-    if (line && before !== (isWhole(line) ? line.since : undefined)) this.#isLineNews = true;
-    this.#changed.add(key);
-    this.#isNews = true;
+    const state = this.#states.get(key);
+    // It may have been unsubscribed meanwhile.
+    if (!state) return;
+    const { exchange } = state;
+    const before = exchange && isExchangeComplete(exchange) ? exchange.liveSince : undefined;
+    if (exchange && isMissing(state)) exchange.missingCount--;
+    state.liveSince = liveSince;
+    state.isAbsent = isAbsent;
+    if (exchange) this.#addToExchange(exchange, liveSince, isAbsent);
+    if (exchange && before !== (isExchangeComplete(exchange) ? exchange.liveSince : undefined))
+      this.#haveExchangesChanged = true;
+    this.#changedKeys.add(key);
+    this.#hasChanges = true;
   }
 
-  #count(line: LineHeard, since: Micros | undefined, isAbsent: boolean): void {
-    if (since === undefined && !isAbsent) line.deaf++;
-    line.since = Math.max(line.since, since ?? 0);
+  #addToExchange(exchange: ExchangeState, liveSince: Micros | undefined, isAbsent: boolean): void {
+    if (liveSince === undefined && !isAbsent) exchange.missingCount++;
+    exchange.liveSince = Math.max(exchange.liveSince, liveSince ?? 0);
   }
 
-  /** Ticks were missed: what was entered as observed meanwhile, on the ticks of others, is taken back. */
-  #missed(subscription: Subscription, lastTick: Micros | undefined, until: Micros): void {
-    const heard = this.#heard.get(subscriptionKey(subscription));
-    const from = lastTick ?? heard?.since;
-    if (!heard?.line || from === undefined) return;
+  /** Ticks are missing: retract what the ledger got meanwhile from the exchange's other subscriptions. */
+  #retractMissed(subscription: Subscription, missingSince: Micros | undefined, until: Micros): void {
+    const state = this.#states.get(subscriptionKey(subscription));
+    const from = missingSince ?? state?.liveSince;
+    if (!state?.exchange || from === undefined) return;
     const begin = (Math.floor(from / this.#cadence) + 1) * this.#cadence;
     const end = Math.ceil(until / this.#cadence) * this.#cadence;
-    if (begin < end) this.#unobserved.push({ exchangeId: heard.line.exchangeId, since: begin, to: end });
-    this.#isNews = true;
+    if (begin < end) this.#retractions.push({ exchangeId: state.exchange.exchangeId, since: begin, to: end });
+    this.#hasChanges = true;
   }
 }
 
-function isDeaf({ since, isAbsent }: Heard): boolean {
-  return since === undefined && !isAbsent;
+function isMissing({ liveSince, isAbsent }: SubscriptionState): boolean {
+  return liveSince === undefined && !isAbsent;
 }
 
-/** With nothing but absent sources there is nothing that could be heard, and REST says so instead. */
-function isWhole({ deaf, since, keys }: LineHeard): boolean {
-  return deaf === 0 && since > 0 && keys.length > 0;
+/** False if all its subscriptions are absent: then REST reports that there is nothing. */
+function isExchangeComplete({ missingCount, liveSince, keys }: ExchangeState): boolean {
+  return missingCount === 0 && liveSince > 0 && keys.length > 0;
 }

@@ -1,61 +1,61 @@
-import type { LiveCommit } from "../../ingest/commit/live.ts";
+import type { LiveCommitResult } from "../../ingest/commit/live.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 
-/** How long the first message of a batch waits for company: with the commit itself well under 100 ms to disk. */
-const GATHER_MS = 40;
-/** A batch this large is committed at once: a longer transaction would keep the next page waiting. */
-const LARGEST_BATCH = 4_000;
+/** Together with the commit, a tick is on disk well within 100 ms. */
+const MAX_BATCH_DELAY_MS = 40;
+/** A larger transaction would delay the next page. */
+const MAX_BATCH_SIZE = 4_000;
 
-/** Messages on their way to the disk, at most: whoever brings more waits. */
-const MOST_UNDER_WAY = 12_000;
+/** Messages in commits that are under way; `push` waits beyond this. */
+const MAX_UNCOMMITTED = 12_000;
 
-/**
- * Gathers websocket messages into batches, one commit each, in order. Up to a limit the reader goes on reading while
- * they are written; beyond it, he is slowed to the speed of the disk.
- */
-export class LiveBatches {
+/** Commits websocket messages in batches, in order. Slows the reader down to the speed of the disk when too many are pending. */
+export class TickBatcher {
   readonly #clock: Clock;
-  readonly #commit: (messages: readonly string[], since: number) => Promise<LiveCommit>;
-  #gathered: string[] = [];
-  #since = 0;
-  #underWay = 0;
-  #cancel: Cancel | undefined;
+  readonly #commit: (messages: readonly string[], startedAt: number) => Promise<LiveCommitResult>;
+  #batch: string[] = [];
+  #batchStartedAt = 0;
+  #uncommitted = 0;
+  #cancelTimer: Cancel | undefined;
   /** Oldest first. */
   readonly #commits: Promise<void>[] = [];
   #failure: { readonly error: unknown } | undefined;
 
-  /** `commit` is also told when, on the monotonic clock, the first message of the batch came. */
-  constructor(clock: Clock, commit: (messages: readonly string[], since: number) => Promise<LiveCommit>) {
+  /** `startedAt`: when the batch's first message came, on the monotonic clock. */
+  constructor(
+    clock: Clock,
+    commit: (messages: readonly string[], startedAt: number) => Promise<LiveCommitResult>,
+  ) {
     this.#clock = clock;
     this.#commit = commit;
   }
 
-  /** Resolves when there is room for more. Rejects once a commit has failed: what it carried is not on disk. */
+  /** Resolves when there is room for more. Rejects after a failed commit: its messages are not on disk. */
   async push(messages: readonly string[]): Promise<void> {
-    if (messages.length > 0 && this.#gathered.length === 0) {
-      this.#since = this.#clock.monotonic();
-      this.#cancel = this.#clock.after(GATHER_MS, () => this.#close());
+    if (messages.length > 0 && this.#batch.length === 0) {
+      this.#batchStartedAt = this.#clock.monotonic();
+      this.#cancelTimer = this.#clock.after(MAX_BATCH_DELAY_MS, () => this.#commitBatch());
     }
-    for (const message of messages) this.#gathered.push(message);
-    if (this.#gathered.length >= LARGEST_BATCH) this.#close();
-    while (this.#underWay > MOST_UNDER_WAY) await this.#commits[0];
+    for (const message of messages) this.#batch.push(message);
+    if (this.#batch.length >= MAX_BATCH_SIZE) this.#commitBatch();
+    while (this.#uncommitted > MAX_UNCOMMITTED) await this.#commits[0];
     if (this.#failure) throw this.#failure.error;
   }
 
-  /** Commits what is gathered and waits for all that is under way. */
+  /** Commits the open batch and waits for all commits. */
   async flush(): Promise<void> {
-    this.#close();
+    this.#commitBatch();
     await Promise.all(this.#commits);
     if (this.#failure) throw this.#failure.error;
   }
 
-  #close(): void {
-    this.#cancel?.();
-    const messages = this.#gathered;
+  #commitBatch(): void {
+    this.#cancelTimer?.();
+    const messages = this.#batch;
     if (messages.length === 0) return;
-    this.#gathered = [];
-    this.#underWay += messages.length;
-    const commit = this.#commit(messages, this.#since)
+    this.#batch = [];
+    this.#uncommitted += messages.length;
+    const commit = this.#commit(messages, this.#batchStartedAt)
       .then(
         () => {},
         (error: unknown) => {
@@ -63,7 +63,7 @@ export class LiveBatches {
         },
       )
       .finally(() => {
-        this.#underWay -= messages.length;
+        this.#uncommitted -= messages.length;
         this.#commits.splice(this.#commits.indexOf(commit), 1);
       });
     this.#commits.push(commit);

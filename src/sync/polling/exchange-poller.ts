@@ -1,86 +1,86 @@
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { Alarm, loop } from "../../runtime/loop.ts";
-import { type Intake, serviceNow } from "../context/context.ts";
-import { judge, type Problem, problemOf } from "../context/error-policy.ts";
-import { Complaints } from "../context/problem-log.ts";
-import { takeExchangeTicks } from "../fetch/exchange-tickers.ts";
-import type { LiveWishes } from "../live/desired-subscriptions.ts";
-import type { LiveStanding } from "../live/subscription-coverage.ts";
+import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
+import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
+import { ProblemLog } from "../context/problem-log.ts";
+import { fetchExchangeTicks } from "../fetch/exchange-tickers.ts";
+import type { DesiredSubscriptions } from "../live/desired-subscriptions.ts";
+import type { SubscriptionCoverage } from "../live/subscription-coverage.ts";
 
-export interface ExchangePolling {
+interface ExchangePollerOptions {
   readonly refreshSeconds: number;
-  readonly standing: LiveStanding;
-  /** What is wanted at present. */
-  readonly selection: () => LiveWishes["selection"] | undefined;
+  readonly liveCoverage: SubscriptionCoverage;
+  /** The current selection. */
+  readonly selection: () => DesiredSubscriptions["selection"] | undefined;
   readonly nameOf: (exchangeId: string) => string;
-  /** Until the next refresh of the service. */
-  readonly everyMs: () => number;
-  readonly problems: (problems: readonly Problem[]) => void;
-  /** Nothing can go on; must not throw. */
-  readonly failed: (error: unknown) => void;
+  /** Time until the service's next refresh. */
+  readonly delayMs: () => number;
+  readonly onProblems: (problems: readonly Problem[]) => void;
+  /** Called with an error that ends the run; must not throw. */
+  readonly onFailure: (error: unknown) => void;
 }
 
 /**
- * Polls at cadence the exchange tickers that are not heard live. Exchanges are independent of each other: the list of one
- * that hangs delays no other's.
+ * Polls the exchange tickers that the live feed does not deliver, once per cadence. Each exchange is polled on its own, so
+ * that one slow response does not delay the others.
  */
 export class ExchangePoller {
-  readonly #intake: Intake;
-  readonly #polling: ExchangePolling;
-  readonly #complaints: Complaints;
-  readonly #alarm = new Alarm();
-  /** The period in which a line was polled last. */
-  readonly #polled = new Map<string | null, Micros>();
-  readonly #underWay = new Map<string | null, Promise<void>>();
+  readonly #context: SyncContext;
+  readonly #options: ExchangePollerOptions;
+  readonly #problems: ProblemLog;
+  readonly #wakeUp = new WakeSignal();
+  /** The period of the last successful poll; key null: all exchanges. */
+  readonly #polledPeriods = new Map<string | null, Micros>();
+  readonly #inFlight = new Map<string | null, Promise<void>>();
 
-  constructor(intake: Intake, polling: ExchangePolling) {
-    this.#intake = intake;
-    this.#polling = polling;
-    this.#complaints = new Complaints(polling.problems);
+  constructor(context: SyncContext, options: ExchangePollerOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#problems = new ProblemLog(options.onProblems);
   }
 
-  /** Something is no longer heard live, or wanted anew. */
-  lookAgain(): void {
-    this.#alarm.ring();
+  /** A live subscription ended or the selection changed: polls without waiting for the next period. */
+  checkNow(): void {
+    this.#wakeUp.notify();
   }
 
   async run(): Promise<void> {
-    const { clock, signal } = this.#intake;
-    await loop({
+    const { clock, signal } = this.#context;
+    await runLoop({
       clock,
       signal,
-      everyMs: this.#polling.everyMs,
-      work: async () => this.#round(),
-      failed: this.#polling.failed,
-      woken: (until) => this.#alarm.wait(until),
+      delayMs: this.#options.delayMs,
+      runOnce: async () => this.#pollDue(),
+      onError: this.#options.onFailure,
+      waitForWakeUp: (until) => this.#wakeUp.wait(until),
     });
-    await Promise.allSettled(this.#underWay.values());
+    await Promise.allSettled(this.#inFlight.values());
   }
 
-  #round(): void {
-    const { selection, standing } = this.#polling;
-    const { lines = [], markets, isResolved } = selection() ?? {};
+  #pollDue(): void {
+    const { selection, liveCoverage } = this.#options;
+    const { exchangeIds = [], markets, isResolved } = selection() ?? {};
     if (!isResolved) return;
-    const period = this.#period();
-    for (const exchangeId of lines) {
-      const since = standing.sinceOfExchange(exchangeId);
-      if (since !== undefined) this.#complaints.settle(exchangeId ?? "");
-      // The period in which a line came to be heard is heard in part only.
-      if (since !== undefined && since <= period) continue;
-      if (this.#polled.get(exchangeId) === period || this.#underWay.has(exchangeId)) continue;
-      this.#begin(exchangeId, markets, period);
+    const period = this.#currentPeriod();
+    for (const exchangeId of exchangeIds) {
+      const liveSince = liveCoverage.exchangeLiveSince(exchangeId);
+      if (liveSince !== undefined) this.#problems.clear(exchangeId ?? "");
+      // A subscription covers the period in which it started only in part, so that period is polled.
+      if (liveSince !== undefined && liveSince <= period) continue;
+      if (this.#polledPeriods.get(exchangeId) === period || this.#inFlight.has(exchangeId)) continue;
+      this.#startPoll(exchangeId, markets, period);
     }
   }
 
-  /** The beginning of the service's present period. */
-  #period(): Micros {
-    const cadence = this.#polling.refreshSeconds * MICROS_PER_SECOND;
-    return Math.floor(serviceNow(this.#intake) / cadence) * cadence;
+  /** Start of the service's current period. */
+  #currentPeriod(): Micros {
+    const cadence = this.#options.refreshSeconds * MICROS_PER_SECOND;
+    return Math.floor(serviceNow(this.#context) / cadence) * cadence;
   }
 
-  #begin(exchangeId: string | null, markets: ReadonlySet<string> | undefined, period: Micros): void {
-    const poll = this.#poll(exchangeId, markets, period).finally(() => this.#underWay.delete(exchangeId));
-    this.#underWay.set(exchangeId, poll);
+  #startPoll(exchangeId: string | null, markets: ReadonlySet<string> | undefined, period: Micros): void {
+    const poll = this.#poll(exchangeId, markets, period).finally(() => this.#inFlight.delete(exchangeId));
+    this.#inFlight.set(exchangeId, poll);
   }
 
   async #poll(
@@ -88,17 +88,17 @@ export class ExchangePoller {
     markets: ReadonlySet<string> | undefined,
     period: Micros,
   ): Promise<void> {
-    const { refreshSeconds, nameOf, failed } = this.#polling;
-    const line = exchangeId ?? "";
+    const { refreshSeconds, nameOf, onFailure } = this.#options;
+    const key = exchangeId ?? "";
     try {
-      await takeExchangeTicks(this.#intake, { exchangeId, markets, refreshSeconds });
-      this.#polled.set(exchangeId, period);
-      this.#complaints.settle(line);
+      await fetchExchangeTicks(this.#context, { exchangeId, markets, refreshSeconds });
+      this.#polledPeriods.set(exchangeId, period);
+      this.#problems.clear(key);
     } catch (error) {
-      if (this.#intake.signal.aborted) return;
-      const what = exchangeId === null ? undefined : nameOf(exchangeId);
-      if (judge(error, this.#intake.tally.answers) === "stop") failed(error);
-      else this.#complaints.raise(line, problemOf("exchange_ticks", what, error));
+      if (this.#context.signal.aborted) return;
+      const exchangeName = exchangeId === null ? undefined : nameOf(exchangeId);
+      if (classifyError(error, this.#context.stats.successCount) === "stop") onFailure(error);
+      else this.#problems.report(key, toProblem("exchange_ticks", exchangeName, error));
     }
   }
 }

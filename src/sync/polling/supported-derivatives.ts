@@ -1,32 +1,33 @@
-import { select } from "../../model/selector.ts";
+import { resolveSelector } from "../../model/selector.ts";
 import type { DerivativeType } from "../../model/streams.ts";
-import type { SyncedStreams } from "../context/context.ts";
+import type { SyncStreamSettings } from "../context/context.ts";
 import type { Directory } from "../selection/directory.ts";
 
-/** How a list of exchanges is gone through, one errand each. */
-export type Errands = (
+/** Runs a task for each exchange. */
+type ForEachExchange = (
   exchangeIds: readonly string[],
-  errand: (exchangeId: string) => Promise<void>,
+  task: (exchangeId: string) => Promise<void>,
 ) => Promise<void>;
 
 /**
- * Asks every selected exchange for its contracts: only seven have any, and which is found out by asking. `supported` is brought
- * up to date exchange by exchange; one that could not be asked keeps what was known of it.
+ * Fetches the contracts of every selected exchange: only seven have any, and no endpoint says which. Updates
+ * `exchangeTypes` exchange by exchange; an exchange whose fetch fails keeps its previous entry.
  */
-export async function findSupported(
-  supported: Map<string, readonly DerivativeType[]>,
-  asked: Exclude<SyncedStreams["derivatives"], false>,
+export async function findDerivativeExchanges(
+  exchangeTypes: Map<string, readonly DerivativeType[]>,
+  settings: Exclude<SyncStreamSettings["derivatives"], false>,
   { exchanges }: Directory,
   refresh: (exchangeId: string, type: DerivativeType) => Promise<boolean>,
-  errands: Errands,
+  forEachExchange: ForEachExchange,
 ): Promise<void> {
-  const { ids } = select(asked.exchanges, exchanges, undefined);
+  const { ids } = resolveSelector(settings.exchanges, exchanges, undefined);
   const selected = new Set(ids);
-  for (const exchangeId of supported.keys()) if (!selected.has(exchangeId)) supported.delete(exchangeId);
-  await errands(ids, async (exchangeId) => {
+  for (const exchangeId of exchangeTypes.keys())
+    if (!selected.has(exchangeId)) exchangeTypes.delete(exchangeId);
+  await forEachExchange(ids, async (exchangeId) => {
     const types: DerivativeType[] = [];
-    for (const type of asked.types) if (await refresh(exchangeId, type)) types.push(type);
-    if (types.length > 0) supported.set(exchangeId, types);
-    else supported.delete(exchangeId);
+    for (const type of settings.types) if (await refresh(exchangeId, type)) types.push(type);
+    if (types.length > 0) exchangeTypes.set(exchangeId, types);
+    else exchangeTypes.delete(exchangeId);
   });
 }

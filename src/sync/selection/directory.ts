@@ -1,53 +1,67 @@
-import type { Candidate } from "../../model/selector.ts";
-import { knownAssets, knownExchanges, knownMarkets } from "../../warehouse/lookups/lookup-queries.ts";
+import type { SelectorCandidate } from "../../model/selector.ts";
+import {
+  readListedAssets,
+  readListedExchanges,
+  readListedMarkets,
+} from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
-/** All that selectors may pick from. */
+/** Everything that selectors can select. */
 export interface Directory {
   /** Assets. */
-  readonly GWA: readonly Candidate[];
+  readonly GWA: readonly SelectorCandidate[];
   /** Markets. */
-  readonly MWA: readonly Candidate[];
-  readonly LX: readonly Candidate[];
-  readonly exchanges: readonly Candidate[];
-  /** Asset ids by market capitalisation, largest first; undefined when none was ever seen. */
+  readonly MWA: readonly SelectorCandidate[];
+  readonly LX: readonly SelectorCandidate[];
+  readonly exchanges: readonly SelectorCandidate[];
+  /** Asset ids by market capitalisation, largest first; undefined if no ranking is known. */
   readonly ranking: readonly string[] | undefined;
 }
 
-interface AssetLike {
+interface AssetEntry {
   readonly id: string;
   readonly symbol: string | null;
   readonly name: string | null;
 }
 
-export function assetCandidates(assets: readonly AssetLike[]): Candidate[] {
-  return assets.map(({ id, symbol, name }) => ({ id, labels: labels(symbol, name), rankedBy: id }));
+export function toAssetCandidates(assets: readonly AssetEntry[]): SelectorCandidate[] {
+  return assets.map(
+    ({ id, symbol, name }): SelectorCandidate => ({
+      id,
+      labels: nonEmptyLabels(symbol, name),
+      rankingAssetId: id,
+    }),
+  );
 }
 
-export function marketCandidates(
+export function toMarketCandidates(
   markets: readonly { id: string; baseAssetId: string | null; pair: string | null }[],
-): Candidate[] {
-  // A market whose base asset is not named has no rank, and `rankedBy` left out would mean "always among the top".
-  return markets.map(({ id, baseAssetId, pair }) => ({
-    id,
-    labels: labels(pair),
-    rankedBy: baseAssetId ?? "",
-  }));
+): SelectorCandidate[] {
+  // A market without a base asset has no rank. An absent `rankingAssetId` would mean "always among the top".
+  return markets.map(
+    ({ id, baseAssetId, pair }): SelectorCandidate => ({
+      id,
+      labels: nonEmptyLabels(pair),
+      rankingAssetId: baseAssetId ?? "",
+    }),
+  );
 }
 
-export function namedCandidates(named: readonly { id: string; name: string | null }[]): Candidate[] {
-  return named.map(({ id, name }) => ({ id, labels: labels(name) }));
+export function toNamedCandidates(
+  named: readonly { id: string; name: string | null }[],
+): SelectorCandidate[] {
+  return named.map(({ id, name }) => ({ id, labels: nonEmptyLabels(name) }));
 }
 
-/** What the warehouse knows of the lookups. */
-export function storedDirectory(reader: Connection): Omit<Directory, "LX" | "ranking"> {
+/** The lookups as the warehouse has them. */
+export function readStoredDirectory(reader: Connection): Omit<Directory, "LX" | "ranking"> {
   return {
-    GWA: assetCandidates(knownAssets(reader)),
-    MWA: marketCandidates(knownMarkets(reader)),
-    exchanges: namedCandidates(knownExchanges(reader)),
+    GWA: toAssetCandidates(readListedAssets(reader)),
+    MWA: toMarketCandidates(readListedMarkets(reader)),
+    exchanges: toNamedCandidates(readListedExchanges(reader)),
   };
 }
 
-function labels(...texts: readonly (string | null)[]): string[] {
+function nonEmptyLabels(...texts: readonly (string | null)[]): string[] {
   return texts.filter((text) => text !== null && text !== "") as string[];
 }

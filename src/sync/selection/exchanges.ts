@@ -1,14 +1,14 @@
-import { type Selection, select } from "../../model/selector.ts";
-import { type Intake, type SyncSettings, serviceNow } from "../context/context.ts";
+import { resolveSelector, type Selection } from "../../model/selector.ts";
+import { type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
 import type { Directory } from "./directory.ts";
 
-/** What the settings select of the exchange tickers. */
+/** The selected exchange tickers. */
 export interface ExchangeSelection {
-  /** The lines of the ledger: one exchange each, or null for all of them together. */
-  readonly lines: readonly (string | null)[];
-  /** Markets to keep; undefined: all. */
+  /** One ledger key per exchange, or null for all of them together. */
+  readonly exchangeIds: readonly (string | null)[];
+  /** Markets to store; undefined: all. */
   readonly markets: ReadonlySet<string> | undefined;
-  /** False: without a ranking nobody can say which markets are meant. */
+  /** False if the selector needs a ranking and none is known. */
   readonly isResolved: boolean;
   readonly selections: readonly (readonly [setting: string, selection: Selection])[];
 }
@@ -17,15 +17,15 @@ export function selectExchanges(
   settings: SyncSettings,
   directory: Pick<Directory, "exchanges" | "MWA" | "ranking">,
 ): ExchangeSelection {
-  const { exchangeTickers: asked } = settings.streams;
-  if (asked === false) return { lines: [], markets: undefined, isResolved: true, selections: [] };
-  const exchanges = select(asked.exchanges, directory.exchanges, undefined);
-  const markets = select(asked.markets, directory.MWA, directory.ranking);
-  const isNone = asked.exchanges.kind === "none" || asked.markets.kind === "none";
+  const { exchangeTickers: selectors } = settings.streams;
+  if (selectors === false) return { exchangeIds: [], markets: undefined, isResolved: true, selections: [] };
+  const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);
+  const markets = resolveSelector(selectors.markets, directory.MWA, directory.ranking);
+  const isNone = selectors.exchanges.kind === "none" || selectors.markets.kind === "none";
   return {
-    lines: isNone ? [] : asked.exchanges.kind === "all" ? [null] : exchanges.ids,
-    markets: asked.markets.kind === "all" ? undefined : new Set(markets.ids),
-    isResolved: markets.resolved,
+    exchangeIds: isNone ? [] : selectors.exchanges.kind === "all" ? [null] : exchanges.ids,
+    markets: selectors.markets.kind === "all" ? undefined : new Set(markets.ids),
+    isResolved: markets.isResolved,
     selections: [
       ["sync.exchangeTickers.exchanges", exchanges],
       ["sync.exchangeTickers.markets", markets],
@@ -33,28 +33,25 @@ export function selectExchanges(
   };
 }
 
-/**
- * Ends the observation of what the settings no longer ask for, now: a stream that is switched off is polled by nobody who
- * could say so later.
- */
-export async function endDeselected(
-  { client, clock, ingest, signal }: Intake,
+/** Ends the targets of deselected snapshot streams now: no poller of a switched-off stream would do it later. */
+export async function endDeselectedSnapshots(
+  { client, clock, ingest, signal }: SyncContext,
   settings: SyncSettings,
   directory: Directory,
 ): Promise<void> {
   const { derivatives, marketCap } = settings.streams;
   const at = serviceNow({ client, clock });
   const tickers = selectExchanges(settings, directory);
-  const followed = {
-    // Without a ranking nobody can say which markets are meant; what is followed stays followed.
-    exchange_ticks: tickers.isResolved ? tickers.lines : undefined,
+  const selectedIds = {
+    // Without a ranking the markets cannot be resolved, so the current targets stay.
+    exchange_ticks: tickers.isResolved ? tickers.exchangeIds : undefined,
     derivative_ticks:
-      derivatives === false ? [] : select(derivatives.exchanges, directory.exchanges, undefined).ids,
+      derivatives === false ? [] : resolveSelector(derivatives.exchanges, directory.exchanges, undefined).ids,
     market_caps: marketCap === false ? [] : [null],
   };
   for (const stream of ["exchange_ticks", "derivative_ticks", "market_caps"] as const) {
-    const exchangeIds = followed[stream];
+    const exchangeIds = selectedIds[stream];
     if (exchangeIds === undefined) continue;
-    await ingest.call("commitSubscriptions", { stream, exchangeIds, at }, [], signal);
+    await ingest.call("commitSnapshotTargets", { stream, exchangeIds, at }, [], signal);
   }
 }

@@ -1,32 +1,32 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import { isShrunken, storedRanking } from "../../warehouse/lookups/lookup-queries.ts";
+import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
-  type Intake,
-  keepClockSkew,
-  learnServiceTime,
+  ensureServiceTime,
+  type SyncContext,
   type SyncSettings,
   serviceNow,
+  storeClockSkew,
 } from "../context/context.ts";
-import { judge, type Problem, problemOf } from "../context/error-policy.ts";
-import { Complaints } from "../context/problem-log.ts";
-import { persistently } from "../context/retry.ts";
-import { SHRUNKEN_LIST } from "../context/run-stats.ts";
-import { learnLiquidIndices, liquidCandidates } from "../fetch/liquid-indices.ts";
+import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
+import { ProblemLog } from "../context/problem-log.ts";
+import { retryUntilDone } from "../context/retry.ts";
+import { SHRUNKEN_LIST_CODE } from "../context/run-stats.ts";
+import { fetchLiquidIndices, liquidCandidates } from "../fetch/liquid-indices.ts";
 import { type LookupStream, lookupEndpoints, refreshLookup } from "../fetch/lookups.ts";
-import { takeMarketCaps } from "../fetch/market-caps.ts";
-import { type Directory, storedDirectory } from "./directory.ts";
+import { fetchMarketCaps } from "../fetch/market-caps.ts";
+import { type Directory, readStoredDirectory } from "./directory.ts";
 import {
-  neededLists,
+  neededDirectoryLists,
   needsLiquidIndices,
   needsRanking,
+  resolveTargets,
+  type SelectedTargets,
   type SelectorNotice,
-  type WantedSeries,
-  wantedSeries,
 } from "./targets.ts";
 
-export interface StoredSelection {
+interface StoredSelectionOptions {
   readonly settings: SyncSettings;
   readonly reader: Connection;
   readonly random: Random;
@@ -34,76 +34,84 @@ export interface StoredSelection {
 }
 
 /**
- * Says in the ledger what the settings select of the directory that was stored last, so that the live feed need not wait for
- * the lookups: what is not heard of the exchange tickers is lost. Undefined: too little is stored.
+ * Declares the targets from the stored lookups, so that the live feed can start before the lookups are refreshed: exchange
+ * tickers that are missed meanwhile are lost. Returns undefined if the stored lookups are not enough.
  */
-export async function selectFromStore(
-  intake: Intake,
-  { settings, reader, random, wsUrl }: StoredSelection,
+export async function selectFromWarehouse(
+  context: SyncContext,
+  { settings, reader, random, wsUrl }: StoredSelectionOptions,
 ): Promise<Directory | undefined> {
-  const { client, signal } = intake;
+  const { client, signal } = context;
   const { marketCap } = settings.streams;
   const directory: Directory = {
-    ...storedDirectory(reader),
+    ...readStoredDirectory(reader),
     LX: liquidCandidates(settings.lxIndexIds, reader, []),
-    // One that nobody has kept up to date would end what a fresher one, which was not stored, has selected.
-    ranking: marketCap === false ? undefined : storedRanking(reader),
+    // Without polled market caps the stored ranking is old: it could deselect series that a newer one had selected.
+    ranking: marketCap === false ? undefined : readRanking(reader),
   };
-  const isFilled =
-    directory.GWA.length > 0 && neededLists(settings).every((list) => directory[list].length > 0);
-  if (!isFilled) return undefined;
-  // The live feed needs its token anyway, and whoever grants or refuses it dates the answer.
+  const hasEnough =
+    directory.GWA.length > 0 && neededDirectoryLists(settings).every((list) => directory[list].length > 0);
+  if (!hasEnough) return undefined;
+  // The live feed needs a token anyway, and the token response carries the service's time.
   if (client.serverNow() === undefined) await client.tokens.get(wsUrl, signal).catch(() => {});
-  await learnServiceTime(intake, random);
-  await keepClockSkew(intake, reader);
-  await declareSelected(intake, settings, directory);
+  await ensureServiceTime(context, random);
+  await storeClockSkew(context, reader);
+  await storeTargets(context, settings, directory);
   return directory;
 }
 
-const LIQUID_INDICES = 3;
-/** A service that hangs is given up only after many minutes: who looks on is told before. */
-const TOLD_AFTER_MS = 60_000;
+const LIQUID_INDEX_COUNT = 3;
+/** A hanging request is given up only after many minutes; this reports the problem earlier. */
+const SLOW_LOOKUP_WARNING_MS = 60_000;
 
-export interface Preparation {
+interface RefreshOptions {
   readonly settings: SyncSettings;
   readonly reader: Connection;
   readonly random: Random;
-  /** Whether the market capitalisations are part of this run, or only their order is wanted. */
+  /** Whether to store the market capitalisations; otherwise only the ranking is used. */
   readonly storeMarketCaps: boolean;
-  /** What keeps this from getting on while it is still tried, each time that changes. */
-  readonly hindered?: (problems: readonly Problem[]) => void;
+  /** Called with the problems of requests that are still being retried, whenever they change. */
+  readonly onProblems?: (problems: readonly Problem[]) => void;
 }
 
-export interface Prepared {
+interface RefreshResult {
   readonly directory: Directory;
-  readonly wanted: WantedSeries;
+  readonly targets: SelectedTargets;
   readonly problems: readonly Problem[];
-  /** Something could not be had that may be had soon: it is worth asking again before the usual time. */
-  readonly isWorthAskingAgain: boolean;
+  /** Something failed that may work soon: retry before the regular interval. */
+  readonly shouldRetrySoon: boolean;
 }
 
-/** Refreshes the lookups and the ranking, and says in the ledger what the settings select of them. */
-export async function prepare(intake: Intake, preparation: Preparation): Promise<Prepared> {
-  const { settings, reader, random } = preparation;
-  const { client, clock, signal, tally, log } = intake;
+/** Refreshes the lookups and the ranking, and declares the targets that the settings select. */
+export async function refreshSelection(
+  context: SyncContext,
+  options: RefreshOptions,
+): Promise<RefreshResult> {
+  const { settings, reader, random } = options;
+  const { client, clock, signal, stats, log } = context;
   const problems: Problem[] = [];
-  const hindrances = new Complaints(preparation.hindered ?? (() => {}));
-  let isWorthAskingAgain = false;
-  /** Undefined, and a problem for the report, when it cannot be had in this run. */
-  const tryFor = async <T>(stream: Stream, what: string | undefined, work: () => Promise<T>) => {
-    const failed = (error: unknown) => hindrances.raise(stream, problemOf(stream, what, error));
-    const overdue = clock.after(TOLD_AFTER_MS, () => hindrances.raise(stream, unanswered(stream)));
+  const pendingProblems = new ProblemLog(options.onProblems ?? (() => {}));
+  let shouldRetrySoon = false;
+  /** Returns undefined and adds a problem to the report if the work fails for good. */
+  const attempt = async <T>(stream: Stream, what: string | undefined, work: () => Promise<T>) => {
+    const onRetry = (error: unknown) => pendingProblems.report(stream, toProblem(stream, what, error));
+    const cancelWarning = clock.after(SLOW_LOOKUP_WARNING_MS, () =>
+      pendingProblems.report(stream, unansweredProblem(stream)),
+    );
     try {
-      return await persistently({ clock, random, signal, answers: () => tally.answers, failed }, work);
+      return await retryUntilDone(
+        { clock, random, signal, successCount: () => stats.successCount, onRetry },
+        work,
+      );
     } catch (error) {
-      const verdict = judge(error, tally.answers);
-      if (verdict === "stop") throw error;
-      isWorthAskingAgain ||= verdict === "later";
-      problems.push(problemOf(stream, what, error));
+      const errorClass = classifyError(error, stats.successCount);
+      if (errorClass === "stop") throw error;
+      shouldRetrySoon ||= errorClass === "retry";
+      problems.push(toProblem(stream, what, error));
       return undefined;
     } finally {
-      overdue();
-      hindrances.settle(stream);
+      cancelWarning();
+      pendingProblems.clear(stream);
     }
   };
 
@@ -111,107 +119,114 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
     const streams = Object.keys(lookupEndpoints) as LookupStream[];
     await Promise.all(
       streams.map(async (stream) => {
-        const commit = await tryFor(stream, undefined, () => refreshLookup(intake, stream));
-        if (commit?.incident) problems.push(shrunkenLookup(stream, commit.incident));
+        const commit = await attempt(stream, undefined, () => refreshLookup(context, stream));
+        if (commit?.incident) problems.push(shrunkenLookupProblem(stream, commit.incident));
       }),
     );
   }
-  // Lookups that are switched off, or all forbidden, may not have told it; what follows counts by it.
-  await learnServiceTime(intake, random);
-  await keepClockSkew(intake, reader);
+  // Without any successful lookup the service's time is still unknown, and the targets depend on it.
+  await ensureServiceTime(context, random);
+  await storeClockSkew(context, reader);
 
-  const known = storedRanking(reader);
+  const storedIds = readRanking(reader);
   const { marketCap } = settings.streams;
-  const every = preparation.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
-  const fresh =
-    every !== undefined || needsRanking(settings)
-      ? await tryFor("market_caps", undefined, () => takeMarketCaps(intake, every))
+  const cadenceSeconds = options.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
+  const fetchedIds =
+    cadenceSeconds !== undefined || needsRanking(settings)
+      ? await attempt("market_caps", undefined, () => fetchMarketCaps(context, cadenceSeconds))
       : undefined;
-  if (fresh && known && isShrunken(fresh.length, known.length))
-    problems.push(shrunkenRanking(fresh.length, known.length));
-  const isLiquidKnown = Object.keys(settings.lxIndexIds).length >= LIQUID_INDICES;
-  const learned =
-    needsLiquidIndices(settings) && !isLiquidKnown
-      ? await tryFor("index_ticks", "LX", () => learnLiquidIndices(client, serviceNow(intake), signal))
+  if (fetchedIds && storedIds && isSuspiciouslyShort(fetchedIds.length, storedIds.length))
+    problems.push(shrunkenRankingProblem(fetchedIds.length, storedIds.length));
+  const areLiquidIdsConfigured = Object.keys(settings.lxIndexIds).length >= LIQUID_INDEX_COUNT;
+  const liquidIds =
+    needsLiquidIndices(settings) && !areLiquidIdsConfigured
+      ? await attempt("index_ticks", "LX", () => fetchLiquidIndices(client, serviceNow(context), signal))
       : [];
 
   const directory: Directory = {
-    ...storedDirectory(reader),
-    LX: liquidCandidates(settings.lxIndexIds, reader, learned ?? []),
-    ranking: believableRanking(fresh ?? [], known),
+    ...readStoredDirectory(reader),
+    LX: liquidCandidates(settings.lxIndexIds, reader, liquidIds ?? []),
+    ranking: chooseRanking(fetchedIds ?? [], storedIds),
   };
-  const wanted = await declareSelected(intake, settings, directory);
-  for (const notice of wanted.notices) {
+  const targets = await storeTargets(context, settings, directory);
+  for (const notice of targets.notices) {
     if (notice.kind === "shared") {
-      log.warn(
-        { setting: notice.setting, names: notice.names },
-        "names are shared by several: all are selected",
-      );
+      log.warn({ setting: notice.setting, names: notice.names }, "ambiguous names, all matches selected");
     }
   }
-  const told = wanted.streams.flatMap(({ stream }) => {
+  const selectorProblems = targets.streams.flatMap(({ stream }) => {
     const key = stream === "ohlcv" ? "sync.ohlcv." : "sync.intraday.";
-    return noticeProblems(
+    return noticesToProblems(
       stream,
-      wanted.notices.filter(({ setting }) => setting.startsWith(key)),
+      targets.notices.filter(({ setting }) => setting.startsWith(key)),
     );
   });
-  return { directory, wanted, problems: [...withoutEcho(problems, learned), ...told], isWorthAskingAgain };
+  return {
+    directory,
+    targets,
+    problems: [...withoutLiquidProblem(problems, liquidIds), ...selectorProblems],
+    shouldRetrySoon,
+  };
 }
 
-/** Says in the ledger what the settings select of a directory; what they no longer select ends now. */
-export async function declareSelected(
-  intake: Intake,
+/** Declares the targets that the settings select; targets that are no longer selected end now. */
+async function storeTargets(
+  context: SyncContext,
   settings: SyncSettings,
   directory: Directory,
-): Promise<WantedSeries> {
-  const at = serviceNow(intake);
-  const wanted = wantedSeries(settings, directory, at);
-  for (const stream of wanted.streams)
-    await intake.ingest.call("commitWanted", { ...stream, at }, [], intake.signal);
-  return wanted;
+): Promise<SelectedTargets> {
+  const at = serviceNow(context);
+  const targets = resolveTargets(settings, directory, at);
+  for (const { stream, targets: wants, rules, unresolved: undecided } of targets.streams)
+    await context.ingest.call(
+      "commitTargets",
+      { stream, targets: wants, rules, unresolvedIndexTypes: undecided, at },
+      [],
+      context.signal,
+    );
+  return targets;
 }
 
-function unanswered(stream: Stream): Problem {
-  const message = "the service has not answered for a minute: what was stored last serves until it does";
+function unansweredProblem(stream: Stream): Problem {
+  const message = "the service has not answered for a minute: the stored lookups are used until it does";
   return { stream, code: "unanswered", message };
 }
 
-function shrunkenLookup(
+function shrunkenLookupProblem(
   stream: LookupStream,
   { missing, listed }: { missing: number; listed: number },
 ): Problem {
-  const message = `${lookupEndpoints[stream]} lacks ${missing} of ${listed} that it listed: nothing is taken off until it is whole again`;
-  return { stream, code: SHRUNKEN_LIST, message };
+  const message = `${lookupEndpoints[stream]} lacks ${missing} of ${listed} known entries: nothing is delisted until they are back`;
+  return { stream, code: SHRUNKEN_LIST_CODE, message };
 }
 
-/** A ranking that has lost most of its assets would end as many series: the one that is known stands for it. */
-function believableRanking(fresh: readonly string[], known: readonly string[] | undefined) {
-  if (known && isShrunken(fresh.length, known.length)) return known;
-  return fresh.length > 0 ? fresh : undefined;
+/** A ranking that has lost most of its assets would deselect many series, so the stored one is used instead. */
+function chooseRanking(fetchedIds: readonly string[], storedIds: readonly string[] | undefined) {
+  if (storedIds && isSuspiciouslyShort(fetchedIds.length, storedIds.length)) return storedIds;
+  return fetchedIds.length > 0 ? fetchedIds : undefined;
 }
 
-function shrunkenRanking(listed: number, known: number): Problem {
-  const message = `/market-cap ranks ${listed} assets where ${known} are known: the ranking that is stored serves until it is whole again`;
-  return { stream: "market_caps", code: SHRUNKEN_LIST, message };
+function shrunkenRankingProblem(listed: number, known: number): Problem {
+  const message = `/market-cap ranks only ${listed} of ${known} known assets: the stored ranking is used until they are back`;
+  return { stream: "market_caps", code: SHRUNKEN_LIST_CODE, message };
 }
 
-/** What selectors ask for and cannot be given. */
-export function noticeProblems(stream: Stream, notices: readonly SelectorNotice[]): Problem[] {
+/** Problems of selectors that could not be resolved. */
+export function noticesToProblems(stream: Stream, notices: readonly SelectorNotice[]): Problem[] {
   return notices.flatMap(({ setting, kind, names }): Problem[] => {
     if (kind === "shared") return [];
     const message =
       kind === "unknown"
         ? `${setting} names ${names.join(", ")}, which the service does not list: check the spelling`
-        : `${setting} asks for the largest assets, and no ranking is known: it needs the market capitalisations`;
+        : `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`;
     return [{ stream, what: setting, code: `selector_${kind}`, message }];
   });
 }
 
-/** Where liquid indices are known from before, the walks themselves tell what stands in their way. */
-function withoutEcho(
+/** If the liquid indices are known already, their walks report the same problem themselves. */
+function withoutLiquidProblem(
   problems: readonly Problem[],
-  learned: readonly string[] | undefined,
+  liquidIds: readonly string[] | undefined,
 ): readonly Problem[] {
-  return learned === undefined ? problems : problems.filter(({ what }) => what !== "LX");
+  return liquidIds === undefined ? problems : problems.filter(({ what }) => what !== "LX");
 }

@@ -1,5 +1,5 @@
-import type { SeriesWant } from "../../ingest/commit/targets.ts";
-import { type Selection, type Selector, select } from "../../model/selector.ts";
+import type { SeriesTarget } from "../../ingest/commit/targets.ts";
+import { resolveSelector, type Selection, type Selector } from "../../model/selector.ts";
 import {
   INTRADAY_BEGINS,
   INTRADAY_WINDOW,
@@ -7,67 +7,67 @@ import {
   indexTypes,
   type WalkedStream,
 } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDayOrInstant } from "../../model/time.ts";
-import type { HeadRules } from "../../warehouse/coverage/targets.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
+import type { TargetRules } from "../../warehouse/coverage/targets.ts";
 import type { IndexSelectors, SyncSettings } from "../context/context.ts";
 import type { Directory } from "./directory.ts";
 
-/** The first markets opened in 2010: the full history of daily bars cannot begin earlier, wherever the service's does. */
-export const DAILY_BARS_BEGIN = moment("2010-01-01");
+/** The first crypto markets opened in 2010, so no daily bar can be older. */
+const OHLCV_HISTORY_START = parseDay("2010-01-01");
 
-/** What the settings select of one stream with a history. */
-export interface WantedStream {
+/** The targets of one history stream. */
+export interface StreamTargets {
   readonly stream: WalkedStream;
-  readonly wants: readonly SeriesWant[];
-  readonly rules: HeadRules;
-  /** Families whose selector cannot be resolved at present. */
-  readonly undecided: readonly IndexType[];
+  readonly targets: readonly SeriesTarget[];
+  readonly rules: TargetRules;
+  /** Index types whose selector cannot be resolved now. */
+  readonly unresolved: readonly IndexType[];
 }
 
-/** What a selector could not do as it was written. */
+/** A part of a selector that could not be resolved as written. */
 export interface SelectorNotice {
-  /** The setting, `sync.ohlcv.GWA`. */
+  /** The setting, for example `sync.ohlcv.GWA`. */
   readonly setting: string;
   readonly kind: "unknown" | "shared" | "unresolved";
   readonly names: readonly string[];
 }
 
-export interface WantedSeries {
-  readonly streams: readonly WantedStream[];
+export interface SelectedTargets {
+  readonly streams: readonly StreamTargets[];
   readonly notices: readonly SelectorNotice[];
 }
 
-/** Rows younger than this may still be joined by others. */
+/** Records newer than this may still change or be joined by others. */
 export function settleDelay(refreshSeconds: number): Micros {
   return 2 * refreshSeconds * MICROS_PER_SECOND;
 }
 
-/** Every series that is to be followed through its history, at `now` by the service's clock. */
-export function wantedSeries(settings: SyncSettings, directory: Directory, now: Micros): WantedSeries {
+/** Resolves the selectors of the history streams at `now` (service time). */
+export function resolveTargets(settings: SyncSettings, directory: Directory, now: Micros): SelectedTargets {
   const { ohlcv, intraday } = settings.streams;
   const delay = settleDelay(settings.refreshSeconds);
   const notices: SelectorNotice[] = [];
-  const choose = (
+  const resolveStream = (
     key: string,
     stream: WalkedStream,
     selectors: IndexSelectors | false,
     from: Micros,
-    rules: HeadRules,
-  ): WantedStream => {
-    const undecided: IndexType[] = [];
-    const wants: SeriesWant[] = [];
+    rules: TargetRules,
+  ): StreamTargets => {
+    const unresolved: IndexType[] = [];
+    const targets: SeriesTarget[] = [];
     for (const indexType of selectors === false ? [] : indexTypes) {
       const selector = selectors === false ? undefined : selectors[indexType];
       if (selector === undefined) continue;
-      const selection = select(selector, directory[indexType], directory.ranking);
-      notices.push(...noticesOf(`sync.${key}.${indexType}`, selection));
-      if (!selection.resolved) undecided.push(indexType);
+      const selection = resolveSelector(selector, directory[indexType], directory.ranking);
+      notices.push(...selectorNotices(`sync.${key}.${indexType}`, selection));
+      if (!selection.isResolved) unresolved.push(indexType);
       for (const indexId of selection.ids)
-        wants.push({ indexType, indexId, from, ...given(indexType, indexId) });
+        targets.push({ indexType, indexId, from, ...configuredName(indexType, indexId) });
     }
-    return { stream, wants, rules, undecided };
+    return { stream, targets, rules, unresolved };
   };
-  const given = (indexType: IndexType, indexId: string) => {
+  const configuredName = (indexType: IndexType, indexId: string) => {
     const name = Object.entries(settings.lxIndexIds).find(([, id]) => id === indexId)?.[0];
     return indexType === "LX" && name !== undefined ? { name } : {};
   };
@@ -77,31 +77,33 @@ export function wantedSeries(settings: SyncSettings, directory: Directory, now: 
   );
   return {
     streams: [
-      choose("intraday", "index_ticks", intraday, intradayFrom, {
+      resolveStream("intraday", "index_ticks", intraday, intradayFrom, {
         settleDelay: delay,
         step: 1,
-        keptFor: INTRADAY_WINDOW,
+        serviceWindow: INTRADAY_WINDOW,
       }),
-      choose("ohlcv", "ohlcv", ohlcv, DAILY_BARS_BEGIN, {
+      resolveStream("ohlcv", "ohlcv", ohlcv, OHLCV_HISTORY_START, {
         settleDelay: delay,
         step: MICROS_PER_DAY,
-        keptFor: null,
+        serviceWindow: null,
       }),
     ],
     notices,
   };
 }
 
-/** A selection, with what is to be said about it. */
-export function noticesOf(setting: string, { unknown, shared, resolved }: Selection): SelectorNotice[] {
+export function selectorNotices(
+  setting: string,
+  { unknownNames, ambiguousNames, isResolved }: Selection,
+): SelectorNotice[] {
   const notices: SelectorNotice[] = [];
-  if (unknown.length > 0) notices.push({ setting, kind: "unknown", names: unknown });
-  if (shared.length > 0) notices.push({ setting, kind: "shared", names: shared });
-  if (!resolved) notices.push({ setting, kind: "unresolved", names: [] });
+  if (unknownNames.length > 0) notices.push({ setting, kind: "unknown", names: unknownNames });
+  if (ambiguousNames.length > 0) notices.push({ setting, kind: "shared", names: ambiguousNames });
+  if (!isResolved) notices.push({ setting, kind: "unresolved", names: [] });
   return notices;
 }
 
-/** Whether any selector needs to know which assets are the largest. */
+/** Whether any selector needs the ranking by market capitalisation. */
 export function needsRanking({ streams }: SyncSettings): boolean {
   const { ohlcv, intraday, exchangeTickers } = streams;
   const selectors: (Selector | undefined)[] = [
@@ -111,25 +113,27 @@ export function needsRanking({ streams }: SyncSettings): boolean {
   return selectors.some((selector) => selector?.kind === "top");
 }
 
-/** Whether any selector asks for liquid indices. */
+/** Whether any selector selects liquid indices. */
 export function needsLiquidIndices({ streams }: SyncSettings): boolean {
   return [streams.ohlcv, streams.intraday].some((each) => each !== false && each.LX.kind !== "none");
 }
 
-/** The lists of the directory that some selector picks from. */
-export function neededLists({ streams }: SyncSettings): readonly Exclude<keyof Directory, "ranking">[] {
+/** The lists of the directory that the selectors use. */
+export function neededDirectoryLists({
+  streams,
+}: SyncSettings): readonly Exclude<keyof Directory, "ranking">[] {
   const { ohlcv, intraday, exchangeTickers, derivatives } = streams;
-  const pickers: [Exclude<keyof Directory, "ranking">, Selector][] = [];
+  const pairs: [Exclude<keyof Directory, "ranking">, Selector][] = [];
   for (const each of [ohlcv, intraday])
-    if (each !== false) pickers.push(...indexTypes.map((type): [IndexType, Selector] => [type, each[type]]));
+    if (each !== false) pairs.push(...indexTypes.map((type): [IndexType, Selector] => [type, each[type]]));
   if (exchangeTickers !== false)
-    pickers.push(["exchanges", exchangeTickers.exchanges], ["MWA", exchangeTickers.markets]);
-  if (derivatives !== false) pickers.push(["exchanges", derivatives.exchanges]);
-  return pickers.filter(([, { kind }]) => kind !== "none").map(([list]) => list);
+    pairs.push(["exchanges", exchangeTickers.exchanges], ["MWA", exchangeTickers.markets]);
+  if (derivatives !== false) pairs.push(["exchanges", derivatives.exchanges]);
+  return pairs.filter(([, { kind }]) => kind !== "none").map(([list]) => list);
 }
 
-function moment(day: string): Micros {
-  const parsed = parseDayOrInstant(day);
-  if (parsed === undefined) throw new Error(`${day} is no day`);
+function parseDay(day: string): Micros {
+  const parsed = parseDateOrTimestamp(day);
+  if (parsed === undefined) throw new Error(`${day} is not a date`);
   return parsed;
 }

@@ -1,159 +1,176 @@
 import { isWalked, type Stream, type WalkedStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { assertNormal, describeRange, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import {
+  assertNormalised,
+  formatRange,
+  normalise,
+  subtract,
+  type TimeRange,
+} from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
-export type Proof = "rows" | "empty" | "lost";
+export type LedgerProof = "rows" | "empty" | "lost";
 
-/** One line of the ledger: a stream and the key of its series in the dictionary. */
-export interface LedgerLine {
+/** What one part of the ledger is about: a stream, and the dictionary key of a series or of a subscription. */
+export interface LedgerKey {
   readonly stream: Stream;
   readonly series: number;
 }
 
 export interface SettledRange extends TimeRange {
-  readonly proof: Proof;
+  readonly proof: LedgerProof;
   readonly reason: string | null;
 }
 
-const columns = 'from_ts AS "from", to_ts AS "to", proof, reason';
-const line = "stream = ? AND series = ?";
+const rangeColumns = 'from_ts AS "from", to_ts AS "to", proof, reason';
+const matchesKey = "stream = ? AND series = ?";
 
-/** All that is settled of a line, ascending. Throws if the ledger contradicts itself. */
-export function settledRanges(
+/** The settled ranges of a key, ascending. Throws if the ledger is inconsistent. */
+export function readSettledRanges(
   connection: Pick<Connection, "statement">,
-  { stream, series }: LedgerLine,
+  { stream, series }: LedgerKey,
 ): SettledRange[] {
-  const sql = `SELECT ${columns} FROM settled_ranges WHERE ${line} ORDER BY from_ts`;
+  const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} ORDER BY from_ts`;
   const ranges = connection.statement(sql).all([stream, series]) as SettledRange[];
-  assertLedger(ranges);
+  assertValidLedger(ranges);
   return ranges;
 }
 
 /**
- * Enters what is proven, in the transaction that carries the rows. What `rows` and `empty` say replaces what was said
- * before; `lost` only fills what nobody has proven. Ranges that touch and say the same become one.
+ * Settles a range, in the same transaction as its rows. `rows` and `empty` replace what was settled before; `lost` only
+ * fills what is not covered. Touching ranges with the same proof and reason are merged.
  */
 export function settle(
   transaction: Transaction,
-  at: LedgerLine,
+  key: LedgerKey,
   range: TimeRange,
-  proof: Proof,
+  proof: LedgerProof,
   reason: string | null = null,
 ): void {
-  if (!(range.from < range.to)) throw new Error(`an empty range cannot be settled: ${describeRange(range)}`);
-  if (proof === "rows" && !transaction.carries(at.stream, at.series)) {
-    throw new Error(`the transaction carries no rows of ${at.stream} for this series: nothing to settle`);
+  if (!(range.from < range.to)) throw new Error(`cannot settle a range of no length: ${formatRange(range)}`);
+  if (proof === "rows" && !transaction.hasWritten(key.stream, key.series)) {
+    throw new Error(`cannot settle ${key.stream} as rows: this transaction wrote no rows of the series`);
   }
-  if (proof === "rows" && reason !== null) throw new Error("rows need no reason");
-  if (proof === "lost" && reason === null) throw new Error("what is lost is lost for a reason");
-  if (proof === "empty") assertNoRows(transaction, at, range);
+  if (proof === "rows" && reason !== null)
+    throw new Error("cannot settle rows with a reason: only empty and lost have one");
+  if (proof === "lost" && reason === null) throw new Error("cannot settle a range as lost without a reason");
+  if (proof === "empty") assertNoRows(transaction, key, range);
   if (proof === "lost") {
-    const proven = touching(transaction, at, range).filter((settled) => settled.proof !== "lost");
-    for (const part of subtract([range], normalise(proven))) enter(transaction, at, part, proof, reason);
-  } else enter(transaction, at, range, proof, reason);
+    const covered = findTouching(transaction, key, range).filter((settled) => settled.proof !== "lost");
+    for (const part of subtract([range], normalise(covered)))
+      writeRange(transaction, key, part, proof, reason);
+  } else writeRange(transaction, key, range, proof, reason);
 }
 
-/** Takes back what was settled: the range is open again. */
-export function retract(transaction: Transaction, at: LedgerLine, range: TimeRange): void {
+/** Takes back what was settled: the range becomes a gap again. */
+export function retract(transaction: Transaction, key: LedgerKey, range: TimeRange): void {
   if (!(range.from < range.to)) return;
-  const touched = touching(transaction, at, range);
-  const left = touched.flatMap((settled) => cut(settled, range));
-  replace(transaction, at, touched, left);
+  const touched = findTouching(transaction, key, range);
+  const remaining = touched.flatMap((settled) => cutOut(settled, range));
+  replaceRanges(transaction, key, touched, remaining);
 }
 
-/** Enters the loss of rows that were there: what retention prunes. */
+/** Settles as lost a range whose rows are deleted on purpose (retention); this also replaces coverage. */
 export function settleAsLost(
   transaction: Transaction,
-  at: LedgerLine,
+  key: LedgerKey,
   range: TimeRange,
   reason: string,
 ): void {
-  if (range.from < range.to) enter(transaction, at, range, "lost", reason);
+  if (range.from < range.to) writeRange(transaction, key, range, "lost", reason);
 }
 
-function enter(
+function writeRange(
   transaction: Transaction,
-  at: LedgerLine,
+  key: LedgerKey,
   range: TimeRange,
-  proof: Proof,
+  proof: LedgerProof,
   reason: string | null,
 ): void {
-  const touched = touching(transaction, at, range);
-  const alike = touched.filter((settled) => settled.proof === proof && settled.reason === reason);
-  if (alike.length === 1 && contains(alike[0], range)) return;
-  const others = touched.filter((settled) => !alike.includes(settled)).flatMap((s) => cut(s, range));
-  const merged = normalise([range, ...alike]).map(({ from, to }) => ({ from, to, proof, reason }));
-  replace(transaction, at, touched, [...others, ...merged]);
-  if (isWalked(at.stream)) transaction.frontier.raise(at.stream, at.series, range.to - 1);
+  const touched = findTouching(transaction, key, range);
+  const same = touched.filter((settled) => settled.proof === proof && settled.reason === reason);
+  if (same.length === 1 && contains(same[0], range)) return;
+  const others = touched.filter((settled) => !same.includes(settled)).flatMap((s) => cutOut(s, range));
+  const merged = normalise([range, ...same]).map(({ from, to }) => ({ from, to, proof, reason }));
+  replaceRanges(transaction, key, touched, [...others, ...merged]);
+  if (isWalked(key.stream)) transaction.highWaterMarks.raise(key.stream, key.series, range.to - 1);
 }
 
 function contains(outer: TimeRange | undefined, inner: TimeRange): boolean {
   return outer !== undefined && outer.from <= inner.from && outer.to >= inner.to;
 }
 
-/** What of a settled range lies outside `range`. */
-function cut(settled: SettledRange, range: TimeRange): SettledRange[] {
+/** The parts of a settled range that lie outside `range`. */
+function cutOut(settled: SettledRange, range: TimeRange): SettledRange[] {
   return subtract([settled], [range]).map(({ from, to }) => ({ ...settled, from, to }));
 }
 
-/** The settled ranges that overlap or touch `range`; found from its ends by index seek, however long the line. */
-function touching(transaction: Transaction, at: LedgerLine, range: TimeRange): SettledRange[] {
+/** The settled ranges that overlap or touch `range`. Two index seeks, however many ranges the key has. */
+function findTouching(transaction: Transaction, key: LedgerKey, range: TimeRange): SettledRange[] {
   const found = transaction
     .statement(
-      `SELECT ${columns} FROM settled_ranges WHERE ${line} AND from_ts <= ? AND from_ts >=
-        coalesce((SELECT max(from_ts) FROM settled_ranges WHERE ${line} AND from_ts < ?), ?) ORDER BY from_ts`,
+      `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? AND from_ts >=
+        coalesce((SELECT max(from_ts) FROM settled_ranges WHERE ${matchesKey} AND from_ts < ?), ?) ORDER BY from_ts`,
     )
-    .all([at.stream, at.series, range.to, at.stream, at.series, range.from, range.from]) as SettledRange[];
-  assertLedger(found);
+    .all([
+      key.stream,
+      key.series,
+      range.to,
+      key.stream,
+      key.series,
+      range.from,
+      range.from,
+    ]) as SettledRange[];
+  assertValidLedger(found);
   return found.filter(({ to }) => to >= range.from);
 }
 
-function replace(
+function replaceRanges(
   transaction: Transaction,
-  at: LedgerLine,
-  old: readonly SettledRange[],
-  now: readonly SettledRange[],
+  key: LedgerKey,
+  oldRanges: readonly SettledRange[],
+  newRanges: readonly SettledRange[],
 ): void {
-  assertLedger([...now].sort((a, b) => a.from - b.from));
-  const erase = transaction.statement(`DELETE FROM settled_ranges WHERE ${line} AND from_ts = ?`);
-  const write = transaction.statement(
+  assertValidLedger([...newRanges].sort((a, b) => a.from - b.from));
+  const remove = transaction.statement(`DELETE FROM settled_ranges WHERE ${matchesKey} AND from_ts = ?`);
+  const insert = transaction.statement(
     "INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason) VALUES (?, ?, ?, ?, ?, ?)",
   );
-  for (const { from } of old) erase.run([at.stream, at.series, from]);
-  for (const { from, to, proof, reason } of now) write.run([at.stream, at.series, from, to, proof, reason]);
+  for (const { from } of oldRanges) remove.run([key.stream, key.series, from]);
+  for (const { from, to, proof, reason } of newRanges)
+    insert.run([key.stream, key.series, from, to, proof, reason]);
 }
 
-/** Disjoint, ascending, and merged where proof and reason are the same. */
-export function assertLedger(ranges: readonly SettledRange[]): void {
-  let before: SettledRange | undefined;
+/** Throws unless the ranges are disjoint, ascending, and merged where proof and reason are equal. */
+export function assertValidLedger(ranges: readonly SettledRange[]): void {
+  let previous: SettledRange | undefined;
   for (const range of ranges) {
-    const alike = before?.proof === range.proof && before.reason === range.reason;
-    if (before && alike) assertNormal([before, range]);
-    else if (!(range.from < range.to) || (before && before.to > range.from)) {
-      throw new Error(`the ledger contradicts itself at ${describeRange(range)}`);
+    const isSame = previous?.proof === range.proof && previous.reason === range.reason;
+    if (previous && isSame) assertNormalised([previous, range]);
+    else if (!(range.from < range.to) || (previous && previous.to > range.from)) {
+      throw new Error(`the coverage ledger is inconsistent at ${formatRange(range)}`);
     }
-    before = range;
+    previous = range;
   }
 }
 
-/** Coverage without its rows must be impossible, and rows inside what is proven empty as well. */
-function assertNoRows(transaction: Transaction, at: LedgerLine, range: TimeRange): void {
-  if (!isWalked(at.stream)) return;
-  const { table, keyColumn, momentColumn, moment } = rowTables[at.stream];
+/** A range with rows must never be settled as empty. */
+function assertNoRows(transaction: Transaction, key: LedgerKey, range: TimeRange): void {
+  if (!isWalked(key.stream)) return;
+  const { table, keyColumn, momentColumn, moment } = rowTables[key.stream];
   const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? LIMIT 1`;
-  if (transaction.statement(sql).get([at.series, moment(range.from), moment(range.to)])) {
-    throw new Error(`rows of ${at.stream} stand in a range said to be empty: ${describeRange(range)}`);
+  if (transaction.statement(sql).get([key.series, moment(range.from), moment(range.to)])) {
+    throw new Error(`cannot settle ${key.stream} as empty: the range has rows: ${formatRange(range)}`);
   }
 }
 
-/** Why a range is empty in which the service says that it has nothing, nor anything older: one older row refutes it. */
-export const NOTHING_OLDER = "nothing older";
+/** Reason of an empty range for which the service said that it has no older records. One older row disproves it. */
+export const NOTHING_OLDER_REASON = "nothing older";
 
-/** Whether a row stands in the range: what the service once served there, it cannot deny by "nothing older". */
-export function hasRows(
+/** Whether the range has rows. If so, the service's claim to have "nothing older" is not believed. */
+export function hasRowsInRange(
   transaction: Transaction,
   { stream, series }: { stream: WalkedStream; series: number },
   { from, to }: TimeRange,
@@ -164,14 +181,17 @@ export function hasRows(
   return transaction.statement(sql).get([series, moment(from), moment(to)]) !== undefined;
 }
 
-/** The service has shown a row of this moment: wherever it said "nothing older" of a later one is open again. */
-export function refuteEnds(transaction: Transaction, line: LedgerLine, row: Micros): boolean {
-  const refuted = transaction
+/**
+ * The service served a row with timestamp `rowTs`. Retracts every later range that was settled as "nothing older", and
+ * returns whether there was one.
+ */
+export function retractNothingOlder(transaction: Transaction, key: LedgerKey, rowTs: Micros): boolean {
+  const disproved = transaction
     .statement(
       `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
         WHERE stream = ? AND series = ? AND to_ts > ? AND reason = ?`,
     )
-    .all([line.stream, line.series, row, NOTHING_OLDER]) as TimeRange[];
-  for (const range of refuted) retract(transaction, line, range);
-  return refuted.length > 0;
+    .all([key.stream, key.series, rowTs, NOTHING_OLDER_REASON]) as TimeRange[];
+  for (const range of disproved) retract(transaction, key, range);
+  return disproved.length > 0;
 }

@@ -4,52 +4,53 @@ import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { type LedgerLine, retract, settle } from "./ledger.ts";
+import { type LedgerKey, retract, settle } from "./ledger.ts";
 
-/** The reason of what a 404 settled. */
-export const UNSERVED = "not found";
+/** Reason of the ranges that a 404 settled. */
+export const NOT_FOUND_REASON = "not found";
 
-/** Lines that the service once answered with 404: if it has records now, what was called empty is asked again. */
-export function unservedLines(connection: Connection, stream: WalkedStream): Set<number> {
+/** Series for which the service once answered 404. If it serves records now, those ranges are fetched again. */
+export function readNotFoundSeries(connection: Connection, stream: WalkedStream): Set<number> {
   const series = connection
     .statement("SELECT DISTINCT series FROM settled_ranges WHERE stream = ? AND reason = ?")
     .pluck()
-    .all([stream, UNSERVED]) as number[];
+    .all([stream, NOT_FOUND_REASON]) as number[];
   return new Set(series);
 }
 
-/** Whether the service once answered this line with 404. */
-export function isUnserved(connection: Connection, { stream, series }: LedgerLine): boolean {
+/** Whether the service once answered 404 for this series. */
+export function wasNotFound(connection: Connection, { stream, series }: LedgerKey): boolean {
   const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND reason = ? LIMIT 1";
-  return connection.statement(sql).get([stream, series, UNSERVED]) !== undefined;
+  return connection.statement(sql).get([stream, series, NOT_FOUND_REASON]) !== undefined;
 }
 
 /**
- * The service has no such index. What it has no records for is empty; up to the last record that it once did serve and
- * no longer does, the range is lost.
+ * The service answered 404 for the index. Up to the newest stored row the range is lost, because the service once served
+ * it; after that row the range is empty.
  */
-export function settleUnserved(
+export function settleNotFound(
   transaction: Transaction,
-  line: LedgerLine & { readonly stream: WalkedStream },
+  key: LedgerKey & { readonly stream: WalkedStream },
   range: TimeRange,
 ): void {
-  const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[line.stream];
+  const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[key.stream];
   const sql = `SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
-  const bounds = [line.series, moment(range.from), moment(range.to)];
-  const last = transaction.statement(sql).pluck().get(bounds) as string | number | null;
-  const step = line.stream === "ohlcv" ? MICROS_PER_DAY : 1;
-  const emptyFrom = last === null ? range.from : Math.min(range.to, momentTs(last) + step);
+  const bounds = [key.series, moment(range.from), moment(range.to)];
+  const newest = transaction.statement(sql).pluck().get(bounds) as string | number | null;
+  const step = key.stream === "ohlcv" ? MICROS_PER_DAY : 1;
+  const emptyFrom = newest === null ? range.from : Math.min(range.to, momentTs(newest) + step);
   if (range.from < emptyFrom)
-    settle(transaction, line, { from: range.from, to: emptyFrom }, "lost", UNSERVED);
-  if (emptyFrom < range.to) settle(transaction, line, { from: emptyFrom, to: range.to }, "empty", UNSERVED);
+    settle(transaction, key, { from: range.from, to: emptyFrom }, "lost", NOT_FOUND_REASON);
+  if (emptyFrom < range.to)
+    settle(transaction, key, { from: emptyFrom, to: range.to }, "empty", NOT_FOUND_REASON);
 }
 
-/** The service has the index after all: what a 404 settled is open again. */
-export function reopenUnserved(transaction: Transaction, line: LedgerLine): void {
+/** The service has the index after all: retracts what a 404 settled. */
+export function reopenNotFound(transaction: Transaction, key: LedgerKey): void {
   const ranges = transaction
     .statement(
       'SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE stream = ? AND series = ? AND reason = ?',
     )
-    .all([line.stream, line.series, UNSERVED]) as TimeRange[];
-  for (const range of ranges) retract(transaction, line, range);
+    .all([key.stream, key.series, NOT_FOUND_REASON]) as TimeRange[];
+  for (const range of ranges) retract(transaction, key, range);
 }

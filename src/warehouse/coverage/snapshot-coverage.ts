@@ -1,78 +1,78 @@
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { type LedgerLine, settle } from "./ledger.ts";
-import { endWanted, follow } from "./targets.ts";
+import { type LedgerKey, settle } from "./ledger.ts";
+import { endTarget, openTarget } from "./targets.ts";
 
-/** A latest-only stream has no history: what was seen at cadence is all there will ever be. */
-export type ObservedStream = "exchange_ticks" | "market_caps" | "derivative_ticks";
+/** Only the latest state of these streams is served: what was not received in time is lost. */
+export type SnapshotStream = "exchange_ticks" | "market_caps" | "derivative_ticks";
 
-export interface Observation {
-  readonly stream: ObservedStream;
-  /** Null: the subscription is to everything. */
+/** What one snapshot of a subscription covers. */
+interface SnapshotCoverage {
+  readonly stream: SnapshotStream;
+  /** Null: the subscription is to all exchanges. */
   readonly exchangeId: string | null;
   readonly at: Micros;
-  /** How long one observation speaks for: the refresh period, or the stream's `every`. */
+  /** How long one snapshot is valid: the refresh period, or the stream's setting `every`. */
   readonly cadence: Micros;
-  /** The service had nothing of what is kept: no row stands for the observation. */
+  /** The snapshot had no record that the settings select: no row was stored. */
   readonly isEmpty?: boolean;
 }
 
-/** Why an observation covers a period without a row. */
-const NOTHING_LISTED = "nothing listed";
+/** Reason of a range that an empty snapshot covers. */
+const NOTHING_LISTED_REASON = "nothing listed";
 
 /**
- * Enters that a subscription was observed: `[at, at + cadence)` is covered, and it is followed from its first
- * observation on. Ranges merge only where they touch: an `at` taken from the service's own period (or floored to the
- * cadence) keeps the ledger short, one with jitter leaves a sliver `lost` each time, as the contract says.
+ * Settles `[at, at + cadence)`, and opens the target at the first snapshot. Ranges merge only where they touch: floor `at`
+ * to the cadence. With jitter each snapshot leaves a short `lost` range, and the ledger grows.
  */
-export function observe(transaction: Transaction, observation: Observation): void {
-  const { stream, at, cadence } = observation;
-  const line = subscriptionLine(transaction, stream, observation.exchangeId);
-  follow(transaction, { line, from: at, settleDelay: cadence * 2, step: 1, keptFor: null }, true);
-  const period = { from: at, to: at + cadence };
-  if (observation.isEmpty) {
-    // Rows that were seen in the same period stay seen: a market may have been deselected, or delisted, in its midst.
-    for (const rest of subtract([period], provenRows(transaction, line, period)))
-      settle(transaction, line, rest, "empty", NOTHING_LISTED);
+export function settleSnapshot(transaction: Transaction, snapshot: SnapshotCoverage): void {
+  const { stream, at, cadence } = snapshot;
+  const key = subscriptionKey(transaction, stream, snapshot.exchangeId);
+  openTarget(transaction, { key, from: at, settleDelay: cadence * 2, step: 1, serviceWindow: null }, true);
+  const range = { from: at, to: at + cadence };
+  if (snapshot.isEmpty) {
+    // Keep `rows` of the same range: a market may have been deselected or delisted within it.
+    for (const rest of subtract([range], readRowRanges(transaction, key, range)))
+      settle(transaction, key, rest, "empty", NOTHING_LISTED_REASON);
     return;
   }
-  transaction.carry(stream, line.series);
-  settle(transaction, line, period, "rows");
+  transaction.markWritten(stream, key.series);
+  settle(transaction, key, range, "rows");
 }
 
-/** Whether any row was ever observed of a subscription. */
-export function wasObserved(
+/** Whether any snapshot of the subscription had rows. */
+export function hasSnapshotRows(
   transaction: Transaction,
-  { stream, exchangeId }: Pick<Observation, "stream" | "exchangeId">,
+  { stream, exchangeId }: Pick<SnapshotCoverage, "stream" | "exchangeId">,
 ): boolean {
-  const { series } = subscriptionLine(transaction, stream, exchangeId);
+  const { series } = subscriptionKey(transaction, stream, exchangeId);
   const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND proof = 'rows' LIMIT 1";
   return transaction.statement(sql).get([stream, series]) !== undefined;
 }
 
-/** Found from the period by index seek, however long the line. */
-function provenRows(transaction: Transaction, line: LedgerLine, { from, to }: TimeRange): TimeRanges {
-  const at = "stream = ? AND series = ?";
-  const sql = `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE ${at} AND proof = 'rows' AND from_ts < ?
-    AND from_ts >= coalesce((SELECT max(from_ts) FROM settled_ranges WHERE ${at} AND from_ts <= ?), ?)`;
-  const key = [line.stream, line.series];
+/** The ranges with proof `rows` around a range. Two index seeks, however many ranges the key has. */
+function readRowRanges(transaction: Transaction, ledgerKey: LedgerKey, { from, to }: TimeRange): TimeRanges {
+  const matchesKey = "stream = ? AND series = ?";
+  const sql = `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE ${matchesKey} AND proof = 'rows' AND from_ts < ?
+    AND from_ts >= coalesce((SELECT max(from_ts) FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ?), ?)`;
+  const key = [ledgerKey.stream, ledgerKey.series];
   return normalise(transaction.statement(sql).all([...key, to, ...key, from, from]) as TimeRange[]);
 }
 
-/** The settings no longer ask for this subscription. */
-export function endObservation(
+/** The settings no longer select this subscription. */
+export function endSnapshotTarget(
   transaction: Transaction,
-  subscription: { stream: ObservedStream; exchangeId: string | null; at: Micros },
+  subscription: { stream: SnapshotStream; exchangeId: string | null; at: Micros },
 ): void {
-  const line = subscriptionLine(transaction, subscription.stream, subscription.exchangeId);
-  endWanted(transaction, line, subscription.at);
+  const key = subscriptionKey(transaction, subscription.stream, subscription.exchangeId);
+  endTarget(transaction, key, subscription.at);
 }
 
-function subscriptionLine(
+function subscriptionKey(
   transaction: Transaction,
-  stream: ObservedStream,
+  stream: SnapshotStream,
   exchangeId: string | null,
-): LedgerLine {
-  return { stream, series: transaction.dictionary.subscription(exchangeId) };
+): LedgerKey {
+  return { stream, series: transaction.dictionary.getSubscriptionKey(exchangeId) };
 }

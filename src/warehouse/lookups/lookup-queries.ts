@@ -1,79 +1,79 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-export interface KnownAsset {
+interface ListedAsset {
   readonly id: string;
   readonly symbol: string | null;
   readonly name: string | null;
 }
 
-export interface KnownMarket {
+interface ListedMarket {
   readonly id: string;
   readonly baseAssetId: string | null;
   readonly pair: string | null;
 }
 
-export interface Named {
+interface NamedEntity {
   readonly id: string;
   readonly name: string | null;
 }
 
-/** Every asset that was ever listed: one that the service stops listing keeps its history. */
-export function knownAssets(connection: Connection): KnownAsset[] {
-  return connection.statement("SELECT id, symbol, name FROM assets ORDER BY id").all() as KnownAsset[];
+/** Every asset that was ever listed, including delisted ones: their history is still served. */
+export function readListedAssets(connection: Connection): ListedAsset[] {
+  return connection.statement("SELECT id, symbol, name FROM assets ORDER BY id").all() as ListedAsset[];
 }
 
-export function knownMarkets(connection: Connection): KnownMarket[] {
+export function readListedMarkets(connection: Connection): ListedMarket[] {
   return connection
     .statement("SELECT id, base_asset_id AS baseAssetId, pair FROM markets ORDER BY id")
-    .all() as KnownMarket[];
+    .all() as ListedMarket[];
 }
 
-export function knownExchanges(connection: Connection): Named[] {
-  return connection.statement("SELECT id, name FROM exchanges ORDER BY id").all() as Named[];
+export function readListedExchanges(connection: Connection): NamedEntity[] {
+  return connection.statement("SELECT id, name FROM exchanges ORDER BY id").all() as NamedEntity[];
 }
 
-/** How many derivative contracts were ever listed. */
-export function contractCount(connection: Connection): number {
+/** Includes delisted contracts. */
+export function countContracts(connection: Connection): number {
   return connection.statement("SELECT count(*) FROM derivative_contracts").pluck().get() as number;
 }
 
-/** Indices of a family that records were stored of, for families that no lookup lists. */
-export function knownIndices(connection: Connection, indexType: string): Named[] {
+/** Indices of a type that have stored records, for index types that no lookup lists. */
+export function readStoredIndices(connection: Connection, indexType: string): NamedEntity[] {
   return connection
     .statement("SELECT index_id AS id, name FROM series WHERE index_type = ? ORDER BY series")
-    .all([indexType]) as Named[];
+    .all([indexType]) as NamedEntity[];
 }
 
-/** One ranking carries one moment, give or take what the service needs to compute it. */
-const ONE_RANKING = 300 * MICROS_PER_SECOND;
-/** What was ranked so lately still counts, where the newest ranking lacks most of it. */
-const LATELY = 7 * MICROS_PER_DAY;
+/** The records of one ranking have nearly the same timestamp; the service needs some time to compute them. */
+const MAX_RANKING_SPREAD_MICROS = 300 * MICROS_PER_SECOND;
+/** Ranks up to this age are used if the newest ranking is incomplete. */
+const RECENT_RANKING_MICROS = 7 * MICROS_PER_DAY;
 
 /**
- * Asset ids by the newest stored market capitalisations, largest first; undefined when none was ever stored. A ranking
- * that lacks most of what was ranked lately is the service's mistake: the last word on each asset counts then.
+ * Asset ids by their newest market cap, largest first; undefined when none was ever stored. If the newest ranking lacks
+ * most of the recently ranked assets, it is probably wrong: then uses the latest rank of each asset.
  */
-export function storedRanking(connection: Connection): string[] | undefined {
+export function readRanking(connection: Connection): string[] | undefined {
   const ranked = connection
     .statement(
       `WITH latest AS MATERIALIZED (SELECT asset_id AS id, ts, rank, market_cap FROM latest_market_caps)
       SELECT id, (SELECT max(ts) FROM latest) - ts AS age FROM latest WHERE age < ?
       ORDER BY rank IS NULL, rank, market_cap DESC`,
     )
-    .all([LATELY]) as { id: string; age: Micros }[];
-  const newest = ranked.filter(({ age }) => age < ONE_RANKING);
-  const ids = (isShrunken(newest.length, ranked.length) ? ranked : newest).map(({ id }) => id);
+    .all([RECENT_RANKING_MICROS]) as { id: string; age: Micros }[];
+  const newest = ranked.filter(({ age }) => age < MAX_RANKING_SPREAD_MICROS);
+  const ids = (isSuspiciouslyShort(newest.length, ranked.length) ? ranked : newest).map(({ id }) => id);
   return ids.length === 0 ? undefined : ids;
 }
 
-/** Whether a list of so many lacks so much of what was known that it is the service's mistake. */
-export function isShrunken(listed: number, known: number): boolean {
+/** Whether a list has so few of the known entries that it is probably wrong. */
+export function isSuspiciouslyShort(listed: number, known: number): boolean {
   return listed < known / 2;
 }
 
-/** The markets of each exchange, by its id, as far as the lookups name them. */
-export function marketsByExchange(connection: Connection): Map<string, string[]> {
+/** Listed market ids by exchange id. */
+export function readMarketsByExchange(connection: Connection): Map<string, string[]> {
   const rows = connection
     .statement(
       "SELECT exchange_id, market_id FROM exchange_markets WHERE delisted_at IS NULL ORDER BY exchange_id, market_id",
@@ -82,8 +82,8 @@ export function marketsByExchange(connection: Connection): Map<string, string[]>
     .all() as [string, string][];
   const markets = new Map<string, string[]>();
   for (const [exchangeId, marketId] of rows) {
-    const own = markets.get(exchangeId);
-    if (own) own.push(marketId);
+    const listed = markets.get(exchangeId);
+    if (listed) listed.push(marketId);
     else markets.set(exchangeId, [marketId]);
   }
   return markets;

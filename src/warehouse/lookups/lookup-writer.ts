@@ -2,44 +2,49 @@ import type { Asset, DerivativeContract, Exchange, Market } from "../../model/re
 import { setRowCount } from "../rows/stream-stats.ts";
 import type { Value } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { type ListWorth, type LookupTable, type Reconciled, reconcile } from "./list-diff.ts";
+import {
+  type LookupTable,
+  type ReconcileOptions,
+  type ReconcileResult,
+  reconcileLookup,
+} from "./reconcile-lookup.ts";
 
-const kept = ["quality", "extra"];
+const untracked = ["quality", "extra"];
 
 const assets: LookupTable = {
   entity: "asset",
   table: "assets",
   keys: ["id"],
   tracked: ["symbol", "name", "type", "status", "url", "contract_address"],
-  kept,
+  untracked,
 };
 const markets: LookupTable = {
   entity: "market",
   table: "market_rows",
   keys: ["id"],
   tracked: ["base_asset_id", "quote_asset_id"],
-  kept,
+  untracked,
 };
 const exchanges: LookupTable = {
   entity: "exchange",
   table: "exchanges",
   keys: ["id"],
   tracked: ["name", "url", "status"],
-  kept,
+  untracked,
 };
 const exchangeMarkets: LookupTable = {
   entity: "exchange_market",
   table: "exchange_markets",
   keys: ["exchange_id", "market_id"],
   tracked: ["status", "qualified"],
-  kept: ["extra"],
+  untracked: ["extra"],
 };
 const exchangeSymbols: LookupTable = {
   entity: "exchange_symbol",
   table: "exchange_symbols",
   keys: ["exchange_id", "asset_id"],
   tracked: ["symbol"],
-  kept: ["extra"],
+  untracked: ["extra"],
 };
 const contracts: LookupTable = {
   entity: "contract",
@@ -57,16 +62,15 @@ const contracts: LookupTable = {
     "listing",
     "expiration",
   ],
-  kept: ["aside", "described", ...kept],
-  moments: ["listing", "expiration"],
+  untracked: ["aside", "described", ...untracked],
+  timestamps: ["listing", "expiration"],
 };
 
-/** Stores the service's list of assets; with `complete` it is the whole list, and what it lacks counts as absent. */
 export function writeAssets(
   transaction: Transaction,
   list: readonly Asset[],
-  options: ListWorth,
-): Reconciled {
+  options: ReconcileOptions,
+): ReconcileResult {
   const rows = list.map((a) => [
     a.id,
     a.symbol,
@@ -78,7 +82,7 @@ export function writeAssets(
     a.quality,
     a.extra,
   ]);
-  const result = reconcile(transaction, assets, rows, options);
+  const result = reconcileLookup(transaction, assets, rows, options);
   setRowCount(transaction, "assets", assets.table);
   refreshNames(transaction);
   return result;
@@ -87,43 +91,43 @@ export function writeAssets(
 export function writeMarkets(
   transaction: Transaction,
   list: readonly Market[],
-  options: ListWorth,
-): Reconciled {
+  options: ReconcileOptions,
+): ReconcileResult {
   const rows = list.map((m) => [m.id, m.baseAssetId, m.quoteAssetId, m.quality, m.extra]);
-  const result = reconcile(transaction, markets, rows, options);
+  const result = reconcileLookup(transaction, markets, rows, options);
   setRowCount(transaction, "markets", markets.table);
   refreshNames(transaction);
   return result;
 }
 
-/** Exchanges with their markets and symbols; an incident in either list of parts is reported as the exchanges' own. */
+/** Stores exchanges with their markets and symbols; an incident in either is reported for the exchanges. */
 export function writeExchanges(
   transaction: Transaction,
   list: readonly Exchange[],
-  options: ListWorth,
-): Reconciled {
+  options: ReconcileOptions,
+): ReconcileResult {
   const rows = list.map((e) => [e.id, e.name, e.url, e.status, e.quality, e.extra]);
   const listed = list.flatMap((e) =>
-    e.markets.map((m): Value[] => [e.id, m.marketId, m.status, flag(m.qualified), m.extra]),
+    e.markets.map((m): Value[] => [e.id, m.marketId, m.status, toInteger(m.qualified), m.extra]),
   );
   const symbols = list.flatMap((e) => e.symbols.map((s): Value[] => [e.id, s.assetId, s.symbol, s.extra]));
-  const result = reconcile(transaction, exchanges, rows, options);
+  const result = reconcileLookup(transaction, exchanges, rows, options);
   const parts = [
-    reconcile(transaction, exchangeMarkets, listed, options),
-    reconcile(transaction, exchangeSymbols, symbols, options),
+    reconcileLookup(transaction, exchangeMarkets, listed, options),
+    reconcileLookup(transaction, exchangeSymbols, symbols, options),
   ];
   setRowCount(transaction, "exchanges", exchanges.table);
   refreshNames(transaction);
   return { ...result, incident: result.incident ?? parts.find((part) => part.incident)?.incident ?? null };
 }
 
-/** The contracts of one type on one exchange. */
+/** Stores the contracts of one type on one exchange. */
 export function writeContracts(
   transaction: Transaction,
   list: readonly DerivativeContract[],
-  options: ListWorth & { readonly derivativeType: string; readonly exchangeId: string },
-): Reconciled {
-  const { derivativeType, exchangeId, ...worth } = options;
+  options: ReconcileOptions & { readonly derivativeType: string; readonly exchangeId: string },
+): ReconcileResult {
+  const { derivativeType, exchangeId, ...reconcileOptions } = options;
   const rows = list.map((c): Value[] => [
     c.derivativeType,
     c.id,
@@ -137,13 +141,13 @@ export function writeContracts(
     c.optionStrike?.real ?? null,
     c.listing,
     c.expiration,
-    exactAside(c),
+    encodeExactTexts(c),
     1,
     c.quality,
     c.extra,
   ]);
-  const result = reconcile(transaction, contracts, rows, {
-    ...worth,
+  const result = reconcileLookup(transaction, contracts, rows, {
+    ...reconcileOptions,
     scope: [
       { column: "derivative_type", value: derivativeType },
       { column: "exchange_id", value: exchangeId },
@@ -154,7 +158,7 @@ export function writeContracts(
   return result;
 }
 
-function exactAside({ contractValue, optionStrike }: DerivativeContract): string | null {
+function encodeExactTexts({ contractValue, optionStrike }: DerivativeContract): string | null {
   const entries = {
     ...(contractValue?.exact && { contract_value: contractValue.exact }),
     ...(optionStrike?.exact && { option_strike: optionStrike.exact }),
@@ -162,11 +166,11 @@ function exactAside({ contractValue, optionStrike }: DerivativeContract): string
   return Object.keys(entries).length === 0 ? null : JSON.stringify(entries);
 }
 
-function flag(value: boolean | null): number | null {
+function toInteger(value: boolean | null): number | null {
   return value === null ? null : Number(value);
 }
 
-/** The dictionaries repeat what people call things, so that a query by name is an index seek. */
+/** `series` and `listings` duplicate the readable names, so that a query by name is an index seek. */
 function refreshNames(transaction: Transaction): void {
   for (const sql of [
     `UPDATE series SET name = a.symbol FROM assets a

@@ -1,9 +1,9 @@
-import { nearest } from "../../model/did-you-mean.ts";
+import { findClosestWord } from "../../model/did-you-mean.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
-import { type Candidate, select } from "../../model/selector.ts";
+import { resolveSelector, type SelectorCandidate } from "../../model/selector.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-/** Something that people name: an asset (its GWA), a market (its MWA), an LX index, or an exchange. */
+/** An asset (as its GWA index), a market (as its MWA index), an LX index, or an exchange. */
 export interface NamedSeries {
   readonly id: string;
   /** Null for an exchange. */
@@ -15,47 +15,53 @@ interface KnownName extends NamedSeries {
   readonly label: string;
 }
 
-const knownNames = `
+const knownNamesSql = `
   SELECT index_id AS id, nullif(index_type, '') AS indexType, name, name AS label FROM series WHERE index_id <> ''
   UNION ALL SELECT id, 'GWA', symbol, symbol FROM assets
   UNION ALL SELECT id, 'GWA', symbol, name FROM assets
   UNION ALL SELECT id, 'MWA', pair, pair FROM markets
   UNION ALL SELECT id, NULL, name, name FROM exchanges`;
 
-/** Finds what ids, symbols, pairs and names stand for, as the settings' selectors do. Throws for one that nobody knows. */
-export function findNamed(
+/**
+ * Resolves ids, symbols, pairs and names by the same rules as the selectors in the settings. Throws for an unknown one.
+ */
+export function resolveNames(
   connection: Connection,
   names: readonly string[],
 ): { readonly found: readonly NamedSeries[]; readonly shared: readonly string[] } {
-  const known = connection.statement(knownNames).all() as KnownName[];
+  const known = connection.statement(knownNamesSql).all() as KnownName[];
   const byId = Map.groupBy(known, ({ id }) => id);
   const candidates = [...byId].map(
-    ([id, rows]): Candidate => ({ id, labels: rows.flatMap(({ label }) => label ?? []) }),
+    ([id, rows]): SelectorCandidate => ({ id, labels: rows.flatMap(({ label }) => label ?? []) }),
   );
-  const { ids, unknown, shared } = select({ kind: "list", names }, candidates, undefined);
+  const {
+    ids,
+    unknownNames: unknown,
+    ambiguousNames: shared,
+  } = resolveSelector({ kind: "list", names }, candidates, undefined);
   const [first] = unknown;
-  if (first !== undefined) throw nobodyKnows(first, candidates);
+  if (first !== undefined) throw unknownName(first, candidates);
   return { found: ids.flatMap((id) => byId.get(id)?.slice(0, 1) ?? []), shared };
 }
 
-function nobodyKnows(name: string, candidates: readonly Candidate[]): Failure {
+function unknownName(name: string, candidates: readonly SelectorCandidate[]): Failure {
   if (candidates.length === 0) {
-    return new Failure(`the warehouse knows no series yet, ${name} neither`, {
+    return new Failure(`the warehouse has no series yet: ${name} is unknown`, {
       family: "operator",
       code: "nothing_synced",
-      remedy: "`mds-sync backfill` looks them up",
+      remedy: "run `mds-sync backfill` first",
       exit: exitCode.incomplete,
     });
   }
-  const meant = nearest(
+  const suggestion = findClosestWord(
     name,
     candidates.flatMap(({ labels }) => labels),
   );
-  return new Failure(`the warehouse knows no series ${name}`, {
+  return new Failure(`the warehouse has no series ${name}`, {
     family: "operator",
     code: "unknown_series",
-    remedy: meant
-      ? `did you mean ${meant}?`
+    remedy: suggestion
+      ? `did you mean ${suggestion}?`
       : "give the id, symbol, pair or name of one that the service lists",
     exit: exitCode.usage,
   });

@@ -1,6 +1,6 @@
 import {
-  type BarLength,
-  barLengths,
+  type BarWidth,
+  barWidths,
   MICROS_PER_DAY,
   MICROS_PER_SECOND,
   type Micros,
@@ -8,15 +8,15 @@ import {
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-/** Bars of one index, as somebody asks to see them; the range is of whole bars. */
-export interface BarsWanted extends TimeRange {
+/** Which bars of which index to read. The range consists of whole bars. */
+export interface ChartBarsOptions extends TimeRange {
   readonly indexType: string;
   readonly indexId: string;
-  readonly width: BarLength;
+  readonly width: BarWidth;
 }
 
-/** One bar, as short as it can be sent: thousands of them go to a phone. Its start is in seconds since 1970. */
-export type DrawnBar = readonly [
+/** One bar as a tuple, to keep the JSON small: a response has thousands. `start` is in seconds since 1970. */
+type ChartBar = readonly [
   start: number,
   open: number | null,
   high: number | null,
@@ -28,117 +28,126 @@ export type DrawnBar = readonly [
   isComplete: 0 | 1,
 ];
 
-/** A stretch without proof of ticks, and why. Seconds since 1970. */
-export interface DrawnSpan {
+/** A range that is not proven to have ticks, and why. Seconds since 1970. */
+interface ChartRange {
   readonly from: number;
   readonly to: number;
-  /** `settling`: only awaits its confirmation; `empty`: the service has nothing; `none`: nobody asked for it. */
+  /** `settling`: not confirmed yet; `empty`: the service has no ticks; `none`: the settings never selected it. */
   readonly state: "open" | "lost" | "settling" | "empty" | "none";
   readonly reason: string;
 }
 
-export interface DrawnBars {
+export interface ChartBarsResult {
   readonly index_type: string;
   readonly index_id: string;
   readonly name: string;
-  readonly width: BarLength;
-  /** Seconds since 1970. Later than asked for where reading took too long: the newest bars are read first. */
+  readonly width: BarWidth;
+  /** Seconds since 1970. Later than requested if reading took too long: the newest bars are read first. */
   readonly from: number;
   readonly to: number;
+  /** Reading took too long: older bars were left out. */
   readonly is_cut: boolean;
-  readonly bars: readonly DrawnBar[];
-  readonly spans: readonly DrawnSpan[];
+  readonly bars: readonly ChartBar[];
+  readonly spans: readonly ChartRange[];
 }
 
-/** Read at once; between two of them it is asked whether there is time for more. */
-const SPAN_AT_ONCE = 50 * MICROS_PER_DAY;
-const MOST_SPANS = 2_000;
-/** Between two ticks there is always a moment without one. */
-const LEAST_EMPTY = 60 * MICROS_PER_SECOND;
-const CLOCKS_APART = 5 * MICROS_PER_SECOND;
+/** Bars are read in chunks of this length; `hasTime` is checked between two chunks. */
+const CHUNK_MICROS = 50 * MICROS_PER_DAY;
+const MAX_GAPS = 2_000;
+/** Shorter empty ranges are not shown: they lie between any two ticks. */
+const MIN_EMPTY_MICROS = 60 * MICROS_PER_SECOND;
+/** How far the clock of the views may be behind `now`. */
+const CLOCK_TOLERANCE_MICROS = 5 * MICROS_PER_SECOND;
 
-/** Undefined where no index has that id. */
-export function readBars(
+/** Undefined if no index has that id. */
+export function readChartBars(
   connection: Connection,
-  wanted: BarsWanted,
+  options: ChartBarsOptions,
   now: Micros,
   hasTime: () => boolean,
-): DrawnBars | undefined {
-  const { indexType, indexId, width, to } = wanted;
+): ChartBarsResult | undefined {
+  const { indexType, indexId, width, to } = options;
   return connection.database.transaction(() => {
-    const named = connection
+    const found = connection
       .statement("SELECT series, name FROM series WHERE index_type = ? AND index_id = ?")
       .get([indexType, indexId]) as { series: number; name: string } | undefined;
-    if (!named) return undefined;
+    if (!found) return undefined;
     const read = connection
       .statement(
         `SELECT ts, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete FROM bars_${width}
           WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
       )
       .raw();
-    const length = barLengths[width];
-    const atOnce = Math.max(length, Math.floor(SPAN_AT_ONCE / length) * length);
-    const parts: DrawnBar[][] = [];
+    const length = barWidths[width];
+    const chunkLength = Math.max(length, Math.floor(CHUNK_MICROS / length) * length);
+    const chunks: ChartBar[][] = [];
     let from = to;
-    while (from > wanted.from && (from === to || hasTime())) {
+    while (from > options.from && (from === to || hasTime())) {
       const until = from;
-      from = Math.max(wanted.from, until - atOnce);
-      parts.unshift((read.all([indexType, indexId, from, until]) as [Micros, ...unknown[]][]).map(brief));
+      from = Math.max(options.from, until - chunkLength);
+      chunks.unshift(
+        (read.all([indexType, indexId, from, until]) as [Micros, ...unknown[]][]).map(toChartBar),
+      );
     }
     return {
       index_type: indexType,
       index_id: indexId,
-      name: named.name,
+      name: found.name,
       width,
       from: from / MICROS_PER_SECOND,
       to: to / MICROS_PER_SECOND,
-      is_cut: from > wanted.from,
-      bars: parts.flat(),
-      spans: readSpans(connection, named.series, { ...wanted, from }, now),
+      is_cut: from > options.from,
+      bars: chunks.flat(),
+      spans: readUnprovenRanges(connection, found.series, { ...options, from }, now),
     };
   })();
 }
 
-function brief([ts, ...rest]: [Micros, ...unknown[]]): DrawnBar {
-  return [ts / MICROS_PER_SECOND, ...rest] as unknown as DrawnBar;
+function toChartBar([ts, ...rest]: [Micros, ...unknown[]]): ChartBar {
+  return [ts / MICROS_PER_SECOND, ...rest] as unknown as ChartBar;
 }
 
-interface SpanRow extends TimeRange {
-  readonly state: DrawnSpan["state"];
+interface UnprovenRow extends TimeRange {
+  readonly state: ChartRange["state"];
   readonly reason: string;
 }
 
 const gapsSql = `SELECT from_ts AS "from", to_ts AS "to", CASE reason WHEN 'settling' THEN 'settling' ELSE state END AS state, reason
   FROM gaps WHERE stream = 'index_ticks' AND index_type = ? AND index_id = ? AND from_ts < ? AND to_ts > ?
-  ORDER BY from_ts DESC LIMIT ${MOST_SPANS}`;
+  ORDER BY from_ts DESC LIMIT ${MAX_GAPS}`;
 
 const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
   WHERE stream = 'index_ticks' AND series = ? AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
 
-/** Whatever in the window is not proven to be here, down to what nobody asked for: no stretch is blank without a word. */
-function readSpans(connection: Connection, series: number, wanted: BarsWanted, now: Micros): DrawnSpan[] {
-  const window = normalise([wanted]);
+/** Every part of the range without proof of ticks, with its reason, including what the settings never selected. */
+function readUnprovenRanges(
+  connection: Connection,
+  series: number,
+  options: ChartBarsOptions,
+  now: Micros,
+): ChartRange[] {
+  const requested = normalise([options]);
   const gaps = connection
     .statement(gapsSql)
-    .all([wanted.indexType, wanted.indexId, wanted.to, wanted.from]) as SpanRow[];
-  const settled = connection.statement(settledSql).all([series, wanted.to, wanted.from]) as (TimeRange & {
+    .all([options.indexType, options.indexId, options.to, options.from]) as UnprovenRow[];
+  const settled = connection.statement(settledSql).all([series, options.to, options.from]) as (TimeRange & {
     proof: string;
     reason: string | null;
   })[];
   const empty = settled
-    .filter(({ proof, from, to }) => proof === "empty" && to - from >= LEAST_EMPTY)
-    .map(({ reason, ...range }): SpanRow => ({ ...range, state: "empty", reason: reason ?? "no ticks" }));
-  // A list of gaps that was cut off knows nothing of what is older; and nobody knows anything of what is to come. The
-  // views have a clock of their own, which may be a little behind.
-  const oldest = gaps.length < MOST_SPANS ? wanted.from : (gaps.at(-1)?.from ?? 0);
-  const known = intersect(window, normalise([{ from: oldest, to: now - CLOCKS_APART }]));
-  const unasked = subtract(known, normalise([...gaps, ...settled])).map(
-    (range): SpanRow => ({ ...range, state: "none", reason: "not asked for" }),
+    .filter(({ proof, from, to }) => proof === "empty" && to - from >= MIN_EMPTY_MICROS)
+    .map(({ reason, ...range }): UnprovenRow => ({ ...range, state: "empty", reason: reason ?? "no ticks" }));
+  // Nothing is known before the oldest gap of a truncated list, nor after the present of the views, whose clock may be
+  // slightly behind ours.
+  const oldest = gaps.length < MAX_GAPS ? options.from : (gaps.at(-1)?.from ?? 0);
+  const known = intersect(requested, normalise([{ from: oldest, to: now - CLOCK_TOLERANCE_MICROS }]));
+  const neverSelected = subtract(known, normalise([...gaps, ...settled])).map(
+    (range): UnprovenRow => ({ ...range, state: "none", reason: "not asked for" }),
   );
-  return [...gaps, ...empty, ...unasked]
+  return [...gaps, ...empty, ...neverSelected]
     .flatMap(({ from, to, state, reason }) =>
-      intersect(normalise([{ from, to }]), window).map(
-        (part): DrawnSpan => ({
+      intersect(normalise([{ from, to }]), requested).map(
+        (part): ChartRange => ({
           from: part.from / MICROS_PER_SECOND,
           to: part.to / MICROS_PER_SECOND,
           state,

@@ -1,4 +1,4 @@
-import { formatInstant, type Micros, parseInstant } from "../../model/time.ts";
+import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type RowStream, rowTables } from "../tables/row-tables.ts";
 
@@ -105,7 +105,7 @@ export function storedRows(connection: Connection): number {
 }
 
 export function monthOf(ts: Micros): string {
-  return formatInstant(ts).slice(0, 7);
+  return formatTimestamp(ts).slice(0, 7);
 }
 
 export function monthRange(month: string): { from: Micros; to: Micros } {
@@ -116,7 +116,7 @@ export function monthRange(month: string): { from: Micros; to: Micros } {
 }
 
 function startOf(month: string): Micros {
-  const ts = parseInstant(`${month}-01T00:00:00Z`);
+  const ts = parseTimestamp(`${month}-01T00:00:00Z`);
   // The month after 9999-12 has no name of four digits.
   return ts ?? Number.MAX_SAFE_INTEGER;
 }

@@ -1,5 +1,5 @@
 import { type Stream, walkedStreams } from "../../model/streams.ts";
-import { formatInstant, type Micros, parseInstant } from "../../model/time.ts";
+import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -17,27 +17,28 @@ export interface GapRow {
   readonly to_time: string;
   readonly state: "open" | "lost";
   readonly reason: string;
-  /** When an open one leaves the service's window; null: never. */
+  /** When an open range leaves the service's window; null: never. */
   readonly lost_at: string | null;
 }
 
-export interface Missing {
-  /** This moment by the service's clock. */
+export interface GapReport {
+  /** The present by the service's clock. */
   readonly now: Micros;
-  /** What was looked at. */
-  readonly lines: readonly AskedLine[];
+  /** The ledger keys that the report is about. */
+  readonly keys: readonly LedgerKeySummary[];
   readonly gaps: readonly GapRow[];
-  /** Lines that a window without a beginning ends before: nothing can be said about them. */
-  readonly outside: readonly AskedLine[];
+  /** Keys whose ledger begins only after the requested range, which has no beginning: nothing is known about them. */
+  readonly outsideRange: readonly LedgerKeySummary[];
 }
 
-export interface Window {
+/** The requested range; either end may be left open. */
+export interface ReportRange {
   readonly from: Micros | undefined;
   readonly to: Micros | undefined;
 }
 
 interface CoverageRow {
-  readonly stream: AskedLine["stream"];
+  readonly stream: LedgerKeySummary["stream"];
   readonly index_type: string | null;
   readonly index_id: string | null;
   readonly from: Micros;
@@ -47,64 +48,68 @@ interface CoverageRow {
 const gapsSql = "SELECT * FROM gaps ORDER BY stream, index_type, name, index_id, from_ts";
 const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to" FROM coverage`;
 
-/** Every range that is missing from the selected lines. */
-export function readMissing(connection: Connection, selection: LineSelection): Missing {
-  return inOneSnapshot(connection, (now, gaps) => {
-    const lines = askedLines(knownLines(connection), selection);
-    const asked = new Set(lines.map(lineKey));
-    return { now, lines, gaps: gaps.filter((gap) => asked.has(keyOf(gap))), outside: [] };
+/** Every gap of the selected keys. */
+export function readGapReport(connection: Connection, selection: KeySelection): GapReport {
+  return inReadTransaction(connection, (now, gaps) => {
+    const keys = selectKeys(readLedgerKeys(connection), selection);
+    const selected = new Set(keys.map(ledgerKeyText));
+    return { now, keys, gaps: gaps.filter((gap) => selected.has(gapKeyText(gap))), outsideRange: [] };
   });
 }
 
 /**
- * Every part of the window that is missing from the selected lines: what the ledger calls open or lost, and also what it
- * does not speak of, since what nobody knows about is not whole.
- * Without a beginning the window begins for each line where the ledger does. Without an end it ends where the claim
- * does, so that a head that only awaits its confirmation does not count.
+ * Every part of the range that the selected keys lack: the ledger's gaps, and also what the ledger does not mention,
+ * because an unknown part is not complete.
+ * Without a beginning the range begins for each key where its ledger does. Without an end it ends at the present, and
+ * heads that are still `settling` do not count.
  */
-export function readMissingInWindow(
+export function readGapReportInRange(
   connection: Connection,
-  selection: LineSelection,
-  window: Window,
-): Missing {
-  return inOneSnapshot(connection, (now, gaps) => {
-    const end = window.to ?? now;
-    const gapsOf = Map.groupBy(gaps, keyOf);
-    const coverage = Map.groupBy(connection.statement(coverageSql).all() as CoverageRow[], lineKey);
-    const lines = askedLines(knownLines(connection), selection).filter(
-      (line) => selection.series !== undefined || concerns(line, window, end),
+  selection: KeySelection,
+  range: ReportRange,
+): GapReport {
+  return inReadTransaction(connection, (now, gaps) => {
+    const end = range.to ?? now;
+    const gapsByKey = Map.groupBy(gaps, gapKeyText);
+    const coverage = Map.groupBy(connection.statement(coverageSql).all() as CoverageRow[], ledgerKeyText);
+    const keys = selectKeys(readLedgerKeys(connection), selection).filter(
+      (key) => selection.series !== undefined || isRelevant(key, range, end),
     );
-    const missing = lines.flatMap((line) => {
-      const part = { from: window.from ?? line.first ?? end, to: end };
-      const ofLine = gapsOf.get(lineKey(line)) ?? [];
-      const spokenOf = [...(coverage.get(lineKey(line)) ?? []), ...ofLine.map(rangeOf)];
-      const counted = ofLine.filter(({ reason }) => window.to !== undefined || reason !== "settling");
+    const missing = keys.flatMap((key) => {
+      const part = { from: range.from ?? key.firstTs ?? end, to: end };
+      const ownGaps = gapsByKey.get(ledgerKeyText(key)) ?? [];
+      const known = [...(coverage.get(ledgerKeyText(key)) ?? []), ...ownGaps.map(rangeOf)];
+      const counted = ownGaps.filter(({ reason }) => range.to !== undefined || reason !== "settling");
       return [
         ...counted.flatMap((gap) => clip(gap, part)),
-        ...unspoken(line, subtract(normalise([part]), normalise(spokenOf)), now),
+        ...unknownGaps(key, subtract(normalise([part]), normalise(known)), now),
       ].sort((a, b) => a.from_ts - b.from_ts);
     });
-    const outside = lines.filter((line) => window.from === undefined && (line.first ?? end) >= end);
-    return { now, lines, gaps: missing, outside };
+    const outsideRange = keys.filter((key) => range.from === undefined && (key.firstTs ?? end) >= end);
+    return { now, keys, gaps: missing, outsideRange };
   });
 }
 
-/** A line that nobody named matters as long as the settings follow it, and for what it has inside the window. */
-function concerns(line: AskedLine, { from = Number.NEGATIVE_INFINITY }: Window, end: Micros): boolean {
-  if (line.followed || line.first === null) return true;
-  return line.first < end && (line.last ?? end) > from;
+/** A key that the caller did not name counts if the settings select it, or if its ledger overlaps the range. */
+function isRelevant(
+  key: LedgerKeySummary,
+  { from = Number.NEGATIVE_INFINITY }: ReportRange,
+  end: Micros,
+): boolean {
+  if (key.isSelected || key.firstTs === null) return true;
+  return key.firstTs < end && (key.endTs ?? end) > from;
 }
 
-/** The ledger and the moment must belong together, and the view takes its own moment: ours is taken before, never after. */
-function inOneSnapshot<T>(connection: Connection, work: (now: Micros, gaps: GapRow[]) => T): T {
+/** One transaction, so that `now` and the gaps agree. `now` is read first: it must not be later than the view's own present. */
+function inReadTransaction<T>(connection: Connection, work: (now: Micros, gaps: GapRow[]) => T): T {
   return connection.database.transaction(() => {
     const now = connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
     return work(now, connection.statement(gapsSql).all() as GapRow[]);
   })();
 }
 
-function keyOf(gap: GapRow): string {
-  return lineKey(gap as GapRow & Pick<AskedLine, "stream">);
+function gapKeyText(gap: GapRow): string {
+  return ledgerKeyText(gap as GapRow & Pick<LedgerKeySummary, "stream">);
 }
 
 function rangeOf({ from_ts, to_ts }: GapRow): TimeRange {
@@ -113,138 +118,148 @@ function rangeOf({ from_ts, to_ts }: GapRow): TimeRange {
 
 function clip(gap: GapRow, part: TimeRange): GapRow[] {
   const inside = intersect([rangeOf(gap)], normalise([part]));
-  const lostAt = gap.lost_at === null ? undefined : parseInstant(gap.lost_at);
+  const lostAt = gap.lost_at === null ? undefined : parseTimestamp(gap.lost_at);
   return inside.map(({ from, to }) => ({
     ...gap,
-    ...times({ from, to }),
-    lost_at: lostAt === undefined ? null : formatInstant(lostAt + from - gap.from_ts),
+    ...formatBounds({ from, to }),
+    lost_at: lostAt === undefined ? null : formatTimestamp(lostAt + from - gap.from_ts),
   }));
 }
 
-/** What no ledger speaks of: the future, and what the settings have never asked for. */
-function unspoken(line: AskedLine, ranges: readonly TimeRange[], now: Micros): GapRow[] {
+/** Gaps that the ledger does not mention: the future, and what the settings never selected. */
+function unknownGaps(key: LedgerKeySummary, ranges: readonly TimeRange[], now: Micros): GapRow[] {
   const past = intersect(ranges, [{ from: Number.NEGATIVE_INFINITY, to: now }]);
   const future = intersect(ranges, [{ from: now, to: Number.POSITIVE_INFINITY }]);
-  const { stream, index_type, index_id, name } = line;
+  const { stream, index_type, index_id, name } = key;
   const row = (range: TimeRange, state: GapRow["state"], reason: string): GapRow => ({
     stream,
     index_type,
     index_id,
     name,
-    ...times(range),
+    ...formatBounds(range),
     state,
     reason,
     lost_at: null,
   });
-  const edge = line.observed ? now : now - (line.keptFor ?? Number.POSITIVE_INFINITY);
+  const windowStart = key.isSnapshot ? now : now - (key.serviceWindow ?? Number.POSITIVE_INFINITY);
   return [
-    ...intersect(past, [{ from: Number.NEGATIVE_INFINITY, to: edge }]).map((range) =>
+    ...intersect(past, [{ from: Number.NEGATIVE_INFINITY, to: windowStart }]).map((range) =>
       row(range, "lost", "not followed"),
     ),
-    ...intersect(past, [{ from: edge, to: now }]).map((range) => row(range, "open", "not selected")),
+    ...intersect(past, [{ from: windowStart, to: now }]).map((range) => row(range, "open", "not selected")),
     ...future.map((range) => row(range, "open", "in the future")),
   ];
 }
 
-function times({ from, to }: TimeRange) {
-  return { from_ts: from, to_ts: to, from_time: formatInstant(from), to_time: formatInstant(to) };
+function formatBounds({ from, to }: TimeRange) {
+  return { from_ts: from, to_ts: to, from_time: formatTimestamp(from), to_time: formatTimestamp(to) };
 }
 
-/** One line that somebody asks about: a stream with one of its series or subscriptions, as the views name them. */
-export interface AskedLine {
+/** A ledger key in the words of the views, and what the ledger knows about it. */
+export interface LedgerKeySummary {
   readonly stream: Stream;
   readonly index_type: string | null;
   readonly index_id: string | null;
   readonly name: string | null;
-  /** The first moment that the ledger knows anything about; null where it knows nothing at all. */
-  readonly first: Micros | null;
-  /** The moment after the last one; null where nothing is known, or where it follows the present. */
-  readonly last: Micros | null;
-  /** The settings select it at present. */
-  readonly followed: boolean;
-  /** Without a history to walk: what was not seen will never be. */
-  readonly observed: boolean;
-  readonly keptFor: Micros | null;
+  /** Where its ledger begins; null: the ledger has no entry. */
+  readonly firstTs: Micros | null;
+  /** Where its ledger ends; null: the ledger has no entry, or the target has no end. */
+  readonly endTs: Micros | null;
+  /** The settings select it now. */
+  readonly isSelected: boolean;
+  /** A snapshot stream has no history: what was not received can never be fetched. */
+  readonly isSnapshot: boolean;
+  readonly serviceWindow: Micros | null;
 }
 
-type LineRow = Omit<AskedLine, "followed" | "observed"> & {
-  readonly followed: 0 | 1;
-  readonly observed: 0 | 1;
+type LedgerKeyRow = Omit<LedgerKeySummary, "isSelected" | "isSnapshot"> & {
+  readonly isSelected: 0 | 1;
+  readonly isSnapshot: 0 | 1;
 };
 
-export interface LineSelection {
+interface KeySelection {
   readonly streams: readonly Stream[] | undefined;
   readonly series: readonly NamedSeries[] | undefined;
 }
 
-const observedStreams: readonly Stream[] = ["exchange_ticks", "market_caps", "derivative_ticks"];
-const ledgerStreams: readonly Stream[] = [...walkedStreams, ...observedStreams];
+const snapshotStreams: readonly Stream[] = ["exchange_ticks", "market_caps", "derivative_ticks"];
+const ledgerStreams: readonly Stream[] = [...walkedStreams, ...snapshotStreams];
 
-const linesSql = `SELECT l.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id,
-    nullif(s.name, '') AS name, min(l.from_ts) AS first,
-    CASE max(l.followed) WHEN 0 THEN max(l.to_ts) END AS last, max(l.followed) AS followed, max(l.observed) AS observed, max(l.kept_for) AS keptFor
+const ledgerKeysSql = `SELECT l.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id,
+    nullif(s.name, '') AS name, min(l.from_ts) AS firstTs,
+    CASE max(l.followed) WHEN 0 THEN max(l.to_ts) END AS endTs,
+    max(l.followed) AS isSelected, max(l.observed) AS isSnapshot, max(l.kept_for) AS serviceWindow
   FROM (SELECT stream, series, from_ts, to_ts, to_ts IS NULL AS followed, observed, kept_for FROM wanted_ranges
     UNION ALL SELECT stream, series, min(from_ts), max(to_ts), 0, 0, NULL FROM settled_ranges GROUP BY stream, series) l
   JOIN series s ON s.series = l.series
   GROUP BY l.stream, l.series ORDER BY l.stream, index_type, name, index_id`;
 
-/** One text for a line, to find it again among the rows of the views. */
-export function lineKey(line: Pick<AskedLine, "stream" | "index_type" | "index_id">): string {
-  return JSON.stringify([line.stream, line.index_type, line.index_id]);
+/** A map key that is the same for a summary and for the rows of the views. */
+function ledgerKeyText(key: Pick<LedgerKeySummary, "stream" | "index_type" | "index_id">): string {
+  return JSON.stringify([key.stream, key.index_type, key.index_id]);
 }
 
-/** Every line of the ledger. */
-export function knownLines(connection: Connection): AskedLine[] {
-  const rows = connection.statement(linesSql).all() as LineRow[];
-  return rows.map((row) => ({ ...row, followed: row.followed === 1, observed: row.observed === 1 }));
+/** Every key of the ledger. */
+function readLedgerKeys(connection: Connection): LedgerKeySummary[] {
+  const rows = connection.statement(ledgerKeysSql).all() as LedgerKeyRow[];
+  return rows.map((row) => ({ ...row, isSelected: row.isSelected === 1, isSnapshot: row.isSnapshot === 1 }));
 }
 
 /**
- * The lines that a selection is about. What was asked for by name and is in no ledger comes back too, as a line that
- * nothing is known about: silence about it would read as if nothing were missing.
+ * The keys of a selection. A named series without a ledger is returned as well, as an unknown key: leaving it out would
+ * look as if it lacked nothing.
  */
-export function askedLines(known: readonly AskedLine[], { streams, series }: LineSelection): AskedLine[] {
+function selectKeys(
+  known: readonly LedgerKeySummary[],
+  { streams, series }: KeySelection,
+): LedgerKeySummary[] {
   const ofStreams = streams ? known.filter(({ stream }) => streams.includes(stream)) : [...known];
   if (!series) {
-    const silent = (streams ?? []).filter((stream) => !ofStreams.some((line) => line.stream === stream));
-    return [...ofStreams, ...silent.filter(hasLedger).map((stream) => unknownLine(stream))];
+    const absent = (streams ?? []).filter((stream) => !ofStreams.some((key) => key.stream === stream));
+    return [...ofStreams, ...absent.filter(hasLedger).map((stream) => unknownKey(stream))];
   }
-  const asked = series.flatMap((named) => {
+  const selected = series.flatMap((named) => {
     const own = ofStreams.filter(({ index_id }) => index_id === named.id);
     if (!streams)
-      return own.length > 0 ? own : usualStreams(named).map((stream) => unknownLine(stream, named));
+      return own.length > 0 ? own : defaultStreams(named).map((stream) => unknownKey(stream, named));
     return streams
       .filter(hasLedger)
-      .flatMap((stream) => own.find((line) => line.stream === stream) ?? standIn(ofStreams, stream, named));
+      .flatMap(
+        (stream) => own.find((key) => key.stream === stream) ?? wholeSubscription(ofStreams, stream, named),
+      );
   });
-  return [...new Map(asked.map((line) => [lineKey(line), line])).values()];
+  return [...new Map(selected.map((key) => [ledgerKeyText(key), key])).values()];
 }
 
-/** Whether every second of the stream is accounted for; the lookups only have a present. */
+/** Whether the ledger covers the stream. The lookups have no history and no ledger. */
 export function hasLedger(stream: Stream): boolean {
   return ledgerStreams.includes(stream);
 }
 
-/** A subscription to everything speaks for each of its parts. */
-function standIn(lines: readonly AskedLine[], stream: Stream, named: NamedSeries): AskedLine {
-  const all = lines.find((line) => line.stream === stream && line.index_id === null);
-  return all ?? unknownLine(stream, named);
+/** A subscription to all exchanges covers each of them. */
+function wholeSubscription(
+  known: readonly LedgerKeySummary[],
+  stream: Stream,
+  named: NamedSeries,
+): LedgerKeySummary {
+  const all = known.find((key) => key.stream === stream && key.index_id === null);
+  return all ?? unknownKey(stream, named);
 }
 
-function usualStreams({ indexType }: NamedSeries): readonly Stream[] {
+function defaultStreams({ indexType }: NamedSeries): readonly Stream[] {
   return indexType === null ? ["exchange_ticks"] : walkedStreams;
 }
 
-function unknownLine(stream: Stream, named?: NamedSeries): AskedLine {
+function unknownKey(stream: Stream, named?: NamedSeries): LedgerKeySummary {
   return {
     stream,
     index_type: named?.indexType ?? null,
     index_id: named?.id ?? null,
     name: named?.name ?? null,
-    first: null,
-    last: null,
-    followed: false,
-    observed: observedStreams.includes(stream),
-    keptFor: null,
+    firstTs: null,
+    endTs: null,
+    isSelected: false,
+    isSnapshot: snapshotStreams.includes(stream),
+    serviceWindow: null,
   };
 }

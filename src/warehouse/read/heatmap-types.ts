@@ -1,40 +1,40 @@
 import type { Micros } from "../../model/time.ts";
 import type { CellRun } from "./heatmap-grid.ts";
 
-/** One series, or one subscription of a latest-only stream, in the heat map. */
-export interface CoverageRow {
+/** One ledger key in the heat map. */
+export interface HeatmapRow {
   readonly index_id: string | null;
   readonly name: string | null;
   readonly runs: readonly CellRun[];
 }
 
-/** What one column of the heat map stands for. */
-export type Step = "hour" | "day" | "month";
+/** The length of one column. */
+export type HeatmapStep = "hour" | "day" | "month";
 
-/** The lines of one stream and index family. */
-export interface CoverageGroup {
-  /** `index_ticks:GWA`; `market_caps:` without a family. */
+/** The ledger keys of one stream and index type. */
+export interface HeatmapGroup {
+  /** `index_ticks:GWA`; `market_caps:` without an index type. */
   readonly key: string;
   readonly stream: string;
   readonly index_type: string | null;
-  readonly step: Step;
-  /** How many lines there are, and how many of them lack nothing. */
+  readonly step: HeatmapStep;
+  /** How many ledger keys there are, and how many of them have no gap. */
   readonly lines: number;
   readonly whole: number;
-  /** All of them together. */
+  /** The average of all keys. */
   readonly summary: readonly CellRun[];
-  /** The best known first. */
-  readonly rows: readonly CoverageRow[];
+  /** The best market cap rank first. */
+  readonly rows: readonly HeatmapRow[];
 }
 
-/** Rows of each group that are worth their bytes, unless somebody asks for more. */
-export interface RowsShown {
-  readonly usual: number;
+/** How many rows of each group the result contains. */
+export interface HeatmapRowLimits {
+  readonly defaultLimit: number;
   readonly byGroup: ReadonlyMap<string, number>;
 }
 
-/** What one line lacks for one reason. */
-export interface MissingPart {
+/** All gaps of one ledger key with the same state and reason. */
+export interface GapSummary {
   readonly stream: string;
   readonly index_type: string | null;
   readonly index_id: string | null;
@@ -45,50 +45,50 @@ export interface MissingPart {
   readonly seconds: number;
   readonly from_time: string;
   readonly to_time: string;
-  /** When the first of it leaves the service's window. */
+  /** When the first of them leaves the service's window. */
   readonly lost_at: string | null;
 }
 
-/** The heat map and what is missing, as they are served. */
-export interface CoveragePicture {
+/** The heat map as the dashboard's API serves it. */
+export interface HeatmapResult {
   readonly generated_at: string;
-  /** The labels of the columns, by step. */
-  readonly columns: Readonly<Record<Step, readonly string[]>>;
-  readonly groups: readonly CoverageGroup[];
+  /** The labels of the columns by step. */
+  readonly columns: Readonly<Record<HeatmapStep, readonly string[]>>;
+  readonly groups: readonly HeatmapGroup[];
 }
 
-/** Open before lost, the longest first. A head that only awaits its confirmation is left out. */
-export interface MissingPicture {
+/** Open gaps before lost ones, the longest first. Heads that are still `settling` are left out. */
+export interface GapSummaryResult {
   readonly generated_at: string;
-  /** How many parts there are of each, however many are shown. */
+  /** How many summaries there are of each state in total, before the limit. */
   readonly open: number;
   readonly lost: number;
-  readonly parts: readonly MissingPart[];
+  readonly parts: readonly GapSummary[];
 }
 
-/** One index whose ticks are followed or stored. */
-export interface SeriesFound {
+/** One tick series of the ledger. */
+export interface SeriesMatch {
   readonly index_type: string;
   readonly index_id: string;
   readonly name: string;
 }
 
-/** One line of the ledger. */
-export interface LineRow {
+/** One ledger key, with its names. */
+export interface HeatmapKey {
   readonly stream: string;
   readonly series: number;
   readonly index_type: string;
   readonly index_id: string;
   readonly name: string;
-  /** The first moment that the ledger knows of. */
-  readonly first: Micros;
+  /** Where its ledger begins. */
+  readonly firstTs: Micros;
 }
 
-/** Only the last part is the service's own text, so that no two lines share a key. */
-export function lineKey(line: {
+/** Unique: only the last part is free text from the service, so the separator cannot be forged. */
+export function heatmapKeyText(key: {
   stream: string;
   index_type: string | null;
   index_id: string | null;
 }): string {
-  return `${line.stream}\n${line.index_type ?? ""}\n${line.index_id ?? ""}`;
+  return `${key.stream}\n${key.index_type ?? ""}\n${key.index_id ?? ""}`;
 }

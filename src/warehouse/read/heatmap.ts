@@ -1,28 +1,28 @@
-import { formatInstant, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import {
+  buildDayGrid,
+  buildHourGrid,
+  buildMonthGrid,
   type CellRun,
   type CellState,
   CellSums,
-  dayGrid,
-  hourGrid,
-  monthGrid,
   type TimeGrid,
 } from "./heatmap-grid.ts";
 import {
-  type CoverageGroup,
-  type CoveragePicture,
-  type CoverageRow,
-  type LineRow,
-  lineKey,
-  type MissingPart,
-  type MissingPicture,
-  type RowsShown,
-  type SeriesFound,
-  type Step,
+  type GapSummary,
+  type GapSummaryResult,
+  type HeatmapGroup,
+  type HeatmapKey,
+  type HeatmapResult,
+  type HeatmapRow,
+  type HeatmapRowLimits,
+  type HeatmapStep,
+  heatmapKeyText,
+  type SeriesMatch,
 } from "./heatmap-types.ts";
-import { isWalkedSql, type ObservedCells, partSeen, readObserved } from "./snapshot-gaps.ts";
+import { isHistoryStreamSql, readSnapshotCells, type SnapshotCells, toGapSummary } from "./snapshot-gaps.ts";
 
 interface RangeRow extends TimeRange {
   readonly stream: string;
@@ -41,91 +41,91 @@ interface GapRow {
   readonly lost_at: string | null;
 }
 
-interface Piece extends TimeRange {
+interface StateRange extends TimeRange {
   readonly state: CellState;
 }
 
-const MOST_DAYS = 200;
-const LEAST_DAYS = 30;
-/** A group that is younger is shown by the hour: three days among two hundred would be a thread. */
-const MOST_HOURS = 96;
-const LEAST_HOURS = 24;
-const MOST_MONTHS = 180;
+const MAX_DAYS = 200;
+const MIN_DAYS = 30;
+/** A group with less history than this is shown by the hour: three of two hundred daily columns would be too narrow. */
+const MAX_HOURS = 96;
+const MIN_HOURS = 24;
+const MAX_MONTHS = 180;
 const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
 const streamOrder = ["index_ticks", "ohlcv", "exchange_ticks", "market_caps", "derivative_ticks"];
-const familyOrder = ["LX", "GWA", "MWA"];
+const indexTypeOrder = ["LX", "GWA", "MWA"];
 
-const linesSql = `SELECT l.stream, l.series, s.index_type, s.index_id, s.name, min(l.from_ts) AS first
+const keysSql = `SELECT l.stream, l.series, s.index_type, s.index_id, s.name, min(l.from_ts) AS firstTs
 FROM (SELECT stream, series, from_ts FROM wanted_ranges
   UNION ALL SELECT stream, series, min(from_ts) FROM settled_ranges GROUP BY stream, series) l
   JOIN series s ON s.series = l.series GROUP BY l.stream, l.series`;
 
 const coveredSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to" FROM settled_ranges
-  WHERE ${isWalkedSql} AND proof <> 'lost'`;
+  WHERE ${isHistoryStreamSql} AND proof <> 'lost'`;
 
 const gapsSql = `SELECT stream, index_type, index_id, name, from_ts AS "from", to_ts AS "to", state, reason, lost_at FROM gaps
-  WHERE ${isWalkedSql}`;
+  WHERE ${isHistoryStreamSql}`;
 
 /**
- * The whole ledger as people look at it, at one moment. Reads all of it, once: not for the thread that has the network
- * to mind. Rows are drawn when they are shown, since nobody looks at thousands.
+ * The state of the whole ledger at one time. The constructor reads all of it: never call it on the main thread, which
+ * serves the network. Rows are computed on request only, because there may be thousands.
  */
-export class LedgerPicture {
-  readonly #at: Micros;
-  readonly #groups: readonly [string, readonly LineRow[]][];
-  readonly #pieces: ReadonlyMap<string, readonly Piece[]>;
-  readonly #observed: ReadonlyMap<string, ObservedCells>;
-  readonly #grids: Readonly<Record<Step, TimeGrid>>;
-  readonly #steps: ReadonlyMap<string, Step>;
+export class Heatmap {
+  readonly #now: Micros;
+  readonly #groups: readonly [string, readonly HeatmapKey[]][];
+  readonly #ranges: ReadonlyMap<string, readonly StateRange[]>;
+  readonly #snapshotCells: ReadonlyMap<string, SnapshotCells>;
+  readonly #grids: Readonly<Record<HeatmapStep, TimeGrid>>;
+  readonly #steps: ReadonlyMap<string, HeatmapStep>;
   readonly #summaries: ReadonlyMap<string, { readonly runs: readonly CellRun[]; readonly whole: number }>;
-  readonly #missing: readonly MissingPart[];
+  readonly #gapSummaries: readonly GapSummary[];
 
   constructor(connection: Connection, now: Micros) {
     const all = <Row>(sql: string) => connection.statement(sql).all() as Row[];
     const read = () => {
-      const lines = all<LineRow>(linesSql);
-      const groups = Map.groupBy(lines, groupKey);
+      const keys = all<HeatmapKey>(keysSql);
+      const groups = Map.groupBy(keys, groupKey);
       const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
-      const grids = gridsFor(lines, steps, now);
+      const grids = buildGrids(keys, steps, now);
       return {
-        ...{ lines, groups, steps, grids },
+        ...{ keys, groups, steps, grids },
         ranks: readRanks(connection),
         covered: all<RangeRow>(coveredSql),
         gaps: all<GapRow>(gapsSql),
-        observed: readObserved(connection, lines, (line) => grids[steps.get(groupKey(line)) ?? "day"]),
+        snapshotCells: readSnapshotCells(connection, keys, (key) => grids[steps.get(groupKey(key)) ?? "day"]),
       };
     };
-    const { lines, groups, steps, grids, ranks, covered, gaps, observed } =
+    const { keys, groups, steps, grids, ranks, covered, gaps, snapshotCells } =
       connection.database.transaction(read)();
     for (const members of groups.values()) {
       members.sort((a, b) => rankOf(ranks, a) - rankOf(ranks, b) || (a.name < b.name ? -1 : 1));
     }
-    this.#at = now;
+    this.#now = now;
     this.#steps = steps;
     this.#grids = grids;
-    this.#pieces = piecesByLine(lines, covered, gaps);
-    this.#observed = observed;
-    this.#groups = [...groups].sort(([, [a]], [, [b]]) => placeOf(a) - placeOf(b));
+    this.#ranges = rangesByKey(keys, covered, gaps);
+    this.#snapshotCells = snapshotCells;
+    this.#groups = [...groups].sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b));
     this.#summaries = new Map(this.#groups.map(([key, members]) => [key, this.#summarise(key, members)]));
-    this.#missing = missingParts(gaps)
-      .concat([...observed.values()].flatMap(({ parts }) => [...parts.values()].map(partSeen)))
+    this.#gapSummaries = summarizeByReason(gaps)
+      .concat([...snapshotCells.values()].flatMap(({ losses }) => [...losses.values()].map(toGapSummary)))
       .sort((a, b) => (a.state === b.state ? b.seconds - a.seconds : a.state === "open" ? -1 : 1));
   }
 
-  /** The indices that people know best, as far as their ticks are followed. */
-  bestKnown(count: number): { index_type: string; index_id: string }[] {
+  /** The selected tick series with the best market cap rank. */
+  topSeries(count: number): { index_type: string; index_id: string }[] {
     return this.#groups
       .filter(([key]) => key.startsWith("index_ticks:"))
       .flatMap(([, members]) => members)
       .slice(0, count);
   }
 
-  /** Indices with ticks whose name holds the text: those that begin with it first, then the best known. */
-  find(text: string, most: number): SeriesFound[] {
-    const sought = text.trim().toLowerCase();
-    const place = ({ name, index_id }: LineRow) => {
-      const at = name.toLowerCase().indexOf(sought);
-      return at === 0 && name.length === sought.length
+  /** Tick series whose name contains the text: exact matches first, then prefixes, then by rank. */
+  findSeries(text: string, limit: number): SeriesMatch[] {
+    const needle = text.trim().toLowerCase();
+    const matchQuality = ({ name, index_id }: HeatmapKey) => {
+      const at = name.toLowerCase().indexOf(needle);
+      return at === 0 && name.length === needle.length
         ? 0
         : at === 0
           ? 1
@@ -135,37 +135,39 @@ export class LedgerPicture {
     };
     return this.#groups
       .filter(([key]) => key.startsWith("index_ticks:"))
-      .flatMap(([, members]) => members.map((member) => ({ member, place: place(member) })))
-      .filter((found) => found.place < 3)
-      .sort((a, b) => a.place - b.place)
-      .slice(0, most)
+      .flatMap(([, members]) => members.map((member) => ({ member, quality: matchQuality(member) })))
+      .filter(({ quality }) => quality < 3)
+      .sort((a, b) => a.quality - b.quality)
+      .slice(0, limit)
       .map(({ member: { index_type, index_id, name } }) => ({ index_type, index_id, name }));
   }
 
-  show({ usual, byGroup }: RowsShown): CoveragePicture {
+  toResult({ defaultLimit, byGroup }: HeatmapRowLimits): HeatmapResult {
     return {
-      generated_at: formatInstant(this.#at),
+      generated_at: formatTimestamp(this.#now),
       columns: {
         hour: this.#grids.hour.labels,
         day: this.#grids.day.labels,
         month: this.#grids.month.labels,
       },
-      groups: this.#groups.map(([key, members]) => this.#group(key, members, byGroup.get(key) ?? usual)),
+      groups: this.#groups.map(([key, members]) =>
+        this.#group(key, members, byGroup.get(key) ?? defaultLimit),
+      ),
     };
   }
 
-  /** At most `most` parts, and how many there are in all. */
-  missing(most: number): MissingPicture {
-    const sums = { open: 0, lost: 0 };
-    for (const { state } of this.#missing) sums[state]++;
-    return { generated_at: formatInstant(this.#at), ...sums, parts: this.#missing.slice(0, most) };
+  /** At most `limit` summaries, and the total counts. */
+  summarizeGaps(limit: number): GapSummaryResult {
+    const totals = { open: 0, lost: 0 };
+    for (const { state } of this.#gapSummaries) totals[state]++;
+    return { generated_at: formatTimestamp(this.#now), ...totals, parts: this.#gapSummaries.slice(0, limit) };
   }
 
-  #group(key: string, members: readonly LineRow[], shown: number): CoverageGroup {
-    const [{ stream, index_type }] = members as [LineRow];
+  #group(key: string, members: readonly HeatmapKey[], limit: number): HeatmapGroup {
+    const [{ stream, index_type }] = members as [HeatmapKey];
     const { runs, whole } = this.#summaries.get(key) ?? { runs: [], whole: 0 };
     const step = this.#steps.get(key) ?? "day";
-    const rows = members.slice(0, shown).map((member): CoverageRow => {
+    const rows = members.slice(0, limit).map((member): HeatmapRow => {
       const cells = new CellSums(this.#grids[step]);
       this.#count(member, cells);
       return { index_id: member.index_id || null, name: member.name || null, runs: cells.runs() };
@@ -174,92 +176,93 @@ export class LedgerPicture {
     return { key, stream, index_type: index_type || null, step, lines, whole, summary: runs, rows };
   }
 
-  #summarise(key: string, members: readonly LineRow[]) {
+  #summarise(key: string, members: readonly HeatmapKey[]) {
     const cells = new CellSums(this.#grids[this.#steps.get(key) ?? "day"]);
     const whole = members.filter((member) => this.#count(member, cells)).length;
     return { runs: cells.runs(members.length), whole };
   }
 
-  /** Adds a line to the cells; true where it lacks nothing. */
-  #count(line: LineRow, cells: CellSums): boolean {
-    const observed = this.#observed.get(lineKey(line));
-    if (observed) {
-      cells.addAll(observed.cells);
-      return observed.parts.size === 0;
+  /** Adds the ranges of a key to the cells. Returns whether it has no gap. */
+  #count(key: HeatmapKey, cells: CellSums): boolean {
+    const snapshot = this.#snapshotCells.get(heatmapKeyText(key));
+    if (snapshot) {
+      cells.addAll(snapshot.cells);
+      return snapshot.losses.size === 0;
     }
-    const pieces = this.#pieces.get(lineKey(line)) ?? [];
-    for (const piece of pieces) cells.add(piece, piece.state);
-    return pieces.every(({ state }) => state === "covered" || state === "settling");
+    const ranges = this.#ranges.get(heatmapKeyText(key)) ?? [];
+    for (const range of ranges) cells.add(range, range.state);
+    return ranges.every(({ state }) => state === "covered" || state === "settling");
   }
 }
 
-function groupKey({ stream, index_type }: LineRow): string {
+function groupKey({ stream, index_type }: HeatmapKey): string {
   return `${stream}:${index_type}`;
 }
 
-function stepOf(members: readonly LineRow[], now: Micros): Step {
+function stepOf(members: readonly HeatmapKey[], now: Micros): HeatmapStep {
   if (members[0]?.stream === "ohlcv") return "month";
-  return now - firstOf(members, now) > MOST_HOURS * MICROS_PER_HOUR ? "day" : "hour";
+  return now - earliestTs(members, now) > MAX_HOURS * MICROS_PER_HOUR ? "day" : "hour";
 }
 
-function firstOf(lines: readonly LineRow[], now: Micros): Micros {
-  return lines.reduce((first, line) => Math.min(first, line.first), now);
+function earliestTs(keys: readonly HeatmapKey[], now: Micros): Micros {
+  return keys.reduce((earliest, { firstTs }) => Math.min(earliest, firstTs), now);
 }
 
-/** One grid for all groups of a step, as long as the oldest of them needs. */
-function gridsFor(lines: readonly LineRow[], steps: ReadonlyMap<string, Step>, now: Micros) {
-  const first = (step: Step) =>
-    firstOf(
-      lines.filter((line) => steps.get(groupKey(line)) === step),
+/** One grid per step, long enough for the oldest group that uses it. */
+function buildGrids(keys: readonly HeatmapKey[], steps: ReadonlyMap<string, HeatmapStep>, now: Micros) {
+  const first = (step: HeatmapStep) =>
+    earliestTs(
+      keys.filter((key) => steps.get(groupKey(key)) === step),
       now,
     );
-  const columns = (step: Step, length: Micros, least: number, most: number) =>
-    Math.min(most, Math.max(least, Math.floor(now / length) - Math.floor(first(step) / length) + 1));
+  const columns = (step: HeatmapStep, length: Micros, min: number, max: number) =>
+    Math.min(max, Math.max(min, Math.floor(now / length) - Math.floor(first(step) / length) + 1));
   return {
-    hour: hourGrid(now, columns("hour", MICROS_PER_HOUR, LEAST_HOURS, MOST_HOURS + 1)),
-    day: dayGrid(now, columns("day", MICROS_PER_DAY, LEAST_DAYS, MOST_DAYS)),
-    month: monthGrid(first("month"), now, MOST_MONTHS),
+    hour: buildHourGrid(now, columns("hour", MICROS_PER_HOUR, MIN_HOURS, MAX_HOURS + 1)),
+    day: buildDayGrid(now, columns("day", MICROS_PER_DAY, MIN_DAYS, MAX_DAYS)),
+    month: buildMonthGrid(first("month"), now, MAX_MONTHS),
   };
 }
 
-function piecesByLine(
-  lines: readonly LineRow[],
+function rangesByKey(
+  keys: readonly HeatmapKey[],
   covered: readonly RangeRow[],
   gaps: readonly GapRow[],
-): Map<string, Piece[]> {
-  const pieces = new Map<string, Piece[]>(lines.map((line) => [lineKey(line), []]));
-  const keys = new Map(lines.map((line) => [`${line.stream} ${line.series}`, lineKey(line)]));
+): Map<string, StateRange[]> {
+  const ranges = new Map<string, StateRange[]>(keys.map((key) => [heatmapKeyText(key), []]));
+  const keyTexts = new Map(keys.map((key) => [`${key.stream} ${key.series}`, heatmapKeyText(key)]));
   for (const { stream, series, from, to } of covered) {
-    pieces.get(keys.get(`${stream} ${series}`) ?? "")?.push({ from, to, state: "covered" });
+    ranges.get(keyTexts.get(`${stream} ${series}`) ?? "")?.push({ from, to, state: "covered" });
   }
   for (const gap of gaps) {
     const state = gap.reason === "settling" ? "settling" : gap.state;
-    pieces.get(lineKey(gap))?.push({ from: gap.from, to: gap.to, state });
+    ranges.get(heatmapKeyText(gap))?.push({ from: gap.from, to: gap.to, state });
   }
-  return pieces;
+  return ranges;
 }
 
-function missingParts(gaps: readonly GapRow[]): MissingPart[] {
+/** One summary per key, state and reason. Heads that are still `settling` are left out. */
+function summarizeByReason(gaps: readonly GapRow[]): GapSummary[] {
   const real = gaps.filter(({ reason }) => reason !== "settling");
-  const parts = Map.groupBy(real, (gap) => `${gap.state} ${gap.reason}\n${lineKey(gap)}`);
-  return [...parts.values()].map((list): MissingPart => {
+  const groups = Map.groupBy(real, (gap) => `${gap.state} ${gap.reason}\n${heatmapKeyText(gap)}`);
+  return [...groups.values()].map((list): GapSummary => {
     const [{ stream, index_type, index_id, name, state, reason }] = list as [GapRow];
-    const from = list.reduce((least, gap) => Math.min(least, gap.from), Number.POSITIVE_INFINITY);
-    const to = list.reduce((most, gap) => Math.max(most, gap.to), 0);
+    const from = list.reduce((min, gap) => Math.min(min, gap.from), Number.POSITIVE_INFINITY);
+    const to = list.reduce((max, gap) => Math.max(max, gap.to), 0);
     const micros = list.reduce((sum, gap) => sum + gap.to - gap.from, 0);
     const ends = list.flatMap(({ lost_at }) => lost_at ?? []).sort();
     return {
       ...{ stream, index_type, index_id, name, state, reason },
       ranges: list.length,
       seconds: Math.round(micros / MICROS_PER_SECOND),
-      from_time: formatInstant(from),
-      to_time: formatInstant(to),
+      from_time: formatTimestamp(from),
+      to_time: formatTimestamp(to),
       lost_at: ends[0] ?? null,
     };
   });
 }
 
-/** The newest market cap rank by asset id, and by market id that of the base asset. */
+/** The newest market cap rank by asset id; a market has the rank of its base asset. */
 function readRanks(connection: Connection): ReadonlyMap<string, number> {
   const pairs = (sql: string) => connection.statement(sql).raw().all() as [string, unknown][];
   const ranks = new Map(
@@ -272,12 +275,12 @@ function readRanks(connection: Connection): ReadonlyMap<string, number> {
   return ranks;
 }
 
-function rankOf(ranks: ReadonlyMap<string, number>, { index_id }: LineRow): number {
+function rankOf(ranks: ReadonlyMap<string, number>, { index_id }: HeatmapKey): number {
   return ranks.get(index_id) ?? Number.MAX_SAFE_INTEGER;
 }
 
-function placeOf(line: LineRow | undefined): number {
+function groupOrder(key: HeatmapKey | undefined): number {
   const place = (order: readonly string[], value: string) =>
     order.includes(value) ? order.indexOf(value) : order.length;
-  return place(streamOrder, line?.stream ?? "") * 10 + place(familyOrder, line?.index_type ?? "");
+  return place(streamOrder, key?.stream ?? "") * 10 + place(indexTypeOrder, key?.index_type ?? "");
 }

@@ -1,41 +1,41 @@
-import { nearest } from "../../model/did-you-mean.ts";
+import { findClosestWord } from "../../model/did-you-mean.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import type { ColumnNote } from "../schema/column-doc.ts";
 import { relationNotes } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-const usualRemedy =
+const DEFAULT_REMEDY =
   "`mds-sync query` without SQL lists the relations, and with --schema NAME the columns of one";
 
-/** What stands for `:name` in a statement. Integers come as BigInt: a plain number would be bound as a REAL. */
-export type Parameters = Readonly<Record<string, string | number | bigint | null>>;
+/** Values of the named parameters (`:name`). Integers are BigInt: a number would be bound as a REAL. */
+export type QueryParameters = Readonly<Record<string, string | number | bigint | null>>;
 
 /**
- * Runs one statement that only reads. Rows come as arrays, one by one, integers in them as BigInt. The connection could not write anyhow; refusing by
- * what the statement is also keeps it from making other files (ATTACH, VACUUM INTO) and from loosening the connection.
+ * Runs one read-only statement. Rows are arrays, one at a time. The connection is read-only anyway; checking the statement
+ * also prevents other files from being created (ATTACH, VACUUM INTO) and the connection's settings from being changed.
  */
-export function select(
+export function runReadQuery(
   reader: Connection,
   sql: string,
-  parameters: Parameters = {},
+  parameters: QueryParameters = {},
 ): { columns: readonly string[]; rows: IterableIterator<readonly unknown[]> } {
   try {
     const statement = reader.database.prepare(sql);
     if (!statement.reader || !statement.readonly || isSettingPragma(sql))
-      throw new Error("the warehouse is readonly: only a statement that reads is run");
-    assertNamed(sql, parameters);
+      throw new Error("the warehouse is readonly: only statements that read are allowed");
+    assertParametersUsed(sql, parameters);
     const columns = statement.columns().map(({ name }) => name);
-    // Integers come as BigInt: a plain number would round what is beyond 2^53.
+    // Integers as BigInt: a number would round beyond 2^53.
     const rows = statement.raw().safeIntegers().iterate(parameters) as IterableIterator<readonly unknown[]>;
-    return { columns, rows: stepped(rows) };
+    return { columns, rows: convertErrors(rows) };
   } catch (error) {
     if (error instanceof Failure) throw error;
-    throw badQuery(error, hintFor(reader, sql, error) ?? usualRemedy);
+    throw badQuery(error, suggestRemedy(reader, sql, error) ?? DEFAULT_REMEDY);
   }
 }
 
-/** What a statement meets among its rows: a malformed JSON text, a sum that is too large. The file's own trouble is no fault of the SQL. */
-function* stepped<Row>(rows: IterableIterator<Row>): Generator<Row, void, undefined> {
+/** Errors while stepping (malformed JSON, integer overflow) are the statement's fault; errors of the file are rethrown. */
+function* convertErrors<Row>(rows: IterableIterator<Row>): Generator<Row, void, undefined> {
   try {
     yield* rows;
   } catch (error) {
@@ -56,8 +56,8 @@ function badQuery(error: unknown, remedy: string): Failure {
   });
 }
 
-/** The relations in this file that are not mds-sync's: a quant's own views. */
-export function ownRelations({ database }: Connection): string[] {
+/** Relations that users added to the file, such as their own views. */
+export function readUserRelations({ database }: Connection): string[] {
   const found = database
     .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
     .pluck()
@@ -65,28 +65,28 @@ export function ownRelations({ database }: Connection): string[] {
   return found.filter((name) => !(name in relationNotes) && !/^(sqlite_|__drizzle)/.test(name));
 }
 
-/** The columns of a relation that nobody has described. */
-export function undescribedColumns({ database }: Connection, relation: string): ColumnNote[] {
+/** The columns of a relation without documentation. */
+export function readUndescribedColumns({ database }: Connection, relation: string): ColumnNote[] {
   const columns = database.prepare("SELECT name, type FROM pragma_table_info(?)").all(relation);
   return (columns as ColumnNote[]).map((column) => ({ ...column, meaning: "" }));
 }
 
-/** A pragma that gives a row back counts as reading, also when it sets something. */
+/** SQLite counts a pragma that returns a row as reading, even if it sets something. */
 function isSettingPragma(sql: string): boolean {
   const bare = sql.replaceAll(/--[^\n]*|\/\*.*?\*\//gs, " ").trimStart();
   return /^(explain\s+(query\s+plan\s+)?)?pragma\b[^;]*=/i.test(bare);
 }
 
-/** SQLite ignores a parameter that no statement asks for, and a misspelt one would go unnoticed. */
-function assertNamed(sql: string, parameters: Parameters): void {
-  const asked = new Set([...sql.matchAll(/[:@$](\w+)/g)].map(([, name = ""]) => name));
-  const stranger = Object.keys(parameters).find((name) => !asked.has(name));
-  if (stranger === undefined) return;
-  const meant = nearest(stranger, asked);
-  throw new Failure(`the statement has no parameter :${stranger}`, {
+/** SQLite ignores a parameter that the statement does not have: a misspelt name would go unnoticed. */
+function assertParametersUsed(sql: string, parameters: QueryParameters): void {
+  const used = new Set([...sql.matchAll(/[:@$](\w+)/g)].map(([, name = ""]) => name));
+  const unused = Object.keys(parameters).find((name) => !used.has(name));
+  if (unused === undefined) return;
+  const suggestion = findClosestWord(unused, used);
+  throw new Failure(`the statement has no parameter :${unused}`, {
     family: "operator",
     code: "bad_query",
-    remedy: meant === undefined ? "leave out --param" : `did you mean ${meant}?`,
+    remedy: suggestion === undefined ? "leave out --param" : `did you mean ${suggestion}?`,
     exit: exitCode.usage,
   });
 }
@@ -95,11 +95,11 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The nearest relation or column that there is, for a name that there is not. */
-function hintFor({ database }: Connection, sql: string, error: unknown): string | undefined {
-  const [, lacking] = /Missing named parameter "(\w+)"/.exec(String(error)) ?? [];
-  if (lacking !== undefined) return `give --param ${lacking}=VALUE`;
-  if (/Too few parameter values/.test(String(error))) return "give parameters names, :from rather than ?";
+/** A remedy for an unknown name: the most similar relation or column. */
+function suggestRemedy({ database }: Connection, sql: string, error: unknown): string | undefined {
+  const [, missing] = /Missing named parameter "(\w+)"/.exec(String(error)) ?? [];
+  if (missing !== undefined) return `give --param ${missing}=VALUE`;
+  if (/Too few parameter values/.test(String(error))) return "name the parameters: write :from instead of ?";
   const [, kind, given = ""] = /no such (table|column): (\S+)/.exec(String(error)) ?? [];
   if (kind === undefined) return undefined;
   if (kind === "table" && given.toLowerCase() in relationNotes)
@@ -116,6 +116,6 @@ function hintFor({ database }: Connection, sql: string, error: unknown): string 
       : relations
           .filter((name) => words.has(name.toLowerCase()))
           .flatMap((name) => columnsOf.all(name) as string[]);
-  const meant = nearest(given.slice(given.lastIndexOf(".") + 1), known);
-  return meant === undefined ? undefined : `did you mean ${meant}?`;
+  const suggestion = findClosestWord(given.slice(given.lastIndexOf(".") + 1), known);
+  return suggestion === undefined ? undefined : `did you mean ${suggestion}?`;
 }

@@ -2,29 +2,29 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
-/** How large the warehouse was, and when. */
+/** The size of the warehouse at one time. */
 export interface SizeSample {
   readonly at: Micros;
   readonly bytes: number;
 }
 
-/** A disk that is full in fewer days than this is worth a word. */
-export const SOON_FULL_DAYS = 14;
+/** Warn if the disk will be full in fewer days than this. */
+export const DISK_FULL_WARNING_DAYS = 14;
 
-/** Less history than this says more about the last commit than about the trend. */
-const LEAST_SPAN = 3600 * MICROS_PER_SECOND;
-const SAMPLE_EVERY = 600 * MICROS_PER_SECOND;
-const LONGEST_SPAN = 2 * MICROS_PER_DAY;
+/** A shorter history shows the last commit rather than a trend. */
+const MIN_HISTORY_MICROS = 3600 * MICROS_PER_SECOND;
+const SAMPLE_INTERVAL_MICROS = 600 * MICROS_PER_SECOND;
+const MAX_HISTORY_MICROS = 2 * MICROS_PER_DAY;
 
 /**
- * Days until `free` bytes are used up: Infinity without growth, undefined while too little is known. The trend is the
- * median of the slopes between all pairs of samples: neither the steps in which a file grows nor a first backfill that
- * is over move it for long.
+ * Days until `free` bytes are used up: Infinity without growth, undefined with too little history. The trend is the
+ * median slope between all pairs of samples, so that a finished backfill, or a file that grows in steps, does not
+ * distort it for long.
  */
-export function daysUntilFull(samples: readonly SizeSample[], free: number): number | undefined {
+export function estimateDaysUntilFull(samples: readonly SizeSample[], free: number): number | undefined {
   const first = samples[0];
   const last = samples.at(-1);
-  if (!first || !last || last.at - first.at < LEAST_SPAN) return undefined;
+  if (!first || !last || last.at - first.at < MIN_HISTORY_MICROS) return undefined;
   const slopes: number[] = [];
   samples.forEach((later, index) => {
     for (const earlier of samples.slice(0, index)) {
@@ -37,20 +37,20 @@ export function daysUntilFull(samples: readonly SizeSample[], free: number): num
   return growth > 0 ? Math.max(0, free) / growth / MICROS_PER_DAY : Number.POSITIVE_INFINITY;
 }
 
-/** The samples of the last two days, the oldest first: enough for a trend, few enough to compare all pairs. */
-export function sizeSamples(connection: Connection): SizeSample[] {
+/** The samples of the last two days, oldest first: few enough to compare all pairs. */
+export function readSizeSamples(connection: Connection): SizeSample[] {
   return connection.statement("SELECT at, bytes FROM size_samples ORDER BY at").all() as SizeSample[];
 }
 
-/** Notes the size of this moment, unless the last note is younger than ten minutes. Samples of a false clock are dropped. */
-export function noteSize(transaction: Transaction, bytes: number): void {
+/** Stores a sample, unless the last one is younger than ten minutes. Deletes samples from the future (a wrong clock). */
+export function recordSize(transaction: Transaction, bytes: number): void {
   const { now } = transaction;
   transaction
     .statement("DELETE FROM size_samples WHERE at > ? OR at < ?")
-    .run([now, Math.floor(now - LONGEST_SPAN)]);
+    .run([now, Math.floor(now - MAX_HISTORY_MICROS)]);
   transaction
     .statement(
       "INSERT INTO size_samples (at, bytes) SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM size_samples WHERE at > ?)",
     )
-    .run([Math.floor(now), bytes, Math.floor(now - SAMPLE_EVERY)]);
+    .run([Math.floor(now), bytes, Math.floor(now - SAMPLE_INTERVAL_MICROS)]);
 }

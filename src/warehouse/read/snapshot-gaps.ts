@@ -1,108 +1,108 @@
-import { formatInstant, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { presentTs } from "../views/sql-fragments.ts";
 import { CellSums, type TimeGrid } from "./heatmap-grid.ts";
-import { type LineRow, lineKey, type MissingPart } from "./heatmap-types.ts";
+import { type GapSummary, type HeatmapKey, heatmapKeyText } from "./heatmap-types.ts";
 
-/** A line of a latest-only stream. */
-export interface ObservedLine {
+/** A ledger key of a snapshot stream. */
+interface SnapshotKey {
   readonly stream: string;
   readonly series: number;
 }
 
-/** A stretch of one: seen, missed for ever, or too young to be either. */
-export interface ObservedStretch extends TimeRange {
+/** A range of such a key: received, lost, or too young to tell. */
+interface SnapshotRange extends TimeRange {
   readonly state: "covered" | "lost" | "settling";
   /** Why it is lost. */
   readonly reason: string | null;
 }
 
-interface Claim extends ObservedLine, TimeRange {
-  /** What lies after it is too young to be claimed. */
-  readonly claimed: Micros;
+interface TargetRow extends SnapshotKey, TimeRange {
+  /** Now − settle delay: what is younger may still be received. */
+  readonly lostTo: Micros;
 }
 
-/** For a condition on `stream`: lines of these have a history, and a ledger of few ranges. */
-export const isWalkedSql = "stream IN ('index_ticks', 'ohlcv')";
+/** SQL condition on `stream`. The ledger of a history stream has few ranges, that of a snapshot stream may have many. */
+export const isHistoryStreamSql = "stream IN ('index_ticks', 'ohlcv')";
 
-/** Many at once are read in half the time of one by one; all at once would be a heap of them. */
-const RANGES_AT_ONCE = 10_000;
+/** Chunks take half the time of single rows; all rows at once would need much memory. */
+const RANGES_PER_READ = 10_000;
 
-const claimsSql = `SELECT w.stream, w.series, w.from_ts AS "from", min(coalesce(w.to_ts, m.now), m.now) AS "to",
-    (m.now - w.settle_delay) / w.step * w.step AS claimed
+const targetsSql = `SELECT w.stream, w.series, w.from_ts AS "from", min(coalesce(w.to_ts, m.now), m.now) AS "to",
+    (m.now - w.settle_delay) / w.step * w.step AS lostTo
   FROM (SELECT ${presentTs} AS now) m CROSS JOIN wanted_ranges w WHERE w.observed = 1
   ORDER BY w.stream, w.series, w.from_ts`;
 
-const linesSql = `SELECT stream, series FROM wanted_ranges WHERE observed = 1
-  UNION SELECT stream, series FROM settled_ranges WHERE NOT ${isWalkedSql}`;
+const keysSql = `SELECT stream, series FROM wanted_ranges WHERE observed = 1
+  UNION SELECT stream, series FROM settled_ranges WHERE NOT ${isHistoryStreamSql}`;
 
 const settledSql = `SELECT from_ts, to_ts, proof = 'lost', reason FROM settled_ranges
-  WHERE stream = ? AND series = ? AND from_ts > ? ORDER BY from_ts LIMIT ${RANGES_AT_ONCE}`;
+  WHERE stream = ? AND series = ? AND from_ts > ? ORDER BY from_ts LIMIT ${RANGES_PER_READ}`;
 
 /**
- * Tells every stretch of every latest-only line, ascending per line: the same as `coverage` and `gaps` say, which a test
- * holds it to. Observations with jitter leave a sliver lost after each of them; with hundreds of thousands of those one
- * pass over the ledger takes a tenth of what the view needs, which seeks the end of each gap.
+ * Calls `visit` for every range of every snapshot key, ascending per key. The result equals the views `coverage` and
+ * `gaps` (a test compares them). Snapshots with jitter leave hundreds of thousands of short lost ranges: one pass over
+ * the ledger takes a tenth of the time of the view, which seeks the end of each gap.
  */
-export function walkObserved(
+export function forEachSnapshotRange(
   connection: Connection,
-  visit: (line: ObservedLine, stretch: ObservedStretch) => void,
+  visit: (key: SnapshotKey, range: SnapshotRange) => void,
 ): void {
-  const claims = Map.groupBy(connection.statement(claimsSql).all() as Claim[], keyOf);
-  for (const line of connection.statement(linesSql).all() as ObservedLine[]) {
-    const own = claims.get(keyOf(line)) ?? [];
+  const targets = Map.groupBy(connection.statement(targetsSql).all() as TargetRow[], keyText);
+  for (const key of connection.statement(keysSql).all() as SnapshotKey[]) {
+    const ownTargets = targets.get(keyText(key)) ?? [];
     let end = Number.NEGATIVE_INFINITY;
-    for (const [from, to, isLost, reason] of settledRanges(connection, line)) {
-      if (from > end) tellGap(own, { from: end, to: from }, visit);
-      visit(line, { from, to, state: isLost ? "lost" : "covered", reason });
+    for (const [from, to, isLost, reason] of readRangeChunks(connection, key)) {
+      if (from > end) visitGap(ownTargets, { from: end, to: from }, visit);
+      visit(key, { from, to, state: isLost ? "lost" : "covered", reason });
       end = to;
     }
-    tellGap(own, { from: end, to: Number.POSITIVE_INFINITY }, visit);
+    visitGap(ownTargets, { from: end, to: Number.POSITIVE_INFINITY }, visit);
   }
 }
 
-function keyOf({ stream, series }: ObservedLine): string {
+function keyText({ stream, series }: SnapshotKey): string {
   return `${stream} ${series}`;
 }
 
 type SettledRow = readonly [from: Micros, to: Micros, isLost: 0 | 1, reason: string | null];
 
-function* settledRanges(connection: Connection, { stream, series }: ObservedLine): Generator<SettledRow> {
+function* readRangeChunks(connection: Connection, { stream, series }: SnapshotKey): Generator<SettledRow> {
   const statement = connection.statement(settledSql).raw();
   let after: Micros = Number.MIN_SAFE_INTEGER;
   for (;;) {
     const rows = statement.all([stream, series, after]) as SettledRow[];
     yield* rows;
-    if (rows.length < RANGES_AT_ONCE) return;
+    if (rows.length < RANGES_PER_READ) return;
     after = rows.at(-1)?.[0] ?? after;
   }
 }
 
-function tellGap(
-  claims: readonly Claim[],
+function visitGap(
+  targets: readonly TargetRow[],
   gap: TimeRange,
-  visit: (line: ObservedLine, stretch: ObservedStretch) => void,
+  visit: (key: SnapshotKey, range: SnapshotRange) => void,
 ): void {
-  for (const claim of claims) {
-    const from = Math.max(gap.from, claim.from);
-    const to = Math.min(gap.to, claim.to);
-    const lostTo = Math.min(to, claim.claimed);
-    if (from < lostTo) visit(claim, { from, to: lostTo, state: "lost", reason: "not observed" });
-    const settlingFrom = Math.max(from, claim.claimed);
-    if (settlingFrom < to) visit(claim, { from: settlingFrom, to, state: "settling", reason: "settling" });
+  for (const target of targets) {
+    const from = Math.max(gap.from, target.from);
+    const to = Math.min(gap.to, target.to);
+    const lostTo = Math.min(to, target.lostTo);
+    if (from < lostTo) visit(target, { from, to: lostTo, state: "lost", reason: "not observed" });
+    const settlingFrom = Math.max(from, target.lostTo);
+    if (settlingFrom < to) visit(target, { from: settlingFrom, to, state: "settling", reason: "settling" });
   }
 }
 
-/** A latest-only line: too many stretches to keep, so only what they add up to. */
-export interface ObservedCells {
+/** The sums of a snapshot key: it may have too many ranges to hold in memory. */
+export interface SnapshotCells {
   readonly cells: CellSums;
-  /** What is lost, by reason. */
-  readonly parts: Map<string, LossSum>;
+  /** The lost ranges by reason. */
+  readonly losses: Map<string, LossSummary>;
 }
 
-export interface LossSum {
-  readonly line: LineRow;
+interface LossSummary {
+  readonly key: HeatmapKey;
   readonly reason: string;
   ranges: number;
   micros: number;
@@ -110,48 +110,48 @@ export interface LossSum {
   to: Micros;
 }
 
-/** The latest-only lines by `lineKey`, each in the grid that it is shown in. */
-export function readObserved(
+/** The sums of all snapshot keys by `heatmapKeyText`, each on the grid that `gridOf` returns. */
+export function readSnapshotCells(
   connection: Connection,
-  lines: readonly LineRow[],
-  gridOf: (line: LineRow) => TimeGrid,
-): Map<string, ObservedCells> {
-  const known = new Map(lines.map((line) => [`${line.stream} ${line.series}`, line]));
-  const found = new Map<string, ObservedCells>();
-  let [last, at]: [string, ObservedCells | undefined] = ["", undefined];
-  walkObserved(connection, ({ stream, series }, { from, to, state, reason }) => {
-    const key = `${stream} ${series}`;
-    const line = known.get(key);
-    if (!line) return;
-    if (key !== last || !at) {
-      at = { cells: new CellSums(gridOf(line)), parts: new Map() };
-      last = key;
-      found.set(lineKey(line), at);
+  keys: readonly HeatmapKey[],
+  gridOf: (key: HeatmapKey) => TimeGrid,
+): Map<string, SnapshotCells> {
+  const known = new Map(keys.map((key) => [keyText(key), key]));
+  const found = new Map<string, SnapshotCells>();
+  let [lastText, current]: [string, SnapshotCells | undefined] = ["", undefined];
+  forEachSnapshotRange(connection, (snapshotKey, { from, to, state, reason }) => {
+    const text = keyText(snapshotKey);
+    const key = known.get(text);
+    if (!key) return;
+    if (text !== lastText || !current) {
+      current = { cells: new CellSums(gridOf(key)), losses: new Map() };
+      lastText = text;
+      found.set(heatmapKeyText(key), current);
     }
-    at.cells.add({ from, to }, state);
+    current.cells.add({ from, to }, state);
     if (state !== "lost") return;
-    const why = reason ?? "unknown";
-    const sum = at.parts.get(why) ?? { line, reason: why, ranges: 0, micros: 0, from, to };
+    const lossReason = reason ?? "unknown";
+    const sum = current.losses.get(lossReason) ?? { key, reason: lossReason, ranges: 0, micros: 0, from, to };
     sum.ranges++;
     sum.micros += to - from;
     sum.to = to;
-    at.parts.set(why, sum);
+    current.losses.set(lossReason, sum);
   });
   return found;
 }
 
-export function partSeen({ line, reason, ranges, micros, from, to }: LossSum): MissingPart {
+export function toGapSummary({ key, reason, ranges, micros, from, to }: LossSummary): GapSummary {
   return {
-    stream: line.stream,
-    index_type: line.index_type || null,
-    index_id: line.index_id || null,
-    name: line.name || null,
+    stream: key.stream,
+    index_type: key.index_type || null,
+    index_id: key.index_id || null,
+    name: key.name || null,
     state: "lost",
     reason,
     ranges,
     seconds: Math.round(micros / MICROS_PER_SECOND),
-    from_time: formatInstant(from),
-    to_time: formatInstant(to),
+    from_time: formatTimestamp(from),
+    to_time: formatTimestamp(to),
     lost_at: null,
   };
 }

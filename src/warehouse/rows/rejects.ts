@@ -1,13 +1,12 @@
 import type { Reject, UnknownField } from "../../model/records.ts";
 import type { Stream } from "../../model/streams.ts";
-import { formatInstant } from "../../model/time.ts";
+import { formatTimestamp } from "../../model/time.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
-/** Longer samples say no more. */
-const SAMPLE_LENGTH = 500;
+const MAX_SAMPLE_LENGTH = 500;
 
-/** Keeps records that could not be read, verbatim. Returns how many were new. */
-export function keepRejects(
+/** Stores records that could not be read, verbatim. Returns how many were new. */
+export function storeRejects(
   transaction: Transaction,
   stream: Stream,
   rejects: readonly Reject[],
@@ -16,11 +15,11 @@ export function keepRejects(
   const insert = transaction.statement(
     `INSERT INTO rejects (stream, received_at, reason, raw, request) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
   );
-  const receivedAt = formatInstant(transaction.now);
-  let kept = 0;
+  const receivedAt = formatTimestamp(transaction.now);
+  let stored = 0;
   for (const { reason, raw } of rejects)
-    kept += insert.run([stream, receivedAt, reason, raw, request]).changes;
-  return kept;
+    stored += insert.run([stream, receivedAt, reason, raw, request]).changes;
+  return stored;
 }
 
 export function countUnknownFields(
@@ -28,15 +27,15 @@ export function countUnknownFields(
   stream: Stream,
   fields: readonly UnknownField[],
 ): void {
-  for (const field of fields) count(transaction, "unknown_fields", stream, field);
+  for (const field of fields) countUnknown(transaction, "unknown_fields", stream, field);
 }
 
-/** An event or message shape of the websocket that this version does not know. */
+/** Counts a websocket event or message shape that this version does not know. */
 export function countUnknownEvent(transaction: Transaction, event: UnknownField): void {
-  count(transaction, "unknown_events", "websocket", event);
+  countUnknown(transaction, "unknown_events", "websocket", event);
 }
 
-function count(transaction: Transaction, table: string, where: string, unknown: UnknownField): void {
+function countUnknown(transaction: Transaction, table: string, where: string, unknown: UnknownField): void {
   transaction
     .statement(
       `INSERT INTO ${table} ("where", name, first_seen, count, sample) VALUES (?, ?, ?, ?, ?)
@@ -45,8 +44,8 @@ function count(transaction: Transaction, table: string, where: string, unknown: 
     .run([
       where,
       unknown.name,
-      formatInstant(transaction.now),
+      formatTimestamp(transaction.now),
       unknown.count,
-      unknown.sample.slice(0, SAMPLE_LENGTH),
+      unknown.sample.slice(0, MAX_SAMPLE_LENGTH),
     ]);
 }

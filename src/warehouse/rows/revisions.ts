@@ -1,10 +1,10 @@
-import { plainNotation } from "../../model/decimal.ts";
+import { toPlainNotation } from "../../model/decimal.ts";
 import type { Micros } from "../../model/time.ts";
 import type { RowTable, Value } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
-/** Keeps what a row said; `after` null means that the row was withdrawn. */
-export function keepRevision(
+/** Stores the earlier version of a row; `after` is null if the row was withdrawn. */
+export function storeRevision(
   transaction: Transaction,
   table: RowTable<never>,
   row: { key: number; ts: Micros; before: readonly Value[]; after: readonly Value[] | null },
@@ -17,49 +17,49 @@ export function keepRevision(
       table.stream,
       row.key,
       row.ts,
-      rowJson(table, row.before),
-      row.after === null ? null : rowJson(table, row.after),
+      toRowJson(table, row.before),
+      row.after === null ? null : toRowJson(table, row.after),
       transaction.now,
     ]);
 }
 
 /**
- * Whether two rows of the same moment say the same, figure by figure. What only one of them mentions is no correction: a
- * property that this version does not know, a doubt, or a field that the websocket leaves out.
+ * Whether two rows of the same timestamp have the same figures. Ignores what only one source sends: unknown fields
+ * (`extra`), quality flags, and `last_moved`, which the websocket omits.
  */
-export function saysTheSame<Row>(
+export function hasSameValues<Row>(
   table: RowTable<Row>,
   before: readonly Value[],
   after: readonly Value[],
 ): boolean {
   return table.columns.every((column, i) => {
-    const [was, is] = [before[i] ?? null, after[i] ?? null];
+    const [old, latest] = [before[i] ?? null, after[i] ?? null];
     if (column === "source") return true;
-    if (column === "aside") return exactTexts(was) === exactTexts(is);
-    return was === is || (column === "last_moved" && (was === null || is === null));
+    if (column === "aside") return exactTextsOf(old) === exactTextsOf(latest);
+    return old === latest || (column === "last_moved" && (old === null || latest === null));
   });
 }
 
-/** The exact digits in a row's sidecar, without what else stands there. */
-function exactTexts(aside: Value): string {
+/** The exact decimals in `aside`, without `quality` and `extra`. */
+function exactTextsOf(aside: Value): string {
   if (typeof aside !== "string") return "{}";
   const { quality: _quality, extra: _extra, ...digits } = JSON.parse(aside) as Record<string, string>;
   return JSON.stringify(digits);
 }
 
-/** A row as JSON: decimals as exact text, whatever stood aside put back in its place. */
-function rowJson(table: RowTable<never>, values: readonly Value[]): string {
+/** A row as JSON: decimals as exact text, and the entries of `aside` merged in. */
+function toRowJson(table: RowTable<never>, values: readonly Value[]): string {
   const json: Record<string, Value> = {};
   table.columns.forEach((column, i) => {
     const value = values[i] ?? null;
     if (column === "aside") Object.assign(json, typeof value === "string" ? JSON.parse(value) : {});
     else if (column === "source") json[column] = value === 0 ? "rest" : "live";
-    else json[column] = i < table.decimals && typeof value === "number" ? exactDigits(value) : value;
+    else json[column] = i < table.decimals && typeof value === "number" ? toExactText(value) : value;
   });
   return JSON.stringify(json);
 }
 
-/** A REAL without exact text beside it has at most 15 significant digits. */
-function exactDigits(real: number): string {
-  return plainNotation(real.toPrecision(15)) ?? String(real);
+/** A REAL without an exact text in `aside` has at most 15 significant digits. */
+function toExactText(real: number): string {
+  return toPlainNotation(real.toPrecision(15)) ?? String(real);
 }

@@ -2,51 +2,52 @@ import type { StreamRecords } from "../../model/records.ts";
 import type { WalkedStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import { settledRanges } from "../coverage/ledger.ts";
-import { UNSERVED } from "../coverage/not-found.ts";
+import { readSettledRanges } from "../coverage/ledger.ts";
+import { NOT_FOUND_REASON } from "../coverage/not-found.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type RowStream, type RowTable, rowTables, type Value } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /**
- * Whether a page that only filled in found a row in `range` that is not settled and says something else, or that the page
- * lacks. Either of the two may be the newer, so neither may be called final. To be called after the page's rows are
- * written; `standing` are moments of rows that are known to be right, on the page or not.
+ * Whether an uncovered row in `range` differs from a stale page, or is missing on it. Either may be newer, so the range
+ * must not be settled. Call it after the page's rows are written. `trustedTimestamps`: of rows known to be correct.
  */
-export function isContested<S extends WalkedStream>(
+export function hasConflictingRows<S extends WalkedStream>(
   transaction: Transaction,
   { stream, series }: { readonly stream: S; readonly series: number },
   range: TimeRange,
   records: readonly StreamRecords[S][],
-  standing: readonly Micros[],
+  trustedTimestamps: readonly Micros[],
 ): boolean {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
   const { keyColumn, momentColumn, moment, momentTs, sourceAt } = table;
-  const textOf = (values: readonly Value[]) => JSON.stringify(values.filter((_, i) => i !== sourceAt));
-  const said = new Map<Micros, string[]>();
+  const toComparableText = (values: readonly Value[]) =>
+    JSON.stringify(values.filter((_, i) => i !== sourceAt));
+  const receivedTexts = new Map<Micros, string[]>();
   for (const record of records) {
     const values: Value[] = [];
     table.encode(record, 0, values);
     const ts = table.ts(record);
-    said.set(ts, [...(said.get(ts) ?? []), textOf(values)]);
+    receivedTexts.set(ts, [...(receivedTexts.get(ts) ?? []), toComparableText(values)]);
   }
-  const isRight = new Set(standing);
-  const proven = settledRanges(transaction, { stream, series }).filter(({ proof }) => proof !== "lost");
+  const trusted = new Set(trustedTimestamps);
+  const coveredRanges = readSettledRanges(transaction, { stream, series }).filter(
+    ({ proof }) => proof !== "lost",
+  );
   const rows = transaction.statement(
     `SELECT ${momentColumn}, ${table.columns.join(", ")} FROM ${table.table}
       WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`,
   );
-  return subtract([range], normalise(proven)).some(({ from, to }) => {
+  return subtract([range], normalise(coveredRanges)).some(({ from, to }) => {
     const stored = rows.raw().all([series, moment(from), moment(to)]) as [string | number, ...Value[]][];
     return stored.some(([at, ...values]) => {
       const ts = momentTs(at);
-      return !(said.get(ts)?.includes(textOf(values)) ?? isRight.has(ts));
+      return !(receivedTexts.get(ts)?.includes(toComparableText(values)) ?? trusted.has(ts));
     });
   });
 }
 
-/** How many rows of a series are stored in a range. */
-export function storedCount(
+export function countStoredRows(
   connection: Pick<Connection, "statement">,
   { stream, series }: { stream: RowStream; series: number },
   range: TimeRange,
@@ -59,8 +60,8 @@ export function storedCount(
     .get([series, moment(range.from), moment(range.to)]) as number;
 }
 
-/** The newest tick of a series in the range that only the websocket has told of so far. */
-export function newestLiveRow(
+/** The timestamp of the newest tick in the range that came from the websocket and that REST has not confirmed. */
+export function findNewestLiveRow(
   transaction: Transaction,
   series: number,
   range: TimeRange,
@@ -70,15 +71,15 @@ export function newestLiveRow(
   return typeof found === "number" ? found : undefined;
 }
 
-/** An index that the service has served, and by what it would be found again. */
-export interface ServedLine {
+/** An index that the service has served before. */
+interface ServedSeries {
   readonly indexType: string;
   readonly indexId: string;
-  /** The newest row of it. */
+  /** The timestamp of its newest row. */
   readonly ts: Micros;
 }
 
-/** Whether a row of the line stands at `since` or later. */
+/** Whether the series has a row at `since` or later. */
 export function hasRowsSince(
   connection: Connection,
   { stream, series }: { readonly stream: WalkedStream; readonly series: number },
@@ -89,12 +90,12 @@ export function hasRowsSince(
   return connection.statement(sql).get([series, moment(since)]) !== undefined;
 }
 
-/** Of the followed lines of a stream, the one of another index whose newest row is the newest of all. */
-export function otherServedLine(
+/** Of the other selected series of a stream, finds the one with the newest row. */
+export function findOtherServedSeries(
   connection: Connection,
   { stream, series }: { readonly stream: WalkedStream; readonly series: number },
   since: Micros,
-): ServedLine | undefined {
+): ServedSeries | undefined {
   const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[stream];
   const row = connection
     .statement(
@@ -105,7 +106,7 @@ export function otherServedLine(
           (SELECT 1 FROM settled_ranges g WHERE g.stream = w.stream AND g.series = w.series AND g.reason = ?)
         ORDER BY newest DESC LIMIT 1`,
     )
-    .get([stream, series, moment(since), UNSERVED]) as
+    .get([stream, series, moment(since), NOT_FOUND_REASON]) as
     | { indexType: string; indexId: string; newest: number | string }
     | undefined;
   return row && { indexType: row.indexType, indexId: row.indexId, ts: momentTs(row.newest) };
@@ -121,7 +122,7 @@ export interface LatestTick {
   readonly is_settled: 0 | 1;
 }
 
-/** One seek each: cheap for a handful, whatever the size of the warehouse. */
+/** One index seek per index: cheap for a few of them, whatever the size of the warehouse. */
 export function readLatestTicks(
   connection: Connection,
   indices: readonly { index_type: string; index_id: string }[],

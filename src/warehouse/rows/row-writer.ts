@@ -4,85 +4,81 @@ import type { Micros } from "../../model/time.ts";
 import { retract } from "../coverage/ledger.ts";
 import { type RowStream, type RowTable, rowTables, type Value } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { keepRevision, saysTheSame } from "./revisions.ts";
-import { countRows } from "./stream-stats.ts";
+import { hasSameValues, storeRevision } from "./revisions.ts";
+import { addRowCount } from "./stream-stats.ts";
 
-/** Many rows a statement is 1.5 to 1.8 times as fast as one. */
-export const ROWS_A_STATEMENT = 50;
+/** Many rows per statement are 1.5 to 1.8 times as fast as one. */
+const ROWS_PER_STATEMENT = 50;
 
 interface RowSql {
-  /** As with `insertLean`, a failure leaves it half done. */
   readonly insertMany: string;
   readonly insertOne: string;
-  /**
-   * Many rows in the table's lean form; the key is the parameter `@key`. A failure leaves the statement half done, which
-   * the rollback of the whole transaction makes good: SQLite need not keep copies of the pages for undoing it alone.
-   */
+  /** Many rows in the table's lean form, with the key as parameter `@key`. */
   readonly insertLean: string | undefined;
   readonly replaceOne: string;
-  /** One row by key and moment. */
-  readonly stored: string;
-  /** Whether any row stands from one moment to another, both included. */
-  readonly occupied: string;
+  /** The row of one key and timestamp. */
+  readonly selectOne: string;
+  /** Whether any row exists between two timestamps, both inclusive. */
+  readonly selectAny: string;
 }
 
-/** Written once a table: the long text of 50 rows is the key under which its prepared statement is found. */
-const written = new Map<string, RowSql>();
+/** Built once per table: the prepared statement is looked up by this long text. */
+const sqlByTable = new Map<string, RowSql>();
 
-export function rowSql<Row>({ table, keyColumn, momentColumn, columns, lean }: RowTable<Row>): RowSql {
-  let sql = written.get(table);
+function getRowSql<Row>({ table, keyColumn, momentColumn, columns, lean }: RowTable<Row>): RowSql {
+  let sql = sqlByTable.get(table);
   if (!sql) {
     const names = [keyColumn, momentColumn, ...columns];
     const row = `(${names.map(() => "?").join(", ")})`;
     const into = `INTO ${table} (${names.join(", ")}) VALUES`;
+    // OR FAIL spares SQLite the journal that undoes a single statement: an error rolls back the whole transaction.
     sql = {
-      insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_A_STATEMENT).fill(row).join(", ")}`,
+      insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_PER_STATEMENT).fill(row).join(", ")}`,
       insertLean:
         lean &&
         `INSERT OR FAIL INTO ${table} (${[keyColumn, momentColumn, ...lean.columns, "source"].join(", ")}) VALUES ${Array(
-          ROWS_A_STATEMENT,
+          ROWS_PER_STATEMENT,
         )
           .fill(`(@key, ?, ${lean.columns.map(() => "?").join(", ")}, 0)`)
           .join(", ")}`,
       insertOne: `INSERT ${into} ${row}`,
       replaceOne: `REPLACE ${into} ${row}`,
-      stored: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} = ?`,
-      occupied: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} BETWEEN ? AND ? LIMIT 1`,
+      selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} = ?`,
+      selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} BETWEEN ? AND ? LIMIT 1`,
     };
-    written.set(table, sql);
+    sqlByTable.set(table, sql);
   }
   return sql;
 }
 
-export type Source = "rest" | "live";
+export type RecordSource = "rest" | "live";
 
-export interface Written {
+export interface WriteRecordsResult {
   readonly inserted: number;
-  /** Replaced; what stood there is in `revisions`, unless it was a bar of a day not yet settled. */
+  /** Replaced; the earlier version is in `revisions`, unless it was a bar of an unsettled day. */
   readonly changed: number;
   readonly unchanged: number;
-  /** Live rows that gave way to what REST had said about the same moment. */
+  /** Live records that were ignored because a REST row of the same timestamp takes precedence. */
   readonly outranked: number;
 }
 
 /**
- * Stores records of a stream, in any order, of any number of series. A row that says the same already is left alone;
- * one that says something else is replaced and kept in `revisions`. A live record gives way to a REST row and to
- * anything settled.
+ * Stores records of a stream, in any order and of any number of series. Leaves identical rows alone; replaces different
+ * ones and stores the earlier version in `revisions`. REST rows and settled rows take precedence over live records.
  */
 export function writeRecords<S extends RowStream>(
   transaction: Transaction,
   stream: S,
   records: readonly StreamRecords[S][],
-  source: Source,
-): Written {
+  source: RecordSource,
+): WriteRecordsResult {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
   const writer = new RowWriter(transaction, table, source);
   for (const [key, group] of groupByKey(transaction, table, records)) {
-    transaction.carry(stream, key);
+    transaction.markWritten(stream, key);
     const name = table.nameOf?.(group[0] as StreamRecords[S]);
     if (name) transaction.dictionary.nameSeries(key, name);
-    writer.writeSeries(key, ascending(table, group, source));
+    writer.writeSeries(key, sortAscending(table, group, source));
   }
   return writer.finish();
 }
@@ -107,17 +103,21 @@ function groupByKey<Row>(
   return [...groups].sort(([a], [b]) => a - b);
 }
 
-/** By time, each moment once: of a page's ties the first stands, of live ones the last that came. */
-function ascending<Row>(table: RowTable<Row>, records: readonly Row[], source: Source): readonly Row[] {
-  let falls = true;
-  let rises = true;
+/** Sorts by time, one record per timestamp: the first of a page's duplicates, the last of the live ones. */
+function sortAscending<Row>(
+  table: RowTable<Row>,
+  records: readonly Row[],
+  source: RecordSource,
+): readonly Row[] {
+  let isDescending = true;
+  let isAscending = true;
   for (let i = 1; i < records.length; i++) {
     const step = table.ts(records[i] as Row) - table.ts(records[i - 1] as Row);
-    if (step >= 0) falls = false;
-    if (step <= 0) rises = false;
+    if (step >= 0) isDescending = false;
+    if (step <= 0) isAscending = false;
   }
-  if (rises) return records;
-  if (falls) return [...records].reverse();
+  if (isAscending) return records;
+  if (isDescending) return [...records].reverse();
   const byTs = new Map<Micros, Row>();
   for (const record of records) {
     const ts = table.ts(record);
@@ -129,60 +129,60 @@ function ascending<Row>(table: RowTable<Row>, records: readonly Row[], source: S
 class RowWriter<Row> {
   readonly #transaction: Transaction;
   readonly #table: RowTable<Row>;
-  readonly #source: Source;
+  readonly #source: RecordSource;
   readonly #width: number;
-  #fresh: Value[] = [];
-  #newest: Micros | undefined;
+  #pendingValues: Value[] = [];
+  #newestTs: Micros | undefined;
   #inserted = 0;
   #changed = 0;
   #unchanged = 0;
   #outranked = 0;
 
-  constructor(transaction: Transaction, table: RowTable<Row>, source: Source) {
+  constructor(transaction: Transaction, table: RowTable<Row>, source: RecordSource) {
     this.#transaction = transaction;
     this.#table = table;
     this.#source = source;
     this.#width = table.columns.length + 2;
   }
 
-  /** `records`: of one series, ascending, each moment once. */
+  /** `records`: of one series, ascending, one per timestamp. */
   writeSeries(key: number, records: readonly Row[]): void {
     const last = records.at(-1);
     if (last === undefined) return;
     const newest = this.#table.ts(last);
-    if (this.#newest === undefined || newest > this.#newest) this.#newest = newest;
+    if (this.#newestTs === undefined || newest > this.#newestTs) this.#newestTs = newest;
     if (this.#source === "live") this.#writeLive(key, records);
     else this.#writePage(key, records);
-    this.#transaction.frontier.raise(this.#table.stream, key, newest);
+    this.#transaction.highWaterMarks.raise(this.#table.stream, key, newest);
   }
 
   #writeLive(key: number, records: readonly Row[]): void {
     const { stream, ts } = this.#table;
     for (const record of records) {
-      const isNew = this.#transaction.frontier.isBeyond(stream, this.#table, key, ts(record));
+      const isNew = this.#transaction.highWaterMarks.isAbove(stream, this.#table, key, ts(record));
       if (isNew) this.#append(key, record);
-      else this.#compare(key, record);
+      else this.#merge(key, record);
     }
   }
 
   #writePage(key: number, records: readonly Row[]): void {
     if (this.#isVacant(key, records)) {
-      this.#fill(key, records);
+      this.#fillVacantRange(key, records);
       return;
     }
-    for (let i = 0; i < records.length; i += ROWS_A_STATEMENT) {
-      const chunk = records.slice(i, i + ROWS_A_STATEMENT);
+    for (let i = 0; i < records.length; i += ROWS_PER_STATEMENT) {
+      const chunk = records.slice(i, i + ROWS_PER_STATEMENT);
       const isVacant = this.#isVacant(key, chunk);
       for (const record of chunk) {
         if (isVacant) this.#append(key, record);
-        else this.#compare(key, record);
+        else this.#merge(key, record);
       }
     }
   }
 
-  finish(): Written {
-    this.#flush(this.#fresh.length);
-    countRows(this.#transaction, this.#table.stream, this.#inserted, this.#newest);
+  finish(): WriteRecordsResult {
+    this.#flush(this.#pendingValues.length);
+    addRowCount(this.#transaction, this.#table.stream, this.#inserted, this.#newestTs);
     return {
       inserted: this.#inserted,
       changed: this.#changed,
@@ -191,59 +191,61 @@ class RowWriter<Row> {
     };
   }
 
-  /** True when nothing is stored from the first to the last of them: the ordinary case of a first backfill. */
+  /** Whether no row exists between the first and the last record: the usual case in the first backfill. */
   #isVacant(key: number, records: readonly Row[]): boolean {
     const { moment, ts } = this.#table;
     const first = moment(ts(records[0] as Row));
     const last = moment(ts(records.at(-1) as Row));
-    return this.#transaction.statement(rowSql(this.#table).occupied).get([key, first, last]) === undefined;
+    return (
+      this.#transaction.statement(getRowSql(this.#table).selectAny).get([key, first, last]) === undefined
+    );
   }
 
-  /** The rows of a vacant range: remembered, so that the search for rows that the page lacks need not count them. */
-  #fill(key: number, records: readonly Row[]): void {
+  /** Inserts rows into a vacant range and records that range, so that `withdrawMissing` need not count its rows. */
+  #fillVacantRange(key: number, records: readonly Row[]): void {
     const { stream, ts, lean } = this.#table;
     const from = ts(records[0] as Row);
-    this.#transaction.noteFilled(stream, key, {
+    this.#transaction.recordFilledRange(stream, key, {
       from,
       to: ts(records.at(-1) as Row) + 1,
       rows: records.length,
     });
-    const sql = rowSql(this.#table).insertLean;
+    const sql = getRowSql(this.#table).insertLean;
     if (lean === undefined || sql === undefined) {
       for (const record of records) this.#append(key, record);
       return;
     }
     const statement = this.#transaction.statement(sql);
     const bound = { key };
-    const left: Row[] = [];
+    const remaining: Row[] = [];
     const values: Value[] = [];
     let chunk: Row[] = [];
     for (const record of records) {
-      if (!lean.encode(record, values, chunk.length)) left.push(record);
-      else if (chunk.push(record) === ROWS_A_STATEMENT) {
+      if (!lean.encode(record, values, chunk.length)) remaining.push(record);
+      else if (chunk.push(record) === ROWS_PER_STATEMENT) {
         statement.run(values, bound);
-        this.#inserted += ROWS_A_STATEMENT;
+        this.#inserted += ROWS_PER_STATEMENT;
         chunk = [];
       }
     }
-    for (const record of left) this.#append(key, record);
+    for (const record of remaining) this.#append(key, record);
     for (const record of chunk) this.#append(key, record);
   }
 
   #append(key: number, record: Row): void {
     const { moment, ts, encode } = this.#table;
-    this.#fresh.push(key, moment(ts(record)));
-    encode(record, this.#source === "live" ? 1 : 0, this.#fresh);
-    const full = ROWS_A_STATEMENT * this.#width;
-    if (this.#fresh.length === full) this.#flush(full);
+    this.#pendingValues.push(key, moment(ts(record)));
+    encode(record, this.#source === "live" ? 1 : 0, this.#pendingValues);
+    const full = ROWS_PER_STATEMENT * this.#width;
+    if (this.#pendingValues.length === full) this.#flush(full);
   }
 
-  #compare(key: number, record: Row): void {
+  #merge(key: number, record: Row): void {
     const table: RowTable<Row> = this.#table;
     const ts = table.ts(record);
-    const before = this.#stored(key, ts);
+    const before = this.#readStored(key, ts);
     if (before === undefined) {
-      if (this.#source === "live") this.#reopenIfSettled(key, ts);
+      if (this.#source === "live") this.#retractIfSettled(key, ts);
       this.#append(key, record);
       return;
     }
@@ -254,23 +256,23 @@ class RowWriter<Row> {
       return;
     }
     const settled = this.#isSettled(key, ts);
-    // What only REST tells of has no source of its own.
+    // Streams without a `source` column come from REST only.
     const isFromRest = table.sourceAt < 0 || before[table.sourceAt] === 0;
     if (this.#source === "live" && (settled || isFromRest)) {
       this.#outranked++;
       return;
     }
-    // A bar of a day that is not settled yet is provisional by nature: every poll replaces it.
-    const isNews = settled || table.stream !== "ohlcv";
-    if (isNews && !saysTheSame(table, before, after))
-      keepRevision(this.#transaction, table, { key, ts, before, after });
-    this.#transaction.statement(rowSql(table).replaceOne).run([key, table.moment(ts), ...after]);
+    // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
+    const needsRevision = settled || table.stream !== "ohlcv";
+    if (needsRevision && !hasSameValues(table, before, after))
+      storeRevision(this.#transaction, table, { key, ts, before, after });
+    this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.moment(ts), ...after]);
     this.#changed++;
   }
 
-  #stored(key: number, ts: Micros): readonly Value[] | undefined {
+  #readStored(key: number, ts: Micros): readonly Value[] | undefined {
     return this.#transaction
-      .statement(rowSql(this.#table).stored)
+      .statement(getRowSql(this.#table).selectOne)
       .raw()
       .get([key, this.#table.moment(ts)]) as Value[] | undefined;
   }
@@ -283,21 +285,24 @@ class RowWriter<Row> {
     return this.#transaction.statement(sql).pluck().get([ts, stream, key, ts]) === 1;
   }
 
-  /** A live tick where REST had proven that there is none: one of them is wrong, so REST is asked about it again. */
-  #reopenIfSettled(key: number, ts: Micros): void {
+  /**
+   * A live tick arrived where REST had proven that there is none: retract the coverage, so that REST is queried again.
+   */
+  #retractIfSettled(key: number, ts: Micros): void {
     if (!this.#isSettled(key, ts)) return;
     retract(this.#transaction, { stream: this.#table.stream, series: key }, { from: ts, to: ts + 1 });
   }
 
   #flush(length: number): void {
     const rows = length / this.#width;
-    if (rows === ROWS_A_STATEMENT) {
-      this.#transaction.statement(rowSql(this.#table).insertMany).run(this.#fresh);
+    if (rows === ROWS_PER_STATEMENT) {
+      this.#transaction.statement(getRowSql(this.#table).insertMany).run(this.#pendingValues);
     } else {
-      const one = this.#transaction.statement(rowSql(this.#table).insertOne);
-      for (let at = 0; at < length; at += this.#width) one.run(this.#fresh.slice(at, at + this.#width));
+      const one = this.#transaction.statement(getRowSql(this.#table).insertOne);
+      for (let at = 0; at < length; at += this.#width)
+        one.run(this.#pendingValues.slice(at, at + this.#width));
     }
     this.#inserted += rows;
-    this.#fresh = [];
+    this.#pendingValues = [];
   }
 }

@@ -1,13 +1,13 @@
 import type { Stream } from "../../model/streams.ts";
-import { formatInstant, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
-/** Rows further ahead of our clock than this come from the future and say nothing about how fresh a stream is. */
-const FUTURE_SLACK = 300 * MICROS_PER_SECOND;
+/** Rows further in the future do not count as the newest of a stream. */
+const MAX_FUTURE_MICROS = 300 * MICROS_PER_SECOND;
 
-/** Keeps the count and the newest moment of a stream in step with its rows, so that no status scans millions of them. */
-export function countRows(transaction: Transaction, stream: Stream, added: number, newest?: Micros): void {
-  const credible = newest !== undefined && newest <= transaction.now + FUTURE_SLACK ? newest : null;
+/** Updates a stream's row count and newest timestamp, so that `status` need not scan millions of rows. */
+export function addRowCount(transaction: Transaction, stream: Stream, added: number, newest?: Micros): void {
+  const credible = newest !== undefined && newest <= transaction.now + MAX_FUTURE_MICROS ? newest : null;
   if (added === 0 && credible === null) return;
   transaction
     .statement(
@@ -19,18 +19,22 @@ export function countRows(transaction: Transaction, stream: Stream, added: numbe
     .run([stream, added, credible]);
 }
 
-/** The stream's last error in one line without secrets; null once it works again. */
-export function noteError(transaction: Transaction, stream: Stream, error: string | null): void {
+/** `error`: one line without secrets; null once the stream works again. */
+export function recordStreamError(transaction: Transaction, stream: Stream, error: string | null): void {
   transaction
     .statement(
       `INSERT INTO stream_states (stream, rows, last_error, last_error_at, missing_scopes) VALUES (?, 0, ?, ?, '[]')
       ON CONFLICT (stream) DO UPDATE SET last_error = excluded.last_error,
         last_error_at = excluded.last_error_at WHERE last_error IS NOT excluded.last_error`,
     )
-    .run([stream, error, error === null ? null : formatInstant(transaction.now)]);
+    .run([stream, error, error === null ? null : formatTimestamp(transaction.now)]);
 }
 
-export function noteMissingScopes(transaction: Transaction, stream: Stream, scopes: readonly string[]): void {
+export function recordMissingScopes(
+  transaction: Transaction,
+  stream: Stream,
+  scopes: readonly string[],
+): void {
   const text = JSON.stringify([...scopes].sort());
   transaction
     .statement(
@@ -41,7 +45,7 @@ export function noteMissingScopes(transaction: Transaction, stream: Stream, scop
     .run([stream, text]);
 }
 
-/** Lookups are small: counted when refreshed, and as fresh as their last refresh. */
+/** Lookups are small enough to count at every refresh; the refresh time is their newest timestamp. */
 export function setRowCount(transaction: Transaction, stream: Stream, table: string): void {
   transaction
     .statement(

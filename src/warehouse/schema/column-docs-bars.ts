@@ -1,4 +1,4 @@
-import { type BarLength, barLengths } from "../../model/time.ts";
+import { type BarWidth, barWidths } from "../../model/time.ts";
 import { doubt, index, type RelationNote, relation } from "./column-doc.ts";
 
 const ohlc = `open DECIMAL the first tick of the bar
@@ -11,7 +11,7 @@ expected_ticks INTEGER ticks that a whole bar has, by the service's refresh peri
 coverage REAL how much of the bar, 0 to 1, the ledger proves as rows or empty; what is lost, open or yet to come is not
 is_complete INTEGER 1: all of the bar is proven: no tick that the service has is missing`;
 
-const words: Record<BarLength, string> = {
+const words: Record<BarWidth, string> = {
   "1m": "one minute",
   "5m": "five minutes",
   "15m": "fifteen minutes",
@@ -20,7 +20,7 @@ const words: Record<BarLength, string> = {
   "1d": "one UTC day",
 };
 
-function bars(length: BarLength): RelationNote {
+function bars(length: BarWidth): RelationNote {
   return relation(
     `bars of ${words[length]}; one without ticks is no row`,
     `${index}
@@ -40,7 +40,7 @@ ${column}_rel_diff REAL the same, relative to what it should come to`;
 /** What is computed from the data at the moment of the query. */
 export const barNotes: Readonly<Record<string, RelationNote>> = {
   ...Object.fromEntries(
-    (Object.keys(barLengths) as BarLength[]).map((length) => [`bars_${length}`, bars(length)]),
+    (Object.keys(barWidths) as BarWidth[]).map((length) => [`bars_${length}`, bars(length)]),
   ),
 
   reconcile_ohlcv: relation(

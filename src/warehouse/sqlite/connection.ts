@@ -1,34 +1,31 @@
 import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { Failure } from "../../model/failure.ts";
-import { withFailures } from "./sqlite-errors.ts";
+import { translateErrors } from "./sqlite-errors.ts";
 
 export type Statement = Database.Statement<unknown[], unknown>;
 
 /**
- * How long a statement waits for another program's write transaction before it gives up: short enough that a stop is not
- * kept waiting; who has work to do tries again.
+ * How long a statement waits for another program's write transaction. Short, so that a shutdown is not delayed; callers
+ * retry.
  */
 export const BUSY_TIMEOUT_MS = 2_000;
-/** Left in place after a checkpoint; a longer WAL is cut back to this. */
-const WAL_KEPT_BYTES = 64 * 1024 * 1024;
-/** Rows arrive in order, a page at a time: the writer comes back to few places, and readers have a cache of their own. */
+/** After a checkpoint SQLite truncates a longer WAL file to this size. */
+const JOURNAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
+/** Rows arrive in time order, so the writer revisits few pages. Each reader has its own cache. */
 const WRITER_CACHE_KIB = 8 * 1024;
 const READER_CACHE_KIB = 64 * 1024;
-/**
- * For a process that stays and looks at the same few tables again and again: what a larger cache once held, the C library
- * keeps after SQLite has let it go.
- */
+/** For long-running readers of a few tables: malloc does not return the memory of a larger cache to the system. */
 export const SMALL_CACHE_KIB = 8 * 1024;
 
-/** Asked for and read back: SQLite ignores a pragma that it does not know or cannot grant without a word. */
+/** Set and then read back: SQLite silently ignores a pragma that it does not know or cannot apply. */
 const writerPragmas = [
   ["journal_mode", "wal"],
-  // better-sqlite3 is built with NORMAL for WAL, which loses the last commits when the power fails.
+  // FULL. better-sqlite3 defaults to NORMAL in WAL mode, which loses the last commits on a power failure.
   ["synchronous", 2],
-  // A commit that checkpoints keeps those waiting who want to know that it is on disk: `WalShortener` does it after them.
+  // A checkpoint inside a commit would delay its caller: `WalCheckpointer` runs after the commit instead.
   ["wal_autocheckpoint", 0],
-  ["journal_size_limit", WAL_KEPT_BYTES],
+  ["journal_size_limit", JOURNAL_SIZE_LIMIT_BYTES],
   ["cache_size", -WRITER_CACHE_KIB],
   ["busy_timeout", BUSY_TIMEOUT_MS],
 ] as const;
@@ -51,7 +48,7 @@ export class Connection {
     this.database = database;
   }
 
-  /** The prepared form of `sql`, made once. */
+  /** Returns the prepared statement for `sql`, prepared once per connection. */
   statement(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (!statement) {
@@ -68,32 +65,32 @@ export class Connection {
 }
 
 export function connectWriter(path: string): Connection {
-  return withFailures(path, () => {
+  return translateErrors(path, () => {
     const database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
-    return connectionOn(path, database, writerPragmas);
+    return configureConnection(path, database, writerPragmas);
   });
 }
 
-/** Cannot write, blocks no writer and is blocked by none. */
+/** A read-only connection. It never blocks the writer, and the writer never blocks it. */
 export function connectReader(path: string, cacheKib = READER_CACHE_KIB): Connection {
-  return withFailures(path, () => {
+  return translateErrors(path, () => {
     const database = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-    return connectionOn(path, database, readerPragmas(cacheKib));
+    return configureConnection(path, database, readerPragmas(cacheKib));
   });
 }
 
 /**
- * For looking at a file before anybody writes it. Read-only where a WAL waits to be recovered, since closing a writer
- * would move it into the file; otherwise as a writer that does not write, which leaves nothing behind when it closes.
+ * For inspection before the first write. Read-only if there is a WAL, because closing a writable connection would
+ * checkpoint it; otherwise writable, because only such a connection removes its `-wal` and `-shm` files.
  */
 export function openForInspection(path: string): Connection {
   const hasWal = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
   const database = new Database(path, { readonly: hasWal, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-  return connectionOn(path, database, readerPragmas(READER_CACHE_KIB));
+  return configureConnection(path, database, readerPragmas(READER_CACHE_KIB));
 }
 
-/** Left open, a database that refuses its settings would keep what it knows of the files for others of this process. */
-function connectionOn(path: string, database: Database.Database, pragmas: Pragmas): Connection {
+/** Closes the database if a pragma fails: SQLite shares per-file state among all connections of the process. */
+function configureConnection(path: string, database: Database.Database, pragmas: Pragmas): Connection {
   try {
     setPragmas(database, pragmas);
     return new Connection(path, database);
@@ -108,9 +105,9 @@ type Pragmas = readonly (readonly [string, string | number])[];
 function setPragmas(database: Database.Database, pragmas: Pragmas): void {
   for (const [name, value] of pragmas) {
     database.pragma(`${name} = ${value}`);
-    const granted = database.pragma(name, { simple: true });
-    if (granted !== value) {
-      throw new Failure(`SQLite did not grant ${name} = ${value} but ${String(granted)}`, {
+    const actual = database.pragma(name, { simple: true });
+    if (actual !== value) {
+      throw new Failure(`SQLite did not accept ${name} = ${value}: it is ${String(actual)}`, {
         family: "operator",
         code: "pragma_refused",
         remedy: "put the warehouse on a local file system",

@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { Failure } from "../../model/failure.ts";
-import { formatInstant, MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { KilledWriter } from "./writer-lock.ts";
 
-/** Why a daemon on this warehouse last ended without being told to. */
+/** Why the last daemon on this warehouse ended unexpectedly. */
 export interface LastCrash {
   readonly at: string;
   /** The code of the failure, or `unexpected`. */
@@ -12,53 +12,53 @@ export interface LastCrash {
   readonly line: string;
 }
 
-const LONGEST_LINE = 500;
-const NEWS_MS = 7 * 86_400_000;
+const MAX_LINE_LENGTH = 500;
+const RECENT_CRASH_MS = 7 * 86_400_000;
 
-/** Beside the warehouse, as the mark of its last end is: it must be written when the warehouse cannot be. */
-function crashFile(path: string): string {
+/** A file beside the warehouse: it must be writable when the database is not. */
+function crashMarkerPath(path: string): string {
   return `${path}.crash`;
 }
 
-/** To be called by the one who writes the warehouse. A disk that does not take it keeps nobody from ending. */
-export function noteCrash(path: string, error: unknown, now: Micros): void {
-  const text = error instanceof Failure ? error.line : String(error);
+/** Call only while holding the writer lock. Ignores write errors, so that a bad disk cannot block the shutdown. */
+export function recordCrash(path: string, error: unknown, now: Micros): void {
+  const text = error instanceof Failure ? error.summary : String(error);
   const crash: LastCrash = {
-    at: formatInstant(now),
+    at: formatTimestamp(now),
     code: error instanceof Failure ? error.code : "unexpected",
-    line: text.replaceAll(/\s+/g, " ").slice(0, LONGEST_LINE),
+    line: text.replaceAll(/\s+/g, " ").slice(0, MAX_LINE_LENGTH),
   };
   try {
-    writeFileSync(`${crashFile(path)}.new`, JSON.stringify(crash));
-    renameSync(`${crashFile(path)}.new`, crashFile(path));
+    writeFileSync(`${crashMarkerPath(path)}.new`, JSON.stringify(crash));
+    renameSync(`${crashMarkerPath(path)}.new`, crashMarkerPath(path));
   } catch {}
 }
 
 /**
- * A writer that was killed, or that memory ran out for, cannot say so: the next one does, unless it found words before its
- * end. When it happened is known by what was written last.
+ * Records the crash of a previous writer that was killed before it could do so itself (SIGKILL, out of memory, power
+ * loss). The newest modification time of its files approximates when it ended.
  */
-export function noteKilled(path: string, { who, since }: KilledWriter): void {
+export function recordKilledWriter(path: string, { holder, sinceMs }: KilledWriter): void {
   const changedAt = (file: string) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  if (changedAt(crashFile(path)) >= since) return;
-  const endedAt = Math.max(since, changedAt(path), changedAt(`${path}-wal`));
-  const failure = new Failure(`the writer (${who}) was killed`, {
+  if (changedAt(crashMarkerPath(path)) >= sinceMs) return;
+  const endedAt = Math.max(sinceMs, changedAt(path), changedAt(`${path}-wal`));
+  const failure = new Failure(`the writer (${holder}) was killed`, {
     family: "operator",
     code: "killed",
-    remedy: "see the system's log: memory may have run out, or the machine went down",
+    remedy: "check the system log: it may have run out of memory, or the machine went down",
   });
-  noteCrash(path, failure, Math.floor(endedAt) * MICROS_PER_MS);
+  recordCrash(path, failure, Math.floor(endedAt) * MICROS_PER_MS);
 }
 
 export function readLastCrash(path: string): LastCrash | undefined {
   try {
-    return JSON.parse(readFileSync(crashFile(path), "utf8")) as LastCrash;
+    return JSON.parse(readFileSync(crashMarkerPath(path), "utf8")) as LastCrash;
   } catch {
     return undefined;
   }
 }
 
-/** What happened long ago is still known to machines, and no longer told to people. */
-export function isNews({ at }: LastCrash, nowMs: number): boolean {
-  return nowMs - Date.parse(at) < NEWS_MS;
+/** Human-readable output shows only recent crashes; JSON output shows older ones too. */
+export function isRecentCrash({ at }: LastCrash, nowMs: number): boolean {
+  return nowMs - Date.parse(at) < RECENT_CRASH_MS;
 }

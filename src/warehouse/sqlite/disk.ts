@@ -12,12 +12,12 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { exitCode, Failure } from "../../model/failure.ts";
-import { withFailures } from "./sqlite-errors.ts";
+import { translateErrors } from "./sqlite-errors.ts";
 
-/** Below this much free space nothing is written: readers, checkpoints and the operator need room to act in. */
-export const SPACE_RESERVE_BYTES = 64 * 1024 * 1024;
+/** With less free space the writer stops: readers, checkpoints and the operator still need some. */
+export const MIN_FREE_BYTES = 64 * 1024 * 1024;
 
-/** File systems whose locks and shared memory WAL cannot rely on, by their magic number. */
+/** By magic number: file systems whose locks and shared memory are too unreliable for WAL mode. */
 const networkFileSystems = new Map([
   [0x6969, "NFS"],
   [0xff534d42, "CIFS"],
@@ -27,42 +27,42 @@ const networkFileSystems = new Map([
   [0x5346414f, "AFS"],
 ]);
 
-/** Injected in tests: a full disk and a network mount are hard to come by. */
+/** Injectable, so that tests can simulate a full disk or a network mount. */
 export type FileSystemInfo = (path: string) => Pick<StatsFs, "type" | "bavail" | "bsize">;
 
 export const fileSystemInfo: FileSystemInfo = (path) => statfsSync(path);
 
-export function freeBytes(path: string, info: FileSystemInfo = fileSystemInfo): number {
-  const { bavail, bsize } = withFailures(path, () => info(dirname(path)));
+export function readFreeBytes(path: string, info: FileSystemInfo = fileSystemInfo): number {
+  const { bavail, bsize } = translateErrors(path, () => info(dirname(path)));
   return Number(bavail) * Number(bsize);
 }
 
-/** Throws `disk_full` when fewer than `needed` bytes would be left. */
-export function assertSpace(path: string, needed: number, info: FileSystemInfo = fileSystemInfo): void {
-  const free = freeBytes(path, info);
+/** Throws `disk_full` when fewer than `needed` bytes are free. */
+export function assertFreeSpace(path: string, needed: number, info: FileSystemInfo = fileSystemInfo): void {
+  const free = readFreeBytes(path, info);
   if (free >= needed) return;
-  throw new Failure(`only ${megabytes(free)} are left on the disk of ${path}`, {
+  throw new Failure(`only ${formatMebibytes(free)} are free on the disk of ${path}`, {
     family: "retry",
     code: "disk_full",
-    remedy: `free some space: ${megabytes(needed)} are needed; the sync resumes by itself`,
+    remedy: `free some space: ${formatMebibytes(needed)} are needed; the sync resumes automatically`,
   });
 }
 
 export function assertLocalFileSystem(path: string, info: FileSystemInfo = fileSystemInfo): void {
-  const { type } = withFailures(path, () => info(dirname(path)));
+  const { type } = translateErrors(path, () => info(dirname(path)));
   const name = networkFileSystems.get(Number(type) >>> 0);
   if (name === undefined) return;
-  throw new Failure(`${path} lies on a network file system (${name})`, {
+  throw new Failure(`${path} is on a network file system (${name})`, {
     family: "operator",
     code: "network_file_system",
-    remedy: "set warehouse.path to a local disk; hand out copies with `mds-sync backup` or `mds-sync export`",
+    remedy: "set warehouse.path to a local disk; share copies made by `mds-sync backup` or `mds-sync export`",
     exit: exitCode.usage,
   });
 }
 
 /**
- * The file itself, whatever links lead to it: SQLite puts the WAL beside the file, not beside the link, and two
- * writers that came by two links must meet at one lock.
+ * Resolves symbolic links: SQLite puts the WAL beside the real file, and two writers that use different links must
+ * contend for the same lock.
  */
 export function resolvePath(path: string): string {
   if (existsSync(path)) return realpathSync(path);
@@ -74,7 +74,10 @@ export function isSymbolicLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 }
 
-/** Returns once the file, or what a directory says of the names in it, is on the disk. Not for a database that is open. */
+/**
+ * Fsyncs a file or a directory. Never use it on an open database: closing the descriptor drops the POSIX locks that
+ * SQLite holds on it in this process.
+ */
 export function syncToDisk(path: string): void {
   const descriptor = openSync(path, "r");
   try {
@@ -84,21 +87,20 @@ export function syncToDisk(path: string): void {
   }
 }
 
-function megabytes(bytes: number): string {
+function formatMebibytes(bytes: number): string {
   return `${Math.floor(bytes / 1024 / 1024)} MiB`;
 }
 
-/** Where SQLite puts what a large sort cannot keep in memory, after what the environment names. */
-const usual = ["/var/tmp", "/usr/tmp", "/tmp", "."];
+/** Where SQLite looks for a temporary folder after the environment variables. */
+const defaultTempFolders = ["/var/tmp", "/usr/tmp", "/tmp", "."];
 
 /**
- * Sees to it that SQLite finds a place for its temporary files: in a container whose root cannot be written, the folder of
- * the warehouse may be all there is. SQLite looks at the environment once, and a thread's environment is its own: to be
- * called in the main thread, before anything is opened.
+ * Gives SQLite a writable temporary folder: a container may have none but the warehouse's own. Call it in the main
+ * thread before the first open: SQLite reads the environment once, and threads have a copy of it.
  */
-export function makeRoomForTemporaryFiles(path: string, env: NodeJS.ProcessEnv = process.env): void {
-  const named = [env.SQLITE_TMPDIR, env.TMPDIR].filter((folder) => folder !== undefined);
-  if (![...named, ...usual].some(isWritable)) env.SQLITE_TMPDIR = dirname(resolve(path));
+export function ensureTempFolder(path: string, env: NodeJS.ProcessEnv = process.env): void {
+  const configured = [env.SQLITE_TMPDIR, env.TMPDIR].filter((folder) => folder !== undefined);
+  if (![...configured, ...defaultTempFolders].some(isWritable)) env.SQLITE_TMPDIR = dirname(resolve(path));
 }
 
 function isWritable(folder: string): boolean {

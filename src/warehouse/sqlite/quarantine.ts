@@ -1,90 +1,94 @@
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { formatInstant, type Micros } from "../../model/time.ts";
+import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { syncToDisk } from "./disk.ts";
 
-/** A file that could not be used, kept for a person to look at. */
-export interface SetAside {
+/** Damaged files that were renamed, so that a person can inspect them. */
+export interface QuarantinedFiles {
   readonly reason: string;
-  /** The new names of the database and of what lay beside it. */
+  /** The new names of the database, its WAL and its `-shm` file, as far as they exist. */
   readonly files: readonly string[];
 }
 
-/** The database, its WAL and the index of that. */
-const walEnds = ["-wal", "-shm"] as const;
-const ends = ["", ...walEnds] as const;
+const walSuffixes = ["-wal", "-shm"] as const;
+const databaseSuffixes = ["", ...walSuffixes] as const;
 
-interface Entry {
+interface SalvageEntry {
   readonly reason: string;
   /** The new name of the database. */
   readonly name: string;
 }
 
 /**
- * Says which files were set aside whose losses do not stand in the ledger yet. Written before the first of them is renamed
- * and gone once the losses are committed, so that a process that ends in between leaves word to the next.
+ * Lists the quarantined files whose losses are not in the ledger yet. Written before the first rename and removed after
+ * the losses are committed, so that the next start continues after a crash in between.
  */
-function listFile(path: string): string {
+function salvageListPath(path: string): string {
   return `${path}.salvage`;
 }
 
 /**
- * Renames the database, its WAL and its index together, so that they still open as one under the new name; or, where only
- * the WAL is not to be used, that and its index.
+ * Renames database, WAL and `-shm` file together, so that they still open under the new name; `wal` leaves the database
+ * in place.
  */
-export function setAside(path: string, reason: string, now: Micros, which: "all" | "wal" = "all"): void {
-  const stamp = formatInstant(now).slice(0, 19).replaceAll(":", "");
+export function quarantine(path: string, reason: string, now: Micros, which: "all" | "wal" = "all"): void {
+  const stamp = formatTimestamp(now).slice(0, 19).replaceAll(":", "");
   let name = `${path}.aside-${stamp}Z`;
-  for (let n = 2; ends.some((end) => isFile(name + end)); n++) name = `${path}.aside-${stamp}Z.${n}`;
-  const others = readList(path).filter((entry) => entry.name !== name);
-  writeList(path, [...others, { reason, name }]);
-  rename(path, name, which === "all" ? ends : walEnds);
+  for (let n = 2; databaseSuffixes.some((end) => fileExists(name + end)); n++)
+    name = `${path}.aside-${stamp}Z.${n}`;
+  const others = readSalvageList(path).filter((entry) => entry.name !== name);
+  writeSalvageList(path, [...others, { reason, name }]);
+  renameFiles(path, name, which === "all" ? databaseSuffixes : walSuffixes);
 }
 
-/** What was set aside and is not in the ledger yet, the oldest first. */
-export function awaitingSalvage(path: string): SetAside[] {
-  return readList(path)
-    .map(({ reason, name }) => ({ reason, files: ends.map((end) => name + end).filter(isFile) }))
+/** Quarantined files whose losses are not in the ledger yet, oldest first. */
+export function readPendingSalvage(path: string): QuarantinedFiles[] {
+  return readSalvageList(path)
+    .map(({ reason, name }) => ({
+      reason,
+      files: databaseSuffixes.map((end) => name + end).filter(fileExists),
+    }))
     .filter(({ files }) => files.length > 0);
 }
 
-/** The losses are committed. */
-export function endSalvage(path: string): void {
-  if (!isFile(listFile(path))) return;
-  rmSync(listFile(path), { force: true });
+/** Call after the losses are committed. */
+export function clearPendingSalvage(path: string): void {
+  if (!fileExists(salvageListPath(path))) return;
+  rmSync(salvageListPath(path), { force: true });
   syncToDisk(dirname(path));
 }
 
 /**
- * Goes on with what a killed process was at: a WAL that was left at the path after its database had been renamed would be
- * taken for the new database's own.
+ * Finishes the renames of a process that was killed halfway: SQLite would apply a WAL that was left behind to the new
+ * database.
  */
-export function finishSettingAside(path: string): void {
-  const last = readList(path).at(-1);
-  if (last && !isFile(path)) rename(path, last.name, ends);
+export function resumeQuarantine(path: string): void {
+  const last = readSalvageList(path).at(-1);
+  if (last && !fileExists(path)) renameFiles(path, last.name, databaseSuffixes);
 }
 
-function rename(path: string, name: string, ends: readonly string[]): void {
-  for (const end of ends) if (isFile(path + end) && !isFile(name + end)) renameSync(path + end, name + end);
+function renameFiles(path: string, name: string, suffixes: readonly string[]): void {
+  for (const end of suffixes)
+    if (fileExists(path + end) && !fileExists(name + end)) renameSync(path + end, name + end);
   syncToDisk(dirname(path));
 }
 
-function readList(path: string): Entry[] {
+function readSalvageList(path: string): SalvageEntry[] {
   try {
-    return JSON.parse(readFileSync(listFile(path), "utf8")) as Entry[];
+    return JSON.parse(readFileSync(salvageListPath(path), "utf8")) as SalvageEntry[];
   } catch {
     return [];
   }
 }
 
-function writeList(path: string, list: readonly Entry[]): void {
-  const unfinished = `${listFile(path)}.new`;
+function writeSalvageList(path: string, list: readonly SalvageEntry[]): void {
+  const unfinished = `${salvageListPath(path)}.new`;
   writeFileSync(unfinished, JSON.stringify(list));
   syncToDisk(unfinished);
-  renameSync(unfinished, listFile(path));
+  renameSync(unfinished, salvageListPath(path));
   syncToDisk(dirname(path));
 }
 
-function isFile(path: string): boolean {
+function fileExists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }

@@ -1,15 +1,15 @@
-import { reportAndEnd } from "../../runtime/child-process.ts";
+import { sendMessageAndExit } from "../../runtime/child-process.ts";
 import { connectReader } from "./connection.ts";
 
-/** The finding of the check, or the code of the error that ended it. */
-export type QuickCheckReport = { readonly said: string } | { readonly code: string };
+/** The output of `PRAGMA quick_check`, or the code of the error that stopped it. */
+export type QuickCheckReport = { readonly result: string } | { readonly code: string };
 
-// A process of its own: SQLite cannot be interrupted here, a process can.
-function check(path: string): QuickCheckReport {
+// Runs in its own process, which can be killed: a running SQLite statement cannot be interrupted here.
+function quickCheckFile(path: string): QuickCheckReport {
   try {
     const connection = connectReader(path);
     try {
-      return { said: String(connection.database.pragma("quick_check(1)", { simple: true })) };
+      return { result: String(connection.database.pragma("quick_check(1)", { simple: true })) };
     } finally {
       connection.close();
     }
@@ -18,4 +18,4 @@ function check(path: string): QuickCheckReport {
   }
 }
 
-reportAndEnd(check(process.argv[2] ?? ""));
+sendMessageAndExit(quickCheckFile(process.argv[2] ?? ""));

@@ -3,80 +3,84 @@ import { dirname } from "node:path";
 import { syncToDisk } from "./disk.ts";
 
 /**
- * How the last writer left the file. `clean`: closed in order, and nobody has touched the file since; `unclean`: killed,
- * or changed by others; `suspect`: it met damage while it read; `damaged`: a check found damage.
+ * How the last writer left the file. `clean`: closed normally and unchanged since; `unclean`: killed, or changed by
+ * another program; `suspect`: a read met corruption; `damaged`: a check found corruption.
  */
-export type LastEnd =
+type LastShutdown =
   | { readonly kind: "clean" | "unclean" | "suspect" }
   | { readonly kind: "damaged"; readonly finding: string };
 
-interface Mark {
+interface ShutdownMarker {
   readonly end: "clean" | "suspect" | "damaged";
   readonly finding?: string;
-  /** What the files looked like then. */
+  /** The fingerprint of database and WAL at that time. */
   readonly files?: string;
-  /** Which writer left it. */
+  /** The epoch of the writer that closed the file. */
   readonly epoch?: number;
 }
 
 /**
- * The mark lies beside the warehouse, not in it: what it says must be readable when the warehouse is not. It is gone while
- * somebody writes, so a crash at any moment leaves none, and none means that nothing is known.
+ * A file beside the warehouse, so that it stays readable when the database is not. The writer removes it before its
+ * first write, so a crash at any point leaves none; a missing marker means `unclean`.
  */
-function markFile(path: string): string {
+function shutdownMarkerPath(path: string): string {
   return `${path}.end`;
 }
 
-export function readLastEnd(path: string): LastEnd {
-  const mark = readMark(path);
-  if (mark === undefined) return { kind: "unclean" };
-  const isSame = mark.files === describeFiles(path).join("; ");
-  if (mark.end === "clean") return { kind: isSame ? "clean" : "unclean" };
-  // What was found out about a file says nothing of one that was put in its place since.
-  return mark.end === "damaged" && isSame
-    ? { kind: "damaged", finding: mark.finding ?? "damage was found" }
+export function readLastShutdown(path: string): LastShutdown {
+  const marker = readShutdownMarker(path);
+  if (marker === undefined) return { kind: "unclean" };
+  const isUnchanged = marker.files === fingerprintFiles(path).join("; ");
+  if (marker.end === "clean") return { kind: isUnchanged ? "clean" : "unclean" };
+  // The finding does not apply to a file that has replaced the checked one.
+  return marker.end === "damaged" && isUnchanged
+    ? { kind: "damaged", finding: marker.finding ?? "damage was found" }
     : { kind: "suspect" };
 }
 
 /**
- * Whose WAL it must be that has appeared beside a file which nobody has touched since its clean end: a guest writes under
- * the last writer's epoch, another warehouse has one of its own. Undefined: nothing has appeared, or nothing is known.
+ * The epoch that a WAL must contain if it appeared after a clean shutdown: other programs that write this database keep
+ * its epoch, another warehouse has a different one. Undefined: no new WAL, or no clean shutdown.
  */
-export function epochOfNewWal(path: string): number | undefined {
-  const mark = readMark(path);
-  if (mark?.end !== "clean" || mark.files === undefined) return undefined;
-  const [database, wal] = describeFiles(path);
-  return mark.files.startsWith(`${database}; `) && wal !== "" && mark.files !== `${database}; ${wal}`
-    ? mark.epoch
+export function expectedEpochOfNewWal(path: string): number | undefined {
+  const marker = readShutdownMarker(path);
+  if (marker?.end !== "clean" || marker.files === undefined) return undefined;
+  const [database, wal] = fingerprintFiles(path);
+  return marker.files.startsWith(`${database}; `) && wal !== "" && marker.files !== `${database}; ${wal}`
+    ? marker.epoch
     : undefined;
 }
 
-/** Takes the mark away, for good, before the first write. */
-export function beginWriting(path: string): void {
-  if (!statSync(markFile(path), { throwIfNoEntry: false })) return;
-  rmSync(markFile(path), { force: true });
+/** Call before the first write. Returns after the removal is on disk. */
+export function removeShutdownMarker(path: string): void {
+  if (!statSync(shutdownMarkerPath(path), { throwIfNoEntry: false })) return;
+  rmSync(shutdownMarkerPath(path), { force: true });
   syncToDisk(dirname(path));
 }
 
-/** To be called once the database is closed. */
-export function noteEnd(path: string, end: Mark["end"], more: Pick<Mark, "finding" | "epoch"> = {}): void {
-  const mark: Mark = { end, files: describeFiles(path).join("; "), ...more };
-  writeFileSync(`${markFile(path)}.new`, JSON.stringify(mark));
-  renameSync(`${markFile(path)}.new`, markFile(path));
+/** Call after the database is closed. */
+export function writeShutdownMarker(
+  path: string,
+  end: ShutdownMarker["end"],
+  details: Pick<ShutdownMarker, "finding" | "epoch"> = {},
+): void {
+  const marker: ShutdownMarker = { end, files: fingerprintFiles(path).join("; "), ...details };
+  writeFileSync(`${shutdownMarkerPath(path)}.new`, JSON.stringify(marker));
+  renameSync(`${shutdownMarkerPath(path)}.new`, shutdownMarkerPath(path));
 }
 
-/** Whoever writes to a file, or puts another in its place, changes one of these. A reader does not. */
-function describeFiles(path: string): [database: string, wal: string] {
-  const describe = (file: string) => {
+/** Writing to a file or replacing it changes its inode, size or modification time; reading does not. */
+function fingerprintFiles(path: string): [database: string, wal: string] {
+  const fingerprint = (file: string) => {
     const found = statSync(file, { bigint: true, throwIfNoEntry: false });
     return found && found.size > 0n ? `${found.ino} ${found.size} ${found.mtimeNs}` : "";
   };
-  return [describe(path), describe(`${path}-wal`)];
+  return [fingerprint(path), fingerprint(`${path}-wal`)];
 }
 
-function readMark(path: string): Mark | undefined {
+function readShutdownMarker(path: string): ShutdownMarker | undefined {
   try {
-    return JSON.parse(readFileSync(markFile(path), "utf8")) as Mark;
+    return JSON.parse(readFileSync(shutdownMarkerPath(path), "utf8")) as ShutdownMarker;
   } catch {
     return undefined;
   }

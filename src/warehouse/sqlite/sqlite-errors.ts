@@ -1,45 +1,45 @@
 import { exitCode, Failure } from "../../model/failure.ts";
-import { lockHolders } from "./lock-holders.ts";
+import { findLockHolders } from "./lock-holders.ts";
 
-interface Coded {
+interface ErrorWithCode {
   readonly code: string;
   readonly message: string;
 }
 
-function isCoded(error: unknown): error is Coded {
+function hasCode(error: unknown): error is ErrorWithCode {
   return error instanceof Error && typeof (error as Error & { code?: unknown }).code === "string";
 }
 
-/** What SQLite or the file system says, in the terms of the program. Anything else passes through unchanged. */
-export function asFailure(error: unknown, path: string): unknown {
-  if (error instanceof Failure || !isCoded(error)) return error;
+/** Turns an error of SQLite or the file system into a Failure with a remedy. Returns any other error unchanged. */
+export function toFailure(error: unknown, path: string): unknown {
+  if (error instanceof Failure || !hasCode(error)) return error;
   const { code } = error;
   if (code === "SQLITE_FULL" || code === "ENOSPC" || code === "EDQUOT") {
     return new Failure(`the disk of ${path} is full`, {
       family: "retry",
       code: "disk_full",
-      remedy: "free some space; the sync resumes by itself",
+      remedy: "free some space; the sync resumes automatically",
       cause: error,
     });
   }
   if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
-    return new Failure(`another program${whoWrites(path)} holds the write lock of ${path}`, {
+    return new Failure(`another program${describeWriters(path)} holds the write lock of ${path}`, {
       family: "retry",
       code: "db_locked",
-      remedy: "end its write transaction; readers never get in the way",
+      remedy: "end its write transaction; readers do not block the writer",
       cause: error,
     });
   }
   if (code === "SQLITE_IOERR_GETTEMPPATH") {
-    return new Failure("no folder for temporary files can be written", {
+    return new Failure("SQLite found no writable folder for temporary files", {
       family: "operator",
       code: "no_temporary_files",
-      remedy: "set TMPDIR to one that can be",
+      remedy: "set TMPDIR to a writable folder",
       cause: error,
     });
   }
-  // After a failed sync nobody knows which pages reached the disk, and asking again may be answered with a false yes:
-  // only a new process that recovers the WAL from the file itself knows.
+  // After a failed fsync the kernel may have dropped the dirty pages, and a second fsync may report success falsely.
+  // Only a new process that recovers the WAL from disk knows what was written.
   if (code.startsWith("SQLITE_IOERR") || code === "EIO") {
     return new Failure(`the disk of ${path} failed to read or write (${code})`, {
       family: "operator",
@@ -52,7 +52,7 @@ export function asFailure(error: unknown, path: string): unknown {
     return new Failure(`${path} is damaged (${code})`, {
       family: "operator",
       code: "db_corrupt",
-      remedy: "start again: the file is set aside, never deleted, and a new one is filled",
+      remedy: "restart: the damaged file is quarantined, never deleted, and a new one is filled",
       cause: error,
     });
   }
@@ -62,7 +62,7 @@ export function asFailure(error: unknown, path: string): unknown {
     return new Failure(`${path} cannot be opened for writing (${code})`, {
       family: "operator",
       code: "db_not_writable",
-      remedy: "make the directory exist and this user its owner, on a file system that is not read-only",
+      remedy: "create the directory, make this user its owner, and use a writable file system",
       exit: exitCode.usage,
       cause: error,
     });
@@ -70,32 +70,32 @@ export function asFailure(error: unknown, path: string): unknown {
   return error;
 }
 
-function whoWrites(path: string): string {
-  const { writers } = lockHolders(path);
+function describeWriters(path: string): string {
+  const { writers } = findLockHolders(path);
   return writers.length > 0 ? ` (pid ${writers.join(", ")})` : "";
 }
 
-/** Runs `work` and turns what SQLite throws into a Failure. */
-export function withFailures<T>(path: string, work: () => T): T {
+/** Runs `work` and turns errors of SQLite and the file system into Failures. */
+export function translateErrors<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw asFailure(error, path);
+    throw toFailure(error, path);
   }
 }
 
-const poisons: ReadonlySet<string> = new Set(["io_error", "db_corrupt", "db_replaced"]);
+const fatalCodes: ReadonlySet<string> = new Set(["io_error", "db_corrupt", "db_replaced"]);
 
-/** True for failures after which the connection must not be used again: the process ends and the next start recovers. */
-export function isPoison(error: unknown): boolean {
-  return error instanceof Failure && poisons.has(error.code);
+/** After such a failure the connection must not be used again: the process ends, and the next start recovers. */
+export function isFatal(error: unknown): boolean {
+  return error instanceof Failure && fatalCodes.has(error.code);
 }
 
-/** Whether whoever met this has read damaged pages, be it told in SQLite's terms or in ours. */
-export function isDamage(error: unknown): boolean {
+/** Whether the error, or one of its causes, reports a damaged database: as an SQLite code or as our failure code. */
+export function isCorruption(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return (
-    (isCoded(error) && /^(SQLITE_CORRUPT|SQLITE_NOTADB|db_corrupt$)/.test(error.code)) ||
-    isDamage(error.cause)
+    (hasCode(error) && /^(SQLITE_CORRUPT|SQLITE_NOTADB|db_corrupt$)/.test(error.code)) ||
+    isCorruption(error.cause)
   );
 }

@@ -1,43 +1,46 @@
 import { statSync } from "node:fs";
 import { BUSY_TIMEOUT_MS, type Connection } from "./connection.ts";
-import { type LockHolders, lockHolders } from "./lock-holders.ts";
-import { withFailures } from "./sqlite-errors.ts";
+import { findLockHolders, type LockHolders } from "./lock-holders.ts";
+import { translateErrors } from "./sqlite-errors.ts";
 
-export interface Checkpoint {
+export interface TruncateWalResult {
   readonly walBytes: number;
-  /** False: a reader still needs the WAL, and it keeps growing until that reader ends. */
+  /** False: a reader still uses the WAL, which grows until that reader ends. */
   readonly isTruncated: boolean;
   readonly holders: LockHolders;
 }
 
-export function walBytes(path: string): number {
+export function readWalBytes(path: string): number {
   return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** The size of the database file itself. */
-export function warehouseBytes(path: string): number {
+/** The size of the database file without its WAL. */
+export function readWarehouseBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Moves the WAL into the database whenever it is long, as far as readers let it; waits for nobody. */
-export class WalShortener {
+/** Checkpoints a long WAL as far as readers allow, without waiting for them. */
+export class WalCheckpointer {
   readonly #connection: Connection;
-  /** How long it was when a reader was in the way last: to try means to read all of it. */
-  #stuckAt = 0;
+  /**
+   * The WAL's length when a reader last blocked a checkpoint. Every attempt reads the whole WAL, so retry only after
+   * growth.
+   */
+  #blockedAtPages = 0;
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  shorten(atPages: number): void {
-    const { log, checkpointed } = this.#checkpoint("NOOP");
-    const isNoLonger = log >= this.#stuckAt && log < this.#stuckAt + atPages;
-    if (log - checkpointed < atPages || isNoLonger) return;
-    const after = this.#checkpoint("PASSIVE");
-    this.#stuckAt = after.checkpointed < after.log ? after.log : 0;
+  checkpoint(minPages: number): void {
+    const { log, checkpointed } = this.#runCheckpoint("NOOP");
+    const hasNotGrown = log >= this.#blockedAtPages && log < this.#blockedAtPages + minPages;
+    if (log - checkpointed < minPages || hasNotGrown) return;
+    const after = this.#runCheckpoint("PASSIVE");
+    this.#blockedAtPages = after.checkpointed < after.log ? after.log : 0;
   }
 
-  #checkpoint(mode: "NOOP" | "PASSIVE"): { readonly log: number; readonly checkpointed: number } {
+  #runCheckpoint(mode: "NOOP" | "PASSIVE"): { readonly log: number; readonly checkpointed: number } {
     const [wal] = this.#connection.statement(`PRAGMA wal_checkpoint(${mode})`).all() as {
       log: number;
       checkpointed: number;
@@ -46,11 +49,11 @@ export class WalShortener {
   }
 }
 
-/** Moves the WAL into the database and cuts it to nothing, unless a reader is in the way; then says which. */
-export function truncateWal(connection: Connection): Checkpoint {
+/** Checkpoints the whole WAL and truncates it to zero bytes, unless a reader blocks that; then reports the readers. */
+export function truncateWal(connection: Connection): TruncateWalResult {
   const { database, path } = connection;
-  const [result] = withFailures(path, () => {
-    // A reader that stays for an hour is not worth waiting for, and the writer has other work.
+  const [result] = translateErrors(path, () => {
+    // Do not wait for readers: one may stay for an hour, and the writer has other work.
     database.pragma("busy_timeout = 0");
     try {
       return database.pragma("wal_checkpoint(TRUNCATE)") as { busy: number }[];
@@ -60,8 +63,8 @@ export function truncateWal(connection: Connection): Checkpoint {
   });
   const isTruncated = result?.busy === 0;
   return {
-    walBytes: walBytes(path),
+    walBytes: readWalBytes(path),
     isTruncated,
-    holders: isTruncated ? { readers: [], writers: [] } : lockHolders(path),
+    holders: isTruncated ? { readers: [], writers: [] } : findLockHolders(path),
   };
 }

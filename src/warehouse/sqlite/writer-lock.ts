@@ -3,53 +3,52 @@ import { hostname } from "node:os";
 import Database from "better-sqlite3";
 import { Failure } from "../../model/failure.ts";
 import { resolvePath } from "./disk.ts";
-import { asFailure } from "./sqlite-errors.ts";
+import { toFailure } from "./sqlite-errors.ts";
 
-/** A writer that ended without giving the lock back. */
+/** A previous writer that ended without releasing its lock. */
 export interface KilledWriter {
-  /** `pid 17 on host`. */
-  readonly who: string;
-  /** When it became the writer, milliseconds since 1970. */
-  readonly since: number;
+  /** For example `pid 17 on host`. */
+  readonly holder: string;
+  /** When it acquired the lock, in milliseconds since 1970. */
+  readonly sinceMs: number;
 }
 
 export interface WriterLock {
-  /** The writer before this one, where it was killed. */
-  readonly killed: KilledWriter | undefined;
+  /** The previous writer, if it was killed. */
+  readonly killedWriter: KilledWriter | undefined;
   release(): void;
 }
 
 /**
- * One writer per warehouse. The lock is the operating system's own, on a second file: a stopped process keeps it, a
- * dead one loses it, whatever killed it. SQLite takes it for us by an exclusive transaction that stays open, because
- * SQLite also knows the trap: a POSIX lock is lost as soon as the process closes *any* descriptor of the file. So
- * nothing else may open the lock file; who holds it stands in a file of its own.
+ * One writer per warehouse, by a POSIX lock on a second file: a stopped process keeps it, a dead one loses it. Closing
+ * *any* descriptor of that file also releases it, so only SQLite may open it; the holder's name is in another file.
  */
-export function takeWriterLock(path: string): WriterLock {
+export function acquireWriterLock(path: string): WriterLock {
   const holderFile = `${path}.writer`;
   let lock: Database.Database | undefined;
-  let killed: KilledWriter | undefined;
+  let killedWriter: KilledWriter | undefined;
   try {
     lock = new Database(`${path}.lock`, { timeout: 0 });
+    // The open transaction is the lock.
     lock.exec("BEGIN EXCLUSIVE");
-    killed = readKilled(holderFile);
+    killedWriter = readKilledWriter(holderFile);
     writeFileSync(holderFile, `pid ${process.pid} on ${hostname()}\n`);
   } catch (error) {
     lock?.close();
-    throw asHeld(error, path);
+    throw toWriterLockFailure(error, path);
   }
-  const held = lock;
+  const heldLock = lock;
   return {
-    killed,
+    killedWriter,
     release() {
-      if (!held.open) return;
+      if (!heldLock.open) return;
       rmSync(holderFile, { force: true });
-      held.close();
+      heldLock.close();
     },
   };
 }
 
-/** Says who writes the warehouse, before anything is begun that another writer would make useless. Touches nothing. */
+/** Fails early if another process is writing the warehouse. Creates and changes no file. */
 export function assertNoWriter(given: string): void {
   const path = resolvePath(given);
   if (!existsSync(`${path}.lock`)) return;
@@ -58,29 +57,29 @@ export function assertNoWriter(given: string): void {
     lock = new Database(`${path}.lock`, { readonly: true, timeout: 0 });
     lock.pragma("schema_version");
   } catch (error) {
-    throw asHeld(error, path);
+    throw toWriterLockFailure(error, path);
   } finally {
     lock?.close();
   }
 }
 
-function asHeld(error: unknown, path: string): unknown {
-  const failure = asFailure(error, `${path}.lock`);
+function toWriterLockFailure(error: unknown, path: string): unknown {
+  const failure = toFailure(error, `${path}.lock`);
   if (!(failure instanceof Failure) || failure.code !== "db_locked") return failure;
-  return new Failure(`another mds-sync writes ${path} (${holder(`${path}.writer`)})`, {
+  return new Failure(`another mds-sync writes ${path} (${readHolder(`${path}.writer`)})`, {
     family: "retry",
     code: "writer_elsewhere",
-    remedy: "leave the work to it, or stop it first",
+    remedy: "stop it first, or let it do the work",
   });
 }
 
-/** Who gives the lock back takes his name away: one that is found under the lock was left by a writer that could not. */
-function readKilled(holderFile: string): KilledWriter | undefined {
+/** A writer removes its holder file on release. If the file exists when we get the lock, that writer was killed. */
+function readKilledWriter(holderFile: string): KilledWriter | undefined {
   const left = statSync(holderFile, { throwIfNoEntry: false });
-  return left && { who: holder(holderFile), since: left.mtimeMs };
+  return left && { holder: readHolder(holderFile), sinceMs: left.mtimeMs };
 }
 
-function holder(file: string): string {
+function readHolder(file: string): string {
   try {
     return readFileSync(file, "utf8").trim() || "pid unknown";
   } catch {

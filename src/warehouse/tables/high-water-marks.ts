@@ -3,8 +3,8 @@ import { isWalked } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-/** Where the rows of a stream stand, whatever they are. */
-interface RowPlace {
+/** The part of a `RowTable` that does not depend on the record type. */
+interface RowLocation {
   readonly table: string;
   readonly keyColumn: string;
   readonly momentColumn: string;
@@ -12,44 +12,44 @@ interface RowPlace {
 }
 
 /**
- * Up to where each series is stored or settled, remembered by the one writer. A live tick beyond it is new for
- * certain and costs no lookup: thousands of them arrive at once, every 30 seconds.
+ * Caches the newest stored or settled timestamp per key. A live tick above it is certainly new and needs no lookup:
+ * thousands of ticks arrive at once, every 30 seconds.
  */
-export class Frontier {
+export class HighWaterMarks {
   readonly #connection: Connection;
-  readonly #reached = new Map<Stream, Map<number, Micros>>();
+  readonly #marks = new Map<Stream, Map<number, Micros>>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
   /** Whether nothing is stored or settled at `ts` or later. */
-  isBeyond(stream: Stream, table: RowPlace, key: number, ts: Micros): boolean {
-    let reached = this.#reached.get(stream);
-    if (!reached) {
-      reached = new Map();
-      this.#reached.set(stream, reached);
+  isAbove(stream: Stream, table: RowLocation, key: number, ts: Micros): boolean {
+    let marks = this.#marks.get(stream);
+    if (!marks) {
+      marks = new Map();
+      this.#marks.set(stream, marks);
     }
-    let frontier = reached.get(key);
-    if (frontier === undefined) {
-      frontier = this.#read(stream, table, key);
-      reached.set(key, frontier);
+    let mark = marks.get(key);
+    if (mark === undefined) {
+      mark = this.#readMark(stream, table, key);
+      marks.set(key, mark);
     }
-    return ts > frontier;
+    return ts > mark;
   }
 
-  /** Something is stored or settled at `ts`. */
+  /** Call after something was stored or settled at `ts`. */
   raise(stream: Stream, key: number, ts: Micros): void {
-    const reached = this.#reached.get(stream);
-    const frontier = reached?.get(key);
-    if (frontier !== undefined && frontier < ts) reached?.set(key, ts);
+    const marks = this.#marks.get(stream);
+    const mark = marks?.get(key);
+    if (mark !== undefined && mark < ts) marks?.set(key, ts);
   }
 
-  forget(): void {
-    this.#reached.clear();
+  clear(): void {
+    this.#marks.clear();
   }
 
-  #read(stream: Stream, { table, keyColumn, momentColumn, momentTs }: RowPlace, key: number): Micros {
+  #readMark(stream: Stream, { table, keyColumn, momentColumn, momentTs }: RowLocation, key: number): Micros {
     const newest = this.#connection
       .statement(`SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
       .pluck()

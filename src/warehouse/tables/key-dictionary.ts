@@ -1,10 +1,10 @@
 import type { Connection } from "../sqlite/connection.ts";
 
 /**
- * The small integers that stand for the service's identifiers. Looked up once, then remembered; forgotten after a
- * rollback, since keys made in it are gone.
+ * Maps the service's identifiers to small integer keys and caches them. Clear it after a rollback, which removes new
+ * keys.
  */
-export class Dictionary {
+export class KeyDictionary {
   readonly #connection: Connection;
   readonly #series = new Map<string, Map<string, number>>();
   readonly #names = new Map<number, string>();
@@ -15,12 +15,12 @@ export class Dictionary {
     this.#connection = connection;
   }
 
-  /** The key of an index, made when new. */
-  series(indexType: string, indexId: string): number {
-    return remember(this.#series, indexType, indexId, () => {
-      const known = this.findSeries(indexType, indexId);
+  /** The key of an index; inserts a new one if needed. */
+  getSeriesKey(indexType: string, indexId: string): number {
+    return getOrCreate(this.#series, indexType, indexId, () => {
+      const known = this.findSeriesKey(indexType, indexId);
       if (known !== undefined) return known;
-      const name = this.#get(seriesName, { indexType, indexId }) ?? indexId;
+      const name = this.#selectValue(seriesNameSql, { indexType, indexId }) ?? indexId;
       return this.#insert("INSERT INTO series (index_type, index_id, name) VALUES (?, ?, ?)", [
         indexType,
         indexId,
@@ -29,7 +29,7 @@ export class Dictionary {
     });
   }
 
-  /** What the service calls an index that no lookup names: the LX ones. */
+  /** Stores the name of an LX index: no lookup lists those, only their records name them. */
   nameSeries(series: number, name: string): void {
     if (this.#names.get(series) === name) return;
     this.#connection
@@ -38,24 +38,24 @@ export class Dictionary {
     this.#names.set(series, name);
   }
 
-  /** The key of a subscription of a latest-only stream: one exchange, or everything. */
-  subscription(exchangeId: string | null): number {
-    return this.series("", exchangeId ?? "");
+  /** The key of a snapshot stream's subscription: to one exchange, or to everything (null). */
+  getSubscriptionKey(exchangeId: string | null): number {
+    return this.getSeriesKey("", exchangeId ?? "");
   }
 
-  findSeries(indexType: string, indexId: string): number | undefined {
-    return this.#get("SELECT series FROM series WHERE index_type = ? AND index_id = ?", [
+  findSeriesKey(indexType: string, indexId: string): number | undefined {
+    return this.#selectValue("SELECT series FROM series WHERE index_type = ? AND index_id = ?", [
       indexType,
       indexId,
     ]) as number | undefined;
   }
 
-  listing(exchangeId: string, marketId: string): number {
-    return remember(this.#listings, exchangeId, marketId, () => {
-      const known = this.#get("SELECT listing FROM listings WHERE exchange_id = ? AND market_id = ?", [
-        exchangeId,
-        marketId,
-      ]);
+  getListingKey(exchangeId: string, marketId: string): number {
+    return getOrCreate(this.#listings, exchangeId, marketId, () => {
+      const known = this.#selectValue(
+        "SELECT listing FROM listings WHERE exchange_id = ? AND market_id = ?",
+        [exchangeId, marketId],
+      );
       if (known !== undefined) return known as number;
       return this.#insert(
         `INSERT INTO listings (exchange_id, market_id, exchange, pair) VALUES (@exchangeId, @marketId,
@@ -65,14 +65,14 @@ export class Dictionary {
     });
   }
 
-  /** The key of a contract; one that the lookup has not described yet is kept as a stub. */
-  contract(
+  /** The key of a contract; inserts a stub for one that the lookup has not described yet. */
+  getContractKey(
     derivativeType: string,
     id: string,
     stub: { exchangeId: string | null; marketId: string | null; firstSeen: string },
   ): number {
-    return remember(this.#contracts, derivativeType, id, () => {
-      const known = this.#get("SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?", [
+    return getOrCreate(this.#contracts, derivativeType, id, () => {
+      const known = this.#selectValue("SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?", [
         derivativeType,
         id,
       ]);
@@ -85,14 +85,14 @@ export class Dictionary {
     });
   }
 
-  forget(): void {
+  clear(): void {
     this.#series.clear();
     this.#names.clear();
     this.#listings.clear();
     this.#contracts.clear();
   }
 
-  #get(sql: string, values: unknown): unknown {
+  #selectValue(sql: string, values: unknown): unknown {
     return this.#connection.statement(sql).pluck().get(values);
   }
 
@@ -101,17 +101,17 @@ export class Dictionary {
   }
 }
 
-/** What a person calls the index, as far as the lookups tell. */
-const seriesName = `SELECT CASE @indexType
+/** The readable name of an index, if the lookups have one. */
+const seriesNameSql = `SELECT CASE @indexType
   WHEN 'GWA' THEN (SELECT symbol FROM assets WHERE id = @indexId)
   WHEN 'MWA' THEN (SELECT pair FROM markets WHERE id = @indexId)
   WHEN '' THEN (SELECT name FROM exchanges WHERE id = @indexId) END`;
 
-function remember(
+function getOrCreate(
   map: Map<string, Map<string, number>>,
   first: string,
   second: string,
-  find: () => number,
+  create: () => number,
 ): number {
   let inner = map.get(first);
   if (!inner) {
@@ -120,7 +120,7 @@ function remember(
   }
   let key = inner.get(second);
   if (key === undefined) {
-    key = find();
+    key = create();
     inner.set(second, key);
   }
   return key;

@@ -1,6 +1,6 @@
 import type { Decimal } from "../../model/decimal.ts";
 import type { IndexTick, StreamRecords } from "../../model/records.ts";
-import { dayOf, formatInstant, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** The streams whose records are rows with a moment. */
@@ -54,7 +54,7 @@ const byTs = {
 /** Days are the moments of bars: a bound inside a day means the next one, as for any row that begins at midnight. */
 const byDay = {
   momentColumn: "day",
-  moment: (ts: Micros): Moment => dayOf(Math.ceil(ts / MICROS_PER_DAY) * MICROS_PER_DAY),
+  moment: (ts: Micros): Moment => formatDay(Math.ceil(ts / MICROS_PER_DAY) * MICROS_PER_DAY),
   momentTs: (moment: Moment): Micros => Date.parse(`${moment}T00:00:00Z`) * 1000,
 };
 
@@ -139,7 +139,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     columns: [...tickDecimals, "source", "aside"],
     decimals: tickDecimals.length,
     sourceAt: tickDecimals.length,
-    key: (transaction, tick) => transaction.dictionary.series(tick.indexType, tick.indexId),
+    key: (transaction, tick) => transaction.dictionary.getSeriesKey(tick.indexType, tick.indexId),
     ts: (tick) => tick.ts,
     alike: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
     encode(t, source, values) {
@@ -157,7 +157,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     columns: [...barDecimals, "record_id", "aside"],
     decimals: barDecimals.length,
     sourceAt: -1,
-    key: (transaction, bar) => transaction.dictionary.series(bar.indexType, bar.indexId),
+    key: (transaction, bar) => transaction.dictionary.getSeriesKey(bar.indexType, bar.indexId),
     ts: (bar) => bar.start,
     alike: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
     encode(b, _source, values) {
@@ -173,7 +173,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     columns: [...exchangeDecimals, "last_moved", "source", "aside"],
     decimals: exchangeDecimals.length,
     sourceAt: exchangeDecimals.length + 1,
-    key: (transaction, tick) => transaction.dictionary.listing(tick.exchangeId, tick.marketId),
+    key: (transaction, tick) => transaction.dictionary.getListingKey(tick.exchangeId, tick.marketId),
     ts: (tick) => tick.ts,
     alike: (a, b) => a.marketId === b.marketId && a.exchangeId === b.exchangeId,
     encode(t, source, values) {
@@ -188,7 +188,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     columns: [...capDecimals, "rank", "volume_rank", "aside"],
     decimals: capDecimals.length,
     sourceAt: -1,
-    key: (transaction, cap) => transaction.dictionary.series("GWA", cap.assetId),
+    key: (transaction, cap) => transaction.dictionary.getSeriesKey("GWA", cap.assetId),
     ts: (cap) => cap.ts,
     alike: (a, b) => a.assetId === b.assetId,
     encode(c, _source, values) {
@@ -206,10 +206,10 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     decimals: derivativeDecimals.length,
     sourceAt: -1,
     key: (transaction, tick) =>
-      transaction.dictionary.contract(tick.derivativeType, tick.contractId, {
+      transaction.dictionary.getContractKey(tick.derivativeType, tick.contractId, {
         exchangeId: tick.exchangeId,
         marketId: tick.marketId,
-        firstSeen: formatInstant(transaction.now),
+        firstSeen: formatTimestamp(transaction.now),
       }),
     ts: (tick) => tick.ts,
     alike: (a, b) => a.contractId === b.contractId && a.derivativeType === b.derivativeType,

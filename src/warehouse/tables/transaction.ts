@@ -2,55 +2,59 @@ import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection, Statement } from "../sqlite/connection.ts";
-import type { Frontier } from "./high-water-marks.ts";
-import type { Dictionary } from "./key-dictionary.ts";
+import type { HighWaterMarks } from "./high-water-marks.ts";
+import type { KeyDictionary } from "./key-dictionary.ts";
 
-export interface Filled extends TimeRange {
+interface FilledRange extends TimeRange {
   readonly rows: number;
 }
 
-/** An open write transaction. Everything that writes takes one, and refuses it once it is over. */
+/** An open write transaction. Every write needs one; it rejects statements after its end. */
 export class Transaction {
-  /** The moment of the commit by the writer's clock: `changed_at`, `seen_at`, `received_at`. */
+  /** The writer's clock at the start of the transaction, stored as `changed_at`, `seen_at` and `received_at`. */
   readonly now: Micros;
-  readonly dictionary: Dictionary;
-  readonly frontier: Frontier;
+  readonly dictionary: KeyDictionary;
+  readonly highWaterMarks: HighWaterMarks;
   readonly #connection: Connection;
-  readonly #carried = new Set<string>();
-  readonly #filled = new Map<string, Filled>();
-  #open = true;
+  readonly #writtenKeys = new Set<string>();
+  readonly #filledRanges = new Map<string, FilledRange>();
+  #isOpen = true;
 
-  constructor(connection: Connection, memory: { dictionary: Dictionary; frontier: Frontier }, now: Micros) {
+  constructor(
+    connection: Connection,
+    caches: { dictionary: KeyDictionary; highWaterMarks: HighWaterMarks },
+    now: Micros,
+  ) {
     this.#connection = connection;
-    this.dictionary = memory.dictionary;
-    this.frontier = memory.frontier;
+    this.dictionary = caches.dictionary;
+    this.highWaterMarks = caches.highWaterMarks;
     this.now = now;
   }
 
   statement(sql: string): Statement {
-    if (!this.#open) throw new Error("the transaction is over: nothing more can be written in it");
+    if (!this.#isOpen) throw new Error("the transaction has ended: it accepts no more statements");
     return this.#connection.statement(sql);
   }
 
-  /** Notes that the rows of a page of this series stand in this transaction, whether or not they changed anything. */
-  carry(stream: Stream, key: number): void {
-    this.#carried.add(`${stream} ${key}`);
+  /** Records that this transaction wrote a page of this series, even if no row changed. */
+  markWritten(stream: Stream, key: number): void {
+    this.#writtenKeys.add(`${stream} ${key}`);
   }
 
-  carries(stream: Stream, key: number): boolean {
-    return this.#carried.has(`${stream} ${key}`);
+  hasWritten(stream: Stream, key: number): boolean {
+    return this.#writtenKeys.has(`${stream} ${key}`);
   }
 
-  /** Notes that a stretch of a series held nothing before this transaction put these rows there. */
-  noteFilled(stream: Stream, key: number, filled: Filled): void {
-    this.#filled.set(`${stream} ${key}`, filled);
+  /** Records a range of a series that was empty before this transaction wrote these rows. */
+  recordFilledRange(stream: Stream, key: number, getFilledRange: FilledRange): void {
+    this.#filledRanges.set(`${stream} ${key}`, getFilledRange);
   }
 
-  filled(stream: Stream, key: number): Filled | undefined {
-    return this.#filled.get(`${stream} ${key}`);
+  filled(stream: Stream, key: number): FilledRange | undefined {
+    return this.#filledRanges.get(`${stream} ${key}`);
   }
 
   end(): void {
-    this.#open = false;
+    this.#isOpen = false;
   }
 }

@@ -9,18 +9,18 @@ const serviceColumns = prices
   )
   .join(",\n  ");
 
-/** Relative to what the service says; null where it says nothing or nought. */
+/** The difference relative to the service's value; null if that is null or zero. */
 const relative = (ours: string, theirs: string) => `(${ours} - ${theirs}) / abs(nullif(${theirs}, 0))`;
 
 const day = "strftime('%Y-%m-%d', b.ts / 1000000, 'unixepoch')";
 
-/** What a figure should come to, beside what it is said to be. */
-const computed = (column: string, supply: string) => `${decimalColumns("r", column)},
+/** A market cap beside price × supply. */
+const marketCapColumns = (column: string, supply: string) => `${decimalColumns("r", column)},
   r.price * r.${supply} AS computed_${column}, r.${column} - r.price * r.${supply} AS ${column}_diff,
   ${relative(`r.${column}`, `(r.price * r.${supply})`)} AS ${column}_rel_diff`;
 
 export const reconcileViews: Record<string, string> = {
-  // One row for each of our daily bars: what came before the first tick has nothing to be compared with.
+  // One row per own daily bar: before the first tick there is nothing to compare.
   reconcile_ohlcv: `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, ${day} AS day,
   ${prices.map((column) => `b.${column}, b.${column}_exact`).join(", ")},
   ${serviceColumns},
@@ -35,11 +35,11 @@ export const reconcileViews: Record<string, string> = {
 FROM bars_1d b CROSS JOIN series s ON s.index_type = b.index_type AND s.index_id = b.index_id
   LEFT JOIN daily_bar_rows r ON r.series = s.series AND r.day = ${day}`,
 
-  // An asset and its USD rate share one key, so the tick at or before the ranking is one seek away.
+  // An asset and its USD index share one series key: one seek finds the tick at or before the market cap.
   reconcile_market_caps: `SELECT s.index_id AS asset_id, s.name AS symbol, r.ts, ${timeText("r.ts")} AS time,
   ${decimalColumns("r", "price")}, ${decimalColumns("r", "free_float_supply")}, ${decimalColumns("r", "total_supply")},
-  ${computed("market_cap", "free_float_supply")},
-  ${computed("total_market_cap", "total_supply")},
+  ${marketCapColumns("market_cap", "free_float_supply")},
+  ${marketCapColumns("total_market_cap", "total_supply")},
   t.ts AS index_ts, ${timeText("t.ts")} AS index_time,
   t.price AS index_price, coalesce(${fromAside("t", "price")}, ${digitsOf("t.price")}) AS index_price_exact,
   ${relative("r.price", "t.price")} AS price_rel_diff,
@@ -49,16 +49,15 @@ FROM series s CROSS JOIN market_cap_rows r ON r.series = s.series
     WHERE n.series = r.series AND n.ts <= r.ts)`,
 };
 
-const known = (
+const validityColumns = (
   from: string,
   until: string,
 ) => `${from} AS known_from_ts, ${timeText(from)} AS known_from_time,
   ${until} AS known_until_ts, ${timeText(until)} AS known_until_time`;
 
 /**
- * Every version of every tick with the time during which it was what the warehouse said. A correction or a withdrawal
- * ends one version; the next begins with it. When the first version of a row arrived is not kept (it would cost eight
- * bytes a tick): its beginning is null, which reads as "from the start".
+ * Every version of every tick, with the time during which the warehouse held it. A correction or a withdrawal ends one
+ * version and begins the next. The first version has no beginning (null): storing it would cost eight bytes per tick.
  */
 export const versionViews: Record<string, string> = {
   index_tick_versions: `WITH changes AS (
@@ -70,13 +69,13 @@ latest AS (
 )
 SELECT s.index_type, s.index_id, s.name, r.ts, ${timeText("r.ts")} AS time,
   ${decimalColumns("r", "price")}, ${decimalColumns("r", "volume")},
-  ${known("c.since", "NULL")}, ${fromAside("r", "quality")} AS quality
+  ${validityColumns("c.since", "NULL")}, ${fromAside("r", "quality")} AS quality
 FROM series s CROSS JOIN index_tick_rows r ON r.series = s.series
   LEFT JOIN latest c ON c.key = r.series AND c.ts = r.ts
 UNION ALL
 SELECT s.index_type, s.index_id, s.name, c.ts, ${timeText("c.ts")},
   CAST(json_extract(c.before, '$.price') AS REAL), json_extract(c.before, '$.price'),
   CAST(json_extract(c.before, '$.volume') AS REAL), json_extract(c.before, '$.volume'),
-  ${known("c.since", "c.changed_at")}, json_extract(c.before, '$.quality')
+  ${validityColumns("c.since", "c.changed_at")}, json_extract(c.before, '$.quality')
 FROM series s CROSS JOIN changes c ON c.key = s.series`,
 };

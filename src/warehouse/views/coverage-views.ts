@@ -1,50 +1,50 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
-import { UNSERVED } from "../coverage/not-found.ts";
+import { NOT_FOUND_REASON } from "../coverage/not-found.ts";
 import { decimalColumns, presentTs, timeText } from "./sql-fragments.ts";
 
 const seriesColumns =
-  // As columns of a table, so that a number that is compared with them is taken for text, not for something else altogether.
+  // With a TEXT affinity, as in a table: otherwise a comparison with a number would never match.
   `${["index_type", "index_id", "name"].map((column) => `CAST(nullif(s.${column}, '') AS TEXT) AS ${column}`).join(", ")}`;
 
-/** From one nightly run to the next, with time to do it. */
-const NIGHTLY = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
+/** A day, plus two hours for the nightly run itself. */
+const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
 
-/** The ledger's ranges of the claim's series. */
-const same = "g.stream = c.stream AND g.series = c.series";
+/** The settled ranges of the claim's ledger key. */
+const sameKey = "g.stream = c.stream AND g.series = c.series";
 
 /**
- * Where a gap becomes one that only awaits its confirmation: from the moment that the live feed has heard everything
- * since. Whoever asked REST after that moment left a gap that begins a settle delay before it at the earliest, and has
- * stored what there was of that delay: such a gap awaits its confirmation as a whole.
+ * Where a gap becomes `settling`: at the beginning of the live span. If REST was polled after that beginning, the gap
+ * starts at most one settle delay before it, and the poll has stored the records of that delay: then the whole gap is
+ * `settling`.
  */
-const heardFrom = (
+const liveSettlingFrom = (
   start: string,
 ) => `(SELECT CASE WHEN l.from_ts - c.settle_delay <= ${start} THEN ${start} ELSE l.from_ts END
       FROM live_spans l WHERE l.stream = c.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
       AND l.to_ts >= c.claim_ts AND c.hindrance IS NULL ORDER BY l.from_ts LIMIT 1)`;
 
-/** So does, for a day, the head of an index that the service does not have: it is asked again nightly. */
-const nightlyFrom = (
+/** The head of an index that the service does not have is `settling` for a day: the nightly run requests it again. */
+const notFoundSettlingFrom = (
   start: string,
-) => `(SELECT CASE WHEN g.reason = '${UNSERVED}' AND g.to_ts = ${start} AND g.to_ts > c.claim_ts - ${NIGHTLY} THEN ${start} END
-      FROM settled_ranges g WHERE c.observed = 0 AND ${same} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
+) => `(SELECT CASE WHEN g.reason = '${NOT_FOUND_REASON}' AND g.to_ts = ${start} AND g.to_ts > c.claim_ts - ${NIGHTLY_INTERVAL_MICROS} THEN ${start} END
+      FROM settled_ranges g WHERE c.observed = 0 AND ${sameKey} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
 
-/** One gap of a claim from `start` to where the next settled range begins, with what its judgement needs. */
+/** One gap of a claim, from `start` to the next settled range, with the columns that decide its state. */
 const gapFrom = (
   start: string,
 ) => `SELECT c.stream, c.kept_for, c.observed, c.hindrance, c.claim_ts, c.edge_ts,
     s.index_type, s.index_id, s.name, ${start} AS gap_from,
-    min(c.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g WHERE ${same} AND g.from_ts >= ${start}),
+    min(c.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g WHERE ${sameKey} AND g.from_ts >= ${start}),
       c.end_ts)) AS gap_to,
-    min(c.claim_ts, coalesce(${heardFrom(start)}, c.claim_ts),
-      coalesce(${nightlyFrom(start)}, c.claim_ts)) AS settling_from
+    min(c.claim_ts, coalesce(${liveSettlingFrom(start)}, c.claim_ts),
+      coalesce(${notFoundSettlingFrom(start)}, c.claim_ts)) AS settling_from
   FROM claims c CROSS JOIN series s ON s.series = c.series`;
 
 /**
- * wanted − settled, at the moment of the query. A gap begins where a wanted range does or where a settled one ends,
- * and lasts until the next settled one begins: all found by index seek. Each gap then falls into at most three
- * parts: what is out of reach (`lost`), what will be fetched (`open`), and the head that is too young to be claimed
- * or that the live feed has seen whole (`open`, reason `settling`).
+ * Target − settled at the time of the query. `claims` are the targets; `claim_ts` is now − settle delay. A gap begins
+ * where a target begins or a settled range ends, and lasts until the next settled range: all by index seek. A gap has up
+ * to three parts: out of the service's reach (`lost`), to be fetched (`open`), and the head that is too young or fully
+ * received live (`open`, reason `settling`).
  */
 const gaps = `WITH
 moment AS (SELECT ${presentTs} AS now),
@@ -57,7 +57,7 @@ claims AS (
 ),
 holes AS (
   ${gapFrom("c.from_ts")}
-  WHERE coalesce((SELECT g.to_ts FROM settled_ranges g WHERE ${same} AND g.from_ts < c.from_ts
+  WHERE coalesce((SELECT g.to_ts FROM settled_ranges g WHERE ${sameKey} AND g.from_ts < c.from_ts
     ORDER BY g.from_ts DESC LIMIT 1), c.from_ts) <= c.from_ts
   UNION ALL
   ${gapFrom("r.to_ts")} CROSS JOIN settled_ranges r ON r.stream = c.stream AND r.series = c.series

@@ -2,23 +2,23 @@ import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /*
- * The websocket does not say when a price last moved. Whether a ticker repeats the price of the one before it can be seen
- * from the rows themselves, where that one is at most two periods older: across a longer silence it would be a guess.
+ * The websocket does not send when a price last moved. A ticker repeats the price if its predecessor has the same one and
+ * is at most two periods older. After a longer break the answer is unknown (null).
  */
-const PERIODS_BACK = 2;
+const MAX_PERIODS_BACK = 2;
 
-/** 1 where the ticker `row` repeats the price of the one before; null where there is none in reach. One seek. */
+/** SQL: 1 if the ticker `row` repeats the price of its predecessor, null if there is none within reach. One seek. */
 export function repeatsPrice(row: string, period: string): string {
   return `(SELECT p.last = ${row}.last FROM exchange_tick_rows p WHERE p.listing = ${row}.listing AND p.ts < ${row}.ts
-    AND p.ts >= ${row}.ts - ${PERIODS_BACK} * ${period} ORDER BY p.ts DESC LIMIT 1)`;
+    AND p.ts >= ${row}.ts - ${MAX_PERIODS_BACK} * ${period} ORDER BY p.ts DESC LIMIT 1)`;
 }
 
-export interface Ticker {
+interface Ticker {
   readonly ts: Micros;
   readonly last: number | null;
 }
 
-/** The newest ticker before a moment. */
+/** The newest ticker before `ts`. */
 export function tickerBefore(connection: Connection, listing: number, ts: Micros): Ticker | undefined {
   return connection
     .statement(
@@ -27,13 +27,13 @@ export function tickerBefore(connection: Connection, listing: number, ts: Micros
     .get([listing, ts]) as Ticker | undefined;
 }
 
-/** The same, for tickers of one market that are asked about in order, after `before`. */
+/** The same as `repeatsPrice` as a function, for the tickers of one market in ascending order after `before`. */
 export function repetitions(before: Ticker | undefined, period: Micros): (ticker: Ticker) => boolean | null {
   let previous = before;
   return (ticker) => {
     const compared = previous;
     previous = ticker;
-    if (compared === undefined || compared.ts < ticker.ts - PERIODS_BACK * period) return null;
+    if (compared === undefined || compared.ts < ticker.ts - MAX_PERIODS_BACK * period) return null;
     return compared.last === null || ticker.last === null ? null : compared.last === ticker.last;
   };
 }

@@ -4,10 +4,10 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { startProgram } from "../../support/program-process.ts";
-import { expectTruth } from "../../support/sync/oracle.ts";
+import { expectWarehouseMatches } from "../../support/sync/oracle.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-async function ground(sync: string, faults = "") {
+async function setUp(sync: string, faults = "") {
   const simulator = await startSimulator({ faults });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
@@ -21,14 +21,14 @@ async function ground(sync: string, faults = "") {
   };
   return { simulator, folder, env, path: env.MDS_WAREHOUSE };
 }
-type Ground = Awaited<ReturnType<typeof ground>>;
+type Setup = Awaited<ReturnType<typeof setUp>>;
 
-function start({ folder, env }: Ground, args: string[], extra: Record<string, string> = {}) {
+function start({ folder, env }: Setup, args: string[], extra: Record<string, string> = {}) {
   return startProgram(args, { cwd: folder, env: { ...env, ...extra } });
 }
 
-/** Until the simulator was asked for so many pages of ticks. */
-async function asked(simulator: Simulator, pages: number): Promise<void> {
+/** Waits until the simulator has received so many requests for tick pages. */
+async function waitForPages(simulator: Simulator, pages: number): Promise<void> {
   while (simulator.requests.count("/v3/index-ticker") < pages) {
     await new Promise((wake) => setTimeout(wake, 5));
   }
@@ -38,16 +38,16 @@ const ticks = (days: number) =>
   `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: ${days} } }`;
 
 describe("mds-sync backfill", () => {
-  it("fills the warehouse, reports on 80 columns, and run again says in JSON that nothing was missing", async () => {
-    const place = await ground(ticks(3));
-    const first = await start(place, ["backfill"]).ended;
+  it("fills the warehouse and reports on 80 columns; a second run reports in JSON that nothing was missing", async () => {
+    const setup = await setUp(ticks(3));
+    const first = await start(setup, ["backfill"]).ended;
     expect(first.status).toBe(0);
-    expect(first.stdout).toMatch(/^stream +new rows +changed +requests +holes left +rejects$/m);
+    expect(first.stdout).toMatch(/^stream +new rows +changed +requests +gaps left +rejects$/m);
     expect(first.stdout).toMatch(/^index_ticks +8,6\d\d +0 +\d +0 +0$/m);
     for (const line of first.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
     for (const line of first.stderr.trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
 
-    const again = await start(place, ["backfill", "--json", "--log-level", "warn"]).ended;
+    const again = await start(setup, ["backfill", "--json", "--log-level", "warn"]).ended;
     expect(again).toMatchObject({ status: 0, stderr: "" });
     const report = JSON.parse(again.stdout);
     expect(report).toMatchObject({ exit: 0, problems: [] });
@@ -56,20 +56,20 @@ describe("mds-sync backfill", () => {
     expect(own.requests).toBeLessThanOrEqual(1);
   });
 
-  it("F2: killed again and again, it goes on where it was: nothing lost, nothing doubled, hardly a page asked twice", async () => {
-    const place = await ground(ticks(25), "GET /index-ticker latency 60ms");
-    const { simulator, path } = place;
+  it("F2: resumes after repeated kills: nothing lost, nothing stored twice, few pages requested twice", async () => {
+    const setup = await setUp(ticks(25), "GET /index-ticker latency 60ms");
+    const { simulator, path } = setup;
     const PAGES = Math.ceil((25 * 2880) / 1998);
     let before = 0;
     for (let kill = 0; kill < 3; kill++) {
-      const { child, ended } = start(place, ["backfill", "--no-progress"]);
-      await asked(simulator, before + 9);
+      const { child, ended } = start(setup, ["backfill", "--no-progress"]);
+      await waitForPages(simulator, before + 9);
       child.kill("SIGKILL");
       await ended;
       before = simulator.requests.count("/v3/index-ticker");
     }
     simulator.setFaults("");
-    const last = await start(place, ["backfill", "--json"]).ended;
+    const last = await start(setup, ["backfill", "--json"]).ended;
     expect(last.status).toBe(0);
     const reader = openReader(path);
     onTestFinished(() => reader.close());
@@ -77,33 +77,33 @@ describe("mds-sync backfill", () => {
     const [{ asOf }] = reader.database
       .prepare("SELECT max(to_ts) + 60000000 AS asOf FROM settled_ranges WHERE stream = 'index_ticks'")
       .all() as [{ asOf: number }];
-    expect(expectTruth(reader, simulator, now, asOf).rows).toBeGreaterThan(71_000);
-    // At most twelve pages are under way when it is killed, and a walk that was cut short may end in a part of a page.
+    expect(expectWarehouseMatches(reader, simulator, now, asOf).rows).toBeGreaterThan(71_000);
+    // At most twelve pages are in flight at a kill, and an interrupted walk may end with a partial page.
     const pages = simulator.requests.count("/v3/index-ticker");
     expect(pages).toBeLessThan(PAGES + 3 * 2 * 9);
   });
 
-  it("G1: stops within moments on SIGTERM, does not call that a success, and the next run completes it", async () => {
-    const place = await ground(ticks(40), "GET /index-ticker latency 100ms");
-    const { child, ended } = start(place, ["backfill", "--log-level", "warn"]);
-    await asked(place.simulator, 10);
-    const begun = performance.now();
+  it("G1: stops within seconds on SIGTERM with exit 75, and the next run completes the work", async () => {
+    const setup = await setUp(ticks(40), "GET /index-ticker latency 100ms");
+    const { child, ended } = start(setup, ["backfill", "--log-level", "warn"]);
+    await waitForPages(setup.simulator, 10);
+    const startedAt = performance.now();
     child.kill("SIGTERM");
     const { status, stdout, stderr } = await ended;
-    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
     expect({ status, stdout }).toEqual({ status: 75, stdout: "" });
     expect(stderr).toBe(
-      "mds-sync: stopped by SIGTERM before its work was done: run it again: it goes on where it was\n",
+      "mds-sync: stopped by SIGTERM before its work was done: run it again: it resumes where it stopped\n",
     );
-    place.simulator.setFaults("");
-    expect((await start(place, ["backfill"]).ended).status).toBe(0);
+    setup.simulator.setFaults("");
+    expect((await start(setup, ["backfill"]).ended).status).toBe(0);
   });
 
-  it("says in one line that another writer holds the warehouse, and exits 75", async () => {
-    const place = await ground(ticks(40), "GET /index-ticker latency 200ms");
-    const first = start(place, ["backfill"]);
-    await asked(place.simulator, 3);
-    const second = await start(place, ["backfill"]).ended;
+  it("reports another writer of the warehouse in one line, and exits 75", async () => {
+    const setup = await setUp(ticks(40), "GET /index-ticker latency 200ms");
+    const first = start(setup, ["backfill"]);
+    await waitForPages(setup.simulator, 3);
+    const second = await start(setup, ["backfill"]).ended;
     expect(second.status).toBe(75);
     expect(second.stderr.trim().split("\n")).toHaveLength(1);
     expect(second.stderr).toContain("mds.sqlite");
@@ -112,22 +112,22 @@ describe("mds-sync backfill", () => {
   });
 
   it("exits 3 within seconds when the credentials are wrong, and 2 when they are not set", async () => {
-    const place = await ground(ticks(1));
-    const begun = performance.now();
-    const wrong = await start(place, ["backfill", "--log-level", "silent"], {
+    const setup = await setUp(ticks(1));
+    const startedAt = performance.now();
+    const wrong = await start(setup, ["backfill", "--log-level", "silent"], {
       MDS_CLIENT_SECRET: "canary-5b",
     }).ended;
-    expect(performance.now() - begun).toBeLessThan(10_000);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(wrong.status).toBe(3);
-    expect(wrong.stderr).toMatch(/^mds-sync: the token endpoint refused the credentials[^\n]*\n$/);
+    expect(wrong.stderr).toMatch(/^mds-sync: the token endpoint rejected the credentials[^\n]*\n$/);
     expect(wrong.stderr).not.toContain("canary-5b");
-    const unset = await start(place, ["backfill"], { MDS_CLIENT_SECRET: "", MDS_BASE_URL: "" }).ended;
+    const unset = await start(setup, ["backfill"], { MDS_CLIENT_SECRET: "", MDS_BASE_URL: "" }).ended;
     expect(unset).toMatchObject({ status: 2, stdout: "" });
   });
 
   it("names what could not be synced, and exits 4", async () => {
-    const place = await ground(ticks(1).replace("[BTC]", "[BTC, BITCON]"));
-    const { status, stdout, stderr } = await start(place, ["backfill", "--log-level", "error"]).ended;
+    const setup = await setUp(ticks(1).replace("[BTC]", "[BTC, BITCON]"));
+    const { status, stdout, stderr } = await start(setup, ["backfill", "--log-level", "error"]).ended;
     expect(status).toBe(4);
     expect(stdout).toMatch(/^- index_ticks \(sync\.intraday\.GWA\): sync\.intraday\.GWA names BITCON/m);
     expect(stderr).toMatch(/^mds-sync: not everything selected could be synced[^\n]*\n$/);
@@ -137,46 +137,46 @@ describe("mds-sync backfill", () => {
     [["--stream", "ohlvc"], "mds-sync: --stream cannot be ohlvc: did you mean ohlcv?\n"],
     [
       ["--from", "yesterday"],
-      "mds-sync: --from cannot be yesterday: give YYYY-MM-DD, or a moment in UTC such as 2026-03-01T12:00:00Z\n",
+      "mds-sync: --from cannot be yesterday: give YYYY-MM-DD, or a time in UTC such as 2026-03-01T12:00:00Z\n",
     ],
     [
       ["--log-level", "loud"],
       "mds-sync: --log-level cannot be loud: give one of debug, info, warn, error, silent\n",
     ],
   ])("answers %j in one line and exits 2", async (args, stderr) => {
-    const place = await ground(ticks(1));
-    expect(await start(place, ["backfill", ...args]).ended).toEqual({ status: 2, stdout: "", stderr });
+    const setup = await setUp(ticks(1));
+    expect(await start(setup, ["backfill", ...args]).ended).toEqual({ status: 2, stdout: "", stderr });
   });
 });
 
 describe("mds-sync plan", () => {
-  it("tells what a backfill would do, close to what it then does, and writes nothing", async () => {
-    const place = await ground(ticks(10));
-    const planned = await start(place, ["plan", "--json"]).ended;
+  it("estimates the requests and rows of a backfill closely, and writes nothing", async () => {
+    const setup = await setUp(ticks(10));
+    const planned = await start(setup, ["plan", "--json"]).ended;
     expect(planned).toMatchObject({ status: 0, stderr: "" });
-    expect(existsSync(place.path)).toBe(false);
+    expect(existsSync(setup.path)).toBe(false);
     const plan = JSON.parse(planned.stdout);
     const own = plan.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
     expect(own).toMatchObject({ series: 1, holes: 1 });
 
-    place.simulator.requests.clear();
-    const run = JSON.parse((await start(place, ["backfill", "--json"]).ended).stdout);
+    setup.simulator.requests.clear();
+    const run = JSON.parse((await start(setup, ["backfill", "--json"]).ended).stdout);
     const did = run.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
-    // The last page goes on below the range: its rows are kept.
+    // The last page reaches below the range; its rows are stored too.
     expect(Math.abs(did.rows - own.rows)).toBeLessThan(2000);
     expect(Math.abs(did.requests - own.requests)).toBeLessThanOrEqual(2);
 
-    place.simulator.requests.clear();
-    const after = await start(place, ["plan"], { MDS_BASE_URL: "", MDS_CLIENT_SECRET: "" }).ended;
+    setup.simulator.requests.clear();
+    const after = await start(setup, ["plan"], { MDS_BASE_URL: "", MDS_CLIENT_SECRET: "" }).ended;
     expect(after).toMatchObject({ status: 0, stderr: "" });
-    expect(place.simulator.requests.total).toBe(0);
+    expect(setup.simulator.requests.total).toBe(0);
     for (const line of after.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
   });
 
-  it("says what it lacks when there is neither a warehouse, or but an empty file, nor a service", async () => {
-    const place = await ground(ticks(1));
-    writeFileSync(place.path, "");
-    const { status, stderr } = await start(place, ["plan"], { MDS_BASE_URL: "" }).ended;
+  it("names the missing setting if there is neither a filled warehouse nor a service", async () => {
+    const setup = await setUp(ticks(1));
+    writeFileSync(setup.path, "");
+    const { status, stderr } = await start(setup, ["plan"], { MDS_BASE_URL: "" }).ended;
     expect(status).toBe(2);
     expect(stderr).toMatch(/^mds-sync: service\.baseUrl is not set: [^\n]*\n$/);
   });

@@ -3,17 +3,17 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { openWarehouse } from "../../../src/warehouse/writer.ts";
+import { openWriter } from "../../../src/warehouse/writer.ts";
 import { startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Large enough that a kill comes long before the copy is whole. */
+/** Large enough that a kill comes long before the copy is complete. */
 function folderWithLargeWarehouse(): string {
   const folder = temporaryFolder();
   const path = join(folder, "mds.sqlite");
-  openWarehouse(path, { clock: systemClock }).close();
+  openWriter(path, { clock: systemClock }).close();
   const database = new Database(path);
   database.exec(`PRAGMA synchronous = OFF; CREATE TABLE ballast (bytes BLOB);
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 48)
@@ -29,8 +29,8 @@ function start(folder: string, ...more: string[]) {
   });
 }
 
-/** The id of the process that copies, once its unfinished copy is there. */
-function copying(folder: string): Promise<number> {
+/** Waits for the unfinished copy; returns the id of the process that writes it. */
+function waitForCopy(folder: string): Promise<number> {
   return new Promise((resolve) => {
     const watcher = watch(folder, (_, name) => {
       const pid = /^copy\.sqlite\.unfinished-(\d+)$/.exec(name ?? "")?.[1];
@@ -43,28 +43,28 @@ function copying(folder: string): Promise<number> {
 
 const copies = (folder: string) => readdirSync(folder).filter((name) => name.startsWith("copy"));
 
-describe("a backup that is cut short", () => {
-  it("by kill -9 of what copies leaves no copy, and says so", async () => {
+describe("a backup that is interrupted", () => {
+  it("by kill -9 of the copying process leaves no copy and reports the failure", async () => {
     const folder = folderWithLargeWarehouse();
-    const begun = copying(folder);
+    const copyStarted = waitForCopy(folder);
     const { ended } = start(folder);
-    process.kill(await begun, "SIGKILL");
+    process.kill(await copyStarted, "SIGKILL");
     const { stderr, status } = await ended;
     expect(stderr).toMatch(
-      /^mds-sync: the copy to .*copy\.sqlite was stopped before it was whole: start it again\n$/,
+      /^mds-sync: the copy to .*copy\.sqlite was stopped before it was complete: start it again\n$/,
     );
     expect(status).toBe(75);
     expect(copies(folder)).toEqual([]);
   });
 
-  it("by kill -9 of everything leaves the old copy as it was, and the next one clears up", async () => {
+  it("by kill -9 of both processes leaves the old copy unchanged, and the next backup cleans up", async () => {
     const folder = folderWithLargeWarehouse();
     const copy = join(folder, "copy.sqlite");
     writeFileSync(copy, "the old copy");
-    const begun = copying(folder);
+    const copyStarted = waitForCopy(folder);
     const { child, ended } = start(folder, "--force");
-    const pid = await begun;
-    // Stopped first, so that neither of the two can clear up after the other.
+    const pid = await copyStarted;
+    // Stop the parent first, so that it cannot clean up after the child.
     child.kill("SIGSTOP");
     process.kill(pid, "SIGKILL");
     child.kill("SIGKILL");
@@ -76,11 +76,11 @@ describe("a backup that is cut short", () => {
     expect(statSync(copy).size).toBeGreaterThan(48 * MEBIBYTE);
   });
 
-  it("by SIGTERM ends at once, leaves nothing, and does not call that a success", async () => {
+  it("by SIGTERM ends at once with exit 75, and leaves no file", async () => {
     const folder = folderWithLargeWarehouse();
-    const begun = copying(folder);
+    const copyStarted = waitForCopy(folder);
     const { child, ended } = start(folder);
-    await begun;
+    await copyStarted;
     child.kill("SIGTERM");
     expect((await ended).status).toBe(75);
     expect(copies(folder)).toEqual([]);

@@ -17,22 +17,22 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { Ingest } from "../../../src/ingest/thread/ingest-thread.ts";
+import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
-import { backUp, openForBackUp } from "../../../src/warehouse/backup.ts";
-import { commitHour, ROWS_AN_HOUR } from "../../support/cli/backup-pages.ts";
+import { backUp, openForBackup } from "../../../src/warehouse/backup.ts";
+import { commitHour, ROWS_PER_HOUR } from "../../support/cli/backup-pages.ts";
 import { startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { failureOf } from "../../support/warehouse/open-warehouse.ts";
+import { catchFailure } from "../../support/warehouse/open-warehouse.ts";
 
-/** A closed warehouse of three hours, made once and copied for each test. */
+/** A closed warehouse with three hours of ticks, created once and copied for each test. */
 let original = "";
-const ROWS = 3 * ROWS_AN_HOUR;
+const ROWS = 3 * ROWS_PER_HOUR;
 
 beforeAll(async () => {
   original = join(mkdtempSync(join(tmpdir(), "mds-sync-test-")), "mds.sqlite");
-  const ingest = await Ingest.start({ path: original, clock: systemClock, log: silentLog });
+  const ingest = await IngestThread.start({ path: original, clock: systemClock, log: silentLog });
   for (let n = 0; n < 3; n++) await commitHour(ingest, n);
   await ingest.close();
 });
@@ -49,9 +49,9 @@ function backup(folder: string, ...args: string[]) {
   return startProgram(["backup", ...args], { cwd: folder, env: { MDS_WAREHOUSE: "mds.sqlite" } }).ended;
 }
 
-/** The same without a process. */
+/** Copies in this process. */
 function copyOf(folder: string, name: string): string {
-  const reader = openForBackUp(join(folder, "mds.sqlite"));
+  const reader = openForBackup(join(folder, "mds.sqlite"));
   try {
     backUp(reader, join(folder, name));
     return join(folder, name);
@@ -69,7 +69,7 @@ function query(file: string, sql: string): Record<string, unknown>[] {
   }
 }
 
-/** Rows that are there, and rows that the ledger says are there. */
+/** The number of stored rows, and the number of rows that the ledger claims. */
 function rowsAndClaim(file: string) {
   const [row] = query(
     file,
@@ -80,7 +80,7 @@ function rowsAndClaim(file: string) {
 }
 
 describe("mds-sync backup", () => {
-  it("copies one moment of the warehouse while another process commits", async () => {
+  it("copies a consistent state of the warehouse while another process commits", async () => {
     const folder = temporaryFolder();
     const path = join(folder, "mds.sqlite");
     const writer = spawn(
@@ -91,8 +91,8 @@ describe("mds-sync backup", () => {
       },
     );
     onTestFinished(() => void writer.kill("SIGKILL"));
-    const said = createInterface({ input: writer.stdout })[Symbol.asyncIterator]();
-    const committed = async () => Number(/\d+/.exec((await said.next()).value ?? "")?.[0]);
+    const lines = createInterface({ input: writer.stdout })[Symbol.asyncIterator]();
+    const committed = async () => Number(/\d+/.exec((await lines.next()).value ?? "")?.[0]);
     while ((await committed()) < 20);
 
     const sizes: number[] = [];
@@ -112,7 +112,7 @@ describe("mds-sync backup", () => {
       expect(query(file, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
       const { rows, claimed } = rowsAndClaim(file);
       expect(rows).toBe(claimed);
-      expect(rows % ROWS_AN_HOUR).toBe(0);
+      expect(rows % ROWS_PER_HOUR).toBe(0);
       expect(rows).toBeGreaterThanOrEqual(before);
       expect(rowsAndClaim(path).rows).toBeGreaterThan(rows);
       sizes.push(rows);
@@ -121,18 +121,18 @@ describe("mds-sync backup", () => {
     expect(readdirSync(folder).filter((name) => name.includes("unfinished"))).toEqual([]);
   });
 
-  it("makes a copy on which a daemon goes on, and syncs what the copy lacks", async () => {
+  it("makes a copy on which a daemon can continue", async () => {
     const folder = folderWithWarehouse();
     const copy = copyOf(folder, "old.sqlite");
-    const ingest = await Ingest.start({ path: copy, clock: systemClock, log: silentLog });
+    const ingest = await IngestThread.start({ path: copy, clock: systemClock, log: silentLog });
     onTestFinished(() => ingest.close());
     expect(rowsAndClaim(copy)).toEqual({ rows: ROWS, claimed: ROWS });
     await commitHour(ingest, 3);
-    expect(rowsAndClaim(copy)).toEqual({ rows: ROWS + ROWS_AN_HOUR, claimed: ROWS + ROWS_AN_HOUR });
+    expect(rowsAndClaim(copy)).toEqual({ rows: ROWS + ROWS_PER_HOUR, claimed: ROWS + ROWS_PER_HOUR });
     expect(query(copy, "PRAGMA journal_mode")).toEqual([{ journal_mode: "wal" }]);
   });
 
-  it("copies a warehouse of an older version as it is: the copy to have before an upgrade", () => {
+  it("copies a warehouse of an older version without migrating it, for a backup before an upgrade", () => {
     const folder = folderWithWarehouse();
     const database = new Database(join(folder, "mds.sqlite"));
     database.exec("DELETE FROM __drizzle_migrations; PRAGMA user_version = 0");
@@ -141,8 +141,8 @@ describe("mds-sync backup", () => {
   });
 });
 
-describe("mds-sync backup refuses, in one line with exit 2,", () => {
-  it("a file that exists, unless it is told to replace it", async () => {
+describe("mds-sync backup rejects in one line", () => {
+  it("a file that exists, unless --force is given", async () => {
     const folder = folderWithWarehouse();
     const file = join(folder, "copy.sqlite");
     writeFileSync(file, "something else");
@@ -156,7 +156,7 @@ describe("mds-sync backup refuses, in one line with exit 2,", () => {
     expect(rowsAndClaim(file).rows).toBe(ROWS);
   });
 
-  it("names that no copy can have, whatever it is told", () => {
+  it("names that no copy can have, even with --force", () => {
     const folder = folderWithWarehouse();
     mkdirSync(join(folder, "folder"));
     symlinkSync("mds.sqlite", join(folder, "link.sqlite"));
@@ -166,34 +166,36 @@ describe("mds-sync backup refuses, in one line with exit 2,", () => {
       ["link.sqlite", /mds\.sqlite is the warehouse itself: give the copy another name$/],
       ["folder", /folder is not a file: give the name of the copy$/],
       ["used.sqlite", /used\.sqlite-wal shows that .*used\.sqlite is in use: close .*$/],
-      ["nowhere/copy.sqlite", /nowhere.* \(ENOENT\): make the directory exist .*$/],
+      ["nowhere/copy.sqlite", /nowhere.* \(ENOENT\): create the directory.*$/],
     ];
-    const reader = openForBackUp(join(folder, "mds.sqlite"));
+    const reader = openForBackup(join(folder, "mds.sqlite"));
     onTestFinished(() => reader.close());
     for (const [name, line] of refusals) {
-      const failure = failureOf(() => backUp(reader, join(folder, name), { replace: true }));
+      const failure = catchFailure(() => backUp(reader, join(folder, name), { replace: true }));
       expect(failure.exit).toBe(2);
-      expect(failure.line).toMatch(line);
+      expect(failure.summary).toMatch(line);
     }
     expect(rowsAndClaim(join(folder, "mds.sqlite")).rows).toBe(ROWS);
   });
 
-  it("a warehouse that is not there", () => {
-    const failure = failureOf(() => copyOf(temporaryFolder(), "copy.sqlite"));
+  it("a missing warehouse", () => {
+    const failure = catchFailure(() => copyOf(temporaryFolder(), "copy.sqlite"));
     expect(failure.exit).toBe(4);
-    expect(failure.line).toMatch(/^there is no warehouse at .*mds\.sqlite: nothing is synced yet: /);
+    expect(failure.summary).toMatch(/^there is no warehouse at .*mds\.sqlite: nothing is synced yet: /);
   });
 });
 
 describe("mds-sync backup writes nothing", () => {
-  it("where the disk has no room, and says so before it begins", () => {
+  it("if the disk has too little space, and reports it before the copy starts", () => {
     const folder = folderWithWarehouse();
-    const reader = openForBackUp(join(folder, "mds.sqlite"));
+    const reader = openForBackup(join(folder, "mds.sqlite"));
     onTestFinished(() => reader.close());
     const fileSystem = () => ({ type: 0xef53, bavail: 1, bsize: 64 * 1024 * 1024 });
-    const failure = failureOf(() => backUp(reader, join(folder, "copy.sqlite"), { fileSystem }));
+    const failure = catchFailure(() => backUp(reader, join(folder, "copy.sqlite"), { fileSystem }));
     expect(failure).toMatchObject({ code: "disk_full", exit: 75 });
-    expect(failure.line).toMatch(/no room for the copy .*: only 64 MiB are left, 65 MiB are needed: free/);
+    expect(failure.summary).toMatch(
+      /not enough space for the copy .*: only 64 MiB are free, 65 MiB are needed: free/,
+    );
     expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
   });
 
@@ -210,21 +212,21 @@ describe("mds-sync backup writes nothing", () => {
       writeSync(descriptor, Buffer.alloc(page, 0xee), 0, page, at);
     }
     closeSync(descriptor);
-    const failure = failureOf(() => copyOf(folder, "copy.sqlite"));
+    const failure = catchFailure(() => copyOf(folder, "copy.sqlite"));
     expect(failure).toMatchObject({ code: "db_corrupt", exit: 1 });
-    expect(failure.line).toContain(`${path} is damaged`);
+    expect(failure.summary).toContain(`${path} is damaged`);
     expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
   });
 
-  it("that fails its check", () => {
+  it("if the copy fails its check", () => {
     const folder = folderWithWarehouse();
     const database = new Database(join(folder, "mds.sqlite")).unsafeMode();
-    // Damage that SQLite copies without a word: a NULL where the table allows none.
+    // Damage that SQLite copies without an error: a NULL in a NOT NULL column.
     database.exec(`CREATE TABLE odd (x); INSERT INTO odd VALUES (NULL); PRAGMA writable_schema = ON;
       UPDATE sqlite_schema SET sql = 'CREATE TABLE odd (x NOT NULL)' WHERE name = 'odd'`);
     database.close();
-    const failure = failureOf(() => copyOf(folder, "copy.sqlite"));
-    expect(failure.line).toMatch(/the copy for .*copy\.sqlite is damaged \(NULL value in odd\.x\): check/);
+    const failure = catchFailure(() => copyOf(folder, "copy.sqlite"));
+    expect(failure.summary).toMatch(/the copy for .*copy\.sqlite is damaged \(NULL value in odd\.x\): check/);
     expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
   });
 });

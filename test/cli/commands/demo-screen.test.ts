@@ -1,55 +1,55 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { DemoScreen } from "../../../src/cli/commands/demo-screen.ts";
-import { usualContent, warehouseWith } from "../../support/cli/filled-warehouse.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
+import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
-function start(isTerminal: boolean) {
-  const clock = new TurnedClock("2026-11-15T00:00:00Z");
+function setUp(isTerminal: boolean) {
+  const clock = new ManualClock("2026-11-15T00:00:00Z");
   const stderr = Object.assign(new PassThrough(), { isTTY: isTerminal });
-  const path = warehouseWith(usualContent);
+  const path = createWarehouse(standardContent);
   const screen = new DemoScreen({ path, clock, stderr });
-  return { clock, path, screen, said: () => String(stderr.read() ?? "") };
+  return { clock, path, screen, output: () => String(stderr.read() ?? "") };
 }
 
-describe("what a person sees of the demo", () => {
-  it("is the progress alone until everything is filled, then three queries to paste that fit the terminal", () => {
-    const { screen, path, said } = start(true);
-    screen.greet();
-    screen.live(12);
-    expect(said()).toBe("demo: a built-in simulator plays the service; nothing leaves this machine\n");
-    screen.invite();
-    const lines = said().split("\n");
+describe("the screen of the demo", () => {
+  it("shows only progress until the backfill is done, then three queries that fit the terminal", () => {
+    const { screen, path, output } = setUp(true);
+    screen.showIntroduction();
+    screen.showLiveTicks(12);
+    expect(output()).toBe("demo: the data comes from a built-in simulator; nothing leaves this machine\n");
+    screen.showExampleQueries();
+    const lines = output().split("\n");
     expect(lines.filter((line) => line.startsWith('  npx mds-sync query "SELECT '))).toHaveLength(3);
     expect(lines).toContain(`  export MDS_WAREHOUSE=${path}`);
     expect(lines.filter((line) => line.length > 80 && !line.includes(path))).toEqual([]);
     expect(lines.join()).toContain("day = '2026-11-14'");
   });
 
-  it("is then one line of live ticks, drawn over, that is left when it ends", async () => {
-    const { clock, screen, said } = start(true);
-    screen.invite();
-    said();
-    screen.live(5);
-    screen.live(1);
-    expect(said()).toMatch(/^\r.\[2Klive: 5 ticks on disk, BTC [\d.,]+\r$/);
+  it("then redraws one line of live ticks, and ends it with a newline", async () => {
+    const { clock, screen, output } = setUp(true);
+    screen.showExampleQueries();
+    output();
+    screen.showLiveTicks(5);
+    screen.showLiveTicks(1);
+    expect(output()).toMatch(/^\r.\[2Klive: 5 ticks on disk, BTC [\d.,]+\r$/);
     await clock.advance(1_000);
-    screen.live(1);
-    expect(said()).toMatch(/^\r.\[2Klive: 7 ticks on disk/);
+    screen.showLiveTicks(1);
+    expect(output()).toMatch(/^\r.\[2Klive: 7 ticks on disk/);
     screen.end();
-    expect(said()).toBe("\n");
+    expect(output()).toBe("\n");
   });
 
-  it("is a line every ten seconds where nothing can be drawn over", async () => {
-    const { clock, screen, said } = start(false);
-    screen.invite();
-    said();
+  it("writes a line every ten seconds without a terminal", async () => {
+    const { clock, screen, output } = setUp(false);
+    screen.showExampleQueries();
+    output();
     for (let second = 0; second < 25; second++) {
-      screen.live(2);
+      screen.showLiveTicks(2);
       await clock.advance(1_000);
     }
     screen.end();
-    const lines = said().trimEnd().split("\n");
+    const lines = output().trimEnd().split("\n");
     expect(lines.map((line) => /^live: (\d+) ticks/.exec(line)?.[1])).toEqual(["2", "22", "42"]);
   });
 });

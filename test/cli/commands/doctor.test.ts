@@ -5,14 +5,14 @@ import { worstExit } from "../../../src/cli/commands/doctor/finding.ts";
 import { checkWarehouse } from "../../../src/cli/commands/doctor/warehouse-checks.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
-import { usualContent, warehouseWith } from "../../support/cli/filled-warehouse.ts";
-import { run, runHere } from "../../support/cli/run-command.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
+import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
+import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const secret = "canary-secret-51c";
 
-async function service(options: SimulatorOptions = {}) {
+async function startService(options: SimulatorOptions = {}) {
   const simulator = await startSimulator({ clientSecret: secret, ...options });
   onTestFinished(() => simulator.stop());
   const { baseUrl, wsUrl, clientId } = simulator;
@@ -26,7 +26,7 @@ async function service(options: SimulatorOptions = {}) {
 }
 
 async function doctor(env: Record<string, string>, clock?: Clock) {
-  const { stdout, stderr, status } = await runHere(["doctor", "--json"], {
+  const { stdout, stderr, status } = await runInProcess(["doctor", "--json"], {
     env,
     ...(clock ? { clock } : {}),
   });
@@ -34,23 +34,23 @@ async function doctor(env: Record<string, string>, clock?: Clock) {
   const { checks } = JSON.parse(stdout) as {
     checks: { check: string; verdict: string; message: string; remedy: string | null }[];
   };
-  const unwell = checks.filter(({ verdict }) => verdict !== "ok");
-  for (const { remedy } of unwell) expect(remedy).toBeTruthy();
+  const notOk = checks.filter(({ verdict }) => verdict !== "ok");
+  for (const { remedy } of notOk) expect(remedy).toBeTruthy();
   return {
     status,
     stderr,
     checks: checks.map(({ check, verdict }) => `${verdict} ${check}`),
-    unwell: unwell.map(({ check, verdict, message }) => `${verdict} ${check}: ${message}`),
+    notOk: notOk.map(({ check, verdict, message }) => `${verdict} ${check}: ${message}`),
   };
 }
 
-const wellService = ["ok REST token", "ok stream token", "ok REST", "ok stream", "ok scopes", "ok clock"];
-const wellWarehouse = ["ok warehouse", "ok directory", "ok disk"];
+const okService = ["ok REST token", "ok stream token", "ok REST", "ok stream", "ok scopes", "ok clock"];
+const okWarehouse = ["ok warehouse", "ok directory", "ok disk"];
 
 describe("mds-sync doctor", () => {
-  it("finds everything in order, on 80 columns, without a secret, and ends by itself", async () => {
-    const env = { ...(await service()), MDS_WAREHOUSE: warehouseWith(usualContent) };
-    const { stdout, stderr, status } = await run(["doctor"], { env });
+  it("reports a healthy setup on 80 columns, without the secret, and exits", async () => {
+    const env = { ...(await startService()), MDS_WAREHOUSE: createWarehouse(standardContent) };
+    const { stdout, stderr, status } = await runInChild(["doctor"], { env });
     expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(stdout).not.toContain(secret);
@@ -60,69 +60,69 @@ describe("mds-sync doctor", () => {
     expect(stdout).toMatch(/sound$/m);
   });
 
-  it("does not mind that there is no warehouse yet, and makes none", async () => {
-    const { checks, status } = await doctor(await service());
-    expect(checks).toEqual(["ok settings", "ok secret", ...wellService, ...wellWarehouse]);
+  it("accepts a missing warehouse, and creates none", async () => {
+    const { checks, status } = await doctor(await startService());
+    expect(checks).toEqual(["ok settings", "ok secret", ...okService, ...okWarehouse]);
     expect(status).toBe(0);
   });
 
-  it("exits 2 for what is wrong with or missing from the settings", async () => {
+  it("exits 2 for wrong or missing settings", async () => {
     const wrong = await doctor({ MDS_HTTP_PORT: "x" });
-    expect(wrong.unwell).toEqual(['problem settings: MDS_HTTP_PORT: http.port cannot be "x"']);
+    expect(wrong.notOk).toEqual(['problem settings: MDS_HTTP_PORT: http.port cannot be "x"']);
     expect(wrong.status).toBe(2);
-    const { MDS_CLIENT_SECRET: _, ...env } = await service();
+    const { MDS_CLIENT_SECRET: _, ...env } = await startService();
     const unset = await doctor(env);
-    expect(unset.unwell).toEqual(["problem service: the client secret is not set"]);
-    expect(unset.checks).toEqual(["ok settings", "problem service", ...wellWarehouse]);
+    expect(unset.notOk).toEqual(["problem service: the client secret is not set"]);
+    expect(unset.checks).toEqual(["ok settings", "problem service", ...okWarehouse]);
     const gone = await doctor({ ...env, MDS_CLIENT_SECRET_FILE: "/nowhere/secret" });
-    expect(gone.unwell).toEqual(["problem service: the secret file /nowhere/secret cannot be read (ENOENT)"]);
+    expect(gone.notOk).toEqual(["problem service: the secret file /nowhere/secret cannot be read (ENOENT)"]);
     expect([unset.status, gone.status]).toEqual([2, 2]);
   });
 
-  it("warns of a secret file that others can read, and is content all the same", async () => {
-    const { MDS_CLIENT_SECRET: _, ...env } = await service();
+  it("warns of a secret file that others can read, and exits 0", async () => {
+    const { MDS_CLIENT_SECRET: _, ...env } = await startService();
     const file = join(temporaryFolder(), "secret");
     writeFileSync(file, secret, { mode: 0o644 });
-    const { unwell, status } = await doctor({ ...env, MDS_CLIENT_SECRET_FILE: file });
-    expect(unwell).toEqual([`warning settings: the secret file ${file} can be read by other users`]);
+    const { notOk, status } = await doctor({ ...env, MDS_CLIENT_SECRET_FILE: file });
+    expect(notOk).toEqual([`warning settings: the secret file ${file} can be read by other users`]);
     expect(status).toBe(0);
   });
 
-  it("exits 3 when the credentials are refused, and shows neither of them", async () => {
-    const env = await service();
-    const { unwell, status, stderr } = await doctor({ ...env, MDS_CLIENT_SECRET: `${secret}-old` });
-    expect(unwell).toEqual([
-      "problem REST token: the token endpoint refused the credentials (401)",
-      "problem stream token: the token endpoint refused the credentials (401)",
+  it("exits 3 when the credentials are refused, and shows neither secret", async () => {
+    const env = await startService();
+    const { notOk, status, stderr } = await doctor({ ...env, MDS_CLIENT_SECRET: `${secret}-old` });
+    expect(notOk).toEqual([
+      "problem REST token: the token endpoint rejected the credentials (401)",
+      "problem stream token: the token endpoint rejected the credentials (401)",
     ]);
     expect(status).toBe(3);
-    expect(stderr).toBe("mds-sync: 2 problems found: what to do stands beside each\n");
+    expect(stderr).toBe("mds-sync: 2 problems found: see the remedy of each\n");
   });
 
   it("exits 4 and names the streams that lack a scope, but only those that the settings select", async () => {
-    const env = await service({ scopes: ["read:ohlcv", "read:index-ticker", "read:exchange-ticker"] });
+    const env = await startService({ scopes: ["read:ohlcv", "read:index-ticker", "read:exchange-ticker"] });
     const folder = temporaryFolder();
     const config = join(folder, "mds-sync.yaml");
     writeFileSync(config, "sync: { derivatives: false, intraday: { LX: none } }\n");
-    const { unwell, status } = await doctor({ ...env, MDS_CONFIG: config });
-    expect(unwell).toEqual([
+    const { notOk, status } = await doctor({ ...env, MDS_CONFIG: config });
+    expect(notOk).toEqual([
       "problem scopes: ohlcv lacks read:LX",
       "problem scopes: market_caps lacks read:market-cap",
     ]);
     expect(status).toBe(4);
   });
 
-  it("believes a 403 more than the scopes that the token is said to carry", async () => {
-    const env = await service({ faults: "GET /market-cap status 403\n" });
-    const { unwell, status } = await doctor(env);
-    expect(unwell).toEqual(["problem scopes: market_caps lacks read:market-cap"]);
+  it("trusts a 403 more than the scopes of the token", async () => {
+    const env = await startService({ faults: "GET /market-cap status 403\n" });
+    const { notOk, status } = await doctor(env);
+    expect(notOk).toEqual(["problem scopes: market_caps lacks read:market-cap"]);
     expect(status).toBe(4);
   });
 
-  it("exits 75 when the service is not there", async () => {
-    const env = await service();
+  it("exits 75 when the service is unreachable", async () => {
+    const env = await startService();
     const refused = await doctor({ ...env, MDS_AUTH_URL: "http://127.0.0.1:9" });
-    expect(refused.unwell).toEqual([
+    expect(refused.notOk).toEqual([
       "problem REST token: the service refused the connection (ECONNREFUSED)",
       "problem stream token: the service refused the connection (ECONNREFUSED)",
     ]);
@@ -134,26 +134,26 @@ describe("mds-sync doctor", () => {
     ["GET /asset stall", ["problem REST"]],
     ["ws upgrade-stall", ["problem stream"]],
     ["ws connected never", ["problem stream"]],
-  ])("waits seconds, not minutes, for a service that says nothing: %s", async (faults, troubled) => {
-    const clock = new TurnedClock();
-    const env = await service({ clock, faults });
-    const { unwell, status } = await clock.runUntil(doctor(env, clock));
-    expect(unwell).toEqual(troubled.map((check) => `${check}: no answer within 5 seconds`));
+  ])("waits seconds, not minutes, for a service that does not answer: %s", async (faults, failed) => {
+    const clock = new ManualClock();
+    const env = await startService({ clock, faults });
+    const { notOk, status } = await clock.runUntil(doctor(env, clock));
+    expect(notOk).toEqual(failed.map((check) => `${check}: no answer within 5 seconds`));
     expect(status).toBe(75);
     expect(clock.monotonic()).toBeLessThan(15_000);
   });
 
   it("warns when the clocks differ", async () => {
-    const env = await service({ clock: { ...systemClock, now: () => systemClock.now() + 600_000 } });
-    const { unwell, status } = await doctor(env);
-    expect(unwell).toEqual([
+    const env = await startService({ clock: { ...systemClock, now: () => systemClock.now() + 600_000 } });
+    const { notOk, status } = await doctor(env);
+    expect(notOk).toEqual([
       expect.stringMatching(/^warning clock: this machine's clock is (9m 5\ds|10m.*) behind the service's$/),
     ]);
     expect(status).toBe(0);
   });
 
-  it("tells what is wrong with the warehouse", async () => {
-    const damaged = warehouseWith(usualContent);
+  it("reports a damaged warehouse, and a path that is not a file", async () => {
+    const damaged = createWarehouse(standardContent);
     truncateSync(damaged, 3 * 4096);
     const folder = temporaryFolder();
     mkdirSync(join(folder, "mds.sqlite"));
@@ -161,20 +161,20 @@ describe("mds-sync doctor", () => {
       doctor({ MDS_WAREHOUSE: damaged }),
       doctor({ MDS_WAREHOUSE: join(folder, "mds.sqlite") }),
     ]);
-    expect(torn.unwell.at(-1)).toMatch(/^problem warehouse: .*damaged/);
-    expect(odd.unwell.at(-1)).toMatch(/^problem warehouse: .* is not a file$/);
+    expect(torn.notOk.at(-1)).toMatch(/^problem warehouse: .*damaged/);
+    expect(odd.notOk.at(-1)).toMatch(/^problem warehouse: .* is not a file$/);
   });
 
   it.each([
     ["a full disk", 0xef53, 1024, "problem disk: only 1 MiB are left: nothing is written", 75],
     ["little space", 0xef53, 900 * 1024, "warning disk: only 900 MiB are left", 0],
     ["a network file system", 0x6969, 2 ** 30, /^problem directory: .*network file system \(NFS\)$/, 2],
-  ])("tells of %s", async (_, type, bavail, said, exit) => {
+  ])("reports %s", async (_, type, bavail, message, exit) => {
     const info = () => ({ type, bavail, bsize: 1024 });
     const findings = await checkWarehouse(join(temporaryFolder(), "mds.sqlite"), systemClock, info);
-    const unwell = findings.filter(({ verdict }) => verdict !== "ok");
-    expect(unwell.map(({ check, verdict, message }) => `${verdict} ${check}: ${message}`)).toEqual([
-      expect.stringMatching(said),
+    const notOk = findings.filter(({ verdict }) => verdict !== "ok");
+    expect(notOk.map(({ check, verdict, message }) => `${verdict} ${check}: ${message}`)).toEqual([
+      expect.stringMatching(message),
     ]);
     expect(worstExit(findings)).toBe(exit);
   });

@@ -14,12 +14,12 @@ function init(cwd: string, args: string[] = [], env: Record<string, string> = {}
   return startProgram(["init", ...args], { cwd, env }).ended;
 }
 
-/** The settings as the written file alone gives them. */
+/** The settings of the written file, without environment and flags. */
 function settingsOf(file: string) {
   return loadSettings({ env: {}, directory: "/", file }).settings;
 }
 
-/** One value for every setting that a flag or a variable can give, each a trap for whoever writes YAML. */
+/** One value for every setting with a flag or a variable; each is tricky to write as YAML. */
 const given: Record<string, string> = {
   "service.baseUrl": "https://api.example/market",
   "service.authUrl": "http://[::1]:8080",
@@ -33,7 +33,7 @@ const given: Record<string, string> = {
 };
 
 describe("mds-sync init", () => {
-  it("writes the shipped settings and a unit for this installation, and says what to do next", async () => {
+  it("writes the shipped settings and a unit for this installation, and prints the next steps", async () => {
     const folder = temporaryFolder();
     const { stdout, stderr, status } = await init(folder);
     expect(status).toBe(0);
@@ -54,26 +54,26 @@ describe("mds-sync init", () => {
     expect(stderr.split("\n").length).toBeLessThan(12);
   });
 
-  it("fills in what the environment gives, and never the secret", async () => {
+  it("fills in the values of the environment, but never the secret", async () => {
     const folder = temporaryFolder();
     const env = Object.fromEntries(
       optionEntries.flatMap(({ path, option }) => (option.env ? [[option.env, given[path] ?? ""]] : [])),
     );
-    // What lies here already has no say in it.
+    // A settings file in the working directory must have no influence.
     writeFileSync(join(folder, "mds-sync.yaml"), "service: { concurrency: 64 }");
     const { stderr, status } = await init(folder, ["--dir", "etc", "--concurrency", "4"], {
       ...env,
       MDS_CLIENT_SECRET: "canary-4e7",
     });
     expect(status).toBe(0);
-    expect(stderr).toContain("the secret in MDS_CLIENT_SECRET was written nowhere");
+    expect(stderr).toContain("the secret in MDS_CLIENT_SECRET was not written");
     const settings = settingsOf(join(folder, "etc/mds-sync.yaml"));
     for (const { path, option } of optionEntries) {
       const value = path
         .split(".")
         .reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], settings);
       if (option.env || option.flag) expect(`${path} ${value}`).toBe(`${path} ${given[path]}`);
-      else expect([path, value]).toEqual([path, option.fallback]);
+      else expect([path, value]).toEqual([path, option.defaultValue]);
     }
     const unit = readFileSync(join(folder, "etc/mds-sync.service"), "utf8");
     expect(unit).toContain("\nLoadCredential=client-secret:/run/secrets/my secret\n");
@@ -84,7 +84,7 @@ describe("mds-sync init", () => {
     expect(stderr).not.toContain("canary-4e7");
   });
 
-  it("overwrites nothing unless it is told to", async () => {
+  it("overwrites files only with --force", async () => {
     const folder = temporaryFolder();
     const unit = join(folder, "mds-sync.service");
     writeFileSync(unit, "mine");
@@ -123,7 +123,7 @@ describe("the unit that init writes", () => {
   };
   const lineOf = (unit: string, key: string) => unit.split("\n").find((line) => line.startsWith(`${key}=`));
 
-  it("quotes what systemd would read as something else", () => {
+  it("quotes characters that are special to systemd", () => {
     const unit = fillUnit(shipped("mds-sync.service"), {
       ...installation,
       program: '/opt/my "$HOME" 100%/main.js',
@@ -133,14 +133,14 @@ describe("the unit that init writes", () => {
     );
   });
 
-  it("hides the homes, unless the program lies in one", () => {
+  it("hides home directories, unless the program is in one", () => {
     const template = shipped("mds-sync.service");
     expect(lineOf(fillUnit(template, installation), "ProtectHome")).toBe("ProtectHome=yes");
     const inHome = fillUnit(template, { ...installation, program: "/home/ann/mds-sync/dist/cli/main.js" });
     expect(lineOf(inHome, "ProtectHome")).toBe("ProtectHome=read-only");
   });
 
-  it("lets the service write where an absolute warehouse path lies, and nowhere else", () => {
+  it("lets the service write to the directory of an absolute warehouse path only", () => {
     const unit = fillUnit(shipped("mds-sync.service"), { ...installation, warehouse: "/srv/mds/mds.sqlite" });
     expect(lineOf(unit, "ReadWritePaths")).toBe("ReadWritePaths=/srv/mds");
   });

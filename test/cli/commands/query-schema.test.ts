@@ -4,16 +4,16 @@ import { dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { dayOf } from "../../../src/model/time.ts";
-import { DAY, midnight, usualContent, warehouseWith } from "../../support/cli/filled-warehouse.ts";
-import { runHere } from "../../support/cli/run-command.ts";
+import { formatDay } from "../../../src/model/time.ts";
+import { createWarehouse, DAY, midnight, standardContent } from "../../support/cli/filled-warehouse.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const query = (path: string, ...args: string[]) => runHere(["query", ...args, "--warehouse", path]);
+const query = (path: string, ...args: string[]) => runInProcess(["query", ...args, "--warehouse", path]);
 const nowhere = () => join(temporaryFolder(), "none.sqlite");
 
 describe("mds-sync query without SQL", () => {
-  it("lists the relations with one line each, also where there is no warehouse yet", async () => {
+  it("lists the relations with one line each, even without a warehouse", async () => {
     const [listed, json] = await Promise.all([query(nowhere()), query(nowhere(), "--json")]);
     expect(listed).toMatchObject({ stderr: "", status: 0 });
     expect(listed.stdout).toMatch(/^index_ticks {2,}GWA, MWA and LX values, every 30 seconds$/m);
@@ -29,7 +29,7 @@ describe("mds-sync query without SQL", () => {
     expect(relations.every(({ summary }) => summary.length > 10)).toBe(true);
   });
 
-  it("tells the columns of one with their meaning", async () => {
+  it("shows the columns of a relation with their meaning", async () => {
     const [table, json, inside] = await Promise.all([
       query(nowhere(), "--schema", "BARS_1H"),
       query(nowhere(), "--schema", "bars_1h", "--json"),
@@ -46,17 +46,17 @@ describe("mds-sync query without SQL", () => {
     expect(inside.stdout).toContain("proof");
   });
 
-  it("knows a view that a quant has added", async () => {
-    const path = warehouseWith();
+  it("includes a view that a user has added", async () => {
+    const path = createWarehouse();
     const database = new Database(path);
     database.exec("CREATE VIEW mine AS SELECT 1 AS one, symbol FROM assets");
     database.close();
-    expect((await query(path)).stdout).toMatch(/^mine {2,}not of mds-sync$/m);
+    expect((await query(path)).stdout).toMatch(/^mine {2,}not part of mds-sync$/m);
     expect((await query(path, "--schema", "mine")).stdout).toMatch(/^symbol {2}TEXT$/m);
   });
 
-  it("says of a relation that an older version did not have yet who adds it", async () => {
-    const path = warehouseWith();
+  it("names the command that adds a relation which an older version did not have", async () => {
+    const path = createWarehouse();
     const database = new Database(path);
     database.exec("DROP VIEW bars_1h");
     database.close();
@@ -67,8 +67,8 @@ describe("mds-sync query without SQL", () => {
 
   it.each([
     [["--schema", "bars_1hr"], "there is no relation bars_1hr: did you mean bars_1h?"],
-    [["SELECT 1", "--schema", "gaps"], "--schema takes no SQL beside it: leave out one of them"],
-    [["--param", "a=1"], "--param is of use only with SQL: leave out one of them"],
+    [["SELECT 1", "--schema", "gaps"], "--schema cannot be combined with SQL: leave out one of them"],
+    [["--param", "a=1"], "--param needs SQL: leave it out, or give SQL"],
     [
       ["SELECT 1", "--json", "--format", "csv"],
       "--json and --format csv contradict each other: leave out one of them",
@@ -76,7 +76,7 @@ describe("mds-sync query without SQL", () => {
     [["SELECT 1", "--param", "a"], "--param cannot be a: give NAME=VALUE"],
     [
       ["SELECT 1", "--param", "a=@soon"],
-      "--param cannot be a=@soon: after @ give YYYY-MM-DD, or a moment in UTC",
+      "--param cannot be a=@soon: after @ give YYYY-MM-DD, or a time in UTC",
     ],
   ])("answers %j in one line and exits 2", async (args, line) => {
     expect(await query(nowhere(), ...args)).toEqual({ stdout: "", stderr: `mds-sync: ${line}\n`, status: 2 });
@@ -84,8 +84,8 @@ describe("mds-sync query without SQL", () => {
 });
 
 describe("the parameters of a query", () => {
-  it("are numbers, moments and texts", async () => {
-    const path = warehouseWith(usualContent);
+  it("are numbers, timestamps and texts", async () => {
+    const path = createWarehouse(standardContent);
     const typed = "SELECT typeof(:i) AS i, typeof(:r) AS r, :t AS t, :m AS m, :zero AS zero, :e AS e";
     const params = ["i=1794700800000000", "r=0.5", "t=a=b", "m=@2026-03-01", "zero=007", "e="];
     const { stdout } = await query(path, typed, "--json", ...params.flatMap((pair) => ["--param", pair]));
@@ -100,7 +100,7 @@ describe("the parameters of a query", () => {
       "--param",
       "name=BTC",
       "--param",
-      `since=@${dayOf(midnight - 4 * DAY)}`,
+      `since=@${formatDay(midnight - 4 * DAY)}`,
     );
     expect(JSON.parse(counted.stdout)).toEqual([{ n: 1 }]);
     const misspelt = await query(path, since, "--param", "name=BTC", "--param", "sinse=1");
@@ -112,8 +112,8 @@ describe("the parameters of a query", () => {
 });
 
 describe("the integers of a query", () => {
-  it("keep their digits, however many they are", async () => {
-    const path = warehouseWith();
+  it("keep all their digits", async () => {
+    const path = createWarehouse();
     const sql = "SELECT 9223372036854775807 AS most, -9007199254740993 AS odd, 7 AS few, 2.0 AS two";
     const [json, csv] = await Promise.all([query(path, sql, "--json"), query(path, sql, "--format", "csv")]);
     expect(json.stdout).toBe('[\n{"most":9223372036854775807,"odd":-9007199254740993,"few":7,"two":2}\n]\n');
@@ -122,9 +122,9 @@ describe("the integers of a query", () => {
 });
 
 describe("the process of a query", () => {
-  it("takes SQL from stdin, and is silent when its reader goes away", async () => {
+  it("reads SQL from stdin, and exits silently when its reader closes the pipe", async () => {
     const entry = resolve(import.meta.dirname, "../../../src/cli/main.ts");
-    const path = warehouseWith(usualContent);
+    const path = createWarehouse(standardContent);
     const child = spawn(
       "sh",
       ["-c", `"$NODE" "$ENTRY" query - --format csv 2>"$ERRORS" | head -n 2; cat "$ERRORS"`],

@@ -3,22 +3,22 @@ import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { usualContent, warehouseWith } from "../../support/cli/filled-warehouse.ts";
-import { run, runHere } from "../../support/cli/run-command.ts";
+import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
+import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
 
 const query = (path: string, sql: string, ...args: string[]) =>
-  runHere(["query", sql, "--warehouse", path, ...args]);
+  runInProcess(["query", sql, "--warehouse", path, ...args]);
 
 const assets =
   "SELECT symbol, name, length(name) AS letters, url FROM assets WHERE id LIKE '%th-id' OR id LIKE 'b%'";
 
 describe("mds-sync query", () => {
-  it("writes a table to stdout, and to stderr how long it took", async () => {
-    const { stdout, stderr, status } = await run([
+  it("writes a table to stdout, and the duration to stderr", async () => {
+    const { stdout, stderr, status } = await runInChild([
       "query",
       assets,
       "--warehouse",
-      warehouseWith(usualContent),
+      createWarehouse(standardContent),
     ]);
     expect(status).toBe(0);
     expect(stdout).toBe(
@@ -33,8 +33,8 @@ describe("mds-sync query", () => {
     expect(stderr).toMatch(/^2 rows in \d+ ms\n$/);
   });
 
-  it("writes CSV, JSON and NDJSON that other programs read", async () => {
-    const path = warehouseWith(usualContent);
+  it("writes valid CSV, JSON and NDJSON", async () => {
+    const path = createWarehouse(standardContent);
     const odd = `SELECT 'a "b", c' AS "x,y", 1.5 AS n, NULL AS gone, x'0aff' AS bytes UNION ALL SELECT 'l1
 l2', 7, 'z', NULL`;
     const [csv, json, ndjson, none] = await Promise.all([
@@ -58,10 +58,10 @@ l2', 7, 'z', NULL`;
     expect(none).toMatchObject({ stdout: "[]\n", status: 0 });
   });
 
-  it("keeps a long table in step", async () => {
+  it("aligns a long table batch by batch", async () => {
     const sql =
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) SELECT i, 'x' AS x FROM n";
-    const { stdout, stderr } = await query(warehouseWith(), sql);
+    const { stdout, stderr } = await query(createWarehouse(), sql);
     const lines = stdout.trimEnd().split("\n");
     expect(lines).toHaveLength(1202);
     expect([lines[2], lines[501], lines[502]]).toEqual(["  1  x", "500  x", " 501  x"]);
@@ -85,8 +85,8 @@ l2', 7, 'z', NULL`;
     ["SELECT abs(-9223372036854775808)", /integer overflow: the statement is at fault/],
     ["SELECT load_extension('x')", /not authorized: /],
     ["SELECT :from", /Missing named parameter "from": give --param from=VALUE/],
-  ])("refuses %s in one line, and makes no file", async (sql, line) => {
-    const path = warehouseWith(usualContent);
+  ])("rejects %s in one line, and creates no file", async (sql, line) => {
+    const path = createWarehouse(standardContent);
     const { stdout, stderr, status } = await query(path, sql);
     expect({ stdout, status }).toEqual({ stdout: "", status: 2 });
     expect(stderr).toMatch(line);
@@ -95,18 +95,18 @@ l2', 7, 'z', NULL`;
     expect(readdirSync(dirname(path)).filter((name) => name.startsWith("other"))).toEqual([]);
   });
 
-  it("names the formats that there are", async () => {
-    expect(await query(warehouseWith(), "SELECT 1", "--format", "xml")).toEqual({
+  it("names the valid formats", async () => {
+    expect(await query(createWarehouse(), "SELECT 1", "--format", "xml")).toEqual({
       stdout: "",
       stderr: "mds-sync: --format cannot be xml: give table, csv, json or ndjson\n",
       status: 2,
     });
   });
 
-  it("ends at Ctrl-C although SQLite is at work", async () => {
+  it("ends at Ctrl-C while SQLite runs", async () => {
     const entry = resolve(import.meta.dirname, "../../../src/cli/main.ts");
     const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
-    const path = warehouseWith();
+    const path = createWarehouse();
     const child = spawn(
       process.execPath,
       [entry, "query", `${endless} WHERE i < 0 OR i % 100000 = 0`, "--format", "ndjson"],

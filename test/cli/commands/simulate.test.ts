@@ -47,7 +47,7 @@ describe("mds-sync simulate", () => {
     expect(stderr()).toBe("the simulator is listening; stop it with Ctrl-C\n");
   });
 
-  it("says in one line what is wrong with a fault script, and exits 2", async () => {
+  it("reports an error in a fault script in one line, and exits 2", async () => {
     const script = join(temporaryFolder(), "faults");
     writeFileSync(script, "# a bad day\nGET /index-ticker sttaus 503\n");
     const { child, stderr } = simulate(["--faults", script]);

@@ -2,18 +2,18 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { runProgram } from "../../../src/cli/program.ts";
 import { Failure } from "../../../src/model/failure.ts";
-import { noteJobRun } from "../../../src/warehouse/read/job-runs.ts";
-import { noteSize } from "../../../src/warehouse/read/size-history.ts";
-import { noteCrash } from "../../../src/warehouse/sqlite/crash-marker.ts";
-import { openWarehouse } from "../../../src/warehouse/writer.ts";
-import { usualContent, warehouseWith } from "../../support/cli/filled-warehouse.ts";
-import { runHere } from "../../support/cli/run-command.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
+import { recordJobRun } from "../../../src/warehouse/read/job-runs.ts";
+import { recordSize } from "../../../src/warehouse/read/size-history.ts";
+import { recordCrash } from "../../../src/warehouse/sqlite/crash-marker.ts";
+import { openWriter } from "../../../src/warehouse/writer.ts";
+import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 async function watch(args: readonly string[], terminal?: { rows: number }) {
-  const path = warehouseWith(usualContent);
-  const clock = new TurnedClock();
+  const path = createWarehouse(standardContent);
+  const clock = new ManualClock();
   const stopping = new AbortController();
   const stdout = Object.assign(new PassThrough(), terminal ? { isTTY: true, ...terminal } : {});
   const drawn: string[] = [];
@@ -33,7 +33,7 @@ async function watch(args: readonly string[], terminal?: { rows: number }) {
 }
 
 describe("mds-sync status --watch", () => {
-  it("draws over what it drew before, never more than the terminal holds, and ends with 0", async () => {
+  it("redraws in place, never more lines than the terminal has, and exits 0", async () => {
     const { drawn, exit, seconds } = await watch([], { rows: 10 });
     expect(exit).toBe(0);
     expect(seconds).toBeGreaterThanOrEqual(4);
@@ -42,7 +42,7 @@ describe("mds-sync status --watch", () => {
     expect(drawn[2]?.split("\n")).toHaveLength(10);
   });
 
-  it("gives one object a line for machines", async () => {
+  it("prints one JSON object per line with --json", async () => {
     const { drawn, exit } = await watch(["--json"]);
     expect(exit).toBe(0);
     for (const line of drawn) expect(JSON.parse(line).streams).toHaveLength(9);
@@ -50,28 +50,28 @@ describe("mds-sync status --watch", () => {
   });
 });
 
-describe("the room on the disk", () => {
-  it("is told by status and doctor when it ends soon, and a job that failed and a daemon that crashed too", async () => {
-    const path = warehouseWith(usualContent);
-    const clock = new TurnedClock();
-    const warehouse = openWarehouse(path, { clock });
+describe("mds-sync status", () => {
+  it("reports a disk that will soon be full (doctor too), a failed job and a crashed daemon", async () => {
+    const path = createWarehouse(standardContent);
+    const clock = new ManualClock();
+    const warehouse = openWriter(path, { clock });
     for (let hour = 0; hour < 4; hour++) {
-      // So fast that any disk is full within days.
-      warehouse.transaction((transaction) => noteSize(transaction, hour * 1e12));
-      clock.stepWall(3_600_000);
+      // A growth that fills any disk within days.
+      warehouse.transaction((transaction) => recordSize(transaction, hour * 1e12));
+      clock.stepWallClock(3_600_000);
     }
     warehouse.transaction((transaction) =>
-      noteJobRun(transaction, { job: "nightly", moment: 0, outcome: "incomplete" }),
+      recordJobRun(transaction, { job: "nightly", scheduledAt: 0, outcome: "incomplete" }),
     );
     warehouse.close();
     const crash = new Failure("the ingest thread has ended", { family: "bug", code: "ingest_died" });
-    noteCrash(path, crash, clock.now() * 1000);
-    const { stdout } = await runHere(["status", "--warehouse", path], { clock });
+    recordCrash(path, crash, clock.now() * 1000);
+    const { stdout } = await runInProcess(["status", "--warehouse", path], { clock });
     expect(stdout).toMatch(/^daemon {2}ended unexpectedly \d+s ago: the ingest thread has ended$/m);
-    expect(stdout).toMatch(/^the disk is full in [\d.]+ days at the present growth: [\d.]+ GiB are free$/m);
+    expect(stdout).toMatch(/^the disk is full in [\d.]+ days at the current growth: [\d.]+ GiB are free$/m);
     expect(stdout).toMatch(/^nightly {2}the last run ended with incomplete, \d+s ago$/m);
     const { disk, jobs } = JSON.parse(
-      (await runHere(["status", "--json", "--warehouse", path], { clock })).stdout,
+      (await runInProcess(["status", "--json", "--warehouse", path], { clock })).stdout,
     );
     expect(disk).toEqual({
       warehouse_bytes: expect.any(Number),
@@ -80,7 +80,7 @@ describe("the room on the disk", () => {
       full_in_days: expect.any(Number),
     });
     expect(jobs).toEqual([{ job: "nightly", ended_at: expect.any(String), outcome: "incomplete" }]);
-    const doctor = await runHere(["doctor", "--warehouse", path]);
-    expect(doctor.stdout + doctor.stderr).toMatch(/free, which last [\d.]+ days at the present\s+growth/);
+    const doctor = await runInProcess(["doctor", "--warehouse", path]);
+    expect(doctor.stdout + doctor.stderr).toMatch(/free, which last [\d.]+ days at the current\s+growth/);
   });
 });

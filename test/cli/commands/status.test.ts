@@ -2,24 +2,29 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, truncateSync, writeFil
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { noteClockSkew } from "../../../src/warehouse/coverage/targets.ts";
-import { noteError, noteMissingScopes } from "../../../src/warehouse/rows/stream-stats.ts";
-import { lookups, openWith, usualContent, warehouseWith } from "../../support/cli/filled-warehouse.ts";
-import { run, runHere } from "../../support/cli/run-command.ts";
+import { recordClockSkew } from "../../../src/warehouse/coverage/targets.ts";
+import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
+import {
+  addLookups,
+  createWarehouse,
+  openForWriting,
+  standardContent,
+} from "../../support/cli/filled-warehouse.ts";
+import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const status = (path: string, ...args: string[]) => runHere(["status", "--warehouse", path, ...args]);
+const status = (path: string, ...args: string[]) => runInProcess(["status", "--warehouse", path, ...args]);
 
 describe("mds-sync status", () => {
-  it("fits all there is to know about each stream on 80 columns, beside a writer too", async () => {
-    const path = warehouseWith((transaction) => {
-      usualContent(transaction);
-      noteError(transaction, "ohlcv", "/ohlcv failed at the service (503)");
-      noteMissingScopes(transaction, "exchange_ticks", ["read:exchange-ticker"]);
+  it("shows every stream on 80 columns, also while a writer is open", async () => {
+    const path = createWarehouse((transaction) => {
+      standardContent(transaction);
+      recordStreamError(transaction, "ohlcv", "/ohlcv failed at the service (503)");
+      recordMissingScopes(transaction, "exchange_ticks", ["read:exchange-ticker"]);
     });
-    const writer = openWith(path);
+    const writer = openForWriting(path);
     onTestFinished(() => writer.close());
-    const { stdout, stderr, status: exit } = await run(["status", "--warehouse", path]);
+    const { stdout, stderr, status: exit } = await runInChild(["status", "--warehouse", path]);
     expect({ stderr, exit }).toEqual({ stderr: "", exit: 0 });
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(stdout).toMatch(/^stream +from +covered to +rows +open +lost +newest$/m);
@@ -34,18 +39,25 @@ describe("mds-sync status", () => {
     );
   });
 
-  it("gives the object of the contract as JSON", async () => {
-    const path = warehouseWith((transaction) => {
-      usualContent(transaction);
-      noteClockSkew(transaction, 7200e6);
+  it("prints the documented object with --json", async () => {
+    const path = createWarehouse((transaction) => {
+      standardContent(transaction);
+      recordClockSkew(transaction, 7200e6);
     });
     const { stdout } = await status(path, "--json");
-    const said = JSON.parse(stdout);
-    // By the service's clock, which is two hours ahead of this machine's.
-    expect((Date.parse(said.generated_at) - Date.now()) / 3_600_000).toBeCloseTo(2, 1);
-    expect(Object.keys(said)).toEqual(["generated_at", "warehouse", "streams", "disk", "jobs", "last_crash"]);
-    expect(said.warehouse).toBe(path);
-    expect(said.streams.map(({ stream }: { stream: string }) => stream)).toEqual([
+    const report = JSON.parse(stdout);
+    // The service's clock is two hours ahead of this machine's.
+    expect((Date.parse(report.generated_at) - Date.now()) / 3_600_000).toBeCloseTo(2, 1);
+    expect(Object.keys(report)).toEqual([
+      "generated_at",
+      "warehouse",
+      "streams",
+      "disk",
+      "jobs",
+      "last_crash",
+    ]);
+    expect(report.warehouse).toBe(path);
+    expect(report.streams.map(({ stream }: { stream: string }) => stream)).toEqual([
       "assets",
       "markets",
       "exchanges",
@@ -56,30 +68,37 @@ describe("mds-sync status", () => {
       "market_caps",
       "derivative_ticks",
     ]);
-    const ticks = said.streams[5];
+    const ticks = report.streams[5];
     expect(ticks).toMatchObject({ rows: 2, open: 3, lost: 1, last_error: null, missing_scopes: [] });
     expect(ticks.from_time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
     expect(ticks.newest_age_s).toBeGreaterThan(4 * 86_400 - 3600);
   });
 
-  it("says of a warehouse without history that nothing is followed yet", async () => {
-    const [empty, looked] = await Promise.all([status(warehouseWith()), status(warehouseWith(lookups))]);
+  it("reports that a warehouse has no history yet", async () => {
+    const [empty, looked] = await Promise.all([
+      status(createWarehouse()),
+      status(createWarehouse(addLookups)),
+    ]);
     for (const { stdout, status: exit } of [empty, looked]) {
       expect(exit).toBe(0);
-      expect(stdout).toMatch(/^No history is followed yet: `mds-sync backfill` fills the warehouse\.$/m);
+      expect(stdout).toMatch(/^No history is synced yet: `mds-sync backfill` fills the warehouse\.$/m);
     }
   });
 });
 
 describe("a warehouse that cannot be shown", () => {
-  const backfill = "`mds-sync backfill` makes and fills it; if it lies elsewhere, set warehouse.path";
+  const backfill = "`mds-sync backfill` creates and fills it; if it is elsewhere, set warehouse.path";
 
-  it("is said to be missing, and is not made", async () => {
+  it("is reported as missing, and is not created", async () => {
     const folder = temporaryFolder();
     const path = join(folder, "data", "mds.sqlite");
     const line = `mds-sync: there is no warehouse at ${path}: nothing is synced yet: ${backfill}\n`;
-    expect(await run(["status", "--warehouse", path])).toEqual({ stdout: "", stderr: line, status: 4 });
-    expect(await runHere(["gaps", "--warehouse", path, "--json"])).toEqual({
+    expect(await runInChild(["status", "--warehouse", path])).toEqual({
+      stdout: "",
+      stderr: line,
+      status: 4,
+    });
+    expect(await runInProcess(["gaps", "--warehouse", path, "--json"])).toEqual({
       stdout: "",
       stderr: line,
       status: 4,
@@ -87,7 +106,7 @@ describe("a warehouse that cannot be shown", () => {
     expect(existsSync(join(folder, "data"))).toBe(false);
   });
 
-  it("is refused in one line when it is something else", async () => {
+  it("is rejected in one line if the file is something else", async () => {
     const folder = temporaryFolder();
     const at = (name: string) => join(folder, name);
     writeFileSync(at("empty"), "");
@@ -97,11 +116,11 @@ describe("a warehouse that cannot be shown", () => {
     const foreign = new Database(at("foreign"));
     foreign.exec("CREATE TABLE t (x)");
     foreign.close();
-    const newer = warehouseWith();
+    const newer = createWarehouse();
     const tampered = new Database(newer);
     tampered.pragma("user_version = 99");
     tampered.close();
-    const damaged = warehouseWith(usualContent);
+    const damaged = createWarehouse(standardContent);
     truncateSync(damaged, 3 * 4096);
 
     const cases: [path: string, exit: number, line: RegExp][] = [
@@ -111,7 +130,7 @@ describe("a warehouse that cannot be shown", () => {
       [at("loop"), 2, /cannot be read \(ELOOP\): let this user read/],
       [at("foreign"), 2, /is the database of another program: set warehouse\.path/],
       [newer, 2, /was written by a newer version of mds-sync: install that version/],
-      [damaged, 1, /is damaged \(SQLITE_CORRUPT\w*\): `mds-sync backfill` sets the file aside/],
+      [damaged, 1, /is damaged \(SQLITE_CORRUPT\w*\): `mds-sync backfill` quarantines the file/],
     ];
     const ended = await Promise.all(cases.map(([path]) => status(path)));
     for (const [n, [path, exit, line]] of cases.entries()) {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { runHere } from "../../support/cli/run-command.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const service = {
@@ -16,11 +16,11 @@ describe("mds-sync verify", () => {
     ["no file at all", undefined, 4, /there is no warehouse at .*: nothing is synced yet/],
     ["an empty file", "", 4, /is empty: nothing is synced yet/],
     ["something else", "not a database, by far not".repeat(99), 2, /is not an SQLite database/],
-  ])("finds nothing right about %s, and leaves it as it is", async (_, content, exit, line) => {
+  ])("rejects %s, and leaves it unchanged", async (_, content, exit, line) => {
     const folder = temporaryFolder();
     const path = join(folder, "mds.sqlite");
     if (content !== undefined) writeFileSync(path, content);
-    const { status, stdout, stderr } = await runHere(["verify"], {
+    const { status, stdout, stderr } = await runInProcess(["verify"], {
       env: { ...service, MDS_WAREHOUSE: path },
       cwd: folder,
     });

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import {
-  ageText,
-  briefCount,
-  countText,
-  durationText,
-  FIXED_BLANK,
-  textTable,
-  wrapped,
+  formatAge,
+  formatCount,
+  formatDuration,
+  formatShortCount,
+  formatTable,
+  NO_BREAK_SPACE,
+  wrapText,
 } from "../../../src/cli/output/text.ts";
 
-describe("the words of a report", () => {
+describe("the texts of a report", () => {
   it.each([
     [0, "0s", "0s"],
     [59.9, "59s", "59s"],
@@ -20,8 +20,8 @@ describe("the words of a report", () => {
     [86_460, "1d", "1d"],
     [200 * 86_400 + 7_200, "200d", "200d"],
     [-5, "0s", "0s"],
-  ])("say %d seconds as %s, and as an age %s", (seconds, duration, age) => {
-    expect([durationText(seconds), ageText(seconds)]).toEqual([duration, age]);
+  ])("show %d seconds as the duration %s and as the age %s", (seconds, duration, age) => {
+    expect([formatDuration(seconds), formatAge(seconds)]).toEqual([duration, age]);
   });
 
   it.each([
@@ -33,13 +33,13 @@ describe("the words of a report", () => {
     [50_199_999, "50.1M", "50M"],
     [999_999_999, "999.9M", "999M"],
     [20_000_000_000, "20.0G", "20000M"],
-  ])("count %d as %s, and where there is little room as %s", (count, usual, brief) => {
-    expect([countText(count), briefCount(count)]).toEqual([usual, brief]);
+  ])("show the count %d as %s, and shortened as %s", (count, text, short) => {
+    expect([formatCount(count), formatShortCount(count)]).toEqual([text, short]);
   });
 
-  it("break lines between words, never inside a moment, and leave a word alone that is too long", () => {
-    const moment = `2026-03-01${FIXED_BLANK}12:00:00`;
-    const text = wrapped(`${"word ".repeat(12)}until ${moment} and ${"x".repeat(90)} end`, "note  ");
+  it("break lines between words, never inside a timestamp or a long word", () => {
+    const timestamp = `2026-03-01${NO_BREAK_SPACE}12:00:00`;
+    const text = wrapText(`${"word ".repeat(12)}until ${timestamp} and ${"x".repeat(90)} end`, "note  ");
     expect(text.split("\n")).toEqual([
       `note  ${"word ".repeat(12)}until`,
       "      2026-03-01 12:00:00 and",
@@ -48,11 +48,11 @@ describe("the words of a report", () => {
     ]);
   });
 
-  it("stand in columns", () => {
+  it("are aligned in columns", () => {
     const rows = [
       ["a", "1", ""],
       ["long", "22", "x"],
     ];
-    expect(textTable(rows, ["left", "right", "left"], [0, 3])).toBe("a       1\nlong   22  x");
+    expect(formatTable(rows, ["left", "right", "left"], [0, 3])).toBe("a       1\nlong   22  x");
   });
 });

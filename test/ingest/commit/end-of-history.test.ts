@@ -1,32 +1,32 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Ingest } from "../../../src/ingest/thread/ingest-thread.ts";
-import type { Body } from "../../../src/model/response-body.ts";
+import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
+import type { ResponseBody } from "../../../src/model/response-body.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { at, btc, pageOf, SECOND, ticks } from "../../support/ingest/pages.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 async function start() {
   const path = join(temporaryFolder(), "mds.sqlite");
-  const clock = new TurnedClock("2026-03-01T18:00:00Z");
-  const ingest = await Ingest.start({ path, clock, log: silentLog });
+  const clock = new ManualClock("2026-03-01T18:00:00Z");
+  const ingest = await IngestThread.start({ path, clock, log: silentLog });
   onTestFinished(() => ingest.close());
   return {
     /** A page that is the only one of its walk. */
-    async commit(hole: TimeRange, body: Body, servedFrom?: number) {
+    async commit(hole: TimeRange, body: ResponseBody, servedFrom?: number) {
       const { stream } = btc;
-      const { held, nextId } = await ingest.call("readPage", { stream, series: btc }, [body]);
+      const { pageId: held, nextId } = await ingest.call("readPage", { stream, series: btc }, [body]);
       return ingest.call("commitWalkPage", {
-        held,
+        pageId: held,
         series: btc,
-        position: { hole, upper: hole.to },
-        ends: nextId === undefined,
+        position: { gap: hole, provenFrom: hole.to },
+        isLast: nextId === undefined,
         settleDelay: 60 * SECOND,
         request: "GET /index-ticker",
-        ...(servedFrom === undefined ? {} : { servedFrom }),
+        ...(servedFrom === undefined ? {} : { windowStart: servedFrom }),
       });
     },
     coverage() {

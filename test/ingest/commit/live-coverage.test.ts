@@ -1,26 +1,26 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { commitLive } from "../../../src/ingest/commit/live.ts";
-import { Listening, type ListeningChange } from "../../../src/ingest/commit/live-coverage.ts";
-import { formatInstant, MICROS_PER_SECOND, parseInstant } from "../../../src/model/time.ts";
-import { openWarehouse } from "../../../src/warehouse/writer.ts";
+import { commitLiveMessages } from "../../../src/ingest/commit/live.ts";
+import { LiveCoverage, type LiveFeedChange } from "../../../src/ingest/commit/live-coverage.ts";
+import { formatTimestamp, MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
+import { openWriter } from "../../../src/warehouse/writer.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const at = (time: string) => parseInstant(`2026-03-01T${time}Z`) ?? 0;
+const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 const cadence = 30 * MICROS_PER_SECOND;
 
-function listen(change: ListeningChange) {
+function listen(change: LiveFeedChange) {
   const clock = { now: () => at("12:10:00") / 1000 };
   const path = join(temporaryFolder(), "mds.sqlite");
-  const warehouse = openWarehouse(path, { clock });
+  const warehouse = openWriter(path, { clock });
   onTestFinished(() => warehouse.close());
-  const listening = new Listening();
-  listening.change(warehouse, { anew: true, cadence, markets: null, ...change });
+  const listening = new LiveCoverage();
+  listening.applyChange(warehouse, { isReset: true, cadence, markets: null, ...change });
   const rows = (sql: string) => warehouse.connection.database.prepare(sql).raw().all() as unknown[][];
   return {
     hear: (...messages: object[]) =>
-      commitLive(
+      commitLiveMessages(
         warehouse,
         messages.map((message) => JSON.stringify(message)),
         listening,
@@ -32,7 +32,7 @@ function listen(change: ListeningChange) {
       other.exec("BEGIN IMMEDIATE");
       return other;
     },
-    change: (next: ListeningChange) => listening.change(warehouse, next),
+    change: (next: LiveFeedChange) => listening.applyChange(warehouse, next),
     spans: () => rows("SELECT index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 1, 2"),
     covered: () =>
       rows("SELECT index_id, substr(from_time, 12, 8), substr(to_time, 12, 8) FROM coverage ORDER BY 1, 2"),
@@ -48,7 +48,7 @@ const indexTick = (indexType: string, indexId: string, time: string) => ({
     indexId,
     price: "1",
     volume: "2",
-    timestamp: formatInstant(at(time)),
+    timestamp: formatTimestamp(at(time)),
   },
 });
 const exchangeTick = (exchangeId: string, marketId: string, time: string) => ({
@@ -61,14 +61,14 @@ const exchangeTick = (exchangeId: string, marketId: string, time: string) => ({
     volume: "2",
     bid: "1",
     ask: "2",
-    timestamp: formatInstant(at(time)),
+    timestamp: formatTimestamp(at(time)),
   },
 });
 
 describe("live ticks", () => {
   it("move the spans of their own family, but not by a tick from the future", () => {
     const live = listen({
-      begun: [
+      startedSpans: [
         { indexType: "GWA", indexId: "btc", from: at("12:00:00") },
         { indexType: "GWA", indexId: "eth", from: at("12:01:00") },
         { indexType: "LX", from: at("12:00:00") },
@@ -82,8 +82,8 @@ describe("live ticks", () => {
       ["LX", "", at("12:00:00"), at("12:00:00")],
     ]);
     live.change({
-      ended: [{ indexType: "GWA", indexId: "btc" }],
-      begun: [{ indexType: "LX", from: at("12:06:00") }],
+      endedSpans: [{ indexType: "GWA", indexId: "btc" }],
+      startedSpans: [{ indexType: "LX", from: at("12:06:00") }],
     });
     expect(live.spans().map(([, id, from]) => [id, from])).toEqual([
       ["eth", at("12:01:00")],
@@ -103,7 +103,7 @@ describe("live ticks", () => {
     // Something was missed: the period in which it is heard again is heard in part only.
     live.change({
       exchanges: [{ exchangeId: "kraken", since: at("12:01:40") }],
-      unobserved: [{ exchangeId: "kraken", from: at("12:01:00"), to: at("12:02:00") }],
+      retractions: [{ exchangeId: "kraken", from: at("12:01:00"), to: at("12:02:00") }],
     });
     live.hear(exchangeTick("kraken", "btc", "12:01:45"), exchangeTick("kraken", "btc", "12:02:00"));
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);

@@ -1,92 +1,105 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  findProvenRange,
   type PageEvidence,
-  type Proof,
-  prove,
+  type PageProof,
   type WalkPosition,
 } from "../../../src/ingest/commit/proven-range.ts";
 import { type TimeRange, union } from "../../../src/model/time-range.ts";
 
 const hole = { from: 10, to: 100 };
-const start: WalkPosition = { hole, upper: hole.to };
+const start: WalkPosition = { gap: hole, provenFrom: hole.to };
 const page = (moments: number[], more: Partial<PageEvidence> = {}): PageEvidence => ({
-  moments,
+  timestamps: moments,
   foreign: 0,
-  ends: false,
+  isLast: false,
   ...more,
 });
 
 describe("what a page proves", () => {
   it("is the span above its oldest record, since ties may be on the next page", () => {
-    expect(prove(start, page([90, 80, 70]))).toMatchObject({
+    expect(findProvenRange(start, page([90, 80, 70]))).toMatchObject({
       proven: { from: 71, to: 100 },
-      upper: 71,
+      provenFrom: 71,
       complete: false,
     });
   });
 
   it("includes the moment of the previous page's oldest record", () => {
-    expect(prove({ hole, upper: 71 }, page([70, 60]))).toMatchObject({ proven: { from: 61, to: 71 } });
+    expect(findProvenRange({ gap: hole, provenFrom: 71 }, page([70, 60]))).toMatchObject({
+      proven: { from: 61, to: 71 },
+    });
   });
 
   it("reaches the hole's start on the walk's last page", () => {
-    expect(prove(start, page([90, 80], { ends: true }))).toMatchObject({
+    expect(findProvenRange(start, page([90, 80], { isLast: true }))).toMatchObject({
       proven: { from: 10, to: 100 },
       complete: true,
     });
-    expect(prove(start, page([], { ends: true }))).toMatchObject({
+    expect(findProvenRange(start, page([], { isLast: true }))).toMatchObject({
       proven: { from: 10, to: 100 },
       complete: true,
     });
   });
 
   it("reaches the hole's start when a record lies below it, never further", () => {
-    expect(prove(start, page([90, 50, 9]))).toMatchObject({ proven: { from: 10, to: 100 }, complete: true });
-    expect(prove(start, page([90, 50, 10]))).toMatchObject({
+    expect(findProvenRange(start, page([90, 50, 9]))).toMatchObject({
+      proven: { from: 10, to: 100 },
+      complete: true,
+    });
+    expect(findProvenRange(start, page([90, 50, 10]))).toMatchObject({
       proven: { from: 11, to: 100 },
       complete: false,
     });
   });
 
   it("is nothing on an empty page with a cursor, nor on one that lies above the hole", () => {
-    expect(prove(start, page([]))).toMatchObject({ proven: undefined, upper: 100, complete: false });
-    expect(prove(start, page([130, 120]))).toMatchObject({ proven: undefined, upper: 100 });
+    expect(findProvenRange(start, page([]))).toMatchObject({
+      proven: undefined,
+      provenFrom: 100,
+      complete: false,
+    });
+    expect(findProvenRange(start, page([130, 120]))).toMatchObject({ proven: undefined, provenFrom: 100 });
   });
 
   it("is nothing when the page holds records of another series", () => {
-    expect(prove(start, page([90, 80], { foreign: 1, ends: true }))).toEqual({
+    expect(findProvenRange(start, page([90, 80], { foreign: 1, isLast: true }))).toEqual({
       contradiction: "foreign_rows",
     });
   });
 
   it("is taken back when a later page shows a record in what was claimed complete", () => {
-    const position = { hole, upper: 71 };
-    expect(prove(position, page([95, 60]))).toEqual({
+    const position = { gap: hole, provenFrom: 71 };
+    expect(findProvenRange(position, page([95, 60]))).toEqual({
       contradiction: "newer_than_proven",
       retract: { from: 71, to: 100 },
     });
   });
 
   it("is not taken back by records that a page anchored by timestamp shows again", () => {
-    expect(prove({ hole, upper: 71, anchor: 75 }, page([75, 70, 60]))).toMatchObject({
+    expect(findProvenRange({ gap: hole, provenFrom: 71, anchor: 75 }, page([75, 70, 60]))).toMatchObject({
       proven: { from: 61, to: 71 },
     });
-    expect(prove({ hole, upper: 71, anchor: 75 }, page([76, 70, 60]))).toHaveProperty("retract");
+    expect(findProvenRange({ gap: hole, provenFrom: 71, anchor: 75 }, page([76, 70, 60]))).toHaveProperty(
+      "retract",
+    );
   });
 
   it("does not change when an inclusive cursor repeats the last record", () => {
-    expect(prove({ hole, upper: 71 }, page([70, 60]))).toEqual(
-      prove({ hole, upper: 71 }, page([70, 70, 60])),
+    expect(findProvenRange({ gap: hole, provenFrom: 71 }, page([70, 60]))).toEqual(
+      findProvenRange({ gap: hole, provenFrom: 71 }, page([70, 70, 60])),
     );
   });
 
   it("is nothing when the page comes oldest first: the newest records may have been cut off", () => {
-    expect(prove(start, page([70, 80, 90]))).toEqual({ contradiction: "disordered" });
+    expect(findProvenRange(start, page([70, 80, 90]))).toEqual({ contradiction: "disordered" });
   });
 
   it("is nothing when the order is neither: one stray moment would claim unread time", () => {
-    expect(prove(start, page([90, 20, 80], { ends: true }))).toEqual({ contradiction: "disordered" });
+    expect(findProvenRange(start, page([90, 20, 80], { isLast: true }))).toEqual({
+      contradiction: "disordered",
+    });
   });
 });
 
@@ -121,8 +134,8 @@ function* pagesOf(
     const rows = visible.slice(Math.max(0, inclusive ? at - 1 : at), at + size);
     at += size;
     const last = at >= visible.length;
-    yield page(rows, { ends: last && !nextIdOnLast });
-    if (last && nextIdOnLast) yield page([], { ends: true });
+    yield page(rows, { isLast: last && !nextIdOnLast });
+    if (last && nextIdOnLast) yield page([], { isLast: true });
     if (last) return;
   }
 }
@@ -132,18 +145,18 @@ describe("coverage never exceeds what the pages prove", () => {
     fc.assert(
       fc.property(service, fc.tuple(fc.nat(60), fc.nat(60)), fc.nat(30), (srv, [a, b], stopAfter) => {
         const target: TimeRange = { from: Math.min(a, b), to: Math.max(a, b) + 1 };
-        let position: WalkPosition = { hole: target, upper: target.to };
+        let position: WalkPosition = { gap: target, provenFrom: target.to };
         let proven = union([], []);
         const seen: number[] = [];
         let complete = false;
         let pages = 0;
         for (const evidence of pagesOf(srv, target.to)) {
           if (pages++ > stopAfter) break;
-          seen.push(...Array.from(evidence.moments));
-          const proof = prove(position, evidence) as Proof;
+          seen.push(...Array.from(evidence.timestamps));
+          const proof = findProvenRange(position, evidence) as PageProof;
           expect(proof).not.toHaveProperty("contradiction");
           if (proof.proven) proven = union(proven, [proof.proven]);
-          position = { hole: target, upper: proof.upper };
+          position = { gap: target, provenFrom: proof.provenFrom };
           const claimed = srv.records.filter((m) => proven.some(({ from, to }) => from <= m && m < to));
           const held = seen.filter((m) => proven.some(({ from, to }) => from <= m && m < to));
           // Every record of the service in there, ties counted, was on a page (an inclusive cursor may repeat one).
@@ -151,7 +164,7 @@ describe("coverage never exceeds what the pages prove", () => {
             const times = (list: number[]) => list.filter((m) => m === moment).length;
             expect(times(held)).toBeGreaterThanOrEqual(times(claimed));
           }
-          if (proof.complete) {
+          if (proof.isComplete) {
             complete = true;
             break;
           }
@@ -169,12 +182,17 @@ describe("coverage never exceeds what the pages prove", () => {
       fc.property(
         fc.array(fc.integer({ min: 10, max: 99 }), { minLength: 1, maxLength: 8 }),
         fc.integer({ min: 11, max: 99 }),
-        (moments, upper) => {
-          expect(prove({ hole, upper }, page(moments, { foreign: 2 }))).toHaveProperty("contradiction");
-          const result = prove({ hole, upper }, page(moments.sort((a, b) => b - a)));
+        (moments, provenFrom) => {
+          expect(
+            findProvenRange({ gap: hole, provenFrom: provenFrom }, page(moments, { foreign: 2 })),
+          ).toHaveProperty("contradiction");
+          const result = findProvenRange(
+            { gap: hole, provenFrom: provenFrom },
+            page(moments.sort((a, b) => b - a)),
+          );
           const newest = Math.max(...moments);
-          if (newest >= upper) expect(result).toMatchObject({ retract: { from: upper, to: hole.to } });
-          else expect(result).toMatchObject({ upper: Math.min(...moments) + 1 });
+          if (newest >= provenFrom) expect(result).toMatchObject({ retract: { from: provenFrom, to: hole.to } });
+          else expect(result).toMatchObject({ provenFrom: Math.min(...moments) + 1 });
         },
       ),
       { numRuns: 2000 },

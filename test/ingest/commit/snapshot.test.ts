@@ -1,24 +1,24 @@
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { type ListSeen, ObservedLists } from "../../../src/ingest/commit/snapshot.ts";
-import { MICROS_PER_SECOND, parseInstant } from "../../../src/model/time.ts";
-import { openWarehouse } from "../../../src/warehouse/writer.ts";
+import { type SnapshotPart, SnapshotValidator } from "../../../src/ingest/commit/snapshot.ts";
+import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
+import { openWriter } from "../../../src/warehouse/writer.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const at = (time: string) => parseInstant(`2026-03-01T${time}Z`) ?? 0;
+const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 
 function observing() {
   const clock = { now: () => at("12:10:07") / 1000 };
-  const warehouse = openWarehouse(join(temporaryFolder(), "mds.sqlite"), { clock });
+  const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock });
   onTestFinished(() => warehouse.close());
-  const lists = new ObservedLists();
+  const lists = new SnapshotValidator();
   return {
-    see: (...seen: ListSeen[]) =>
+    see: (...seen: SnapshotPart[]) =>
       lists.commit(warehouse, {
         stream: "derivative_ticks",
         exchangeId: "deribit",
         cadence: 60 * MICROS_PER_SECOND,
-        lists: seen,
+        parts: seen,
       }),
     covered: () =>
       warehouse.connection.database
@@ -28,9 +28,9 @@ function observing() {
   };
 }
 
-function list(listed: number, time: string, part = "futures"): ListSeen {
+function list(listed: number, time: string, part = "futures"): SnapshotPart {
   const moments = listed === 0 ? [] : [at(time)];
-  return { part, listed, rejected: 0, moments, keptMoments: moments };
+  return { part, listed, rejected: 0, timestamps: moments, storedTimestamps: moments };
 }
 
 it("a list that has become less than half of what it was is believed when it comes a second time", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
-import type { Body } from "../../../src/model/response-body.ts";
+import type { ResponseBody } from "../../../src/model/response-body.ts";
 import {
   commitPage,
   coverageSql,
@@ -46,7 +46,7 @@ describe("a page that was asked for by a clock that runs ahead", () => {
     expect(await commitPage(ingest, wholePage, early)).toMatchObject({ complete: false, withdrawn: 0 });
     expect(query(coverageSql)).toEqual([{ ...whole[0], to_time: "2026-03-01T10:59:15.000000Z" }]);
     const tomorrow = { from: hole.to, to: hole.to + 3600 * SECOND };
-    const ahead = { ...wholePage, position: { hole: tomorrow, upper: tomorrow.to } };
+    const ahead = { ...wholePage, position: { gap: tomorrow, provenFrom: tomorrow.to } };
     expect(await commitPage(ingest, ahead, { ...early, ...pageOf([]), asOf: early.asOf })).toMatchObject({
       proven: undefined,
       complete: false,
@@ -57,7 +57,7 @@ describe("a page that was asked for by a clock that runs ahead", () => {
 describe("a page of bars that a cache has kept", () => {
   const days = (count: number) =>
     Array.from({ length: count }, (_, i) => `2026-02-${String(28 - i).padStart(2, "0")}`);
-  const barsPage = (content: { day: string; close: string }[], { ageMs = 0, nextId = "" }): Body => ({
+  const barsPage = (content: { day: string; close: string }[], { ageMs = 0, nextId = "" }): ResponseBody => ({
     ...bodyOf({
       nextId,
       content: content.map(({ day, close }) => ({
@@ -76,10 +76,10 @@ describe("a page of bars that a cache has kept", () => {
     ageMs,
   });
   const february = { from: at("00:00:00") - 10 * 86_400 * SECOND, to: at("00:00:00") };
-  const page: Omit<WalkPage, "held" | "ends"> = {
+  const page: Omit<WalkPage, "pageId" | "isLast"> = {
     ...wholePage,
     series: { ...btc, stream: "ohlcv" },
-    position: { hole: february, upper: february.to },
+    position: { gap: february, provenFrom: february.to },
     request: "GET /ohlcv",
   };
 
@@ -131,8 +131,8 @@ describe("a page that another has overtaken", () => {
     const rows = ticks(hole.from, hole.to);
     const corrected = rows.map((row) => (row.ts === at("11:30:00") ? { ...row, price: "1.5" } : row));
     const head = { from: at("11:00:00"), to: hole.to };
-    const newer = { ...wholePage, position: { hole: head, upper: head.to } };
-    await commitPage(ingest, newer, { ...pageOf(corrected), askedAt: 2_000 });
+    const newer = { ...wholePage, position: { gap: head, provenFrom: head.to } };
+    await commitPage(ingest, newer, { ...pageOf(corrected), requestedAt: 2_000 });
     const late = { ...pageOf(rows.filter(({ ts }) => ts !== at("11:45:00"))), askedAt: 1_000 };
     expect(await commitPage(ingest, wholePage, late)).toMatchObject({ complete: true, withdrawn: 0 });
     expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:30:00%'")).toEqual([
@@ -142,7 +142,7 @@ describe("a page that another has overtaken", () => {
     expect(query(coverageSql)).toEqual(whole);
     expect(query("SELECT * FROM revisions")).toEqual([]);
 
-    await commitPage(ingest, wholePage, { ...pageOf(rows), askedAt: 3_000 });
+    await commitPage(ingest, wholePage, { ...pageOf(rows), requestedAt: 3_000 });
     expect(query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);
   });
 });
@@ -153,8 +153,8 @@ describe("a list that a cache has kept", () => {
     const list = async (assets: Record<string, string>, ageMs: number) => {
       const content = Object.entries(assets).map(([id, status]) => ({ id, symbol: id, name: id, status }));
       const body = { ...bodyOf({ content }), ageMs };
-      const { held } = await ingest.call("readPage", { stream: "assets" }, [body]);
-      return ingest.call("commitLookup", { stream: "assets", held: [held], request: "GET /asset" });
+      const { pageId: held } = await ingest.call("readPage", { stream: "assets" }, [body]);
+      return ingest.call("commitLookup", { stream: "assets", pageIds: [held], request: "GET /asset" });
     };
     await list({ BTC: "INACTIVE", ETH: "ACTIVE" }, 0);
     for (let run = 0; run < 3; run++) {

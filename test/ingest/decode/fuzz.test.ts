@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalJson, elementSlices, propertySlices } from "../../../src/ingest/decode/json-source.ts";
-import { EventReader } from "../../../src/ingest/decode/live-event.ts";
+import { sliceElements, sliceProperties, toCanonicalJson } from "../../../src/ingest/decode/json-source.ts";
+import { LiveEventReader } from "../../../src/ingest/decode/live-event.ts";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { Failure } from "../../../src/model/failure.ts";
 import { streams } from "../../../src/model/streams.ts";
@@ -88,7 +88,7 @@ describe("decoding anything", () => {
   it("never throws at a live message", () => {
     fc.assert(
       fc.property(fc.oneof(record, fc.json(), fc.string()), (text) => {
-        expect(new EventReader().read(text).kind).toBeTypeOf("string");
+        expect(new LiveEventReader().read(text).kind).toBeTypeOf("string");
       }),
       { numRuns: 3000 },
     );
@@ -102,9 +102,9 @@ describe("the text of values", () => {
         const text = JSON.stringify(value, undefined, indent);
         const parsed: unknown = JSON.parse(text);
         if (Array.isArray(parsed))
-          expect(elementSlices(text).map((slice) => JSON.parse(slice))).toEqual(parsed);
+          expect(sliceElements(text).map((slice) => JSON.parse(slice))).toEqual(parsed);
         else if (typeof parsed === "object" && parsed !== null)
-          expect([...propertySlices(text)].map(([key, slice]) => [key, JSON.parse(slice)])).toEqual(
+          expect([...sliceProperties(text)].map(([key, slice]) => [key, JSON.parse(slice)])).toEqual(
             Object.entries(parsed),
           );
       }),
@@ -116,10 +116,10 @@ describe("the text of values", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), fc.constantFrom(undefined, 2), (value, indent) => {
         const text = JSON.stringify(value, undefined, indent);
-        const canonical = canonicalJson(text);
+        const canonical = toCanonicalJson(text);
         expect(JSON.parse(canonical)).toEqual(JSON.parse(text));
-        expect(canonicalJson(canonical)).toBe(canonical);
-        expect(canonicalJson(JSON.stringify(reversed(JSON.parse(text))))).toBe(canonical);
+        expect(toCanonicalJson(canonical)).toBe(canonical);
+        expect(toCanonicalJson(JSON.stringify(reversed(JSON.parse(text))))).toBe(canonical);
       }),
       { numRuns: 2000 },
     );

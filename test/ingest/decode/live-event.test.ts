@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { EventReader } from "../../../src/ingest/decode/live-event.ts";
-import { parseInstant } from "../../../src/model/time.ts";
+import { LiveEventReader } from "../../../src/ingest/decode/live-event.ts";
+import { parseTimestamp } from "../../../src/model/time.ts";
 
-const at = parseInstant("2026-03-01T12:00:00Z");
+const at = parseTimestamp("2026-03-01T12:00:00Z");
 const timestamp = '"timestamp":"2026-03-01T12:00:00Z"';
 
-const decodeEvent = (text: string) => new EventReader().read(text);
+const decodeEvent = (text: string) => new LiveEventReader().read(text);
 
 describe("a live message", () => {
   it("may be an index tick, with its name and its tick volume", () => {
@@ -18,7 +18,7 @@ describe("a live message", () => {
 
   it("may be an exchange tick", () => {
     const text = `{"event":"EXCHANGE_TICKER","id":"r","exchangeId":"e","marketId":"m","last":"1","bid":"0.9","ask":"1.1","volume":"7",${timestamp},"new":1.0}`;
-    const reader = new EventReader();
+    const reader = new LiveEventReader();
     expect(reader.read(text)).toMatchObject({
       kind: "exchange_tick",
       tick: { exchangeId: "e", marketId: "m", ask: { real: 1.1 }, extra: '{"new":1.0}' },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { Failure } from "../../../src/model/failure.ts";
-import { parseInstant } from "../../../src/model/time.ts";
+import { parseTimestamp } from "../../../src/model/time.ts";
 
 const tick =
   '{"id":"r1","indexId":"btc","indexType":"GWA","price":"67012.5","volume":"1","timestamp":"2026-03-01T12:00:00Z"}';
@@ -16,7 +16,7 @@ describe("a page", () => {
     expect(decoded.records[0]).toEqual({
       indexType: "GWA",
       indexId: "btc",
-      ts: parseInstant("2026-03-01T12:00:00Z"),
+      ts: parseTimestamp("2026-03-01T12:00:00Z"),
       price: { real: 67012.5, exact: null },
       volume: { real: 1, exact: null },
       tickVolume: null,

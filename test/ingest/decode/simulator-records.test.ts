@@ -51,7 +51,7 @@ describe("what the simulator serves", () => {
     const plain = await ask("index_ticks", ticks);
     service.simulator.setFaults(`GET /index-ticker ${fault}`);
     expect(await ask("index_ticks", ticks)).toEqual(plain);
-    expect(service.simulator.struck[0]?.struck).toBe(1);
+    expect(service.simulator.faultCounts[0]?.struck).toBe(1);
   });
 
   it.each([

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
-import { formatInstant, parseInstant } from "../../../src/model/time.ts";
+import { formatTimestamp, parseTimestamp } from "../../../src/model/time.ts";
 
 const tick = (timestamp: string) =>
   decodePage(
@@ -17,7 +17,7 @@ describe("D6: moments", () => {
     ["2026-02-28T24:00:00Z", "2026-03-01T00:00:00.000000Z"],
   ])("%s is read to the microsecond", (text, moment) => {
     const { records } = tick(`"${text}"`);
-    expect(formatInstant(records[0]?.ts ?? 0)).toBe(moment);
+    expect(formatTimestamp(records[0]?.ts ?? 0)).toBe(moment);
     expect(records[0]?.quality).toBeNull();
   });
 
@@ -39,7 +39,7 @@ describe("D6: moments", () => {
 
   it.each(["2099-01-01T00:00:00Z", "1970-01-01T00:00:00Z"])("%s is kept with a doubt", (text) => {
     const [record] = tick(`"${text}"`).records;
-    expect(record?.ts).toBe(parseInstant(text));
+    expect(record?.ts).toBe(parseTimestamp(text));
     expect(record?.quality).toBe(`timestamp is implausible: ${text.replace("Z", ".000000Z")}`);
   });
 
@@ -83,12 +83,12 @@ describe("D8: daily bars", () => {
     ["the next midnight", { endTimestamp: "2026-03-02T00:00:00Z" }],
     ["its start while the day is not over", { startTimestamp: day, endTimestamp: "2026-03-01T14:00:00Z" }],
   ])("belong to the day that %s names", (_, fields) => {
-    expect(bar(fields).records[0]).toMatchObject({ start: parseInstant(day), quality: null });
+    expect(bar(fields).records[0]).toMatchObject({ start: parseTimestamp(day), quality: null });
   });
 
   it("fall back to the next moment that can be read, with a doubt", () => {
     expect(bar({ startTimestamp: "yesterday", timestamp: day }).records[0]).toMatchObject({
-      start: parseInstant(day),
+      start: parseTimestamp(day),
       quality: 'startTimestamp is not a UTC moment: "yesterday"',
     });
     expect(bar({ startTimestamp: "2026-03-01T00:00:00" }).rejects[0]?.reason).toBe(

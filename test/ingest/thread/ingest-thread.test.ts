@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Ingest } from "../../../src/ingest/thread/ingest-thread.ts";
+import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { Failure } from "../../../src/model/failure.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import {
@@ -11,7 +11,7 @@ import {
   wholePage,
 } from "../../support/ingest/ingest-harness.ts";
 import { at, bodyOf, btc, liveMessage, pageOf, recordOf, SECOND, ticks } from "../../support/ingest/pages.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("a page of a walk", () => {
   it("is committed with what it proves, and the rows are there for any SQLite tool", async () => {
@@ -27,7 +27,7 @@ describe("a page of a walk", () => {
     });
     expect(first.proven).toEqual({ from: at("11:00:00") + 1, to: hole.to });
 
-    const position = { hole, upper: first.proven?.from ?? 0 };
+    const position = { gap: hole, provenFrom: first.proven?.from ?? 0 };
     const second = await commitPage(
       ingest,
       { ...wholePage, position },
@@ -150,7 +150,7 @@ describe("a page of a walk", () => {
   it("never withdraws the previous page's oldest record", async () => {
     const { ingest, query } = await start();
     const first = await commitPage(ingest, wholePage, pageOf(ticks(at("11:00:00"), hole.to), "more"));
-    const position = { hole, upper: first.proven?.from ?? 0 };
+    const position = { gap: hole, provenFrom: first.proven?.from ?? 0 };
     const rest = pageOf(ticks(hole.from, at("11:00:00")));
     expect(await commitPage(ingest, { ...wholePage, position }, rest)).toMatchObject({
       withdrawn: 0,
@@ -161,7 +161,7 @@ describe("a page of a walk", () => {
   it("never withdraws it either when the hole ends right above it", async () => {
     const { ingest, query } = await start();
     const narrow = { from: hole.from, to: at("11:00:00") + 1 };
-    const page = { ...wholePage, position: { hole: narrow, upper: narrow.to } };
+    const page = { ...wholePage, position: { gap: narrow, provenFrom: narrow.to } };
     await commitPage(ingest, page, pageOf([{ ts: at("11:00:00") }], "more"));
     expect(await commitPage(ingest, page, pageOf([]))).toMatchObject({ withdrawn: 0, complete: true });
     expect(query("SELECT time FROM index_ticks")).toEqual([{ time: "2026-03-01T11:00:00.000000Z" }]);
@@ -193,7 +193,7 @@ describe("a page of a walk", () => {
       pageOf(ticks(at("10:30:00"), at("11:00:00")), "more"),
     );
     expect(query("SELECT * FROM coverage")).toHaveLength(1);
-    const position = { hole, upper: swapped.proven?.from ?? 0 };
+    const position = { gap: hole, provenFrom: swapped.proven?.from ?? 0 };
     const late = await commitPage(
       ingest,
       { ...wholePage, position },
@@ -216,7 +216,7 @@ describe("a machine whose clock is wrong", () => {
     "loses no row and claims nothing wrong at %s",
     async (time) => {
       const { ingest, query, clock } = await start();
-      clock.stepWall(Date.parse(time) - clock.now());
+      clock.stepWallClock(Date.parse(time) - clock.now());
       const body = { ...pageOf(ticks(hole.from, hole.to)), asOf: at("18:00:00") / 1000 };
       expect(await commitPage(ingest, wholePage, body)).toMatchObject({ withdrawn: 0, complete: true });
       expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
@@ -229,7 +229,7 @@ describe("live ticks", () => {
   it("that REST does not have yet are not withdrawn: the page speaks up to its own newest record", async () => {
     const { ingest, query } = await start();
     const head = { from: hole.from, to: at("12:00:00") };
-    await ingest.call("commitLive", ticks(at("11:40:00"), head.to).map(liveMessage));
+    await ingest.call("commitLiveMessages", ticks(at("11:40:00"), head.to).map(liveMessage));
     const behind = { ...pageOf(ticks(hole.from, at("11:50:00"))), asOf: at("12:01:00") / 1000 };
     expect(await commitPage(ingest, wholePage, behind)).toMatchObject({ withdrawn: 0, complete: false });
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
@@ -243,7 +243,7 @@ describe("live ticks", () => {
     const messages = [...rows, phantom].map((row) =>
       liveMessage(row.ts === at("11:51:00") ? { ...row, price: "7" } : row),
     );
-    const live = await ingest.call("commitLive", [...messages, '{"event":"TRADE","id":1}', "garbage"]);
+    const live = await ingest.call("commitLiveMessages", [...messages, '{"event":"TRADE","id":1}', "garbage"]);
     expect(live).toMatchObject({ indexTicks: { inserted: 21 }, unknown: 2, newest: at("11:59:30") });
     expect(query("SELECT sum(is_settled) AS settled FROM index_ticks")).toEqual([{ settled: 0 }]);
     expect(query("SELECT name, count FROM unknown_events ORDER BY 1")).toEqual([
@@ -266,7 +266,7 @@ describe("live ticks", () => {
   it("never overwrite what REST has settled", async () => {
     const { ingest, query } = await start();
     await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
-    const live = await ingest.call("commitLive", [liveMessage({ ts: at("11:00:00"), price: "9" })]);
+    const live = await ingest.call("commitLiveMessages", [liveMessage({ ts: at("11:00:00"), price: "9" })]);
     expect(live.indexTicks).toMatchObject({ outranked: 1, changed: 0 });
     expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:00:00%'")).toEqual([
       { price_exact: "60800" },
@@ -277,10 +277,10 @@ describe("live ticks", () => {
 describe("the thread", () => {
   it("refuses a second writer in one line, with exit code 75", async () => {
     const { path } = await start();
-    const second = Ingest.start({ path, clock: new TurnedClock(), log: silentLog });
+    const second = IngestThread.start({ path, clock: new ManualClock(), log: silentLog });
     const failure = (await second.catch((error: unknown) => error)) as Failure;
     expect(failure).toMatchObject({ name: "Failure", exit: 75 });
-    expect(failure.line).not.toContain("\n");
+    expect(failure.summary).not.toContain("\n");
   });
 
   it("lets callers wait when many pages are queued, and carries all of them out in order", async () => {
@@ -289,11 +289,11 @@ describe("the thread", () => {
     const commits = Array.from({ length: 40 }, (_, i) => {
       const from = hole.from + i * 180 * SECOND;
       const slice = { from, to: from + 180 * SECOND };
-      const page = { ...wholePage, position: { hole: slice, upper: slice.to } };
-      most = Math.max(most, ingest.queued);
+      const page = { ...wholePage, position: { gap: slice, provenFrom: slice.to } };
+      most = Math.max(most, ingest.queuedCalls);
       return commitPage(ingest, page, pageOf(ticks(slice.from - 30 * SECOND, slice.to), "more"));
     });
-    most = Math.max(most, ingest.queued);
+    most = Math.max(most, ingest.queuedCalls);
     await Promise.all(commits);
     expect(most).toBe(6);
     expect(query(coverageSql)).toEqual(whole);

@@ -12,10 +12,10 @@ import {
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import type { Ingest } from "../../../src/ingest/thread/ingest-thread.ts";
+import type { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { Failure } from "../../../src/model/failure.ts";
-import { keepLines, type LogLine } from "../../../src/runtime/log.ts";
-import { readLastEnd } from "../../../src/warehouse/sqlite/shutdown-marker.ts";
+import { createBufferingLog, type LogEntry } from "../../../src/runtime/log.ts";
+import { readLastShutdown } from "../../../src/warehouse/sqlite/shutdown-marker.ts";
 import {
   commitPage,
   coverageSql,
@@ -55,15 +55,15 @@ describe("another program's write lock", () => {
     while (ingest.state !== "db_locked") await new Promise((tick) => setTimeout(tick, 50));
     // None of these takes room or the lock, so none of them means that storage is well.
     await ingest.call("readPage", { stream: "index_ticks", series: wholePage.series }, [pageOf([])]);
-    await ingest.call("answer", undefined);
-    await ingest.call("noteCheck", undefined);
+    await ingest.call("ping", undefined);
+    await ingest.call("recordIntegrityCheck", undefined);
     await ingest.call("checkStorage", undefined);
     expect(ingest.state).toBe("db_locked");
-    expect(ingest.trouble).toContain(`holds the write lock of ${path}`);
+    expect(ingest.blockedBy).toContain(`holds the write lock of ${path}`);
     quant.exec("ROLLBACK");
     quant.close();
-    expect(await clock.runUntil(commit)).toMatchObject({ complete: true });
-    expect([ingest.state, ingest.trouble]).toEqual(["working", undefined]);
+    expect(await clock.runUntil(commit)).toMatchObject({ isComplete: true });
+    expect([ingest.state, ingest.blockedBy]).toEqual(["working", undefined]);
     expect(query(coverageSql)).toEqual(whole);
   });
 
@@ -72,7 +72,7 @@ describe("another program's write lock", () => {
     await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
-    const tidied = ingest.call("tidy", undefined);
+    const tidied = ingest.call("optimizeDatabase", undefined);
     while (ingest.state !== "db_locked") await new Promise((tick) => setTimeout(tick, 50));
     quant.exec("ROLLBACK");
     quant.close();
@@ -88,8 +88,8 @@ describe("the WAL", () => {
     for (let batch = 0; batch < 12; batch++) {
       const ts = at("10:00:00") + batch * 30 * SECOND;
       const messages = Array.from({ length: 6_000 }, (_, n) => liveMessage({ ts, indexId: `index-${n}` }));
-      await ingest.call("commitLive", messages);
-      await ingest.call("answer", undefined);
+      await ingest.call("commitLiveMessages", messages);
+      await ingest.call("ping", undefined);
       longest = Math.max(longest, statSync(`${path}-wal`).size);
     }
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 72_000 }]);
@@ -104,21 +104,21 @@ describe("a file that is not as usual", () => {
     const [path, link] = [join(folder, "mds.sqlite"), join(folder, "link.sqlite")];
     writeFileSync(path, "");
     symlinkSync(path, link);
-    const lines: LogLine[] = [];
-    await start({ path: link, log: keepLines(lines) });
+    const lines: LogEntry[] = [];
+    await start({ path: link, log: createBufferingLog(lines) });
     expect(lines).toEqual([
-      { level: "warn", fields: { link, path }, message: "the warehouse is a symbolic link" },
+      { level: "warn", fields: { link, path }, message: "warehouse path is a symbolic link" },
       {
         level: "error",
         fields: { reason: "the file is empty", files: [`${path}.aside-2026-03-01T180000Z`] },
-        message: "the warehouse could not be used and was set aside",
+        message: "damaged warehouse quarantined",
       },
     ]);
   });
 });
 
 describe("a file that fails under the thread", () => {
-  const commit = (ingest: Ingest) => commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
+  const commit = (ingest: IngestThread) => commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
 
   it("F4: is not called clean after an error of the disk outside of a transaction, and nothing more is written", async () => {
     const { ingest, path } = await start();
@@ -127,7 +127,7 @@ describe("a file that fails under the thread", () => {
     await expect(ingest.call("checkStorage", undefined)).rejects.toMatchObject({ code: "io_error" });
     await expect(commit(ingest)).rejects.toMatchObject({ code: "io_error" });
     await ingest.close();
-    expect(readLastEnd(path)).toEqual({ kind: "unclean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "unclean" });
   });
 
   it("F4: is not called clean either when the error comes only as it is closed", async () => {
@@ -135,7 +135,7 @@ describe("a file that fails under the thread", () => {
     await commit(ingest);
     truncateSync(`${path}-wal`, 1000);
     await ingest.close();
-    expect(readLastEnd(path)).toEqual({ kind: "unclean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "unclean" });
   });
 
   it("F10: is suspect after damage met outside of a transaction", async () => {
@@ -153,14 +153,14 @@ describe("a file that fails under the thread", () => {
     closeSync(file);
     await expect(ingest.call("hasNoContracts", denial)).rejects.toMatchObject({ code: "db_corrupt" });
     await ingest.close();
-    expect(readLastEnd(path)).toEqual({ kind: "suspect" });
+    expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
   });
 
   it("F10: is suspect after damage that somebody else met who read it", async () => {
     const { path, ingest } = await start();
     const endedBy = new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
-    await ingest.close({ endedBy });
-    expect(readLastEnd(path)).toEqual({ kind: "suspect" });
+    await ingest.close({ endedBy: endedBy });
+    expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
   });
 
   it.each(["is noticed", "is not noticed before the end"])(
@@ -174,7 +174,7 @@ describe("a file that fails under the thread", () => {
         await expect(commit(ingest)).rejects.toMatchObject({ code: "db_replaced" });
       }
       await ingest.close();
-      expect(readLastEnd(path)).toEqual({ kind: "unclean" });
+      expect(readLastShutdown(path)).toEqual({ kind: "unclean" });
     },
   );
 });

@@ -1,31 +1,31 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { exitCode, Failure } from "../../../src/model/failure.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { clientOf, readPage } from "../../support/service/client-harness.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
   allScopes,
-  grantWell,
-  json,
-  type StubOptions,
+  grantToken,
   type StubService,
-  startStub,
-  zipped,
+  type StubServiceOptions,
+  sendGzip,
+  sendJson,
+  startStubService,
 } from "../../support/service/stub-service.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
 const asset = { endpoint: "/asset" };
 
-let clock: TurnedClock;
+let clock: ManualClock;
 let stub: StubService | undefined;
 beforeEach(() => {
-  clock = new TurnedClock();
+  clock = new ManualClock();
 });
 afterEach(async () => stub?.stop());
 
-async function start(options: Omit<StubOptions, "clock">) {
-  stub = await startStub({ clock, ...options });
-  return { ...clientOf(stub.baseUrl, clock), stub };
+async function start(options: Omit<StubServiceOptions, "clock">) {
+  stub = await startStubService({ clock, ...options });
+  return { ...createTestClient(stub.baseUrl, clock), stub };
 }
 
 const failureOf = async (work: Promise<unknown>): Promise<Failure | undefined> => {
@@ -40,7 +40,7 @@ const failureOf = async (work: Promise<unknown>): Promise<Failure | undefined> =
 const codeOf = async (work: Promise<unknown>) => (await failureOf(work))?.code;
 
 describe("access tokens", () => {
-  it("asks once for all who need one, as JSON, with the audience, and keeps the token", async () => {
+  it("sends one JSON token request with the audience for concurrent callers, and caches the token", async () => {
     const { client, stub } = await start({});
     await clock.runUntil(Promise.all([1, 2, 3].map(() => client.request(asset, readPage))));
     await clock.runUntil(client.request(asset, readPage));
@@ -55,15 +55,15 @@ describe("access tokens", () => {
     expect(stub.requests.map(({ token }) => token)).toEqual(["token-1", "token-1", "token-1", "token-1"]);
   });
 
-  it("A1: a token that ends in the middle is refreshed once, and the same requests go again", async () => {
+  it("A1: an expired token is refreshed once, and the same requests are sent again", async () => {
     const { client, stub } = await start({
-      answer: ({ token }, response) =>
-        token === "token-1" ? json(response, {}, 401) : zipped(response, { content: [{ id: "a" }] }),
+      respond: ({ token }, response) =>
+        token === "token-1" ? sendJson(response, {}, 401) : sendGzip(response, { content: [{ id: "a" }] }),
     });
-    const asks = ["x", "y", "z"].map((id) =>
+    const requests = ["x", "y", "z"].map((id) =>
       client.request({ endpoint: "/ohlcv", query: { startAfter: id } }, readPage),
     );
-    const pages = await clock.runUntil(Promise.all(asks));
+    const pages = await clock.runUntil(Promise.all(requests));
     expect(pages.map(({ rows }) => rows)).toEqual([1, 1, 1]);
     expect(stub.tokenRequests).toHaveLength(2);
     const renewed = stub.requests.filter(({ token }) => token === "token-2");
@@ -71,15 +71,15 @@ describe("access tokens", () => {
     expect(clock.monotonic()).toBe(0);
   });
 
-  it("A2: a service that refuses every token is asked twice, and once elsewhere, then probed calmly", async () => {
-    const { client, stub } = await start({ answer: (_, response) => json(response, {}, 401) });
+  it("A2: a service that rejects every token gets two requests and one cross-check, then rare probes", async () => {
+    const { client, stub } = await start({ respond: (_, response) => sendJson(response, {}, 401) });
     expect(await failureOf(client.request(asset, readPage))).toMatchObject({
       code: "auth_failed",
       exit: exitCode.credentials,
     });
     expect(stub.requests.map(({ path }) => path.split("/")[2])).toEqual(["asset", "asset", "market"]);
     expect(stub.tokenRequests).toHaveLength(2);
-    expect(client.health().rest).toBe("auth_failed");
+    expect(client.health().authState).toBe("auth_failed");
 
     const times: number[] = [];
     for (let at = 0; at < 60; at++) {
@@ -94,16 +94,17 @@ describe("access tokens", () => {
     expect(waits.at(-1)).toBeGreaterThan(3 * minute);
   });
 
-  it("A2: heals at the next probe when the service takes tokens again", async () => {
-    let broken = true;
+  it("A2: recovers at the next probe when the service accepts tokens again", async () => {
+    let isBroken = true;
     const { client } = await start({
-      answer: (_, response) => (broken ? json(response, {}, 401) : zipped(response, { content: [] })),
+      respond: (_, response) =>
+        isBroken ? sendJson(response, {}, 401) : sendGzip(response, { content: [] }),
     });
     expect(await codeOf(client.request(asset, readPage))).toBe("auth_failed");
-    broken = false;
+    isBroken = false;
     await clock.advance(2 * minute);
     expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
-    expect(client.health().rest).toBe("ok");
+    expect(client.health().authState).toBe("ok");
   });
 
   const tickers = ["futures", "perpetuals", "options"].map((derivativeType) => ({
@@ -112,31 +113,33 @@ describe("access tokens", () => {
   }));
   const caps = { endpoint: "/market-cap" };
 
-  it("A2: an endpoint that refuses tokens which others accept waits alone, is probed ever more rarely, and heals", async () => {
-    let broken = true;
+  it("A2: an endpoint that rejects tokens which others accept is parked alone, probed at growing intervals, and recovers", async () => {
+    let isBroken = true;
     const { client, stub } = await start({
-      answer: ({ path }, response) =>
-        broken && path.includes("/ticker/") ? json(response, {}, 401) : zipped(response, { content: [] }),
+      respond: ({ path }, response) =>
+        isBroken && path.includes("/ticker/")
+          ? sendJson(response, {}, 401)
+          : sendGzip(response, { content: [] }),
     });
     for (let at = 0; at < 120; at++) {
       const [cap, ...others] = await Promise.all(
-        [caps, ...tickers].map((ask) => failureOf(client.request(ask, readPage))),
+        [caps, ...tickers].map((request) => failureOf(client.request(request, readPage))),
       );
-      expect([cap, client.health().rest]).toEqual([undefined, "ok"]);
+      expect([cap, client.health().authState]).toEqual([undefined, "ok"]);
       for (const failure of others)
         expect(failure).toMatchObject({ code: "auth_failed", exit: exitCode.incomplete });
       await clock.advance(minute);
     }
-    const refused = stub.requests.filter(({ path }) => path.includes("/ticker/")).map(({ at }) => at);
-    const waits = refused.map((at, n) => at - (refused[n - 1] ?? 0)).filter((wait) => wait > 0);
+    const rejected = stub.requests.filter(({ path }) => path.includes("/ticker/")).map(({ at }) => at);
+    const waits = rejected.map((at, n) => at - (rejected[n - 1] ?? 0)).filter((wait) => wait > 0);
     expect(Math.min(...waits)).toBeGreaterThanOrEqual(minute);
     expect(waits.at(-1)).toBeGreaterThan(25 * minute);
     expect(waits.length).toBeGreaterThan(4);
-    expect(refused.length).toBeLessThan(20);
+    expect(rejected.length).toBeLessThan(20);
     expect(stub.tokenRequests.length).toBeLessThan(12);
-    broken = false;
+    isBroken = false;
     await clock.advance(40 * minute);
-    for (const ask of tickers) expect(await codeOf(client.request(ask, readPage))).toBeUndefined();
+    for (const request of tickers) expect(await codeOf(client.request(request, readPage))).toBeUndefined();
   });
 
   const gwa = { endpoint: "/index-ticker", query: { indexType: "GWA" } };
@@ -144,135 +147,146 @@ describe("access tokens", () => {
   const bars = { endpoint: "/ohlcv", query: { indexType: "GWA" } };
 
   it.each([
-    ["for two kinds of index", [gwa, lx]],
-    ["together with another", [gwa, bars]],
-  ])("A2: an endpoint that refuses tokens %s takes nothing else with it", async (_, refusing) => {
-    let broken: string[] = [];
+    ["of two index types", [gwa, lx]],
+    ["together with another endpoint", [gwa, bars]],
+  ])("A2: an endpoint that rejects tokens %s does not affect the others", async (_, rejecting) => {
+    let brokenPaths: string[] = [];
     const { client } = await start({
-      answer: ({ path }, response) =>
-        broken.includes(path) ? json(response, {}, 401) : zipped(response, { content: [] }),
+      respond: ({ path }, response) =>
+        brokenPaths.includes(path) ? sendJson(response, {}, 401) : sendGzip(response, { content: [] }),
     });
-    // Those that are to break were the last to answer, and would be asked first whether the token is good.
-    for (const ask of [caps, asset, ...refusing])
-      expect(await codeOf(client.request(ask, readPage))).toBeUndefined();
-    broken = refusing.map(({ endpoint }) => `/v3${endpoint}`);
-    for (const ask of refusing)
-      expect(await failureOf(client.request(ask, readPage))).toMatchObject({ exit: exitCode.incomplete });
-    expect([await codeOf(client.request(caps, readPage)), client.health().rest]).toEqual([undefined, "ok"]);
+    // The endpoints that will break succeeded last, so they would be the first cross-checks.
+    for (const request of [caps, asset, ...rejecting])
+      expect(await codeOf(client.request(request, readPage))).toBeUndefined();
+    brokenPaths = rejecting.map(({ endpoint }) => `/v3${endpoint}`);
+    for (const request of rejecting)
+      expect(await failureOf(client.request(request, readPage))).toMatchObject({ exit: exitCode.incomplete });
+    expect([await codeOf(client.request(caps, readPage)), client.health().authState]).toEqual([
+      undefined,
+      "ok",
+    ]);
   });
 
-  it("A2: one such endpoint does not keep the others from healing after all had refused", async () => {
+  it("A2: one such endpoint does not stop the others from recovering after all rejected the token", async () => {
     let answering: string | undefined;
     const { client } = await start({
-      answer: ({ path }, response) =>
+      respond: ({ path }, response) =>
         answering !== undefined && path.includes(answering)
-          ? zipped(response, { content: [] })
-          : json(response, {}, 401),
+          ? sendGzip(response, { content: [] })
+          : sendJson(response, {}, 401),
     });
     const [ticker = asset] = tickers;
     expect(await codeOf(client.request(ticker, readPage))).toBe("auth_failed");
-    expect(client.health().rest).toBe("auth_failed");
+    expect(client.health().authState).toBe("auth_failed");
     answering = "/asset";
     await clock.advance(2 * minute);
     expect((await failureOf(client.request(ticker, readPage)))?.exit).toBe(exitCode.incomplete);
-    expect(client.health().rest).toBe("ok");
+    expect(client.health().authState).toBe("ok");
     expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
   });
 
-  it("A2: a token that was accepted and is revoked, twice in a row, is no fault of the endpoint that meets it", async () => {
+  it("A2: a token revoked twice in a row does not park the endpoint that reports it", async () => {
     const revoked = new Set<string>();
     let revocations = 0;
     const { client } = await start({
-      async answer({ path, token = "" }, response) {
+      async respond({ path, token = "" }, response) {
         if (path.includes("/ticker/") && revocations < 2) {
           revocations++;
-          // Good until this very moment.
+          // The token is valid until now.
           expect(await codeOf(client.request(caps, readPage))).toBeUndefined();
           revoked.add(token);
         }
-        if (revoked.has(token)) json(response, {}, 401);
-        else zipped(response, { content: [] });
+        if (revoked.has(token)) sendJson(response, {}, 401);
+        else sendGzip(response, { content: [] });
       },
     });
     const [ticker = asset] = tickers;
     expect((await failureOf(client.request(ticker, readPage)))?.exit).toBe(exitCode.credentials);
     expect(revocations).toBe(2);
-    expect([await codeOf(client.request(ticker, readPage)), client.health().rest]).toEqual([undefined, "ok"]);
+    expect([await codeOf(client.request(ticker, readPage)), client.health().authState]).toEqual([
+      undefined,
+      "ok",
+    ]);
   });
 
-  it("A2: a witness that does not answer decides nothing", async () => {
+  it("A2: a failed cross-check decides nothing", async () => {
     let down = true;
     const { client } = await start({
-      answer: ({ path }, response) => {
-        if (path.includes("/ticker/")) return json(response, {}, 401);
-        return down ? json(response, {}, 503) : json(response, {}, 404);
+      respond: ({ path }, response) => {
+        if (path.includes("/ticker/")) return sendJson(response, {}, 401);
+        return down ? sendJson(response, {}, 503) : sendJson(response, {}, 404);
       },
     });
     const [ticker = asset] = tickers;
-    expect((await failureOf(client.request({ ...ticker, attempts: 2 }, readPage)))?.family).toBe("retry");
-    expect(client.health().rest).toBe("ok");
+    expect((await failureOf(client.request({ ...ticker, maxAttempts: 2 }, readPage)))?.family).toBe("retry");
+    expect(client.health().authState).toBe("ok");
     down = false;
     expect((await failureOf(client.request(ticker, readPage)))?.exit).toBe(exitCode.incomplete);
   });
 
-  it("A3: tokens of different audiences never meet", async () => {
+  it("A3: audiences do not share tokens", async () => {
     const { client, stub } = await start({});
     const ws = stub.baseUrl.replace("http", "ws");
     const [rest, feed] = await clock.runUntil(
       Promise.all([client.tokens.get(stub.baseUrl), client.tokens.get(ws)]),
     );
     expect(rest.text).not.toBe(feed.text);
-    client.tokens.refused(ws, rest);
+    client.tokens.reportRejected(ws, rest);
     expect(await client.tokens.get(ws)).toBe(feed);
     expect(stub.tokenRequests.map(({ body }) => body.audience).sort()).toEqual([stub.baseUrl, ws].sort());
   });
 
   it.each([0, -5, 1, "3", "soon", null, undefined, 1e12, Number.NaN])(
-    "A4: expires_in %s costs at most one token request in 30 seconds",
+    "A4: expires_in %s causes at most one token request per 30 seconds",
     async (expires_in) => {
       const { client, stub } = await start({
-        grant: (_, response, count) => json(response, { access_token: `token-${count}`, expires_in }),
+        respondToTokenRequest: (_, response, count) =>
+          sendJson(response, { access_token: `token-${count}`, expires_in }),
       });
       for (let at = 0; at < 60; at++) {
         await clock.runUntil(client.tokens.get(stub.baseUrl));
         await clock.advance(1000);
       }
       expect(stub.tokenRequests.length).toBeLessThanOrEqual(2);
-      const { issuedAt, endsAt } = await clock.runUntil(client.tokens.get(stub.baseUrl));
-      expect(endsAt - issuedAt).toBeGreaterThanOrEqual(30_000);
-      expect(endsAt - issuedAt).toBeLessThanOrEqual(86_400_000);
+      const { firstSeenAt, expiresAt } = await clock.runUntil(client.tokens.get(stub.baseUrl));
+      expect(expiresAt - firstSeenAt).toBeGreaterThanOrEqual(30_000);
+      expect(expiresAt - firstSeenAt).toBeLessThanOrEqual(86_400_000);
     },
   );
 
-  it("A4: a cached token that comes back with its remaining time is used until its end, asked for calmly", async () => {
+  it("A4: a cached token returned with its remaining lifetime is used until it expires, with few requests", async () => {
     const { client, stub } = await start({
-      grant: (_, response) =>
-        json(response, { access_token: "cached", expires_in: Math.round(600 - clock.monotonic() / 1000) }),
+      respondToTokenRequest: (_, response) =>
+        sendJson(response, {
+          access_token: "cached",
+          expires_in: Math.round(600 - clock.monotonic() / 1000),
+        }),
     });
     for (let at = 0; at < 90; at++) {
       const token = await clock.runUntil(client.tokens.get(stub.baseUrl));
-      expect(token.issuedAt).toBe(0);
+      expect(token.firstSeenAt).toBe(0);
       await clock.advance(6000);
     }
     expect(stub.tokenRequests.length).toBeGreaterThan(1);
     expect(stub.tokenRequests.length).toBeLessThanOrEqual(6);
   });
 
-  it("A4: a 401 earns a refresh however young the token is, also when the same token comes back", async () => {
+  it("A4: a 401 causes a refresh however new the token is, even if the service returns the same token", async () => {
     const { client, stub } = await start({
-      grant: (_, response) => json(response, { access_token: "cached", expires_in: 3600 }),
-      answer: (_, response, count) =>
-        count === 1 ? json(response, {}, 401) : zipped(response, { content: [] }),
+      respondToTokenRequest: (_, response) =>
+        sendJson(response, { access_token: "cached", expires_in: 3600 }),
+      respond: (_, response, count) =>
+        count === 1 ? sendJson(response, {}, 401) : sendGzip(response, { content: [] }),
     });
     expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
     expect(stub.tokenRequests).toHaveLength(2);
   });
 
-  it("A5: an outage of the token endpoint of four hours goes by unseen", async () => {
+  it("A5: a four-hour outage of the token endpoint has no effect", async () => {
     let down = false;
     const { client, stub } = await start({
-      grant: (request, response, count) =>
-        down ? json(response, {}, 503) : grantWell(request, response, count),
+      respondToTokenRequest: (request, response, count) =>
+        down ? sendJson(response, {}, 503) : grantToken(request, response, count),
     });
     await clock.runUntil(client.request(asset, readPage));
     await clock.advance(19 * hour);
@@ -289,21 +303,21 @@ describe("access tokens", () => {
     await clock.runUntil(client.request(asset, readPage));
     await clock.runUntil(client.request(asset, readPage));
     expect(stub.requests.at(-1)?.token).not.toBe("token-1");
-    expect(client.health().rest).toBe("ok");
+    expect(client.health().authState).toBe("ok");
   });
 
-  it("A9: a wall clock that jumps a day neither ends a token nor prolongs it", async () => {
+  it("A9: a wall clock step of a day does not change the lifetime of a token", async () => {
     const { client, stub } = await start({});
     const first = await clock.runUntil(client.tokens.get(stub.baseUrl));
-    clock.stepWall(24 * hour);
+    clock.stepWallClock(24 * hour);
     expect(await client.tokens.get(stub.baseUrl)).toBe(first);
-    clock.stepWall(-48 * hour);
+    clock.stepWallClock(-48 * hour);
     expect(await client.tokens.get(stub.baseUrl)).toBe(first);
     await clock.advance(24 * hour);
     expect((await clock.runUntil(client.tokens.get(stub.baseUrl))).text).toBe("token-2");
   });
 
-  it("A10: after 25 hours of suspension the old token is not shown any more", async () => {
+  it("A10: after 25 hours of suspension the old token is not sent any more", async () => {
     const { client, stub } = await start({});
     await clock.runUntil(client.request(asset, readPage));
     clock.suspend(25 * hour);
@@ -311,10 +325,10 @@ describe("access tokens", () => {
     expect(stub.requests.map(({ token }) => token)).toEqual(["token-1", "token-2"]);
   });
 
-  it("passes the scopes on, and says nothing about scopes that the service did not name", async () => {
+  it("returns the scopes of the token, and undefined if the service lists none", async () => {
     const { client, stub } = await start({
-      grant: (_, response, count) =>
-        json(response, {
+      respondToTokenRequest: (_, response, count) =>
+        sendJson(response, {
           access_token: `t${count}`,
           expires_in: 60,
           ...(count === 1 ? { scope: allScopes } : {}),
@@ -322,7 +336,7 @@ describe("access tokens", () => {
     });
     const first = await clock.runUntil(client.tokens.get(stub.baseUrl));
     expect(first.scopes?.has("read:LX")).toBe(true);
-    client.tokens.refused(stub.baseUrl, first);
+    client.tokens.reportRejected(stub.baseUrl, first);
     expect((await clock.runUntil(client.tokens.get(stub.baseUrl))).scopes).toBeUndefined();
   });
 });

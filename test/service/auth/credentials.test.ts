@@ -1,30 +1,30 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { exitCode, Failure } from "../../../src/model/failure.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { clientOf, readPage } from "../../support/service/client-harness.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
   allScopes,
-  grantWell,
-  json,
+  grantToken,
   type StubService,
-  startStub,
-  zipped,
+  sendGzip,
+  sendJson,
+  startStubService,
 } from "../../support/service/stub-service.ts";
 
 const minute = 60_000;
 const asset = { endpoint: "/asset" };
 
-let clock: TurnedClock;
+let clock: ManualClock;
 const stubs: StubService[] = [];
 beforeEach(() => {
-  clock = new TurnedClock();
+  clock = new ManualClock();
 });
 afterEach(async () => {
   for (const stub of stubs.splice(0)) await stub.stop();
 });
 
-async function start(options: Omit<Parameters<typeof startStub>[0], "clock">): Promise<StubService> {
-  const stub = await startStub({ clock, ...options });
+async function start(options: Omit<Parameters<typeof startStubService>[0], "clock">): Promise<StubService> {
+  const stub = await startStubService({ clock, ...options });
   stubs.push(stub);
   return stub;
 }
@@ -39,12 +39,12 @@ const failureOf = (work: Promise<unknown>) =>
 
 describe("credentials", () => {
   it.each([400, 401, 403])(
-    "A6: refused with %i, they are shown again only every five minutes",
+    "A6: credentials rejected with %i are sent again only every five minutes",
     async (status) => {
       const stub = await start({
-        grant: (_, response) => json(response, { error: "invalid_client" }, status),
+        respondToTokenRequest: (_, response) => sendJson(response, { error: "invalid_client" }, status),
       });
-      const { client } = clientOf(stub.baseUrl, clock);
+      const { client } = createTestClient(stub.baseUrl, clock);
       const failure = await failureOf(client.request(asset, readPage));
       expect(failure).toBeInstanceOf(Failure);
       expect(failure).toMatchObject({
@@ -52,7 +52,7 @@ describe("credentials", () => {
         family: "operator",
         exit: exitCode.credentials,
       });
-      expect(client.health().rest).toBe("credentials_rejected");
+      expect(client.health().authState).toBe("credentials_rejected");
       for (let at = 0; at < 60; at++) {
         expect((await failureOf(client.request(asset, readPage)))?.code).toBe("credentials_rejected");
         await clock.advance(minute / 2);
@@ -64,42 +64,42 @@ describe("credentials", () => {
     },
   );
 
-  it("A6: a rotated secret is picked up at once, without a restart", async () => {
-    let secret = "the-old-one";
+  it("A6: a rotated secret is used at once, without a restart", async () => {
+    let secret = "the-old-secret";
     const stub = await start({
-      grant: (request, response, count) =>
-        request.body.client_secret === "the-new-one"
-          ? grantWell(request, response, count)
-          : json(response, { error: "invalid_client" }, 401),
+      respondToTokenRequest: (request, response, count) =>
+        request.body.client_secret === "the-new-secret"
+          ? grantToken(request, response, count)
+          : sendJson(response, { error: "invalid_client" }, 401),
     });
-    const { client } = clientOf(stub.baseUrl, clock, { readSecret: async () => `${secret}\n` });
+    const { client } = createTestClient(stub.baseUrl, clock, { readSecret: async () => `${secret}\n` });
     expect((await failureOf(client.request(asset, readPage)))?.code).toBe("credentials_rejected");
-    secret = "the-new-one";
+    secret = "the-new-secret";
     expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
-    expect(client.health().rest).toBe("ok");
+    expect(client.health().authState).toBe("ok");
     expect(clock.monotonic()).toBe(0);
   });
 
-  it("A6: credentials refused while a token lives harm nobody until its end", async () => {
+  it("A6: rejected credentials have no effect until the current token expires", async () => {
     const stub = await start({
-      grant: (request, response, count) =>
-        count === 1 ? grantWell(request, response, count) : json(response, {}, 401),
+      respondToTokenRequest: (request, response, count) =>
+        count === 1 ? grantToken(request, response, count) : sendJson(response, {}, 401),
     });
-    const { client } = clientOf(stub.baseUrl, clock);
+    const { client } = createTestClient(stub.baseUrl, clock);
     await clock.runUntil(client.request(asset, readPage));
     await clock.advance(20 * 60 * minute);
     await clock.runUntil(client.request(asset, readPage));
     await clock.advance(1);
     expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
-    expect(client.health().rest).toBe("credentials_rejected");
+    expect(client.health().authState).toBe("credentials_rejected");
     await clock.advance(5 * 60 * minute);
     expect((await failureOf(client.request(asset, readPage)))?.code).toBe("credentials_rejected");
   });
 
-  it("says so when the secret cannot be read", async () => {
+  it("fails with secret_unreadable if the secret cannot be read", async () => {
     const stub = await start({});
     const readSecret = () => Promise.reject(new Error("ENOENT"));
-    const { client } = clientOf(stub.baseUrl, clock, { readSecret });
+    const { client } = createTestClient(stub.baseUrl, clock, { readSecret });
     const failure = await failureOf(client.request(asset, readPage));
     expect(failure).toMatchObject({ code: "secret_unreadable", exit: exitCode.credentials });
     expect(stub.tokenRequests).toEqual([]);
@@ -113,39 +113,42 @@ describe("credentials", () => {
     '{"access_token":"two words"}',
     "[1]",
     "null",
-  ])("A7: a token endpoint that answers 200 with %s is told from one that refuses", async (text) => {
-    const stub = await start({ grant: (_, response) => void response.end(text) });
-    const { client, logged } = clientOf(stub.baseUrl, clock);
+  ])("A7: 200 with the body %s is auth_malformed, not rejected credentials", async (text) => {
+    const stub = await start({ respondToTokenRequest: (_, response) => void response.end(text) });
+    const { client, logLines } = createTestClient(stub.baseUrl, clock);
     const failure = await failureOf(client.request(asset, readPage));
     expect(failure).toMatchObject({ code: "auth_malformed", family: "retry" });
-    expect(client.health().rest).toBe("auth_malformed");
+    expect(client.health().authState).toBe("auth_malformed");
     expect(stub.tokenRequests.length).toBeLessThanOrEqual(6);
-    if (text.includes("sign")) expect(JSON.stringify([logged, failure?.message])).not.toContain("sign");
+    if (text.includes("sign")) expect(JSON.stringify([logLines, failure?.message])).not.toContain("sign");
   });
 
-  it.each([301, 302, 303, 307, 308])("A8: a %i never carries the secret elsewhere", async (status) => {
-    const elsewhere = await start({});
-    const stub = await start({
-      grant: (_, response) => {
-        response.writeHead(status, { location: `${elsewhere.baseUrl}/v3/oauth/token` });
-        response.end();
-      },
-    });
-    const { client } = clientOf(stub.baseUrl, clock);
-    expect((await failureOf(client.request(asset, readPage)))?.code).toBe("redirect_refused");
-    expect(elsewhere.tokenRequests).toEqual([]);
-    expect(stub.tokenRequests).toHaveLength(1);
-  });
+  it.each([301, 302, 303, 307, 308])(
+    "A8: a %i redirect never sends the secret to another address",
+    async (status) => {
+      const elsewhere = await start({});
+      const stub = await start({
+        respondToTokenRequest: (_, response) => {
+          response.writeHead(status, { location: `${elsewhere.baseUrl}/v3/oauth/token` });
+          response.end();
+        },
+      });
+      const { client } = createTestClient(stub.baseUrl, clock);
+      expect((await failureOf(client.request(asset, readPage)))?.code).toBe("redirect_refused");
+      expect(elsewhere.tokenRequests).toEqual([]);
+      expect(stub.tokenRequests).toHaveLength(1);
+    },
+  );
 
-  it("A8: nor is a redirect of a page followed", async () => {
+  it("A8: a redirect of a page is not followed", async () => {
     const elsewhere = await start({});
     const stub = await start({
-      answer: (_, response) => {
+      respond: (_, response) => {
         response.writeHead(302, { location: `${elsewhere.baseUrl}/v3/asset` });
         response.end();
       },
     });
-    const { client } = clientOf(stub.baseUrl, clock);
+    const { client } = createTestClient(stub.baseUrl, clock);
     expect((await failureOf(client.request(asset, readPage)))?.code).toBe("redirect_refused");
     expect(elsewhere.requests).toEqual([]);
   });
@@ -154,25 +157,25 @@ describe("credentials", () => {
 describe("scopes", () => {
   const caps = { endpoint: "/market-cap" };
 
-  it("A11: a 403 parks that stream alone, is asked again hourly, and heals when the scope comes", async () => {
+  it("A11: a 403 parks only that stream, is retried hourly, and recovers when the scope is granted", async () => {
     let profile = "narrow";
     let isDown = false;
     const stub = await start({
-      // It does not tell its scopes, and a token keeps those that it was granted with.
-      grant: (_, response, count) =>
+      // The response lists no scopes, and a token keeps the scopes that it was granted with.
+      respondToTokenRequest: (_, response, count) =>
         isDown
-          ? json(response, {}, 503)
-          : json(response, { access_token: `${profile}-${count}`, expires_in: 86_400 }),
-      answer: ({ path, token }, response) =>
+          ? sendJson(response, {}, 503)
+          : sendJson(response, { access_token: `${profile}-${count}`, expires_in: 86_400 }),
+      respond: ({ path, token }, response) =>
         path === "/v3/market-cap" && token?.startsWith("narrow")
-          ? json(response, {}, 403)
-          : zipped(response, { content: [] }),
+          ? sendJson(response, {}, 403)
+          : sendGzip(response, { content: [] }),
     });
-    const { client } = clientOf(stub.baseUrl, clock);
+    const { client } = createTestClient(stub.baseUrl, clock);
     const failure = await failureOf(client.request(caps, readPage));
     expect(failure).toMatchObject({ code: "forbidden", exit: exitCode.incomplete });
     expect(failure?.message).toContain("read:market-cap");
-    expect(client.health().parked.map(({ scopes }) => scopes)).toEqual([["read:market-cap"]]);
+    expect(client.health().parkedEndpoints.map(({ scopes }) => scopes)).toEqual([["read:market-cap"]]);
     for (let at = 0; at < 59; at++) {
       expect((await failureOf(client.request(caps, readPage)))?.code).toBe("forbidden");
       expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
@@ -183,19 +186,19 @@ describe("scopes", () => {
     isDown = true;
     await clock.advance(2 * minute);
     expect((await failureOf(client.request(caps, readPage)))?.code).toBe("auth_unreachable");
-    // Without a new token nothing was found out, so that it does not wait for another hour.
+    // The refresh failed, so the request was not parked for another hour.
     isDown = false;
     expect(await failureOf(client.request(caps, readPage))).toBeUndefined();
-    expect(client.health().parked).toEqual([]);
+    expect(client.health().parkedEndpoints).toEqual([]);
   });
 
-  it("A11: a scope that the token lacks is not even asked for, until an hourly new token brings it", async () => {
+  it("A11: a request whose scope the token lacks is not sent until an hourly refresh brings the scope", async () => {
     let scope = allScopes.replace("read:market-cap ", "");
     const stub = await start({
-      grant: (_, response, count) =>
-        json(response, { access_token: `token-${count}`, expires_in: 86_400, scope }),
+      respondToTokenRequest: (_, response, count) =>
+        sendJson(response, { access_token: `token-${count}`, expires_in: 86_400, scope }),
     });
-    const { client } = clientOf(stub.baseUrl, clock);
+    const { client } = createTestClient(stub.baseUrl, clock);
     expect((await failureOf(client.request(caps, readPage)))?.code).toBe("forbidden");
     scope = allScopes;
     await clock.advance(59 * minute);
@@ -207,13 +210,14 @@ describe("scopes", () => {
   });
 
   it.each(["/index-ticker", "/ohlcv"])(
-    "A12: without the LX scope %s goes on for the other indices",
+    "A12: without the LX scope %s continues for the other indices",
     async (endpoint) => {
       const scope = allScopes.replace("read:LX ", "");
       const stub = await start({
-        grant: (_, response) => json(response, { access_token: "token-1", expires_in: 86_400, scope }),
+        respondToTokenRequest: (_, response) =>
+          sendJson(response, { access_token: "token-1", expires_in: 86_400, scope }),
       });
-      const { client } = clientOf(stub.baseUrl, clock);
+      const { client } = createTestClient(stub.baseUrl, clock);
       const lx = await failureOf(client.request({ endpoint, query: { indexType: "LX" } }, readPage));
       expect(lx?.message).toContain("read:LX");
       expect(
@@ -224,34 +228,37 @@ describe("scopes", () => {
   );
 
   it.each(["/index-ticker", "/ohlcv"])(
-    "A12: with the LX scope alone %s is asked for LX",
+    "A12: with only the LX scope %s is requested for LX",
     async (endpoint) => {
       let status = 200;
       const stub = await start({
-        grant: (_, response) => json(response, { access_token: "t", expires_in: 86_400, scope: "read:LX" }),
-        answer: (_, response) => json(response, { content: [] }, status),
+        respondToTokenRequest: (_, response) =>
+          sendJson(response, { access_token: "t", expires_in: 86_400, scope: "read:LX" }),
+        respond: (_, response) => sendJson(response, { content: [] }, status),
       });
-      const { client } = clientOf(stub.baseUrl, clock);
-      const ask = (indexType: string) =>
+      const { client } = createTestClient(stub.baseUrl, clock);
+      const send = (indexType: string) =>
         failureOf(client.request({ endpoint, query: { indexType } }, readPage));
-      expect(await ask("LX")).toBeUndefined();
-      expect((await ask("GWA"))?.code).toBe("forbidden");
+      expect(await send("LX")).toBeUndefined();
+      expect((await send("GWA"))?.code).toBe("forbidden");
       expect(stub.requests.map(({ query }) => query.indexType)).toEqual(["LX"]);
-      // A service that wants the endpoint's own scope as well is believed, and not taken to want what the token has.
+      // On a 403 the failure names the endpoint's own scope, not the LX scope that the token already has.
       status = 403;
-      expect((await ask("LX"))?.message).toContain(`read:${endpoint.slice(1)} is missing`);
+      expect((await send("LX"))?.message).toContain(`read:${endpoint.slice(1)} is missing`);
     },
   );
 
-  it("A12: a 403 on LX leaves the other indices alone too", async () => {
+  it("A12: a 403 for LX does not affect the other indices", async () => {
     const stub = await start({
-      grant: (_, response) => json(response, { access_token: "token-1", expires_in: 86_400 }),
-      answer: ({ query }, response) =>
-        query.indexType === "LX" ? json(response, {}, 403) : zipped(response, { content: [] }),
+      respondToTokenRequest: (_, response) =>
+        sendJson(response, { access_token: "token-1", expires_in: 86_400 }),
+      respond: ({ query }, response) =>
+        query.indexType === "LX" ? sendJson(response, {}, 403) : sendGzip(response, { content: [] }),
     });
-    const { client } = clientOf(stub.baseUrl, clock);
-    const ask = (indexType: string) => client.request({ endpoint: "/ohlcv", query: { indexType } }, readPage);
-    expect((await failureOf(ask("LX")))?.message).toContain("read:LX");
-    expect(await failureOf(ask("MWA"))).toBeUndefined();
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const send = (indexType: string) =>
+      client.request({ endpoint: "/ohlcv", query: { indexType } }, readPage);
+    expect((await failureOf(send("LX")))?.message).toContain("read:LX");
+    expect(await failureOf(send("MWA"))).toBeUndefined();
   });
 });

@@ -3,172 +3,171 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { RetryBudget } from "../../../src/service/client/retry-policy.ts";
-import { HostGate } from "../../../src/service/http/circuit-breaker.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { clientOf, readPage } from "../../support/service/client-harness.ts";
+import { CircuitBreaker } from "../../../src/service/http/circuit-breaker.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
-  grantWell,
-  json,
-  type SeenRequest,
+  grantToken,
+  type ReceivedRequest,
   type StubService,
-  startStub,
-  zipped,
+  sendGzip,
+  sendJson,
+  startStubService,
 } from "../../support/service/stub-service.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
 const asset = { endpoint: "/asset" };
 
-let clock: TurnedClock;
+let clock: ManualClock;
 let stub: StubService | undefined;
 beforeEach(() => {
-  clock = new TurnedClock();
+  clock = new ManualClock();
 });
 afterEach(async () => stub?.stop());
 
-describe("an hour's outage", () => {
-  const faults: Record<string, (request: SeenRequest, response: ServerResponse) => void> = {
-    "503": (_, response) => json(response, {}, 503),
-    "429 without a word": (_, response) => json(response, {}, 429),
-    "connections that are reset": ({ socket }) => void socket.resetAndDestroy(),
-    "a portal's page": (_, response) => void response.end("<html>"),
-    silence: (_, response) => {
-      // What waits for time to pass must not hold time up.
-      const release = clock.waive();
+describe("one hour of outage", () => {
+  const faults: Record<string, (request: ReceivedRequest, response: ServerResponse) => void> = {
+    "503": (_, response) => sendJson(response, {}, 503),
+    "429 without Retry-After": (_, response) => sendJson(response, {}, 429),
+    "reset connections": ({ socket }) => void socket.resetAndDestroy(),
+    "the page of a captive portal": (_, response) => void response.end("<html>"),
+    "no response": (_, response) => {
+      // The manual clock must not wait for this response.
+      const release = clock.beginWait();
       response.on("close", release);
     },
   };
 
   it.each(Object.keys(faults))(
-    "B4: %s costs at most 200 requests with eight who never give up",
+    "B4: %s causes at most 200 requests from eight callers that never give up",
     async (fault) => {
-      let down = false;
-      const begins = 5 * minute;
-      stub = await startStub({
+      let isDown = false;
+      const outageStart = 5 * minute;
+      stub = await startStubService({
         clock,
-        answer: (request, response) =>
-          down ? faults[fault]?.(request, response) : zipped(response, { content: [] }),
-        grant: (request, response, count) =>
-          down ? json(response, {}, 503) : grantWell(request, response, count),
+        respond: (request, response) =>
+          isDown ? faults[fault]?.(request, response) : sendGzip(response, { content: [] }),
+        respondToTokenRequest: (request, response, count) =>
+          isDown ? sendJson(response, {}, 503) : grantToken(request, response, count),
       });
-      const { client, observed } = clientOf(stub.baseUrl, clock);
-      let over = false;
+      const { client, events } = createTestClient(stub.baseUrl, clock);
+      let isOver = false;
       const worker = async () => {
-        while (!over) {
+        while (!isOver) {
           try {
             await client.request(asset, readPage);
             await clock.sleep(10_000);
           } catch (error) {
-            // The least patient caller there is: it asks again at once.
+            // The worst caller: it sends the next request at once.
             expect(error).toMatchObject({ family: "retry" });
           }
         }
       };
       const workers = Array.from({ length: 8 }, worker);
-      await clock.runUntil(clock.sleep(begins));
-      down = true;
-      const asked = () => (stub?.requests.length ?? 0) + (stub?.tokenRequests.length ?? 0);
-      const before = asked();
+      await clock.runUntil(clock.sleep(outageStart));
+      isDown = true;
+      const requestCount = () => (stub?.requests.length ?? 0) + (stub?.tokenRequests.length ?? 0);
+      const before = requestCount();
       await clock.runUntil(clock.sleep(hour));
-      const during = asked() - before;
-      down = false;
-      const healedAt = clock.monotonic();
-      const answered = () =>
-        observed.filter((each) => each.kind === "request" && each.outcome === "ok").length;
-      const wellBefore = answered();
+      const during = requestCount() - before;
+      isDown = false;
+      const recoveredAt = clock.monotonic();
+      const succeeded = () =>
+        events.filter((each) => each.kind === "request" && each.outcome === "ok").length;
+      const succeededBefore = succeeded();
       await clock.runUntil(clock.sleep(3 * minute));
       expect(during).toBeGreaterThan(20);
       expect(during).toBeLessThanOrEqual(200);
-      expect(answered() - wellBefore).toBeGreaterThan(50);
+      expect(succeeded() - succeededBefore).toBeGreaterThan(50);
       expect(
-        observed
-          .filter((each) => each.kind === "breaker")
-          .map((each) => each.kind === "breaker" && each.state),
+        events.filter((each) => each.kind === "breaker").map((each) => each.kind === "breaker" && each.state),
       ).toEqual(["open", "closed"]);
       expect(client.health()).toMatchObject({ breaker: "closed", lastSuccessAt: expect.any(Number) });
-      expect(client.health().lastSuccessAt ?? 0).toBeGreaterThan(healedAt);
-      over = true;
+      expect(client.health().lastSuccessAt ?? 0).toBeGreaterThan(recoveredAt);
+      isOver = true;
       await clock.runUntil(Promise.all(workers));
     },
   );
 
-  it("B4: a request that waited for its whole patience says that the service is unreachable", async () => {
-    stub = await startStub({ clock, answer: (_, response) => json(response, {}, 503) });
-    const { client } = clientOf(stub.baseUrl, clock);
-    const ask = () => client.request({ ...asset, attempts: 100 }, readPage).catch((error: unknown) => error);
-    const failures = await clock.runUntil(Promise.all([ask(), ask()]));
+  it("B4: a request fails with service_unreachable after its maximum wait", async () => {
+    stub = await startStubService({ clock, respond: (_, response) => sendJson(response, {}, 503) });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const send = () =>
+      client.request({ ...asset, maxAttempts: 100 }, readPage).catch((error: unknown) => error);
+    const failures = await clock.runUntil(Promise.all([send(), send()]));
     for (const failure of failures)
       expect(failure).toMatchObject({ code: "service_unreachable", family: "retry" });
     expect(clock.monotonic()).toBeGreaterThanOrEqual(20 * minute);
     expect(clock.monotonic()).toBeLessThan(22 * minute);
   });
 
-  it("B4: a probe whose caller went away makes room for the next one", async () => {
-    let mode: "fail" | "hang" | "well" = "fail";
-    stub = await startStub({
+  it("B4: an aborted probe allows the next one", async () => {
+    let mode: "fail" | "hang" | "ok" = "fail";
+    stub = await startStubService({
       clock,
-      answer: (_, response) => {
-        if (mode === "fail") json(response, {}, 503);
-        if (mode === "well") zipped(response, { content: [] });
+      respond: (_, response) => {
+        if (mode === "fail") sendJson(response, {}, 503);
+        if (mode === "ok") sendGzip(response, { content: [] });
       },
     });
-    const { client } = clientOf(stub.baseUrl, clock);
-    const twice = [1, 2].map(() => client.request({ ...asset, attempts: 4 }, readPage));
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const twice = [1, 2].map(() => client.request({ ...asset, maxAttempts: 4 }, readPage));
     await clock.runUntil(Promise.allSettled(twice));
     expect(client.health().breaker).toBe("open");
     mode = "hang";
     await clock.advance(minute);
-    const asked = stub.requests.length;
+    const requestCount = stub.requests.length;
     const controller = new AbortController();
     const left = client.request({ ...asset, signal: controller.signal }, readPage);
-    while (stub.requests.length === asked) await clock.advance(1);
+    while (stub.requests.length === requestCount) await clock.advance(1);
     controller.abort(new Error("stopping"));
     await expect(left).rejects.toThrow("stopping");
-    mode = "well";
+    mode = "ok";
     expect((await clock.runUntil(client.request(asset, readPage))).rows).toBe(0);
     expect(client.health().breaker).toBe("closed");
   });
 
-  it("B4: a burst of failures heals in seconds", async () => {
-    stub = await startStub({
+  it("B4: recovers from a burst of failures in seconds", async () => {
+    stub = await startStubService({
       clock,
-      answer: (_, response, count) =>
-        count <= 5 ? json(response, {}, 500 + (count % 4)) : zipped(response, { content: [] }),
+      respond: (_, response, count) =>
+        count <= 5 ? sendJson(response, {}, 500 + (count % 4)) : sendGzip(response, { content: [] }),
     });
-    const { client } = clientOf(stub.baseUrl, clock);
+    const { client } = createTestClient(stub.baseUrl, clock);
     await clock.runUntil(Promise.all([1, 2, 3, 4].map(() => client.request(asset, readPage))));
     expect(clock.monotonic()).toBeLessThan(10_000);
   });
 });
 
-describe("the gate before a host", () => {
-  const gateAfter = (failures: number) => {
-    const gate = new HostGate(clock, seededRandom(7), () => {});
-    for (let at = 0; at < failures; at++) gate.tryEnter()?.failed(0);
-    return gate;
+describe("circuit breaker", () => {
+  const breakerAfter = (failures: number) => {
+    const breaker = new CircuitBreaker(clock, seededRandom(7), () => {});
+    for (let at = 0; at < failures; at++) breaker.tryAcquire()?.recordFailure(0);
+    return breaker;
   };
 
-  it("closes after eight failures in a row, and lets a single probe through when its time comes", async () => {
-    expect(gateAfter(7).tryEnter()).toBeDefined();
-    const gate = gateAfter(8);
-    expect(gate.tryEnter()).toBeUndefined();
+  it("opens after eight failures in a row, and allows a single probe after the delay", async () => {
+    expect(breakerAfter(7).tryAcquire()).toBeDefined();
+    const breaker = breakerAfter(8);
+    expect(breaker.tryAcquire()).toBeUndefined();
     await clock.advance(5_000);
-    const probe = gate.tryEnter();
+    const probe = breaker.tryAcquire();
     expect(probe).toBeDefined();
-    expect(gate.tryEnter()).toBeUndefined();
-    probe?.succeeded();
-    expect(gate.tryEnter()).toBeDefined();
+    expect(breaker.tryAcquire()).toBeUndefined();
+    probe?.recordSuccess();
+    expect(breaker.tryAcquire()).toBeDefined();
   });
 
-  it("a probe that was dropped makes room for the next, and each that fails doubles the wait", async () => {
-    const gate = gateAfter(8);
+  it("allows the next probe after a released one, and doubles the delay after a failed one", async () => {
+    const breaker = breakerAfter(8);
     await clock.advance(5_000);
-    gate.tryEnter()?.dropped();
+    breaker.tryAcquire()?.release();
     let last = clock.monotonic();
     const waits: number[] = [];
     for (let at = 0; at < 8; at++) {
-      gate.tryEnter()?.failed(0);
-      expect(await clock.runUntil(gate.passable(Infinity, undefined))).toBe(true);
+      breaker.tryAcquire()?.recordFailure(0);
+      expect(await clock.runUntil(breaker.waitUntilAvailable(Infinity, undefined))).toBe(true);
       waits.push(clock.monotonic() - last);
       last = clock.monotonic();
     }
@@ -177,48 +176,48 @@ describe("the gate before a host", () => {
     expect(waits.at(-1)).toBeGreaterThanOrEqual(minute / 2);
   });
 
-  it("wakes everybody who waits as soon as a probe succeeds", async () => {
-    const gate = gateAfter(8);
+  it("wakes all waiters as soon as a probe succeeds", async () => {
+    const breaker = breakerAfter(8);
     await clock.advance(5_000);
-    const probe = gate.tryEnter();
-    const waiting = [1, 2, 3].map(() => gate.passable(clock.monotonic() + hour, undefined));
+    const probe = breaker.tryAcquire();
+    const waiting = [1, 2, 3].map(() => breaker.waitUntilAvailable(clock.monotonic() + hour, undefined));
     await clock.advance(1_000);
-    probe?.succeeded();
+    probe?.recordSuccess();
     expect(await Promise.all(waiting)).toEqual([true, true, true]);
     expect(clock.monotonic()).toBeLessThan(7_000);
   });
 
-  it("an abort ends the wait and leaves nothing behind", async () => {
-    const gate = gateAfter(8);
+  it("an abort ends the wait and leaves no timer behind", async () => {
+    const breaker = breakerAfter(8);
     const controller = new AbortController();
-    const wait = gate.passable(Infinity, controller.signal);
+    const wait = breaker.waitUntilAvailable(Infinity, controller.signal);
     controller.abort(new Failure("stopping", { family: "retry", code: "stopping" }));
     await expect(wait).rejects.toThrow("stopping");
-    expect(clock.timers).toBe(0);
+    expect(clock.timerCount).toBe(0);
   });
 });
 
-describe("the retry budget", () => {
-  it("is generous at first, then gives one retry in twenty seconds", async () => {
+describe("retry budget", () => {
+  it("allows twenty retries at once, then one per twenty seconds", async () => {
     const budget = new RetryBudget(clock);
-    const waits = Array.from({ length: 22 }, () => budget.take());
+    const waits = Array.from({ length: 22 }, () => budget.spend());
     expect(waits.slice(0, 20).every((wait) => wait === 0)).toBe(true);
     expect(waits.slice(20)).toEqual([20_000, 40_000]);
     await clock.advance(hour);
-    expect(budget.take()).toBe(0);
+    expect(budget.spend()).toBe(0);
   });
 
-  it("holds back the second tries when every first one fails, though the breaker never opens", async () => {
+  it("delays retries when every first attempt fails, although the breaker never opens", async () => {
     const tried = new Set<string>();
-    stub = await startStub({
+    stub = await startStubService({
       clock,
-      answer: ({ target }, response) => {
-        if (tried.has(target)) return zipped(response, { content: [] });
+      respond: ({ target }, response) => {
+        if (tried.has(target)) return sendGzip(response, { content: [] });
         tried.add(target);
-        json(response, {}, 500);
+        sendJson(response, {}, 500);
       },
     });
-    const { client } = clientOf(stub.baseUrl, clock);
+    const { client } = createTestClient(stub.baseUrl, clock);
     let next = 0;
     const worker = async () => {
       while (next < 60) await client.request({ ...asset, query: { symbol: next++ } }, readPage);
@@ -228,11 +227,11 @@ describe("the retry budget", () => {
     expect(clock.monotonic()).toBeGreaterThan(5 * minute);
   });
 
-  it("is earned back by successes", () => {
+  it("is refilled by successes", () => {
     const budget = new RetryBudget(clock);
-    for (let at = 0; at < 20; at++) budget.take();
-    for (let at = 0; at < 5; at++) budget.earn();
-    expect(budget.take()).toBe(0);
-    expect(budget.take()).toBeGreaterThan(0);
+    for (let at = 0; at < 20; at++) budget.spend();
+    for (let at = 0; at < 5; at++) budget.recordSuccess();
+    expect(budget.spend()).toBe(0);
+    expect(budget.spend()).toBeGreaterThan(0);
   });
 });

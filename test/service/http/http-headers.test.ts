@@ -1,12 +1,21 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { LONGEST_PAUSE_MS, parseHttpDate, retryAfterMs } from "../../../src/service/http/http-headers.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { clientOf, readPage } from "../../support/service/client-harness.ts";
-import { json, type StubService, startStub, zipped } from "../../support/service/stub-service.ts";
+import {
+  MAX_RETRY_AFTER_MS,
+  parseHttpDate,
+  parseRetryAfter,
+} from "../../../src/service/http/http-headers.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
+import {
+  type StubService,
+  sendGzip,
+  sendJson,
+  startStubService,
+} from "../../support/service/stub-service.ts";
 
-const answered = Date.UTC(1994, 10, 6, 8, 49, 0);
+const respondedAt = Date.UTC(1994, 10, 6, 8, 49, 0);
 let stub: StubService | undefined;
 afterEach(async () => stub?.stop());
 
@@ -19,9 +28,9 @@ describe("Retry-After", () => {
     ["Sunday, 06-Nov-94 08:49:37 GMT", 37_000],
     ["Sun Nov  6 08:49:37 1994", 37_000],
     ["Sun, 06 Nov 1994 08:48:00 GMT", 0],
-    ["Sun, 06 Nov 2094 08:49:37 GMT", LONGEST_PAUSE_MS],
-    ["1000000000", LONGEST_PAUSE_MS],
-    ["9".repeat(400), LONGEST_PAUSE_MS],
+    ["Sun, 06 Nov 2094 08:49:37 GMT", MAX_RETRY_AFTER_MS],
+    ["1000000000", MAX_RETRY_AFTER_MS],
+    ["9".repeat(400), MAX_RETRY_AFTER_MS],
     ["1e9", 0],
     ["-5", 0],
     ["7 apples", 0],
@@ -30,24 +39,24 @@ describe("Retry-After", () => {
     ["NaN", 0],
     ["Sun, 31 Feb 1994 08:49:37 GMT", 0],
     ["Sun, 06 Nov 1994 28:49:37 GMT", 0],
-  ])("B2: %j asks for %i ms", (text, wait) => {
-    expect(retryAfterMs(text, answered)).toBe(wait);
+  ])("B2: %j means a wait of %i ms", (text, wait) => {
+    expect(parseRetryAfter(text, respondedAt)).toBe(wait);
   });
 
-  it("B2: no header at all asks for nothing", () => {
-    expect(retryAfterMs(undefined, answered)).toBe(0);
+  it("B2: a missing header means no wait", () => {
+    expect(parseRetryAfter(undefined, respondedAt)).toBe(0);
   });
 
-  it("B2: whatever stands there, the wait is a number between nothing and the cap", () => {
+  it("B2: any header text gives a wait between zero and the maximum", () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
-        const wait = retryAfterMs(text, answered);
-        expect(wait >= 0 && wait <= LONGEST_PAUSE_MS).toBe(true);
+        const wait = parseRetryAfter(text, respondedAt);
+        expect(wait >= 0 && wait <= MAX_RETRY_AFTER_MS).toBe(true);
       }),
     );
   });
 
-  it("reads every date that it can write, whatever the local time zone", () => {
+  it("parses every HTTP date, whatever the local time zone", () => {
     fc.assert(
       fc.property(fc.date({ min: new Date(0), max: new Date("2099-01-01"), noInvalidDate: true }), (date) => {
         const whole = Math.floor(date.getTime() / 1000) * 1000;
@@ -56,7 +65,7 @@ describe("Retry-After", () => {
     );
   });
 
-  it("B2: a two-digit year is the near one", () => {
+  it("B2: a two-digit year means the nearest matching year", () => {
     expect(parseHttpDate("Sunday, 06-Nov-94 08:49:37 GMT", Date.UTC(2026, 1))).toBe(
       Date.UTC(1994, 10, 6, 8, 49, 37),
     );
@@ -69,22 +78,22 @@ describe("Retry-After", () => {
 describe("too many requests", () => {
   const asset = { endpoint: "/asset" };
 
-  async function refusing(header: (answeredAt: number) => string | undefined, times = 1) {
-    const clock = new TurnedClock();
-    stub = await startStub({
+  async function rateLimited(header: (answeredAt: number) => string | undefined, times = 1) {
+    const clock = new ManualClock();
+    stub = await startStubService({
       clock,
-      answer: (_, response, count) => {
-        if (count > times) return zipped(response, { content: [] });
+      respond: (_, response, count) => {
+        if (count > times) return sendGzip(response, { content: [] });
         const text = header(clock.now());
         if (text !== undefined) response.setHeader("retry-after", text);
-        json(response, {}, 429);
+        sendJson(response, {}, 429);
       },
     });
-    return { clock, stub, ...clientOf(stub.baseUrl, clock) };
+    return { clock, stub, ...createTestClient(stub.baseUrl, clock) };
   }
 
-  it("B1: Retry-After: 7 keeps every stream away for at least seven seconds", async () => {
-    const { clock, stub, client } = await refusing(() => "7");
+  it("B1: Retry-After: 7 pauses every stream for at least seven seconds", async () => {
+    const { clock, stub, client } = await rateLimited(() => "7");
     const first = client.request(asset, readPage);
     await clock.advance(1_000);
     await clock.runUntil(
@@ -93,40 +102,40 @@ describe("too many requests", () => {
         ...["/market", "/exchange"].map((endpoint) => client.request({ endpoint }, readPage)),
       ]),
     );
-    const [refused, ...others] = stub.requests;
+    const [limited, ...others] = stub.requests;
     expect(others).toHaveLength(3);
-    for (const { at } of others) expect(at - (refused?.at ?? 0)).toBeGreaterThanOrEqual(7_000);
+    for (const { at } of others) expect(at - (limited?.at ?? 0)).toBeGreaterThanOrEqual(7_000);
     expect(clock.monotonic()).toBeLessThan(9_000);
   });
 
-  it("B2: a date is judged by the server's own clock, which is a day off here", async () => {
-    const clock = new TurnedClock();
+  it("B2: a Retry-After date is compared with the server's clock, which is a day off here", async () => {
+    const clock = new ManualClock();
     const day = 86_400_000;
-    stub = await startStub({
+    stub = await startStubService({
       clock,
-      answer: (_, response, count) => {
+      respond: (_, response, count) => {
         response.setHeader("date", new Date(clock.now() + day).toUTCString());
-        if (count > 1) return zipped(response, { content: [] });
+        if (count > 1) return sendGzip(response, { content: [] });
         response.setHeader("retry-after", new Date(clock.now() + day + 20_000).toUTCString());
-        json(response, {}, 503);
+        sendJson(response, {}, 503);
       },
     });
-    const { client } = clientOf(stub.baseUrl, clock);
+    const { client } = createTestClient(stub.baseUrl, clock);
     await clock.runUntil(client.request(asset, readPage));
     expect(stub.requests[1]?.at).toBeGreaterThanOrEqual(20_000);
     expect(stub.requests[1]?.at).toBeLessThan(30_000);
   });
 
-  it("B2: a wait of years is cut at a quarter of an hour, then tried", async () => {
-    const { clock, stub, client } = await refusing(() => "1000000000");
+  it("B2: a wait of years is limited to 15 minutes", async () => {
+    const { clock, stub, client } = await rateLimited(() => "1000000000");
     await clock.runUntil(client.request(asset, readPage));
     expect(stub.requests.map(({ at }) => Math.round(at / 60_000))).toEqual([0, 15]);
   });
 
   it.each(["garbage", "-7", undefined])(
-    "B3: Retry-After %s leaves our own backoff, below its cap",
+    "B3: Retry-After %s is ignored in favour of the client's backoff",
     async (text) => {
-      const { clock, stub, client } = await refusing(() => text, 5);
+      const { clock, stub, client } = await rateLimited(() => text, 5);
       await clock.runUntil(client.request(asset, readPage));
       const waits = stub.requests.map(({ at }, n) => at - (stub.requests[n - 1]?.at ?? at)).slice(1);
       expect(waits).toHaveLength(5);
@@ -135,8 +144,8 @@ describe("too many requests", () => {
     },
   );
 
-  it("B3: gives up after six attempts, as trouble that heals by waiting", async () => {
-    const { clock, stub, client } = await refusing(() => undefined, 100);
+  it("B3: fails with a retry failure after six attempts", async () => {
+    const { clock, stub, client } = await rateLimited(() => undefined, 100);
     const failure = await clock.runUntil(client.request(asset, readPage).catch((error: unknown) => error));
     expect(failure).toBeInstanceOf(Failure);
     expect(failure).toMatchObject({ code: "too_many_requests", family: "retry" });

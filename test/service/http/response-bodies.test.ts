@@ -3,9 +3,14 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
 import { decodeBody } from "../../../src/model/response-body.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { clientOf, readPage } from "../../support/service/client-harness.ts";
-import { type SeenRequest, type StubService, startStub, zipped } from "../../support/service/stub-service.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
+import {
+  type ReceivedRequest,
+  type StubService,
+  sendGzip,
+  startStubService,
+} from "../../support/service/stub-service.ts";
 
 const asset = { endpoint: "/asset" };
 const good = { content: [{ id: "é" }] };
@@ -13,20 +18,21 @@ const text = JSON.stringify(good);
 let stub: StubService | undefined;
 afterEach(async () => stub?.stop());
 
-type Bad = (response: ServerResponse, request: SeenRequest) => void;
+type BadResponse = (response: ServerResponse, request: ReceivedRequest) => void;
 
-/** Answers the first time as told, then well. */
-async function onceBad(bad: Bad, times = 1) {
-  const clock = new TurnedClock();
-  stub = await startStub({
+/** Sends the bad response `times` times, then a good one. */
+async function startBadStub(bad: BadResponse, times = 1) {
+  const clock = new ManualClock();
+  stub = await startStubService({
     clock,
-    answer: (request, response, count) => (count > times ? zipped(response, good) : bad(response, request)),
+    respond: (request, response, count) =>
+      count > times ? sendGzip(response, good) : bad(response, request),
   });
-  return { clock, stub, ...clientOf(stub.baseUrl, clock) };
+  return { clock, stub, ...createTestClient(stub.baseUrl, clock) };
 }
 
 const send =
-  (body: Uint8Array | string, headers: Record<string, string> = {}, status = 200): Bad =>
+  (body: Uint8Array | string, headers: Record<string, string> = {}, status = 200): BadResponse =>
   (response) => {
     response.writeHead(status, headers);
     response.end(body);
@@ -37,15 +43,15 @@ const whole = gzipSync(text);
 const badCrc = Buffer.from(whole);
 badCrc.writeUInt8(badCrc.readUInt8(badCrc.length - 6) ^ 0xff, badCrc.length - 6);
 
-describe("bodies that cannot be read are asked for again, whole", () => {
-  const cases: [string, Bad][] = [
+describe("requests again when the body is unreadable", () => {
+  const cases: [string, BadResponse][] = [
     ["B8: cut JSON, close-delimited", send(text.slice(0, -3), { connection: "close" })],
     [
       "B8: cut within a UTF-8 character",
       send(Buffer.from(text).subarray(0, Buffer.from(text).indexOf(0xa9))),
     ],
     [
-      "B8: fewer bytes than Content-Length says",
+      "B8: fewer bytes than Content-Length",
       (response) => {
         response.writeHead(200, { "content-length": "1000" });
         response.write(text, () => response.destroy());
@@ -61,38 +67,41 @@ describe("bodies that cannot be read are asked for again, whole", () => {
     ["B9: truncated gzip", send(whole.subarray(0, whole.length - 9), gzip)],
     ["B9: gzip without its trailer", send(whole.subarray(0, whole.length - 8), gzip)],
     ["B10: gzip with a wrong checksum", send(badCrc, gzip)],
-    ["B10: brotli that was not announced", send(brotliCompressSync(text))],
-    ["B10: brotli that was not asked for", send(brotliCompressSync(text), { "content-encoding": "br" })],
-    ["B11: a portal's HTML", send("<html>sign in</html>", { "content-type": "text/html" })],
+    ["B10: brotli without a content-encoding header", send(brotliCompressSync(text))],
+    [
+      "B10: brotli that the client did not accept",
+      send(brotliCompressSync(text), { "content-encoding": "br" }),
+    ],
+    ["B11: HTML of a captive portal", send("<html>sign in</html>", { "content-type": "text/html" })],
     ["B11: an empty body", send("")],
     ["B11: 204", send("", {}, 204)],
     ["B11: JSON without content", send("{}")],
-    ["B11: content that is no array", send('{"content":{}}')],
+    ["B11: content is not an array", send('{"content":{}}')],
     ["B11: null", send("null")],
   ];
   it.each(cases)("%s", async (_, bad) => {
-    const { clock, stub, client } = await onceBad(bad);
+    const { clock, stub, client } = await startBadStub(bad);
     const page = await clock.runUntil(client.request(asset, readPage));
     expect(page.content).toEqual(good.content);
     expect(stub.requests).toHaveLength(2);
   });
 
-  it("B11: a portal that stays is an error in the end, never an end of data", async () => {
-    const { clock, client } = await onceBad(send("<html>sign in</html>"), 100);
+  it("B11: a permanent captive portal ends in an error, never in an end of data", async () => {
+    const { clock, client } = await startBadStub(send("<html>sign in</html>"), 100);
     const failure = await clock.runUntil(client.request(asset, readPage).catch((error: unknown) => error));
     expect(failure).toMatchObject({ code: "malformed_body", family: "retry" });
   });
 });
 
-describe("bodies that say something else than they are", () => {
-  const cases: [string, Bad][] = [
-    ["B10: says gzip and is plain", send(text, gzip)],
-    ["is gzip and does not say so", send(whole)],
+describe("bodies whose headers are wrong", () => {
+  const cases: [string, BadResponse][] = [
+    ["B10: content-encoding gzip, body plain", send(text, gzip)],
+    ["gzip body without content-encoding", send(whole)],
     ["B11: starts with a byte order mark", send(`\ufeff${text}`)],
-    ["B11: calls its JSON HTML", send(text, { "content-type": "text/html" })],
+    ["B11: JSON with content-type text/html", send(text, { "content-type": "text/html" })],
   ];
-  it.each(cases)("%s: read all the same", async (_, bad) => {
-    const { clock, stub, client } = await onceBad(bad);
+  it.each(cases)("%s: is read anyway", async (_, bad) => {
+    const { clock, stub, client } = await startBadStub(bad);
     expect((await clock.runUntil(client.request(asset, readPage))).content).toEqual(good.content);
     expect(stub.requests).toHaveLength(1);
   });
@@ -101,20 +110,20 @@ describe("bodies that say something else than they are", () => {
 describe("decodeBody", () => {
   const body = (bytes: Uint8Array) => ({ bytes: new Uint8Array(bytes) });
 
-  it("B10: a bomb is stopped at the cap, without the memory that it wants", () => {
+  it("B10: a gzip bomb is stopped at the limit without allocating its size", () => {
     const bomb = body(gzipSync(Buffer.alloc(200 * 1024 * 1024)));
     const before = process.memoryUsage().rss;
     expect(() => decodeBody(bomb, 1024 * 1024)).toThrow(Failure);
     expect(process.memoryUsage().rss - before).toBeLessThan(32 * 1024 * 1024);
   });
 
-  it("the cap holds for plain bytes too", () => {
-    expect(() => decodeBody(body(Buffer.alloc(11)), 10)).toThrow(/cap/);
+  it("the limit also applies to plain bytes", () => {
+    expect(() => decodeBody(body(Buffer.alloc(11)), 10)).toThrow(/limit/);
     expect(decodeBody(body(Buffer.alloc(10)), 10)).toHaveLength(10);
   });
 
-  it("the bytes of a body own their buffer, so that they can be handed to another thread", async () => {
-    const { clock, client } = await onceBad(() => {}, 0);
+  it("the bytes of a body own their buffer, so that it can be transferred to another thread", async () => {
+    const { clock, client } = await startBadStub(() => {}, 0);
     const sizes = await clock.runUntil(
       client.request(asset, async ({ bytes }) => [
         bytes.byteOffset,

@@ -3,15 +3,15 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { exitCode, Failure } from "../../../src/model/failure.ts";
-import { networkFailure } from "../../../src/service/http/transport.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { clientOf, readPage } from "../../support/service/client-harness.ts";
+import { toNetworkFailure } from "../../../src/service/http/transport.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
-  json,
-  type StubOptions,
   type StubService,
-  startStub,
-  zipped,
+  type StubServiceOptions,
+  sendGzip,
+  sendJson,
+  startStubService,
 } from "../../support/service/stub-service.ts";
 
 const asset = { endpoint: "/asset" };
@@ -21,10 +21,10 @@ afterEach(async () => {
   await stub?.stop();
 });
 
-async function start(answer: StubOptions["answer"]) {
-  const clock = new TurnedClock();
-  stub = await startStub({ clock, ...(answer ? { answer } : {}) });
-  const under = clientOf(stub.baseUrl, clock);
+async function start(answer: StubServiceOptions["respond"]) {
+  const clock = new ManualClock();
+  stub = await startStubService({ clock, ...(answer ? { respond: answer } : {}) });
+  const testClient = createTestClient(stub.baseUrl, clock);
   const failureOf = (work: Promise<unknown>) =>
     clock.runUntil(
       work.then(
@@ -32,7 +32,7 @@ async function start(answer: StubOptions["answer"]) {
         (error: unknown) => error as Failure,
       ),
     );
-  return { clock, stub, failureOf, ...under };
+  return { clock, stub, failureOf, ...testClient };
 }
 
 const freePort = async () => {
@@ -43,10 +43,10 @@ const freePort = async () => {
   return port;
 };
 
-describe("statuses", () => {
-  it("B5: a 400 is not retried, and its field errors are kept", async () => {
+describe("error statuses", () => {
+  it("B5: a 400 is not retried, and the failure quotes its field errors", async () => {
     const { client, stub, failureOf } = await start((_, response) =>
-      json(
+      sendJson(
         response,
         {
           status: "BAD_REQUEST",
@@ -62,16 +62,16 @@ describe("statuses", () => {
     expect(stub.requests).toHaveLength(1);
   });
 
-  it("B6: a 404 is not retried, and one missing record is no alarm", async () => {
-    const { client, stub, failureOf } = await start((_, response) => json(response, {}, 404));
+  it("B6: a 404 is not retried, and one missing record raises no alarm", async () => {
+    const { client, stub, failureOf } = await start((_, response) => sendJson(response, {}, 404));
     const one = { endpoint: "/asset/{id}", params: { id: "gone" } };
     for (let at = 0; at < 5; at++)
       expect((await failureOf(client.request(one, readPage)))?.code).toBe("not_found");
     expect(stub.requests).toHaveLength(5);
   });
 
-  it("B6: when every path is gone, it is the version and not the records", async () => {
-    const { client, failureOf } = await start((_, response) => json(response, {}, 404));
+  it("B6: when every path answers 404, the failure is upstream_version", async () => {
+    const { client, failureOf } = await start((_, response) => sendJson(response, {}, 404));
     const codes: (string | undefined)[] = [];
     for (const endpoint of ["/asset", "/market", "/exchange", "/ohlcv"]) {
       codes.push((await failureOf(client.request({ endpoint }, readPage)))?.code);
@@ -79,10 +79,10 @@ describe("statuses", () => {
     expect(codes).toEqual(["not_found", "not_found", "upstream_version", "upstream_version"]);
   });
 
-  it("B6: a path that finds nothing for a hundred records is at fault, though others answer", async () => {
+  it("B6: a path that answers 404 for a hundred records is reported, although others succeed", async () => {
     let isBroken = true;
     const { client, failureOf } = await start(({ path }, response) =>
-      path.endsWith("/ohlcv") && isBroken ? json(response, {}, 404) : zipped(response, { content: [] }),
+      path.endsWith("/ohlcv") && isBroken ? sendJson(response, {}, 404) : sendGzip(response, { content: [] }),
     );
     const codeOf = async (indexId: string, startAfter?: string) =>
       (await failureOf(client.request({ endpoint: "/ohlcv", query: { indexId, startAfter } }, readPage)))
@@ -103,10 +103,12 @@ describe("statuses", () => {
     expect(await codeOf("index-1")).toBe("not_found");
   });
 
-  it("B6: hundreds of missing records are no alarm while the path still finds what it found before", async () => {
+  it("B6: hundreds of missing records raise no alarm while the path still finds a known one", async () => {
     let isGone = false;
     const { client, stub, failureOf } = await start(({ query }, response) =>
-      query.indexId === "known" && !isGone ? zipped(response, { content: [] }) : json(response, {}, 404),
+      query.indexId === "known" && !isGone
+        ? sendGzip(response, { content: [] })
+        : sendJson(response, {}, 404),
     );
     const codeOf = async (indexId: string) =>
       (await failureOf(client.request({ endpoint: "/ohlcv", query: { indexId } }, readPage)))?.code;
@@ -120,8 +122,8 @@ describe("statuses", () => {
     expect(codes).toContain("upstream_version");
   });
 
-  it("B6: one record that is missed again and again stays one record", async () => {
-    const { client, failureOf } = await start((_, response) => json(response, {}, 404));
+  it("B6: repeated 404s of one record count as one record", async () => {
+    const { client, failureOf } = await start((_, response) => sendJson(response, {}, 404));
     for (let at = 0; at < 120; at++) {
       const query = { indexId: "one", timestamp: `2026-03-01T12:00:${at % 60}Z`, startAfter: `c${at}` };
       expect((await failureOf(client.request({ endpoint: "/ohlcv", query }, readPage)))?.code).toBe(
@@ -130,18 +132,18 @@ describe("statuses", () => {
     }
   });
 
-  it("B4: an error body that cannot be made a text does not end the retries", async () => {
+  it("B4: an error body that cannot be converted to text does not end the retries", async () => {
     const { client, stub, failureOf } = await start((_, response, count) =>
       count < 3
-        ? json(response, { errors: [{ field: { toString: 1, valueOf: 1 } }, null, 7] }, 500)
-        : zipped(response, { content: [] }),
+        ? sendJson(response, { errors: [{ field: { toString: 1, valueOf: 1 } }, null, 7] }, 500)
+        : sendGzip(response, { content: [] }),
     );
     expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
     expect(stub.requests).toHaveLength(3);
   });
 
-  it("B7: a 409 is tried again three times, then it is an error of that stream", async () => {
-    const { client, stub, failureOf } = await start((_, response) => json(response, {}, 409));
+  it("B7: a 409 is retried three times, then the request fails", async () => {
+    const { client, stub, failureOf } = await start((_, response) => sendJson(response, {}, 409));
     expect((await failureOf(client.request(asset, readPage)))?.code).toBe("conflict");
     expect(stub.requests).toHaveLength(4);
     expect(client.health().breaker).toBe("closed");
@@ -149,10 +151,10 @@ describe("statuses", () => {
 });
 
 describe("connections", () => {
-  it("B12: headers that never come end at the deadline", async () => {
+  it("B12: a response without headers times out", async () => {
     const { clock, client, stub } = await start((_, response, count) => {
-      if (count > 1) return zipped(response, { content: [] });
-      clock.waive();
+      if (count > 1) return sendGzip(response, { content: [] });
+      clock.beginWait();
     });
     await clock.runUntil(client.request(asset, readPage));
     expect(stub.requests).toHaveLength(2);
@@ -160,10 +162,10 @@ describe("connections", () => {
     expect(stub.requests[1]?.at).toBeLessThan(62_000);
   });
 
-  it("B12: a body that drips a byte every five seconds ends at the deadline too", async () => {
-    const { clock, client, stub, observed } = await start((_, response, count) => {
-      if (count > 1) return zipped(response, { content: [] });
-      clock.waive();
+  it("B12: a body with one byte every five seconds times out", async () => {
+    const { clock, client, stub, events } = await start((_, response, count) => {
+      if (count > 1) return sendGzip(response, { content: [] });
+      clock.beginWait();
       response.writeHead(200);
       const drip = () => {
         response.write("{");
@@ -173,27 +175,27 @@ describe("connections", () => {
     });
     await clock.runUntil(client.request(asset, readPage));
     expect(stub.requests[1]?.at).toBeGreaterThanOrEqual(60_000);
-    const outcomes = observed
+    const outcomes = events
       .filter(({ kind }) => kind === "request")
       .map((each) => each.kind === "request" && each.outcome);
     expect(outcomes).toEqual(["ok", "timeout", "ok"]);
   });
 
   it.each([
-    ["a large body on a slow link has the time that it takes", 18, 560_000, 560_000, 90_000],
-    ["a body that slows down to a drip ends soon after", 500, 560_000, 1_000, 70_000],
-    ["a body that never ends does end", 500, 100_000, 100_000, 600_000],
+    ["a large body on a slow link gets the time it needs", 18, 560_000, 560_000, 90_000],
+    ["a body that becomes too slow times out soon after", 500, 560_000, 1_000, 70_000],
+    ["an endless body is aborted at the maximum timeout", 500, 100_000, 100_000, 600_000],
   ])("B12: %s", async (_name, chunks, early, late, endsAt) => {
     const { clock, client, stub } = await start((_, response, count) => {
-      if (count > 1) return zipped(response, { content: [] });
+      if (count > 1) return sendGzip(response, { content: [] });
       response.writeHead(200);
       response.write('{"content":[]');
       const more = (sent: number): void => {
         if (response.destroyed) return;
         if (sent === chunks) return void response.end("}");
-        // Turned time waits for the bytes, and the bytes for turned time.
+        // The manual clock must advance only after the bytes were sent, and the next bytes wait for the clock.
         response.write(Buffer.alloc(sent < 12 ? early : late, " "), () => {
-          const release = clock.waive();
+          const release = clock.beginWait();
           clock.after(5_000, () => {
             release();
             more(sent + 1);
@@ -209,31 +211,31 @@ describe("connections", () => {
     expect(stub.requests).toHaveLength(chunks === 18 ? 1 : 2);
   });
 
-  it("B13: a refused connection is named, backed off from, and heals", async () => {
-    const clock = new TurnedClock();
+  it("B13: a refused connection is reported and retried with backoff", async () => {
+    const clock = new ManualClock();
     const port = await freePort();
-    const { client } = clientOf(`http://127.0.0.1:${port}`, clock);
+    const { client } = createTestClient(`http://127.0.0.1:${port}`, clock);
     const failure = await clock.runUntil(client.request(asset, readPage).catch((error: unknown) => error));
     expect(failure).toMatchObject({ code: "connection_refused", family: "retry", exit: exitCode.tryLater });
     expect(clock.monotonic()).toBeGreaterThan(1_000);
   });
 
-  it("B13: a server without TLS where TLS is due is never asked in plain text", async () => {
-    const clock = new TurnedClock();
-    const heard: string[] = [];
+  it("B13: an https address is never requested in plain text", async () => {
+    const clock = new ManualClock();
+    const received: string[] = [];
     const server = createTcpServer((socket) => {
       socket.on("error", () => {});
       socket.on("data", (data) => {
-        heard.push(data.toString("latin1"));
+        received.push(data.toString("latin1"));
         socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
       });
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const { client } = clientOf(`https://127.0.0.1:${(server.address() as AddressInfo).port}`, clock);
+    const { client } = createTestClient(`https://127.0.0.1:${(server.address() as AddressInfo).port}`, clock);
     const failure = await clock.runUntil(client.request(asset, readPage).catch((error: unknown) => error));
     expect(failure).toMatchObject({ code: "tls_failed", family: "retry" });
-    expect(heard.length).toBeGreaterThan(0);
-    for (const text of heard) expect(text).not.toMatch(/HTTP|secret|token/);
+    expect(received.length).toBeGreaterThan(0);
+    for (const text of received) expect(text).not.toMatch(/HTTP|secret|token/);
     server.close();
   });
 
@@ -249,17 +251,17 @@ describe("connections", () => {
     ["EMFILE", "too_many_files"],
     ["ENFILE", "too_many_files"],
     ["SOMETHING_NEW", "network_failed"],
-  ])("B13: %s is called %s, however deep it is wrapped", (code, name) => {
+  ])("B13: %s becomes %s, however deep it is wrapped", (code, name) => {
     const inner = Object.assign(new Error("private words"), { code });
     const wrapped = new AggregateError([new Error("outer", { cause: inner })]);
-    const failure = networkFailure(wrapped);
+    const failure = toNetworkFailure(wrapped);
     expect(failure).toMatchObject({ code: name, family: "retry" });
     expect(failure.message).not.toContain("private words");
   });
 
-  it("B14: a kept-alive connection that was closed as we wrote is replaced at once", async () => {
+  it("B14: a stale keep-alive connection is replaced at once", async () => {
     const { clock, client, stub } = await start(({ socket }, response, count) =>
-      count === 2 ? void socket.destroy() : zipped(response, { content: [] }),
+      count === 2 ? void socket.destroy() : sendGzip(response, { content: [] }),
     );
     await clock.runUntil(client.request(asset, readPage));
     await clock.runUntil(client.request(asset, readPage));
@@ -267,18 +269,18 @@ describe("connections", () => {
     expect(clock.monotonic()).toBe(0);
   });
 
-  it("B14: but only once: a server that keeps resetting is backed off from", async () => {
+  it("B14: a server that resets every connection is retried with backoff", async () => {
     const { clock, client, stub, failureOf } = await start(({ socket }) => void socket.resetAndDestroy());
     expect((await failureOf(client.request(asset, readPage)))?.code).toBe("connection_lost");
     expect(stub.requests).toHaveLength(7);
     expect(clock.monotonic()).toBeGreaterThan(1_000);
   });
 
-  it("B16: an answer from a cache says how old it is, by Age or by its Date", async () => {
-    const { clock, client, observed } = await start((_, response, count) => {
+  it("B16: reports the age of a cached response from its Age or Date header", async () => {
+    const { clock, client, events } = await start((_, response, count) => {
       if (count === 3) response.setHeader("age", "90");
       if (count === 4) response.setHeader("date", new Date(clock.now() - 120_000).toUTCString());
-      zipped(response, { content: [] });
+      sendGzip(response, { content: [] });
     });
     const ages: [number, number][] = [];
     for (let at = 0; at < 5; at++) {
@@ -300,71 +302,71 @@ describe("connections", () => {
       [120_000, -120_000],
       [0, 0],
     ]);
-    expect(observed.filter((each) => each.kind === "request" && each.stale)).toHaveLength(2);
+    expect(events.filter((each) => each.kind === "request" && each.stale)).toHaveLength(2);
     expect(client.serverNow()).toBe(clock.now());
   });
 
-  it("G3: the service's time is learned, whatever the local clock does", async () => {
+  it("G3: estimates the service's time, whatever the local clock does", async () => {
     const { clock, client } = await start(undefined);
     expect(client.serverNow()).toBeUndefined();
     await clock.runUntil(client.request(asset, readPage));
-    const truth = clock.now();
-    clock.stepWall(-300_000);
-    expect(client.serverNow()).toBe(truth);
+    const serverTime = clock.now();
+    clock.stepWallClock(-300_000);
+    expect(client.serverNow()).toBe(serverTime);
     expect(client.health().skewMs).toBe(-300_000);
     clock.suspend(60_000);
-    expect(client.serverNow()).toBe(truth + 60_000);
+    expect(client.serverNow()).toBe(serverTime + 60_000);
   });
 
-  it("a caller that aborts is let go at once", async () => {
+  it("an aborted request rejects at once", async () => {
     const { clock, client } = await start(() => {});
     const controller = new AbortController();
     const work = client.request({ ...asset, signal: controller.signal }, readPage);
     await clock.advance(1_000);
     controller.abort(new Error("stopping"));
     await expect(work).rejects.toThrow("stopping");
-    expect(clock.held).toBe(0);
+    expect(clock.busyCount).toBe(0);
   });
 });
 
-describe("what a request leaves behind", () => {
-  it("is nothing: no listener on a signal that lives long, no timer, no hold", async () => {
+describe("clean-up", () => {
+  it("leaves no listener on a long-lived signal, no timer and no hold", async () => {
     const { clock, client } = await start((_, response, count) =>
-      count % 3 === 0 ? json(response, {}, 503) : zipped(response, { content: [] }),
+      count % 3 === 0 ? sendJson(response, {}, 503) : sendGzip(response, { content: [] }),
     );
     const { signal } = new AbortController();
-    const asks = Array.from({ length: 40 }, () => client.request({ ...asset, signal }, readPage));
-    await clock.runUntil(Promise.allSettled(asks));
+    const requests = Array.from({ length: 40 }, () => client.request({ ...asset, signal }, readPage));
+    await clock.runUntil(Promise.allSettled(requests));
     expect(getEventListeners(signal, "abort")).toEqual([]);
-    expect([clock.timers, clock.held]).toEqual([0, 0]);
+    expect([clock.timerCount, clock.busyCount]).toEqual([0, 0]);
   });
 });
 
 describe("addresses", () => {
-  const clock = new TurnedClock();
+  const clock = new ManualClock();
   it.each([
     "http://service.example",
     "http://10.0.0.1",
     "ftp://127.0.0.1",
     "nonsense",
     "https://a:b@service.example",
-  ])("%s is refused before anything is sent", (address) => {
-    expect(() => clientOf(address, clock)).toThrow(Failure);
+  ])("%s is rejected before anything is sent", (address) => {
+    expect(() => createTestClient(address, clock)).toThrow(Failure);
   });
   it.each(["http://localhost:1", "http://127.0.0.9:1", "http://[::1]:1", "https://service.example"])(
-    "%s is fine",
+    "%s is accepted",
     (address) => {
-      expect(() => clientOf(address, clock)).not.toThrow();
+      expect(() => createTestClient(address, clock)).not.toThrow();
     },
   );
 
-  it("a path in the base address stays, and D2: opaque ids are percent-encoded, every character of them", async () => {
-    const { clock, stub, failureOf } = await start((_, response) => zipped(response, { content: [] }));
-    const { client } = clientOf(`${stub.baseUrl}/market/data/`, clock, { authUrl: stub.baseUrl });
+  it("D2: keeps the path of the base URL and percent-encodes every character of opaque ids", async () => {
+    const { clock, stub, failureOf } = await start((_, response) => sendGzip(response, { content: [] }));
+    const { client } = createTestClient(`${stub.baseUrl}/market/data/`, clock, { authUrl: stub.baseUrl });
     const ids = ["a/b", "100%", "x?y#z", "naïve €", "..;q", "MiXed", "9".repeat(300), "\ud800"];
     for (const id of ids) {
-      const ask = { endpoint: "/asset/{id}", params: { id }, query: { "odd name": id } };
-      expect(await failureOf(client.request(ask, readPage))).toBeUndefined();
+      const request = { endpoint: "/asset/{id}", params: { id }, query: { "odd name": id } };
+      expect(await failureOf(client.request(request, readPage))).toBeUndefined();
     }
     const expected = ids.map((id) => encodeURIComponent(id.toWellFormed()));
     expect(stub.requests.map(({ target }) => target)).toEqual(
@@ -372,11 +374,11 @@ describe("addresses", () => {
     );
   });
 
-  it("HTTPS_PROXY is asked for the service, and never for this machine", async () => {
-    const asked: string[] = [];
+  it("uses HTTPS_PROXY for the service, but never for loopback addresses", async () => {
+    const proxied: string[] = [];
     const proxy: Server = createServer((_, response) => response.end("plain"));
     proxy.on("connect", (message, socket) => {
-      asked.push(message.url ?? "");
+      proxied.push(message.url ?? "");
       socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
     });
     await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
@@ -385,13 +387,13 @@ describe("addresses", () => {
     vi.stubEnv("NO_PROXY", "");
     vi.stubEnv("no_proxy", undefined);
     const { clock, client, failureOf } = await start(undefined);
-    const far = clientOf("https://service.example", clock).client;
-    expect(await failureOf(far.request({ ...asset, attempts: 1 }, readPage))).toMatchObject({
+    const remote = createTestClient("https://service.example", clock).client;
+    expect(await failureOf(remote.request({ ...asset, maxAttempts: 1 }, readPage))).toMatchObject({
       family: "retry",
     });
-    expect(asked).toEqual(["service.example:443"]);
+    expect(proxied).toEqual(["service.example:443"]);
     expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
-    expect(asked).toHaveLength(1);
+    expect(proxied).toHaveLength(1);
     proxy.closeAllConnections();
     proxy.close();
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Subscription } from "../../../src/service/live/messages.ts";
 import { SubscriptionList } from "../../../src/service/live/subscription-status.ts";
-import { follow, followSubscribed, gwa, kraken, lx } from "../../support/service/feed-harness.ts";
+import { gwa, kraken, lx, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
 import type { Json } from "../../support/service/websocket-server.ts";
 
 const eventsOf = (received: readonly Json[]) =>
@@ -12,75 +12,86 @@ const eventsOf = (received: readonly Json[]) =>
     );
 const index = (indexId: string): Subscription => ({ source: "index", indexType: "GWA", indexId });
 
-describe("subscriptions that change while the feed runs", () => {
-  it("are asked for where they are new and left where they are gone; the others are not touched", async () => {
+describe("changing subscriptions while the feed runs", () => {
+  it("subscribes to additions, unsubscribes removals, and leaves the rest alone", async () => {
     const list = new SubscriptionList([gwa, kraken]);
-    const feed = await followSubscribed({}, { subscriptions: list });
-    const before = feed.server.peer.received.length;
-    list.renew([gwa, lx]);
-    await feed.elapseUntil(() => feed.of("subscribed").length === 3, 5_000);
-    expect(eventsOf(feed.server.peer.received.slice(before))).toEqual([
+    const feed = await startSubscribedFeed({}, { subscriptions: list });
+    const before = feed.server.lastConnection.received.length;
+    list.replace([gwa, lx]);
+    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 3, 5_000);
+    expect(eventsOf(feed.server.lastConnection.received.slice(before))).toEqual([
       "UNSUBSCRIBE_EXCHANGE_TICKER kraken",
       "SUBSCRIBE_INDEX_TICKER LX",
     ]);
-    expect(feed.of("subscribed").at(-1)?.subscription).toEqual(lx);
+    expect(feed.messagesOf("subscribed").at(-1)?.subscription).toEqual(lx);
     expect(feed.server.upgrades).toBe(1);
-    // A new connection begins with what is wanted now.
-    feed.server.peer.socket.terminate();
-    await feed.elapseUntil(() => feed.server.peers.length === 2 && feed.of("subscribed").length === 5);
-    expect(eventsOf(feed.server.peer.received)).toEqual([
+    // A new connection starts with the current subscriptions.
+    feed.server.lastConnection.socket.terminate();
+    await feed.advanceUntil(
+      () => feed.server.connections.length === 2 && feed.messagesOf("subscribed").length === 5,
+    );
+    expect(eventsOf(feed.server.lastConnection.received)).toEqual([
       "SUBSCRIBE_INDEX_TICKER GWA",
       "SUBSCRIBE_INDEX_TICKER LX",
     ]);
   });
 
-  it("are not blamed for the ERROR that an unsubscribe earns", async () => {
+  it("does not attribute the ERROR after an unsubscribe to a subscription", async () => {
     const list = new SubscriptionList([gwa, kraken]);
-    const feed = await followSubscribed(
+    const feed = await startSubscribedFeed(
       {
-        answer(peer, { event }) {
-          if (event === "UNSUBSCRIBE_EXCHANGE_TICKER") peer.say("ERROR", { code: "404", message: "no such" });
+        handleMessage(connection, { event }) {
+          if (event === "UNSUBSCRIBE_EXCHANGE_TICKER")
+            connection.sendEvent("ERROR", { code: "404", message: "no such" });
           return false;
         },
       },
       { subscriptions: list },
     );
-    list.renew([gwa, lx]);
-    await feed.elapseUntil(() => feed.of("subscribed").length === 3, 5_000);
-    expect(feed.of("parked")).toEqual([]);
-    expect(feed.of("error")).toHaveLength(1);
+    list.replace([gwa, lx]);
+    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 3, 5_000);
+    expect(feed.messagesOf("parked")).toEqual([]);
+    expect(feed.messagesOf("error")).toHaveLength(1);
   });
 
-  it("that go while their answer is on its way are left as soon as it has come", async () => {
+  it("unsubscribes a removal in flight once its confirmation has come", async () => {
     const list = new SubscriptionList([gwa]);
-    const feed = await followSubscribed(
+    const feed = await startSubscribedFeed(
       {
-        answer: (_, { event, exchangeId }) =>
+        handleMessage: (_, { event, exchangeId }) =>
           event === "SUBSCRIBE_EXCHANGE_TICKER" && exchangeId === "kraken",
       },
       { subscriptions: list },
     );
-    list.renew([gwa, kraken]);
-    await feed.until(() => feed.server.peer.asked("SUBSCRIBE_EXCHANGE_TICKER").length === 1);
-    list.renew([gwa]);
-    feed.server.peer.say("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "kraken" });
-    await feed.elapseUntil(() => feed.server.peer.asked("UNSUBSCRIBE_EXCHANGE_TICKER").length === 1, 5_000);
-    expect(feed.of("subscribed").map(({ subscription }) => subscription)).toEqual([gwa]);
+    list.replace([gwa, kraken]);
+    await feed.waitUntil(
+      () => feed.server.lastConnection.receivedEvents("SUBSCRIBE_EXCHANGE_TICKER").length === 1,
+    );
+    list.replace([gwa]);
+    feed.server.lastConnection.sendEvent("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "kraken" });
+    await feed.advanceUntil(
+      () => feed.server.lastConnection.receivedEvents("UNSUBSCRIBE_EXCHANGE_TICKER").length === 1,
+      5_000,
+    );
+    expect(feed.messagesOf("subscribed").map(({ subscription }) => subscription)).toEqual([gwa]);
   });
 
-  it("may be thousands: one that never answers is asked again after all the others", async () => {
+  it("requests a subscription without an answer again after thousands of others", async () => {
     const many = Array.from({ length: 1_000 }, (_, n) => index(`asset-${n}`));
-    const feed = await follow(
-      { answer: (_, { indexId }) => indexId === "asset-0" },
+    const feed = await startFeed(
+      { handleMessage: (_, { indexId }) => indexId === "asset-0" },
       { subscriptions: [...many, kraken] },
     );
-    await feed.until(() => feed.server.peers[0]?.asked("SUBSCRIBE_INDEX_TICKER").length === 1);
+    await feed.waitUntil(
+      () => feed.server.connections[0]?.receivedEvents("SUBSCRIBE_INDEX_TICKER").length === 1,
+    );
     await feed.clock.advance(10_000);
-    await feed.until(() => feed.of("subscribed").length === 1_000);
-    const askedAgain = () => feed.server.peer.received.findLastIndex(({ indexId }) => indexId === "asset-0");
-    await feed.until(() => askedAgain() > 0);
-    expect(askedAgain()).toBeGreaterThan(999);
-    await feed.elapseUntil(() => feed.of("unconfirmed").length === 1, 60_000);
+    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 1_000);
+    const lastRequestIndex = () =>
+      feed.server.lastConnection.received.findLastIndex(({ indexId }) => indexId === "asset-0");
+    await feed.waitUntil(() => lastRequestIndex() > 0);
+    expect(lastRequestIndex()).toBeGreaterThan(999);
+    await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 60_000);
     expect(feed.server.upgrades).toBe(1);
   });
 });

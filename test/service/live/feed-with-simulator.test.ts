@@ -1,25 +1,25 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { EventReader } from "../../../src/ingest/decode/live-event.ts";
+import { LiveEventReader } from "../../../src/ingest/decode/live-event.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
 import { followFeed } from "../../../src/service/live/feed.ts";
 import type { FeedMessage, Subscription } from "../../../src/service/live/messages.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 const MINUTE = 60_000;
 
-/** The feed and the tokens as the product has them, against the simulator, on one turned clock. */
-class Stage {
-  readonly clock = new TurnedClock("2026-03-01T12:00:10Z");
+/** The product's feed and tokens against the simulator, on one manual clock. */
+class SimulatedFeed {
+  readonly clock = new ManualClock("2026-03-01T12:00:10Z");
   readonly messages: FeedMessage[] = [];
   readonly secrets = new Set<string>();
-  readonly said: unknown[] = [];
+  readonly logged: unknown[] = [];
   readonly subscriptions: Subscription[];
   readonly simulator: Simulator;
 
-  private constructor(simulator: Simulator, clock: TurnedClock) {
+  private constructor(simulator: Simulator, clock: ManualClock) {
     this.simulator = simulator;
     this.clock = clock;
     this.subscriptions = [
@@ -29,23 +29,22 @@ class Stage {
     ];
   }
 
-  static async start(faults = "", tokenSeconds = 86_400): Promise<Stage> {
-    const clock = new TurnedClock("2026-03-01T12:00:10Z");
-    const stage = new Stage(await startSimulator({ clock, faults, tokenSeconds }), clock);
-    stage.#follow();
-    return stage;
+  static async start(faults = "", tokenSeconds = 86_400): Promise<SimulatedFeed> {
+    const clock = new ManualClock("2026-03-01T12:00:10Z");
+    const feed = new SimulatedFeed(await startSimulator({ clock, faults, tokenSeconds }), clock);
+    feed.#follow();
+    return feed;
   }
 
-  /** Lets time run. */
   async pass(ms: number): Promise<void> {
     await this.clock.runUntil(this.clock.sleep(ms));
   }
 
-  /** Lets time run until something is so. */
-  async until(isSo: () => boolean, mostMs = 60 * MINUTE): Promise<void> {
-    const end = this.clock.monotonic() + mostMs;
-    while (!isSo()) {
-      if (this.clock.monotonic() > end) throw new Error(`not so: ${JSON.stringify(this.kinds)}`);
+  async until(condition: () => boolean, maxMs = 60 * MINUTE): Promise<void> {
+    const end = this.clock.monotonic() + maxMs;
+    while (!condition()) {
+      if (this.clock.monotonic() > end)
+        throw new Error(`condition not met; received ${JSON.stringify(this.kinds)}`);
       await this.pass(1_000);
     }
   }
@@ -63,10 +62,10 @@ class Stage {
   }
 
   get struck(): number {
-    return this.simulator.struck.reduce((sum, { struck }) => sum + struck, 0);
+    return this.simulator.faultCounts.reduce((sum, { struck }) => sum + struck, 0);
   }
 
-  /** Ends all faults and waits until each subscription has ticks again, from now on. */
+  /** Ends all faults and waits until each subscription has new ticks. */
   async heal(): Promise<void> {
     this.simulator.setFaults("");
     const from = this.ticks.length;
@@ -77,8 +76,8 @@ class Stage {
 
   #follow(): void {
     const { clock, simulator } = this;
-    const keep = (...args: unknown[]) => void this.said.push(args);
-    const log = { ...silentLog, info: keep, warn: keep, error: keep };
+    const record = (...args: unknown[]) => void this.logged.push(args);
+    const log = { ...silentLog, info: record, warn: record, error: record };
     const client = createServiceClient({
       baseUrl: simulator.baseUrl,
       authUrl: simulator.baseUrl,
@@ -90,9 +89,9 @@ class Stage {
       clock,
       random: seededRandom(1),
       log,
-      observe: keep,
+      onEvent: record,
     });
-    const noted = async <T extends { text: string }>(token: Promise<T>) => {
+    const recordSecret = async <T extends { text: string }>(token: Promise<T>) => {
       this.secrets.add((await token).text);
       return token;
     };
@@ -101,16 +100,16 @@ class Stage {
       wsUrl: simulator.wsUrl,
       tokens: {
         ...client.tokens,
-        get: (audience, signal) => noted(client.tokens.get(audience, signal)),
-        renew: (audience, signal) => noted(client.tokens.renew(audience, signal)),
+        get: (audience, signal) => recordSecret(client.tokens.get(audience, signal)),
+        refresh: (audience, signal) => recordSecret(client.tokens.refresh(audience, signal)),
       },
       subscriptions: this.subscriptions,
       clock,
       random: seededRandom(2),
       log,
-      observe: keep,
+      onEvent: record,
       refreshSeconds: 30,
-      isQuiet: async () => false,
+      isMarketQuiet: async () => false,
       signal: stop.signal,
     });
     const reading = (async () => {
@@ -121,20 +120,20 @@ class Stage {
       await reading;
       await client.close();
       await simulator.stop();
-      const everything = JSON.stringify([this.messages.filter(({ kind }) => kind !== "update"), this.said]);
+      const everything = JSON.stringify([this.messages.filter(({ kind }) => kind !== "update"), this.logged]);
       expect(this.secrets.size).toBeGreaterThan(0);
       for (const secret of this.secrets) expect(everything).not.toContain(secret);
     });
   }
 }
 
-describe("the feed against the simulator", () => {
-  it("hears every tick of ten minutes, and each can be read to the last property", async () => {
-    const stage = await Stage.start();
-    await stage.until(() => stage.of("subscribed").length === 3, MINUTE);
-    await stage.pass(10 * MINUTE);
-    const reader = new EventReader();
-    const events = stage.ticks.map((text) => reader.read(text));
+describe("the live feed with the simulator", () => {
+  it("receives every tick of ten minutes, and the decoder knows every property", async () => {
+    const feed = await SimulatedFeed.start();
+    await feed.until(() => feed.of("subscribed").length === 3, MINUTE);
+    await feed.pass(10 * MINUTE);
+    const reader = new LiveEventReader();
+    const events = feed.ticks.map((text) => reader.read(text));
     const blx = events.filter((event) => event.kind === "index_tick" && event.tick.name === "BLX");
     expect(blx.length).toBeGreaterThanOrEqual(19);
     expect(events.some((event) => event.kind === "exchange_tick")).toBe(true);
@@ -142,41 +141,41 @@ describe("the feed against the simulator", () => {
       expect(event).toMatchObject({ tick: { quality: null, extra: null } });
     }
     expect(reader.unknownFields()).toEqual({ index_ticks: [], exchange_ticks: [] });
-    expect(stage.kinds.filter((kind) => kind !== "update" && kind !== "subscribed")).toEqual(["connected"]);
+    expect(feed.kinds.filter((kind) => kind !== "update" && kind !== "subscribed")).toEqual(["connected"]);
   });
 
-  it("E14: stays for longer than a token lives, and always on a living one", async () => {
-    const stage = await Stage.start("", 7_200);
-    await stage.pass(150 * MINUTE);
-    expect(stage.of("swapped")).toHaveLength(2);
-    expect(stage.of("disconnected")).toEqual([]);
-    expect(stage.secrets.size).toBe(3);
-    await stage.heal();
+  it("E14: stays connected longer than a token lives, always with a valid one", async () => {
+    const feed = await SimulatedFeed.start("", 7_200);
+    await feed.pass(150 * MINUTE);
+    expect(feed.of("swapped")).toHaveLength(2);
+    expect(feed.of("disconnected")).toEqual([]);
+    expect(feed.secrets.size).toBe(3);
+    await feed.heal();
   });
 
-  it("E5: a scope that is missing parks its subscription, and the others go on", async () => {
-    const stage = await Stage.start("POST /oauth/token scope-without scope=read:LX");
-    await stage.until(() => stage.of("subscribed").length === 2, MINUTE);
-    expect(stage.of("parked")).toMatchObject([{ subscription: { indexType: "LX" }, code: "403" }]);
-    await stage.pass(2 * MINUTE);
-    expect(stage.ticks.length).toBeGreaterThan(0);
-    expect(stage.of("disconnected")).toEqual([]);
+  it("E5: a missing scope parks its subscription; the others continue", async () => {
+    const feed = await SimulatedFeed.start("POST /oauth/token scope-without scope=read:LX");
+    await feed.until(() => feed.of("subscribed").length === 2, MINUTE);
+    expect(feed.of("parked")).toMatchObject([{ subscription: { indexType: "LX" }, code: "403" }]);
+    await feed.pass(2 * MINUTE);
+    expect(feed.ticks.length).toBeGreaterThan(0);
+    expect(feed.of("disconnected")).toEqual([]);
   });
 });
 
-/** What goes wrong for five minutes, and what the reader must have been told. */
-const rows: [string, string, (stage: Stage) => void][] = [
-  ["E1: a cable is pulled", "ws half-open in=40s times=1", (s) => heard(s, "disconnected", "silent")],
+/** Title, fault script for five minutes, and what the feed must have reported. */
+const rows: [string, string, (feed: SimulatedFeed) => void][] = [
+  ["E1: a cable is pulled", "ws half-open in=40s times=1", (s) => expectReason(s, "disconnected", "silent")],
   [
     "E2: every connection is closed at once",
     "ws drop-connection 1011",
     (s) => expect(attempts(s)).toBeLessThan(40),
   ],
-  ["E3: no CONNECTED", "ws connected never times=2", (s) => heard(s, "retrying", "no_greeting")],
+  ["E3: no CONNECTED", "ws connected never times=2", (s) => expectReason(s, "retrying", "no_greeting")],
   ["E3: CONNECTED twice", "ws connected twice", (s) => expect(attempts(s)).toBe(1)],
   ["E3: CONNECTED late", "ws connected late by=8s", (s) => expect(attempts(s)).toBe(1)],
   ["E4: SUBSCRIBED never comes", "ws subscribed never", (s) => expect(s.of("unconfirmed")).toHaveLength(3)],
-  // One of them is the answer that an earlier request still waits for, and may be taken as such.
+  // One of them may match an earlier request that still waits for its answer.
   [
     "E4: SUBSCRIBED for another",
     "ws subscribed other",
@@ -188,7 +187,7 @@ const rows: [string, string, (stage: Stage) => void][] = [
     (s) => expect(s.of("subscribed")).toHaveLength(3),
   ],
   ["E4: SUBSCRIBED twice", "ws subscribed twice", (s) => expect(s.of("subscribed")).toHaveLength(3)],
-  ["E5: ERROR 401", "ws error 401 times=1", (s) => heard(s, "disconnected", "error_401")],
+  ["E5: ERROR 401", "ws error 401 times=1", (s) => expectReason(s, "disconnected", "error_401")],
   ["E5: ERROR 401, always", "ws error 401", (s) => expect(tokenRequests(s)).toBeLessThan(5)],
   ["E5: ERROR 500", "ws error 500 times=2", (s) => expect(s.of("subscribed").length).toBe(3)],
   ["E5: ERROR without a code", "ws error as=none", (s) => expect(s.of("unconfirmed")).toHaveLength(3)],
@@ -196,18 +195,18 @@ const rows: [string, string, (stage: Stage) => void][] = [
   [
     "E8: a frame over 1 MiB",
     "ws message oversized on=tick total=1",
-    (s) => frame(s, "ws_err_unsupported_message_length"),
+    (s) => expectUnknown(s, "ws_err_unsupported_message_length"),
   ],
   [
     "E8: endless fragments",
     "ws message fragments on=tick total=1",
-    (s) => frame(s, "ws_err_unsupported_message_length"),
+    (s) => expectUnknown(s, "ws_err_unsupported_message_length"),
   ],
-  ["E8: invalid UTF-8", "ws message utf8 on=tick total=1", (s) => frame(s, "ws_err_invalid_utf8")],
+  ["E8: invalid UTF-8", "ws message utf8 on=tick total=1", (s) => expectUnknown(s, "ws_err_invalid_utf8")],
   [
     "E8: unagreed compression",
     "ws message deflated on=tick total=1",
-    (s) => frame(s, "ws_err_unexpected_rsv_1"),
+    (s) => expectUnknown(s, "ws_err_unexpected_rsv_1"),
   ],
   [
     "E8: binary garbage",
@@ -215,66 +214,82 @@ const rows: [string, string, (stage: Stage) => void][] = [
     (s) => expect(s.of("unknown")).not.toEqual([]),
   ],
   ["E8: ticks in binary frames", "ws binary-tick", (s) => expect(s.ticks.length).toBeGreaterThan(9)],
-  ["E9: trades", "ws message trade on=tick total=9", (s) => frame(s, "not an event that this version knows")],
-  ["E9: no event", "ws message no-event on=tick total=9", (s) => frame(s, "no event name")],
-  ["E9: an array", "ws message array on=tick total=9", (s) => frame(s, "not an object")],
-  ["E9: null", "ws message null on=tick total=9", (s) => frame(s, "not an object")],
-  ["E9: no JSON", "ws message not-json on=tick total=9", (s) => frame(s, "not JSON")],
+  [
+    "E9: trades",
+    "ws message trade on=tick total=9",
+    (s) => expectUnknown(s, "not an event that this version knows"),
+  ],
+  ["E9: no event", "ws message no-event on=tick total=9", (s) => expectUnknown(s, "no event name")],
+  ["E9: an array", "ws message array on=tick total=9", (s) => expectUnknown(s, "not an object")],
+  ["E9: null", "ws message null on=tick total=9", (s) => expectUnknown(s, "not an object")],
+  ["E9: no JSON", "ws message not-json on=tick total=9", (s) => expectUnknown(s, "not JSON")],
   [
     "E10: ticks twice, late and again",
     "ws duplicate-tick\nws late-tick p=0.2\nws replay",
     (s) => expect(attempts(s)).toBe(1),
   ],
-  ["E13: a mute service", "ws mute", (s) => heard(s, "disconnected", "no_ticks")],
+  ["E13: a service without ticks", "ws mute", (s) => expectReason(s, "disconnected", "no_ticks")],
   ["E15: a token of odd characters", "POST /oauth/token odd-token", (s) => expect(attempts(s)).toBe(1)],
-  ["E18: 401 on the upgrade", "ws upgrade-status 401 times=1", (s) => heard(s, "retrying", "http_401")],
+  [
+    "E18: 401 on the upgrade",
+    "ws upgrade-status 401 times=1",
+    (s) => expectReason(s, "retrying", "http_401"),
+  ],
   [
     "E18: 429 on the upgrade",
     "ws upgrade-status 429 retry-after=imf wait=100s total=1",
-    (s) => heard(s, "retrying", "http_429"),
+    (s) => expectReason(s, "retrying", "http_429"),
   ],
-  ["E18: 503 on the upgrade", "ws upgrade-status 503 times=4", (s) => heard(s, "retrying", "http_503")],
-  ["E18: no answer to the upgrade", "ws upgrade-stall times=2", (s) => heard(s, "retrying", "no_greeting")],
+  [
+    "E18: 503 on the upgrade",
+    "ws upgrade-status 503 times=4",
+    (s) => expectReason(s, "retrying", "http_503"),
+  ],
+  [
+    "E18: no answer to the upgrade",
+    "ws upgrade-stall times=2",
+    (s) => expectReason(s, "retrying", "no_greeting"),
+  ],
   [
     "E18: close code 1001",
     "ws drop-connection 1001 in=50s total=2",
-    (s) => heard(s, "disconnected", "closed_1001"),
+    (s) => expectReason(s, "disconnected", "closed_1001"),
   ],
   [
     "E18: close code 4000",
     "ws drop-connection 4000 in=50s total=2",
-    (s) => heard(s, "disconnected", "closed_4000"),
+    (s) => expectReason(s, "disconnected", "closed_4000"),
   ],
   [
     "E18: the port is closed for a while",
     "port refuse from=60s to=120s",
-    (s) => heard(s, "retrying", "econnrefused"),
+    (s) => expectReason(s, "retrying", "econnrefused"),
   ],
 ];
 
-describe("five bad minutes, and all is well again", () => {
+describe("recovery after five minutes of a fault", () => {
   it.each(rows)("%s", async (_, script, expectation) => {
-    const stage = await Stage.start(script);
-    await stage.pass(5 * MINUTE);
-    expectation(stage);
-    expect(stage.struck).toBeGreaterThan(0);
-    await stage.heal();
-    expect(attempts(stage)).toBeLessThan(60);
+    const feed = await SimulatedFeed.start(script);
+    await feed.pass(5 * MINUTE);
+    expectation(feed);
+    expect(feed.struck).toBeGreaterThan(0);
+    await feed.heal();
+    expect(attempts(feed)).toBeLessThan(60);
   });
 });
 
-function heard(stage: Stage, kind: "disconnected" | "retrying", reason: string): void {
-  expect(stage.of(kind).map((message) => message.reason)).toContain(reason);
+function expectReason(feed: SimulatedFeed, kind: "disconnected" | "retrying", reason: string): void {
+  expect(feed.of(kind).map((message) => message.reason)).toContain(reason);
 }
 
-function frame(stage: Stage, reason: string): void {
-  expect(stage.of("unknown").map((message) => message.reason)).toContain(reason);
+function expectUnknown(feed: SimulatedFeed, reason: string): void {
+  expect(feed.of("unknown").map((message) => message.reason)).toContain(reason);
 }
 
-function tokenRequests({ simulator }: Stage): number {
+function tokenRequests({ simulator }: SimulatedFeed): number {
   return simulator.requests.list.filter(({ target }) => target.endsWith("/oauth/token")).length;
 }
 
-function attempts({ simulator }: Stage): number {
+function attempts({ simulator }: SimulatedFeed): number {
   return simulator.requests.list.filter(({ target }) => target.startsWith("/v3/stream")).length;
 }

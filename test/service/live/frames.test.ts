@@ -1,53 +1,55 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readFrame, tickIdentity } from "../../../src/service/live/frames.ts";
-import { type follow, followSubscribed } from "../../support/service/feed-harness.ts";
+import { parseTickIdentity, readFrame } from "../../../src/service/live/frames.ts";
+import { type startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
 describe("E8: frames that no service should send", () => {
-  const healthyAgain = async (feed: Awaited<ReturnType<typeof follow>>) => {
-    await feed.elapseUntil(() => feed.of("subscribed").length === 2, 10_000);
-    feed.server.peer.say("INDEX_TICKER", { indexType: "GWA" });
-    await feed.until(() => feed.ticks.length > 0);
+  const expectRecovery = async (feed: Awaited<ReturnType<typeof startFeed>>) => {
+    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 2, 10_000);
+    feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA" });
+    await feed.waitUntil(() => feed.ticks.length > 0);
   };
 
-  it("a binary frame with JSON is read as such", async () => {
-    const feed = await followSubscribed();
-    feed.server.peer.socket.send(Buffer.from('{"event":"INDEX_TICKER","indexType":"GWA"}'), { binary: true });
-    await feed.until(() => feed.ticks.length === 1);
+  it("JSON in a binary frame is read", async () => {
+    const feed = await startSubscribedFeed();
+    feed.server.lastConnection.socket.send(Buffer.from('{"event":"INDEX_TICKER","indexType":"GWA"}'), {
+      binary: true,
+    });
+    await feed.waitUntil(() => feed.ticks.length === 1);
   });
 
-  it("binary garbage is counted, and nothing else happens", async () => {
-    const feed = await followSubscribed();
+  it("binary garbage is counted and has no other effect", async () => {
+    const feed = await startSubscribedFeed();
     for (let n = 0; n < 50; n++)
-      feed.server.peer.socket.send(Buffer.concat([Buffer.from([0xff]), randomBytes(999)]));
-    await feed.until(() => feed.of("unknown").reduce((sum, { count }) => sum + count, 0) === 50);
-    expect(feed.of("unknown")[0]).toMatchObject({ event: "(binary)", reason: "not text" });
+      feed.server.lastConnection.socket.send(Buffer.concat([Buffer.from([0xff]), randomBytes(999)]));
+    await feed.waitUntil(() => feed.messagesOf("unknown").reduce((sum, { count }) => sum + count, 0) === 50);
+    expect(feed.messagesOf("unknown")[0]).toMatchObject({ event: "(binary)", reason: "not text" });
     expect(feed.server.upgrades).toBe(1);
   });
 
-  it("a frame of 100 MB is counted and ends the connection before it is held in memory", async () => {
-    const feed = await followSubscribed();
+  it("a frame of 100 MB closes the connection before it is buffered, and is counted", async () => {
+    const feed = await startSubscribedFeed();
     const before = process.memoryUsage().arrayBuffers;
     const huge = Buffer.alloc(100_000_000, 120);
-    feed.server.peer.socket.send(huge, { binary: false });
-    await feed.until(() => feed.of("disconnected").length === 1);
+    feed.server.lastConnection.socket.send(huge, { binary: false });
+    await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
     expect(process.memoryUsage().arrayBuffers - before - huge.length).toBeLessThan(20_000_000);
-    expect(feed.of("unknown")[0]).toMatchObject({
+    expect(feed.messagesOf("unknown")[0]).toMatchObject({
       event: "(frame)",
       reason: "ws_err_unsupported_message_length",
       count: 1,
     });
-    await healthyAgain(feed);
+    await expectRecovery(feed);
   });
 
-  it("a message in endless fragments ends the connection", async () => {
-    const feed = await followSubscribed();
-    const { socket } = feed.server.peer;
+  it("a message with too many fragments closes the connection", async () => {
+    const feed = await startSubscribedFeed();
+    const { socket } = feed.server.lastConnection;
     for (let n = 0; n < 5_000; n++) socket.send("x", { fin: false });
-    await feed.until(() => feed.of("disconnected").length === 1);
-    expect(feed.of("unknown")[0]?.reason).toMatch(/^ws_err_/);
-    await healthyAgain(feed);
+    await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
+    expect(feed.messagesOf("unknown")[0]?.reason).toMatch(/^ws_err_/);
+    await expectRecovery(feed);
   });
 
   it.each([
@@ -55,12 +57,12 @@ describe("E8: frames that no service should send", () => {
     ["a compressed frame", Buffer.from([0xc1, 2, 0x00, 0x00]), "ws_err_unexpected_rsv_1"],
     ["a masked frame", Buffer.from([0x81, 0x81, 0, 0, 0, 0, 65]), "ws_err_unexpected_mask"],
     ["an opcode that does not exist", Buffer.from([0x83, 0]), "ws_err_invalid_opcode"],
-  ])("%s is counted and ends the connection", async (_, bytes, reason) => {
-    const feed = await followSubscribed();
-    rawSocket(feed.server.peer.socket).write(bytes);
-    await feed.until(() => feed.of("disconnected").length === 1);
-    expect(feed.of("unknown")).toMatchObject([{ event: "(frame)", reason, count: 1 }]);
-    await healthyAgain(feed);
+  ])("%s is counted and closes the connection", async (_, bytes, reason) => {
+    const feed = await startSubscribedFeed();
+    rawSocket(feed.server.lastConnection.socket).write(bytes);
+    await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
+    expect(feed.messagesOf("unknown")).toMatchObject([{ event: "(frame)", reason, count: 1 }]);
+    await expectRecovery(feed);
   });
 });
 
@@ -72,40 +74,45 @@ describe("E9: messages that this version does not know", () => {
     ["null", "(none)", "not an object"],
     ["nonsense", "(none)", "not JSON"],
   ])("%s is sampled", async (text, event, reason) => {
-    const feed = await followSubscribed();
-    feed.server.peer.socket.send(text);
-    await feed.until(() => feed.of("unknown").length === 1);
-    expect(feed.of("unknown")[0]).toEqual({ kind: "unknown", event, reason, sample: text, count: 1 });
+    const feed = await startSubscribedFeed();
+    feed.server.lastConnection.socket.send(text);
+    await feed.waitUntil(() => feed.messagesOf("unknown").length === 1);
+    expect(feed.messagesOf("unknown")[0]).toEqual({ kind: "unknown", event, reason, sample: text, count: 1 });
   });
 
-  it("and come by the thousand are one message with a count", async () => {
-    const feed = await followSubscribed();
+  it("thousands of one kind become one message with a count", async () => {
+    const feed = await startSubscribedFeed();
     feed.isReading = false;
-    feed.server.peer.say("INDEX_TICKER", { indexType: "GWA" });
-    for (let n = 0; n < 3_000; n++) feed.server.peer.say("TRADE", { id: n, noise: "x".repeat(3_000) });
-    feed.server.peer.say("PING", { requestId: "last" });
-    await feed.until(() => feed.server.peer.asked("PONG").length === 1);
+    feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA" });
+    for (let n = 0; n < 3_000; n++)
+      feed.server.lastConnection.sendEvent("TRADE", { id: n, noise: "x".repeat(3_000) });
+    feed.server.lastConnection.sendEvent("PING", { requestId: "last" });
+    await feed.waitUntil(() => feed.server.lastConnection.receivedEvents("PONG").length === 1);
     feed.isReading = true;
-    await feed.until(() => feed.of("unknown").reduce((sum, { count }) => sum + count, 0) === 3_000);
-    expect(feed.of("unknown").length).toBeLessThan(10);
-    expect(feed.of("unknown")[0]?.sample).toHaveLength(2_000);
+    await feed.waitUntil(
+      () => feed.messagesOf("unknown").reduce((sum, { count }) => sum + count, 0) === 3_000,
+    );
+    expect(feed.messagesOf("unknown").length).toBeLessThan(10);
+    expect(feed.messagesOf("unknown")[0]?.sample).toHaveLength(2_000);
   });
 
-  it("or under ten thousand names do not pile up", async () => {
-    const feed = await followSubscribed();
+  it("ten thousand different names do not pile up", async () => {
+    const feed = await startSubscribedFeed();
     feed.isReading = false;
-    feed.server.peer.say("INDEX_TICKER", { indexType: "GWA" });
-    for (let n = 0; n < 10_000; n++) feed.server.peer.say(`NEW_${n}`);
-    feed.server.peer.say("PING");
-    await feed.until(() => feed.server.peer.asked("PONG").length === 1);
+    feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA" });
+    for (let n = 0; n < 10_000; n++) feed.server.lastConnection.sendEvent(`NEW_${n}`);
+    feed.server.lastConnection.sendEvent("PING");
+    await feed.waitUntil(() => feed.server.lastConnection.receivedEvents("PONG").length === 1);
     feed.isReading = true;
-    await feed.until(() => feed.of("unknown").reduce((sum, { count }) => sum + count, 0) === 10_000);
-    expect(feed.of("unknown").length).toBeLessThan(210);
+    await feed.waitUntil(
+      () => feed.messagesOf("unknown").reduce((sum, { count }) => sum + count, 0) === 10_000,
+    );
+    expect(feed.messagesOf("unknown").length).toBeLessThan(210);
   });
 });
 
 describe("reading a frame", () => {
-  it("recognises ticks whatever the order of their properties, and is not fooled by texts", () => {
+  it("recognises ticks with any order of properties, and ignores lookalikes in texts", () => {
     const frame = (text: string) => readFrame(Buffer.from(text), false);
     expect(frame('{"a":1,\n "event" :\t"INDEX_TICKER"}')).toMatchObject({ kind: "tick", source: "index" });
     expect(frame('{"\\u0065vent":"EXCHANGE_TICKER"}')).toMatchObject({ kind: "tick", source: "exchange" });
@@ -115,20 +122,20 @@ describe("reading a frame", () => {
     expect(frame('{"event":"INDEX_TICKER"')).toMatchObject({ kind: "unknown", reason: "not JSON" });
   });
 
-  it("finds the identity of a tick in its text", () => {
-    expect(tickIdentity("index", '{"indexId" : "b\\u0074c","indexType":"GWA"}')).toEqual({
+  it("finds the ids of a tick in its text", () => {
+    expect(parseTickIdentity("index", '{"indexId" : "b\\u0074c","indexType":"GWA"}')).toEqual({
       source: "index",
       first: "GWA",
       second: "btc",
     });
-    expect(tickIdentity("exchange", '{"exchangeId":17,"x":"\\"marketId\\":\\"no\\""}')).toEqual({
+    expect(parseTickIdentity("exchange", '{"exchangeId":17,"x":"\\"marketId\\":\\"no\\""}')).toEqual({
       source: "exchange",
       first: "17",
       second: undefined,
     });
   });
 
-  it("never throws, whatever comes", () => {
+  it("never throws", () => {
     const messages = fc.record(
       {
         event: fc.oneof(
@@ -149,7 +156,7 @@ describe("reading a frame", () => {
     fc.assert(
       fc.property(bytes, fc.boolean(), (data, isBinary) => {
         const frame = readFrame(data, isBinary);
-        if (frame.kind === "tick") tickIdentity(frame.source, frame.text);
+        if (frame.kind === "tick") parseTickIdentity(frame.source, frame.text);
         expect(frame.kind).toBeTypeOf("string");
       }),
       { numRuns: 3_000 },

@@ -1,63 +1,68 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FeedQueue, type QueueLimits, usualLimits } from "../../../src/service/live/message-queue.ts";
+import {
+  DEFAULT_QUEUE_LIMITS,
+  MessageQueue,
+  type QueueLimits,
+} from "../../../src/service/live/message-queue.ts";
 import type { FeedMessage } from "../../../src/service/live/messages.ts";
-import { followSubscribed } from "../../support/service/feed-harness.ts";
+import { startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
 const tight: QueueLimits = {
-  batch: 10,
-  pauseCount: 100,
-  pauseBytes: 1_000_000,
-  mostCount: 200,
-  mostBytes: 2_000_000,
+  maxBatchTicks: 10,
+  pauseAtTicks: 100,
+  pauseAtBytes: 1_000_000,
+  maxTicks: 200,
+  maxBytes: 2_000_000,
 };
 const tick = (n: number) => ({ indexType: "GWA", indexId: "btc", n });
 
-describe("E12: more ticks than the reader can take", () => {
-  it("a burst of all markets waits in order, in batches", async () => {
-    const feed = await followSubscribed();
+describe("E12: more ticks than the reader can handle", () => {
+  it("a burst of all markets is queued in order and read in batches", async () => {
+    const feed = await startSubscribedFeed();
     feed.isReading = false;
-    for (let n = 0; n < 6_000; n++) feed.server.peer.say("INDEX_TICKER", tick(n));
-    feed.server.peer.say("PING");
-    await feed.until(() => feed.server.peer.asked("PONG").length === 1);
+    for (let n = 0; n < 6_000; n++) feed.server.lastConnection.sendEvent("INDEX_TICKER", tick(n));
+    feed.server.lastConnection.sendEvent("PING");
+    await feed.waitUntil(() => feed.server.lastConnection.receivedEvents("PONG").length === 1);
     feed.isReading = true;
-    await feed.until(() => feed.ticks.length === 6_000);
+    await feed.waitUntil(() => feed.ticks.length === 6_000);
     expect(feed.ticks.map((text) => (JSON.parse(text) as { n: number }).n)).toEqual([...Array(6_000).keys()]);
-    expect(feed.of("update").length).toBeLessThan(20);
-    expect(feed.of("gap")).toEqual([]);
+    expect(feed.messagesOf("update").length).toBeLessThan(20);
+    expect(feed.messagesOf("gap")).toEqual([]);
   });
 
-  it("the socket is paused before anything is dropped, and read on when the reader has caught up", async () => {
-    const feed = await followSubscribed({}, { limits: { ...tight, mostCount: 20_000 } });
+  it("the socket pauses before a tick is dropped, and resumes when the reader has caught up", async () => {
+    const feed = await startSubscribedFeed({}, { limits: { ...tight, maxTicks: 20_000 } });
     feed.isReading = false;
-    feed.server.peer.say("INDEX_TICKER", { ...tick(0) });
-    await feed.until(() => feed.ticks.length === 1);
+    feed.server.lastConnection.sendEvent("INDEX_TICKER", { ...tick(0) });
+    await feed.waitUntil(() => feed.ticks.length === 1);
     const padding = "x".repeat(2_000);
-    for (let n = 1; n < 20_000; n++) feed.server.peer.say("INDEX_TICKER", { ...tick(n), padding });
+    for (let n = 1; n < 20_000; n++)
+      feed.server.lastConnection.sendEvent("INDEX_TICKER", { ...tick(n), padding });
     for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
-    expect(feed.server.peer.socket.bufferedAmount).toBeGreaterThan(10_000_000);
+    expect(feed.server.lastConnection.socket.bufferedAmount).toBeGreaterThan(10_000_000);
     feed.isReading = true;
-    await feed.until(() => feed.ticks.length === 20_000);
-    expect(feed.of("gap")).toEqual([]);
+    await feed.waitUntil(() => feed.ticks.length === 20_000);
+    expect(feed.messagesOf("gap")).toEqual([]);
   });
 
-  it("E6: a reader that sleeps on gets a gap instead of ticks, and PINGs are answered within a second meanwhile", async () => {
-    const feed = await followSubscribed({}, { limits: tight });
+  it("E6: a stalled reader gets a gap instead of ticks, and PINGs are answered within a second", async () => {
+    const feed = await startSubscribedFeed({}, { limits: tight });
     feed.isReading = false;
     const start = feed.clock.now() * 1000;
     for (let n = 0; n < 5_000; n++)
-      feed.server.peer.say("INDEX_TICKER", { ...tick(n), padding: "x".repeat(300) });
-    feed.server.peer.say("PING", { requestId: 1 });
+      feed.server.lastConnection.sendEvent("INDEX_TICKER", { ...tick(n), padding: "x".repeat(300) });
+    feed.server.lastConnection.sendEvent("PING", { requestId: 1 });
     await feed.clock.advance(900);
-    await feed.until(() => feed.server.peer.asked("PONG").length === 1);
+    await feed.waitUntil(() => feed.server.lastConnection.receivedEvents("PONG").length === 1);
     feed.isReading = true;
-    await feed.until(() => feed.of("gap").length > 0);
-    feed.server.peer.say("INDEX_TICKER", tick(9_999));
-    await feed.until(() => feed.ticks.at(-1)?.includes("9999") === true);
-    const dropped = feed.of("gap").reduce((sum, gap) => sum + gap.dropped, 0);
+    await feed.waitUntil(() => feed.messagesOf("gap").length > 0);
+    feed.server.lastConnection.sendEvent("INDEX_TICKER", tick(9_999));
+    await feed.waitUntil(() => feed.ticks.at(-1)?.includes("9999") === true);
+    const dropped = feed.messagesOf("gap").reduce((sum, gap) => sum + gap.dropped, 0);
     expect(dropped).toBeGreaterThan(4_000);
     expect(feed.ticks.length + dropped).toBe(5_001);
-    const [gap] = feed.of("gap");
+    const [gap] = feed.messagesOf("gap");
     expect(gap).toMatchObject({ reason: "overflow" });
     expect(gap?.from).toBeGreaterThanOrEqual(start);
     expect(gap?.to).toBeGreaterThanOrEqual(start + 700_000);
@@ -66,7 +71,7 @@ describe("E12: more ticks than the reader can take", () => {
 });
 
 describe("the queue", () => {
-  it("keeps the order of everything, whatever comes", () => {
+  it("keeps all messages in order", () => {
     const action = fc.oneof(
       { weight: 5, arbitrary: fc.constant("tick" as const) },
       fc.constantFrom("push" as const, "noise" as const, "take" as const),
@@ -74,21 +79,21 @@ describe("the queue", () => {
     fc.assert(
       fc.property(fc.array(action, { maxLength: 400 }), (actions) => {
         let now = 0;
-        const queue = new FeedQueue({ ...tight, mostCount: 30 }, () => now);
+        const queue = new MessageQueue({ ...tight, maxTicks: 30 }, () => now);
         const sent: number[] = [];
         const read: FeedMessage[] = [];
         let noise = 0;
-        for (const act of actions) {
+        for (const next of actions) {
           now++;
-          if (act === "take") {
+          if (next === "take") {
             const message = queue.take();
             if (message) read.push(message);
-          } else if (act === "noise") {
+          } else if (next === "noise") {
             noise++;
-            queue.noise({ kind: "unknown", event: "X", reason: "r", sample: "", count: 1 });
+            queue.pushUnexpected({ kind: "unknown", event: "X", reason: "r", sample: "", count: 1 });
           } else {
             sent.push(now);
-            if (act === "tick") queue.tick(String(now));
+            if (next === "tick") queue.pushTick(String(now));
             else queue.push({ kind: "swapped", at: now });
           }
         }
@@ -103,9 +108,9 @@ describe("the queue", () => {
         expect(order).toEqual([...order].sort((a, b) => a - b));
         const gaps = read.filter((message) => message.kind === "gap");
         expect(order.length + gaps.reduce((sum, gap) => sum + gap.dropped, 0)).toBe(sent.length);
-        const held = new Set(order);
-        for (const moment of sent.filter((at) => !held.has(at)))
-          expect(gaps.some(({ from, to }) => from <= moment && moment <= to)).toBe(true);
+        const delivered = new Set(order);
+        for (const ts of sent.filter((at) => !delivered.has(at)))
+          expect(gaps.some(({ from, to }) => from <= ts && ts <= to)).toBe(true);
         const counted = read.reduce(
           (sum, message) => sum + (message.kind === "unknown" ? message.count : 0),
           0,
@@ -116,12 +121,12 @@ describe("the queue", () => {
     );
   });
 
-  it("is bounded by bytes as by count", () => {
-    const queue = new FeedQueue(usualLimits, () => 0);
-    for (let n = 0; n < 100; n++) queue.tick("x".repeat(1_000_000));
-    expect(queue.isPressed).toBe(true);
+  it("is bounded in bytes and in ticks", () => {
+    const queue = new MessageQueue(DEFAULT_QUEUE_LIMITS, () => 0);
+    for (let n = 0; n < 100; n++) queue.pushTick("x".repeat(1_000_000));
+    expect(queue.shouldPause).toBe(true);
     expect(queue.take()).toMatchObject({ kind: "update", texts: { length: 16 } });
     expect(queue.take()).toMatchObject({ kind: "gap", dropped: 84 });
-    expect(queue.isPressed).toBe(false);
+    expect(queue.shouldPause).toBe(false);
   });
 });

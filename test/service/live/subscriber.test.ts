@@ -3,35 +3,42 @@ import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import type { FeedTokens } from "../../../src/service/live/feed.ts";
 import type { Subscription } from "../../../src/service/live/messages.ts";
 import {
-  type Following,
-  type FollowOptions,
-  follow,
-  followSubscribed,
+  type FeedHarness,
+  type FeedHarnessOptions,
   gwa,
   kraken,
   lx,
+  startFeed,
+  startSubscribedFeed,
 } from "../../support/service/feed-harness.ts";
-import { answer, type Json, type Peer } from "../../support/service/websocket-server.ts";
+import {
+  type Json,
+  type ServerConnection,
+  sendDefaultAnswer,
+} from "../../support/service/websocket-server.ts";
 
 const isSubscribe = ({ event }: Json) => String(event).startsWith("SUBSCRIBE_");
 const market: Subscription = { source: "exchange", exchangeId: "kraken", marketId: "btc-usd" };
 const btc: Subscription = { source: "index", indexType: "GWA", indexId: "btc" };
 
 describe("E4: subscribing", () => {
-  it("asks for one subscription at a time", async () => {
-    const waiting: [Peer, Json][] = [];
-    const feed = await follow(
-      { answer: (peer, message) => isSubscribe(message) && waiting.push([peer, message]) > 0 },
+  it("requests one subscription at a time", async () => {
+    const waiting: [ServerConnection, Json][] = [];
+    const feed = await startFeed(
+      {
+        handleMessage: (connection, message) =>
+          isSubscribe(message) && waiting.push([connection, message]) > 0,
+      },
       { subscriptions: [gwa, btc, kraken, market] },
     );
     for (let n = 1; n <= 4; n++) {
-      await feed.until(() => waiting.length === n);
+      await feed.waitUntil(() => waiting.length === n);
       await feed.clock.advance(1_000);
       expect(waiting).toHaveLength(n);
-      const [peer, message] = waiting.at(-1) ?? [];
-      if (peer && message) answer(peer, message);
+      const [connection, message] = waiting.at(-1) ?? [];
+      if (connection && message) sendDefaultAnswer(connection, message);
     }
-    await feed.until(() => feed.of("subscribed").length === 4);
+    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 4);
     expect(waiting.map(([, message]) => message)).toEqual([
       { event: "SUBSCRIBE_INDEX_TICKER", indexType: "GWA", requestId: 1 },
       { event: "SUBSCRIBE_INDEX_TICKER", indexId: "btc", requestId: 2 },
@@ -40,158 +47,164 @@ describe("E4: subscribing", () => {
     ]);
   });
 
-  it("that is never confirmed is tried three times and then left to REST, while its ticks are taken", async () => {
-    const feed = await follow(
-      { answer: (_, message) => isSubscribe(message) && message.indexType === "GWA" },
+  it("without a confirmation is tried three times, then reported as unconfirmed; its ticks are accepted", async () => {
+    const feed = await startFeed(
+      { handleMessage: (_, message) => isSubscribe(message) && message.indexType === "GWA" },
       { subscriptions: [gwa, lx] },
     );
-    await feed.until(() => feed.server.peers.length === 1);
-    feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: "btc" });
-    const waited = await feed.elapseUntil(() => feed.of("unconfirmed").length === 1, 60_000);
+    await feed.waitUntil(() => feed.server.connections.length === 1);
+    feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA", indexId: "btc" });
+    const waited = await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 60_000);
     expect(waited).toBeLessThanOrEqual(31_000);
-    expect(feed.of("unconfirmed")).toEqual([{ kind: "unconfirmed", subscription: gwa, reason: "no answer" }]);
-    expect(feed.of("subscribed").map(({ subscription }) => subscription)).toEqual([lx]);
+    expect(feed.messagesOf("unconfirmed")).toEqual([
+      { kind: "unconfirmed", subscription: gwa, reason: "no answer" },
+    ]);
+    expect(feed.messagesOf("subscribed").map(({ subscription }) => subscription)).toEqual([lx]);
     expect(feed.ticks).toHaveLength(1);
     expect(feed.server.upgrades).toBe(1);
-    // It is asked for again from time to time, and may succeed yet.
-    feed.server.manners.answer = () => false;
-    await feed.elapseUntil(() => feed.of("subscribed").length === 2, 700_000);
+    // The feed retries it from time to time.
+    feed.server.behaviour.handleMessage = () => false;
+    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 2, 700_000);
   });
 
-  it("takes no answer for another subscription as its own", async () => {
-    const feed = await follow(
+  it("ignores the confirmation of another subscription", async () => {
+    const feed = await startFeed(
       {
-        answer: (peer, message) => {
+        handleMessage: (connection, message) => {
           if (message.exchangeId !== "kraken") return false;
-          peer.say("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "elsewhere" });
-          peer.say("SUBSCRIBED_INDEX_TICKER", { indexType: "LX", requestId: 999 });
+          connection.sendEvent("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "elsewhere" });
+          connection.sendEvent("SUBSCRIBED_INDEX_TICKER", { indexType: "LX", requestId: 999 });
           return true;
         },
       },
       { subscriptions: [kraken, gwa] },
     );
-    await feed.elapseUntil(() => feed.of("unconfirmed").length === 1, 60_000);
-    expect(feed.of("unconfirmed")[0]?.subscription).toEqual(kraken);
-    expect(feed.of("subscribed").map(({ subscription }) => subscription)).toEqual([gwa]);
+    await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 60_000);
+    expect(feed.messagesOf("unconfirmed")[0]?.subscription).toEqual(kraken);
+    expect(feed.messagesOf("subscribed").map(({ subscription }) => subscription)).toEqual([gwa]);
   });
 
-  it("takes a confirmation that comes late for what it is", async () => {
-    const held: Json[] = [];
-    const feed = await follow(
-      { answer: (_, message) => isSubscribe(message) && held.push(message) === 1 },
+  it("accepts a late confirmation", async () => {
+    const pending: Json[] = [];
+    const feed = await startFeed(
+      { handleMessage: (_, message) => isSubscribe(message) && pending.push(message) === 1 },
       { subscriptions: [gwa] },
     );
-    await feed.until(() => held.length === 1);
+    await feed.waitUntil(() => pending.length === 1);
     await feed.clock.advance(9_000);
-    feed.server.peer.say("SUBSCRIBED_INDEX_TICKER", { indexType: "GWA", requestId: 1 });
-    await feed.until(() => feed.of("subscribed").length === 1);
+    feed.server.lastConnection.sendEvent("SUBSCRIBED_INDEX_TICKER", { indexType: "GWA", requestId: 1 });
+    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 1);
     await feed.clock.advance(60_000);
-    expect(held).toHaveLength(1);
+    expect(pending).toHaveLength(1);
   });
 });
 
 describe("E5: errors", () => {
-  const failing = (code: unknown, options: FollowOptions = {}) =>
-    follow(
+  const startFailing = (code: unknown, options: FeedHarnessOptions = {}) =>
+    startFeed(
       {
-        answer: (peer, message) => {
+        handleMessage: (connection, message) => {
           if (!isSubscribe(message) || message.indexType !== "GWA") return false;
-          peer.say("ERROR", { code, message: `no, ${peer.token} may not` });
+          connection.sendEvent("ERROR", { code, message: `no, ${connection.token} may not` });
           return true;
         },
       },
       { subscriptions: [gwa, lx], ...options },
     );
-  const asksFor = (feed: Following, indexType: string) =>
-    feed.server.peers.flatMap((peer) => peer.received).filter((m) => m.indexType === indexType).length;
+  const countRequests = (feed: FeedHarness, indexType: string) =>
+    feed.server.connections
+      .flatMap((connection) => connection.received)
+      .filter((m) => m.indexType === indexType).length;
 
-  it.each(["403", "404", 404, "400"])("with code %j park that subscription alone", async (code) => {
-    const feed = await failing(code);
-    await feed.until(() => feed.of("subscribed").length === 1);
-    expect(feed.of("parked")).toEqual([
+  it.each(["403", "404", 404, "400"])("with code %j park only that subscription", async (code) => {
+    const feed = await startFailing(code);
+    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 1);
+    expect(feed.messagesOf("parked")).toEqual([
       { kind: "parked", subscription: gwa, code: String(code), message: "no, [secret] may not" },
     ]);
-    expect(feed.of("subscribed")[0]?.subscription).toEqual(lx);
-    // Neither time nor a new connection makes it ask again before an hour is over.
-    feed.server.peer.socket.terminate();
-    await feed.elapseUntil(() => feed.of("subscribed").length === 2);
+    expect(feed.messagesOf("subscribed")[0]?.subscription).toEqual(lx);
+    // A new connection does not request it again before an hour has passed.
+    feed.server.lastConnection.socket.terminate();
+    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 2);
     await feed.clock.advance(3_400_000);
-    expect(asksFor(feed, "GWA")).toBe(1);
-    feed.server.manners.answer = () => false;
-    await feed.elapseUntil(() => feed.of("subscribed").length === 3, 400_000);
+    expect(countRequests(feed, "GWA")).toBe(1);
+    feed.server.behaviour.handleMessage = () => false;
+    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 3, 400_000);
   });
 
-  it("with code 401 earn a new token and a new connection", async () => {
+  it("with code 401 lead to a new token and a new connection", async () => {
     let isRefused = true;
-    const feed = await follow({
-      answer: (peer, message) => {
+    const feed = await startFeed({
+      handleMessage: (connection, message) => {
         if (!isSubscribe(message) || !isRefused) return false;
         isRefused = false;
-        peer.say("ERROR", { code: "401", message: "token" });
+        connection.sendEvent("ERROR", { code: "401", message: "token" });
         return true;
       },
     });
-    await feed.elapseUntil(() => feed.of("subscribed").length === 1, 10_000);
-    expect(feed.of("disconnected")[0]?.reason).toBe("error_401");
-    expect(feed.tokens.granted).toBe(2);
-    expect(feed.server.peers.map(({ token }) => token)).toEqual(["canary+/=&?#%-1", "canary+/=&?#%-2"]);
+    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 1, 10_000);
+    expect(feed.messagesOf("disconnected")[0]?.reason).toBe("error_401");
+    expect(feed.tokens.issuedCount).toBe(2);
+    expect(feed.server.connections.map(({ token }) => token)).toEqual(["canary+/=&?#%-1", "canary+/=&?#%-2"]);
   });
 
   it.each([
-    ["that is asked for first", [gwa, lx], 2],
-    ["that is asked for last", [lx, gwa], 1],
+    ["requested first", [gwa, lx], 2],
+    ["requested last", [lx, gwa], 1],
   ])(
-    "with code 401 for one subscription %s park it alone once others have taken a new token",
+    "with code 401 for one subscription %s park only that one, once others work with a new token",
     async (_, subscriptions, tokens) => {
-      const feed = await failing("401", { subscriptions });
-      await feed.elapseUntil(() => feed.of("parked").length === 1, 10_000);
-      expect(feed.of("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
-      expect(feed.of("subscribed").map(({ subscription }) => subscription)).toEqual([lx]);
-      // It is asked for again hourly; by then the token is no longer young, and still not what is wrong.
+      const feed = await startFailing("401", { subscriptions });
+      await feed.advanceUntil(() => feed.messagesOf("parked").length === 1, 10_000);
+      expect(feed.messagesOf("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
+      expect(feed.messagesOf("subscribed").map(({ subscription }) => subscription)).toEqual([lx]);
+      // The feed retries it hourly; by then the token is no longer fresh, but still not the cause.
       await feed.clock.advance(3.5 * 3_600_000);
-      expect(asksFor(feed, "GWA")).toBe(tokens + 3);
-      expect([feed.server.upgrades, feed.tokens.granted]).toEqual([tokens, tokens]);
+      expect(countRequests(feed, "GWA")).toBe(tokens + 3);
+      expect([feed.server.upgrades, feed.tokens.issuedCount]).toEqual([tokens, tokens]);
     },
   );
 
-  it("with code 401 for one subscription park it alone also where the same old token is granted again and again", async () => {
-    const token = { text: "cached", scopes: undefined, issuedAt: -3_600_000, endsAt: 80_000_000 };
+  it("with code 401 for one subscription park only that one, even if the service issues the same old token again", async () => {
+    const token = { text: "cached", scopes: undefined, firstSeenAt: -3_600_000, expiresAt: 80_000_000 };
     let refusals = 0;
     const tokens: FeedTokens = {
       get: async () => token,
-      renew: async () => token,
-      refused: () => void refusals++,
-      accepted: () => {},
-      onHealed: () => () => {},
+      refresh: async () => token,
+      reportRejected: () => void refusals++,
+      reportAccepted: () => {},
+      onRecovered: () => () => {},
     };
-    const feed = await failing("401", { tokens });
-    await feed.elapseUntil(() => feed.of("parked").length === 1, 10_000);
-    expect(feed.of("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
+    const feed = await startFailing("401", { tokens });
+    await feed.advanceUntil(() => feed.messagesOf("parked").length === 1, 10_000);
+    expect(feed.messagesOf("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
     await feed.clock.advance(3.5 * 3_600_000);
     expect([feed.server.upgrades, refusals]).toEqual([2, 1]);
-    feed.server.manners.answer = () => false;
-    await feed.elapseUntil(() => feed.of("subscribed").some(({ subscription }) => subscription === gwa));
+    feed.server.behaviour.handleMessage = () => false;
+    await feed.advanceUntil(() =>
+      feed.messagesOf("subscribed").some(({ subscription }) => subscription === gwa),
+    );
   });
 
   it.each(["500", "SOMETHING", undefined])(
-    "with code %j are tried again, then left to REST",
+    "with code %j are retried, then reported as unconfirmed",
     async (code) => {
-      const feed = await failing(code);
-      await feed.elapseUntil(() => feed.of("unconfirmed").length === 1, 60_000);
-      expect(feed.of("unconfirmed")[0]).toMatchObject({ subscription: gwa, reason: "refused" });
-      expect(feed.of("subscribed")).toHaveLength(1);
+      const feed = await startFailing(code);
+      await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 60_000);
+      expect(feed.messagesOf("unconfirmed")[0]).toMatchObject({ subscription: gwa, reason: "refused" });
+      expect(feed.messagesOf("subscribed")).toHaveLength(1);
       expect(feed.server.upgrades).toBe(1);
-      const asked = feed.server.peer.received.filter((message) => message.indexType === "GWA");
-      expect(asked).toHaveLength(3);
+      const requests = feed.server.lastConnection.received.filter((message) => message.indexType === "GWA");
+      expect(requests).toHaveLength(3);
     },
   );
 
-  it("that nobody asked for are told, and nothing is torn down", async () => {
-    const feed = await followSubscribed();
-    feed.server.peer.say("ERROR", { code: "503", message: "busy" });
-    feed.server.peer.say("ERROR", { message: { odd: true } });
-    await feed.until(() => feed.of("error").length === 2);
-    expect(feed.of("error")).toEqual([
+  it("without a request are reported and do not close the connection", async () => {
+    const feed = await startSubscribedFeed();
+    feed.server.lastConnection.sendEvent("ERROR", { code: "503", message: "busy" });
+    feed.server.lastConnection.sendEvent("ERROR", { message: { odd: true } });
+    await feed.waitUntil(() => feed.messagesOf("error").length === 2);
+    expect(feed.messagesOf("error")).toEqual([
       { kind: "error", code: "503", message: "busy", count: 1 },
       { kind: "error", code: "(none)", message: "", count: 1 },
     ]);
@@ -200,169 +213,187 @@ describe("E5: errors", () => {
   });
 });
 
-describe("E13: ticks that stop while the socket lives", () => {
-  const silent = (isQuiet: () => Promise<boolean>, subscriptions: Subscription[] = [gwa]) =>
-    followSubscribed({}, { isQuiet, subscriptions });
+describe("E13: ticks that stop while the socket is alive", () => {
+  const startSilent = (isMarketQuiet: () => Promise<boolean>, subscriptions: Subscription[] = [gwa]) =>
+    startSubscribedFeed({}, { isMarketQuiet, subscriptions });
 
-  it("are no alarm when REST says that the market is quiet", async () => {
-    let asked = 0;
-    const feed = await silent(async () => ++asked > 0);
+  it("are ignored if REST says that the market is quiet", async () => {
+    let checks = 0;
+    const feed = await startSilent(async () => ++checks > 0);
     await feed.clock.advance(74_000);
-    expect(asked).toBe(0);
+    expect(checks).toBe(0);
     await feed.clock.advance(300_000);
-    expect(asked).toBeGreaterThanOrEqual(3);
-    expect(asked).toBeLessThanOrEqual(5);
+    expect(checks).toBeGreaterThanOrEqual(3);
+    expect(checks).toBeLessThanOrEqual(5);
     expect(feed.kinds).toEqual(["connected", "subscribed"]);
-    expect(feed.server.peer.asked("SUBSCRIBE_INDEX_TICKER")).toHaveLength(1);
+    expect(feed.server.lastConnection.receivedEvents("SUBSCRIBE_INDEX_TICKER")).toHaveLength(1);
   });
 
-  it("are asked for again, then over a new connection, then left to REST, until they come back", async () => {
-    const feed = await silent(async () => false);
-    await feed.elapseUntil(() => feed.server.peer.asked("SUBSCRIBE_INDEX_TICKER").length === 2, 85_000);
+  it("lead to a resubscribe, then a reconnect, then polling, until they return", async () => {
+    const feed = await startSilent(async () => false);
+    await feed.advanceUntil(
+      () => feed.server.lastConnection.receivedEvents("SUBSCRIBE_INDEX_TICKER").length === 2,
+      85_000,
+    );
     expect(feed.server.upgrades).toBe(1);
-    await feed.elapseUntil(() => feed.server.upgrades === 2, 90_000);
-    expect(feed.of("disconnected")[0]?.reason).toBe("no_ticks");
-    await feed.elapseUntil(() => feed.of("unconfirmed").length === 1, 90_000);
-    expect(feed.of("unconfirmed")[0]).toEqual({ kind: "unconfirmed", subscription: gwa, reason: "silent" });
-    // Nothing else is heard either, so that a new connection now and then costs nobody anything.
+    await feed.advanceUntil(() => feed.server.upgrades === 2, 90_000);
+    expect(feed.messagesOf("disconnected")[0]?.reason).toBe("no_ticks");
+    await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 90_000);
+    expect(feed.messagesOf("unconfirmed")[0]).toEqual({
+      kind: "unconfirmed",
+      subscription: gwa,
+      reason: "silent",
+    });
+    // No other ticks come either, so an occasional reconnect costs nothing.
     await feed.clock.advance(3_600_000);
     expect(feed.server.upgrades).toBeGreaterThan(2);
     expect(feed.server.upgrades).toBeLessThanOrEqual(8);
-    const before = feed.of("subscribed").length;
-    feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: "btc" });
-    await feed.until(() => feed.of("subscribed").length === before + 1);
+    const before = feed.messagesOf("subscribed").length;
+    feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA", indexId: "btc" });
+    await feed.waitUntil(() => feed.messagesOf("subscribed").length === before + 1);
   });
 
-  it("of one subscription are missed although another has ticks", async () => {
-    const asked: Subscription[] = [];
-    const feed = await followSubscribed(
+  it("of one subscription are noticed although others have ticks", async () => {
+    const checks: Subscription[] = [];
+    const feed = await startSubscribedFeed(
       {},
       {
-        isQuiet: async (subscription) => {
-          asked.push(subscription);
+        isMarketQuiet: async (subscription) => {
+          checks.push(subscription);
           return true;
         },
         subscriptions: [gwa, lx, kraken],
       },
     );
     for (let second = 0; second < 90; second += 15) {
-      feed.server.peer.say("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
-      feed.server.peer.say("EXCHANGE_TICKER", { exchangeId: "kraken", marketId: "m" });
+      feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
+      feed.server.lastConnection.sendEvent("EXCHANGE_TICKER", { exchangeId: "kraken", marketId: "m" });
       await feed.clock.advance(15_000);
     }
-    expect(asked).toEqual([gwa]);
+    expect(checks).toEqual([gwa]);
   });
 
-  it("of hundreds of subscriptions at once are all left to REST at once, and asked for again one by one", async () => {
-    const mute = Array.from(
+  it("of hundreds of subscriptions are all reported at once and resubscribed one by one", async () => {
+    const silentSubscriptions = Array.from(
       { length: 300 },
-      (_, n): Subscription => ({ source: "index", indexId: `mute-${n}` }),
+      (_, n): Subscription => ({ source: "index", indexId: `silent-${n}` }),
     );
-    let asked = 0;
-    const isQuiet = async () => ++asked < 0;
-    const feed = await followSubscribed({}, { isQuiet, subscriptions: [lx, ...mute] });
+    let checks = 0;
+    const isMarketQuiet = async () => ++checks < 0;
+    const feed = await startSubscribedFeed(
+      {},
+      { isMarketQuiet, subscriptions: [lx, ...silentSubscriptions] },
+    );
     const pass = async (seconds: number) => {
       for (let second = 0; second < seconds; second += 5) {
-        feed.server.peer.say("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
+        feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
         await feed.clock.advance(5_000);
       }
     };
     await pass(85);
-    expect(feed.of("unconfirmed")).toHaveLength(300);
-    expect(asked).toBeLessThan(10);
-    await feed.until(() => feed.server.peer.asked("SUBSCRIBE_INDEX_TICKER").length === 601);
+    expect(feed.messagesOf("unconfirmed")).toHaveLength(300);
+    expect(checks).toBeLessThan(10);
+    await feed.waitUntil(
+      () => feed.server.lastConnection.receivedEvents("SUBSCRIBE_INDEX_TICKER").length === 601,
+    );
     expect(feed.server.upgrades).toBe(1);
-    feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: "mute-7" });
-    await feed.until(() => feed.of("subscribed").length === 302);
+    feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA", indexId: "silent-7" });
+    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 302);
   });
 
-  it("of markets that REST has called quiet are missing since then at most, not since their last tick", async () => {
+  it("of markets that REST called quiet are missing since that check, not since the last tick", async () => {
     const markets = Array.from(
       { length: 200 },
       (_, n): Subscription => ({ source: "index", indexId: `quiet-${n}` }),
     );
     const lastTicks = new Set<number | undefined>();
-    let deaf: Subscription | undefined;
-    const isQuiet = async (subscription: Subscription, lastTick: number | undefined) => {
+    let staleMarket: Subscription | undefined;
+    const isMarketQuiet = async (subscription: Subscription, lastTick: number | undefined) => {
       lastTicks.add(lastTick);
-      return subscription !== deaf;
+      return subscription !== staleMarket;
     };
-    const feed = await followSubscribed({}, { isQuiet, subscriptions: [...markets, lx] });
+    const feed = await startSubscribedFeed({}, { isMarketQuiet, subscriptions: [...markets, lx] });
     const pass = async (seconds: number) => {
       for (let second = 0; second < seconds; second += 30) {
-        feed.server.peer.say("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
+        feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
         await feed.clock.advance(30_000);
       }
     };
-    // It takes REST two minutes to be asked about all of them once, and a period more that it may be behind.
-    const borne = 240 * MICROS_PER_SECOND;
-    const toldLate = () => {
-      const now = feed.of("subscribed").at(-1)?.at ?? 0;
-      return feed.of("unconfirmed").filter(({ since = 0 }) => now - since > borne);
+    // One round of REST checks takes two minutes, and REST may lag by a period.
+    const maxAge = 240 * MICROS_PER_SECOND;
+    const reportedTooOld = () => {
+      const now = feed.messagesOf("subscribed").at(-1)?.at ?? 0;
+      return feed.messagesOf("unconfirmed").filter(({ missingSince = 0 }) => now - missingSince > maxAge);
     };
     const tickAll = async () => {
       for (const [n] of markets.entries())
-        feed.server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId: `quiet-${n}` });
+        feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA", indexId: `quiet-${n}` });
       const before = feed.ticks.length;
-      await feed.until(() => feed.ticks.length >= before + markets.length);
+      await feed.waitUntil(() => feed.ticks.length >= before + markets.length);
     };
     await pass(1_500);
     expect([...lastTicks]).toEqual([undefined]);
     await tickAll();
-    expect(feed.of("unconfirmed").length).toBeGreaterThan(0);
-    expect(toldLate()).toEqual([]);
+    expect(feed.messagesOf("unconfirmed").length).toBeGreaterThan(0);
+    expect(reportedTooOld()).toEqual([]);
 
     feed.messages.length = 0;
     await pass(1_500);
-    deaf = markets[7];
+    staleMarket = markets[7];
     await pass(210);
-    expect(feed.of("unconfirmed").map(({ subscription }) => subscription)).toContainEqual(deaf);
+    expect(feed.messagesOf("unconfirmed").map(({ subscription }) => subscription)).toContainEqual(
+      staleMarket,
+    );
     await tickAll();
-    expect(toldLate()).toEqual([]);
-    // What REST is compared with stays the tick that was heard.
+    expect(reportedTooOld()).toEqual([]);
+    // REST is still compared with the last received tick.
     expect(lastTicks.size).toBe(2);
   });
 
-  it("are not missed of a subscription that still waits for its turn on a new connection", async () => {
+  it("are not due for a subscription that waits for its turn on a new connection", async () => {
     const subscriptions = Array.from(
       { length: 14 },
       (_, n): Subscription => ({ source: "index", indexId: `${n}` }),
     );
-    const asked: unknown[] = [];
-    const isQuiet = async (subscription: Subscription) => asked.push(subscription) < 0;
-    const feed = await followSubscribed({}, { isQuiet, subscriptions });
+    const checks: unknown[] = [];
+    const isMarketQuiet = async (subscription: Subscription) => checks.push(subscription) < 0;
+    const feed = await startSubscribedFeed({}, { isMarketQuiet, subscriptions });
     const { clock, server } = feed;
     const served: unknown[] = [];
-    server.manners.answer = (peer, message) => {
+    server.behaviour.handleMessage = (connection, message) => {
       if (!isSubscribe(message)) return false;
       clock.after(8_000, () => {
         served.push(message.indexId);
-        answer(peer, message);
+        sendDefaultAnswer(connection, message);
       });
       return true;
     };
-    server.peer.socket.terminate();
-    await feed.elapseUntil(() => feed.of("connected").length === 2, 10_000);
+    server.lastConnection.socket.terminate();
+    await feed.advanceUntil(() => feed.messagesOf("connected").length === 2, 10_000);
     for (let second = 0; second < 150; second += 5) {
-      for (const indexId of served) server.peer.say("INDEX_TICKER", { indexType: "GWA", indexId });
+      for (const indexId of served)
+        server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA", indexId });
       await clock.advance(5_000);
     }
     expect(served).toHaveLength(14);
-    expect(asked).toEqual([]);
-    expect(feed.of("unconfirmed")).toEqual([]);
-    // The turn has come and gone without a tick: now it counts.
-    await feed.elapseUntil(() => asked.length > 0, 90_000);
+    expect(checks).toEqual([]);
+    expect(feed.messagesOf("unconfirmed")).toEqual([]);
+    // It is subscribed now and gets no tick: its silence counts.
+    await feed.advanceUntil(() => checks.length > 0, 90_000);
   });
 
-  it("are looked after again when REST has left a question unanswered", async () => {
-    let asked = 0;
-    const feed = await silent(() => (++asked === 1 ? new Promise(() => {}) : Promise.resolve(false)));
-    await feed.elapseUntil(() => asked === 2, 200_000);
-    await feed.elapseUntil(() => feed.server.peer.asked("SUBSCRIBE_INDEX_TICKER").length === 2, 1_000);
+  it("are checked again after REST did not answer", async () => {
+    let checks = 0;
+    const feed = await startSilent(() => (++checks === 1 ? new Promise(() => {}) : Promise.resolve(false)));
+    await feed.advanceUntil(() => checks === 2, 200_000);
+    await feed.advanceUntil(
+      () => feed.server.lastConnection.receivedEvents("SUBSCRIBE_INDEX_TICKER").length === 2,
+      1_000,
+    );
   });
 
-  it("bring nothing down while REST cannot say", async () => {
-    const feed = await silent(async () => {
+  it("have no effect while REST cannot answer", async () => {
+    const feed = await startSilent(async () => {
       throw new Error("no answer");
     });
     await feed.clock.advance(600_000);
@@ -370,13 +401,13 @@ describe("E13: ticks that stop while the socket lives", () => {
   });
 });
 
-describe("E17: ticks that nobody asked for", () => {
-  it("are handed on like any other", async () => {
-    const feed = await followSubscribed();
-    feed.server.peer.say("EXCHANGE_TICKER", { exchangeId: "other", marketId: "m" });
-    feed.server.peer.say("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "other" });
-    feed.server.peer.say("UNSUBSCRIBED_INDEX_TICKER", { indexType: "LX" });
-    await feed.until(() => feed.ticks.length === 1 && feed.of("unknown").length === 1);
-    expect(feed.of("unknown")[0]).toMatchObject({ event: "UNSUBSCRIBED_INDEX_TICKER" });
+describe("E17: ticks without a subscription", () => {
+  it("are passed on like any other", async () => {
+    const feed = await startSubscribedFeed();
+    feed.server.lastConnection.sendEvent("EXCHANGE_TICKER", { exchangeId: "other", marketId: "m" });
+    feed.server.lastConnection.sendEvent("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "other" });
+    feed.server.lastConnection.sendEvent("UNSUBSCRIBED_INDEX_TICKER", { indexType: "LX" });
+    await feed.waitUntil(() => feed.ticks.length === 1 && feed.messagesOf("unknown").length === 1);
+    expect(feed.messagesOf("unknown")[0]).toMatchObject({ event: "UNSUBSCRIBED_INDEX_TICKER" });
   });
 });

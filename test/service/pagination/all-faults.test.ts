@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { walkBackwards } from "../../../src/service/pagination/history-walk.ts";
+import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import { startSimulator } from "../../../src/simulator/simulator.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { seed } from "../../support/seed.ts";
-import { clientOf } from "../../support/service/client-harness.ts";
-import { Alarm, WalkCredit } from "../../support/service/proven-coverage.ts";
+import { createTestClient } from "../../support/service/client-harness.ts";
+import { ProvenCoverage, WalkContradiction } from "../../support/service/proven-coverage.ts";
 import { readTicks } from "../../support/service/read-ticks.ts";
 
-const chaos = `
+const allFaults = `
 POST /oauth/token status 503 p=0.3
 POST /oauth/token token-life 10m p=0.5
 GET * revoke p=0.02
@@ -31,19 +31,19 @@ GET /index-ticker order shuffled p=0.04
 GET * status 503 from=1m to=20m
 `;
 
-describe("everything at once", () => {
-  it("six walks side by side come to every row, prove no row that did not come, and stay polite", async () => {
-    const clock = new TurnedClock("2026-03-01T12:00:07Z");
+describe("all faults at once", () => {
+  it("six parallel walks receive every row, prove no missing row, and limit their requests", async () => {
+    const clock = new ManualClock("2026-03-01T12:00:07Z");
     const size = { assets: 8, markets: 6, exchanges: 2 };
     const simulator = await startSimulator({
       clock,
       size,
       seed,
       quirks: { lastPage: "own-id" },
-      faults: chaos,
+      faults: allFaults,
     });
-    const { baseUrl, wsUrl, clientId, clientSecret, universe, truth } = simulator;
-    const { client, observed } = clientOf(baseUrl, clock, {
+    const { baseUrl, wsUrl, clientId, clientSecret, universe, oracle } = simulator;
+    const { client, events } = createTestClient(baseUrl, clock, {
       wsUrl,
       clientId,
       readSecret: async () => clientSecret,
@@ -52,13 +52,13 @@ describe("everything at once", () => {
     const from = to - 10 * 3_600_000;
     const indices = universe.assets.filter(({ firstDay }) => firstDay < 18_000).slice(0, 6);
 
-    /** As the hole filler will: what failed is asked again later, from the top. */
+    /** Like the gap filler: retries a failed walk later, from the start. */
     const fill = async (indexId: string) => {
-      const rows = truth
+      const rows = oracle
         .indexTicks("GWA", indexId, from, to, clock.now())
         .map(({ timestamp }) => Date.parse(timestamp) * 1000);
-      const came = new Set<number>();
-      const credit = new WalkCredit({ from: from * 1000, to: to * 1000 });
+      const received = new Set<number>();
+      const coverage = new ProvenCoverage({ from: from * 1000, to: to * 1000 });
       const filters = { indexType: "GWA", indexId };
       const walk = {
         endpoint: "/index-ticker",
@@ -67,16 +67,16 @@ describe("everything at once", () => {
         until: to * 1000,
         size: 50,
       } as const;
-      for (let tries = 1; ; tries++) {
+      for (let attempts = 1; ; attempts++) {
         try {
-          for await (const { page, position } of walkBackwards(client, walk, readTicks(indexId))) {
-            for (const moment of page.moments) came.add(moment);
-            credit.take(page.moments, position);
-            expect(rows.filter((row) => credit.has(row) && !came.has(row))).toEqual([]);
+          for await (const { page, position } of walkHistoryPages(client, walk, readTicks(indexId))) {
+            for (const ts of page.timestamps) received.add(ts);
+            coverage.addPage(page.timestamps, position);
+            expect(rows.filter((row) => coverage.covers(row) && !received.has(row))).toEqual([]);
           }
-          return { missing: rows.filter((row) => !came.has(row)), open: credit.open };
+          return { missing: rows.filter((row) => !received.has(row)), open: coverage.openRanges };
         } catch (error) {
-          if (!(error instanceof Failure || error instanceof Alarm) || tries > 20) throw error;
+          if (!(error instanceof Failure || error instanceof WalkContradiction) || attempts > 20) throw error;
           await clock.sleep(60_000);
         }
       }
@@ -85,10 +85,10 @@ describe("everything at once", () => {
     await simulator.stop();
 
     expect(filled).toHaveLength(6);
-    for (const each of filled) expect(each).toEqual({ missing: [], open: [] });
-    expect(simulator.struck.filter(({ struck }) => struck > 0).length).toBeGreaterThan(12);
-    const asked = observed.filter(({ kind }) => kind === "request").length;
-    expect(asked).toBeLessThan(6 * 24 * 5);
+    for (const result of filled) expect(result).toEqual({ missing: [], open: [] });
+    expect(simulator.faultCounts.filter(({ struck }) => struck > 0).length).toBeGreaterThan(12);
+    const requests = events.filter(({ kind }) => kind === "request").length;
+    expect(requests).toBeLessThan(6 * 24 * 5);
     expect(clock.monotonic()).toBeLessThan(6 * 3_600_000);
   });
 });

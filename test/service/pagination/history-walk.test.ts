@@ -1,18 +1,23 @@
 import { describe, expect, it } from "vitest";
-import { DeadCursor, honestPage, pageOf, rowsEvery30s } from "../../support/service/stub-history.ts";
+import {
+  correctPage,
+  rowsEvery30s,
+  toHistoryPage,
+  UnknownCursorError,
+} from "../../support/service/stub-history.ts";
 import {
   allIds,
   distinct,
-  noon,
+  noonTs,
   oldestTs,
   rows,
-  second,
-  walked,
+  SECOND_MICROS,
+  walkHistory,
 } from "../../support/service/walk-history.ts";
 
 describe("a backward walk", () => {
-  it("gives every page once, newest first, and sends filters, timestamp and size with each", async () => {
-    const result = await walked();
+  it("yields every page once, newest first, and sends filters, timestamp and size with each request", async () => {
+    const result = await walkHistory();
     expect(result.ids).toEqual(allIds);
     expect(result.queries).toHaveLength(11);
     for (const query of result.queries) {
@@ -27,18 +32,18 @@ describe("a backward walk", () => {
       undefined,
       ...allIds.filter((_, at) => at % 10 === 9),
     ]);
-    expect(result.end).toBe("served_out");
+    expect(result.end).toBe("exhausted");
   });
 
-  it("ends with the first page that goes below its start, and says so", async () => {
-    const result = await walked(undefined, { from: noon - 600 * second });
+  it("ends with the first page that goes below its start", async () => {
+    const result = await walkHistory(undefined, { from: noonTs - 600 * SECOND_MICROS });
     expect(result.positions.map(({ end }) => end)).toEqual([undefined, undefined, "reached"]);
     expect(result.queries).toHaveLength(3);
   });
 
-  it("names for each page the moment below which it is gapless", async () => {
-    const { positions } = await walked();
-    expect(positions[0]).toEqual({ number: 1, link: "timestamp", ceiling: noon, end: undefined });
+  it("reports the ceiling below which each page is complete", async () => {
+    const { positions } = await walkHistory();
+    expect(positions[0]).toEqual({ number: 1, link: "timestamp", ceiling: noonTs, end: undefined });
     expect(positions[1]).toEqual({
       number: 2,
       link: "cursor",
@@ -48,16 +53,16 @@ describe("a backward walk", () => {
   });
 
   it("C1: the same page sent twice does no harm", async () => {
-    const result = await walked((_, count, history) =>
-      count === 4 ? pageOf(history.slice(20, 30)) : undefined,
+    const result = await walkHistory((_, count, history) =>
+      count === 4 ? toHistoryPage(history.slice(20, 30)) : undefined,
     );
     expect(distinct(result.ids)).toEqual(allIds);
     expect(result.failure).toBeUndefined();
   });
 
-  it("C1: swapped pages are noticed by the rows that they leave out, and asked again", async () => {
-    const result = await walked((_, count, history) => {
-      if (count === 3) return { ...pageOf(history.slice(30, 40)), nextId: history[29]?.id ?? "" };
+  it("C1: swapped pages are noticed by the missing rows and requested again", async () => {
+    const result = await walkHistory((_, count, history) => {
+      if (count === 3) return { ...toHistoryPage(history.slice(30, 40)), nextId: history[29]?.id ?? "" };
       return undefined;
     });
     expect(distinct(result.ids)).toEqual(allIds);
@@ -67,33 +72,36 @@ describe("a backward walk", () => {
     }
   });
 
-  it("C1: a gap that the service really has costs one small question", async () => {
-    const holed = rows.filter((_, at) => at < 20 || at > 40);
-    const result = await walked(undefined, { history: holed });
-    expect(result.ids).toEqual(holed.map(({ id }) => id));
+  it("C1: a gap in the service's data needs one probe", async () => {
+    const withGap = rows.filter((_, at) => at < 20 || at > 40);
+    const result = await walkHistory(undefined, { history: withGap });
+    expect(result.ids).toEqual(withGap.map(({ id }) => id));
     expect(result.queries.filter(({ size }) => size === "5")).toHaveLength(1);
   });
 
-  it("C2: a cursor that includes its own row makes no loop and no failure, even at the end", async () => {
-    const result = await walked((query, _, history) => {
+  it("C2: inclusive cursors cause no loop and no failure, even at the end", async () => {
+    const result = await walkHistory((query, _, history) => {
       const at = history.findIndex(({ id }) => id === query.startAfter);
-      return at < 0 ? undefined : pageOf(history.slice(at, at + 10));
+      return at < 0 ? undefined : toHistoryPage(history.slice(at, at + 10));
     });
     expect(distinct(result.ids)).toEqual(allIds);
-    expect(result.end).toBe("served_out");
+    expect(result.end).toBe("exhausted");
     expect(result.queries.length).toBeLessThanOrEqual(14);
   });
 
-  it("C3: thirty rows that tie on one moment come whole, by cursor alone", async () => {
+  it("C3: thirty rows with one timestamp are complete, by cursor alone", async () => {
     const tied = rows.map(({ id }, at) => ({ id, ts: rows[at < 20 ? at : Math.max(20, at - 29)]?.ts ?? 0 }));
-    const result = await walked(undefined, { history: tied, from: (tied.at(-1)?.ts ?? 0) - second });
+    const result = await walkHistory(undefined, {
+      history: tied,
+      from: (tied.at(-1)?.ts ?? 0) - SECOND_MICROS,
+    });
     expect(result.ids).toEqual(allIds);
     expect(result.queries).toHaveLength(11);
   });
 
-  it("C4: nextId that stays the same for ever: the walk goes on by timestamp, one request a page", async () => {
-    const result = await walked((query, _, history) => ({
-      ...honestPage(history, { ...query, startAfter: undefined }),
+  it("C4: with a constant nextId the walk continues by timestamp, one request a page", async () => {
+    const result = await walkHistory((query, _, history) => ({
+      ...correctPage(history, { ...query, startAfter: undefined }),
       nextId: "X",
     }));
     expect(distinct(result.ids)).toEqual(allIds);
@@ -102,23 +110,20 @@ describe("a backward walk", () => {
     expect(result.events).toContain("cycle");
   });
 
-  it.each([2, 50])(
-    "C4: a cycle of %i cursors that shows the same page ends as pagination_cycle",
-    async (length) => {
-      const result = await walked((_, count, history) => ({
-        ...pageOf(history.slice(0, 10)),
-        nextId: `c${count % length}`,
-      }));
-      expect(result.failure).toMatchObject({ code: "pagination_cycle", exit: 4 });
-      expect(result.queries.length).toBeLessThanOrEqual(length + 3);
-      expect(result.end).toBeUndefined();
-    },
-  );
+  it.each([2, 50])("C4: a cycle of %i cursors to the same page ends as pagination_cycle", async (length) => {
+    const result = await walkHistory((_, count, history) => ({
+      ...toHistoryPage(history.slice(0, 10)),
+      nextId: `c${count % length}`,
+    }));
+    expect(result.failure).toMatchObject({ code: "pagination_cycle", exit: 4 });
+    expect(result.queries.length).toBeLessThanOrEqual(length + 3);
+    expect(result.end).toBeUndefined();
+  });
 
-  it("C4: a cycle is noticed before a request is spent on it", async () => {
-    const result = await walked((_, count, history) =>
+  it("C4: a cycle is noticed without an extra request", async () => {
+    const result = await walkHistory((_, count, history) =>
       count <= 3
-        ? { ...pageOf(history.slice(count * 10 - 10, count * 10)), nextId: count === 2 ? "b" : "a" }
+        ? { ...toHistoryPage(history.slice(count * 10 - 10, count * 10)), nextId: count === 2 ? "b" : "a" }
         : undefined,
     );
     expect(result.queries[3]?.startAfter).toBeUndefined();
@@ -126,17 +131,19 @@ describe("a backward walk", () => {
     expect(result.events).toEqual(["cycle"]);
   });
 
-  it("C5: empty pages with fresh cursors are followed five times", async () => {
-    const result = await walked((query, count) => {
+  it("C5: five empty pages with new cursors are followed", async () => {
+    const result = await walkHistory((query, count) => {
       if (count >= 3 && count <= 7) return { content: [], nextId: `e${count}` };
-      return query.startAfter === "e7" ? honestPage(rows, { ...query, startAfter: rows[19]?.id }) : undefined;
+      return query.startAfter === "e7"
+        ? correctPage(rows, { ...query, startAfter: rows[19]?.id })
+        : undefined;
     });
     expect(result.ids).toEqual(allIds);
     expect(result.events).toEqual([]);
   });
 
-  it("C5: more of them are trouble: the walk goes on by timestamp", async () => {
-    const result = await walked((query, count) =>
+  it("C5: after more of them the walk continues by timestamp", async () => {
+    const result = await walkHistory((query, count) =>
       query.startAfter?.startsWith("e") || query.startAfter === "r81"
         ? { content: [], nextId: `e${count}` }
         : undefined,
@@ -146,70 +153,72 @@ describe("a backward walk", () => {
     expect(result.failure).toBeUndefined();
   });
 
-  it("C5: nothing but empty pages is an error, not an end", async () => {
-    const result = await walked((_, count) => ({ content: [], nextId: `e${count}` }));
+  it("C5: a walk with only empty pages fails instead of ending", async () => {
+    const result = await walkHistory((_, count) => ({ content: [], nextId: `e${count}` }));
     expect(result.failure).toMatchObject({ code: "pagination_cycle" });
     expect(result.end).toBeUndefined();
     expect(result.queries).toHaveLength(8);
   });
 
-  it.each([null, "", undefined])(
-    "C6: nextId %j on a page with rows is the service's own end",
-    async (nextId) => {
-      const result = await walked((query, _, history) => {
-        const page = honestPage(history, query);
-        return page.nextId === rows.at(-1)?.id
-          ? { content: page.content, ...(nextId === undefined ? {} : { nextId }) }
-          : page;
-      });
-      expect(result.ids).toEqual(allIds);
-      expect(result.end).toBe("served_out");
-      expect(result.queries).toHaveLength(10);
-    },
-  );
-
-  it("C6: an empty history is an end at once", async () => {
-    const result = await walked(undefined, { history: [] });
-    expect(result.positions).toEqual([{ number: 1, link: "timestamp", ceiling: noon, end: "served_out" }]);
+  it.each([null, "", undefined])("C6: nextId %j on a page with rows ends the walk", async (nextId) => {
+    const result = await walkHistory((query, _, history) => {
+      const page = correctPage(history, query);
+      return page.nextId === rows.at(-1)?.id
+        ? { content: page.content, ...(nextId === undefined ? {} : { nextId }) }
+        : page;
+    });
+    expect(result.ids).toEqual(allIds);
+    expect(result.end).toBe("exhausted");
+    expect(result.queries).toHaveLength(10);
   });
 
-  it("C7: a server that caps the page size is read to the end, and noticed once", async () => {
-    const result = await walked((query, _, history) => honestPage(history, { ...query, size: "3" }));
+  it("C6: an empty history ends the walk at once", async () => {
+    const result = await walkHistory(undefined, { history: [] });
+    expect(result.positions).toEqual([{ number: 1, link: "timestamp", ceiling: noonTs, end: "exhausted" }]);
+  });
+
+  it("C7: a limited page size is reported once, and the walk reaches the end", async () => {
+    const result = await walkHistory((query, _, history) => correctPage(history, { ...query, size: "3" }));
     expect(result.ids).toEqual(allIds);
     expect(result.events).toEqual(["size_ignored"]);
   });
 
-  it("C9: a cursor whose record is gone (404) is replaced by its timestamp", async () => {
+  it("C9: after a dead cursor (404) the walk restarts at its timestamp", async () => {
     let history = rows;
-    const result = await walked((query, count) => {
+    const result = await walkHistory((query, count) => {
       if (count === 4) history = rows.filter(({ id }) => id !== query.startAfter);
-      return honestPage(history, query);
+      return correctPage(history, query);
     });
     expect(distinct(result.ids)).toEqual(allIds);
     expect(result.events).toEqual(["dead_cursor"]);
-    const anew = result.positions.find(({ link, number }) => link === "timestamp" && number > 1);
-    expect(anew?.ceiling).toBe((rows[29]?.ts ?? 0) + 1);
+    const restart = result.positions.find(({ link, number }) => link === "timestamp" && number > 1);
+    expect(restart?.ceiling).toBe((rows[29]?.ts ?? 0) + 1);
   });
 
-  it("C9: a dead cursor that is answered by silence is told from the end", async () => {
-    const result = await walked((_, count) => (count === 4 ? { content: [] } : undefined), {
-      from: oldestTs - 3600 * second,
+  it("C9: an empty page for a dead cursor is not taken for the end", async () => {
+    const result = await walkHistory((_, count) => (count === 4 ? { content: [] } : undefined), {
+      from: oldestTs - 3600 * SECOND_MICROS,
     });
     expect(distinct(result.ids)).toEqual(allIds);
     expect(result.positions.filter(({ end }) => end !== undefined)).toHaveLength(1);
-    expect(result.end).toBe("served_out");
+    expect(result.end).toBe("exhausted");
   });
 
-  it("C9: the true end is confirmed with one request, and with none right above the walk's start", async () => {
-    expect((await walked(undefined, { from: oldestTs - 3600 * second })).queries).toHaveLength(12);
-    expect((await walked(undefined, { from: oldestTs - second })).queries).toHaveLength(11);
+  it("C9: the real end needs one probe, and none if it is just above the walk's start", async () => {
+    expect((await walkHistory(undefined, { from: oldestTs - 3600 * SECOND_MICROS })).queries).toHaveLength(
+      12,
+    );
+    expect((await walkHistory(undefined, { from: oldestTs - SECOND_MICROS })).queries).toHaveLength(11);
   });
 
-  it("C11: new rows at the head during a walk shift nothing", async () => {
-    const result = await walked((query, count) =>
-      honestPage(
+  it("C11: new rows at the head during a walk have no effect", async () => {
+    const result = await walkHistory((query, count) =>
+      correctPage(
         [
-          ...rowsEvery30s(count, noon + 3600 * second).map((row) => ({ ...row, id: `new-${row.id}` })),
+          ...rowsEvery30s(count, noonTs + 3600 * SECOND_MICROS).map((row) => ({
+            ...row,
+            id: `new-${row.id}`,
+          })),
           ...rows,
         ],
         query,
@@ -218,36 +227,36 @@ describe("a backward walk", () => {
     expect(result.ids).toEqual(allIds);
   });
 
-  it("C15: ascending pages are read to the end, and reported", async () => {
-    const result = await walked((query, _, history) => {
-      const page = honestPage(history, query);
-      const turned = page.content.toReversed();
-      const last = turned.at(-1);
-      return { content: turned, ...(last ? { nextId: last.id } : {}) };
+  it("C15: ascending pages are reported, and the walk reaches the end", async () => {
+    const result = await walkHistory((query, _, history) => {
+      const page = correctPage(history, query);
+      const reversed = page.content.toReversed();
+      const last = reversed.at(-1);
+      return { content: reversed, ...(last ? { nextId: last.id } : {}) };
     });
     expect(distinct(result.ids).sort()).toEqual(allIds.toSorted());
     expect(result.failure).toBeUndefined();
     expect(result.events).toContain("unordered");
   });
 
-  it("C15: a page that is disordered once is asked for again, so its stray row does not end the walk", async () => {
-    const result = await walked(
+  it("C15: an unordered page is requested again, so its stray old row does not end the walk", async () => {
+    const result = await walkHistory(
       (query, count, history) => {
         if (count !== 2) return undefined;
-        const page = honestPage(history, query);
+        const page = correctPage(history, query);
         page.content.unshift({ id: "stray", timestamp: "2020-01-01T00:00:00Z" });
         return page;
       },
-      { from: noon - 1500 * second },
+      { from: noonTs - 1500 * SECOND_MICROS },
     );
     expect(result.ids).toContain("r51");
     expect(result.ids).not.toContain("stray");
     expect(result.end).toBe("reached");
   });
 
-  it("asked without its first answer, an index that does not exist is the caller's to judge", async () => {
-    const result = await walked(() => {
-      throw new DeadCursor();
+  it("a 404 for the first page is thrown to the caller", async () => {
+    const result = await walkHistory(() => {
+      throw new UnknownCursorError();
     });
     expect(result.failure).toMatchObject({ code: "not_found" });
     expect(result.queries).toHaveLength(1);

@@ -1,49 +1,49 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Requests } from "../../../src/service/client/client.ts";
-import { followList, type ListPosition } from "../../../src/service/pagination/list-walk.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { clientOf, readPage } from "../../support/service/client-harness.ts";
+import type { RequestSender } from "../../../src/service/client/client.ts";
+import { type ListPosition, walkListPages } from "../../../src/service/pagination/list-walk.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
-  json,
-  type SeenRequest,
+  type ReceivedRequest,
   type StubService,
-  startStub,
-  zipped,
+  sendGzip,
+  sendJson,
+  startStubService,
 } from "../../support/service/stub-service.ts";
 
 const rows = Array.from({ length: 25 }, (_, at) => ({ id: `id/${at}` }));
 let stub: StubService | undefined;
 afterEach(async () => stub?.stop());
 
-type Answer = (
-  request: SeenRequest,
+type PageHandler = (
+  request: ReceivedRequest,
   count: number,
 ) => { content: unknown[]; nextId?: string | null } | number;
 
-/** Pages of ten, `nextId` on each that has rows, as long as the test says nothing else. */
-const honest: Answer = ({ query }) => {
+/** Pages of ten rows, each with a `nextId`. */
+const correctPage: PageHandler = ({ query }) => {
   const at = query.startAfter === undefined ? 0 : rows.findIndex(({ id }) => id === query.startAfter) + 1;
   const content = rows.slice(at, at + 10);
   const last = content.at(-1);
   return { content, ...(last ? { nextId: last.id } : {}) };
 };
 
-async function follow(answer: Answer = honest) {
-  const clock = new TurnedClock();
-  stub = await startStub({
+async function walkList(handler: PageHandler = correctPage) {
+  const clock = new ManualClock();
+  stub = await startStubService({
     clock,
-    answer: (request, response, count) => {
-      const page = answer(request, count);
-      if (typeof page === "number") json(response, {}, page);
-      else zipped(response, page);
+    respond: (request, response, count) => {
+      const page = handler(request, count);
+      if (typeof page === "number") sendJson(response, {}, page);
+      else sendGzip(response, page);
     },
   });
-  const { client, observed } = clientOf(stub.baseUrl, clock);
+  const { client, events: observed } = createTestClient(stub.baseUrl, clock);
   const ids: string[] = [];
   const positions: ListPosition[] = [];
   const list = { endpoint: "/exchange-ticker", filters: { exchangeId: "x" } };
   const run = async () => {
-    for await (const { page, position } of followList(client, list, readPage)) {
+    for await (const { page, position } of walkListPages(client, list, readPage)) {
       ids.push(...page.content.map(({ id }) => id));
       positions.push(position);
     }
@@ -58,28 +58,28 @@ async function follow(answer: Answer = honest) {
   return { ids, positions, failure, events, queries: stub.requests.map(({ query }) => query) };
 }
 
-const all = rows.map(({ id }) => id);
+const allIds = rows.map(({ id }) => id);
 
 describe("a list", () => {
-  it("is followed wherever a nextId appears, with its filters on every page", async () => {
-    const { ids, queries, positions } = await follow();
-    expect(ids).toEqual(all);
+  it("is followed by nextId, with the filters on every request", async () => {
+    const { ids, queries, positions } = await walkList();
+    expect(ids).toEqual(allIds);
     expect(queries.every(({ exchangeId }) => exchangeId === "x")).toBe(true);
     expect(queries.map(({ startAfter }) => startAfter)).toEqual([undefined, "id/9", "id/19", "id/24"]);
-    expect(positions.map(({ last }) => last)).toEqual([false, false, false, true]);
+    expect(positions.map(({ isLast }) => isLast)).toEqual([false, false, false, true]);
   });
 
   it.each([null, "", undefined])("C6: ends with nextId %j", async (nextId) => {
-    const { ids, queries } = await follow(() => ({
+    const { ids, queries } = await walkList(() => ({
       content: rows,
       ...(nextId === undefined ? {} : { nextId }),
     }));
-    expect(ids).toEqual(all);
+    expect(ids).toEqual(allIds);
     expect(queries).toHaveLength(1);
   });
 
   it("C2: ends where a cursor shows only its own record", async () => {
-    const { ids, failure } = await follow(({ query }) => {
+    const { ids, failure } = await walkList(({ query }) => {
       const at = Math.max(
         0,
         rows.findIndex(({ id }) => id === query.startAfter),
@@ -88,11 +88,11 @@ describe("a list", () => {
       return { content, nextId: content.at(-1)?.id ?? null };
     });
     expect(failure).toBeUndefined();
-    expect(new Set(ids)).toEqual(new Set(all));
+    expect(new Set(ids)).toEqual(new Set(allIds));
   });
 
-  it("C4: a cycle is an error, noticed before a request is spent on it", async () => {
-    const { failure, queries } = await follow((_, count) => ({
+  it("C4: a cycle is an error, noticed without an extra request", async () => {
+    const { failure, queries } = await walkList((_, count) => ({
       content: rows.slice(0, 2),
       nextId: `c${count % 3}`,
     }));
@@ -100,44 +100,44 @@ describe("a list", () => {
     expect(queries).toHaveLength(4);
   });
 
-  it("C4: ever fresh cursors are not followed for ever", async () => {
-    let asked = 0;
-    const client: Requests = {
-      observe: () => {},
+  it("C4: the number of pages is limited", async () => {
+    let requests = 0;
+    const client: RequestSender = {
+      onEvent: () => {},
       request: (_, read) => {
-        asked++;
+        requests++;
         const bytes = new TextEncoder().encode(
-          JSON.stringify({ content: [{ id: "a" }], nextId: `n${asked}` }),
+          JSON.stringify({ content: [{ id: "a" }], nextId: `n${requests}` }),
         );
         return read({
           bytes,
           ageMs: 0,
           asOf: undefined,
-          askedAt: 0,
+          requestedAt: 0,
         });
       },
     };
     const run = async () => {
-      for await (const _ of followList(client, { endpoint: "/market" }, readPage));
+      for await (const _ of walkListPages(client, { endpoint: "/market" }, readPage));
     };
     await expect(run()).rejects.toMatchObject({ code: "pagination_cycle" });
-    expect(asked).toBe(3000);
+    expect(requests).toBe(3000);
   });
 
-  it("C5: empty pages are followed five times, then they are an error", async () => {
-    const { failure, queries } = await follow((_, count) => ({ content: [], nextId: `c${count}` }));
+  it("C5: more than five empty pages are an error", async () => {
+    const { failure, queries } = await walkList((_, count) => ({ content: [], nextId: `c${count}` }));
     expect(failure).toMatchObject({ code: "pagination_cycle" });
     expect(queries).toHaveLength(6);
   });
 
-  it.each([400, 404])("C9: a cursor that dies (%i) begins the list again, once", async (status) => {
-    const healed = await follow((request, count) => (count === 3 ? status : honest(request, count)));
-    expect(new Set(healed.ids)).toEqual(new Set(all));
-    expect(healed.positions.at(-1)).toMatchObject({ last: true, restarted: true });
+  it.each([400, 404])("C9: a dead cursor (%i) restarts the list, once", async (status) => {
+    const healed = await walkList((request, count) => (count === 3 ? status : correctPage(request, count)));
+    expect(new Set(healed.ids)).toEqual(new Set(allIds));
+    expect(healed.positions.at(-1)).toMatchObject({ isLast: true, isRestarted: true });
     expect(healed.events).toEqual(["restarted"]);
     await stub?.stop();
-    const broken = await follow((request, count) =>
-      request.query.startAfter === "id/19" ? status : honest(request, count),
+    const broken = await walkList((request, count) =>
+      request.query.startAfter === "id/19" ? status : correctPage(request, count),
     );
     expect(broken.failure).toMatchObject({ code: "pagination_cycle" });
   });

@@ -1,165 +1,178 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { type Micros, parseInstant } from "../../../src/model/time.ts";
-import { walkBackwards } from "../../../src/service/pagination/history-walk.ts";
+import { type Micros, parseTimestamp } from "../../../src/model/time.ts";
+import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import { readPage } from "../../support/service/client-harness.ts";
 import {
-  type Fault,
-  loudFaults,
-  type Nature,
-  quietFaults,
-  stumblingService,
+  faultyService,
+  type PagingBehaviour,
+  type PagingFault,
+  silentFaults,
+  visibleFaults,
 } from "../../support/service/faulty-history.ts";
-import { Alarm, WalkCredit } from "../../support/service/proven-coverage.ts";
+import { ProvenCoverage, WalkContradiction } from "../../support/service/proven-coverage.ts";
 import type { HistoryRow } from "../../support/service/stub-history.ts";
 
-const noon = parseInstant("2026-03-01T12:00:00Z") as Micros;
+const noon = parseTimestamp("2026-03-01T12:00:00Z") as Micros;
 const period = 30_000_000;
 
-interface Scene {
-  /** How many rows share each moment. */
+interface Scenario {
+  /** How many rows share each timestamp. */
   readonly ties: readonly number[];
   /** In periods before noon. */
-  readonly holeFrom: number;
+  readonly gapFrom: number;
   readonly size: number;
-  readonly nature: Nature;
-  readonly schedule: readonly Fault[];
+  readonly behaviour: PagingBehaviour;
+  readonly schedule: readonly PagingFault[];
 }
 
-const nature = (oldestFirst: fc.Arbitrary<boolean>): fc.Arbitrary<Nature> =>
+const behaviour = (oldestFirst: fc.Arbitrary<boolean>): fc.Arbitrary<PagingBehaviour> =>
   fc.record({
-    cap: fc.constantFrom(2000, 2000, 10, 6),
-    inclusiveCursor: fc.boolean(),
-    exclusiveBound: fc.boolean(),
-    ownIdAtEnd: fc.boolean(),
-    oldestFirst,
+    maxPageSize: fc.constantFrom(2000, 2000, 10, 6),
+    isCursorInclusive: fc.boolean(),
+    isBoundExclusive: fc.boolean(),
+    hasNextIdAtEnd: fc.boolean(),
+    isOldestFirst: oldestFirst,
   });
 
-const one = fc.record({ ties: fc.array(fc.integer({ min: 0, max: 1 }), { maxLength: 80 }) });
-const tied = fc.record({ ties: fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 80 }) });
+const oneIndex = fc.record({ ties: fc.array(fc.integer({ min: 0, max: 1 }), { maxLength: 80 }) });
+const tiedRows = fc.record({ ties: fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 80 }) });
 
-const scene = (
-  histories: fc.Arbitrary<Pick<Scene, "ties">>,
-  natures: fc.Arbitrary<Nature>,
-  schedules: fc.Arbitrary<readonly Fault[]>,
-): fc.Arbitrary<Scene> =>
+const scenario = (
+  histories: fc.Arbitrary<Pick<Scenario, "ties">>,
+  behaviours: fc.Arbitrary<PagingBehaviour>,
+  schedules: fc.Arbitrary<readonly PagingFault[]>,
+): fc.Arbitrary<Scenario> =>
   fc
     .tuple(
       histories,
       fc.record({
-        holeFrom: fc.integer({ min: 1, max: 90 }),
+        gapFrom: fc.integer({ min: 1, max: 90 }),
         size: fc.integer({ min: 11, max: 17 }),
-        nature: natures,
+        behaviour: behaviours,
         schedule: schedules,
       }),
     )
     .map(([history, more]) => ({ ...history, ...more }));
 
-/** A quiet fault is noticed by asking again, so it must not be told again at once. */
-const wild = fc
-  .array(fc.constantFrom<Fault>("none", ...loudFaults, ...quietFaults), { maxLength: 60 })
+/** Only a retry reveals a silent fault, so no two may follow each other closely. */
+const allFaults = fc
+  .array(fc.constantFrom<PagingFault>("none", ...visibleFaults, ...silentFaults), { maxLength: 60 })
   .map((schedule) => {
-    const kept: Fault[] = [];
+    const spaced: PagingFault[] = [];
     for (const fault of schedule)
-      kept.push(isQuiet(fault) && kept.slice(-QUIET_DISTANCE).some(isQuiet) ? "none" : fault);
-    return kept;
+      spaced.push(isSilent(fault) && spaced.slice(-MIN_SILENT_DISTANCE).some(isSilent) ? "none" : fault);
+    return spaced;
   });
-const QUIET_DISTANCE = 2;
-const isQuiet = (fault: Fault) => quietFaults.some((quiet) => quiet === fault);
-const loud = fc.array(fc.constantFrom<Fault>("none", ...loudFaults), { maxLength: 60 });
+const MIN_SILENT_DISTANCE = 2;
+const isSilent = (fault: PagingFault) => silentFaults.some((silent) => silent === fault);
+const onlyVisibleFaults = fc.array(fc.constantFrom<PagingFault>("none", ...visibleFaults), { maxLength: 60 });
 
-/** One thing goes wrong, then all is well for a while. */
-const passing = (faults: readonly Fault[]) =>
+/** Single faults with correct responses between them. */
+const transient = (faults: readonly PagingFault[]) =>
   fc
-    .array(fc.record({ calm: fc.integer({ min: 0, max: 4 }), fault: fc.constantFrom(...faults) }), {
+    .array(fc.record({ pause: fc.integer({ min: 0, max: 4 }), fault: fc.constantFrom(...faults) }), {
       maxLength: 6,
     })
-    .map((strikes) =>
-      strikes.flatMap(({ calm, fault }, at) => [
-        ...Array.from({ length: calm + (at === 0 ? 0 : 6) }, (): Fault => "none"),
+    .map((entries) =>
+      entries.flatMap(({ pause, fault }, at) => [
+        ...Array.from({ length: pause + (at === 0 ? 0 : 6) }, (): PagingFault => "none"),
         fault,
       ]),
     );
 
-/** Which of several tied rows a page left out, its moments do not tell: there the faults are loud. */
-const stumbling = fc.oneof(
-  { weight: 3, arbitrary: scene(one, nature(fc.boolean()), wild) },
-  { weight: 1, arbitrary: scene(tied, nature(fc.constant(false)), loud) },
+/** Timestamps do not show which of several rows with one timestamp is missing: use visible faults there. */
+const faultyScenarios = fc.oneof(
+  { weight: 3, arbitrary: scenario(oneIndex, behaviour(fc.boolean()), allFaults) },
+  { weight: 1, arbitrary: scenario(tiedRows, behaviour(fc.constant(false)), onlyVisibleFaults) },
 );
-const healing = fc.oneof(
+const recoveringScenarios = fc.oneof(
   {
     weight: 3,
-    arbitrary: scene(one, nature(fc.constant(false)), passing([...loudFaults, ...quietFaults])),
+    arbitrary: scenario(
+      oneIndex,
+      behaviour(fc.constant(false)),
+      transient([...visibleFaults, ...silentFaults]),
+    ),
   },
-  { weight: 1, arbitrary: scene(tied, nature(fc.constant(false)), passing(loudFaults)) },
+  { weight: 1, arbitrary: scenario(tiedRows, behaviour(fc.constant(false)), transient(visibleFaults)) },
 );
-const oldestFirst = scene(fc.oneof(one, tied), nature(fc.constant(true)), fc.constant([]));
+const oldestFirstScenarios = scenario(
+  fc.oneof(oneIndex, tiedRows),
+  behaviour(fc.constant(true)),
+  fc.constant([]),
+);
 
-/** Walks as the engine does, and holds every claim against the service's history at once. */
-async function walked({ ties, holeFrom, size, nature, schedule }: Scene) {
+/** Walks like the engine and checks every proven range against the service's history. */
+async function runWalk({ ties, gapFrom, size, behaviour, schedule }: Scenario) {
   const history: HistoryRow[] = ties.flatMap((many, at) =>
     Array.from({ length: many }, (_, n) => ({ id: `${at}-${n}`, ts: noon - (at + 1) * period })),
   );
-  const from = noon - holeFrom * period;
-  const { client, asked, struck } = stumblingService(history, nature, schedule);
-  const given = new Set<string>();
-  const credit = new WalkCredit({ from, to: noon });
-  // One index has one row at a time; all of them together tie.
+  const from = noon - gapFrom * period;
+  const { client, requestCount, faultCount } = faultyService(history, behaviour, schedule);
+  const received = new Set<string>();
+  const coverage = new ProvenCoverage({ from, to: noon });
+  // Rows of one index have distinct timestamps; rows of all indices share them.
   const filters = ties.some((many) => many > 1) ? {} : { indexId: "one" };
   const walk = { endpoint: "/index-ticker", filters, from, until: noon, size } as const;
   let outcome: string | undefined;
   try {
-    for await (const { page, position } of walkBackwards(client, walk, readPage)) {
-      for (const { id } of page.content) given.add(id);
-      const moments = page.content.map(({ timestamp }) => parseInstant(timestamp ?? "") ?? Number.NaN);
-      credit.take(moments, position);
-      expect(history.filter(({ id, ts }) => credit.has(ts) && !given.has(id))).toEqual([]);
+    for await (const { page, position } of walkHistoryPages(client, walk, readPage)) {
+      for (const { id } of page.content) received.add(id);
+      const timestamps = page.content.map(({ timestamp }) => parseTimestamp(timestamp ?? "") ?? Number.NaN);
+      coverage.addPage(timestamps, position);
+      expect(history.filter(({ id, ts }) => coverage.covers(ts) && !received.has(id))).toEqual([]);
       outcome = position.end;
     }
   } catch (error) {
-    if (!(error instanceof Failure || error instanceof Alarm)) throw error;
-    outcome = error instanceof Failure ? error.code : "alarm";
+    if (!(error instanceof Failure || error instanceof WalkContradiction)) throw error;
+    outcome = error instanceof Failure ? error.code : "contradiction";
   }
-  const missing = history.filter(({ id, ts }) => ts >= from && !given.has(id));
-  return { outcome, open: credit.open, missing, asked: asked(), struck: struck() };
+  const missing = history.filter(({ id, ts }) => ts >= from && !received.has(id));
+  return { outcome, open: coverage.openRanges, missing, requests: requestCount(), faults: faultCount() };
 }
 
-describe("a walk over a service that stumbles", () => {
-  it("ends, and proves nothing that it has not been given", async () => {
-    const met: Record<string, number> = {};
+describe("a walk over a faulty service", () => {
+  it("ends and proves no range with missing rows", async () => {
+    const outcomes: Record<string, number> = {};
     await fc.assert(
-      fc.asyncProperty(stumbling, async (each) => {
-        const { outcome = "none", asked } = await walked(each);
-        met[outcome] = (met[outcome] ?? 0) + 1;
-        expect(asked).toBeLessThan(300);
+      fc.asyncProperty(faultyScenarios, async (input) => {
+        const { outcome = "none", requests } = await runWalk(input);
+        outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+        expect(requests).toBeLessThan(300);
       }),
       { numRuns: 3000 },
     );
-    expect(Object.keys(met).sort()).toEqual(["alarm", "pagination_cycle", "reached", "served_out"]);
-    for (const times of Object.values(met)) expect(times).toBeGreaterThan(50);
+    expect(Object.keys(outcomes).sort()).toEqual([
+      "contradiction",
+      "exhausted",
+      "pagination_cycle",
+      "reached",
+    ]);
+    for (const times of Object.values(outcomes)) expect(times).toBeGreaterThan(50);
   });
 
-  it("comes to every row and proves the whole range when its faults are passing", async () => {
-    let struck = 0;
+  it("receives every row and proves the whole range when faults are transient", async () => {
+    let faults = 0;
     await fc.assert(
-      fc.asyncProperty(healing, async (each) => {
-        const result = await walked(each);
-        struck += result.struck;
+      fc.asyncProperty(recoveringScenarios, async (input) => {
+        const result = await runWalk(input);
+        faults += result.faults;
         expect(result).toMatchObject({ open: [], missing: [] });
-        expect(["reached", "served_out"]).toContain(result.outcome);
+        expect(["reached", "exhausted"]).toContain(result.outcome);
       }),
       { numRuns: 3000 },
     );
-    expect(struck).toBeGreaterThan(1000);
+    expect(faults).toBeGreaterThan(1000);
   });
 
-  it("C15: oldest first with a limit proves nothing that is false, however short the history", async () => {
+  it("C15: pages sorted oldest first prove nothing false, however short the history", async () => {
     await fc.assert(
-      fc.asyncProperty(oldestFirst, async (each) => {
-        const { outcome, asked } = await walked(each);
+      fc.asyncProperty(oldestFirstScenarios, async (input) => {
+        const { outcome, requests } = await runWalk(input);
         expect(outcome).toBeDefined();
-        expect(asked).toBeLessThan(60);
+        expect(requests).toBeLessThan(60);
       }),
       { numRuns: 500 },
     );

@@ -1,24 +1,28 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { walkBackwards } from "../../../src/service/pagination/history-walk.ts";
-import { followList } from "../../../src/service/pagination/list-walk.ts";
+import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
+import { walkListPages } from "../../../src/service/pagination/list-walk.ts";
 import type { Quirks } from "../../../src/simulator/market/quirks.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { clientOf, readPage } from "../../support/service/client-harness.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import { readTicks } from "../../support/service/read-ticks.ts";
 
 const hour = 3_600_000;
 const day = 24 * hour;
-const clock = new TurnedClock("2026-03-01T12:00:07Z");
+const clock = new ManualClock("2026-03-01T12:00:07Z");
 let simulator: Simulator | undefined;
 afterEach(async () => simulator?.stop());
 
 async function start(quirks: Partial<Quirks>) {
   simulator = await startSimulator({ clock, size: { assets: 6, markets: 6, exchanges: 2 }, quirks });
-  const { baseUrl, wsUrl, clientId, clientSecret, universe, truth } = simulator;
-  const { client } = clientOf(baseUrl, clock, { wsUrl, clientId, readSecret: async () => clientSecret });
+  const { baseUrl, wsUrl, clientId, clientSecret, universe, oracle } = simulator;
+  const { client } = createTestClient(baseUrl, clock, {
+    wsUrl,
+    clientId,
+    readSecret: async () => clientSecret,
+  });
   const indexId = universe.assets.find(({ firstDay }) => firstDay < 18_000)?.id ?? "";
-  return { client, indexId, truth, simulator };
+  return { client, indexId, oracle, simulator };
 }
 
 const lastPages = ["null", "empty", "absent", "own-id"] as const;
@@ -32,13 +36,13 @@ const cases = lastPages.flatMap((lastPage) =>
   })),
 );
 
-describe("whatever the specification leaves open, a walk comes to the same rows", () => {
+describe("a walk receives the same rows with every quirk", () => {
   it.each(cases)("C6, C8: last page $lastPage, cursor $cursor", async (quirks) => {
-    const { client, indexId, truth } = await start(quirks);
+    const { client, indexId, oracle } = await start(quirks);
     const to = Math.floor(clock.now() / 30_000) * 30_000;
     const from = to - 4 * hour;
-    const came = new Set<number>();
-    const read = readTicks(indexId, (moment) => void came.add(moment / 1000));
+    const received = new Set<number>();
+    const read = readTicks(indexId, (ts) => void received.add(ts / 1000));
     const filters = { indexType: "GWA", indexId };
     const walk = {
       endpoint: "/index-ticker",
@@ -49,22 +53,22 @@ describe("whatever the specification leaves open, a walk comes to the same rows"
     } as const;
     const ends: unknown[] = [];
     const run = async () => {
-      for await (const { position } of walkBackwards(client, walk, read)) ends.push(position.end);
+      for await (const { position } of walkHistoryPages(client, walk, read)) ends.push(position.end);
     };
     await clock.runUntil(run());
-    const missing = truth
+    const missing = oracle
       .indexTicks("GWA", indexId, from, to, clock.now())
-      .filter(({ timestamp }) => !came.has(Date.parse(timestamp)));
+      .filter(({ timestamp }) => !received.has(Date.parse(timestamp)));
     expect(missing).toEqual([]);
     expect(ends.at(-1)).toBe("reached");
     expect(ends).toHaveLength(9);
   });
 
-  it.each(lastPages)("the end of the window is an end: last page %s", async (lastPage) => {
-    const { client, indexId, truth } = await start({ lastPage });
+  it.each(lastPages)("the walk ends at the end of the window: last page %s", async (lastPage) => {
+    const { client, indexId, oracle } = await start({ lastPage });
     const edge = clock.now() - 200 * day;
-    const came = new Set<number>();
-    const read = readTicks(indexId, (moment) => void came.add(moment / 1000));
+    const received = new Set<number>();
+    const read = readTicks(indexId, (ts) => void received.add(ts / 1000));
     const filters = { indexType: "GWA", indexId };
     const until = (edge + hour) * 1000;
     const walk = {
@@ -76,54 +80,54 @@ describe("whatever the specification leaves open, a walk comes to the same rows"
     } as const;
     const ends: unknown[] = [];
     const run = async () => {
-      for await (const { position } of walkBackwards(client, walk, read)) ends.push(position.end);
+      for await (const { position } of walkHistoryPages(client, walk, read)) ends.push(position.end);
     };
     await clock.runUntil(run());
-    expect(ends.at(-1)).toBe("served_out");
-    expect(came.size).toBe(truth.indexTicks("GWA", indexId, 0, edge + hour + 1, clock.now()).length);
+    expect(ends.at(-1)).toBe("exhausted");
+    expect(received.size).toBe(oracle.indexTicks("GWA", indexId, 0, edge + hour + 1, clock.now()).length);
   });
 
   it.each(["start", "end"] as const)(
-    "daily bars come whole when timestamp means a bar's %s",
+    "daily bars are complete if timestamp means a bar's %s",
     async (ohlcvTimestamp) => {
-      const { client, indexId, truth } = await start({
+      const { client, indexId, oracle } = await start({
         ohlcvTimestamp,
         barTimestamp: true,
         lastPage: "own-id",
       });
       const midnight = Math.floor(clock.now() / day) * day;
       const from = midnight - 300 * day;
-      const came = new Set<string>();
-      const read = readTicks(indexId, (moment) => void came.add(new Date(moment / 1000).toISOString()));
+      const received = new Set<string>();
+      const read = readTicks(indexId, (ts) => void received.add(new Date(ts / 1000).toISOString()));
       const walk = {
         endpoint: "/ohlcv",
         filters: { indexType: "GWA", indexId },
         from: from * 1000,
-        // One day past the hole, since nobody says which of the two it is.
+        // One day past the gap, since the specification does not say which of the two it is.
         until: (midnight + day) * 1000,
         size: 100,
       } as const;
       const run = async () => {
-        for await (const _ of walkBackwards(client, walk, read));
+        for await (const _ of walkHistoryPages(client, walk, read));
       };
       await clock.runUntil(run());
-      const expected = truth.dailyBars("GWA", indexId, from, midnight, clock.now());
+      const expected = oracle.dailyBars("GWA", indexId, from, midnight, clock.now());
       expect(expected).toHaveLength(300);
       expect(
-        expected.filter(({ startTimestamp }) => !came.has(new Date(startTimestamp).toISOString())),
+        expected.filter(({ startTimestamp }) => !received.has(new Date(startTimestamp).toISOString())),
       ).toEqual([]);
     },
   );
 
-  it("exchange tickers come in pages, and all of them come", async () => {
-    const { client, truth } = await start({ exchangeTickerPage: 4, lastPage: "own-id" });
+  it("exchange tickers are complete across pages", async () => {
+    const { client, oracle } = await start({ exchangeTickerPage: 4, lastPage: "own-id" });
     const ids: string[] = [];
     const run = async () => {
-      for await (const { page } of followList(client, { endpoint: "/exchange-ticker" }, readPage)) {
+      for await (const { page } of walkListPages(client, { endpoint: "/exchange-ticker" }, readPage)) {
         ids.push(...page.content.map(({ id }) => id));
       }
     };
     await clock.runUntil(run());
-    expect(new Set(ids)).toEqual(new Set(truth.exchangeTicks(clock.now()).map(({ id }) => id)));
+    expect(new Set(ids)).toEqual(new Set(oracle.exchangeTicks(clock.now()).map(({ id }) => id)));
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { faultWords } from "../../../src/simulator/faults/catalogue.ts";
-import type { FaultWord } from "../../../src/simulator/faults/fault-definition.ts";
+import { faultDefinitions } from "../../../src/simulator/faults/catalogue.ts";
+import type { FaultDefinition } from "../../../src/simulator/faults/fault-definition.ts";
 import { seed } from "../../support/seed.ts";
 import { LiveStage } from "../../support/simulator/websocket-client.ts";
 
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => stage.stop());
 
 /** A word with something for every parameter that it needs, and small where the usual is big. */
-function sample({ word, parameters }: FaultWord, at: number): string {
+function sample({ name: word, parameters }: FaultDefinition, at: number): string {
   const samples: Record<string, string> = { number: "503", duration: "10s", text: "price" };
   const small: Record<string, string> = {
     mb: "mb=1",
@@ -20,7 +20,7 @@ function sample({ word, parameters }: FaultWord, at: number): string {
     said: "said=60",
     life: "life=1h",
   };
-  const given = Object.entries(parameters).flatMap(([name, { kind, choices, standard }]) => {
+  const given = Object.entries(parameters).flatMap(([name, { kind, choices, defaultValue: standard }]) => {
     if (name === "rows" && kind === "number") return "rows=3";
     if (small[name]) return small[name];
     if (standard !== undefined && !choices) return [];
@@ -29,14 +29,14 @@ function sample({ word, parameters }: FaultWord, at: number): string {
   return [word, ...given].join(" ");
 }
 
-const fits = ({ moments }: FaultWord, live: boolean) =>
+const fits = ({ eventKinds: moments }: FaultDefinition, live: boolean) =>
   moments.some((moment) => (live ? moment !== "request" && moment !== "port" : moment === "request"));
 
 describe("all faults at once", () => {
   it("strike again and again, and leave a simulator that is as good as new", async () => {
     const rounds = [0, 1, 2, 3].flatMap((at) => [
-      ...faultWords.filter((word) => fits(word, false)).map((word) => `* * ${sample(word, at)} p=0.02`),
-      ...faultWords.filter((word) => fits(word, true)).map((word) => `ws ${sample(word, at)} p=0.1`),
+      ...faultDefinitions.filter((word) => fits(word, false)).map((word) => `* * ${sample(word, at)} p=0.02`),
+      ...faultDefinitions.filter((word) => fits(word, true)).map((word) => `ws ${sample(word, at)} p=0.1`),
     ]);
     const { rest, clock, simulator } = stage;
     const before = await rest.get(rest.pagePath(50));
@@ -64,8 +64,8 @@ describe("all faults at once", () => {
     };
     await clock.runUntil(Promise.all([...paths.map(asking), listening()]));
 
-    const idle = simulator.struck.filter(({ struck }) => struck === 0);
-    expect(simulator.struck.length - idle.length).toBeGreaterThan(80);
+    const idle = simulator.faultCounts.filter(({ struck }) => struck === 0);
+    expect(simulator.faultCounts.length - idle.length).toBeGreaterThan(80);
     expect(statuses.size).toBeGreaterThan(4);
     stage.clear();
     rest.token = await rest.newToken();
@@ -73,7 +73,7 @@ describe("all faults at once", () => {
     const client = await stage.subscribed("LX");
     expect((await clock.runUntil(client.until("INDEX_TICKER", 3))).length).toBeGreaterThanOrEqual(3);
     stage.clear();
-    for (let turn = 0; turn < 100 && clock.held !== 0; turn++) await clock.advance(1);
-    expect(clock.held).toBe(0);
+    for (let turn = 0; turn < 100 && clock.busyCount !== 0; turn++) await clock.advance(1);
+    expect(clock.busyCount).toBe(0);
   });
 });

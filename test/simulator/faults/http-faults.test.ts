@@ -186,7 +186,7 @@ describe("faults of time and connection", () => {
     async (at) => {
       client.simulator.setFaults(`GET /asset stall at=${at}`);
       const agent = new Agent({ timeout: 0 });
-      const hold = client.clock.hold();
+      const hold = client.clock.beginWork();
       const answer = client.get("/asset", { agent });
       await client.clock.runUntil(client.clock.sleep(3_600_000));
       expect(client.struck()).toEqual([1]);
@@ -194,7 +194,7 @@ describe("faults of time and connection", () => {
       expect((await answer).isWhole).toBe(false);
       hold();
       await client.clock.advance(1);
-      expect(client.clock.held).toBe(0);
+      expect(client.clock.busyCount).toBe(0);
       client.simulator.setFaults("");
     },
   );
@@ -252,6 +252,6 @@ describe("faults of time and connection", () => {
 
   it("answers as ever when the script is taken away", async () => {
     expect(await client.get("/asset")).toMatchObject({ status: 200, isWhole: true });
-    expect(client.simulator.struck).toEqual([]);
+    expect(client.simulator.faultCounts).toEqual([]);
   });
 });

@@ -1,18 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { describeFaultWords, faultWords } from "../../../src/simulator/faults/catalogue.ts";
+import { describeFaults, faultDefinitions } from "../../../src/simulator/faults/catalogue.ts";
 import { FaultScript } from "../../../src/simulator/faults/script.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
-const script = (text: string, seed = 1, clock = new TurnedClock()) => new FaultScript(text, { seed, clock });
+const script = (text: string, seed = 1, clock = new ManualClock()) => new FaultScript(text, { seed, clock });
 const asked = (path: string, query: Record<string, string> = {}) => ({
-  moment: "request" as const,
+  kind: "request" as const,
   method: "GET",
   path,
   query: new Map(Object.entries(query)),
 });
 const strikes = (subject: FaultScript, path: string, query?: Record<string, string>) =>
-  subject.strikes(asked(path, query)).length;
+  subject.triggeredFaults(asked(path, query)).length;
 
 describe("a fault script", () => {
   it.each([
@@ -47,30 +47,30 @@ describe("a fault script", () => {
   it("reads comments, blank lines, quoted values and positional values", () => {
     const subject = script('# nothing\n\nGET /asset set name "a # \\"b\\"" rows=first # why\n  GET * html');
     expect(subject.struck.map(({ line }) => line)).toEqual([3, 4]);
-    expect(subject.lines("request")[0]?.textOf("value")).toBe('a # "b"');
+    expect(subject.linesFor("request")[0]?.textOf("value")).toBe('a # "b"');
   });
 
   it("strikes where the line says: path, wildcard, query and page", () => {
     const text = "GET /asset html\nGET /asset/* html\nGET * html query=indexType=LX\nGET * html page=later";
     expect(
       script(text)
-        .strikes(asked("/asset"))
-        .map(({ line }) => line.number),
+        .triggeredFaults(asked("/asset"))
+        .map(({ line }) => line.lineNumber),
     ).toEqual([1]);
     expect(
       script(text)
-        .strikes(asked("/asset/7"))
-        .map(({ line }) => line.number),
+        .triggeredFaults(asked("/asset/7"))
+        .map(({ line }) => line.lineNumber),
     ).toEqual([2]);
     expect(
       script(text)
-        .strikes(asked("/ohlcv", { indexType: "LX" }))
-        .map(({ line }) => line.number),
+        .triggeredFaults(asked("/ohlcv", { indexType: "LX" }))
+        .map(({ line }) => line.lineNumber),
     ).toEqual([3]);
     expect(
       script(text)
-        .strikes(asked("/ohlcv", { startAfter: "x" }))
-        .map(({ line }) => line.number),
+        .triggeredFaults(asked("/ohlcv", { startAfter: "x" }))
+        .map(({ line }) => line.lineNumber),
     ).toEqual([4]);
   });
 
@@ -96,7 +96,7 @@ describe("a fault script", () => {
   });
 
   it("strikes between from and to, in virtual time since it was set", async () => {
-    const clock = new TurnedClock();
+    const clock = new ManualClock();
     const subject = script("GET * html from=60s to=2m", 1, clock);
     const seen: number[] = [];
     for (let second = 0; second < 150; second += 30) {
@@ -123,7 +123,9 @@ describe("a fault script", () => {
       const subject = script(text, seed);
       const seen: Record<string, number[][]> = {};
       for (const { path, page } of order) {
-        const struck = subject.strikes(asked(path, { page: String(page) })).map(({ line }) => line.number);
+        const struck = subject
+          .triggeredFaults(asked(path, { page: String(page) }))
+          .map(({ line }) => line.lineNumber);
         const list = seen[`${path} ${page}`] ?? [];
         seen[`${path} ${page}`] = [...list, struck];
       }
@@ -152,12 +154,12 @@ describe("a fault script", () => {
   });
 
   it("describes every word that it knows in one line", () => {
-    const help = describeFaultWords();
-    for (const { word, does } of faultWords) {
+    const help = describeFaults();
+    for (const { name: word, description: does } of faultDefinitions) {
       expect(help).toContain(`${word}`);
       expect(does.length).toBeGreaterThan(10);
       expect(does.length).toBeLessThan(160);
     }
-    expect(new Set(faultWords.map(({ word }) => word)).size).toBe(faultWords.length);
+    expect(new Set(faultDefinitions.map(({ name: word }) => word)).size).toBe(faultDefinitions.length);
   });
 });

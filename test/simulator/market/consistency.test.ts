@@ -16,7 +16,7 @@ const MIDNIGHT = Date.UTC(2026, 2, 1);
 
 describe("the streams agree with each other", () => {
   it("a daily bar is made of the ticks of its day", () => {
-    const { truth, universe } = caller.simulator;
+    const { oracle: truth, universe } = caller.simulator;
     const { assets, markets, liquidIndexes } = universe;
     const indexes = [
       ["GWA", assets[0]?.id],
@@ -43,7 +43,7 @@ describe("the streams agree with each other", () => {
   });
 
   it("today's bar is made of the ticks so far", () => {
-    const { truth, universe } = caller.simulator;
+    const { oracle: truth, universe } = caller.simulator;
     const id = universe.assets[2]?.id ?? "";
     const ticks = truth.indexTicks("GWA", id, MIDNIGHT, caller.now, caller.now);
     const [bar] = truth.dailyBars("GWA", id, MIDNIGHT, MIDNIGHT + DAY, caller.now);
@@ -52,7 +52,7 @@ describe("the streams agree with each other", () => {
   });
 
   it("MWA is the ratio of two GWA, and the dollar is one", () => {
-    const { truth, universe } = caller.simulator;
+    const { oracle: truth, universe } = caller.simulator;
     const newest = (type: "GWA" | "MWA", id: string) =>
       Number(truth.indexTicks(type, id, caller.now - 30_000, caller.now, caller.now).at(-1)?.price);
     for (const { id, base, quote } of universe.markets) {
@@ -63,7 +63,7 @@ describe("the streams agree with each other", () => {
   });
 
   it("exchange ticks stay within half a percent of the market's average when they last moved", () => {
-    const { truth } = caller.simulator;
+    const { oracle: truth } = caller.simulator;
     for (const tick of truth.exchangeTicks(caller.now)) {
       const moved = Math.ceil(Date.parse(tick.lastMoved) / 30_000) * 30_000;
       const [average] = truth.indexTicks("MWA", tick.marketId, moved, moved + 1, caller.now);
@@ -72,7 +72,7 @@ describe("the streams agree with each other", () => {
   });
 
   it('"market cap is computed from the free-float supply and the GWA price; total market cap … from the total supply"', () => {
-    const { truth } = caller.simulator;
+    const { oracle: truth } = caller.simulator;
     for (const cap of truth.marketCaps(caller.now)) {
       const at = Date.parse(cap.timestamp);
       expect(truth.indexTicks("GWA", cap.assetId, at, at + 1, caller.now)[0]?.price).toBe(cap.price);
@@ -86,7 +86,7 @@ describe("the streams agree with each other", () => {
       const { simulator, now } = await startedCaller({ seed });
       const bars = (symbol: string) => {
         const id = simulator.universe.assets.find((asset) => asset.symbol === symbol)?.id ?? "";
-        return simulator.truth.dailyBars("GWA", id, now - 200 * DAY, now, now);
+        return simulator.oracle.dailyBars("GWA", id, now - 200 * DAY, now, now);
       };
       for (const { low, high } of bars("BTC")) {
         expect(Number(low)).toBeGreaterThan(10_000);

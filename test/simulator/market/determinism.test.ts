@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { dayText, readUtc, UtcWriter } from "../../../src/simulator/market/format.ts";
+import { formatIsoDay, parseUtcMs, UtcFormatter } from "../../../src/simulator/market/format.ts";
 import { PriceModel } from "../../../src/simulator/market/price-model.ts";
 import { RecordIds, recordKinds } from "../../../src/simulator/market/record-ids.ts";
 import {
@@ -56,10 +56,10 @@ describe("the simulator is pure", () => {
   });
 
   it("keeps the figures of a tick whether it is read alone or in a block of thousands", () => {
-    const shape = { usd: 100, yearlyVolatility: 0.8, yearlyGrowth: 0.1, memoryDays: 700 };
+    const shape = { usd: 100, yearlyVolatility: 0.8, yearlyGrowth: 0.1, meanReversionDays: 700 };
     fc.assert(
       fc.property(fc.integer({ min: 45_000_000, max: 70_000_000 }), fc.integer(), (tick, seed) => {
-        const alone = new PriceModel(seed, 30_000, [shape]).logAt(0, tick);
+        const alone = new PriceModel(seed, 30_000, [shape]).logPriceAt(0, tick);
         expect(new PriceModel(seed, 30_000, [shape]).block(0, tick)[tick % 4096]).toBe(alone);
       }),
       { numRuns: 40 },
@@ -69,8 +69,8 @@ describe("the simulator is pure", () => {
 
 describe("the extremes of a run of ticks", () => {
   it("are those that a look at every tick finds, to the last bit", () => {
-    const calm = { usd: 1, yearlyVolatility: 0.012, yearlyGrowth: 0, memoryDays: 1 };
-    const wild = { usd: 100, yearlyVolatility: 1.1, yearlyGrowth: 0.3, memoryDays: 700 };
+    const calm = { usd: 1, yearlyVolatility: 0.012, yearlyGrowth: 0, meanReversionDays: 1 };
+    const wild = { usd: 100, yearlyVolatility: 1.1, yearlyGrowth: 0.3, meanReversionDays: 700 };
     const run = fc.record({
       seed: fc.integer(),
       first: fc.integer({ min: 45_000_000, max: 70_000_000 }),
@@ -106,10 +106,10 @@ describe("record ids", () => {
           fc.integer({ min: 0, max: 2 ** 28 - 1 }),
           fc.integer({ min: 0, max: 2 ** 48 - 1 }),
           (kind, ordinal, step) => {
-            const id = ids.id(kind, ordinal, step);
+            const id = ids.encode(kind, ordinal, step);
             if (style === "uuid")
               expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-9[0-9a-f]{3}-[0-9a-f]{12}$/);
-            expect(ids.place(id)).toEqual({ kind, ordinal, step });
+            expect(ids.decode(id)).toEqual({ kind, ordinal, step });
           },
         ),
       );
@@ -117,13 +117,13 @@ describe("record ids", () => {
   });
 
   it("of another seed are not understood", () => {
-    const id = new RecordIds(1, "uuid").id("GWA tick", 3, 59_000_000);
-    expect(new RecordIds(2, "uuid").place(id)).toBeUndefined();
+    const id = new RecordIds(1, "uuid").encode("GWA tick", 3, 59_000_000);
+    expect(new RecordIds(2, "uuid").decode(id)).toBeUndefined();
   });
 
   it("do not sort as their records do", () => {
     const ids = new RecordIds(1, "uuid");
-    const inOrder = Array.from({ length: 100 }, (_, at) => ids.id("GWA tick", 0, 59_000_000 + at));
+    const inOrder = Array.from({ length: 100 }, (_, at) => ids.encode("GWA tick", 0, 59_000_000 + at));
     expect(inOrder.toSorted()).not.toEqual(inOrder);
     expect(inOrder.toSorted()).not.toEqual(inOrder.toReversed());
   });
@@ -133,9 +133,9 @@ describe("moments as text", () => {
   it("are written as the platform writes them", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 4_102_444_800_000 }), (ms) => {
-        expect(new UtcWriter(3).write(ms)).toBe(iso(ms));
-        expect(dayText(Math.floor(ms / DAY))).toBe(iso(ms).slice(0, 10));
-        expect(readUtc(iso(ms))).toBe(ms);
+        expect(new UtcFormatter(3).format(ms)).toBe(iso(ms));
+        expect(formatIsoDay(Math.floor(ms / DAY))).toBe(iso(ms).slice(0, 10));
+        expect(parseUtcMs(iso(ms))).toBe(ms);
       }),
     );
   });

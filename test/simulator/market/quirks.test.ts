@@ -202,7 +202,7 @@ describe("switches for what exists", () => {
     expect(after.map(({ timestamp }: { timestamp: string }) => timestamp)).toEqual(
       after.map((_: unknown, at: number) => iso(caller.now - 610_000 - at * 30_000)),
     );
-    const truth = caller.simulator.truth.indexTicks(
+    const truth = caller.simulator.oracle.indexTicks(
       "GWA",
       id,
       caller.now - DAY,
@@ -214,7 +214,7 @@ describe("switches for what exists", () => {
 
   it("a few ticks are missing for good, and the bar of their day knows nothing of them", async () => {
     const { caller, id, ticks } = await told({ missingPerMille: 30 });
-    const { truth } = caller.simulator;
+    const { oracle: truth } = caller.simulator;
     const start = Date.UTC(2026, 1, 20);
     const day = truth.indexTicks("GWA", id, start, start + DAY, caller.now);
     expect(day.length).toBeGreaterThan(2880 * 0.95);

@@ -75,7 +75,7 @@ describe("/ohlcv", () => {
     expect(found).toHaveLength((Date.UTC(2026, 2, 1) - Date.UTC(2014, 3, 1)) / 86_400_000 + 1);
     expect(new Set(days(found)).size).toBe(found.length);
     expect(found).toEqual(
-      caller.simulator.truth.dailyBars("GWA", btc, 0, caller.now, caller.now).toReversed(),
+      caller.simulator.oracle.dailyBars("GWA", btc, 0, caller.now, caller.now).toReversed(),
     );
   });
 

@@ -98,7 +98,7 @@ describe("/derivatives/ticker", () => {
     for (const type of types) {
       const found = await tickers(type);
       expect(found.map(({ contractId }) => contractId)).toEqual((await contracts(type)).map(({ id }) => id));
-      expect(found).toEqual(caller.simulator.truth.derivativeTicks(type, exchangeId, caller.now));
+      expect(found).toEqual(caller.simulator.oracle.derivativeTicks(type, exchangeId, caller.now));
       for (const { bid, price, ask, openInterest, volume } of found) {
         expect(Number(bid)).toBeLessThan(Number(price));
         expect(Number(price)).toBeLessThan(Number(ask));

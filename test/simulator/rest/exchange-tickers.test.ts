@@ -20,7 +20,7 @@ const tickers = async (query: Query = {}): Promise<ExchangeTickRecord[]> =>
 describe("/exchange-ticker", () => {
   it('"With no parameters all tickers are returned"', async () => {
     const found = await tickers();
-    expect(found).toEqual(caller.simulator.truth.exchangeTicks(caller.now));
+    expect(found).toEqual(caller.simulator.oracle.exchangeTicks(caller.now));
     expect(found.length).toBeGreaterThan(40);
     expect(new Set(found.map(({ exchangeId, marketId }) => exchangeId + marketId)).size).toBe(found.length);
   });
@@ -37,7 +37,7 @@ describe("/exchange-ticker", () => {
   it('"exchangeId and marketId may be combined to select one market on one exchange"', async () => {
     const { exchanges, markets } = caller.simulator.universe;
     const [exchangeId, marketId] = [exchanges[2]?.id ?? "", markets[0]?.id ?? ""];
-    const truth = caller.simulator.truth.exchangeTick(exchangeId, marketId, caller.now);
+    const truth = caller.simulator.oracle.exchangeTick(exchangeId, marketId, caller.now);
     expect(await tickers({ exchangeId, marketId })).toEqual([truth]);
   });
 
@@ -76,7 +76,7 @@ describe("/exchange-ticker", () => {
       found.push(...body.content);
       startAfter = body.nextId ?? undefined;
     } while (startAfter !== undefined);
-    expect(found).toEqual(paged.simulator.truth.exchangeTicks(paged.now));
+    expect(found).toEqual(paged.simulator.oracle.exchangeTicks(paged.now));
   });
 
   it('"When no trade occurred in a 30-second refresh period, the record is still refreshed and its lastMoved timestamp gives when the price was last updated"', async () => {

@@ -7,7 +7,7 @@ describe("/market-cap", () => {
     const caller = await startedCaller();
     const { body } = await caller.get("/market-cap");
     const ranking: MarketCapRecord[] = body.content;
-    expect(ranking).toEqual(caller.simulator.truth.marketCaps(caller.now));
+    expect(ranking).toEqual(caller.simulator.oracle.marketCaps(caller.now));
     expect(ranking.map(({ marketCapRank }) => marketCapRank)).toEqual(ranking.map((_, at) => at + 1));
     const caps = ranking.map(({ marketCap }) => Number(marketCap));
     expect(caps).toEqual(caps.toSorted((one, other) => other - one));
@@ -39,7 +39,7 @@ describe("/market-cap", () => {
     const btc = caller.simulator.universe.assets[0]?.id ?? "";
     const at = Date.parse(body.content[0].timestamp);
     const priceAt = (ms: number) =>
-      Number(caller.simulator.truth.indexTicks("GWA", btc, ms, ms + 1, caller.now)[0]?.price);
+      Number(caller.simulator.oracle.indexTicks("GWA", btc, ms, ms + 1, caller.now)[0]?.price);
     const movement = (priceAt(at) / priceAt(at - 86_400_000) - 1) * 100;
     const ofBtc = body.content.find(({ assetId }: MarketCapRecord) => assetId === btc);
     expect(Number(ofBtc.pricePercentChange.change24h)).toBeCloseTo(movement, 3);
@@ -57,7 +57,7 @@ describe("/market-cap", () => {
 
   it("ranks no fiat currency, no asset that has ended, none without a price", async () => {
     const caller = await startedCaller();
-    const ranked = new Set(caller.simulator.truth.marketCaps(caller.now).map(({ assetId }) => assetId));
+    const ranked = new Set(caller.simulator.oracle.marketCaps(caller.now).map(({ assetId }) => assetId));
     const symbols = caller.simulator.universe.assets
       .filter(({ id }) => ranked.has(id))
       .map(({ symbol }) => symbol);

@@ -101,7 +101,7 @@ describe("/index-ticker", () => {
       startAfter = body.nextId;
     }
     const from = caller.now - 2099 * 30_000 - 10_000;
-    const truth = caller.simulator.truth.indexTicks("GWA", btc, from, caller.now + 1, caller.now);
+    const truth = caller.simulator.oracle.indexTicks("GWA", btc, from, caller.now + 1, caller.now);
     expect(found).toEqual(truth.toReversed());
   });
 
@@ -198,7 +198,7 @@ describe("the intraday window", () => {
 
   it("answers a cursor at the far edge as fast as one at the near edge", async () => {
     const { simulator } = caller;
-    const far = simulator.truth.indexTicks(
+    const far = simulator.oracle.indexTicks(
       "GWA",
       btc,
       caller.now - 200 * DAY,

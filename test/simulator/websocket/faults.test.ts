@@ -29,13 +29,13 @@ describe("faults of the upgrade", () => {
   it("upgrade-stall never answers, and turned time moves although the client holds it", async () => {
     faults("ws upgrade-stall");
     const client = await stage.attempt();
-    const release = stage.clock.hold();
+    const release = stage.clock.beginWork();
     await stage.clock.runUntil(stage.clock.sleep(600_000));
     expect([client.socket.readyState, client.ended]).toEqual([client.socket.CONNECTING, {}]);
     client.socket.terminate();
     await client.closed();
     release();
-    while (stage.clock.held !== 0) await stage.clock.advance(1);
+    while (stage.clock.busyCount !== 0) await stage.clock.advance(1);
   });
 });
 

@@ -112,7 +112,7 @@ describe("index tickers", () => {
     client.send({ event: "PING" });
     await client.until("PONG");
     await stage.clock.advance(60_000);
-    expect(stage.clock.timers).toBe(0);
+    expect(stage.clock.timerCount).toBe(0);
   });
 });
 

@@ -3,23 +3,23 @@ import type { WalkedStream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { observe } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { declareWanted, type Want } from "../../../src/warehouse/coverage/targets.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
 import { writeAssets, writeExchanges, writeMarkets } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
-import { openWarehouse, type Warehouse } from "../../../src/warehouse/writer.ts";
+import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { bar, tick } from "../warehouse/records.ts";
 
 export const HOUR = 3600 * MICROS_PER_SECOND;
 export const DAY = MICROS_PER_DAY;
 
-/** The commands look at the real clock, so the warehouse is filled around it. */
-export const present: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
-export const midnight = startOfDay(present);
+/** The commands read the real clock, so the warehouse is filled around the current time. */
+export const nowTs: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
+export const midnight = startOfDay(nowTs);
 
-const kept = { quality: null, extra: null };
+const emptyFields = { quality: null, extra: null };
 const asset = (id: string, symbol: string, name: string) => ({
   id,
   symbol,
@@ -28,25 +28,25 @@ const asset = (id: string, symbol: string, name: string) => ({
   type: "CRYPTO",
   url: null,
   contractAddress: null,
-  ...kept,
+  ...emptyFields,
 });
 
-/** A warehouse file that nobody writes any more; `fill` is its one transaction. */
-export function warehouseWith(fill: (transaction: Transaction) => void = () => {}): string {
+/** Creates a closed warehouse file; `fill` is its only transaction. */
+export function createWarehouse(fill: (transaction: Transaction) => void = () => {}): string {
   const path = join(temporaryFolder(), "mds.sqlite");
-  const warehouse = openWarehouse(path, { clock: systemClock });
+  const warehouse = openWriter(path, { clock: systemClock });
   warehouse.transaction(fill);
   warehouse.close();
   return path;
 }
 
-/** The same, with its writer still there, as beside a daemon. */
-export function openWith(path: string): Warehouse {
-  return openWarehouse(path, { clock: systemClock });
+/** Opens the writer again, as a running daemon would. */
+export function openForWriting(path: string): WarehouseWriter {
+  return openWriter(path, { clock: systemClock });
 }
 
-export function lookups(transaction: Transaction): void {
-  const complete = { complete: true };
+export function addLookups(transaction: Transaction): void {
+  const complete = { isComplete: true };
   writeAssets(
     transaction,
     [
@@ -60,34 +60,44 @@ export function lookups(transaction: Transaction): void {
   );
   writeMarkets(
     transaction,
-    [{ id: "btc-usd-id", baseAssetId: "btc-id", quoteAssetId: "usd-id", ...kept }],
+    [{ id: "btc-usd-id", baseAssetId: "btc-id", quoteAssetId: "usd-id", ...emptyFields }],
     complete,
   );
   writeExchanges(
     transaction,
-    [{ id: "kraken-id", name: "Kraken", url: null, status: "ACTIVE", markets: [], symbols: [], ...kept }],
+    [
+      {
+        id: "kraken-id",
+        name: "Kraken",
+        url: null,
+        status: "ACTIVE",
+        markets: [],
+        symbols: [],
+        ...emptyFields,
+      },
+    ],
     complete,
   );
 }
 
-/** Follows a series from `from` on; what is settled of it holds a row at its first moment. */
-export function follow(
+/** Adds a series with a target from `from` on; each settled range has one row at its start. */
+export function addSeries(
   transaction: Transaction,
   stream: WalkedStream,
   indexId: string,
   options: { from: Micros; settled?: readonly (readonly [Micros, Micros])[]; indexType?: string },
 ): void {
   const { from, settled = [], indexType = "GWA" } = options;
-  const line = { stream, series: transaction.dictionary.series(indexType, indexId) };
-  const rules: Omit<Want, "line" | "from"> =
+  const line = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
+  const rules: Omit<Target, "key" | "from"> =
     stream === "ohlcv"
-      ? { settleDelay: 60 * MICROS_PER_SECOND, step: DAY, keptFor: null }
-      : { settleDelay: 60 * MICROS_PER_SECOND, step: 1, keptFor: 200 * DAY };
+      ? { settleDelay: 60 * MICROS_PER_SECOND, step: DAY, serviceWindow: null }
+      : { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 200 * DAY };
   const others = transaction
     .statement("SELECT series, from_ts FROM wanted_ranges WHERE stream = ? AND to_ts IS NULL")
     .all([stream]) as { series: number; from_ts: number }[];
-  const wants = others.map(({ series, from_ts }) => ({ line: { stream, series }, from: from_ts, ...rules }));
-  declareWanted(transaction, stream, [...wants, { line, from, ...rules }], present);
+  const wants = others.map(({ series, from_ts }) => ({ key: { stream, series }, from: from_ts, ...rules }));
+  declareTargets(transaction, stream, [...wants, { key: line, from, ...rules }], nowTs);
   for (const [start, end] of settled) {
     if (stream === "ohlcv")
       writeRecords(transaction, "ohlcv", [bar(start, "5", { indexType, indexId })], "rest");
@@ -97,24 +107,24 @@ export function follow(
 }
 
 /**
- * Lookups; daily bars of BTC whole; ticks of BTC with one hole of a day that began five days ago, and an open head of an
- * hour; ticks of ETH wanted for 300 days and never fetched; exchange tickers of Kraken observed once, a day ago.
+ * Lookups; complete daily bars of BTC; ticks of BTC with a gap of one day that started five days ago, and an open head of one
+ * hour; ticks of ETH with a target of 300 days and no rows; one snapshot of Kraken's tickers, a day ago.
  */
-export function usualContent(transaction: Transaction): void {
-  lookups(transaction);
-  follow(transaction, "ohlcv", "btc-id", {
+export function standardContent(transaction: Transaction): void {
+  addLookups(transaction);
+  addSeries(transaction, "ohlcv", "btc-id", {
     from: midnight - 30 * DAY,
     settled: [[midnight - 30 * DAY, midnight]],
   });
-  follow(transaction, "index_ticks", "btc-id", {
+  addSeries(transaction, "index_ticks", "btc-id", {
     from: midnight - 10 * DAY,
     settled: [
       [midnight - 10 * DAY, midnight - 5 * DAY],
-      [midnight - 4 * DAY, present - HOUR],
+      [midnight - 4 * DAY, nowTs - HOUR],
     ],
   });
-  follow(transaction, "index_ticks", "eth-id", { from: midnight - 300 * DAY });
-  observe(transaction, {
+  addSeries(transaction, "index_ticks", "eth-id", { from: midnight - 300 * DAY });
+  settleSnapshot(transaction, {
     stream: "exchange_ticks",
     exchangeId: "kraken-id",
     at: midnight - DAY,

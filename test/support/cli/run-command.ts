@@ -5,16 +5,16 @@ import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { type Ended, startProgram } from "../program-process.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-/** The program as a user runs it, in a process of its own; the test's own loop stays free to serve it. */
-export async function run(
+/** Runs the program in a child process, so that the test's event loop stays free to serve it. */
+export async function runInChild(
   args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string } = {},
 ): Promise<Ended> {
   return startProgram(args, { cwd: temporaryFolder(), ...options }).ended;
 }
 
-/** The program inside this process, with everything around it but the world's streams: a tenth of the time. */
-export async function runHere(
+/** Runs the program in this process, which takes a tenth of the time. */
+export async function runInProcess(
   args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string; clock?: Clock; onTerminal?: boolean } = {},
 ): Promise<Ended> {

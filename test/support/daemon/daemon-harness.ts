@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
-import { syncSettings } from "../../../src/cli/support/session.ts";
+import { toSyncSettings } from "../../../src/cli/support/session.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { runDaemon } from "../../../src/daemon/daemon.ts";
 import { Failure } from "../../../src/model/failure.ts";
@@ -11,64 +11,64 @@ import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
-import { TurnedClock } from "../manual-clock.ts";
+import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
-import { expectTruth } from "../sync/oracle.ts";
+import { expectWarehouseMatches } from "../sync/oracle.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-export interface LogLine {
+export interface LoggedLine {
   readonly level: string;
   readonly message: string;
   readonly fields: Record<string, unknown>;
 }
 
-/** A daemon in this process, on a clock that is turned, against a simulator on the same clock. */
-export interface DaemonUnderTest {
-  readonly clock: TurnedClock;
+/** A daemon in this process and a simulator, both on one manual clock. */
+export interface DaemonHarness {
+  readonly clock: ManualClock;
   readonly simulator: Simulator;
   readonly folder: string;
   readonly path: string;
-  readonly logged: LogLine[];
+  readonly logged: LoggedLine[];
   configure(yaml: string): void;
-  /** Resolves once the pages are served. `machine`: the daemon's own clock, where it differs from the service's. */
-  begin(file?: string, machine?: Clock): Promise<Running>;
-  /** Resolves once what was missing is filled. */
-  start(file?: string): Promise<Running>;
+  /** Resolves once the dashboard is served. `machine`: the daemon's clock, if it differs from the service's. */
+  startServing(file?: string, machine?: Clock): Promise<RunningDaemon>;
+  /** Resolves once all gaps are filled. */
+  startFilled(file?: string): Promise<RunningDaemon>;
   query(sql: string, file?: string): Record<string, unknown>[];
-  expectTruth(file?: string): void;
+  expectMatchesService(file?: string): void;
 }
 
-export interface Running {
+export interface RunningDaemon {
   isFilled(): boolean;
-  /** Settles as the daemon ends; rejects with what ended it. */
+  /** Settles when the daemon ends; rejects with the error that ended it. */
   readonly done: Promise<void>;
-  /** Lets time run until it is so. */
-  until(look: () => unknown): Promise<void>;
-  get(path: string): Promise<{ status: number; text: string }>;
-  metric(name: string): Promise<number | undefined>;
-  /** As SIGTERM does; the real milliseconds that it took. */
+  /** Lets simulated time pass until the condition holds. */
+  runUntil(condition: () => unknown): Promise<void>;
+  getPage(path: string): Promise<{ status: number; text: string }>;
+  readMetric(name: string): Promise<number | undefined>;
+  /** Stops the daemon like SIGTERM; returns the real milliseconds that it took. */
   stop(): Promise<number>;
 }
 
-const LOOK_EVERY_MS = 5_000;
+const POLL_INTERVAL_MS = 5_000;
 
-export async function daemonUnderTest(
+export async function createDaemonHarness(
   options: { start?: string; settings?: string; simulator?: SimulatorOptions } = {},
-): Promise<DaemonUnderTest> {
-  const clock = new TurnedClock(options.start ?? "2026-03-01T12:00:07Z");
+): Promise<DaemonHarness> {
+  const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   const simulator = await startSimulator({ clock, ...options.simulator });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
   const settingsFile = join(folder, "mds-sync.yaml");
   const path = join(folder, "mds.sqlite");
-  const logged: LogLine[] = [];
+  const logged: LoggedLine[] = [];
   const line = (level: string) => (fields: Record<string, unknown>, message: string) =>
     void logged.push({ level, fields, message });
   const log: Log = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
   const configure = (yaml: string) => writeFileSync(settingsFile, yaml);
   configure(options.settings ?? "");
 
-  async function begin(file = path, machine: Clock = clock): Promise<Running> {
+  async function begin(file = path, machine: Clock = clock): Promise<RunningDaemon> {
     const env: Record<string, string> = {
       MDS_BASE_URL: simulator.baseUrl,
       MDS_WS_URL: simulator.wsUrl,
@@ -83,25 +83,25 @@ export async function daemonUnderTest(
     let isFilled = false;
     const done = runDaemon({
       loaded,
-      settings: syncSettings(loaded),
+      settings: toSyncSettings(loaded),
       version: "0.0.0",
       clock: machine,
       random: seededRandom(seed),
       log,
       stopping: stopping.signal,
-      serving: (served) => {
+      onServing: (served) => {
         address = served;
       },
-      filled: () => {
+      onFilled: () => {
         isFilled = true;
       },
     });
     done.catch(() => {});
     const stop = async () => {
-      const asked = performance.now();
+      const stoppedAt = performance.now();
       stopping.abort(new Failure("stopped", { family: "operator", code: "stopped", exit: 0 }));
       await clock.runUntil(done);
-      return performance.now() - asked;
+      return performance.now() - stoppedAt;
     };
     onTestFinished(() => stop().then(undefined, () => {}));
     const get = (page: string) =>
@@ -109,30 +109,30 @@ export async function daemonUnderTest(
         status: answer.status,
         text: await answer.text(),
       }));
-    const running: Running = {
+    const running: RunningDaemon = {
       isFilled: () => isFilled,
       done,
       stop,
-      get,
-      async until(look) {
-        const seen = async () => {
-          while (!(await look())) await clock.sleep(LOOK_EVERY_MS);
+      getPage: get,
+      async runUntil(condition) {
+        const met = async () => {
+          while (!(await condition())) await clock.sleep(POLL_INTERVAL_MS);
         };
-        await clock.runUntil(Promise.race([seen(), done]));
+        await clock.runUntil(Promise.race([met(), done]));
       },
-      async metric(name) {
+      async readMetric(name) {
         const { text } = await get("/metrics");
         const found = text.split("\n").find((each) => each.startsWith(`mds_sync_${name} `));
         return found === undefined ? undefined : Number(found.slice(found.lastIndexOf(" ")));
       },
     };
-    await running.until(() => address !== "");
+    await running.runUntil(() => address !== "");
     return running;
   }
 
-  async function start(file = path): Promise<Running> {
+  async function start(file = path): Promise<RunningDaemon> {
     const running = await begin(file);
-    await running.until(running.isFilled);
+    await running.runUntil(running.isFilled);
     return running;
   }
 
@@ -143,8 +143,8 @@ export async function daemonUnderTest(
     path,
     logged,
     configure,
-    begin,
-    start,
+    startServing: begin,
+    startFilled: start,
     query(sql, file = path) {
       const database = new Database(file, { readonly: true });
       try {
@@ -153,10 +153,10 @@ export async function daemonUnderTest(
         database.close();
       }
     },
-    expectTruth(file = path) {
+    expectMatchesService(file = path) {
       const reader = openReader(file);
       try {
-        expectTruth(reader, simulator, clock.now(), newestSettled(reader.database));
+        expectWarehouseMatches(reader, simulator, clock.now(), readCoveredUntil(reader.database));
       } finally {
         reader.close();
       }
@@ -164,8 +164,8 @@ export async function daemonUnderTest(
   };
 }
 
-/** What the daemon has confirmed by now: ticks that came live are confirmed within the hour. */
-function newestSettled(database: Database.Database): number {
+/** The timestamp up to which all series are covered: live ticks are confirmed within the hour. */
+function readCoveredUntil(database: Database.Database): number {
   return Number(
     database
       .prepare(

@@ -1,25 +1,25 @@
 import { Agent, get } from "node:http";
 import { parentPort, workerData } from "node:worker_threads";
 
-export interface Hammering {
+export interface LoadOptions {
   readonly port: number;
   readonly paths: readonly string[];
-  readonly visitors: number;
-  readonly perSecond: number;
+  readonly clients: number;
+  readonly requestsPerSecond: number;
   readonly seconds: number;
 }
 
-export interface Hammered {
-  /** How often each status came; what went wrong below HTTP under its code. */
+export interface LoadResult {
+  /** Number of responses by status, or by error code for failures below HTTP. */
   readonly outcomes: Readonly<Record<string, number>>;
 }
 
-/** Many honest visitors at once, in a thread of their own: what they cost is not the service's time. */
-const { port, paths, visitors, perSecond, seconds } = workerData as Hammering;
-const agent = new Agent({ keepAlive: true, maxSockets: visitors });
+/** Many well-behaved HTTP clients, in a thread of their own so that they do not slow down the test. */
+const { port, paths, clients, requestsPerSecond, seconds } = workerData as LoadOptions;
+const agent = new Agent({ keepAlive: true, maxSockets: clients });
 const outcomes: Record<string, number> = {};
 
-function ask(path: string): Promise<void> {
+function request(path: string): Promise<void> {
   return new Promise((resolve) => {
     const count = (outcome: string) => {
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
@@ -32,16 +32,16 @@ function ask(path: string): Promise<void> {
   });
 }
 
-const begun = performance.now();
-let asked = 0;
-async function visit(): Promise<void> {
-  for (let turn = asked++; turn < perSecond * seconds; turn = asked++) {
-    const dueMs = begun + (turn / perSecond) * 1000 - performance.now();
+const startedAt = performance.now();
+let requestCount = 0;
+async function sendRequests(): Promise<void> {
+  for (let turn = requestCount++; turn < requestsPerSecond * seconds; turn = requestCount++) {
+    const dueMs = startedAt + (turn / requestsPerSecond) * 1000 - performance.now();
     if (dueMs > 0) await new Promise((due) => setTimeout(due, dueMs));
-    // Each wish is another one, so that no kept answer serves it.
-    await ask((paths[turn % paths.length] ?? "/").replace("{turn}", String(turn)));
+    // Each request differs, so that no cached response answers it.
+    await request((paths[turn % paths.length] ?? "/").replace("{turn}", String(turn)));
   }
 }
-await Promise.all(Array.from({ length: visitors }, visit));
+await Promise.all(Array.from({ length: clients }, sendRequests));
 agent.destroy();
-parentPort?.postMessage({ outcomes } satisfies Hammered);
+parentPort?.postMessage({ outcomes } satisfies LoadResult);

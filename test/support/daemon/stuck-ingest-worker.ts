@@ -1,11 +1,11 @@
 import { parentPort, workerData } from "node:worker_threads";
-import type { Call } from "../../../src/ingest/thread/messages.ts";
-import { IngestDesk } from "../../../src/ingest/thread/operations.ts";
+import type { IngestCall } from "../../../src/ingest/thread/messages.ts";
+import { OperationRunner } from "../../../src/ingest/thread/operations.ts";
 
-// The ingest thread, until the shared flag says 2: then it takes the next call and is never heard of again.
-const desk = new IngestDesk();
+// Works like the ingest thread until the shared flag is 2; then it hangs on the next call.
+const runner = new OperationRunner();
 const flag = workerData as Int32Array;
-parentPort?.on("message", (call: Call) => {
+parentPort?.on("message", (call: IngestCall) => {
   if (Atomics.load(flag, 0) === 2) Atomics.wait(flag, 0, 2);
-  parentPort?.postMessage({ id: call.id, ...desk.carryOut(call) });
+  parentPort?.postMessage({ id: call.id, ...runner.run(call) });
 });

@@ -1,32 +1,32 @@
 import type { Micros } from "../../../src/model/time.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { declareWanted } from "../../../src/warehouse/coverage/targets.ts";
+import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeAssets } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { tick } from "../warehouse/records.ts";
-import { DAY, HOUR, hostileName, present } from "./filled-warehouse.ts";
+import { DAY, HOUR, hostileName, nowTs } from "./filled-warehouse.ts";
 
-const REFRESH = 30_000_000;
-const MINUTE = 60_000_000;
+const REFRESH_MICROS = 30_000_000;
+const MINUTE_MICROS = 60_000_000;
 
-/** The last whole hour, from which the stretches below are counted back. */
-export const lastHour: Micros = Math.floor(present / HOUR) * HOUR;
-const beginning = lastHour - 3 * DAY;
-const settledTo = lastHour - 40 * MINUTE;
+/** The last whole hour; the ranges below are relative to it. */
+export const lastHour: Micros = Math.floor(nowTs / HOUR) * HOUR;
+const firstTs = lastHour - 3 * DAY;
+const settledTo = lastHour - 40 * MINUTE_MICROS;
 
-/** What is missing of BTC, in hours before the last whole hour. */
-export const stretches = {
+/** What is missing of BTC. */
+export const gapRanges = {
   lost: { from: lastHour - 50 * HOUR, to: lastHour - 47 * HOUR },
   open: { from: lastHour - 30 * HOUR, to: lastHour - 26 * HOUR },
   empty: { from: lastHour - 14 * HOUR, to: lastHour - 12 * HOUR },
   /** Shorter than a bar. */
-  sliver: { from: lastHour - 6.5 * HOUR, to: lastHour - 6.5 * HOUR + 5 * MINUTE },
+  sliver: { from: lastHour - 6.5 * HOUR, to: lastHour - 6.5 * HOUR + 5 * MINUTE_MICROS },
 };
 
-/** Smooth enough to look like a market, and the same on every run. */
+/** A smooth price curve that is the same in every run. */
 function priceAt(ts: Micros, level: number): string {
-  const hours = (ts - beginning) / HOUR;
+  const hours = (ts - firstTs) / HOUR;
   const waves = Math.sin(hours / 9) * 0.02 + Math.sin(hours * 1.7) * 0.006 + Math.sin(hours * 31) * 0.002;
   return (level * (1 + waves)).toFixed(level > 100 ? 2 : 6);
 }
@@ -38,43 +38,46 @@ function fill(
   missing: { from: Micros; to: Micros }[],
 ) {
   const ticks = [];
-  for (let ts = beginning; ts <= Math.max(lastHour, present - 5_000_000); ts += REFRESH) {
+  for (let ts = firstTs; ts <= Math.max(lastHour, nowTs - 5_000_000); ts += REFRESH_MICROS) {
     if (!missing.some(({ from, to }) => ts >= from && ts < to))
       ticks.push(tick(ts, priceAt(ts, level), { indexType: "GWA", indexId }));
   }
   writeRecords(transaction, "index_ticks", ticks, "rest");
-  const line = { stream: "index_ticks", series: transaction.dictionary.series("GWA", indexId) } as const;
-  let from = beginning;
-  for (const hole of [...missing, { from: settledTo, to: settledTo }]) {
-    settle(transaction, line, { from, to: hole.from }, "rows");
-    from = hole.to;
+  const line = {
+    stream: "index_ticks",
+    series: transaction.dictionary.getSeriesKey("GWA", indexId),
+  } as const;
+  let from = firstTs;
+  for (const gap of [...missing, { from: settledTo, to: settledTo }]) {
+    settle(transaction, line, { from, to: gap.from }, "rows");
+    from = gap.to;
   }
   return line;
 }
 
-/** Three days of ticks every 30 seconds, with every kind of gap in BTC and none in the others. */
+/** Three days of ticks every 30 seconds, with every kind of gap in BTC and no gap in the others. */
 export function fillBars(transaction: Transaction): void {
-  const kept = { url: null, contractAddress: null, quality: null, extra: null };
+  const emptyFields = { url: null, contractAddress: null, quality: null, extra: null };
   const names = { "btc-id": "BTC", "eth-id": "ETH", "odd-id": hostileName };
   writeAssets(
     transaction,
     Object.entries(names).map(([id, symbol]) => ({
       ...{ id, symbol, name: symbol, status: "ACTIVE", type: "CRYPTO" },
-      ...kept,
+      ...emptyFields,
     })),
-    { complete: true },
+    { isComplete: true },
   );
-  const btc = fill(transaction, "btc-id", 61_000, Object.values(stretches));
+  const btc = fill(transaction, "btc-id", 61_000, Object.values(gapRanges));
   const others = [fill(transaction, "eth-id", 3_300, []), fill(transaction, "odd-id", 0.00042, [])];
-  const { lost, empty } = stretches;
+  const { lost, empty } = gapRanges;
   settle(transaction, btc, lost, "lost", "aged out");
   settle(transaction, btc, empty, "empty", "the service has none");
-  // A step as long as all of time so far keeps the claim where it is: the head awaits its confirmation, however slow a test.
-  const rules = { from: beginning, settleDelay: 2 * REFRESH, step: settledTo, keptFor: 200 * DAY };
-  declareWanted(
+  // This huge step keeps the end of the target fixed, so that the head stays `settling` however slow the test is.
+  const rules = { from: firstTs, settleDelay: 2 * REFRESH_MICROS, step: settledTo, serviceWindow: 200 * DAY };
+  declareTargets(
     transaction,
     "index_ticks",
-    [btc, ...others].map((line) => ({ line, ...rules })),
-    present,
+    [btc, ...others].map((key) => ({ key, ...rules })),
+    nowTs,
   );
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, it, onTestFinished } from "vitest";
 
-/** Debian's package. Where it is absent these tests say what they did not show. */
+/** Debian's package. Without it, these tests print what they skipped. */
 const executablePath = "/usr/bin/chromium";
 const args = [
   "--headless",
@@ -21,7 +21,7 @@ export const desktop = { width: 1280, height: 900 };
 let browser: Browser | undefined;
 afterAll(() => browser?.close());
 
-/** A page that counts everything a person would call broken. */
+/** Opens a page, and collects its errors and its requests to other hosts. */
 export async function openPage(
   address: string,
   { width, height, dark = false }: { width: number; height: number; dark?: boolean },
@@ -34,32 +34,32 @@ export async function openPage(
   });
   onTestFinished(() => context.close());
   const page = await context.newPage();
-  const complaints: string[] = [];
-  const elsewhere: string[] = [];
+  const pageErrors: string[] = [];
+  const foreignRequests: string[] = [];
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+    if (["error", "warning"].includes(message.type())) pageErrors.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("pageerror", (error) => pageErrors.push(error.message));
   page.on("request", (request) => {
-    if (!request.url().startsWith(new URL(address).origin)) elsewhere.push(request.url());
+    if (!request.url().startsWith(new URL(address).origin)) foreignRequests.push(request.url());
   });
   await page.goto(address);
-  return { page, complaints, elsewhere };
+  return { page, complaints: pageErrors, elsewhere: foreignRequests };
 }
 
-/** How far the page can be scrolled sideways, which nobody wants on a phone. */
-export function sidewaysScroll(page: Page): Promise<number> {
+/** How many pixels the page can scroll horizontally; it must be 0 on a phone. */
+export function horizontalOverflow(page: Page): Promise<number> {
   return page.evaluate("document.documentElement.scrollWidth - innerWidth") as Promise<number>;
 }
 
-/** Set MDS_SCREENSHOTS to a folder to see what the tests saw. */
-export async function photograph(page: Page, name: string): Promise<void> {
+/** Writes a screenshot if MDS_SCREENSHOTS names a folder. */
+export async function takeScreenshot(page: Page, name: string): Promise<void> {
   const folder = process.env.MDS_SCREENSHOTS;
   if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 }
 
-/** The colours in a canvas, by how many pixels have them. */
-export function coloursOf(page: Page, selector: string): Promise<Record<string, number>> {
+/** The number of pixels of each colour in a canvas. */
+export function countColours(page: Page, selector: string): Promise<Record<string, number>> {
   return page.locator(selector).evaluate((element) => {
     const canvas = element as unknown as {
       width: number;
@@ -76,9 +76,9 @@ export function coloursOf(page: Page, selector: string): Promise<Record<string, 
   });
 }
 
-export function inBrowser(name: string, test: () => Promise<void>): void {
+export function itInBrowser(name: string, test: () => Promise<void>): void {
   it(name, async () => {
     if (existsSync(executablePath)) return test();
-    process.stderr.write(`not shown, since ${executablePath} is absent: the dashboard ${name}\n`);
+    process.stderr.write(`skipped, because ${executablePath} is missing: ${name}\n`);
   });
 }

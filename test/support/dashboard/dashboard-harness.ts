@@ -1,23 +1,23 @@
 import { onTestFinished } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
 import { startHttpServer } from "../../../src/dashboard/http-server.ts";
-import { Readings } from "../../../src/dashboard/reader-thread.ts";
-import { dashboardPages } from "../../../src/dashboard/routes.ts";
+import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
+import { createRoutes } from "../../../src/dashboard/routes.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../../../src/telemetry/recent-activity.ts";
 import { hostileName } from "./filled-warehouse.ts";
 
-export interface Staged {
-  ready: boolean;
+interface DaemonStub {
+  isReady: boolean;
   problem: string | undefined;
   activity: string;
 }
 
-/** The pages of a daemon that stands as `staged` says, over real HTTP. */
-export async function servePages(path: string, clock: Clock = systemClock) {
-  const staged: Staged = { ready: true, problem: undefined, activity: "following the live feed" };
+/** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. */
+export async function serveDashboard(path: string, clock: Clock = systemClock) {
+  const daemon: DaemonStub = { isReady: true, problem: undefined, activity: "following the live feed" };
   const errors = new RecentErrors(clock);
   const rate = new RequestRate(clock);
   const now = () => Math.floor(systemClock.now()) * MICROS_PER_MS;
@@ -25,36 +25,36 @@ export async function servePages(path: string, clock: Clock = systemClock) {
     version: "0.1.0",
     startedAt: now() - 5 * 3600 * 1_000_000,
     now,
-    ready: () => staged.ready,
-    problem: () => staged.problem,
-    activity: () => staged.activity,
+    isReady: () => daemon.isReady,
+    problem: () => daemon.problem,
+    activity: () => daemon.activity,
     requestsPerSecond: () => rate.perSecond(),
     recentErrors: () => errors.list(),
   };
   const metrics = new Metrics(clock, view.version);
-  const readings = new Readings({ path, clock, now });
+  const reader = new ReaderThread({ path, clock, now });
   const failures: unknown[] = [];
-  let asked = 0;
-  const counted: Pick<Readings, "ask" | "askBytes"> = {
-    ask: (kind, ...detail) => {
-      asked++;
-      return readings.ask(kind, ...detail);
+  let queryCount = 0;
+  const countingReader: Pick<ReaderThread, "query" | "queryBytes"> = {
+    query: (kind, ...params) => {
+      queryCount++;
+      return reader.query(kind, ...params);
     },
-    askBytes: (kind, ...detail) => {
-      asked++;
-      return readings.askBytes(kind, ...detail);
+    queryBytes: (kind, ...params) => {
+      queryCount++;
+      return reader.queryBytes(kind, ...params);
     },
   };
   const server = await startHttpServer({
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],
-    failed: (error) => failures.push(error),
-    pages: dashboardPages({ view, readings: counted, metrics, clock }),
+    onError: (error) => failures.push(error),
+    routes: createRoutes({ view, reader: countingReader, metrics, clock }),
   });
   onTestFinished(async () => {
     await server.close();
-    await readings.close();
+    await reader.close();
   });
   const fetchPage = async (page: string) => {
     const response = await fetch(new URL(page, server.address));
@@ -64,12 +64,21 @@ export async function servePages(path: string, clock: Clock = systemClock) {
       body: await response.text(),
     };
   };
-  return { address: server.address, fetchPage, staged, errors, rate, metrics, failures, asked: () => asked };
+  return {
+    address: server.address,
+    fetchPage,
+    daemon,
+    errors,
+    rate,
+    metrics,
+    failures,
+    countQueries: () => queryCount,
+  };
 }
 
-/** Errors as they come from a service that means no good. */
-export function noteErrors(errors: RecentErrors): void {
-  errors.note({ where: "/derivatives/ticker/{type}", code: "forbidden", message: "403 Forbidden" });
+/** Records errors, some with a hostile text. */
+export function recordSampleErrors(errors: RecentErrors): void {
+  errors.record({ where: "/derivatives/ticker/{type}", code: "forbidden", message: "403 Forbidden" });
   for (let i = 0; i < 3; i++)
-    errors.note({ where: "/index-ticker", code: "http_503", message: `503 ${hostileName}` });
+    errors.record({ where: "/index-ticker", code: "http_503", message: `503 ${hostileName}` });
 }

@@ -5,22 +5,22 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../.
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { beginLiveSpans, extendLiveSpans } from "../../../src/warehouse/coverage/live-spans.ts";
-import { observe } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { declareWanted } from "../../../src/warehouse/coverage/targets.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeAssets, writeExchanges } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { noteError, noteMissingScopes } from "../../../src/warehouse/rows/stream-stats.ts";
+import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
-import { openWarehouse, type Warehouse } from "../../../src/warehouse/writer.ts";
+import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { bar, decimal, tick } from "../warehouse/records.ts";
 
 export const HOUR = 3600 * MICROS_PER_SECOND;
 export const DAY = MICROS_PER_DAY;
-/** `gaps` reads SQLite's own clock, so the warehouse is filled around the present. */
-export const present: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
+/** The view `gaps` reads SQLite's clock, so the warehouse is filled around the current time. */
+export const nowTs: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
 
-/** A name that takes the page over if it is put in as markup. */
+/** A name that runs a script if a page inserts it as markup. */
 export const hostileName = `<img src=x onerror="document.title='taken'">`;
 
 const symbols = [
@@ -40,17 +40,17 @@ const symbols = [
 ];
 const assets = [...symbols, hostileName];
 const prices = ["61204.5", "3318.27", "0.5233", "148.02", "0.000012345678", "1.00012"];
-const kept = { quality: null, extra: null };
+const emptyFields = { quality: null, extra: null };
 
-export function openFilled(fill: (transaction: Transaction) => void = fillAll): Warehouse {
-  const warehouse = openWarehouse(join(temporaryFolder(), "mds.sqlite"), { clock: systemClock });
+export function openFilledWarehouse(fill: (transaction: Transaction) => void = fillAll): WarehouseWriter {
+  const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock: systemClock });
   onTestFinished(() => warehouse.close());
   warehouse.transaction(fill);
   return warehouse;
 }
 
-/** A line, the ranges of it that are in place, and a row at each end of them. */
-export function follow(
+/** Adds series with their targets and settled ranges, and rows at both ends of each settled range. */
+export function addSeries(
   transaction: Transaction,
   stream: WalkedStream,
   lines: readonly {
@@ -62,17 +62,17 @@ export function follow(
 ): void {
   const rules =
     stream === "ohlcv"
-      ? { settleDelay: 60 * MICROS_PER_SECOND, step: DAY, keptFor: null }
-      : { settleDelay: 60 * MICROS_PER_SECOND, step: 1, keptFor: 200 * DAY };
+      ? { settleDelay: 60 * MICROS_PER_SECOND, step: DAY, serviceWindow: null }
+      : { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 200 * DAY };
   const keyed = lines.map((line) => ({
     ...line,
-    line: { stream, series: transaction.dictionary.series(line.indexType, line.indexId) },
+    line: { stream, series: transaction.dictionary.getSeriesKey(line.indexType, line.indexId) },
   }));
-  declareWanted(
+  declareTargets(
     transaction,
     stream,
-    keyed.map(({ line, from }) => ({ line, from, ...rules })),
-    present,
+    keyed.map(({ line, from }) => ({ key: line, from, ...rules })),
+    nowTs,
   );
   for (const { line, indexType, indexId, settled } of keyed) {
     for (const [from, to] of settled) {
@@ -92,8 +92,8 @@ export function follow(
   }
 }
 
-/** Every state that a heat map knows, in every stream that has a ledger. */
-export function fillAll(transaction: Transaction): void {
+/** Every state of a heat map, in every stream that has a ledger. */
+function fillAll(transaction: Transaction): void {
   const idOf = (symbol: string) => `${symbol}-id`;
   writeAssets(
     transaction,
@@ -105,9 +105,9 @@ export function fillAll(transaction: Transaction): void {
       type: "CRYPTO",
       url: null,
       contractAddress: null,
-      ...kept,
+      ...emptyFields,
     })),
-    { complete: true },
+    { isComplete: true },
   );
   const exchanges = ["Kraken", "Bitstamp", "Coinbase"].map((name) => ({ id: `${name}-id`, name }));
   writeExchanges(
@@ -118,48 +118,53 @@ export function fillAll(transaction: Transaction): void {
       status: "ACTIVE",
       markets: [],
       symbols: [],
-      ...kept,
+      ...emptyFields,
     })),
-    { complete: true },
+    { isComplete: true },
   );
-  const head = present - 20 * MICROS_PER_SECOND;
-  follow(transaction, "index_ticks", [
+  const head = nowTs - 20 * MICROS_PER_SECOND;
+  addSeries(transaction, "index_ticks", [
     ...["BLX", "ELX", "XRPLX"].map((indexId, i) => ({
       indexType: "LX",
       indexId,
-      from: present - 199 * DAY,
-      settled: [[present - 199 * DAY, head - i * HOUR]] as [Micros, Micros][],
+      from: nowTs - 199 * DAY,
+      settled: [[nowTs - 199 * DAY, head - i * HOUR]] as [Micros, Micros][],
     })),
     ...assets.map((symbol, i) => ({
       indexType: "GWA",
       indexId: idOf(symbol),
-      from: present - (i === 5 ? 260 : 199) * DAY,
+      from: nowTs - (i === 5 ? 260 : 199) * DAY,
       settled: [
-        [present - (i === 4 ? 90 : 199) * DAY, present - (40 + i) * DAY],
-        [present - (40 + i - (i % 3) * 0.6) * DAY, head - 1.5 * HOUR],
+        [nowTs - (i === 4 ? 90 : 199) * DAY, nowTs - (40 + i) * DAY],
+        [nowTs - (40 + i - (i % 3) * 0.6) * DAY, head - 1.5 * HOUR],
       ] as [Micros, Micros][],
     })),
   ]);
-  follow(
+  addSeries(
     transaction,
     "ohlcv",
     assets.slice(0, 5).map((symbol, i) => ({
       indexType: "GWA",
       indexId: idOf(symbol),
-      from: startOfDay(present) - 2400 * DAY,
-      settled: [[startOfDay(present) - (2400 - i * 300) * DAY, startOfDay(present)]],
+      from: startOfDay(nowTs) - 2400 * DAY,
+      settled: [[startOfDay(nowTs) - (2400 - i * 300) * DAY, startOfDay(nowTs)]],
     })),
   );
-  beginLiveSpans(transaction, [{ indexType: "GWA", from: present - 2 * HOUR }]);
-  extendLiveSpans(transaction, "GWA", present + DAY);
+  beginLiveSpans(transaction, [{ indexType: "GWA", from: nowTs - 2 * HOUR }]);
+  extendLiveSpans(transaction, "GWA", nowTs + DAY);
   for (let ago = 30; ago > 0; ago--) {
     const cadence = ago === 12 ? 0.4 * DAY : DAY;
-    observe(transaction, { stream: "market_caps", exchangeId: null, at: present - ago * DAY, cadence });
+    settleSnapshot(transaction, {
+      stream: "market_caps",
+      exchangeId: null,
+      at: nowTs - ago * DAY,
+      cadence,
+    });
     for (const { id } of exchanges) {
-      observe(transaction, {
+      settleSnapshot(transaction, {
         stream: "exchange_ticks",
         exchangeId: id,
-        at: present - ago * DAY,
+        at: nowTs - ago * DAY,
         cadence: DAY,
       });
     }
@@ -167,14 +172,14 @@ export function fillAll(transaction: Transaction): void {
   const caps = symbols.map((symbol, i) => ({
     recordId: null,
     assetId: idOf(symbol),
-    ts: present - 120 * MICROS_PER_SECOND,
+    ts: nowTs - 120 * MICROS_PER_SECOND,
     rank: i + 1,
     volumeRank: null,
     ...{ price: decimal("1"), volume: null, marketCap: null, totalMarketCap: null },
     ...{ freeFloatSupply: null, totalSupply: null, change24h: null, change7d: null, change30d: null },
-    ...kept,
+    ...emptyFields,
   }));
   writeRecords(transaction, "market_caps", caps, "rest");
-  noteError(transaction, "derivative_ticks", "403 Forbidden: the token lacks read:derivatives");
-  noteMissingScopes(transaction, "derivative_ticks", ["read:derivatives"]);
+  recordStreamError(transaction, "derivative_ticks", "403 Forbidden: the token lacks read:derivatives");
+  recordMissingScopes(transaction, "derivative_ticks", ["read:derivatives"]);
 }

@@ -3,8 +3,8 @@ import type { DerivativeTick, ExchangeTick, IndexTick, MarketCap } from "../../.
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { observe } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { declareWanted } from "../../../src/warehouse/coverage/targets.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import {
   writeAssets,
   writeContracts,
@@ -12,10 +12,10 @@ import {
   writeMarkets,
 } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { monthOf, monthRange } from "../../../src/warehouse/read/export-months.ts";
-import { countUnknownEvent, countUnknownFields, keepRejects } from "../../../src/warehouse/rows/rejects.ts";
+import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
-import { openWarehouse, type Warehouse } from "../../../src/warehouse/writer.ts";
+import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { bar, decimal, tick } from "../warehouse/records.ts";
 
 export const STEP = 30 * MICROS_PER_SECOND;
@@ -33,8 +33,8 @@ export function monthStart(back: number): Micros {
 }
 export const month = (back: number) => monthOf(monthStart(back));
 
-export function openAt(folder: string): Warehouse {
-  return openWarehouse(join(folder, "mds.sqlite"), { clock: systemClock });
+export function openAt(folder: string): WarehouseWriter {
+  return openWriter(join(folder, "mds.sqlite"), { clock: systemClock });
 }
 
 const kept = { quality: null, extra: null };
@@ -65,7 +65,7 @@ export function exchangeTick(ts: Micros, last: string, more: Partial<ExchangeTic
 }
 
 export function lookups(transaction: Transaction, status = "ACTIVE"): void {
-  const complete = { complete: true };
+  const complete = { isComplete: true };
   const asset = (id: string, symbol: string) => ({
     id,
     symbol,
@@ -120,7 +120,7 @@ export function lookups(transaction: Transaction, status = "ACTIVE"): void {
         ...kept,
       },
     ],
-    { complete: true, exchangeId: "kraken-id", derivativeType: "perpetuals" },
+    { isComplete: true, exchangeId: "kraken-id", derivativeType: "perpetuals" },
   );
 }
 
@@ -145,11 +145,11 @@ export const extremes = [
 export function fillEverything(transaction: Transaction): void {
   lookups(transaction);
   lookups(transaction, "INACTIVE");
-  const series = (type: string, id: string) => transaction.dictionary.series(type, id);
+  const series = (type: string, id: string) => transaction.dictionary.getSeriesKey(type, id);
   const [old, recent] = [monthStart(3), monthStart(2)];
   const btc = { stream: "index_ticks", series: series("GWA", "btc-id") } as const;
-  const rules = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, keptFor: 200 * DAY };
-  declareWanted(transaction, "index_ticks", [{ line: btc, from: old, ...rules }], present);
+  const rules = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 200 * DAY };
+  declareTargets(transaction, "index_ticks", [{ key: btc, from: old, ...rules }], present);
   // From before a month's end to after it, the second half of it not settled and only heard live.
   writeRecords(transaction, "index_ticks", ticks(400, recent - 200 * STEP), "rest");
   settle(transaction, btc, { from: recent - 200 * STEP, to: recent + 100 * STEP }, "rows");
@@ -213,7 +213,7 @@ export function fillEverything(transaction: Transaction): void {
       ],
       "rest",
     );
-    observe(transaction, { stream: "exchange_ticks", exchangeId: "kraken-id", at: ts, cadence: STEP });
+    settleSnapshot(transaction, { stream: "exchange_ticks", exchangeId: "kraken-id", at: ts, cadence: STEP });
     writeRecords(transaction, "market_caps", [cap(ts, "btc-id"), cap(ts, "eth-id")], "rest");
     writeRecords(
       transaction,
@@ -222,7 +222,7 @@ export function fillEverything(transaction: Transaction): void {
       "rest",
     );
   }
-  keepRejects(
+  storeRejects(
     transaction,
     "index_ticks",
     [{ reason: "no timestamp", raw: '{"price":"1\\u0000"}' }],

@@ -2,17 +2,17 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
-import { Ingest } from "../../../src/ingest/thread/ingest-thread.ts";
-import type { Body } from "../../../src/model/response-body.ts";
+import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
+import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { type Log, silentLog } from "../../../src/runtime/log.ts";
-import { TurnedClock } from "../manual-clock.ts";
+import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { at, btc, SECOND } from "./pages.ts";
 
 /** An ingest thread on a warehouse of its own, on a clock that is turned. */
 export async function start({ path = join(temporaryFolder(), "mds.sqlite"), log = silentLog as Log } = {}) {
-  const clock = new TurnedClock("2026-03-01T18:00:00Z");
-  const ingest = await Ingest.start({ path, clock, log });
+  const clock = new ManualClock("2026-03-01T18:00:00Z");
+  const ingest = await IngestThread.start({ path, clock, log });
   onTestFinished(() => ingest.close());
   const query = (sql: string) => {
     const reader = new Database(path, { readonly: true });
@@ -27,19 +27,27 @@ export async function start({ path = join(temporaryFolder(), "mds.sqlite"), log 
 
 export const hole = { from: at("10:00:00"), to: at("12:00:00") };
 /** The only page of a walk over the hole. */
-export const wholePage: Omit<WalkPage, "held"> = {
+export const wholePage: Omit<WalkPage, "pageId"> = {
   series: btc,
-  position: { hole, upper: hole.to },
-  ends: true,
+  position: { gap: hole, provenFrom: hole.to },
+  isLast: true,
   settleDelay: 60 * SECOND,
   request: "GET /index-ticker",
 };
 
 /** Reads a page and commits it, as a walk does. */
-export async function commitPage(ingest: Ingest, page: Omit<WalkPage, "held" | "ends">, body: Body) {
+export async function commitPage(
+  ingest: IngestThread,
+  page: Omit<WalkPage, "pageId" | "isLast">,
+  body: ResponseBody,
+) {
   const { stream } = page.series;
-  const { held, ...read } = await ingest.call("readPage", { stream, series: page.series }, [body]);
-  const commit = await ingest.call("commitWalkPage", { ...page, held, ends: read.nextId === undefined });
+  const { pageId: held, ...read } = await ingest.call("readPage", { stream, series: page.series }, [body]);
+  const commit = await ingest.call("commitWalkPage", {
+    ...page,
+    pageId: held,
+    isLast: read.nextId === undefined,
+  });
   return { ...read, ...commit };
 }
 

@@ -1,13 +1,13 @@
 import { gzipSync } from "node:zlib";
-import type { Body } from "../../../src/model/response-body.ts";
+import type { ResponseBody } from "../../../src/model/response-body.ts";
 import type { Series } from "../../../src/model/streams.ts";
-import { formatInstant, MICROS_PER_SECOND, type Micros, parseInstant } from "../../../src/model/time.ts";
+import { formatTimestamp, MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../../src/model/time.ts";
 
 export const btc: Series = { stream: "index_ticks", indexType: "GWA", indexId: "btc-id" };
 
 /** A moment of the test's day. */
 export function at(time: string): Micros {
-  const micros = parseInstant(`2026-03-01T${time}Z`);
+  const micros = parseTimestamp(`2026-03-01T${time}Z`);
   if (micros === undefined) throw new Error(`not a time: ${time}`);
   return micros;
 }
@@ -36,17 +36,17 @@ export function recordOf({ ts, price, indexId = btc.indexId }: Row) {
     indexType: "GWA",
     price: price ?? usual,
     volume: "12.5",
-    timestamp: formatInstant(ts),
+    timestamp: formatTimestamp(ts),
   };
 }
 
-export function bodyOf(content: unknown): Body {
+export function bodyOf(content: unknown): ResponseBody {
   const json = Buffer.from(JSON.stringify(content));
   const bytes = new Uint8Array(gzipSync(json));
-  return { bytes, ageMs: 0, askedAt: 0, asOf: undefined };
+  return { bytes, ageMs: 0, requestedAt: 0, asOf: undefined };
 }
 
-export function pageOf(rows: readonly Row[], nextId?: string): Body {
+export function pageOf(rows: readonly Row[], nextId?: string): ResponseBody {
   return bodyOf({ content: rows.map(recordOf), nextId });
 }
 

@@ -1,5 +1,5 @@
-import { type Body, decodeBody, malformedBody } from "../../../src/model/response-body.ts";
-import { parseInstant } from "../../../src/model/time.ts";
+import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../src/model/response-body.ts";
+import { parseTimestamp } from "../../../src/model/time.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import {
@@ -7,26 +7,26 @@ import {
   type ServiceClient,
   type ServiceClientOptions,
 } from "../../../src/service/client/client.ts";
-import type { Observation } from "../../../src/service/http/events.ts";
-import type { PageFacts } from "../../../src/service/pagination/page.ts";
-import type { TurnedClock } from "../manual-clock.ts";
+import type { ClientEvent } from "../../../src/service/http/client-events.ts";
+import type { PageSummary } from "../../../src/service/pagination/page.ts";
+import type { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 
-export interface ClientUnderTest {
+export interface TestClient {
   readonly client: ServiceClient;
-  readonly logged: { fields: unknown; message: string }[];
-  readonly observed: Observation[];
+  readonly logLines: { fields: unknown; message: string }[];
+  readonly events: ClientEvent[];
 }
 
-export function clientOf(
+export function createTestClient(
   baseUrl: string,
-  clock: TurnedClock,
+  clock: ManualClock,
   options: Partial<ServiceClientOptions> = {},
-): ClientUnderTest {
-  const logged: { fields: unknown; message: string }[] = [];
-  const observed: Observation[] = [];
-  const line = (fields: unknown, message: string) => void logged.push({ fields, message });
-  const log: Log = { debug: line, info: line, warn: line, error: line };
+): TestClient {
+  const logLines: { fields: unknown; message: string }[] = [];
+  const events: ClientEvent[] = [];
+  const append = (fields: unknown, message: string) => void logLines.push({ fields, message });
+  const log: Log = { debug: append, info: append, warn: append, error: append };
   const client = createServiceClient({
     baseUrl,
     authUrl: baseUrl,
@@ -38,40 +38,40 @@ export function clientOf(
     clock,
     random: seededRandom(seed),
     log,
-    observe: (observation) => void observed.push(observation),
+    onEvent: (event) => void events.push(event),
     ...options,
   });
-  return { client, logged, observed };
+  return { client, logLines, events };
 }
 
-interface Row {
+interface PageRecord {
   id: string;
   timestamp?: string;
 }
-export interface ReadPage extends PageFacts {
-  readonly content: Row[];
+export interface ParsedPage extends PageSummary {
+  readonly content: PageRecord[];
 }
 
-/** What the ingest thread does, in miniature. */
-export async function readPage(body: Body): Promise<ReadPage> {
+/** A small version of what the ingest thread does. */
+export async function readPage(body: ResponseBody): Promise<ParsedPage> {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(decodeBody(body)));
   } catch {
-    throw malformedBody("not JSON");
+    throw malformedBodyFailure("not JSON");
   }
   const { content, nextId } = (value ?? {}) as { content?: unknown; nextId?: unknown };
-  if (!Array.isArray(content)) throw malformedBody("no content");
-  const rows = content as Row[];
-  const moments = rows
-    .map(({ timestamp }) => parseInstant(timestamp ?? ""))
-    .filter((each) => each !== undefined);
+  if (!Array.isArray(content)) throw malformedBodyFailure("no content");
+  const rows = content as PageRecord[];
+  const timestamps = rows
+    .map(({ timestamp }) => parseTimestamp(timestamp ?? ""))
+    .filter((ts) => ts !== undefined);
   return {
     content: rows,
     rows: rows.length,
     nextId: typeof nextId === "string" && nextId !== "" ? nextId : undefined,
-    oldest: moments.length > 0 ? moments.reduce((a, b) => Math.min(a, b)) : undefined,
-    newest: moments.length > 0 ? moments.reduce((a, b) => Math.max(a, b)) : undefined,
-    descending: moments.every((moment, at) => at === 0 || moment <= (moments[at - 1] ?? moment)),
+    oldest: timestamps.length > 0 ? timestamps.reduce((a, b) => Math.min(a, b)) : undefined,
+    newest: timestamps.length > 0 ? timestamps.reduce((a, b) => Math.max(a, b)) : undefined,
+    isDescending: timestamps.every((ts, at) => at === 0 || ts <= (timestamps[at - 1] ?? ts)),
   };
 }

@@ -1,24 +1,30 @@
 import { exitCode, Failure } from "../../../src/model/failure.ts";
-import type { Body } from "../../../src/model/response-body.ts";
-import { formatInstant, parseInstant } from "../../../src/model/time.ts";
-import type { Requests } from "../../../src/service/client/client.ts";
-import type { Ask } from "../../../src/service/http/request.ts";
-import { DeadCursor, type HistoryPage, type HistoryQuery, type HistoryRow, pageOf } from "./stub-history.ts";
+import type { ResponseBody } from "../../../src/model/response-body.ts";
+import { formatTimestamp, parseTimestamp } from "../../../src/model/time.ts";
+import type { RequestSender } from "../../../src/service/client/client.ts";
+import type { ServiceRequest } from "../../../src/service/http/request.ts";
+import {
+  type HistoryPage,
+  type HistoryQuery,
+  type HistoryRow,
+  toHistoryPage,
+  UnknownCursorError,
+} from "./stub-history.ts";
 
-/** What the specification leaves open, and what a service does for ever. */
-export interface Nature {
-  /** Rows on a page, at most. */
-  readonly cap: number;
-  readonly inclusiveCursor: boolean;
-  readonly exclusiveBound: boolean;
-  /** The last page names its own last row as the next. */
-  readonly ownIdAtEnd: boolean;
-  /** Sorts the other way, and then cuts off: what a timestamp asks for is the oldest of all. */
-  readonly oldestFirst: boolean;
+/** Choices that the specification leaves open; a service keeps them forever. */
+export interface PagingBehaviour {
+  /** The service never returns more rows per page. */
+  readonly maxPageSize: number;
+  readonly isCursorInclusive: boolean;
+  readonly isBoundExclusive: boolean;
+  /** The last page has a `nextId`: the id of its own last row. */
+  readonly hasNextIdAtEnd: boolean;
+  /** Sorts oldest first before it truncates: a request by timestamp returns the oldest rows of all. */
+  readonly isOldestFirst: boolean;
 }
 
-/** Answers that show by themselves that they are wrong, or do no harm. */
-export const loudFaults = [
+/** Faults that a client can detect, or that do no harm. */
+export const visibleFaults = [
   "dead-cursor",
   "inclusive",
   "repeat-first",
@@ -30,46 +36,46 @@ export const loudFaults = [
   "no-such-next",
   "previous-rows",
 ] as const;
-/** Answers that are well-formed and say less than there is. */
-export const quietFaults = ["empty-end", "short-end", "empty-page", "next-pages-rows"] as const;
-export type Fault = (typeof loudFaults)[number] | (typeof quietFaults)[number] | "none";
+/** Well-formed pages that omit rows. */
+export const silentFaults = ["empty-end", "short-end", "empty-page", "next-pages-rows"] as const;
+export type PagingFault = (typeof visibleFaults)[number] | (typeof silentFaults)[number] | "none";
 
-type Answer = (query: HistoryQuery) => HistoryPage;
+type PageHandler = (query: HistoryQuery) => HistoryPage;
 
-export function honestService(history: readonly HistoryRow[], nature: Nature): Answer {
-  const listed = nature.oldestFirst ? history.toReversed() : history;
+export function correctService(history: readonly HistoryRow[], behaviour: PagingBehaviour): PageHandler {
+  const sorted = behaviour.isOldestFirst ? history.toReversed() : history;
   return ({ timestamp = "", startAfter, size }) => {
-    const bound = parseInstant(timestamp) ?? Number.NaN;
-    let left = listed.filter(({ ts }) => (nature.exclusiveBound ? ts < bound : ts <= bound));
+    const bound = parseTimestamp(timestamp) ?? Number.NaN;
+    let remaining = sorted.filter(({ ts }) => (behaviour.isBoundExclusive ? ts < bound : ts <= bound));
     if (startAfter !== undefined) {
-      const at = listed.findIndex(({ id }) => id === startAfter);
-      if (at < 0) throw new DeadCursor();
-      left = listed.slice(nature.inclusiveCursor ? at : at + 1);
+      const at = sorted.findIndex(({ id }) => id === startAfter);
+      if (at < 0) throw new UnknownCursorError();
+      remaining = sorted.slice(behaviour.isCursorInclusive ? at : at + 1);
     }
-    const most = Math.min(Number(size), nature.cap);
-    const page = pageOf(left.slice(0, most));
-    return left.length > most || nature.ownIdAtEnd ? page : { content: page.content };
+    const pageSize = Math.min(Number(size), behaviour.maxPageSize);
+    const page = toHistoryPage(remaining.slice(0, pageSize));
+    return remaining.length > pageSize || behaviour.hasNextIdAtEnd ? page : { content: page.content };
   };
 }
 
-/** Tells no lie for long about what it has, but stumbles over its pages as the schedule says. */
-export function stumblingService(
+/** Applies one scheduled fault per request; after the schedule it behaves correctly. */
+export function faultyService(
   history: readonly HistoryRow[],
-  nature: Nature,
-  schedule: readonly Fault[],
-): { client: Requests; asked: () => number; struck: () => number } {
-  const honest = honestService(history, nature);
+  behaviour: PagingBehaviour,
+  schedule: readonly PagingFault[],
+): { client: RequestSender; requestCount: () => number; faultCount: () => number } {
+  const correct = correctService(history, behaviour);
   const cursors: string[] = [];
   let previous: HistoryPage["content"] = [];
   let count = 0;
-  let struck = 0;
+  let faultCount = 0;
 
-  const stumble = (query: HistoryQuery, fault: Fault): HistoryPage => {
-    const byCursor = query.startAfter !== undefined;
-    if (byCursor && fault === "dead-cursor") throw new DeadCursor();
-    if (byCursor && fault === "repeat-first") return honest({ ...query, startAfter: undefined });
+  const applyFault = (query: HistoryQuery, fault: PagingFault): HistoryPage => {
+    const hasCursor = query.startAfter !== undefined;
+    if (hasCursor && fault === "dead-cursor") throw new UnknownCursorError();
+    if (hasCursor && fault === "repeat-first") return correct({ ...query, startAfter: undefined });
     if (fault === "empty-end") return { content: [] };
-    const page = honest(fault === "capped" ? { ...query, size: "10" } : query);
+    const page = correct(fault === "capped" ? { ...query, size: "10" } : query);
     const { content, nextId } = page;
     const [first, second] = content;
     switch (fault) {
@@ -78,17 +84,17 @@ export function stumblingService(
       case "empty-page":
         return { ...page, content: [] };
       case "next-pages-rows": {
-        const next = nextId ? honest({ ...query, startAfter: nextId }).content : [];
+        const next = nextId ? correct({ ...query, startAfter: nextId }).content : [];
         return next.length > 0 ? { ...page, content: next } : page;
       }
       case "inclusive": {
         const row = history.find(({ id }) => id === query.startAfter);
         return row
-          ? { ...page, content: [{ id: row.id, timestamp: formatInstant(row.ts) }, ...content] }
+          ? { ...page, content: [{ id: row.id, timestamp: formatTimestamp(row.ts) }, ...content] }
           : page;
       }
       case "previous-rows":
-        return byCursor ? { ...page, content: previous } : page;
+        return hasCursor ? { ...page, content: previous } : page;
       case "reversed":
         return { ...page, content: content.toReversed() };
       case "swapped-rows":
@@ -106,31 +112,31 @@ export function stumblingService(
 
   const answer = (query: HistoryQuery): HistoryPage => {
     const fault = schedule[count++] ?? "none";
-    if (fault !== "none") struck++;
-    const page = stumble(query, fault);
+    if (fault !== "none") faultCount++;
+    const page = applyFault(query, fault);
     previous = page.content;
     if (page.nextId) cursors.push(page.nextId);
     return page;
   };
 
-  const client: Requests = {
-    observe: () => {},
-    request: async <T>(ask: Ask, read: (body: Body) => Promise<T>) => {
+  const client: RequestSender = {
+    onEvent: () => {},
+    request: async <T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>) => {
       if (count > 500) throw new Error("the walk does not end");
-      const given = Object.entries(ask.query ?? {}).filter(([, value]) => value !== undefined);
+      const params = Object.entries(request.query ?? {}).filter(([, value]) => value !== undefined);
       try {
-        const page = answer(Object.fromEntries(given.map(([name, value]) => [name, String(value)])));
+        const page = answer(Object.fromEntries(params.map(([name, value]) => [name, String(value)])));
         return read({
           bytes: new TextEncoder().encode(JSON.stringify(page)),
           ageMs: 0,
           asOf: undefined,
-          askedAt: 0,
+          requestedAt: 0,
         });
       } catch (error) {
-        if (!(error instanceof DeadCursor)) throw error;
+        if (!(error instanceof UnknownCursorError)) throw error;
         throw new Failure("gone", { family: "operator", code: "not_found", exit: exitCode.incomplete });
       }
     },
   };
-  return { client, asked: () => count, struck: () => struck };
+  return { client, requestCount: () => count, faultCount: () => faultCount };
 }

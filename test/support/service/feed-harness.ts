@@ -3,99 +3,99 @@ import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
 import type { FeedTokens } from "../../../src/service/live/feed.ts";
-import { type FeedObservation, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
+import { type FeedEvent, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
 import type { FeedMessage, Subscription } from "../../../src/service/live/messages.ts";
-import { TurnedClock } from "../manual-clock.ts";
-import { FeedServer, type Manners } from "./websocket-server.ts";
+import { ManualClock } from "../manual-clock.ts";
+import { type ServerBehaviour, WebSocketTestServer } from "./websocket-server.ts";
 
 export const gwa: Subscription = { source: "index", indexType: "GWA" };
 export const lx: Subscription = { source: "index", indexType: "LX" };
 export const kraken: Subscription = { source: "exchange", exchangeId: "kraken" };
 
-/** Tokens from memory, as the real ones are; each new one has characters that an address must escape. */
-export class CountedTokens implements FeedTokens {
-  granted = 0;
-  accepts = 0;
-  lifeMs: number;
-  readonly #clock: TurnedClock;
+/** Each new token has characters that a URL must escape. */
+export class FakeTokens implements FeedTokens {
+  issuedCount = 0;
+  acceptedCount = 0;
+  lifetimeMs: number;
+  readonly #clock: ManualClock;
   #token: AccessToken | undefined;
 
-  constructor(clock: TurnedClock, lifeMs = 86_400_000) {
+  constructor(clock: ManualClock, lifetimeMs = 86_400_000) {
     this.#clock = clock;
-    this.lifeMs = lifeMs;
+    this.lifetimeMs = lifetimeMs;
   }
 
   async get(): Promise<AccessToken> {
-    if (!this.#token || this.#clock.boottime() >= this.#token.endsAt) this.#token = this.#grant();
+    if (!this.#token || this.#clock.boottime() >= this.#token.expiresAt) this.#token = this.#issue();
     return this.#token;
   }
 
-  async renew(): Promise<AccessToken> {
-    this.#token = this.#grant();
+  async refresh(): Promise<AccessToken> {
+    this.#token = this.#issue();
     return this.#token;
   }
 
-  refused(_audience: string, token: AccessToken): void {
+  reportRejected(_audience: string, token: AccessToken): void {
     if (token === this.#token) this.#token = undefined;
   }
 
-  accepted(): void {
-    this.accepts++;
+  reportAccepted(): void {
+    this.acceptedCount++;
   }
 
-  onHealed(): () => void {
+  onRecovered(): () => void {
     return () => {};
   }
 
-  #grant(): AccessToken {
+  #issue(): AccessToken {
     const now = this.#clock.boottime();
-    this.granted++;
+    this.issuedCount++;
     return {
-      text: `canary+/=&?#%-${this.granted}`,
+      text: `canary+/=&?#%-${this.issuedCount}`,
       scopes: undefined,
-      issuedAt: now,
-      endsAt: now + this.lifeMs,
+      firstSeenAt: now,
+      expiresAt: now + this.lifetimeMs,
     };
   }
 }
 
-export type FollowOptions = Partial<FeedOptions> & { tokenLifeMs?: number };
+export type FeedHarnessOptions = Partial<FeedOptions> & { tokenLifeMs?: number };
 
-/** A feed that is being read, and the server that it reads from. */
-export class Following {
-  readonly clock: TurnedClock;
-  readonly server: FeedServer;
-  readonly tokens: CountedTokens;
+/** A running feed, its reader and its server. */
+export class FeedHarness {
+  readonly clock: ManualClock;
+  readonly server: WebSocketTestServer;
+  readonly tokens: FakeTokens;
   readonly messages: FeedMessage[] = [];
-  readonly observations: FeedObservation[] = [];
-  readonly logged: unknown[] = [];
-  /** While false, the reader does not read. */
+  readonly events: FeedEvent[] = [];
+  readonly logLines: unknown[] = [];
+  /** Set to false to stall the reader. */
   isReading = true;
   readonly #stop = new AbortController();
   readonly #reading: Promise<void>;
 
-  constructor(server: FeedServer, clock: TurnedClock, options: FollowOptions) {
+  constructor(server: WebSocketTestServer, clock: ManualClock, options: FeedHarnessOptions) {
     this.server = server;
     this.clock = clock;
-    this.tokens = new CountedTokens(clock, options.tokenLifeMs);
-    const keep = (fields: unknown, message: string) => void this.logged.push([fields, message]);
+    this.tokens = new FakeTokens(clock, options.tokenLifeMs);
+    const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
     const feed = followFeed({
       wsUrl: server.url,
       tokens: this.tokens,
       subscriptions: [gwa],
       clock,
       random: seededRandom(1),
-      log: { ...silentLog, info: keep, warn: keep, error: keep },
-      observe: (observation) => this.observations.push(observation),
+      log: { ...silentLog, info: record, warn: record, error: record },
+      onEvent: (event) => this.events.push(event),
       refreshSeconds: 30,
-      isQuiet: async () => true,
+      isMarketQuiet: async () => true,
       signal: this.#stop.signal,
       ...options,
     });
     this.#reading = this.#read(feed);
   }
 
-  of<K extends FeedMessage["kind"]>(kind: K): Extract<FeedMessage, { kind: K }>[] {
+  messagesOf<K extends FeedMessage["kind"]>(kind: K): Extract<FeedMessage, { kind: K }>[] {
     return this.messages.filter(
       (message): message is Extract<FeedMessage, { kind: K }> => message.kind === kind,
     );
@@ -106,23 +106,23 @@ export class Following {
   }
 
   get ticks(): string[] {
-    return this.of("update").flatMap(({ texts }) => texts);
+    return this.messagesOf("update").flatMap(({ texts }) => texts);
   }
 
-  /** Waits, in turns of the event loop and not in time, until something has happened. */
-  async until(isSo: () => boolean): Promise<void> {
-    for (let turn = 0; !isSo(); turn++) {
-      if (turn > 5_000) throw new Error(`waited in vain; heard ${JSON.stringify(this.kinds)}`);
+  /** Waits in turns of the event loop; the manual clock stands still. */
+  async waitUntil(condition: () => boolean): Promise<void> {
+    for (let turn = 0; !condition(); turn++) {
+      if (turn > 5_000) throw new Error(`condition not met; received ${JSON.stringify(this.kinds)}`);
       await new Promise((resolve) => setTimeout(resolve, turn < 50 ? 0 : 1));
     }
   }
 
-  /** Moves time in small steps until something has happened. */
-  async elapseUntil(isSo: () => boolean, mostMs = 3_600_000): Promise<number> {
+  /** Advances the clock in small steps; returns the elapsed milliseconds. */
+  async advanceUntil(condition: () => boolean, maxMs = 3_600_000): Promise<number> {
     const start = this.clock.monotonic();
-    while (!isSo()) {
-      if (this.clock.monotonic() - start > mostMs)
-        throw new Error(`not within ${mostMs} ms; heard ${JSON.stringify(this.kinds)}`);
+    while (!condition()) {
+      if (this.clock.monotonic() - start > maxMs)
+        throw new Error(`condition not met within ${maxMs} ms; received ${JSON.stringify(this.kinds)}`);
       await this.clock.advance(500);
     }
     return this.clock.monotonic() - start;
@@ -143,20 +143,23 @@ export class Following {
   }
 }
 
-export async function follow(manners: Manners = {}, options: FollowOptions = {}): Promise<Following> {
-  const following = new Following(await FeedServer.start(manners), new TurnedClock(), options);
-  onTestFinished(() => following.stop());
-  return following;
+export async function startFeed(
+  behaviour: ServerBehaviour = {},
+  options: FeedHarnessOptions = {},
+): Promise<FeedHarness> {
+  const feed = new FeedHarness(await WebSocketTestServer.start(behaviour), new ManualClock(), options);
+  onTestFinished(() => feed.stop());
+  return feed;
 }
 
-/** The same, once everything is subscribed. */
-export async function followSubscribed(
-  manners: Manners = {},
-  options: FollowOptions = {},
-): Promise<Following> {
-  const following = await follow(manners, options);
+/** Waits until everything is subscribed. */
+export async function startSubscribedFeed(
+  behaviour: ServerBehaviour = {},
+  options: FeedHarnessOptions = {},
+): Promise<FeedHarness> {
+  const feed = await startFeed(behaviour, options);
   const { subscriptions = [gwa] } = options;
-  const wanted = "current" in subscriptions ? subscriptions.current.length : subscriptions.length;
-  await following.until(() => following.of("subscribed").length === wanted);
-  return following;
+  const expected = "current" in subscriptions ? subscriptions.current.length : subscriptions.length;
+  await feed.waitUntil(() => feed.messagesOf("subscribed").length === expected);
+  return feed;
 }

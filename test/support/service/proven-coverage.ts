@@ -1,31 +1,37 @@
-import { prove } from "../../../src/ingest/commit/proven-range.ts";
+import { findProvenRange } from "../../../src/ingest/commit/proven-range.ts";
 import type { Micros } from "../../../src/model/time.ts";
-import { includes, intersect, subtract, type TimeRange, union } from "../../../src/model/time-range.ts";
+import {
+  containsTimestamp,
+  intersect,
+  subtract,
+  type TimeRange,
+  union,
+} from "../../../src/model/time-range.ts";
 import type { PagePosition } from "../../../src/service/pagination/history-walk.ts";
 
-/** The ingest thread settles nothing after this, and its walk is given up. */
-export class Alarm extends Error {}
+/** The ingest thread stops covering ranges after this error and aborts the walk. */
+export class WalkContradiction extends Error {}
 
-/** What the pages of a walk settle, by the rules of the ingest thread. */
-export class WalkCredit {
-  readonly #hole: TimeRange;
+/** Computes the ranges that the pages of a walk cover, by the rules of the ingest thread. */
+export class ProvenCoverage {
+  readonly #gap: TimeRange;
   #settled: readonly TimeRange[] = [];
 
-  constructor(hole: TimeRange) {
-    this.#hole = hole;
+  constructor(gap: TimeRange) {
+    this.#gap = gap;
   }
 
-  /** Throws `Alarm` where the page contradicts the walk, or proves nothing because it is not newest first. */
-  take(moments: readonly Micros[], position: PagePosition, asOf = Number.POSITIVE_INFINITY): void {
-    const hole = this.#hole;
-    const isAnew = position.link === "timestamp" && position.number > 1;
-    const proof = prove(
-      { hole, upper: Math.min(position.ceiling, hole.to), ...(isAnew ? { anchor: hole.to } : {}) },
-      { moments, foreign: 0, ends: position.end === "served_out" },
+  /** Throws `WalkContradiction` if the page contradicts the walk, or is not sorted newest first and proves nothing. */
+  addPage(timestamps: readonly Micros[], position: PagePosition, asOf = Number.POSITIVE_INFINITY): void {
+    const gap = this.#gap;
+    const isRestart = position.link === "timestamp" && position.number > 1;
+    const proof = findProvenRange(
+      { gap, provenFrom: Math.min(position.ceiling, gap.to), ...(isRestart ? { anchor: gap.to } : {}) },
+      { timestamps, foreign: 0, isLast: position.end === "exhausted" },
     );
     if ("contradiction" in proof) {
       if ("retract" in proof) this.#settled = subtract(this.#settled, [proof.retract]);
-      throw new Alarm(proof.contradiction);
+      throw new WalkContradiction(proof.contradiction);
     }
     const { proven } = proof;
     if (proven && proven.from < asOf) {
@@ -33,11 +39,11 @@ export class WalkCredit {
     }
   }
 
-  has(moment: Micros): boolean {
-    return includes(this.#settled, moment);
+  covers(ts: Micros): boolean {
+    return containsTimestamp(this.#settled, ts);
   }
 
-  get open(): readonly TimeRange[] {
-    return intersect(subtract([this.#hole], this.#settled), [this.#hole]);
+  get openRanges(): readonly TimeRange[] {
+    return intersect(subtract([this.#gap], this.#settled), [this.#gap]);
   }
 }

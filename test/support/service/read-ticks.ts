@@ -1,6 +1,6 @@
-import { type Body, decodeBody, malformedBody } from "../../../src/model/response-body.ts";
-import { type Micros, parseInstant } from "../../../src/model/time.ts";
-import type { PageFacts } from "../../../src/service/pagination/page.ts";
+import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../src/model/response-body.ts";
+import { type Micros, parseTimestamp } from "../../../src/model/time.ts";
+import type { PageSummary } from "../../../src/service/pagination/page.ts";
 
 interface Tick {
   id: string;
@@ -8,40 +8,48 @@ interface Tick {
   timestamp: string;
 }
 
-export interface ReadTicks extends PageFacts {
+export interface TickPage extends PageSummary {
   /** In page order. */
-  readonly moments: readonly Micros[];
-  /** The page's moment by the service's clock. */
+  readonly timestamps: readonly Micros[];
+  /** Time of the page by the service's clock. */
   readonly asOf: Micros | undefined;
 }
 
-/** Reads a page for one index: foreign rows are not counted, as the ingest thread does not. */
+/** Reads a page of one index. Ignores rows of other indices, as the ingest thread does. */
 export const readTicks =
-  (indexId: string, take: (moment: Micros) => void = () => {}) =>
-  async (body: Body): Promise<ReadTicks> => {
+  (indexId: string, onTick: (ts: Micros) => void = () => {}) =>
+  async (body: ResponseBody): Promise<TickPage> => {
     let page: { content: Tick[]; nextId?: string | null };
     try {
       page = JSON.parse(new TextDecoder().decode(decodeBody(body)));
     } catch {
-      throw malformedBody("not JSON");
+      throw malformedBodyFailure("not JSON");
     }
-    if (!Array.isArray(page?.content)) throw malformedBody("no content");
+    if (!Array.isArray(page?.content)) throw malformedBodyFailure("no content");
     let oldest: Micros | undefined;
     let newest: Micros | undefined;
-    let before = Number.POSITIVE_INFINITY;
-    let descending = true;
-    const moments: Micros[] = [];
+    let previousTs = Number.POSITIVE_INFINITY;
+    let isDescending = true;
+    const timestamps: Micros[] = [];
     for (const tick of page.content) {
       if (tick.indexId !== indexId) continue;
-      const moment = parseInstant(tick.timestamp) as Micros;
-      take(moment);
-      moments.push(moment);
-      if (moment > before) descending = false;
-      before = moment;
-      if (oldest === undefined || moment < oldest) oldest = moment;
-      if (newest === undefined || moment > newest) newest = moment;
+      const ts = parseTimestamp(tick.timestamp) as Micros;
+      onTick(ts);
+      timestamps.push(ts);
+      if (ts > previousTs) isDescending = false;
+      previousTs = ts;
+      if (oldest === undefined || ts < oldest) oldest = ts;
+      if (newest === undefined || ts > newest) newest = ts;
     }
     const asOf = body.asOf === undefined ? undefined : body.asOf * 1000;
     const rows = page.content.length;
-    return { rows, nextId: page.nextId || undefined, oldest, newest, descending, moments, asOf };
+    return {
+      rows,
+      nextId: page.nextId || undefined,
+      oldest,
+      newest,
+      isDescending,
+      timestamps,
+      asOf,
+    };
   };

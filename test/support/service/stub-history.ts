@@ -1,4 +1,4 @@
-import { formatInstant, type Micros, parseInstant } from "../../../src/model/time.ts";
+import { formatTimestamp, type Micros, parseTimestamp } from "../../../src/model/time.ts";
 
 export interface HistoryRow {
   readonly id: string;
@@ -10,32 +10,32 @@ export interface HistoryPage {
 }
 export type HistoryQuery = Readonly<Record<string, string | undefined>>;
 
-export class DeadCursor extends Error {}
+export class UnknownCursorError extends Error {}
 
-/** Rows every 30 seconds, the newest first. */
+/** Newest first. */
 export function rowsEvery30s(count: number, newest: Micros): HistoryRow[] {
   return Array.from({ length: count }, (_, at) => ({ id: `r${count - at}`, ts: newest - at * 30_000_000 }));
 }
 
-/** The service's paging rules in their plainest form, `nextId` on every page that has rows. */
-export function honestPage(rows: readonly HistoryRow[], query: HistoryQuery): HistoryPage {
+/** Implements the service's paging rules without quirks; every page with rows has a `nextId`. */
+export function correctPage(rows: readonly HistoryRow[], query: HistoryQuery): HistoryPage {
   const size = query.timestamp === undefined ? 10 : Number(query.size ?? 10);
-  let left = rows;
+  let remaining = rows;
   if (query.startAfter !== undefined) {
     const at = rows.findIndex(({ id }) => id === query.startAfter);
-    if (at < 0) throw new DeadCursor();
-    left = rows.slice(at + 1);
+    if (at < 0) throw new UnknownCursorError();
+    remaining = rows.slice(at + 1);
   } else if (query.timestamp !== undefined) {
-    const bound = parseInstant(query.timestamp) ?? Number.NaN;
-    left = rows.filter(({ ts }) => ts <= bound);
+    const bound = parseTimestamp(query.timestamp) ?? Number.NaN;
+    remaining = rows.filter(({ ts }) => ts <= bound);
   }
-  return pageOf(left.slice(0, size));
+  return toHistoryPage(remaining.slice(0, size));
 }
 
-export function pageOf(rows: readonly HistoryRow[]): HistoryPage {
+export function toHistoryPage(rows: readonly HistoryRow[]): HistoryPage {
   const last = rows.at(-1);
   return {
-    content: rows.map(({ id, ts }) => ({ id, timestamp: formatInstant(ts) })),
+    content: rows.map(({ id, ts }) => ({ id, timestamp: formatTimestamp(ts) })),
     ...(last ? { nextId: last.id } : {}),
   };
 }

@@ -1,16 +1,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { gzipSync } from "node:zlib";
-import type { TurnedClock } from "../manual-clock.ts";
+import type { ManualClock } from "../manual-clock.ts";
 
-export interface SeenRequest {
+export interface ReceivedRequest {
   readonly method: string;
-  /** As it stood in the request line. */
+  /** Raw request target. */
   readonly target: string;
   readonly path: string;
   readonly query: Record<string, string>;
   readonly token: string | undefined;
-  /** Of the turned clock, monotonic. */
+  /** Monotonic time of the manual clock. */
   readonly at: number;
   readonly socket: Socket;
 }
@@ -20,33 +20,37 @@ export interface TokenRequest {
   readonly at: number;
 }
 
-export interface StubOptions {
-  readonly clock: TurnedClock;
-  /** Answers everything but the token endpoint; `count` is from 1. */
-  readonly answer?: (request: SeenRequest, response: ServerResponse, count: number) => void;
-  readonly grant?: (request: TokenRequest, response: ServerResponse, count: number) => void;
+export interface StubServiceOptions {
+  readonly clock: ManualClock;
+  /** Handles everything but the token endpoint; `count` starts at 1. */
+  readonly respond?: (request: ReceivedRequest, response: ServerResponse, count: number) => void;
+  readonly respondToTokenRequest?: (request: TokenRequest, response: ServerResponse, count: number) => void;
 }
 
 export interface StubService {
   readonly baseUrl: string;
-  readonly requests: SeenRequest[];
+  readonly requests: ReceivedRequest[];
   readonly tokenRequests: TokenRequest[];
   readonly server: Server;
   stop(): Promise<void>;
 }
 
-/** A real server on a real socket whose every answer the test decides. Its clock is the test's. */
-export async function startStub({ clock, answer, grant }: StubOptions): Promise<StubService> {
-  const requests: SeenRequest[] = [];
+/** A real server on a real socket. The test decides every response and owns the clock. */
+export async function startStubService({
+  clock,
+  respond,
+  respondToTokenRequest,
+}: StubServiceOptions): Promise<StubService> {
+  const requests: ReceivedRequest[] = [];
   const tokenRequests: TokenRequest[] = [];
   const server = createServer((message, response) => {
     response.sendDate = false;
     response.setHeader("date", new Date(clock.now()).toUTCString());
     if (message.url?.endsWith("/v3/oauth/token")) {
-      void bodyOf(message).then((body) => {
+      void readBody(message).then((body) => {
         const request = { body: JSON.parse(body), at: clock.monotonic() };
         tokenRequests.push(request);
-        (grant ?? grantWell)(request, response, tokenRequests.length);
+        (respondToTokenRequest ?? grantToken)(request, response, tokenRequests.length);
       });
       return;
     }
@@ -61,7 +65,7 @@ export async function startStub({ clock, answer, grant }: StubOptions): Promise<
       socket: message.socket,
     };
     requests.push(request);
-    (answer ?? answerEmpty)(request, response, requests.length);
+    (respond ?? sendEmptyPage)(request, response, requests.length);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
@@ -77,18 +81,18 @@ export async function startStub({ clock, answer, grant }: StubOptions): Promise<
   };
 }
 
-export function json(response: ServerResponse, value: unknown, status = 200): void {
+export function sendJson(response: ServerResponse, value: unknown, status = 200): void {
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify(value));
 }
 
-export function zipped(response: ServerResponse, value: unknown): void {
+export function sendGzip(response: ServerResponse, value: unknown): void {
   response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
   response.end(gzipSync(JSON.stringify(value)));
 }
 
-export function grantWell({ body }: TokenRequest, response: ServerResponse, count: number): void {
-  json(response, {
+export function grantToken({ body }: TokenRequest, response: ServerResponse, count: number): void {
+  sendJson(response, {
     access_token: `token-${count}`,
     scope: allScopes,
     expires_in: 86_400,
@@ -99,11 +103,11 @@ export function grantWell({ body }: TokenRequest, response: ServerResponse, coun
 export const allScopes =
   "read:exchange-ticker read:index-ticker read:ohlcv read:market-cap read:LX read:derivatives";
 
-function answerEmpty(_: SeenRequest, response: ServerResponse): void {
-  zipped(response, { content: [] });
+function sendEmptyPage(_: ReceivedRequest, response: ServerResponse): void {
+  sendGzip(response, { content: [] });
 }
 
-async function bodyOf(message: IncomingMessage): Promise<string> {
+async function readBody(message: IncomingMessage): Promise<string> {
   let text = "";
   for await (const chunk of message.setEncoding("utf8")) text += chunk;
   return text;

@@ -1,84 +1,88 @@
-import { type Micros, parseInstant } from "../../../src/model/time.ts";
-import { type PagePosition, type Walk, walkBackwards } from "../../../src/service/pagination/history-walk.ts";
-import { TurnedClock } from "../manual-clock.ts";
-import { clientOf, readPage } from "./client-harness.ts";
-import { Alarm, WalkCredit } from "./proven-coverage.ts";
+import { type Micros, parseTimestamp } from "../../../src/model/time.ts";
 import {
-  DeadCursor,
+  type HistoryWalkOptions,
+  type PagePosition,
+  walkHistoryPages,
+} from "../../../src/service/pagination/history-walk.ts";
+import { ManualClock } from "../manual-clock.ts";
+import { createTestClient, readPage } from "./client-harness.ts";
+import { ProvenCoverage, WalkContradiction } from "./proven-coverage.ts";
+import {
+  correctPage,
   type HistoryPage,
   type HistoryQuery,
   type HistoryRow,
-  honestPage,
   rowsEvery30s,
+  UnknownCursorError,
 } from "./stub-history.ts";
-import { json, startStub, zipped } from "./stub-service.ts";
+import { sendGzip, sendJson, startStubService } from "./stub-service.ts";
 
-export const noon = parseInstant("2026-03-01T12:00:00Z") as Micros;
-export const second = 1_000_000;
-/** A hundred, newest first. */
-export const rows = rowsEvery30s(100, noon - 30 * second);
+export const noonTs = parseTimestamp("2026-03-01T12:00:00Z") as Micros;
+export const SECOND_MICROS = 1_000_000;
+/** 100 rows, newest first. */
+export const rows = rowsEvery30s(100, noonTs - 30 * SECOND_MICROS);
 export const oldestTs = rows.at(-1)?.ts ?? 0;
 export const allIds = rows.map(({ id }) => id);
 export const distinct = (ids: readonly string[]) => [...new Set(ids)];
 
-export type Answer = (
+export type PageOverride = (
   query: HistoryQuery,
   count: number,
   history: readonly HistoryRow[],
 ) => HistoryPage | undefined;
 
-export interface Walked {
+export interface WalkResult {
   readonly ids: string[];
   readonly positions: PagePosition[];
   readonly queries: Record<string, string>[];
   readonly failure: unknown;
   readonly events: string[];
-  /** Rows of the walk's range that the pages settled, though they did not bring them. */
+  /** Rows that the pages cover but do not contain. */
   readonly falselyCovered: string[];
-  /** The whole range was settled. */
-  readonly isWhole: boolean;
+  /** The pages cover the whole range. */
+  readonly isComplete: boolean;
   readonly end: PagePosition["end"];
 }
 
-/** Walks a history of 100 rows in pages of ten, where `answer` gives every page that the honest server does not. */
-export async function walked(
-  answer: Answer = () => undefined,
+/** Walks a history of 100 rows in pages of ten. `override` may replace any page of the correct server. */
+export async function walkHistory(
+  override: PageOverride = () => undefined,
   {
     history = rows,
-    now = noon,
+    now = noonTs,
     ...settings
-  }: Partial<Walk> & { history?: readonly HistoryRow[]; now?: Micros } = {},
-): Promise<Walked> {
-  const clock = new TurnedClock(now / 1000);
-  const stub = await startStub({
+  }: Partial<HistoryWalkOptions> & { history?: readonly HistoryRow[]; now?: Micros } = {},
+): Promise<WalkResult> {
+  const clock = new ManualClock(now / 1000);
+  const stub = await startStubService({
     clock,
-    answer: ({ query }, response, count) => {
+    respond: ({ query }, response, count) => {
       try {
-        zipped(response, answer(query, count, history) ?? honestPage(history, query));
+        sendGzip(response, override(query, count, history) ?? correctPage(history, query));
       } catch (error) {
-        if (!(error instanceof DeadCursor)) throw error;
-        json(response, {}, 404);
+        if (!(error instanceof UnknownCursorError)) throw error;
+        sendJson(response, {}, 404);
       }
     },
   });
-  const { client, observed } = clientOf(stub.baseUrl, clock);
+  const { client, events } = createTestClient(stub.baseUrl, clock);
   const filters = { indexType: "GWA", indexId: "an/index" };
-  const range = { from: oldestTs - second, until: noon, ...settings };
-  const credit = new WalkCredit({ from: range.from, to: range.claimedTo ?? range.until });
+  const range = { from: oldestTs - SECOND_MICROS, until: noonTs, ...settings };
+  const coverage = new ProvenCoverage({ from: range.from, to: range.coverageEnd ?? range.until });
   const ids: string[] = [];
   const positions: PagePosition[] = [];
   const run = async () => {
     const walk = { endpoint: "/index-ticker", filters, size: 10, ...range } as const;
-    for await (const { page, position } of walkBackwards(client, walk, readPage)) {
+    for await (const { page, position } of walkHistoryPages(client, walk, readPage)) {
       ids.push(...page.content.map(({ id }) => id));
       positions.push(position);
       try {
-        credit.take(
-          page.content.flatMap(({ timestamp = "" }) => parseInstant(timestamp) ?? []),
+        coverage.addPage(
+          page.content.flatMap(({ timestamp = "" }) => parseTimestamp(timestamp) ?? []),
           position,
         );
       } catch (error) {
-        if (!(error instanceof Alarm)) throw error;
+        if (!(error instanceof WalkContradiction)) throw error;
       }
     }
   };
@@ -89,15 +93,17 @@ export async function walked(
     ),
   );
   await stub.stop();
-  const given = new Set(ids);
+  const received = new Set(ids);
   return {
     ids,
     positions,
     queries: stub.requests.map(({ query }) => query),
     failure,
-    events: observed.flatMap((each) => (each.kind === "walk" ? [each.event] : [])),
-    falselyCovered: history.filter(({ id, ts }) => credit.has(ts) && !given.has(id)).map(({ id }) => id),
-    isWhole: credit.open.length === 0,
+    events: events.flatMap((each) => (each.kind === "walk" ? [each.event] : [])),
+    falselyCovered: history
+      .filter(({ id, ts }) => coverage.covers(ts) && !received.has(id))
+      .map(({ id }) => id),
+    isComplete: coverage.openRanges.length === 0,
     end: positions.at(-1)?.end,
   };
 }

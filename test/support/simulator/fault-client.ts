@@ -1,6 +1,6 @@
 import { type Agent, type IncomingHttpHeaders, request } from "node:http";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
-import { TurnedClock } from "../manual-clock.ts";
+import { ManualClock } from "../manual-clock.ts";
 
 /** What a client sees of one request, down to a broken transfer. */
 export interface Outcome {
@@ -28,17 +28,17 @@ export interface RequestOptions {
 
 /** A plain client of the simulator, which knows nothing of what the product does. */
 export class FaultClient {
-  readonly clock: TurnedClock;
+  readonly clock: ManualClock;
   readonly simulator: Simulator;
   token = "";
 
-  private constructor(simulator: Simulator, clock: TurnedClock) {
+  private constructor(simulator: Simulator, clock: ManualClock) {
     this.simulator = simulator;
     this.clock = clock;
   }
 
   static async start(options: SimulatorOptions = {}): Promise<FaultClient> {
-    const clock = new TurnedClock("2026-03-01T12:00:10Z");
+    const clock = new ManualClock("2026-03-01T12:00:10Z");
     const client = new FaultClient(await startSimulator({ clock, ...options }), clock);
     client.token = await client.newToken();
     return client;
@@ -112,7 +112,7 @@ export class FaultClient {
     asked.on("error", finish);
     if (options.deadlineMs !== undefined) {
       const cancel = this.clock.after(options.deadlineMs, () => asked.destroy(new Error("too late")));
-      const release = this.clock.hold();
+      const release = this.clock.beginWork();
       asked.on("close", () => {
         cancel();
         release();
@@ -123,6 +123,6 @@ export class FaultClient {
   }
 
   struck(): number[] {
-    return this.simulator.struck.map(({ struck }) => struck);
+    return this.simulator.faultCounts.map(({ struck }) => struck);
   }
 }

@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
-import { TurnedClock } from "../manual-clock.ts";
+import { ManualClock } from "../manual-clock.ts";
 
 export interface Answer {
   readonly status: number;
@@ -15,10 +15,10 @@ export type Query = Readonly<Record<string, string | number | boolean | undefine
 /** Asks the simulator over real HTTP, as any client of the service would. */
 export class ServiceCaller {
   readonly simulator: Simulator;
-  readonly clock: TurnedClock;
+  readonly clock: ManualClock;
   #token = "";
 
-  constructor(simulator: Simulator, clock: TurnedClock) {
+  constructor(simulator: Simulator, clock: ManualClock) {
     this.simulator = simulator;
     this.clock = clock;
   }
@@ -82,7 +82,7 @@ export async function lastingCaller(
   options: SimulatorOptions = {},
   start: string = "2026-03-01T12:00:10Z",
 ): Promise<ServiceCaller> {
-  const clock = new TurnedClock(start);
+  const clock = new ManualClock(start);
   const caller = new ServiceCaller(await startSimulator({ clock, ...options }), clock);
   await caller.signIn();
   return caller;

@@ -1,76 +1,75 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { syncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
+import { toSyncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
-import { type BackfillReport, type BackfillScope, backfill } from "../../../src/sync/history/backfill.ts";
-import { type Verified, verify } from "../../../src/sync/history/verify.ts";
+import { type BackfillFilter, type BackfillReport, backfill } from "../../../src/sync/history/backfill.ts";
+import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
-import { TurnedClock } from "../manual-clock.ts";
+import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
-import { type Agreement, expectTruth } from "./oracle.ts";
+import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
 /**
- * A few series of every family and two days of ticks: enough to be wrong about, and quick. There are two LUNAs, one of
- * which has ended, and LIBRA never had a price: the service answers 404 for it.
+ * A few series of every index type and two days of ticks: small and quick. There are two LUNAs, one of which has ended.
+ * LIBRA never had a price: the service answers 404 for it.
  */
-export const smallSync = `
+export const smallSyncSettings = `
 sync:
   ohlcv: { GWA: [LUNA, LIBRA], MWA: [SOL/USD], LX: none }
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: all, days: 2 }
   derivatives: false
 `;
 
-export interface EngineOptions {
+export interface BackfillHarnessOptions {
   readonly simulator?: SimulatorOptions;
   /** The settings file. */
   readonly settings?: string;
   readonly start?: string;
-  /** How far this machine's wall clock is ahead of the service's. */
+  /** How far the local wall clock is ahead of the service's. */
   readonly localSkewMs?: number;
-  /** Where the warehouse lies; a folder of its own unless told. */
+  /** Folder of the warehouse; a temporary one by default. */
   readonly folder?: string;
 }
 
-export interface EngineUnderTest {
-  readonly clock: TurnedClock;
+export interface BackfillHarness {
+  readonly clock: ManualClock;
   readonly simulator: Simulator;
   readonly path: string;
   readonly logged: { level: string; fields: Record<string, unknown>; message: string }[];
   /** Replaces the settings file. */
   configure(yaml: string): void;
-  /** One run of the nightly job, in turned time. */
-  run(scope?: BackfillScope, stopping?: AbortSignal): Promise<BackfillReport>;
-  /** Compares everything with the service again. */
-  verify(): Promise<Verified>;
-  /** The oracle, as of the latest run. */
-  expectTruth(): Agreement;
-  /** Looks into the warehouse. */
-  look<T>(work: (reader: Connection) => T): T;
+  /** Runs one backfill on the manual clock. */
+  run(scope?: BackfillFilter, stopping?: AbortSignal): Promise<BackfillReport>;
+  /** Verifies everything. */
+  verify(): Promise<VerifyResult>;
+  /** Compares the warehouse with the service, as of the latest run. */
+  expectMatchesService(): ComparisonResult;
+  withReader<T>(work: (reader: Connection) => T): T;
   query(sql: string): Record<string, unknown>[];
   env: Record<string, string>;
 }
 
-/** The simulator and the engine on one clock that is turned by hand, with a warehouse on a real disk. */
-export async function startEngine(options: EngineOptions = {}): Promise<EngineUnderTest> {
-  const clock = new TurnedClock(options.start ?? "2026-03-01T12:00:07Z");
+/** The simulator and the sync engine on one manual clock, with a warehouse on a real disk. */
+export async function startBackfillHarness(options: BackfillHarnessOptions = {}): Promise<BackfillHarness> {
+  const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   const simulator = await startSimulator({ clock, ...options.simulator });
   onTestFinished(() => simulator.stop());
   const folder = options.folder ?? temporaryFolder();
   const path = join(folder, "mds.sqlite");
   const file = join(folder, "mds-sync.yaml");
-  const logged: EngineUnderTest["logged"] = [];
+  const logged: BackfillHarness["logged"] = [];
   const line = (level: string) => (fields: Record<string, unknown>, message: string) =>
     void logged.push({ level, fields, message });
   const log: Log = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
   const configure = (yaml: string) => writeFileSync(file, yaml);
-  configure(options.settings ?? smallSync);
+  configure(options.settings ?? smallSyncSettings);
   const env: Record<string, string> = {
     MDS_BASE_URL: simulator.baseUrl,
     MDS_WS_URL: simulator.wsUrl,
@@ -78,7 +77,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
     MDS_CLIENT_SECRET: simulator.clientSecret,
     MDS_WAREHOUSE: path,
   };
-  const look = <T>(work: (reader: Connection) => T) => {
+  const withReader = <T>(work: (reader: Connection) => T) => {
     const reader = openReader(path);
     try {
       return work(reader);
@@ -87,7 +86,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
     }
   };
   let asOf: number | undefined;
-  const local = skewed(clock, options.localSkewMs ?? 0);
+  const machineClock = skewWallClock(clock, options.localSkewMs ?? 0);
   return {
     clock,
     simulator,
@@ -95,16 +94,17 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
     logged,
     configure,
     env,
-    look,
-    query: (sql) => look((reader) => reader.database.prepare(sql).all() as Record<string, unknown>[]),
-    expectTruth: () => look((reader) => expectTruth(reader, simulator, clock.now(), asOf)),
+    withReader,
+    query: (sql) => withReader((reader) => reader.database.prepare(sql).all() as Record<string, unknown>[]),
+    expectMatchesService: () =>
+      withReader((reader) => expectWarehouseMatches(reader, simulator, clock.now(), asOf)),
     async run(scope = {}, stopping = new AbortController().signal) {
       const loaded = loadSettings({ env, directory: folder, file });
-      const settings = syncSettings(loaded);
+      const settings = toSyncSettings(loaded);
       const random = seededRandom(seed);
       const report = await clock.runUntil(
-        withSyncSession(loaded, { clock: local, stopping, random }, log, ({ intake, reader }) =>
-          backfill(intake, { settings, reader, random, scope }),
+        withSyncSession(loaded, { clock: machineClock, stopping, random }, log, ({ syncContext, reader }) =>
+          backfill(syncContext, { settings, reader, random, filter: scope }),
         ),
       );
       asOf = report.asOf;
@@ -112,27 +112,27 @@ export async function startEngine(options: EngineOptions = {}): Promise<EngineUn
     },
     verify() {
       const loaded = loadSettings({ env, directory: folder, file });
-      const { refreshSeconds, concurrency } = syncSettings(loaded);
+      const { refreshSeconds, concurrency } = toSyncSettings(loaded);
       const random = seededRandom(seed);
       const stopping = new AbortController().signal;
       return clock.runUntil(
-        withSyncSession(loaded, { clock: local, stopping, random }, log, ({ intake, reader }) =>
-          verify(intake, { reader, random, refreshSeconds, concurrency, sample: undefined }),
+        withSyncSession(loaded, { clock: machineClock, stopping, random }, log, ({ syncContext, reader }) =>
+          verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined }),
         ),
       );
     },
   };
 }
 
-/** The same time, but for the wall clock. */
-function skewed(clock: Clock, ms: number): Clock {
+/** The same clock with another wall time. */
+function skewWallClock(clock: Clock, ms: number): Clock {
   return {
     now: () => clock.now() + ms,
     monotonic: () => clock.monotonic(),
     boottime: () => clock.boottime(),
     sleep: (wait, signal) => clock.sleep(wait, signal),
     after: (wait, callback) => clock.after(wait, callback),
-    hold: () => clock.hold(),
-    waive: () => clock.waive(),
+    beginWork: () => clock.beginWork(),
+    beginWait: () => clock.beginWait(),
   };
 }

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { syncSettings } from "../../../src/cli/support/session.ts";
+import { toSyncSettings } from "../../../src/cli/support/session.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { requireServiceSettings } from "../../../src/config/service-settings.ts";
-import { Ingest } from "../../../src/ingest/thread/ingest-thread.ts";
+import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import type { Log } from "../../../src/runtime/log.ts";
@@ -12,49 +12,49 @@ import { type Simulator, type SimulatorOptions, startSimulator } from "../../../
 import type { SyncSettings } from "../../../src/sync/context/context.ts";
 import { serviceClock } from "../../../src/sync/context/context.ts";
 import type { Problem } from "../../../src/sync/context/error-policy.ts";
-import { Tally } from "../../../src/sync/context/run-stats.ts";
-import { CurrentKeeper } from "../../../src/sync/supervisor.ts";
+import { RunStats } from "../../../src/sync/context/run-stats.ts";
+import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { presentTs } from "../../../src/warehouse/views/sql-fragments.ts";
-import { TurnedClock } from "../manual-clock.ts";
+import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
-import { type Agreement, expectTruth } from "./oracle.ts";
+import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
-export interface KeeperOptions {
+export interface SupervisorHarnessOptions {
   readonly simulator?: SimulatorOptions;
-  /** The part `sync` of the settings. */
+  /** The `sync` part of the settings. */
   readonly sync: Record<string, unknown>;
   readonly start?: string;
-  /** Hours pass more quickly with fewer ticks. */
+  /** A longer period makes simulated hours faster, because there are fewer ticks. */
   readonly refreshSeconds?: number;
   readonly maxRequestsPerSecond?: number;
 }
 
-export type Row = Record<string, unknown>;
+export type QueryRow = Record<string, unknown>;
 
-/** The daemon's work, the service and a warehouse on a real disk, on one clock that is turned by hand. */
-export class KeeperUnderTest {
-  readonly clock: TurnedClock;
+/** The supervisor and the simulator on one manual clock, with a warehouse on a real disk. */
+export class SupervisorHarness {
+  readonly clock: ManualClock;
   readonly simulator: Simulator;
   readonly path: string;
   readonly problems = new Map<string, readonly Problem[]>();
-  /** The parts that told of problems, each time that they did. */
-  readonly told: string[] = [];
+  /** The part of each problem report, in order. */
+  readonly reportedParts: string[] = [];
   readonly failures: unknown[] = [];
   readonly logged: { fields: Record<string, unknown>; message: string }[] = [];
   isFilled = false;
   activity = "";
   settings: SyncSettings;
-  keeper: CurrentKeeper | undefined;
+  supervisor: SyncSupervisor | undefined;
   readonly #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
   readonly #env: Record<string, string>;
 
   private constructor(
-    clock: TurnedClock,
+    clock: ManualClock,
     simulator: Simulator,
-    { sync, refreshSeconds = 30, maxRequestsPerSecond = 0 }: KeeperOptions,
+    { sync, refreshSeconds = 30, maxRequestsPerSecond = 0 }: SupervisorHarnessOptions,
   ) {
     this.clock = clock;
     this.simulator = simulator;
@@ -68,33 +68,33 @@ export class KeeperUnderTest {
     };
     const loaded = loadSettings({ env: this.#env, directory: temporaryFolder() });
     this.settings = {
-      ...syncSettings(loaded),
+      ...toSyncSettings(loaded),
       refreshSeconds,
       maxRequestsPerSecond,
-      streams: { ...syncSettings(loaded).streams, ...sync },
+      streams: { ...toSyncSettings(loaded).streams, ...sync },
     };
   }
 
-  static async start(options: KeeperOptions): Promise<KeeperUnderTest> {
-    const clock = new TurnedClock(options.start ?? "2026-03-01T12:00:07Z");
+  static async start(options: SupervisorHarnessOptions): Promise<SupervisorHarness> {
+    const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
     const { refreshSeconds = 30 } = options;
     const simulator = await startSimulator({ clock, refreshSeconds, ...options.simulator });
-    const under = new KeeperUnderTest(clock, simulator, options);
+    const harness = new SupervisorHarness(clock, simulator, options);
     onTestFinished(async () => {
-      await under.stop();
+      await harness.stop();
       await simulator.stop();
     });
-    await under.#begin();
-    return under;
+    await harness.#start();
+    return harness;
   }
 
-  async #begin(): Promise<void> {
+  async #start(): Promise<void> {
     const { clock } = this;
-    const note = (fields: Record<string, unknown>, message: string) =>
+    const record = (fields: Record<string, unknown>, message: string) =>
       void this.logged.push({ fields, message });
-    const log: Log = { debug: () => {}, info: note, warn: note, error: note };
+    const log: Log = { debug: () => {}, info: record, warn: record, error: record };
     const random = seededRandom(seed);
-    const tally = new Tally();
+    const stats = new RunStats();
     const service = requireServiceSettings(loadSettings({ env: this.#env, directory: temporaryFolder() }));
     const client = createServiceClient({
       ...service,
@@ -102,32 +102,32 @@ export class KeeperUnderTest {
       clock,
       random,
       log,
-      observe: (observation) => tally.observe(observation),
+      onEvent: (observation) => stats.onEvent(observation),
     });
-    const ingest = await Ingest.start({ path: this.path, clock: serviceClock(client, clock), log });
+    const ingest = await IngestThread.start({ path: this.path, clock: serviceClock(client, clock), log });
     const reader = openReader(this.path);
-    const intake = { client, ingest, clock, log, tally, signal: this.#stop.signal };
-    this.keeper = new CurrentKeeper(intake, {
+    const context = { client, ingest, clock, log, stats, signal: this.#stop.signal };
+    this.supervisor = new SyncSupervisor(context, {
       settings: this.settings,
       wsUrl: service.wsUrl,
       reader,
       random,
-      failed: (_, error) => void this.failures.push(error),
-      problems: (part, problems) => {
+      onFailure: (_, error) => void this.failures.push(error),
+      onProblems: (part, problems) => {
         this.problems.set(part, problems);
-        this.told.push(part);
+        this.reportedParts.push(part);
       },
-      about: (activity) => {
+      onActivity: (activity) => {
         this.activity = activity;
       },
-      filled: () => {
+      onFilled: () => {
         this.isFilled = true;
       },
-      live: () => {},
-      heard: () => {},
-      observeFeed: () => {},
+      onLiveCommit: () => {},
+      onFeedMessage: () => {},
+      onFeedEvent: () => {},
     });
-    const run = this.keeper.run().catch((error: unknown) => {
+    const run = this.supervisor.run().catch((error: unknown) => {
       if (!this.#stop.signal.aborted) this.failures.push(error);
     });
     this.#running = run.then(async () => {
@@ -137,36 +137,36 @@ export class KeeperUnderTest {
     });
   }
 
-  /** Lets time run. */
-  async pass(seconds: number): Promise<void> {
+  /** Lets simulated time pass. */
+  async advance(seconds: number): Promise<void> {
     await this.clock.runUntil(this.clock.sleep(seconds * 1000));
   }
 
-  /** Lets time run until something is so. */
-  async until(isSo: () => boolean, mostSeconds = 3600, step = 1): Promise<void> {
-    for (let waited = 0; !isSo(); waited += step) {
-      if (waited > mostSeconds) throw new Error(`not within ${mostSeconds} s: ${isSo}`);
-      await this.pass(step);
+  /** Lets simulated time pass until the condition holds. */
+  async runUntil(condition: () => boolean, maxSeconds = 3600, step = 1): Promise<void> {
+    for (let waited = 0; !condition(); waited += step) {
+      if (waited > maxSeconds) throw new Error(`condition not met within ${maxSeconds} s: ${condition}`);
+      await this.advance(step);
     }
   }
 
-  /** Fills and follows until every head is heard and settled as far as it can be. */
-  async settled(): Promise<void> {
-    await this.until(() => this.isFilled);
-    await this.pass(4 * this.settings.refreshSeconds);
+  /** Waits until all gaps are filled and the heads are settled as far as possible. */
+  async runUntilSettled(): Promise<void> {
+    await this.runUntil(() => this.isFilled);
+    await this.advance(4 * this.settings.refreshSeconds);
   }
 
-  query(sql: string): Row[] {
+  query(sql: string): QueryRow[] {
     const reader = openReader(this.path);
     try {
-      return reader.database.prepare(sql).all() as Row[];
+      return reader.database.prepare(sql).all() as QueryRow[];
     } finally {
       reader.close();
     }
   }
 
-  /** The view `gaps`, by the turned clock instead of SQLite's. */
-  gaps(where = "1"): Row[] {
+  /** Reads the view `gaps` with the manual clock instead of SQLite's. */
+  readGaps(where = "1"): QueryRow[] {
     const [view] = this.query("SELECT sql FROM sqlite_master WHERE name = 'gaps'");
     const body = String(view?.sql).replace(/^CREATE VIEW\s+\S+\s+AS/i, "");
     const now = Math.floor(this.clock.now()) * MICROS_PER_MS;
@@ -176,22 +176,22 @@ export class KeeperUnderTest {
     );
   }
 
-  /** Requests to an endpoint after the first `from` of all. */
-  asked(endpoint: string, from = 0): { readonly target: string; readonly at: number }[] {
+  /** The requests to an endpoint, without the first `from` requests of all. */
+  requestsTo(endpoint: string, from = 0): { readonly target: string; readonly at: number }[] {
     return this.simulator.requests.list
       .slice(from)
       .filter(({ target }) => target.startsWith(`/v3${endpoint}?`) || target === `/v3${endpoint}`);
   }
 
-  get requests(): number {
+  get requestCount(): number {
     return this.simulator.requests.list.length;
   }
 
-  /** Everything that is wanted equals what the service serves; the ledger need not be ahead of `asOf`. */
-  expectTruth(asOfMs: number): Agreement {
+  /** Compares the warehouse with the service; the ledger must be settled up to `asOfMs`. */
+  expectMatchesService(asOfMs: number): ComparisonResult {
     const reader = openReader(this.path);
     try {
-      return expectTruth(reader, this.simulator, this.clock.now(), asOfMs * MICROS_PER_MS);
+      return expectWarehouseMatches(reader, this.simulator, this.clock.now(), asOfMs * MICROS_PER_MS);
     } finally {
       reader.close();
     }

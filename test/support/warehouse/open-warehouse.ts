@@ -3,34 +3,38 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { openWarehouse, type Warehouse, type WarehouseOptions } from "../../../src/warehouse/writer.ts";
-import { TurnedClock } from "../manual-clock.ts";
+import { openWriter, type WarehouseWriter, type WriterOptions } from "../../../src/warehouse/writer.ts";
+import { ManualClock } from "../manual-clock.ts";
 
-/** A directory on a real disk, gone after the test. */
-export function scratch(): string {
+/** A folder on a real disk that is removed after the test. */
+export function makeTempFolder(): string {
   const directory = mkdtempSync(join(tmpdir(), "mds-warehouse-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }
 
-export function openScratch(options: Partial<WarehouseOptions> & { path?: string } = {}): Warehouse {
-  const { path = join(scratch(), "mds.sqlite"), ...rest } = options;
-  const warehouse = openWarehouse(path, { clock: new TurnedClock(), ...rest });
+export function openTestWarehouse(options: Partial<WriterOptions> & { path?: string } = {}): WarehouseWriter {
+  const { path = join(makeTempFolder(), "mds.sqlite"), ...rest } = options;
+  const warehouse = openWriter(path, { clock: new ManualClock(), ...rest });
   onTestFinished(() => warehouse.close());
   return warehouse;
 }
 
-export function rows(warehouse: Warehouse, sql: string, ...values: unknown[]): Record<string, unknown>[] {
+export function queryRows(
+  warehouse: WarehouseWriter,
+  sql: string,
+  ...values: unknown[]
+): Record<string, unknown>[] {
   return warehouse.connection.database.prepare(sql).all(...values) as Record<string, unknown>[];
 }
 
-/** The Failure that `work` ends with. */
-export function failureOf(work: () => unknown): Failure {
+/** Runs `work` and returns the Failure that it throws. */
+export function catchFailure(work: () => unknown): Failure {
   try {
     work();
   } catch (error) {
     if (error instanceof Failure) return error;
     throw error;
   }
-  throw new Error("nothing failed");
+  throw new Error("expected a Failure, but nothing was thrown");
 }

@@ -1,15 +1,15 @@
-import { readDecimal } from "../../../src/model/decimal.ts";
+import { parseDecimal } from "../../../src/model/decimal.ts";
 import type { DailyBar, IndexTick } from "../../../src/model/records.ts";
-import { parseInstant } from "../../../src/model/time.ts";
+import { parseTimestamp } from "../../../src/model/time.ts";
 
-export function at(text: string): number {
-  const ts = parseInstant(text);
-  if (ts === undefined) throw new Error(`not a moment: ${text}`);
+export function parseTs(text: string): number {
+  const ts = parseTimestamp(text);
+  if (ts === undefined) throw new Error(`not a timestamp: ${text}`);
   return ts;
 }
 
 export function decimal(text: string) {
-  const read = readDecimal(text);
+  const read = parseDecimal(text);
   if (!read) throw new Error(`not a decimal: ${text}`);
   return read;
 }

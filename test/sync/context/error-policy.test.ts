@@ -1,22 +1,22 @@
 import { describe, expect, it } from "vitest";
 import { allScopes } from "../../../src/simulator/rest/tokens.ts";
-import { startEngine } from "../../support/sync/backfill-harness.ts";
+import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
-const lean = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
+const smallSettings = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
 
-describe("trouble", () => {
-  it("A2, A11: a missing scope, or an endpoint that refuses good tokens, parks its stream, the rest is synced, exit 4", async () => {
-    const engine = await startEngine({
-      settings: lean,
+describe("errors during a backfill", () => {
+  it("A2, A11: a missing scope, or an endpoint that rejects valid tokens, parks its stream; the rest is synced, exit 4", async () => {
+    const engine = await startBackfillHarness({
+      settings: smallSettings,
       simulator: {
         scopes: allScopes.filter((scope) => scope !== "read:ohlcv"),
         faults: "GET /market-cap status 401",
       },
     });
-    const begun = engine.clock.now();
+    const startedAt = engine.clock.now();
     const report = await engine.run();
-    expect(engine.clock.now() - begun).toBeLessThan(60_000);
+    expect(engine.clock.now() - startedAt).toBeLessThan(60_000);
     expect(report.exit).toBe(4);
     expect(report.problems).toMatchObject([
       { stream: "market_caps", code: "auth_failed" },
@@ -34,37 +34,40 @@ describe("trouble", () => {
     engine.simulator.setFaults("");
     await engine.clock.advance(3_600_000);
     expect((await engine.run()).exit).toBe(0);
-    engine.expectTruth();
+    engine.expectMatchesService();
     expect(engine.query("SELECT * FROM wanted_ranges WHERE hindrance IS NOT NULL")).toEqual([]);
     expect(
       engine.query("SELECT last_error, missing_scopes FROM stream_states WHERE stream = 'ohlcv'"),
     ).toEqual([{ last_error: null, missing_scopes: "[]" }]);
   });
 
-  it("A6: refused credentials end the run at once, exit 3", async () => {
-    const engine = await startEngine({ settings: lean });
+  it("A6: rejected credentials end the run at once, exit 3", async () => {
+    const engine = await startBackfillHarness({ settings: smallSettings });
     engine.env.MDS_CLIENT_SECRET = "wrong";
-    const begun = engine.clock.now();
+    const startedAt = engine.clock.now();
     await expect(engine.run()).rejects.toMatchObject({ exit: 3, code: "credentials_rejected" });
-    expect(engine.clock.now() - begun).toBeLessThan(10_000);
+    expect(engine.clock.now() - startedAt).toBeLessThan(10_000);
   });
 
-  it("B4: an outage is waited out, and given up after fifteen minutes without one success, exit 75", async () => {
-    const engine = await startEngine({ settings: lean, simulator: { faults: "GET * status 503" } });
-    const begun = engine.clock.now();
+  it("B4: an outage is waited out; after 15 minutes without a success the run ends, exit 75", async () => {
+    const engine = await startBackfillHarness({
+      settings: smallSettings,
+      simulator: { faults: "GET * status 503" },
+    });
+    const startedAt = engine.clock.now();
     await expect(engine.run()).rejects.toMatchObject({ exit: 75 });
-    const minutes = (engine.clock.now() - begun) / 60_000;
+    const minutes = (engine.clock.now() - startedAt) / 60_000;
     expect(minutes).toBeGreaterThanOrEqual(15);
     expect(minutes).toBeLessThan(17);
     expect(engine.simulator.requests.total).toBeLessThan(200);
 
     engine.simulator.setFaults("GET /index-ticker status 500 total=20");
     expect((await engine.run()).exit).toBe(0);
-    engine.expectTruth();
+    engine.expectMatchesService();
   });
 
-  it("B11: a series that never answers with a page stays open and is named, exit 4, and the others are synced", async () => {
-    const engine = await startEngine({ settings: lean });
+  it("B11: a series that never returns a valid page stays open and is reported, exit 4; the others are synced", async () => {
+    const engine = await startBackfillHarness({ settings: smallSettings });
     const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;
     engine.simulator.setFaults(`GET /index-ticker html query=indexId=${eth}`);
     const report = await engine.run();
@@ -78,12 +81,12 @@ describe("trouble", () => {
     expect(engine.query(reasons)).toEqual([{ reason: "malformed_body" }]);
     engine.simulator.setFaults("");
     expect((await engine.run()).exit).toBe(0);
-    engine.expectTruth();
+    engine.expectMatchesService();
     expect(engine.query("SELECT * FROM wanted_ranges WHERE hindrance IS NOT NULL")).toEqual([]);
   });
 
-  it("a storm of everything ends equal to the truth", async () => {
-    const engine = await startEngine({ settings: lean });
+  it("many faults at once: the warehouse equals the service in the end", async () => {
+    const engine = await startBackfillHarness({ settings: smallSettings });
     engine.simulator.setFaults(
       [
         "GET * status 500 p=0.3 times=2",
@@ -95,38 +98,38 @@ describe("trouble", () => {
       ].join("\n"),
     );
     expect((await engine.run()).exit).toBe(0);
-    expect(engine.simulator.struck.reduce((sum, { struck }) => sum + struck, 0)).toBeGreaterThan(3);
+    expect(engine.simulator.faultCounts.reduce((sum, { struck }) => sum + struck, 0)).toBeGreaterThan(3);
     engine.simulator.setFaults("");
-    engine.expectTruth();
+    engine.expectMatchesService();
   });
 
-  it("a service too slow to be caught up with does not keep the run for ever", async () => {
-    const engine = await startEngine({
+  it("a service slower than real time does not keep the run going for ever", async () => {
+    const engine = await startBackfillHarness({
       settings: `service: { concurrency: 1 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
   intraday: { GWA: [BTC, ETH, SOL, LIBRA], MWA: none, LX: all, days: 1 } }`,
       simulator: { faults: "GET /index-ticker latency 25s to=3h" },
     });
-    const begun = engine.clock.now();
+    const startedAt = engine.clock.now();
     expect((await engine.run()).exit).toBe(0);
-    expect(engine.clock.now() - begun).toBeLessThan(3_600_000);
-    engine.expectTruth();
+    expect(engine.clock.now() - startedAt).toBeLessThan(3_600_000);
+    engine.expectMatchesService();
   });
 
-  it("C10: what left the service's window during an absence is lost, exactly, and no more", async () => {
-    const engine = await startEngine({
+  it("C10: exactly what left the service's window while nothing ran is lost", async () => {
+    const engine = await startBackfillHarness({
       settings: `service: { refreshSeconds: 600 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
       simulator: { refreshSeconds: 600 },
     });
     await engine.run();
-    const [claimed] = engine.query("SELECT max(to_ts) AS ts FROM coverage WHERE stream = 'index_ticks'");
+    const [coveredUntil] = engine.query("SELECT max(to_ts) AS ts FROM coverage WHERE stream = 'index_ticks'");
     await engine.clock.advance(203 * 86_400_000);
     const report = await engine.run();
     expect(report.exit).toBe(0);
-    const { lost } = engine.expectTruth();
-    expect(lost / 86_400_000_000).toBeCloseTo(3, 1);
+    const { lostMicros } = engine.expectMatchesService();
+    expect(lostMicros / 86_400_000_000).toBeCloseTo(3, 1);
     const [range] = engine.query("SELECT from_ts, reason FROM coverage WHERE proof = 'lost'");
-    expect(range).toEqual({ from_ts: claimed?.ts, reason: "aged out" });
+    expect(range).toEqual({ from_ts: coveredUntil?.ts, reason: "aged out" });
   });
 });

@@ -1,29 +1,29 @@
 import { describe, expect, it } from "vitest";
 import { allScopes } from "../../../src/simulator/rest/tokens.ts";
-import { StreamNotes } from "../../../src/sync/context/problem-log.ts";
-import { startEngine } from "../../support/sync/backfill-harness.ts";
-import { KeeperUnderTest } from "../../support/sync/supervisor-harness.ts";
+import { StreamErrors } from "../../../src/sync/context/problem-log.ts";
+import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const TYPES = ["futures", "perpetuals"];
 const settings = `sync: { ohlcv: false, exchangeTickers: false, marketCap: false, intraday: false,
   derivatives: { exchanges: all, types: [${TYPES}] } }`;
 
 describe("derivatives", () => {
-  it("are looked for on every exchange once a day, and on those that have them each time", async () => {
-    const engine = await startEngine({
+  it("are looked up on every exchange once a day, and each time on exchanges that have some", async () => {
+    const engine = await startBackfillHarness({
       settings,
       simulator: { size: { assets: 12, markets: 20, exchanges: 9 } },
     });
     const { simulator } = engine;
     const { exchanges } = simulator.universe;
-    const asked = async () => {
+    const countRequests = async () => {
       simulator.requests.clear();
       const { exit } = await engine.run();
       const count = (what: string) =>
         TYPES.reduce((sum, type) => sum + simulator.requests.count(`/v3/derivatives/${what}/${type}`), 0);
       return { exit, contracts: count("contract"), tickers: count("ticker") };
     };
-    const first = await asked();
+    const first = await countRequests();
     expect(first).toMatchObject({ exit: 0, contracts: 2 * exchanges.length });
     const having = "SELECT DISTINCT derivative_type, exchange_id FROM derivative_contracts";
     const supported = engine.query(having).length;
@@ -32,20 +32,20 @@ describe("derivatives", () => {
     expect(first.tickers).toBe(supported);
 
     await engine.clock.advance(3_600_000);
-    expect(await asked()).toEqual({ exit: 0, contracts: supported, tickers: supported });
+    expect(await countRequests()).toEqual({ exit: 0, contracts: supported, tickers: supported });
 
-    // An empty list where there were contracts is no answer to rely on for a day.
+    // An empty list where there were contracts must not be cached for a day.
     simulator.setFaults("GET /derivatives/contract/perpetuals shrink by=1");
-    await asked();
+    await countRequests();
     simulator.setFaults("");
-    expect(await asked()).toMatchObject({ contracts: supported, tickers: supported });
+    expect(await countRequests()).toMatchObject({ contracts: supported, tickers: supported });
 
     await engine.clock.advance(86_400_000);
-    expect(await asked()).toEqual({ exit: 0, contracts: 2 * exchanges.length, tickers: supported });
+    expect(await countRequests()).toEqual({ exit: 0, contracts: 2 * exchanges.length, tickers: supported });
   });
 
-  it("that an exchange does not have are no trouble, however the service says so", async () => {
-    const engine = await startEngine({
+  it("that an exchange does not have cause no problem, even with 404", async () => {
+    const engine = await startBackfillHarness({
       settings,
       simulator: {
         size: { assets: 6, markets: 4, exchanges: 60 },
@@ -56,8 +56,8 @@ describe("derivatives", () => {
     expect(engine.simulator.requests.count("/v3/derivatives/contract/futures")).toBe(60);
   });
 
-  it("that the profile does not allow are told once, however many exchanges and minutes there are, and come when it does", async () => {
-    const under = await KeeperUnderTest.start({
+  it("without the scope are reported once for all exchanges, and fetched once the scope is granted", async () => {
+    const harness = await SupervisorHarness.start({
       sync: {
         ...{ ohlcv: false, intraday: false, exchangeTickers: false, marketCap: false },
         derivatives: { exchanges: { kind: "all" }, types: ["futures", "perpetuals"], every: 60 },
@@ -67,22 +67,24 @@ describe("derivatives", () => {
         size: { assets: 6, markets: 8, exchanges: 60 },
       },
     });
-    await under.pass(1800);
-    expect(under.told.filter((part) => part.startsWith("derivative"))).toEqual(["derivative contracts"]);
-    expect(under.failures).toEqual([]);
-    expect(under.logged.length).toBeLessThan(10);
-    expect(under.asked("/derivatives/contract/futures").length).toBeLessThan(3);
-    const notes = new StreamNotes();
-    for (const [part, problems] of under.problems) notes.report(part, problems);
-    const note = notes.take([])?.find(({ stream }) => stream === "derivative_contracts");
-    expect(note?.error).toContain("read:derivatives");
+    await harness.advance(1800);
+    expect(harness.reportedParts.filter((part) => part.startsWith("derivative"))).toEqual([
+      "derivative contracts",
+    ]);
+    expect(harness.failures).toEqual([]);
+    expect(harness.logged.length).toBeLessThan(10);
+    expect(harness.requestsTo("/derivatives/contract/futures").length).toBeLessThan(3);
+    const streamErrors = new StreamErrors();
+    for (const [part, problems] of harness.problems) streamErrors.setProblems(part, problems);
+    const state = streamErrors.takeChanges([])?.find(({ stream }) => stream === "derivative_contracts");
+    expect(state?.error).toContain("read:derivatives");
 
-    under.simulator.grantScopes(allScopes);
-    await under.until(
-      () => under.query("SELECT 1 FROM derivative_ticks LIMIT 1").length === 1,
+    harness.simulator.grantScopes(allScopes);
+    await harness.runUntil(
+      () => harness.query("SELECT 1 FROM derivative_ticks LIMIT 1").length === 1,
       2 * 3600,
       300,
     );
-    expect([...under.problems.values()].flat()).toEqual([]);
+    expect([...harness.problems.values()].flat()).toEqual([]);
   });
 });

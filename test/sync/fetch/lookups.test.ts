@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { KeeperUnderTest } from "../../support/sync/supervisor-harness.ts";
+import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const sync = {
   ohlcv: false,
@@ -9,43 +9,43 @@ const sync = {
   derivatives: false,
 };
 
-it("a lookup that fails from the first start on holds back nothing that can do without it", async () => {
-  const under = await KeeperUnderTest.start({
+it("a lookup that fails from the start does not block streams that do not need it", async () => {
+  const harness = await SupervisorHarness.start({
     refreshSeconds: 300,
     sync,
     simulator: { faults: "GET /exchange status 500" },
   });
-  const stored = () => under.query("SELECT DISTINCT name FROM index_ticks");
-  await under.until(() => stored().length > 0, 1200, 10);
+  const stored = () => harness.query("SELECT DISTINCT name FROM index_ticks");
+  await harness.runUntil(() => stored().length > 0, 1200, 10);
   expect(stored()).toEqual([{ name: "BTC" }]);
-  expect(under.problems.get("lookups")).toMatchObject([{ stream: "exchanges", code: "server_failure" }]);
+  expect(harness.problems.get("lookups")).toMatchObject([{ stream: "exchanges", code: "server_failure" }]);
 });
 
-it("a lookup that fails while others are answered is told, and asked for again in minutes rather than at the next hour", async () => {
-  const under = await KeeperUnderTest.start({
+it("a lookup that fails while others work is reported and retried within minutes, not at the next hourly refresh", async () => {
+  const harness = await SupervisorHarness.start({
     refreshSeconds: 300,
     sync,
   });
   const problems = (part: string) =>
-    (under.problems.get(part) ?? []).map(({ stream, code }) => `${stream} ${code}`);
-  await under.until(() => under.isFilled);
-  under.simulator.setFaults("GET /exchange status 500");
-  // Told while it is still tried, and again once it was given up for this time.
-  await under.until(() => problems("lookups under way").length > 0, 4000, 10);
-  await under.until(() => problems("lookups").length > 0, 1800, 10);
+    (harness.problems.get(part) ?? []).map(({ stream, code }) => `${stream} ${code}`);
+  await harness.runUntil(() => harness.isFilled);
+  harness.simulator.setFaults("GET /exchange status 500");
+  // Reported while it is being retried, and again after it was given up.
+  await harness.runUntil(() => problems("pending lookups").length > 0, 4000, 10);
+  await harness.runUntil(() => problems("lookups").length > 0, 1800, 10);
   expect(problems("lookups")).toEqual(["exchanges server_failure"]);
-  expect(problems("lookups under way")).toEqual([]);
-  const [from, givenUpAt] = [under.requests, under.clock.now()];
-  await under.pass(2 * 3600);
-  const rounds = under.asked("/market", from);
+  expect(problems("pending lookups")).toEqual([]);
+  const [requestsBefore, givenUpAt] = [harness.requestCount, harness.clock.now()];
+  await harness.advance(2 * 3600);
+  const rounds = harness.requestsTo("/market", requestsBefore);
   expect((rounds[0]?.at ?? 0) - givenUpAt).toBeLessThan(61_000);
-  // Each pause is longer than the one before: a service that is out of order for long is not asked all the time.
+  // The retry delay doubles, so a long outage causes few requests.
   expect(rounds.length).toBeGreaterThanOrEqual(5);
   expect(rounds.length).toBeLessThanOrEqual(7);
 
-  under.simulator.setFaults("");
-  await under.until(() => problems("lookups").length === 0, 4000, 10);
-  const back = under.requests;
-  await under.pass(3500);
-  expect(under.asked("/asset", back)).toEqual([]);
+  harness.simulator.setFaults("");
+  await harness.runUntil(() => problems("lookups").length === 0, 4000, 10);
+  const recoveredAt = harness.requestCount;
+  await harness.advance(3500);
+  expect(harness.requestsTo("/asset", recoveredAt)).toEqual([]);
 });

@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { startEngine } from "../../support/sync/backfill-harness.ts";
+import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 describe("a backfill", () => {
-  it("turns an empty file into all that the service has, and can prove it", async () => {
-    const engine = await startEngine();
+  it("fills an empty warehouse with everything the service has, and covers it", async () => {
+    const engine = await startBackfillHarness();
     const report = await engine.run();
     expect(report.problems).toEqual([]);
     expect(report.exit).toBe(0);
-    const agreement = engine.expectTruth();
-    expect(agreement.lines).toBe(9);
+    const agreement = engine.expectMatchesService();
+    expect(agreement.seriesCount).toBe(9);
     expect(agreement.rows).toBeGreaterThan(20_000);
     expect(report.streams.map(({ stream, open }) => [stream, open])).toEqual([
       ["assets", 0],
@@ -24,16 +24,16 @@ describe("a backfill", () => {
     ]);
   });
 
-  it("stores the snapshots of the latest-only streams as the service serves them", async () => {
-    const engine = await startEngine({
+  it("stores snapshots exactly as the service serves them", async () => {
+    const engine = await startBackfillHarness({
       simulator: { quirks: { exchangeTickerPage: 3 } },
       settings: "sync: { ohlcv: false, intraday: false, exchangeTickers: { markets: all } }",
     });
     await engine.run();
     const now = engine.clock.now();
-    const { truth, universe } = engine.simulator;
+    const { oracle, universe } = engine.simulator;
     const ticks = engine.query("SELECT exchange_id, market_id, last_exact FROM exchange_ticks ORDER BY 1, 2");
-    const served = truth.exchangeTicks(now).map(({ exchangeId, marketId, last }) => ({
+    const served = oracle.exchangeTicks(now).map(({ exchangeId, marketId, last }) => ({
       exchange_id: exchangeId,
       market_id: marketId,
       last_exact: last.replace(/\.?0+$/, ""),
@@ -41,11 +41,11 @@ describe("a backfill", () => {
     const byIds = (a: object, b: object) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
     expect(ticks.sort(byIds)).toEqual(served.sort(byIds));
     expect(engine.query("SELECT asset_id, rank FROM market_caps ORDER BY rank")).toEqual(
-      truth.marketCaps(now).map(({ assetId, marketCapRank }) => ({ asset_id: assetId, rank: marketCapRank })),
+      oracle.marketCaps(now).map(({ assetId, marketCapRank }) => ({ asset_id: assetId, rank: marketCapRank })),
     );
     const contracts = universe.exchanges.flatMap(({ id }) =>
       (["futures", "perpetuals", "options"] as const).flatMap((type) =>
-        truth.contracts(type, id, "ALL", now).map((contract) => ({ derivative_type: type, id: contract.id })),
+        oracle.contracts(type, id, "ALL", now).map((contract) => ({ derivative_type: type, id: contract.id })),
       ),
     );
     expect(contracts.length).toBeGreaterThan(0);
@@ -61,8 +61,8 @@ describe("a backfill", () => {
     ]);
   });
 
-  it("fetches nearly nothing when run again, and changes no row", async () => {
-    const engine = await startEngine();
+  it("fetches almost nothing when run again, and changes no row", async () => {
+    const engine = await startBackfillHarness();
     await engine.run();
     const before = engine.query("SELECT count(*) AS rows FROM index_ticks");
     engine.simulator.requests.clear();
@@ -79,14 +79,14 @@ describe("a backfill", () => {
     const series = engine.query(
       "SELECT count(*) AS n FROM wanted_ranges WHERE stream = 'index_ticks' AND to_ts IS NULL",
     );
-    // One page per series that has new data, and one to learn the liquid indices.
+    // One page per series with new data, and one to find the liquid indices.
     expect(engine.simulator.requests.count("/v3/index-ticker")).toBeLessThanOrEqual(Number(series[0]?.n) + 1);
     expect(engine.simulator.requests.count("/v3/ohlcv")).toBe(0);
-    engine.expectTruth();
+    engine.expectMatchesService();
   });
 
-  it("keeps today's bar as provisional and replaces it once the day is over", async () => {
-    const engine = await startEngine();
+  it("stores today's bar as provisional and replaces it when the day is over", async () => {
+    const engine = await startBackfillHarness();
     await engine.run();
     const bars = (day: string) =>
       engine.query(`SELECT close_exact FROM ohlcv WHERE day = '${day}' AND name = 'SOL/USD'`);
@@ -96,12 +96,12 @@ describe("a backfill", () => {
     await engine.run();
     expect(bars("2026-03-01")).not.toEqual([provisional]);
     expect(bars("2026-03-02")).toHaveLength(1);
-    engine.expectTruth();
+    engine.expectMatchesService();
     expect(engine.query("SELECT * FROM revisions WHERE stream = 'ohlcv'")).toEqual([]);
   });
 
-  it("picks up late corrections and late rows on the next day, and asks for them once", async () => {
-    const engine = await startEngine({
+  it("finds late corrections and late rows on the next day, and requests them once", async () => {
+    const engine = await startBackfillHarness({
       settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false,
         intraday: { GWA: [BTC], MWA: none, LX: all, days: 2 } }`,
       simulator: {
@@ -116,7 +116,7 @@ describe("a backfill", () => {
     expect(engine.query("SELECT count(*) > 0 AS some FROM revisions WHERE stream = 'index_ticks'")).toEqual([
       { some: 1 },
     ]);
-    // All that may still change is younger than twenty hours: what is older is as the service has it now.
+    // Records change for at most twenty hours, so older rows must equal the service.
     const settled = engine.clock.now() - 21 * HOUR;
     const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id ?? "";
     const [first] = engine.query("SELECT min(from_ts) AS ts FROM wanted_ranges WHERE stream = 'index_ticks'");
@@ -124,7 +124,7 @@ describe("a backfill", () => {
       `SELECT count(*) AS n FROM index_ticks WHERE index_type = 'GWA' AND name = 'BTC'
         AND ts >= ${Number(first?.ts)} AND ts < ${settled * 1000}`,
     );
-    const served = engine.simulator.truth.indexTicks(
+    const served = engine.simulator.oracle.indexTicks(
       "GWA",
       btc,
       Number(first?.ts) / 1000,

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { Quirks } from "../../../src/simulator/market/quirks.ts";
-import { startEngine } from "../../support/sync/backfill-harness.ts";
+import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [LIBRA, LUNA], MWA: none, LX: none },
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: all, days: 1 } }`;
 
-/** Choices that the specification leaves open, a few at a time, so that each is met with several others. */
+/** Choices that the specification leaves open, in groups, so that each is tested together with others. */
 const services: [what: string, quirks: Partial<Quirks>][] = [
   [
-    "ends with its own id, repeats the cursor's row, and compares bars by their end",
+    "ends with its own id, repeats the row of the cursor, and finds bars by their end",
     {
       lastPage: "own-id",
       cursor: "inclusive",
@@ -19,7 +19,7 @@ const services: [what: string, quirks: Partial<Quirks>][] = [
     },
   ],
   [
-    "has opaque ids, numbers for decimals, unknown properties in any order",
+    "has opaque ids, numeric decimals and unknown properties in any order",
     {
       ids: "opaque",
       decimals: "number",
@@ -30,7 +30,7 @@ const services: [what: string, quirks: Partial<Quirks>][] = [
     },
   ],
   [
-    "ignores the size beside a cursor, and whose dead cursors lead to empty pages",
+    "ignores the size next to a cursor, and answers dead cursors with empty pages",
     {
       sizeBesideStartAfter: "ignored",
       deadCursor: "empty",
@@ -40,7 +40,7 @@ const services: [what: string, quirks: Partial<Quirks>][] = [
     },
   ],
   [
-    "lacks some ticks, and hands out the same token again",
+    "lacks some ticks and reissues the same token",
     {
       missingPerMille: 30,
       tokenReissue: "same",
@@ -52,12 +52,12 @@ const services: [what: string, quirks: Partial<Quirks>][] = [
 ];
 
 describe("a service that", () => {
-  it.each(services)("%s is copied whole", async (_, quirks) => {
-    const engine = await startEngine({ settings, simulator: { quirks } });
+  it.each(services)("%s is copied completely", async (_, quirks) => {
+    const engine = await startBackfillHarness({ settings, simulator: { quirks } });
     const report = await engine.run();
     expect(report.problems).toEqual([]);
     expect(report.exit).toBe(0);
-    const { rows } = engine.expectTruth();
+    const { rows } = engine.expectMatchesService();
     expect(rows).toBeGreaterThan(10_000);
   });
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { normalise } from "../../../src/model/time-range.ts";
-import { byUrgency, pagesFor, type Slice, slicesOf } from "../../../src/sync/history/slices.ts";
+import { compareUrgency, countPages, cutIntoSlices, type Slice } from "../../../src/sync/history/slices.ts";
 
 const cadence = 30 * MICROS_PER_SECOND;
 const day = MICROS_PER_DAY;
@@ -14,11 +14,17 @@ const ranges = fc
     normalise(pairs.map(([from, length]) => ({ from: (from * day) / 24, to: ((from + length) * day) / 24 }))),
   );
 
-describe("slices of holes", () => {
-  it("are the holes, whole and without overlap, whatever the holes are", () => {
+describe("slices of gaps", () => {
+  it("cover any gaps completely and without overlap", () => {
     fc.assert(
-      fc.property(ranges, fc.integer({ min: 0, max: 200 }), (open, edge) => {
-        const slices = slicesOf({ stream: "index_ticks", open, claim: 300 * day, edge: edge * day, cadence });
+      fc.property(ranges, fc.integer({ min: 0, max: 200 }), (open, windowStartDay) => {
+        const slices = cutIntoSlices({
+          stream: "index_ticks",
+          open,
+          targetEnd: 300 * day,
+          windowStart: windowStartDay * day,
+          cadence,
+        });
         expect(normalise(slices.map(({ range }) => range))).toEqual(open);
         const sum = slices.reduce((total, { range }) => total + range.to - range.from, 0);
         expect(sum).toBe(open.reduce((total, { from, to }) => total + to - from, 0));
@@ -26,18 +32,30 @@ describe("slices of holes", () => {
     );
   });
 
-  it("let one long hole use all of the concurrency, in walks of a few whole pages", () => {
+  it("let one long gap use the full concurrency, in walks of a few full pages", () => {
     const open = [{ from: 0, to: 200 * day }];
-    const slices = slicesOf({ stream: "index_ticks", open, claim: 200 * day, edge: undefined, cadence });
+    const slices = cutIntoSlices({
+      stream: "index_ticks",
+      open,
+      targetEnd: 200 * day,
+      windowStart: undefined,
+      cadence,
+    });
     expect(slices.length).toBeGreaterThan(50);
-    expect(new Set(slices.slice(0, -1).map(({ range }) => pagesFor(range, cadence)))).toEqual(new Set([4]));
+    expect(new Set(slices.slice(0, -1).map(({ range }) => countPages(range, cadence)))).toEqual(new Set([4]));
   });
 
-  it("are filled head first, then what expires soonest, then bars, then the newest history", () => {
-    const claim = 200 * day;
+  it("are sorted: head, soonest to expire, bars, newest history", () => {
+    const targetEnd = 200 * day;
     const cut = (stream: "index_ticks" | "ohlcv", from: number, to: number) =>
-      slicesOf({ stream, open: [{ from: from * day, to: to * day }], claim, edge: 0, cadence });
-    const order = [...cut("index_ticks", 0, 200), ...cut("ohlcv", 0, 200)].sort(byUrgency);
+      cutIntoSlices({
+        stream,
+        open: [{ from: from * day, to: to * day }],
+        targetEnd,
+        windowStart: 0,
+        cadence,
+      });
+    const order = [...cut("index_ticks", 0, 200), ...cut("ohlcv", 0, 200)].sort(compareUrgency);
     const kinds = order.map(({ urgency }) => urgency);
     expect([...new Set(kinds)]).toEqual(["head", "expiring", "bars", "history"]);
     const of = (urgency: Slice["urgency"]) =>
@@ -50,8 +68,8 @@ describe("slices of holes", () => {
 
   it("do not cut the few pages of daily bars", () => {
     const open = [{ from: 0, to: 4_000 * day }];
-    expect(slicesOf({ stream: "ohlcv", open, claim: 4_000 * day, edge: undefined, cadence: day })).toEqual([
-      { range: open[0], urgency: "bars" },
-    ]);
+    expect(
+      cutIntoSlices({ stream: "ohlcv", open, targetEnd: 4_000 * day, windowStart: undefined, cadence: day }),
+    ).toEqual([{ range: open[0], urgency: "bars" }]);
   });
 });

@@ -1,25 +1,25 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { startEngine } from "../../support/sync/backfill-harness.ts";
+import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [SOL], MWA: none, LX: none },
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 2 } }`;
 
 describe("verify", () => {
-  it("finds no difference in what a backfill has just fetched, today's provisional bar included", async () => {
-    const engine = await startEngine({ settings });
+  it("finds no difference right after a backfill, including today's provisional bar", async () => {
+    const engine = await startBackfillHarness({ settings });
     await engine.run();
     await engine.clock.advance(3_600_000);
     const verified = await engine.verify();
     expect(verified).toMatchObject({ differences: [], problems: [] });
-    // Two days of each, on both sides of where stretches begin, and the bars.
-    expect(verified.stretches).toBe(5);
+    // Two tick series of two days, each cut once by the grid, and one series of daily bars.
+    expect(verified.sliceCount).toBe(5);
     expect(verified.rows).toBeGreaterThan(7_000);
     expect(engine.query("SELECT * FROM revisions")).toEqual([]);
   });
 
-  it("reports rows that differ, are missing or are too many, and puts them right", async () => {
-    const engine = await startEngine({ settings });
+  it("reports and repairs rows that differ, are missing or are surplus", async () => {
+    const engine = await startBackfillHarness({ settings });
     await engine.run();
     const database = new Database(engine.path);
     const noon = Date.parse("2026-02-28T20:00:00Z") * 1000;
@@ -33,15 +33,15 @@ describe("verify", () => {
       { stream: "index_ticks", name: "BTC", missing: 1, changed: 1, withdrawn: 1 },
       { stream: "ohlcv", name: "SOL", missing: 1, changed: 0, withdrawn: 0 },
     ]);
-    engine.expectTruth();
+    engine.expectMatchesService();
     expect(engine.query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 2 }]);
     expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
   });
 });
 
-describe("an index that the service answers with 404", () => {
-  it("is proven empty, never exit 4, and is filled once the service has it", async () => {
-    const engine = await startEngine({ settings });
+describe("an index that gets a 404", () => {
+  it("is covered as empty, without exit 4, and is filled once the service has it", async () => {
+    const engine = await startBackfillHarness({ settings });
     const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
     engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc}`);
     expect((await engine.run()).exit).toBe(0);
@@ -56,11 +56,11 @@ describe("an index that the service answers with 404", () => {
     engine.simulator.setFaults("");
     await engine.clock.advance(86_400_000);
     expect((await engine.run()).exit).toBe(0);
-    expect(engine.expectTruth().rows).toBeGreaterThan(8_000);
+    expect(engine.expectMatchesService().rows).toBeGreaterThan(8_000);
   });
 
-  it("after it had records: it is believed the second time, and what was served stays", async () => {
-    const engine = await startEngine({ settings: settings.replace("BTC,", "BTC, ETH,") });
+  it("after it had records: the second 404 is trusted, and the stored rows stay", async () => {
+    const engine = await startBackfillHarness({ settings: settings.replace("BTC,", "BTC, ETH,") });
     await engine.run();
     const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
     const coverage = "SELECT proof, reason FROM coverage WHERE stream = 'index_ticks' AND name = 'BTC'";
@@ -68,26 +68,26 @@ describe("an index that the service answers with 404", () => {
     await engine.clock.advance(3_600_000);
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
     expect(engine.query(coverage)).toEqual([{ proof: "rows", reason: null }]);
-    engine.expectTruth();
+    engine.expectMatchesService();
 
     const rows = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'");
     engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc}`);
     await engine.clock.advance(3_600_000);
-    const asked = engine.simulator.requests.total;
+    const requestsBefore = engine.simulator.requests.total;
     expect((await engine.run()).exit).toBe(0);
-    expect(engine.simulator.requests.total - asked).toBeLessThan(20);
+    expect(engine.simulator.requests.total - requestsBefore).toBeLessThan(20);
     expect(engine.query(coverage)).toContainEqual({ proof: "empty", reason: "not found" });
     expect(engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'")).toEqual(rows);
     engine.simulator.setFaults("");
     await engine.clock.advance(3_600_000);
     expect((await engine.run()).exit).toBe(0);
-    engine.expectTruth();
+    engine.expectMatchesService();
   });
 
-  it("together with all others that are followed, while the path finds more: they are delisted, never exit 4", async () => {
+  it("together with all other selected ones, while the endpoint finds others: they are delisted, without exit 4", async () => {
     const bars =
       "sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [BTC, ETH], MWA: none, LX: none }, intraday: { GWA: none, MWA: none, LX: none } }";
-    const engine = await startEngine({ settings: bars });
+    const engine = await startBackfillHarness({ settings: bars });
     await engine.run();
     const ids = engine.simulator.universe.assets.filter(({ symbol }) => ["BTC", "ETH"].includes(symbol));
     engine.simulator.setFaults(ids.map(({ id }) => `GET /ohlcv status 404 query=indexId=${id}`).join("\n"));
@@ -99,8 +99,8 @@ describe("an index that the service answers with 404", () => {
     expect(engine.logged.filter(({ level }) => level === "error")).toEqual([]);
   });
 
-  it("for one old range alone, while its head is served: the range stays open, and the run ends after a few rounds", async () => {
-    const engine = await startEngine({ settings: settings.replace("BTC,", "BTC, ETH,") });
+  it("for one old range only, while its head is served: the range stays open, and the run ends after a few rounds", async () => {
+    const engine = await startBackfillHarness({ settings: settings.replace("BTC,", "BTC, ETH,") });
     await engine.run();
     const [from, to] = ["2026-02-28T00:00:00Z", "2026-02-28T20:00:00Z"].map(
       (text) => Date.parse(text) * 1000,
@@ -112,38 +112,38 @@ describe("an index that the service answers with 404", () => {
         SELECT stream, series, ${to}, to_ts, proof, reason FROM settled_ranges WHERE ${btc};
       UPDATE settled_ranges SET to_ts = ${from} WHERE ${btc} AND from_ts < ${from}`);
     database.close();
-    // Only what is longer than the head is asked for by whole pages.
+    // Only walks longer than the head request full pages.
     engine.simulator.setFaults("GET /index-ticker status 404 query=size=2000");
     await engine.clock.advance(3_600_000);
-    const [asked, begun] = [engine.simulator.requests.total, engine.clock.now()];
+    const [requestsBefore, startedAt] = [engine.simulator.requests.total, engine.clock.now()];
     const report = await engine.run();
     expect(report).toMatchObject({ exit: 4, problems: [{ what: "GWA BTC", code: "denied" }] });
-    expect(engine.simulator.requests.total - asked).toBeLessThan(40);
-    expect(engine.clock.now() - begun).toBeLessThan(600_000);
+    expect(engine.simulator.requests.total - requestsBefore).toBeLessThan(40);
+    expect(engine.clock.now() - startedAt).toBeLessThan(600_000);
     expect(engine.query("SELECT * FROM coverage WHERE name = 'BTC' AND reason = 'not found'")).toEqual([]);
     engine.simulator.setFaults("");
     expect((await engine.run()).exit).toBe(0);
-    engine.expectTruth();
+    engine.expectMatchesService();
   });
 
-  it("B6: with every other that had records, it is the path: they stay open, exit 4, and are filled when it is back", async () => {
+  it("B6: together with every index that had records: the endpoint is broken, they stay open, exit 4, and are filled later", async () => {
     const names = ["BTC", "ETH", "SOL", "XRP", "USDT"];
-    const engine = await startEngine({ settings: settings.replace("BTC,", `${names.join(", ")},`) });
+    const engine = await startBackfillHarness({ settings: settings.replace("BTC,", `${names.join(", ")},`) });
     await engine.run();
     engine.simulator.setFaults("GET /index-ticker status 404");
     await engine.clock.advance(3_600_000);
-    const asked = engine.simulator.requests.total;
+    const requestsBefore = engine.simulator.requests.total;
     const report = await engine.run();
     expect(report.exit).toBe(4);
     expect(new Set(report.problems.map(({ code }) => code))).toEqual(new Set(["upstream_version"]));
     expect(report.problems).toHaveLength(names.length);
-    expect(engine.simulator.requests.total - asked).toBeLessThan(50);
-    // An index that never had a record is none the less empty.
+    expect(engine.simulator.requests.total - requestsBefore).toBeLessThan(50);
+    // An index that never had a record is still covered as empty.
     expect(engine.query("SELECT DISTINCT name FROM coverage WHERE reason = 'not found'")).toEqual([
       { name: "LIBRA" },
     ]);
     engine.simulator.setFaults("");
     expect((await engine.run()).exit).toBe(0);
-    engine.expectTruth();
+    engine.expectMatchesService();
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { KeeperUnderTest } from "../../support/sync/supervisor-harness.ts";
+import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const all = { kind: "all" } as const;
 const none = { kind: "none" } as const;
@@ -11,74 +11,74 @@ const sync = {
   marketCap: false,
   derivatives: false,
 };
-const LINES = 5;
+const SERIES_COUNT = 5;
 
-const following = async () => {
-  const under = await KeeperUnderTest.start({ sync });
-  await under.settled();
-  await under.pass(400);
-  expect(under.activity).toBe("following the live feed");
-  return under;
+const startFollowing = async () => {
+  const harness = await SupervisorHarness.start({ sync });
+  await harness.runUntilSettled();
+  await harness.advance(400);
+  expect(harness.activity).toBe("following the live feed");
+  return harness;
 };
-const open = (under: KeeperUnderTest) => under.gaps("reason <> 'settling'");
+const openGaps = (harness: SupervisorHarness) => harness.readGaps("reason <> 'settling'");
 
-describe("a break of the live feed", () => {
-  it("is filled at once for whatever missed something; meanwhile REST is polled at cadence", async () => {
-    const under = await following();
-    under.simulator.setFaults("ws drop-connection 1006 on=tick\nws upgrade-status 503");
-    await under.until(() => under.activity.startsWith("polling"), 40);
-    const from = under.requests;
-    await under.pass(300);
-    // Ten refreshes: each line is asked for about once in each, and never more.
-    const polls = under.asked("/index-ticker", from).length;
-    expect(polls).toBeGreaterThanOrEqual(8 * LINES);
-    expect(polls).toBeLessThanOrEqual(11 * LINES);
-    expect(under.asked("/exchange-ticker", from).length).toBeGreaterThanOrEqual(9);
-    expect(Math.max(...open(under).map(({ seconds }) => Number(seconds)))).toBeLessThanOrEqual(30);
+describe("a disconnect of the live feed", () => {
+  it("fills the gaps at once; meanwhile REST is polled at cadence", async () => {
+    const harness = await startFollowing();
+    harness.simulator.setFaults("ws drop-connection 1006 on=tick\nws upgrade-status 503");
+    await harness.runUntil(() => harness.activity.startsWith("polling"), 40);
+    const from = harness.requestCount;
+    await harness.advance(300);
+    // Ten periods: each series is polled about once in each.
+    const polls = harness.requestsTo("/index-ticker", from).length;
+    expect(polls).toBeGreaterThanOrEqual(8 * SERIES_COUNT);
+    expect(polls).toBeLessThanOrEqual(11 * SERIES_COUNT);
+    expect(harness.requestsTo("/exchange-ticker", from).length).toBeGreaterThanOrEqual(9);
+    expect(Math.max(...openGaps(harness).map(({ seconds }) => Number(seconds)))).toBeLessThanOrEqual(30);
 
-    under.simulator.setFaults("");
-    await under.until(() => under.activity === "following the live feed", 90);
-    await under.until(() => open(under).length === 0, 5);
-    const back = under.requests;
-    await under.pass(240);
-    // The second look, when the service can add nothing more to what was missed.
-    expect(under.asked("/index-ticker", back).length).toBeLessThanOrEqual(LINES);
-    expect(under.asked("/exchange-ticker", back)).toEqual([]);
-    expect(open(under)).toEqual([]);
-    under.expectTruth(under.clock.now() - 600_000);
-    expect(under.query("SELECT count(*) AS ranges FROM coverage WHERE stream = 'exchange_ticks'")).toEqual([
+    harness.simulator.setFaults("");
+    await harness.runUntil(() => harness.activity === "following the live feed", 90);
+    await harness.runUntil(() => openGaps(harness).length === 0, 5);
+    const back = harness.requestCount;
+    await harness.advance(240);
+    // One more poll each after the settle delay.
+    expect(harness.requestsTo("/index-ticker", back).length).toBeLessThanOrEqual(SERIES_COUNT);
+    expect(harness.requestsTo("/exchange-ticker", back)).toEqual([]);
+    expect(openGaps(harness)).toEqual([]);
+    harness.expectMatchesService(harness.clock.now() - 600_000);
+    expect(harness.query("SELECT count(*) AS ranges FROM coverage WHERE stream = 'exchange_ticks'")).toEqual([
       { ranges: 1 },
     ]);
   });
 
-  it("in which the socket lives and no tick comes is noticed, filled where there is a history, and lost where not", async () => {
-    const under = await following();
-    under.simulator.setFaults("ws mute on=tick total=1");
-    await under.until(() => under.activity.startsWith("polling"), 150);
-    under.simulator.setFaults("");
-    await under.until(() => under.activity === "following the live feed", 200);
-    await under.pass(150);
-    expect(under.gaps("state = 'open' AND reason <> 'settling'")).toEqual([]);
-    under.expectTruth(under.clock.now() - 900_000);
-    const lost = under.gaps("state = 'lost'");
+  it("with an open socket but no ticks is noticed: history streams are filled, snapshot streams lose data", async () => {
+    const harness = await startFollowing();
+    harness.simulator.setFaults("ws mute on=tick total=1");
+    await harness.runUntil(() => harness.activity.startsWith("polling"), 150);
+    harness.simulator.setFaults("");
+    await harness.runUntil(() => harness.activity === "following the live feed", 200);
+    await harness.advance(150);
+    expect(harness.readGaps("state = 'open' AND reason <> 'settling'")).toEqual([]);
+    harness.expectMatchesService(harness.clock.now() - 900_000);
+    const lost = harness.readGaps("state = 'lost'");
     expect(lost.map(({ stream, name, reason }) => [stream, name, reason])).toEqual([
       ["exchange_ticks", "Kraken", "not observed"],
     ]);
     expect([30, 60, 90]).toContain(lost[0]?.seconds);
-    // Every period that is claimed has its ticks.
-    const [{ periods = 0 } = {}] = under.query("SELECT count(DISTINCT ts) AS periods FROM exchange_ticks");
-    const [{ covered = 0 } = {}] = under.query(
+    // Every covered period has its ticks.
+    const [{ periods = 0 } = {}] = harness.query("SELECT count(DISTINCT ts) AS periods FROM exchange_ticks");
+    const [{ covered = 0 } = {}] = harness.query(
       "SELECT sum(to_ts - from_ts) / 30000000 AS covered FROM coverage WHERE stream = 'exchange_ticks'",
     );
     expect(covered).toBeLessThanOrEqual(Number(periods));
     expect(covered).toBeGreaterThanOrEqual(Number(periods) - 2);
   });
 
-  it("that lasts, under a low ceiling on requests, leaves history its share, and polls theirs", async () => {
-    // More lines than requests that may be under way.
+  it("that lasts shares a low request limit between history and polls", async () => {
+    // More series than requests in flight.
     const gwa = list("BTC", "ETH", "USDT", "XRP", "SOL", "DOGE", "LTC");
     const mwa = list("BTC/USD", "ETH/USD", "XRP/USD", "SOL/USD");
-    const under = await KeeperUnderTest.start({
+    const harness = await SupervisorHarness.start({
       simulator: { faults: "ws upgrade-status 503" },
       sync: {
         ...sync,
@@ -88,33 +88,37 @@ describe("a break of the live feed", () => {
       refreshSeconds: 5,
       maxRequestsPerSecond: 1,
     });
-    await under.until(() => under.isFilled, 500, 10);
-    const from = under.requests;
-    await under.pass(200);
-    // Each line in its turn, as often as half of the ceiling allows.
-    const polls = under.asked("/index-ticker", from);
+    await harness.runUntil(() => harness.isFilled, 500, 10);
+    const from = harness.requestCount;
+    await harness.advance(200);
+    // Each series in turn, as often as half of the limit allows.
+    const polls = harness.requestsTo("/index-ticker", from);
     expect(polls.length).toBeGreaterThan(80);
     expect(polls.length).toBeLessThan(120);
-    under.expectTruth(under.clock.now() - 300_000);
+    harness.expectMatchesService(harness.clock.now() - 300_000);
   });
 
-  it("E9: messages that this version does not know break nothing, and are counted with a sample of each", async () => {
-    const under = await KeeperUnderTest.start({ sync: { ...sync, exchangeTickers: false } });
-    await under.until(() => under.activity === "following the live feed");
-    const odd = ["trade", "no-event", "array", "null", "not-json", "garbage"];
-    under.simulator.setFaults(odd.map((is) => `ws message ${is} on=tick total=3`).join("\n"));
-    await under.pass(90);
+  it("E9: unknown messages have no effect and are counted with a sample of each kind", async () => {
+    const harness = await SupervisorHarness.start({ sync: { ...sync, exchangeTickers: false } });
+    await harness.runUntil(() => harness.activity === "following the live feed");
+    const unknownMessages = ["trade", "no-event", "array", "null", "not-json", "garbage"];
+    harness.simulator.setFaults(unknownMessages.map((is) => `ws message ${is} on=tick total=3`).join("\n"));
+    await harness.advance(90);
     expect(
-      under.query(
+      harness.query(
         `SELECT "where", name, count, sample FROM unknown_events WHERE name <> '(binary)' ORDER BY name`,
       ),
     ).toEqual([
       { where: "websocket", name: "(none)", count: 12, sample: '{"price":"1"}' },
       { where: "websocket", name: "TRADE", count: 3, sample: expect.stringContaining('"tradeId":"77"') },
     ]);
-    expect(under.query("SELECT sum(count) AS n FROM unknown_events")).toEqual([{ n: 3 * odd.length }]);
-    expect(under.logged.filter(({ message }) => message.includes("does not know")).length).toBeLessThan(4);
-    expect(under.activity).toBe("following the live feed");
-    under.expectTruth(under.clock.now() - 120_000);
+    expect(harness.query("SELECT sum(count) AS n FROM unknown_events")).toEqual([
+      { n: 3 * unknownMessages.length },
+    ]);
+    expect(
+      harness.logged.filter(({ message }) => message.includes("unknown live messages")).length,
+    ).toBeLessThan(4);
+    expect(harness.activity).toBe("following the live feed");
+    harness.expectMatchesService(harness.clock.now() - 120_000);
   });
 });

@@ -1,106 +1,110 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, parseInstant } from "../../../src/model/time.ts";
-import { type DueRules, headDue, pollsASecond } from "../../../src/sync/live/head-schedule.ts";
-import type { FollowedHead } from "../../../src/warehouse/coverage/gaps.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
+import {
+  type HeadScheduleRules,
+  nextHeadPoll,
+  pollsPerSecond,
+} from "../../../src/sync/live/head-schedule.ts";
+import type { SeriesHead } from "../../../src/warehouse/coverage/gaps.ts";
 
 const SECOND = MICROS_PER_SECOND;
 const HOUR = 3600 * SECOND;
-const now = parseInstant("2026-03-01T12:34:56Z") ?? 0;
-const rules: DueRules = {
+const now = parseTimestamp("2026-03-01T12:34:56Z") ?? 0;
+const rules: HeadScheduleRules = {
   cadence: 30 * SECOND,
   settleDelay: 60 * SECOND,
-  since: now - 5 * HOUR,
-  lines: 50,
-  polled: 0,
-  pollsASecond: pollsASecond(0),
+  liveSince: now - 5 * HOUR,
+  seriesCount: 50,
+  polledCount: 0,
+  pollsPerSecond: pollsPerSecond(0),
 };
-const head = (more: Partial<FollowedHead> = {}): FollowedHead => ({
-  line: { stream: "index_ticks", series: 1 },
+const head = (more: Partial<SeriesHead> = {}): SeriesHead => ({
+  key: { stream: "index_ticks", series: 1 },
   indexType: "GWA",
   indexId: "btc",
   name: "BTC",
   from: now - 60 * SECOND,
   isNew: false,
-  isUnserved: false,
+  isNotFound: false,
   ...more,
 });
 
 describe("a head", () => {
-  it("that is heard live is due once an hour, whenever it was asked for before", () => {
+  it("that is covered live is due hourly, whenever it was polled before", () => {
     fc.assert(
       fc.property(fc.string(), fc.nat({ max: 4 * 3600 }), (indexId, ago) => {
-        const askedAt = now - ago * SECOND;
-        const first = headDue(head({ indexId, from: askedAt - rules.settleDelay }), rules);
-        expect(first - askedAt).toBeGreaterThanOrEqual(HOUR / 2 - 1);
-        expect(first - askedAt).toBeLessThanOrEqual(1.5 * HOUR + 1);
-        const second = headDue(head({ indexId, from: first + 2 * SECOND - rules.settleDelay }), rules);
+        const polledAt = now - ago * SECOND;
+        const first = nextHeadPoll(head({ indexId, from: polledAt - rules.settleDelay }), rules);
+        expect(first - polledAt).toBeGreaterThanOrEqual(HOUR / 2 - 1);
+        expect(first - polledAt).toBeLessThanOrEqual(1.5 * HOUR + 1);
+        const second = nextHeadPoll(head({ indexId, from: first + 2 * SECOND - rules.settleDelay }), rules);
         expect(Math.abs(second - first - HOUR)).toBeLessThan(SECOND);
       }),
     );
   });
 
-  it("has a moment of its own: five thousand of them make no burst", () => {
+  it("has its inMinute time: five thousand heads cause no burst", () => {
     const dues = Array.from({ length: 5_000 }, (_, n) =>
-      headDue(head({ indexId: `6f0a2ce9-f9a8-4029-a9f3-${String(n).padStart(12, "0")}` }), rules),
+      nextHeadPoll(head({ indexId: `6f0a2ce9-f9a8-4029-a9f3-${String(n).padStart(12, "0")}` }), rules),
     );
     const minutes = Map.groupBy(dues, (due) => Math.floor(due / (60 * SECOND)));
-    const busiest = Math.max(...[...minutes.values()].map((own) => own.length));
-    // Eighty-three on average.
+    const busiest = Math.max(...[...minutes.values()].map((inMinute) => inMinute.length));
+    // The average is 83.
     expect(busiest).toBeLessThan(130);
     expect(minutes.size).toBeGreaterThanOrEqual(60);
   });
 
-  it("of which something was missed is due at once, and once more when REST can add nothing to it", () => {
-    const since = now - 10 * SECOND;
-    expect(headDue(head({ from: now - HOUR }), { ...rules, since })).toBe(since);
-    const filled = headDue(head({ from: now - 60 * SECOND }), { ...rules, since });
-    expect(filled).toBeGreaterThanOrEqual(since + rules.settleDelay);
-    expect(filled).toBeLessThanOrEqual(since + rules.settleDelay + 10 * SECOND);
+  it("with missed ticks is due at once, and again after the settle delay", () => {
+    const liveSince = now - 10 * SECOND;
+    expect(nextHeadPoll(head({ from: now - HOUR }), { ...rules, liveSince })).toBe(liveSince);
+    const filled = nextHeadPoll(head({ from: now - 60 * SECOND }), { ...rules, liveSince });
+    expect(filled).toBeGreaterThanOrEqual(liveSince + rules.settleDelay);
+    expect(filled).toBeLessThanOrEqual(liveSince + rules.settleDelay + 10 * SECOND);
   });
 
-  it("of which a tick seems to be missing is due when the service can add nothing, five a second of all such lines", () => {
-    const doubted = now - 10 * SECOND;
-    const alone = headDue(head(), { ...rules, doubted, doubtedLines: 1 });
-    expect(alone).toBeGreaterThanOrEqual(doubted + rules.settleDelay);
-    expect(alone).toBeLessThanOrEqual(doubted + rules.settleDelay + SECOND);
-    const many = { ...rules, doubted, doubtedLines: 5_000 };
-    const dues = Array.from({ length: 5_000 }, (_, n) => headDue(head({ indexId: `index ${n}` }), many));
+  it("with a possibly skipped tick is due after the settle delay, five such series a second", () => {
+    const recheckFrom = now - 10 * SECOND;
+    const alone = nextHeadPoll(head(), { ...rules, recheckFrom, recheckCount: 1 });
+    expect(alone).toBeGreaterThanOrEqual(recheckFrom + rules.settleDelay);
+    expect(alone).toBeLessThanOrEqual(recheckFrom + rules.settleDelay + SECOND);
+    const many = { ...rules, recheckFrom, recheckCount: 5_000 };
+    const dues = Array.from({ length: 5_000 }, (_, n) => nextHeadPoll(head({ indexId: `index ${n}` }), many));
     const minutes = Map.groupBy(dues, (due) => Math.floor(due / (60 * SECOND)));
-    expect(Math.max(...[...minutes.values()].map((own) => own.length))).toBeLessThan(400);
-    // Asked for a moment ago, it waits until it is its turn again, but not longer than it would have anyway.
+    expect(Math.max(...[...minutes.values()].map((inMinute) => inMinute.length))).toBeLessThan(400);
+    // A series that was just polled waits for its turn, but not longer than until its hourly poll.
     expect(Math.min(...dues)).toBeGreaterThanOrEqual(now + 500 * SECOND);
-    const hourly = headDue(head(), rules);
-    expect(headDue(head(), { ...many, doubtedLines: 100_000 })).toBe(hourly);
+    const hourly = nextHeadPoll(head(), rules);
+    expect(nextHeadPoll(head(), { ...many, recheckCount: 100_000 })).toBe(hourly);
   });
 
-  it("that is not heard is due at cadence, or as often as five requests a second allow for all of them", () => {
-    const deaf = { ...rules, since: undefined };
-    expect(headDue(head(), { ...deaf, polled: 50 })).toBe(now + 30 * SECOND);
-    expect(headDue(head(), { ...deaf, polled: 5_000 })).toBe(now + 1_000 * SECOND);
-    // Under a ceiling, polls take half of it.
-    const paced = { ...deaf, polled: 50, pollsASecond: pollsASecond(1) };
-    expect(headDue(head(), paced)).toBe(now + 100 * SECOND);
-    expect(pollsASecond(100)).toBe(5);
+  it("that is not covered live is due at cadence, or as often as five requests a second allow", () => {
+    const notLive = { ...rules, liveSince: undefined };
+    expect(nextHeadPoll(head(), { ...notLive, polledCount: 50 })).toBe(now + 30 * SECOND);
+    expect(nextHeadPoll(head(), { ...notLive, polledCount: 5_000 })).toBe(now + 1_000 * SECOND);
+    // Polls take half of a request limit.
+    const limited = { ...notLive, polledCount: 50, pollsPerSecond: pollsPerSecond(1) };
+    expect(nextHeadPoll(head(), limited)).toBe(now + 100 * SECOND);
+    expect(pollsPerSecond(100)).toBe(5);
   });
 
-  it("of an index that the service does not have is due the next night, live or not", () => {
+  it("of an unknown index is due the next night, live or not", () => {
     const tomorrow = Math.ceil(now / MICROS_PER_DAY) * MICROS_PER_DAY;
-    for (const since of [undefined, now - HOUR]) {
-      const due = headDue(head({ isUnserved: true }), { ...rules, since });
+    for (const liveSince of [undefined, now - HOUR]) {
+      const due = nextHeadPoll(head({ isNotFound: true }), { ...rules, liveSince });
       expect(due).toBeGreaterThanOrEqual(tomorrow + rules.settleDelay);
       expect(due).toBeLessThan(tomorrow + 2 * HOUR);
     }
   });
 
-  it("of daily bars is due in the hour after its day has closed, and overdue after that", () => {
+  it("of daily bars is due in the hour after its day has closed", () => {
     const today = Math.floor(now / MICROS_PER_DAY) * MICROS_PER_DAY;
-    const bars = (from: number) => headDue(head({ line: { stream: "ohlcv", series: 1 }, from }), rules);
+    const bars = (from: number) => nextHeadPoll(head({ key: { stream: "ohlcv", series: 1 }, from }), rules);
     expect(bars(today)).toBeGreaterThanOrEqual(today + MICROS_PER_DAY + rules.settleDelay);
     expect(bars(today)).toBeLessThan(today + MICROS_PER_DAY + 2 * HOUR);
     expect(bars(today - 3 * MICROS_PER_DAY)).toBeLessThan(now);
-    const line = { stream: "ohlcv", series: 1 } as const;
-    const hurried = headDue(head({ line, from: today }), { ...rules, isHurried: true });
+    const key = { stream: "ohlcv", series: 1 } as const;
+    const hurried = nextHeadPoll(head({ key, from: today }), { ...rules, isHurried: true });
     expect(hurried).toBe(today + MICROS_PER_DAY + rules.settleDelay);
   });
 });

@@ -1,24 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { startEngine } from "../../support/sync/backfill-harness.ts";
+import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const only = (intraday: string) =>
   `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { ${intraday}, days: 1 } }`;
-const followed =
+const selectedSeries =
   "SELECT DISTINCT s.name FROM wanted_ranges w JOIN series s USING (series) WHERE w.to_ts IS NULL AND observed = 0 ORDER BY 1";
 
-describe("what the settings select", () => {
-  it("names that the service does not list are named in the report, exit 4, and the others are synced", async () => {
-    const engine = await startEngine({ settings: only("GWA: [BTC, BITCON], MWA: none, LX: none") });
+describe("the selection", () => {
+  it("unknown names are reported, exit 4, and the others are synced", async () => {
+    const engine = await startBackfillHarness({ settings: only("GWA: [BTC, BITCON], MWA: none, LX: none") });
     const report = await engine.run();
     expect(report.exit).toBe(4);
     expect(report.problems).toMatchObject([{ stream: "index_ticks", code: "selector_unknown" }]);
     expect(report.problems[0]?.message).toContain("BITCON");
-    expect(engine.query(followed)).toEqual([{ name: "BTC" }]);
-    engine.expectTruth();
+    expect(engine.query(selectedSeries)).toEqual([{ name: "BTC" }]);
+    engine.expectMatchesService();
   });
 
-  it("a symbol that several share selects all of them, with a warning", async () => {
-    const engine = await startEngine({ settings: only("GWA: [LUNA], MWA: none, LX: none") });
+  it("an ambiguous symbol selects all matches, with a warning", async () => {
+    const engine = await startBackfillHarness({ settings: only("GWA: [LUNA], MWA: none, LX: none") });
     const report = await engine.run();
     expect(report.exit).toBe(0);
     expect(engine.query("SELECT count(*) AS n FROM wanted_ranges WHERE observed = 0")).toEqual([{ n: 2 }]);
@@ -27,42 +27,44 @@ describe("what the settings select", () => {
     );
   });
 
-  it("the largest assets are those of the fresh ranking, and of the stored one when there is none", async () => {
-    const engine = await startEngine({ settings: only("GWA: { top: 2 }, MWA: { top: 1 }, LX: none") });
+  it("the largest assets come from the fetched ranking, or from the stored one if the fetch fails", async () => {
+    const engine = await startBackfillHarness({
+      settings: only("GWA: { top: 2 }, MWA: { top: 1 }, LX: none"),
+    });
     expect((await engine.run()).exit).toBe(0);
-    const before = engine.query(followed);
+    const before = engine.query(selectedSeries);
     expect(before).toContainEqual({ name: "BTC" });
     expect(before).toContainEqual({ name: "BTC/USD" });
     engine.simulator.setFaults("GET /market-cap status 403");
     await engine.clock.advance(60_000);
     const report = await engine.run();
     expect(report.problems).toMatchObject([{ stream: "market_caps", code: "forbidden" }]);
-    expect(engine.query(followed)).toEqual(before);
-    engine.expectTruth();
+    expect(engine.query(selectedSeries)).toEqual(before);
+    engine.expectMatchesService();
   });
 
-  it("C17: a ranking that has lost most of its assets ends no series, exit 4, and counts again once it is whole", async () => {
-    const engine = await startEngine({ settings: only("GWA: { top: 5 }, MWA: none, LX: none") });
+  it("C17: a ranking that lost most of its assets deselects nothing, exit 4, and is used again once it is complete", async () => {
+    const engine = await startBackfillHarness({ settings: only("GWA: { top: 5 }, MWA: none, LX: none") });
     expect((await engine.run()).exit).toBe(0);
-    const before = engine.query(followed);
+    const before = engine.query(selectedSeries);
     expect(before).toHaveLength(5);
     engine.simulator.setFaults("GET /market-cap shrink");
-    // The second time what is stored has shrunk as well.
+    // In the second run the stored ranking has shrunk too.
     for (let run = 0; run < 2; run++) {
       await engine.clock.advance(600_000);
       const report = await engine.run();
       expect(report.exit).toBe(4);
       expect(report.problems).toMatchObject([{ stream: "market_caps", code: "shrunken_list" }]);
-      expect(engine.query(followed)).toEqual(before);
+      expect(engine.query(selectedSeries)).toEqual(before);
     }
     engine.simulator.setFaults("");
     expect((await engine.run()).exit).toBe(0);
-    expect(engine.query(followed)).toEqual(before);
-    engine.expectTruth();
+    expect(engine.query(selectedSeries)).toEqual(before);
+    engine.expectMatchesService();
   });
 
-  it("C17: a lookup that has lost most of its rows is named, exit 4, and ends nothing", async () => {
-    const engine = await startEngine({ settings: only("GWA: [BTC], MWA: none, LX: none") });
+  it("C17: a lookup that lost most of its entries is reported, exit 4, and deselects nothing", async () => {
+    const engine = await startBackfillHarness({ settings: only("GWA: [BTC], MWA: none, LX: none") });
     expect((await engine.run()).exit).toBe(0);
     engine.simulator.setFaults("GET /asset shrink");
     await engine.clock.advance(60_000);
@@ -73,52 +75,52 @@ describe("what the settings select", () => {
       "SELECT last_error FROM stream_states WHERE stream = 'assets'",
     );
     expect(last_error).toContain("/asset lacks");
-    expect(engine.query(followed)).toEqual([{ name: "BTC" }]);
+    expect(engine.query(selectedSeries)).toEqual([{ name: "BTC" }]);
     engine.simulator.setFaults("");
     expect((await engine.run()).exit).toBe(0);
   });
 
-  it("the largest assets are unresolved when no ranking was ever seen: exit 4, and the rest is synced", async () => {
-    const engine = await startEngine({
+  it("without any ranking the largest assets are unresolved: exit 4, and the rest is synced", async () => {
+    const engine = await startBackfillHarness({
       settings: only("GWA: { top: 2 }, MWA: [ETH/USD], LX: none"),
       simulator: { faults: "GET /market-cap status 403" },
     });
     const report = await engine.run();
     expect(report.exit).toBe(4);
     expect(report.problems.map(({ code }) => code)).toContain("selector_unresolved");
-    expect(engine.query(followed)).toEqual([{ name: "ETH/USD" }]);
+    expect(engine.query(selectedSeries)).toEqual([{ name: "ETH/USD" }]);
   });
 
-  it("a deselected series keeps its rows, and its wanted range ends at that moment", async () => {
-    const engine = await startEngine({ settings: only("GWA: [BTC, ETH], MWA: none, LX: none") });
+  it("a deselected series keeps its rows, and its target ends at that time", async () => {
+    const engine = await startBackfillHarness({ settings: only("GWA: [BTC, ETH], MWA: none, LX: none") });
     await engine.run();
     const rows = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'");
     engine.configure(only("GWA: [BTC], MWA: none, LX: none"));
     await engine.clock.advance(3_600_000);
     expect((await engine.run()).exit).toBe(0);
-    expect(engine.query(followed)).toEqual([{ name: "BTC" }]);
-    // The last hour was still wanted, and is filled.
+    expect(engine.query(selectedSeries)).toEqual([{ name: "BTC" }]);
+    // The last hour was still part of the target, so it is filled.
     const [after] = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'");
     expect(Number(after?.n)).toBeGreaterThan(Number(rows[0]?.n));
-    engine.expectTruth();
+    engine.expectMatchesService();
     await engine.clock.advance(3_600_000);
     await engine.run();
     expect(engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'")).toEqual([after]);
   });
 
-  it("what is deselected of the latest-only streams is observed no longer, and the rest is", async () => {
+  it("deselected snapshot streams end, and the others continue", async () => {
     const settings = (more: string) => `sync: { ohlcv: false, intraday: false, ${more} }`;
-    const engine = await startEngine({
+    const engine = await startBackfillHarness({
       settings: settings(
         "exchangeTickers: { exchanges: [Kraken, Coinbase], markets: [BTC/USD] }, derivatives: { exchanges: [Deribit] }",
       ),
       simulator: { size: { assets: 12, markets: 20, exchanges: 9 } },
     });
-    const observed = () =>
+    const snapshotTargets = () =>
       engine.query(`SELECT w.stream, s.name FROM wanted_ranges w JOIN series s USING (series)
         WHERE w.to_ts IS NULL AND observed = 1 ORDER BY 1, 2`);
     await engine.run();
-    expect(observed().map(({ stream, name }) => `${stream} ${name}`)).toEqual([
+    expect(snapshotTargets().map(({ stream, name }) => `${stream} ${name}`)).toEqual([
       "derivative_ticks Deribit",
       "exchange_ticks Coinbase",
       "exchange_ticks Kraken",
@@ -130,21 +132,21 @@ describe("what the settings select", () => {
       ),
     );
     await engine.clock.advance(60_000);
-    // Also by a run that is about something else.
+    // Even a run that is filtered to another stream ends them.
     await engine.run({ streams: new Set(["ohlcv"]) });
-    expect(observed()).toEqual([{ stream: "exchange_ticks", name: "Kraken" }]);
-    engine.expectTruth();
+    expect(snapshotTargets()).toEqual([{ stream: "exchange_ticks", name: "Kraken" }]);
+    engine.expectMatchesService();
   });
 
-  it("the options narrow what is filled in one run, not what is wanted", async () => {
-    const engine = await startEngine({ settings: only("GWA: [BTC, ETH], MWA: none, LX: none") });
-    const window = {
+  it("the filter options limit what one run fills, not the targets", async () => {
+    const engine = await startBackfillHarness({ settings: only("GWA: [BTC, ETH], MWA: none, LX: none") });
+    const range = {
       from: Date.parse("2026-03-01T06:00:00Z") * 1000,
       to: Date.parse("2026-03-01T08:00:00Z") * 1000,
     };
-    const report = await engine.run({ series: ["btc"], window });
+    const report = await engine.run({ series: ["btc"], range });
     expect(report.exit).toBe(0);
-    expect(engine.query(followed)).toEqual([{ name: "BTC" }, { name: "ETH" }]);
+    expect(engine.query(selectedSeries)).toEqual([{ name: "BTC" }, { name: "ETH" }]);
     expect(
       engine.query("SELECT name, from_time, to_time FROM coverage WHERE stream = 'index_ticks'"),
     ).toEqual([
@@ -153,8 +155,8 @@ describe("what the settings select", () => {
     await expect(engine.run({ series: ["BITCON"] })).rejects.toMatchObject({ exit: 2 });
   });
 
-  it("liquid indices that the settings name are called by that name", async () => {
-    const engine = await startEngine({ settings: only("GWA: none, MWA: none, LX: all") });
+  it("liquid indices get the names from the settings", async () => {
+    const engine = await startBackfillHarness({ settings: only("GWA: none, MWA: none, LX: all") });
     const [blx] = engine.simulator.universe.liquidIndexes;
     engine.configure(
       `service: { lxIndexIds: { BLX: "${blx?.id}" } }\n${only("GWA: none, MWA: none, LX: [BLX]")}`,

@@ -2,38 +2,38 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ExchangeTick, IndexTick } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
-import { settle, settledRanges } from "../../../src/warehouse/coverage/ledger.ts";
+import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
-import { type Source, writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import type { Warehouse } from "../../../src/warehouse/writer.ts";
-import { openScratch, rows } from "../../support/warehouse/open-warehouse.ts";
-import { at, bar, decimal, tick } from "../../support/warehouse/records.ts";
+import { type RecordSource, writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 
-const write = (warehouse: Warehouse, ticks: readonly IndexTick[], source: Source = "rest") =>
+const write = (warehouse: WarehouseWriter, ticks: readonly IndexTick[], source: RecordSource = "rest") =>
   warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", ticks, source));
 
-const T = at("2026-03-01T11:00:00Z");
+const T = parseTs("2026-03-01T11:00:00Z");
 const page = (count: number, price = "1.5") =>
   Array.from({ length: count }, (_, i) => tick(T - i * 30_000_000, price));
 
 describe("index ticks", () => {
-  it("are stored once, in any order and however often they come", () => {
-    const warehouse = openScratch();
+  it("are stored once, in any order and however often they arrive", () => {
+    const warehouse = openTestWarehouse();
     const ticks = page(130);
     expect(write(warehouse, ticks)).toEqual({ inserted: 130, changed: 0, unchanged: 0, outranked: 0 });
-    const changes = () => rows(warehouse, "SELECT total_changes() AS n");
+    const changes = () => queryRows(warehouse, "SELECT total_changes() AS n");
     const before = changes();
     expect(write(warehouse, [...ticks].reverse())).toMatchObject({ inserted: 0, unchanged: 130 });
     expect(write(warehouse, [...ticks.slice(60), ...ticks.slice(0, 80)])).toMatchObject({ inserted: 0 });
     expect(changes()).toEqual(before);
     expect(write(warehouse, page(200))).toMatchObject({ inserted: 70, unchanged: 130 });
-    expect(rows(warehouse, "SELECT count(*) AS n, min(price) AS p FROM index_ticks")).toEqual([
+    expect(queryRows(warehouse, "SELECT count(*) AS n, min(price) AS p FROM index_ticks")).toEqual([
       { n: 200, p: 1.5 },
     ]);
-    expect(rows(warehouse, "SELECT * FROM revisions")).toEqual([]);
+    expect(queryRows(warehouse, "SELECT * FROM revisions")).toEqual([]);
   });
 
-  it("come back as they were, whatever mixture of plain, exact and doubtful ones a page holds", () => {
+  it("are read back unchanged, for any mix of plain, exact and flagged ticks on a page", () => {
     const figure = fc.option(
       fc.constantFrom("1.25", "0", "67000.5", "123456789012345678.9", "0.000000000001", "-3"),
     );
@@ -46,7 +46,7 @@ describe("index ticks", () => {
     });
     fc.assert(
       fc.property(fc.array(record, { minLength: 1, maxLength: 120 }), (records) => {
-        const warehouse = openScratch();
+        const warehouse = openTestWarehouse();
         const read = (text: string | null) => (text === null ? null : decimal(text));
         const ticks = records.map((r, i) =>
           tick(T - i, "1", {
@@ -58,7 +58,7 @@ describe("index ticks", () => {
         );
         expect(write(warehouse, ticks).inserted).toBe(ticks.length);
         expect(write(warehouse, ticks).unchanged).toBe(ticks.length);
-        const stored = rows(
+        const stored = queryRows(
           warehouse,
           "SELECT price_exact, volume_exact, tick_volume_exact, quality, extra FROM index_ticks ORDER BY ts DESC",
         );
@@ -76,12 +76,12 @@ describe("index ticks", () => {
     );
   });
 
-  it("C13: leave a revision where the service corrects one", () => {
-    const warehouse = openScratch();
+  it("C13: leave a revision when the service corrects one", () => {
+    const warehouse = openTestWarehouse();
     write(warehouse, page(3));
     const corrected = tick(T, "12345678901234567.5", { quality: "odd" });
     expect(write(warehouse, [corrected])).toMatchObject({ changed: 1 });
-    const [revision] = rows(warehouse, "SELECT * FROM revisions");
+    const [revision] = queryRows(warehouse, "SELECT * FROM revisions");
     expect(revision).toMatchObject({
       stream: "index_ticks",
       index_type: "GWA",
@@ -103,74 +103,74 @@ describe("index ticks", () => {
     expect(write(warehouse, [corrected])).toMatchObject({ changed: 0, unchanged: 1 });
   });
 
-  it("D1: are no correction of each other where only one of them mentions something more", () => {
-    const warehouse = openScratch();
+  it("D1: leave no revision when only one version has an extra field", () => {
+    const warehouse = openTestWarehouse();
     write(warehouse, [tick(T, "1.5", { extra: '{"new":1}' })], "live");
     expect(write(warehouse, [tick(T, "1.5")])).toMatchObject({ changed: 1 });
-    expect(rows(warehouse, "SELECT extra FROM index_ticks")).toEqual([{ extra: null }]);
+    expect(queryRows(warehouse, "SELECT extra FROM index_ticks")).toEqual([{ extra: null }]);
     write(warehouse, [tick(T, "1.5", { price: decimal("1.50000000000000001") })]);
-    expect(rows(warehouse, "SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);
   });
 
-  it("D6: from the far future are kept, but are nobody's latest", () => {
-    const warehouse = openScratch();
-    write(warehouse, [tick(T, "1.5"), tick(at("2096-01-01T00:00:00Z"), "9")]);
-    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 2 }]);
-    expect(rows(warehouse, "SELECT price FROM latest_index_ticks")).toEqual([{ price: 1.5 }]);
+  it("D6: from the far future are stored, but never count as the latest", () => {
+    const warehouse = openTestWarehouse();
+    write(warehouse, [tick(T, "1.5"), tick(parseTs("2096-01-01T00:00:00Z"), "9")]);
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 2 }]);
+    expect(queryRows(warehouse, "SELECT price FROM latest_index_ticks")).toEqual([{ price: 1.5 }]);
   });
 
-  it("name the liquid indices, and no asset or market", () => {
-    const warehouse = openScratch();
+  it("provide the names of liquid indices, but not of assets and markets", () => {
+    const warehouse = openTestWarehouse();
     write(warehouse, [
       tick(T, "1", { name: "Bitcoin" }),
       tick(T, "1", { indexType: "LX", indexId: "lx", name: "BLX" }),
     ]);
-    expect(rows(warehouse, "SELECT name FROM index_ticks ORDER BY name")).toEqual([
+    expect(queryRows(warehouse, "SELECT name FROM index_ticks ORDER BY name")).toEqual([
       { name: "BLX" },
       { name: "btc-id" },
     ]);
   });
 
-  it("E11: of a live row and a REST row of one moment, REST stands and the difference is a revision", () => {
-    const warehouse = openScratch();
+  it("E11: prefer the REST row over a live row of the same timestamp, and store the difference as a revision", () => {
+    const warehouse = openTestWarehouse();
     write(warehouse, [tick(T, "1.4")], "live");
-    expect(rows(warehouse, "SELECT price, source, is_settled FROM index_ticks")).toEqual([
+    expect(queryRows(warehouse, "SELECT price, source, is_settled FROM index_ticks")).toEqual([
       { price: 1.4, source: "live", is_settled: 0 },
     ]);
     expect(write(warehouse, [tick(T, "1.5")], "rest")).toMatchObject({ changed: 1 });
     expect(write(warehouse, [tick(T, "1.6")], "live")).toMatchObject({ changed: 0, outranked: 1 });
-    expect(rows(warehouse, "SELECT price FROM index_ticks")).toEqual([{ price: 1.5 }]);
-    expect(rows(warehouse, "SELECT * FROM revisions")).toHaveLength(1);
+    expect(queryRows(warehouse, "SELECT price FROM index_ticks")).toEqual([{ price: 1.5 }]);
+    expect(queryRows(warehouse, "SELECT * FROM revisions")).toHaveLength(1);
   });
 
-  it("are not rewritten to say that REST confirms a live row, and the ledger then protects it", () => {
-    const warehouse = openScratch();
+  it("are not rewritten when REST confirms a live row; the ledger then protects the row", () => {
+    const warehouse = openTestWarehouse();
     write(warehouse, [tick(T, "1.5")], "live");
     warehouse.transaction((transaction) => {
       expect(writeRecords(transaction, "index_ticks", [tick(T, "1.5")], "rest").unchanged).toBe(1);
       settle(transaction, { stream: "index_ticks", series: 1 }, { from: T - 10, to: T + 10 }, "rows");
     });
     expect(write(warehouse, [tick(T, "9")], "live").outranked).toBe(1);
-    expect(rows(warehouse, "SELECT price, source, is_settled FROM index_ticks")).toEqual([
+    expect(queryRows(warehouse, "SELECT price, source, is_settled FROM index_ticks")).toEqual([
       { price: 1.5, source: "live", is_settled: 1 },
     ]);
   });
 
-  it("reopen the moment of a live tick where REST had proven that there is none", () => {
-    const warehouse = openScratch();
-    const line = { stream: "index_ticks", series: 1 } as const;
+  it("retract coverage at a live tick where REST had proven that there is none", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "index_ticks", series: 1 } as const;
     write(warehouse, [tick(T + 100, "1")]);
-    warehouse.transaction((t) => settle(t, line, { from: T - 10, to: T + 10 }, "empty"));
+    warehouse.transaction((t) => settle(t, key, { from: T - 10, to: T + 10 }, "empty"));
     expect(write(warehouse, [tick(T, "2")], "live").inserted).toBe(1);
-    expect(settledRanges(warehouse.connection, line).map(({ from, to }) => [from - T, to - T])).toEqual([
+    expect(readSettledRanges(warehouse.connection, key).map(({ from, to }) => [from - T, to - T])).toEqual([
       [-10, 0],
       [1, 10],
     ]);
   });
 
-  it("are new or not by what is stored and settled, whatever was remembered in a transaction that failed", () => {
-    const warehouse = openScratch();
-    const line = { stream: "index_ticks", series: 1 } as const;
+  it("are compared with what is stored and settled, not with caches of a failed transaction", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "index_ticks", series: 1 } as const;
     write(warehouse, [tick(T, "1")], "live");
     expect(() =>
       warehouse.transaction((transaction) => {
@@ -182,10 +182,10 @@ describe("index ticks", () => {
     expect(write(warehouse, [tick(T + 50, "2")], "live").unchanged).toBe(1);
     warehouse.transaction((transaction) => {
       writeRecords(transaction, "index_ticks", [tick(T + 50, "2")], "rest");
-      settle(transaction, line, { from: T, to: T + 100 }, "rows");
+      settle(transaction, key, { from: T, to: T + 100 }, "rows");
     });
     expect(write(warehouse, [tick(T + 60, "3")], "live").inserted).toBe(1);
-    expect(settledRanges(warehouse.connection, line)).toHaveLength(2);
+    expect(readSettledRanges(warehouse.connection, key)).toHaveLength(2);
     expect(write(warehouse, [tick(T + 60, "3")], "rest").unchanged).toBe(1);
     expect(write(warehouse, [tick(T + 61, "3"), tick(T + 60, "4")], "rest")).toMatchObject({
       inserted: 1,
@@ -193,61 +193,62 @@ describe("index ticks", () => {
     });
   });
 
-  it("E10: of live ticks of one moment the last stands; of a page's ties the first", () => {
-    const warehouse = openScratch();
+  it("E10: keep the last of several live ticks of one timestamp, and the first of a page's duplicates", () => {
+    const warehouse = openTestWarehouse();
     write(warehouse, [tick(T, "1"), tick(T + 1, "5"), tick(T, "2")], "live");
     write(warehouse, [tick(T + 3, "1"), tick(T + 2, "7"), tick(T + 2, "8")], "rest");
-    expect(rows(warehouse, "SELECT price FROM index_ticks ORDER BY ts").map(({ price }) => price)).toEqual([
-      2, 5, 7, 1,
-    ]);
+    expect(
+      queryRows(warehouse, "SELECT price FROM index_ticks ORDER BY ts").map(({ price }) => price),
+    ).toEqual([2, 5, 7, 1]);
   });
 
-  it("learn what the websocket calls an LX index", () => {
-    const warehouse = openScratch();
+  it("take the name of an LX index from the websocket", () => {
+    const warehouse = openTestWarehouse();
     const lx = { indexType: "LX", indexId: "blx-id" };
     write(warehouse, [tick(T, "1", lx)]);
     write(warehouse, [tick(T + 1, "1", { ...lx, name: "BLX", tickVolume: decimal("7") })], "live");
-    expect(rows(warehouse, "SELECT DISTINCT name FROM index_ticks")).toEqual([{ name: "BLX" }]);
+    expect(queryRows(warehouse, "SELECT DISTINCT name FROM index_ticks")).toEqual([{ name: "BLX" }]);
   });
 
-  it("keep the stream's count and newest moment, and believe no row from the future", () => {
-    const warehouse = openScratch();
+  it("update the stream's row count and newest timestamp, ignoring rows from the future", () => {
+    const warehouse = openTestWarehouse();
     write(warehouse, page(120));
     write(warehouse, page(150));
-    write(warehouse, [tick(at("2099-01-01T00:00:00Z"), "1")]);
-    const status = readStatus(warehouse.connection, at("2026-03-01T12:00:00Z"));
+    write(warehouse, [tick(parseTs("2099-01-01T00:00:00Z"), "1")]);
+    const status = readStatus(warehouse.connection, parseTs("2026-03-01T12:00:00Z"));
     const ticks = status.streams.find(({ stream }) => stream === "index_ticks");
     expect(ticks).toMatchObject({ rows: 151, newest_age_s: 3600 });
   });
 });
 
 describe("daily bars", () => {
-  it("D8: replace a provisional bar in silence, a settled one with a revision, and are final once settled", () => {
-    const warehouse = openScratch();
-    const day = at("2026-02-27T00:00:00Z");
-    const line = { stream: "ohlcv", series: 1 } as const;
+  it("D8: replace a provisional bar without a revision and a settled one with it; settled bars are final", () => {
+    const warehouse = openTestWarehouse();
+    const day = parseTs("2026-02-27T00:00:00Z");
+    const key = { stream: "ohlcv", series: 1 } as const;
     const put = (close: string) =>
       warehouse.transaction((t) => writeRecords(t, "ohlcv", [bar(day, close)], "rest"));
     put("5");
     expect(put("6").changed).toBe(1);
-    const shown = () => rows(warehouse, "SELECT day, close, close_exact, is_final, record_id FROM ohlcv");
+    const shown = () =>
+      queryRows(warehouse, "SELECT day, close, close_exact, is_final, record_id FROM ohlcv");
     expect(shown()).toEqual([
       { day: "2026-02-27", close: 6, close_exact: "6", is_final: 0, record_id: `bar-${day}` },
     ]);
     warehouse.transaction((t) => {
       writeRecords(t, "ohlcv", [bar(day, "6")], "rest");
-      settle(t, line, { from: day, to: day + MICROS_PER_DAY }, "rows");
+      settle(t, key, { from: day, to: day + MICROS_PER_DAY }, "rows");
     });
     expect(shown()[0]?.is_final).toBe(1);
-    expect(rows(warehouse, "SELECT * FROM revisions")).toEqual([]);
+    expect(queryRows(warehouse, "SELECT * FROM revisions")).toEqual([]);
     put("7");
-    expect(rows(warehouse, "SELECT ts FROM revisions")).toEqual([{ ts: day }]);
+    expect(queryRows(warehouse, "SELECT ts FROM revisions")).toEqual([{ ts: day }]);
   });
 });
 
 describe("exchange ticks", () => {
-  it("show the names that the lookups give to exchange and pair", () => {
-    const warehouse = openScratch();
+  it("show ids as exchange and pair while the lookups have no names for them", () => {
+    const warehouse = openTestWarehouse();
     const one: ExchangeTick = {
       recordId: null,
       exchangeId: "kraken-id",
@@ -263,7 +264,7 @@ describe("exchange ticks", () => {
     };
     warehouse.transaction((t) => writeRecords(t, "exchange_ticks", [one], "live"));
     expect(
-      rows(warehouse, "SELECT exchange, pair, last_exact, ask, last_moved, time FROM exchange_ticks"),
+      queryRows(warehouse, "SELECT exchange, pair, last_exact, ask, last_moved, time FROM exchange_ticks"),
     ).toEqual([
       {
         exchange: "kraken-id",

@@ -19,15 +19,20 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { observe } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { follow } from "../../../src/warehouse/coverage/targets.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { openWarehouse, type Warehouse } from "../../../src/warehouse/writer.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { failureOf, openScratch, rows, scratch } from "../../support/warehouse/open-warehouse.ts";
-import { at, tick } from "../../support/warehouse/records.ts";
+import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import {
+  catchFailure,
+  makeTempFolder,
+  openTestWarehouse,
+  queryRows,
+} from "../../support/warehouse/open-warehouse.ts";
+import { parseTs, tick } from "../../support/warehouse/records.ts";
 
-const write = (warehouse: Warehouse, count = 500, from = 0) =>
+const write = (warehouse: WarehouseWriter, count = 500, from = 0) =>
   warehouse.transaction((transaction) =>
     writeRecords(
       transaction,
@@ -37,10 +42,10 @@ const write = (warehouse: Warehouse, count = 500, from = 0) =>
     ),
   );
 
-/** A warehouse with rows, closed. */
-function filled(): string {
-  const path = join(scratch(), "mds.sqlite");
-  const warehouse = openWarehouse(path, { clock: new TurnedClock() });
+/** A closed warehouse with 5000 rows. */
+function makeFilledWarehouse(): string {
+  const path = join(makeTempFolder(), "mds.sqlite");
+  const warehouse = openWriter(path, { clock: new ManualClock() });
   write(warehouse, 5000);
   warehouse.close();
   return path;
@@ -55,7 +60,7 @@ function withDatabase<T>(path: string, work: (database: Database.Database) => T)
   }
 }
 
-describe("F10: a damaged file is set aside under a dated name, never deleted, and a new one takes its place", () => {
+describe("F10: a damaged file is renamed to a dated name, never deleted, and replaced by a new one", () => {
   const damages: Record<string, (path: string) => void> = {
     "a page overwritten": (path) => {
       const file = openSync(path, "r+");
@@ -73,44 +78,47 @@ describe("F10: a damaged file is set aside under a dated name, never deleted, an
     },
   };
   it.each(Object.keys(damages))("%s", (name) => {
-    const path = filled();
+    const path = makeFilledWarehouse();
     damages[name]?.(path);
     const errors: unknown[] = [];
     const log = { ...silentLog, error: (fields: unknown) => void errors.push(fields) };
-    const warehouse = openScratch({ path, log });
-    expect(warehouse.setAside[0]?.files.length).toBeGreaterThan(0);
-    for (const file of warehouse.setAside[0]?.files ?? []) {
+    const warehouse = openTestWarehouse({ path, log });
+    expect(warehouse.quarantined[0]?.files.length).toBeGreaterThan(0);
+    for (const file of warehouse.quarantined[0]?.files ?? []) {
       expect(file).toMatch(/mds\.sqlite\.aside-2026-03-01T120000Z/);
       expect(existsSync(file)).toBe(true);
     }
-    expect(errors).toEqual(warehouse.setAside);
+    expect(errors).toEqual(warehouse.quarantined);
     expect(write(warehouse).inserted).toBe(500);
     expect(warehouse.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
   });
 
-  /** A warehouse from a month ago that was followed for a year, with a ledger that can still be read. */
-  function damagedBelowItsLedger(): string {
-    const path = join(scratch(), "mds.sqlite");
-    const old = openWarehouse(path, { clock: new TurnedClock("2026-02-01T00:00:00Z") });
+  /** A month-old warehouse with a year of history: its rows are damaged, its ledger is still readable. */
+  function makeWarehouseWithDamagedRows(): string {
+    const path = join(makeTempFolder(), "mds.sqlite");
+    const old = openWriter(path, { clock: new ManualClock("2026-02-01T00:00:00Z") });
     old.transaction((transaction) => {
-      observe(transaction, {
+      settleSnapshot(transaction, {
         stream: "exchange_ticks",
         exchangeId: "kraken-id",
-        at: at("2026-02-01T00:00:00Z"),
+        at: parseTs("2026-02-01T00:00:00Z"),
         cadence: 30_000_000,
       });
       writeRecords(
         transaction,
         "index_ticks",
-        Array.from({ length: 9000 }, (_, i) => tick(at("2025-02-01T00:00:00Z") + i, "1.5")),
+        Array.from({ length: 9000 }, (_, i) => tick(parseTs("2025-02-01T00:00:00Z") + i, "1.5")),
         "rest",
       );
-      const line = { stream: "index_ticks", series: transaction.dictionary.series("GWA", "btc-id") } as const;
-      const [from, to] = [at("2025-01-01T00:00:00Z"), at("2026-02-01T00:00:00Z")];
-      const keptFor = 200 * 86_400_000_000;
-      follow(transaction, { line, from, settleDelay: 60_000_000, step: 1, keptFor }, false);
-      settle(transaction, line, { from, to: from + 5 }, "empty", "nothing older");
-      settle(transaction, line, { from: from + 5, to }, "rows");
+      const key = {
+        stream: "index_ticks",
+        series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
+      } as const;
+      const [from, to] = [parseTs("2025-01-01T00:00:00Z"), parseTs("2026-02-01T00:00:00Z")];
+      const serviceWindow = 200 * 86_400_000_000;
+      openTarget(transaction, { key, from, settleDelay: 60_000_000, step: 1, serviceWindow }, false);
+      settle(transaction, key, { from, to: from + 5 }, "empty", "nothing older");
+      settle(transaction, key, { from: from + 5, to }, "rows");
     });
     old.close();
     const [first, pages] = withDatabase(path, (database) => [
@@ -126,7 +134,7 @@ describe("F10: a damaged file is set aside under a dated name, never deleted, an
     return path;
   }
 
-  const lost = [
+  const expectedCoverage = [
     {
       stream: "exchange_ticks",
       index_id: "kraken-id",
@@ -147,193 +155,193 @@ describe("F10: a damaged file is set aside under a dated name, never deleted, an
       stream: "index_ticks",
       index_id: "btc-id",
       from_time: "2025-01-01T00:00:00.000005Z",
-      // 200 days before the newest that the old ledger has proven: what is younger may still be fetched.
+      // 200 days before the newest proven timestamp of the old ledger: the service still has what is newer.
       to_time: "2025-07-16T00:00:30.000000Z",
       proof: "lost",
       reason: "warehouse damaged",
     },
   ];
-  const coverage = (warehouse: Warehouse) =>
-    rows(
+  const readCoverage = (warehouse: WarehouseWriter) =>
+    queryRows(
       warehouse,
       "SELECT stream, index_id, from_time, to_time, proof, reason FROM coverage ORDER BY stream, from_ts",
     );
 
-  it("and what cannot be fetched again is entered as lost: what was observed, and what the service forgets", () => {
-    const warehouse = openScratch({ path: damagedBelowItsLedger() });
-    expect(warehouse.setAside[0]?.files).toHaveLength(1);
-    expect(coverage(warehouse)).toEqual(lost);
-    // All of it is still wanted, as it was.
-    expect(rows(warehouse, "SELECT min(from_time) AS first FROM gaps WHERE stream = 'index_ticks'")).toEqual([
-      { first: "2025-01-01T00:00:00.000005Z" },
-    ]);
+  it("records as lost what cannot be fetched again: snapshots, and history older than the service's window", () => {
+    const warehouse = openTestWarehouse({ path: makeWarehouseWithDamagedRows() });
+    expect(warehouse.quarantined[0]?.files).toHaveLength(1);
+    expect(readCoverage(warehouse)).toEqual(expectedCoverage);
+    // The target is unchanged.
+    expect(
+      queryRows(warehouse, "SELECT min(from_time) AS first FROM gaps WHERE stream = 'index_ticks'"),
+    ).toEqual([{ first: "2025-01-01T00:00:00.000005Z" }]);
   });
 
-  it("and it is entered by the next start when this one failed in between, which also ends what was half done", () => {
-    const path = damagedBelowItsLedger();
+  it("records the losses at the next start if this one fails halfway, and finishes the renames", () => {
+    const path = makeWarehouseWithDamagedRows();
     const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
-    const open = () => openWarehouse(path, { clock: new TurnedClock(), fileSystem: tiny });
-    expect(failureOf(open).code).toBe("disk_full");
+    const open = () => openWriter(path, { clock: new ManualClock(), fileSystem: tiny });
+    expect(catchFailure(open).code).toBe("disk_full");
     expect(existsSync(path)).toBe(false);
-    // As if it had been killed before this one was renamed too.
+    // Simulates a crash before the WAL was renamed.
     writeFileSync(`${path}-wal`, "frames of the old file");
     const errors: unknown[] = [];
     const log = { ...silentLog, error: (fields: unknown) => void errors.push(fields) };
-    const warehouse = openWarehouse(path, { clock: new TurnedClock(), log });
-    expect(warehouse.setAside).toMatchObject([
+    const warehouse = openWriter(path, { clock: new ManualClock(), log });
+    expect(warehouse.quarantined).toMatchObject([
       {
         reason: expect.stringContaining("quick_check"),
         files: [expect.stringMatching(/Z$/), expect.stringMatching(/Z-wal$/)],
       },
     ]);
-    expect(errors).toEqual(warehouse.setAside);
-    expect(coverage(warehouse)).toEqual(lost);
+    expect(errors).toEqual(warehouse.quarantined);
+    expect(readCoverage(warehouse)).toEqual(expectedCoverage);
     warehouse.close();
-    // Once.
-    expect(openScratch({ path }).setAside).toEqual([]);
+    // The losses are recorded only once.
+    expect(openTestWarehouse({ path }).quarantined).toEqual([]);
   });
 
-  it("twice in one second, under two names", () => {
-    const path = filled();
+  it("uses two names for two damaged files within one second", () => {
+    const path = makeFilledWarehouse();
     for (let i = 0; i < 2; i++) {
       truncateSync(path, 0);
-      openWarehouse(path, { clock: new TurnedClock() }).close();
+      openWriter(path, { clock: new ManualClock() }).close();
     }
     expect(readdirSync(join(path, "..")).filter((file) => file.includes("aside"))).toHaveLength(2);
   });
 
-  it("only its WAL, where that is another warehouse's: SQLite would take it for the file's own", () => {
-    const path = filled();
-    const other = openScratch();
+  it("quarantines only the WAL if it belongs to another warehouse, because SQLite would apply it", () => {
+    const path = makeFilledWarehouse();
+    const other = openTestWarehouse();
     write(other, 300);
     copyFileSync(`${other.path}-wal`, `${path}-wal`);
-    const warehouse = openScratch({ path });
-    expect(warehouse.setAside).toMatchObject([
+    const warehouse = openTestWarehouse({ path });
+    expect(warehouse.quarantined).toMatchObject([
       {
         reason: "a -wal file of another database",
         files: [expect.stringMatching(/Z-wal$/), expect.anything()],
       },
     ]);
-    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
     expect(warehouse.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
   });
 
-  it("not when a guest has written to it since, and its WAL is not moved into the file yet", () => {
-    const path = filled();
+  it("does not quarantine a WAL that another program wrote to this file and did not checkpoint yet", () => {
+    const path = makeFilledWarehouse();
     const guest = new Database(path);
     guest.exec("CREATE TABLE theirs AS SELECT 7 AS n");
-    const warehouse = openScratch({ path });
-    expect(warehouse.setAside).toEqual([]);
-    expect(rows(warehouse, "SELECT n FROM theirs")).toEqual([{ n: 7 }]);
+    const warehouse = openTestWarehouse({ path });
+    expect(warehouse.quarantined).toEqual([]);
+    expect(queryRows(warehouse, "SELECT n FROM theirs")).toEqual([{ n: 7 }]);
     guest.close();
   });
 
   it.each([
-    ["the index of the WAL is missing: that is rebuilt", ["-wal"], 5010],
-    ["the WAL is missing: the file is as it was at its last checkpoint", ["-shm"], 5000],
-  ])("not when only %s", (_, left, count) => {
-    const path = filled();
-    const copy = join(scratch(), "mds.sqlite");
-    const warehouse = openScratch({ path });
+    ["the -shm file is missing: SQLite rebuilds it", ["-wal"], 5010],
+    ["the WAL is missing: the file is at its last checkpoint", ["-shm"], 5000],
+  ])("quarantines nothing when only %s", (_, left, count) => {
+    const path = makeFilledWarehouse();
+    const copy = join(makeTempFolder(), "mds.sqlite");
+    const warehouse = openTestWarehouse({ path });
     write(warehouse, 10, 90_000);
     for (const end of ["", ...left]) copyFileSync(path + end, copy + end);
-    const restored = openScratch({ path: copy });
-    expect(restored.setAside).toEqual([]);
-    expect(rows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: count }]);
-    expect(rows(restored, "SELECT rows AS n FROM stream_states")).toEqual([{ n: count }]);
+    const restored = openTestWarehouse({ path: copy });
+    expect(restored.quarantined).toEqual([]);
+    expect(queryRows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: count }]);
+    expect(queryRows(restored, "SELECT rows AS n FROM stream_states")).toEqual([{ n: count }]);
   });
 });
 
-describe("F11: a file that is taken away while it is open", () => {
+describe("F11: a file that disappears from its path while it is open is reported as", () => {
   it.each(["removed", "replaced"])("%s", (how) => {
-    const path = filled();
-    const warehouse = openScratch({ path });
+    const path = makeFilledWarehouse();
+    const warehouse = openTestWarehouse({ path });
     warehouse.assertFileInPlace();
     renameSync(path, `${path}.moved`);
     if (how === "replaced") writeFileSync(path, "");
-    expect(failureOf(() => warehouse.assertFileInPlace())).toMatchObject({ code: "db_replaced" });
-    expect(failureOf(() => warehouse.assertFileInPlace()).message).toContain(how);
+    expect(catchFailure(() => warehouse.assertFileInPlace())).toMatchObject({ code: "db_replaced" });
+    expect(catchFailure(() => warehouse.assertFileInPlace()).message).toContain(how);
   });
 });
 
-describe("F11: a copy that is put in the place of the file that is open", () => {
-  it("is whole afterwards: what is left of the old one's WAL goes aside", () => {
-    const path = filled();
-    const copy = join(scratch(), "copy.sqlite");
+describe("F11: a copy that replaces the open file", () => {
+  it("stays intact, because the leftover WAL of the old file is quarantined", () => {
+    const path = makeFilledWarehouse();
+    const copy = join(makeTempFolder(), "copy.sqlite");
     copyFileSync(path, copy);
-    const warehouse = openScratch({ path });
+    const warehouse = openTestWarehouse({ path });
     write(warehouse, 700, 90_000);
     renameSync(copy, path);
-    expect(failureOf(() => warehouse.assertFileInPlace())).toMatchObject({ code: "db_replaced" });
+    expect(catchFailure(() => warehouse.assertFileInPlace())).toMatchObject({ code: "db_replaced" });
     warehouse.close();
-    const next = openScratch({ path });
-    expect(next.setAside).toMatchObject([{ reason: "the -wal file of a database that was moved away" }]);
-    expect(rows(next, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
+    const next = openTestWarehouse({ path });
+    expect(next.quarantined).toMatchObject([{ reason: "the -wal file of a database that was moved away" }]);
+    expect(queryRows(next, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
     expect(next.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
   });
 });
 
-describe("F10: what was found out about a file", () => {
-  it("is not held against the one that was put in its place", () => {
-    const path = filled();
-    const copy = join(scratch(), "copy.sqlite");
+describe("F10: damage found by a check", () => {
+  it("does not apply to a file that has replaced the checked one", () => {
+    const path = makeFilledWarehouse();
+    const copy = join(makeTempFolder(), "copy.sqlite");
     copyFileSync(path, copy);
-    const warehouse = openWarehouse(path, { clock: new TurnedClock() });
-    warehouse.noteCheck("row 7 missing from index");
+    const warehouse = openWriter(path, { clock: new ManualClock() });
+    warehouse.recordCheckResult("row 7 missing from index");
     warehouse.close();
     renameSync(copy, path);
-    const restored = openScratch({ path });
-    expect(restored.setAside).toEqual([]);
-    expect(rows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
+    const restored = openTestWarehouse({ path });
+    expect(restored.quarantined).toEqual([]);
+    expect(queryRows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
   });
 });
 
 describe("F3: a full disk", () => {
-  it("rolls back, says disk_full, and the same page goes in once there is space", () => {
-    const warehouse = openScratch();
+  it("rolls back with disk_full, and the same page can be written once there is space", () => {
+    const warehouse = openTestWarehouse();
     write(warehouse);
     const { database } = warehouse.connection;
     database.pragma(`max_page_count = ${(database.pragma("page_count", { simple: true }) as number) + 4}`);
-    expect(failureOf(() => write(warehouse, 20_000, 1000))).toMatchObject({
+    expect(catchFailure(() => write(warehouse, 20_000, 1000))).toMatchObject({
       code: "disk_full",
       family: "retry",
       exit: 75,
     });
-    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 500 }]);
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 500 }]);
     database.pragma("max_page_count = 1000000");
     expect(write(warehouse, 20_000, 1000).inserted).toBe(20_000);
-    expect(rows(warehouse, "SELECT rows FROM stream_states")).toEqual([{ rows: 20_500 }]);
+    expect(queryRows(warehouse, "SELECT rows FROM stream_states")).toEqual([{ rows: 20_500 }]);
   });
 
-  it("is noticed before it is full, and heals", () => {
+  it("is detected while some space is left, and writes succeed again once there is more", () => {
     let free = 1e12;
     const fileSystem = () => ({ type: 0xef53, bavail: free / 4096, bsize: 4096 });
-    const warehouse = openScratch({ fileSystem });
+    const warehouse = openTestWarehouse({ fileSystem });
     free = 1e6;
-    expect(failureOf(() => write(warehouse)).code).toBe("disk_full");
+    expect(catchFailure(() => write(warehouse)).code).toBe("disk_full");
     free = 1e12;
     expect(write(warehouse).inserted).toBe(500);
   });
 });
 
-describe("other faults of the disk", () => {
-  it("F4: an error on sync is not retried: nothing more is written by this process", () => {
-    const warehouse = openScratch();
+describe("other disk faults", () => {
+  it("F4: after a failed fsync this process writes nothing more", () => {
+    const warehouse = openTestWarehouse();
     const failSync = () =>
       warehouse.transaction(() => {
         throw new Database.SqliteError("disk I/O error", "SQLITE_IOERR_FSYNC");
       });
-    expect(failureOf(failSync)).toMatchObject({ code: "io_error", family: "operator", exit: 1 });
-    expect(failureOf(() => write(warehouse)).code).toBe("io_error");
+    expect(catchFailure(failSync)).toMatchObject({ code: "io_error", family: "operator", exit: 1 });
+    expect(catchFailure(() => write(warehouse)).code).toBe("io_error");
   });
 
-  it("F5: a directory that cannot be made or a file that cannot be written is said with its remedy, exit 2", () => {
-    const directory = scratch();
+  it("F5: a directory that cannot be created or a file that cannot be written fails with a remedy and exit 2", () => {
+    const directory = makeTempFolder();
     writeFileSync(join(directory, "file"), "");
     mkdirSync(join(directory, "mds.sqlite"));
-    const clock = new TurnedClock();
+    const clock = new ManualClock();
     for (const path of [join(directory, "file/deep/mds.sqlite"), join(directory, "mds.sqlite")]) {
-      const failure = failureOf(() => openWarehouse(path, { clock }));
+      const failure = catchFailure(() => openWriter(path, { clock }));
       expect(failure).toMatchObject({ family: "operator", code: "db_not_writable", exit: 2 });
       expect(failure.remedy).toContain("directory");
     }
@@ -342,11 +350,11 @@ describe("other faults of the disk", () => {
   it.each([
     [0x6969, "NFS"],
     [0xff534d42 | 0, "CIFS"],
-  ])("F17: a network file system is refused (%s)", (type, name) => {
-    const path = join(scratch(), "mds.sqlite");
-    const failure = failureOf(() =>
-      openWarehouse(path, {
-        clock: new TurnedClock(),
+  ])("F17: a network file system is rejected (%s)", (type, name) => {
+    const path = join(makeTempFolder(), "mds.sqlite");
+    const failure = catchFailure(() =>
+      openWriter(path, {
+        clock: new ManualClock(),
         fileSystem: () => ({ type, bavail: 1e9, bsize: 4096 }),
       }),
     );
@@ -355,16 +363,16 @@ describe("other faults of the disk", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it("F17: a symbolic link is followed with a warning, and leads to the same lock", () => {
-    const path = filled();
-    const link = join(scratch(), "link.sqlite");
+  it("F17: a symbolic link is followed with a warning, and uses the lock of the real file", () => {
+    const path = makeFilledWarehouse();
+    const link = join(makeTempFolder(), "link.sqlite");
     symlinkSync(path, link);
     const warnings: string[] = [];
     const log = { ...silentLog, warn: (_fields: unknown, message: string) => void warnings.push(message) };
-    const warehouse = openScratch({ path: link, log });
+    const warehouse = openTestWarehouse({ path: link, log });
     expect(warnings[0]).toContain("symbolic link");
     expect(warehouse.path).toBe(realpathSync(path));
-    expect(failureOf(() => openWarehouse(path, { clock: new TurnedClock() })).code).toBe("writer_elsewhere");
-    expect(rows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
+    expect(catchFailure(() => openWriter(path, { clock: new ManualClock() })).code).toBe("writer_elsewhere");
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
   });
 });

@@ -4,94 +4,94 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { inspectFile } from "../../../src/warehouse/integrity.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
-import { readLastEnd } from "../../../src/warehouse/sqlite/shutdown-marker.ts";
-import { openWarehouse } from "../../../src/warehouse/writer.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { failureOf, scratch } from "../../support/warehouse/open-warehouse.ts";
+import { readLastShutdown } from "../../../src/warehouse/sqlite/shutdown-marker.ts";
+import { openWriter } from "../../../src/warehouse/writer.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { catchFailure, makeTempFolder } from "../../support/warehouse/open-warehouse.ts";
 
-const clock = new TurnedClock();
-const open = (path: string, mayDeferCheck = false) => openWarehouse(path, { clock, mayDeferCheck });
+const clock = new ManualClock();
+const open = (path: string, mayDeferCheck = false) => openWriter(path, { clock, mayDeferCheck });
 
 function closedWarehouse(): string {
-  const path = join(scratch(), "mds.sqlite");
+  const path = join(makeTempFolder(), "mds.sqlite");
   open(path).close();
   return path;
 }
 
-/** Larger than what is checked at once. */
-function grow(path: string): void {
+/** Makes the file larger than `MAX_IMMEDIATE_CHECK_BYTES`. */
+function growBeyondImmediateCheck(path: string): void {
   const database = new Database(path);
   database.exec("CREATE TABLE ballast (bytes BLOB); INSERT INTO ballast VALUES (zeroblob(80000000))");
   database.close();
 }
 
-describe("how the last writer left the file", () => {
-  it("is clean once it has closed it, also beside readers that stay", () => {
+describe("the last shutdown", () => {
+  it("is clean after the writer has closed the file, even with readers still open", () => {
     const path = closedWarehouse();
-    expect(readLastEnd(path)).toEqual({ kind: "clean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "clean" });
     const warehouse = open(path);
     const reader = openReader(path);
     expect(reader.database.prepare("SELECT count(*) AS n FROM coverage").all()).toEqual([{ n: 0 }]);
     warehouse.close();
-    expect(readLastEnd(path)).toEqual({ kind: "clean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "clean" });
     reader.close();
-    expect(readLastEnd(path)).toEqual({ kind: "clean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "clean" });
   });
 
-  it("is unknown while one writes, and so after a crash at any moment", () => {
+  it("is unclean while a writer is open, and therefore after a crash at any time", () => {
     const path = closedWarehouse();
     const warehouse = open(path);
-    expect(readLastEnd(path)).toEqual({ kind: "unclean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "unclean" });
     warehouse.close();
   });
 
-  it("is unknown once anybody else has written to the file or put another in its place", () => {
+  it("is unclean after another program has written to the file or replaced it", () => {
     const path = closedWarehouse();
     writeSync(openSync(path, "r+"), Buffer.from([1]), 0, 1, statSync(path).size - 1);
-    expect(readLastEnd(path)).toEqual({ kind: "unclean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "unclean" });
 
     const restored = closedWarehouse();
     const { atime, mtime } = statSync(restored);
     copyFileSync(restored, `${restored}.copy`);
     copyFileSync(`${restored}.copy`, restored);
     utimesSync(restored, atime, mtime);
-    expect(readLastEnd(restored)).toEqual({ kind: "unclean" });
+    expect(readLastShutdown(restored)).toEqual({ kind: "unclean" });
   });
 
-  it("decides what is read before the first write: nothing, or all of a small file, or later all of a large one", () => {
+  it("decides whether the file is checked before the first write: not after a clean one, later if the file is large", () => {
     const path = closedWarehouse();
-    expect(inspectFile(path, 0, { mayDefer: true })).toEqual({ setAside: [], isChecked: true });
-    grow(path);
-    expect(inspectFile(path, 0, { mayDefer: true }).isChecked).toBe(false);
-    // Who does not defer reads it all, and knows.
+    expect(inspectFile(path, 0, { mayDeferCheck: true })).toEqual({ quarantined: [], isChecked: true });
+    growBeyondImmediateCheck(path);
+    expect(inspectFile(path, 0, { mayDeferCheck: true }).isChecked).toBe(false);
+    // Without deferral the whole file is checked at once.
     expect(inspectFile(path, 0).isChecked).toBe(true);
   });
 
-  it("is not called clean before a deferred check has found the file sound", () => {
+  it("is not clean before a deferred check has found the file intact", () => {
     const path = closedWarehouse();
-    grow(path);
+    growBeyondImmediateCheck(path);
     const unchecked = open(path, true);
     expect(unchecked.isChecked).toBe(false);
     unchecked.close();
-    expect(readLastEnd(path)).toEqual({ kind: "unclean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "unclean" });
     const checked = open(path, true);
-    checked.noteCheck(undefined);
+    checked.recordCheckResult(undefined);
     checked.close();
-    expect(readLastEnd(path)).toEqual({ kind: "clean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "clean" });
   });
 
-  it("makes the next opener set the file aside when a check found damage", () => {
+  it("makes the next start quarantine the file if a check found damage", () => {
     const path = closedWarehouse();
     const warehouse = open(path);
-    warehouse.noteCheck("row 7 missing from index");
+    warehouse.recordCheckResult("row 7 missing from index");
     warehouse.close();
     const next = open(path);
-    expect(next.setAside[0]?.reason).toBe("row 7 missing from index");
+    expect(next.quarantined[0]?.reason).toBe("row 7 missing from index");
     next.close();
-    expect(readLastEnd(path)).toEqual({ kind: "clean" });
+    expect(readLastShutdown(path)).toEqual({ kind: "clean" });
   });
 
-  it("makes the next opener read all of it, however large, when damage was met", () => {
+  it("makes the next start check the whole file, however large, if a read met corruption", () => {
     const path = closedWarehouse();
     const warehouse = open(path);
     const corrupt = Object.assign(new Error("database disk image is malformed"), { code: "SQLITE_CORRUPT" });
@@ -99,10 +99,10 @@ describe("how the last writer left the file", () => {
       warehouse.transaction(() => {
         throw corrupt;
       });
-    expect(failureOf(fail).code).toBe("db_corrupt");
+    expect(catchFailure(fail).code).toBe("db_corrupt");
     warehouse.close();
-    expect(readLastEnd(path)).toEqual({ kind: "suspect" });
-    grow(path);
-    expect(inspectFile(path, 0, { mayDefer: true }).isChecked).toBe(true);
+    expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
+    growBeyondImmediateCheck(path);
+    expect(inspectFile(path, 0, { mayDeferCheck: true }).isChecked).toBe(true);
   });
 });

@@ -1,17 +1,17 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type BarLength, barLengths, MICROS_PER_DAY } from "../../../src/model/time.ts";
+import { type BarWidth, barWidths, MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { declareWanted } from "../../../src/warehouse/coverage/targets.ts";
+import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import type { Warehouse } from "../../../src/warehouse/writer.ts";
-import { openScratch, rows } from "../../support/warehouse/open-warehouse.ts";
-import { at, tick } from "../../support/warehouse/records.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { parseTs, tick } from "../../support/warehouse/records.ts";
 
-const T = at("2026-03-01T00:00:00Z");
+const T = parseTs("2026-03-01T00:00:00Z");
 const HALF_MINUTE = 30_000_000;
-const HOUR = barLengths["1h"];
+const HOUR = barWidths["1h"];
 
 interface Bar {
   readonly ts: number;
@@ -22,12 +22,12 @@ interface Bar {
   readonly n_ticks: number;
 }
 
-/** Ticks of one series; wanted with a refresh period of 30 seconds. */
+/** A warehouse with the ticks of one series, whose target has a refresh period of 30 seconds. */
 function warehouseOf(
   ticks: readonly (readonly [ts: number, price: string])[],
   settled: readonly (readonly [number, number, ("rows" | "empty" | "lost")?])[] = [],
-): Warehouse {
-  const warehouse = openScratch();
+): WarehouseWriter {
+  const warehouse = openTestWarehouse();
   warehouse.transaction((transaction) => {
     writeRecords(
       transaction,
@@ -35,11 +35,14 @@ function warehouseOf(
       ticks.map(([ts, price]) => tick(ts, price)),
       "rest",
     );
-    const line = { stream: "index_ticks", series: transaction.dictionary.series("GWA", "btc-id") } as const;
-    const rules = { settleDelay: 2 * HALF_MINUTE, step: 1, keptFor: 200 * MICROS_PER_DAY };
-    declareWanted(transaction, "index_ticks", [{ line, from: T - MICROS_PER_DAY, ...rules }], T);
+    const key = {
+      stream: "index_ticks",
+      series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
+    } as const;
+    const rules = { settleDelay: 2 * HALF_MINUTE, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
+    declareTargets(transaction, "index_ticks", [{ key, from: T - MICROS_PER_DAY, ...rules }], T);
     for (const [from, to, proof = "rows"] of settled)
-      settle(transaction, line, { from, to }, proof, proof === "rows" ? undefined : "so it is");
+      settle(transaction, key, { from, to }, proof, proof === "rows" ? undefined : "test reason");
   });
   return warehouse;
 }
@@ -48,7 +51,7 @@ const every = (from: number, to: number, step = HALF_MINUTE) =>
   Array.from({ length: (to - from) / step }, (_, i) => from + i * step);
 
 describe("a bar", () => {
-  it("carries its first, highest, lowest and last price, exactly, and how much of it is proven", () => {
+  it("has its exact first, highest, lowest and last price, and its covered share", () => {
     const warehouse = warehouseOf(
       [
         [T, "10.5"],
@@ -62,7 +65,7 @@ describe("a bar", () => {
         [T + HOUR / 2, T + (HOUR * 3) / 4, "empty"],
       ],
     );
-    expect(rows(warehouse, "SELECT * FROM bars_1h ORDER BY ts")).toEqual([
+    expect(queryRows(warehouse, "SELECT * FROM bars_1h ORDER BY ts")).toEqual([
       {
         index_type: "GWA",
         index_id: "btc-id",
@@ -89,7 +92,7 @@ describe("a bar", () => {
     ]);
   });
 
-  it("is complete when the ledger proves all of it, also in pieces of different kinds", () => {
+  it("is complete if the ledger covers all of it, also with several proofs", () => {
     const ticks = every(T, T + HOUR).map((ts) => [ts, "5"] as const);
     const half = T + HOUR / 2;
     const whole = warehouseOf(ticks, [[T - HOUR, T + HOUR]]);
@@ -101,17 +104,17 @@ describe("a bar", () => {
       [T, half],
       [half, T + HOUR, "lost"],
     ]);
-    const judged = "SELECT n_ticks, coverage, is_complete, quality FROM bars_1h";
-    expect(rows(whole, judged)).toEqual([{ n_ticks: 120, coverage: 1, is_complete: 1, quality: null }]);
-    expect(rows(pieces, judged)).toEqual([
+    const sql = "SELECT n_ticks, coverage, is_complete, quality FROM bars_1h";
+    expect(queryRows(whole, sql)).toEqual([{ n_ticks: 120, coverage: 1, is_complete: 1, quality: null }]);
+    expect(queryRows(pieces, sql)).toEqual([
       { n_ticks: 60, coverage: 1, is_complete: 1, quality: "fewer ticks than expected" },
     ]);
-    expect(rows(lost, judged)).toEqual([
+    expect(queryRows(lost, sql)).toEqual([
       { n_ticks: 60, coverage: 0.5, is_complete: 0, quality: "not proven whole" },
     ]);
   });
 
-  it("says that it is in progress while it is, and names doubtful ticks", () => {
+  it("reports that it is in progress, and doubtful ticks", () => {
     const warehouse = warehouseOf([[T, "5"]], [[T, T + HOUR]]);
     const now = Date.now() * 1000;
     warehouse.transaction((transaction) => {
@@ -119,36 +122,36 @@ describe("a bar", () => {
       writeRecords(transaction, "index_ticks", doubtful, "rest");
       writeRecords(transaction, "index_ticks", [tick(now, "7")], "live");
     });
-    expect(rows(warehouse, "SELECT quality, is_complete FROM bars_1h ORDER BY ts")).toEqual([
+    expect(queryRows(warehouse, "SELECT quality, is_complete FROM bars_1h ORDER BY ts")).toEqual([
       { quality: "doubtful ticks", is_complete: 1 },
       { quality: "in progress", is_complete: 0 },
     ]);
   });
 
-  it("is made of ticks that have a price; one without any is no row", () => {
+  it("ignores ticks without a price, and has no row if no tick has one", () => {
     const warehouse = warehouseOf([[T + HALF_MINUTE, "5"]]);
     warehouse.transaction((transaction) => {
       const unpriced = [T, T + HOUR].map((ts) => tick(ts, "1", { price: null, quality: "price unreadable" }));
       writeRecords(transaction, "index_ticks", unpriced, "rest");
     });
-    expect(rows(warehouse, "SELECT ts, open, high, low, close, n_ticks FROM bars_1h")).toEqual([
+    expect(queryRows(warehouse, "SELECT ts, open, high, low, close, n_ticks FROM bars_1h")).toEqual([
       { ts: T, open: 5, high: 5, low: 5, close: 5, n_ticks: 1 },
     ]);
   });
 
-  it("expects as many ticks as the service's refresh period allows", () => {
+  it("expects one tick per refresh period", () => {
     const warehouse = warehouseOf([[T, "5"]]);
     warehouse.transaction((transaction) =>
       transaction.statement("UPDATE wanted_ranges SET settle_delay = 20000000").run([]),
     );
-    expect(rows(warehouse, "SELECT expected_ticks FROM bars_5m")).toEqual([{ expected_ticks: 30 }]);
+    expect(queryRows(warehouse, "SELECT expected_ticks FROM bars_5m")).toEqual([{ expected_ticks: 30 }]);
     warehouse.transaction((transaction) => transaction.statement("DELETE FROM wanted_ranges").run([]));
-    expect(rows(warehouse, "SELECT expected_ticks FROM bars_1d")).toEqual([{ expected_ticks: 2880 }]);
+    expect(queryRows(warehouse, "SELECT expected_ticks FROM bars_1d")).toEqual([{ expected_ticks: 2880 }]);
   });
 });
 
 describe("bars", () => {
-  it("are what a plain loop over the ticks says, whatever the ticks", () => {
+  it("equal a plain loop over random ticks", () => {
     const someTicks = fc.uniqueArray(
       fc.tuple(
         fc.integer({ min: 0, max: 3 * 2880 }).map((n) => T + n * HALF_MINUTE + (n % 7)),
@@ -156,24 +159,24 @@ describe("bars", () => {
       ),
       { selector: ([ts]) => ts, minLength: 0, maxLength: 60 },
     );
-    const warehouse = openScratch();
+    const warehouse = openTestWarehouse();
     let runs = 0;
     fc.assert(
-      fc.property(someTicks, fc.constantFrom(...(Object.keys(barLengths) as BarLength[])), (ticks, name) => {
+      fc.property(someTicks, fc.constantFrom(...(Object.keys(barWidths) as BarWidth[])), (ticks, name) => {
         const indexId = `series-${runs++}`;
         const records = ticks.map(([ts, price]) => tick(ts, price, { indexId }));
         warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", records, "rest"));
         const sql = `SELECT ts, open, high, low, close, n_ticks FROM bars_${name} WHERE index_id = ? ORDER BY ts`;
-        expect(rows(warehouse, sql, indexId)).toEqual(barsOf(ticks, barLengths[name]));
+        expect(queryRows(warehouse, sql, indexId)).toEqual(barsOf(ticks, barWidths[name]));
       }),
     );
   });
 
-  it("of a window and a series look at the ticks of no other", () => {
+  it("of one series and range read no other ticks", () => {
     const warehouse = warehouseOf([[T, "5"]]);
     for (const series of ["name = 'BTC' AND index_type = 'GWA'", "index_id = 'btc-id'"]) {
       const sql = `SELECT * FROM bars_1h WHERE ${series} AND ts >= ${T} AND ts < ${T + 24 * HOUR}`;
-      const plan = rows(warehouse, `EXPLAIN QUERY PLAN ${sql}`)
+      const plan = queryRows(warehouse, `EXPLAIN QUERY PLAN ${sql}`)
         .map(({ detail }) => String(detail))
         .join("\n");
       expect(plan).toMatch(/SEARCH s USING INDEX/);
@@ -182,13 +185,13 @@ describe("bars", () => {
     }
   });
 
-  it("do not look for what is not asked of them", () => {
+  it("do not read what the query does not select", () => {
     const warehouse = warehouseOf([[T, "5"]]);
-    const plan = rows(warehouse, "EXPLAIN QUERY PLAN SELECT ts, open FROM bars_1h WHERE name = 'BTC'");
+    const plan = queryRows(warehouse, "EXPLAIN QUERY PLAN SELECT ts, open FROM bars_1h WHERE name = 'BTC'");
     expect(plan.map(({ detail }) => String(detail)).filter((step) => /\b[hlzg]\b/.test(step))).toEqual([]);
   });
 
-  it("are the same in an older SQLite", () => {
+  it("are equal in an older SQLite", () => {
     const warehouse = warehouseOf([
       [T, "10.25"],
       [T + HALF_MINUTE, "0.00000012"],
@@ -196,18 +199,18 @@ describe("bars", () => {
     ]);
     const columns =
       "ts, time, open_exact, high_exact, low_exact, close_exact, n_ticks, expected_ticks, is_complete, quality";
-    const union = Object.keys(barLengths)
+    const union = Object.keys(barWidths)
       .map((name) => `SELECT ${columns} FROM bars_${name}`)
       .join(" UNION ALL ");
-    let theirs: string;
+    let printed: string;
     try {
-      theirs = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, union], { encoding: "utf8" });
+      printed = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, union], { encoding: "utf8" });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-      process.stdout.write("not shown here: bars in another SQLite (sqlite3 is not installed)\n");
+      process.stdout.write("skipped: bars in another SQLite version (sqlite3 is not installed)\n");
       return;
     }
-    expect(JSON.parse(theirs)).toEqual(rows(warehouse, union));
+    expect(JSON.parse(printed)).toEqual(queryRows(warehouse, union));
   });
 });
 

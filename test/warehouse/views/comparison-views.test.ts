@@ -6,41 +6,41 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ExchangeTick, MarketCap } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { observe } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { withdrawMissing } from "../../../src/warehouse/rows/delete-missing.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { openWarehouse, type Warehouse } from "../../../src/warehouse/writer.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { rows } from "../../support/warehouse/open-warehouse.ts";
-import { at, bar, decimal, tick } from "../../support/warehouse/records.ts";
+import { withdrawMissing } from "../../../src/warehouse/rows/withdraw-missing.ts";
+import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 
-const T = at("2026-03-01T00:00:00Z");
+const T = parseTs("2026-03-01T00:00:00Z");
 const HALF_MINUTE = 30_000_000;
-const kept = { quality: null, extra: null };
+const noQuality = { quality: null, extra: null };
 
 const directory = mkdtempSync(join(tmpdir(), "mds-reconcile-"));
-const clock = new TurnedClock("2026-03-03T00:00:00Z");
-let warehouse: Warehouse;
+const clock = new ManualClock("2026-03-03T00:00:00Z");
+let warehouse: WarehouseWriter;
 
 beforeAll(() => {
-  warehouse = openWarehouse(join(directory, "mds.sqlite"), { clock });
+  warehouse = openWriter(join(directory, "mds.sqlite"), { clock });
 });
 afterAll(() => {
   warehouse.close();
   rmSync(directory, { recursive: true, force: true });
 });
 
-describe("our daily bar against the service's", () => {
-  it("shows both, how far they are apart, and how much of ours is proven", () => {
+describe("the own daily bar beside the service's", () => {
+  it("shows both, their differences, and the covered share of the own bar", () => {
     warehouse.transaction((transaction) => {
       const prices = ["1", "8", "0.5", "6"].map((price, i) => tick(T + i * 6 * 3_600_000_000, price));
       writeRecords(transaction, "index_ticks", [...prices, tick(T + MICROS_PER_DAY, "7")], "rest");
       writeRecords(transaction, "ohlcv", [bar(T, "5")], "rest");
-      const series = transaction.dictionary.series("GWA", "btc-id");
+      const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
       settle(transaction, { stream: "index_ticks", series }, { from: T, to: T + MICROS_PER_DAY / 2 }, "rows");
       settle(transaction, { stream: "ohlcv", series }, { from: T, to: T + MICROS_PER_DAY }, "rows");
     });
-    const [first, second] = rows(
+    const [first, second] = queryRows(
       warehouse,
       "SELECT * FROM reconcile_ohlcv WHERE index_id = 'btc-id' ORDER BY day",
     );
@@ -60,20 +60,20 @@ describe("our daily bar against the service's", () => {
   });
 });
 
-describe("a market cap against price times supply", () => {
-  it("shows what it should come to, and the index tick that its price came from", () => {
+describe("a market cap beside price × supply", () => {
+  it("shows the computed market cap, and the index tick at or before it", () => {
     const cap: MarketCap = {
       ...{ recordId: null, assetId: "eth-id", ts: T + 100, rank: 1, volumeRank: null, volume: null },
       ...{ price: decimal("2.5"), marketCap: decimal("260"), totalMarketCap: decimal("500") },
       ...{ freeFloatSupply: decimal("100"), totalSupply: decimal("200") },
-      ...{ change24h: null, change7d: null, change30d: null, ...kept },
+      ...{ change24h: null, change7d: null, change30d: null, ...noQuality },
     };
     warehouse.transaction((transaction) => {
       const ticks = [tick(T, "2", { indexId: "eth-id" }), tick(T + HALF_MINUTE, "3", { indexId: "eth-id" })];
       writeRecords(transaction, "index_ticks", ticks, "rest");
       writeRecords(transaction, "market_caps", [cap], "rest");
     });
-    expect(rows(warehouse, "SELECT * FROM reconcile_market_caps")).toEqual([
+    expect(queryRows(warehouse, "SELECT * FROM reconcile_market_caps")).toEqual([
       expect.objectContaining({
         ...{ asset_id: "eth-id", market_cap_exact: "260", computed_market_cap: 250, market_cap_diff: 10 },
         ...{ market_cap_rel_diff: 0.04, total_market_cap_diff: 0, total_market_cap_rel_diff: 0 },
@@ -84,30 +84,30 @@ describe("a market cap against price times supply", () => {
 });
 
 describe("the versions of a tick", () => {
-  it("say what was known when: a correction and a withdrawal end a version", async () => {
+  it("show what was stored when: a correction and a withdrawal end a version", async () => {
     const indexId = "xrp-id";
-    const say = (...prices: readonly (readonly [number, string])[]) =>
+    const storePage = (...prices: readonly (readonly [number, string])[]) =>
       warehouse.transaction((transaction) => {
         const ticks = prices.map(([ts, price]) => tick(ts, price, { indexId }));
         writeRecords(transaction, "index_ticks", ticks, "rest");
-        const series = transaction.dictionary.series("GWA", indexId);
+        const series = transaction.dictionary.getSeriesKey("GWA", indexId);
         const present = prices.map(([ts]) => ts);
         withdrawMissing(transaction, {
           stream: "index_ticks",
           series,
           range: { from: T, to: T + 3 * HALF_MINUTE },
-          present,
+          timestamps: present,
         });
       });
-    const many = Array.from({ length: 20 }, (_, i) => [T + 2 * HALF_MINUTE + i, "9"] as const);
-    say([T, "1"], [T + HALF_MINUTE, "5"], ...many);
+    const unchanged = Array.from({ length: 20 }, (_, i) => [T + 2 * HALF_MINUTE + i, "9"] as const);
+    storePage([T, "1"], [T + HALF_MINUTE, "5"], ...unchanged);
     await clock.advance(3_600_000);
-    say([T, "2.25"], [T + HALF_MINUTE, "5"], ...many);
+    storePage([T, "2.25"], [T + HALF_MINUTE, "5"], ...unchanged);
     await clock.advance(3_600_000);
-    say([T, "3"], ...many);
+    storePage([T, "3"], ...unchanged);
     const versions = `SELECT price_exact, substr(known_from_time, 12, 5) AS since, substr(known_until_time, 12, 5) AS until
       FROM index_tick_versions WHERE index_id = 'xrp-id' AND ts <= ${T + HALF_MINUTE} ORDER BY ts, known_until_ts IS NULL, known_until_ts`;
-    expect(rows(warehouse, versions)).toEqual([
+    expect(queryRows(warehouse, versions)).toEqual([
       { price_exact: "1", since: null, until: "01:00" },
       { price_exact: "2.25", since: "01:00", until: "02:00" },
       { price_exact: "3", since: "02:00", until: null },
@@ -119,35 +119,48 @@ describe("the versions of a tick", () => {
 describe("an exchange tick", () => {
   const ticker = (marketId: string, lastMoved: number | null, ts = T, last = "1"): ExchangeTick => ({
     ...{ exchangeId: "kraken-id", marketId, ts, last: decimal(last), bid: null, ask: null, volume: null },
-    ...{ recordId: null, lastMoved, ...kept },
+    ...{ recordId: null, lastMoved, ...noQuality },
   });
 
-  it("that does not say when its price moved, as on the websocket, is stale when it repeats the price of the one before", () => {
+  it("without the time of its last move, as on the websocket, is stale if it repeats the previous price", () => {
     warehouse.transaction((transaction) => {
-      const at = (seconds: number, last: string) => ticker("heard", null, T + seconds * 1_000_000, last);
+      const at = (seconds: number, last: string) => ticker("live-only", null, T + seconds * 1_000_000, last);
       const ticks = [at(0, "1"), at(30, "1"), at(60, "2"), at(90, "2"), at(90 + 61, "2"), at(90 + 91, "2")];
       writeRecords(transaction, "exchange_ticks", ticks, "live");
-      observe(transaction, { stream: "exchange_ticks", exchangeId: null, at: T, cadence: HALF_MINUTE });
+      settleSnapshot(transaction, {
+        stream: "exchange_ticks",
+        exchangeId: null,
+        at: T,
+        cadence: HALF_MINUTE,
+      });
     });
-    const said = rows(warehouse, "SELECT is_stale FROM exchange_ticks WHERE market_id = 'heard' ORDER BY ts");
-    // Across a minute of silence nobody knows.
-    expect(said.map(({ is_stale }) => is_stale)).toEqual([null, 1, 0, 1, null, 1]);
-    expect(rows(warehouse, "SELECT is_stale FROM latest_exchange_ticks WHERE market_id = 'heard'")).toEqual([
-      { is_stale: 1 },
-    ]);
+    const staleness = queryRows(
+      warehouse,
+      "SELECT is_stale FROM exchange_ticks WHERE market_id = 'live-only' ORDER BY ts",
+    );
+    // After a break of more than a minute the answer is unknown.
+    expect(staleness.map(({ is_stale }) => is_stale)).toEqual([null, 1, 0, 1, null, 1]);
+    expect(
+      queryRows(warehouse, "SELECT is_stale FROM latest_exchange_ticks WHERE market_id = 'live-only'"),
+    ).toEqual([{ is_stale: 1 }]);
   });
 
-  it("is stale when its price last moved longer than a refresh period ago", () => {
+  it("is stale if its price last moved more than a refresh period ago", () => {
     warehouse.transaction((transaction) => {
       const ticks = [ticker("a", T - 10_500_000), ticker("b", T - 60_000_000), ticker("c", null)];
       writeRecords(transaction, "exchange_ticks", ticks, "rest");
-      observe(transaction, { stream: "exchange_ticks", exchangeId: null, at: T, cadence: HALF_MINUTE });
+      settleSnapshot(transaction, {
+        stream: "exchange_ticks",
+        exchangeId: null,
+        at: T,
+        cadence: HALF_MINUTE,
+      });
     });
     for (const relation of ["exchange_ticks", "latest_exchange_ticks"]) {
       expect(
-        rows(
+        queryRows(
           warehouse,
-          `SELECT unmoved_seconds, is_stale FROM ${relation} WHERE market_id <> 'heard' ORDER BY market_id`,
+          `SELECT unmoved_seconds, is_stale FROM ${relation} WHERE market_id <> 'live-only' ORDER BY market_id`,
         ),
       ).toEqual([
         { unmoved_seconds: 10.5, is_stale: 0 },
@@ -158,23 +171,25 @@ describe("an exchange tick", () => {
   });
 });
 
-describe("all of them", () => {
-  it("are the same in an older SQLite", () => {
+describe("all comparison views", () => {
+  it("are equal in an older SQLite", () => {
     for (const view of ["reconcile_ohlcv", "reconcile_market_caps", "index_tick_versions"]) {
-      const exact = rows(
+      const exact = queryRows(
         warehouse,
         `SELECT name FROM pragma_table_info('${view}') WHERE name LIKE '%_exact'`,
       );
       const sql = `SELECT time, ${exact.map(({ name }) => name).join(", ")}, quality FROM ${view} ORDER BY 1, 2, 3`;
-      let theirs: string;
+      let printed: string;
       try {
-        theirs = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, sql], { encoding: "utf8" });
+        printed = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, sql], { encoding: "utf8" });
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-        process.stdout.write("not shown here: comparisons in another SQLite (sqlite3 is not installed)\n");
+        process.stdout.write(
+          "skipped: comparison views in another SQLite version (sqlite3 is not installed)\n",
+        );
         return;
       }
-      expect(JSON.parse(theirs)).toEqual(rows(warehouse, sql));
+      expect(JSON.parse(printed)).toEqual(queryRows(warehouse, sql));
     }
   });
 });

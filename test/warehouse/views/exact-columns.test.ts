@@ -1,10 +1,10 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { plainNotation, readDecimal } from "../../../src/model/decimal.ts";
-import { formatInstant } from "../../../src/model/time.ts";
+import { parseDecimal, toPlainNotation } from "../../../src/model/decimal.ts";
+import { formatTimestamp } from "../../../src/model/time.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { openScratch, rows } from "../../support/warehouse/open-warehouse.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../../support/warehouse/records.ts";
 
 const decimalText = fc
@@ -24,8 +24,8 @@ const borders = Array.from({ length: 24 }, (_, i) => i - 8).flatMap((power) => [
 ]);
 
 describe("exact columns", () => {
-  it("give back the digits of thousands of decimals, whether or not a double can hold them", () => {
-    const warehouse = openScratch();
+  it("return the exact digits of thousands of decimals, whether or not a double can hold them", () => {
+    const warehouse = openTestWarehouse();
     const texts = [
       ...fc.sample(decimalText, 6000),
       ...borders,
@@ -44,15 +44,20 @@ describe("exact columns", () => {
         "rest",
       ),
     );
-    const stored = rows(warehouse, "SELECT ts, price, price_exact FROM index_ticks ORDER BY ts");
-    expect(stored.map(({ price_exact }) => price_exact)).toEqual(texts.map((text) => plainNotation(text)));
-    expect(stored.map(({ price }) => price)).toEqual(texts.map((text) => (readDecimal(text)?.real ?? 0) + 0));
-    const aside = rows(warehouse, "SELECT count(*) AS n FROM index_tick_rows WHERE aside IS NOT NULL")[0];
+    const stored = queryRows(warehouse, "SELECT ts, price, price_exact FROM index_ticks ORDER BY ts");
+    expect(stored.map(({ price_exact }) => price_exact)).toEqual(texts.map((text) => toPlainNotation(text)));
+    expect(stored.map(({ price }) => price)).toEqual(
+      texts.map((text) => (parseDecimal(text)?.real ?? 0) + 0),
+    );
+    const aside = queryRows(
+      warehouse,
+      "SELECT count(*) AS n FROM index_tick_rows WHERE aside IS NOT NULL",
+    )[0];
     expect(aside?.n).toBe(texts.filter((text) => decimal(text).exact !== null).length);
   });
 
-  it("give the same text under the machine's own SQLite, whatever its version", () => {
-    const warehouse = openScratch();
+  it("return the same text in the installed SQLite, whatever its version", () => {
+    const warehouse = openTestWarehouse();
     const texts = [...fc.sample(decimalText, 1000), ...borders];
     warehouse.transaction((transaction) =>
       writeRecords(
@@ -67,16 +72,14 @@ describe("exact columns", () => {
     try {
       printed = execFileSync("sqlite3", ["-readonly", warehouse.path, sql], { encoding: "utf8" });
     } catch {
-      process.stdout.write(
-        "not shown here: the digits as the sqlite3 program prints them (sqlite3 is not installed)\n",
-      );
+      process.stdout.write("skipped: exact columns in another SQLite version (sqlite3 is not installed)\n");
       return;
     }
-    expect(printed.trimEnd().split("\n")).toEqual(texts.map((text) => plainNotation(text)));
+    expect(printed.trimEnd().split("\n")).toEqual(texts.map((text) => toPlainNotation(text)));
   });
 
-  it("are null where the figure is", () => {
-    const warehouse = openScratch();
+  it("are null if the value is null", () => {
+    const warehouse = openTestWarehouse();
     warehouse.transaction((transaction) =>
       writeRecords(
         transaction,
@@ -85,17 +88,17 @@ describe("exact columns", () => {
         "rest",
       ),
     );
-    expect(rows(warehouse, "SELECT price, price_exact, quality FROM index_ticks")).toEqual([
+    expect(queryRows(warehouse, "SELECT price, price_exact, quality FROM index_ticks")).toEqual([
       { price: null, price_exact: null, quality: "price: NaN" },
     ]);
   });
 });
 
 describe("time columns", () => {
-  it("are the moment as 27 characters, before 1970 too", () => {
-    const warehouse = openScratch();
-    const moments = [...new Set(fc.sample(fc.integer({ min: -1e15, max: 4e15 }), 2000))];
-    const all = [...moments, 0, -1, 1, 999_999, -999_999, -1_000_000];
+  it("show the timestamp as 27 characters, also before 1970", () => {
+    const warehouse = openTestWarehouse();
+    const timestamps = [...new Set(fc.sample(fc.integer({ min: -1e15, max: 4e15 }), 2000))];
+    const all = [...timestamps, 0, -1, 1, 999_999, -999_999, -1_000_000];
     warehouse.transaction((transaction) =>
       writeRecords(
         transaction,
@@ -104,8 +107,8 @@ describe("time columns", () => {
         "rest",
       ),
     );
-    for (const { ts, time } of rows(warehouse, "SELECT ts, time FROM index_ticks")) {
-      expect(time).toBe(formatInstant(ts as number));
+    for (const { ts, time } of queryRows(warehouse, "SELECT ts, time FROM index_ticks")) {
+      expect(time).toBe(formatTimestamp(ts as number));
     }
   });
 });

@@ -6,28 +6,28 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { views } from "../../../src/warehouse/views/views.ts";
-import { openWarehouse, type Warehouse } from "../../../src/warehouse/writer.ts";
-import { TurnedClock } from "../../support/manual-clock.ts";
-import { at, tick } from "../../support/warehouse/records.ts";
+import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { parseTs, tick } from "../../support/warehouse/records.ts";
 
 const SERIES = 50;
 const ROWS = 10_000;
 const STEP = 30_000_000;
-const T = at("2026-03-01T00:00:00Z");
+const T = parseTs("2026-03-01T00:00:00Z");
 
 const directory = mkdtempSync(join(tmpdir(), "mds-views-"));
-let warehouse: Warehouse;
+let warehouse: WarehouseWriter;
 
 beforeAll(() => {
-  warehouse = openWarehouse(join(directory, "mds.sqlite"), { clock: new TurnedClock() });
+  warehouse = openWriter(join(directory, "mds.sqlite"), { clock: new ManualClock() });
   for (let series = 0; series < SERIES; series++) {
     const ticks = Array.from({ length: ROWS }, (_, i) =>
       tick(T - i * STEP, "1.5", { indexId: `id-${series}` }),
     );
     warehouse.transaction((transaction) => {
       writeRecords(transaction, "index_ticks", ticks, "rest");
-      const line = { stream: "index_ticks", series: series + 1 } as const;
-      settle(transaction, line, { from: T - ROWS * STEP, to: T }, "rows");
+      const key = { stream: "index_ticks", series: series + 1 } as const;
+      settle(transaction, key, { from: T - ROWS * STEP, to: T }, "rows");
     });
   }
 });
@@ -39,7 +39,7 @@ afterAll(() => {
 const all = (sql: string) => warehouse.connection.database.prepare(sql).all() as Record<string, unknown>[];
 const plan = (sql: string) => all(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail as string);
 
-/** What each relation must have at least, from the contract. */
+/** The columns that each relation must have at least, from the contract. */
 const contract: Record<string, string> = {
   assets: "id, symbol, name, type, status, url, contract_address",
   markets: "id, base_asset_id, quote_asset_id, base_symbol, quote_symbol, pair",
@@ -75,12 +75,12 @@ describe("the relations of the contract", () => {
     expect(() => all(`SELECT ${columns} FROM ${relation} LIMIT 1`)).not.toThrow();
   });
 
-  it("are answered by an older SQLite too", () => {
+  it("can be queried with an older SQLite", () => {
     const version = () => execFileSync("sqlite3", ["--version"], { encoding: "utf8" });
     try {
       version();
     } catch {
-      process.stdout.write("not shown here: the views in another SQLite (sqlite3 is not installed)\n");
+      process.stdout.write("skipped: the views in another SQLite version (sqlite3 is not installed)\n");
       return;
     }
     const sql = Object.entries(contract)
@@ -90,7 +90,7 @@ describe("the relations of the contract", () => {
     expect(counts.trim().split("\n")).toHaveLength(Object.keys(contract).length);
   });
 
-  it("never turn a REAL into text by themselves, and need no function newer than 3.37", () => {
+  it("never cast a REAL to text, and use no function newer than SQLite 3.37", () => {
     for (const sql of Object.values(views)) {
       expect(sql).not.toMatch(/printf|format\(|unixepoch\(|->|\biif\(|string_agg|concat/);
     }
@@ -102,7 +102,7 @@ describe("index seeks", () => {
 
   it.each([
     ["a week of one series by name", `name = 'id-7' AND ts >= ${T - 20_000 * STEP} AND ts < ${T}`],
-    ["a cross-section at one moment", `ts = ${T - 100 * STEP}`],
+    ["a cross-section at one timestamp", `ts = ${T - 100 * STEP}`],
     ["one series by id", `index_type = 'GWA' AND index_id = 'id-7' AND ts > ${T - 50 * STEP}`],
   ])("%s", (_name, where) => {
     const steps = plan(`SELECT name, time, price_exact, is_settled FROM index_ticks WHERE ${where}`);
@@ -110,7 +110,7 @@ describe("index seeks", () => {
     expect(steps.join()).not.toContain("SCAN r");
   });
 
-  it("find the newest row of each series without looking at the others", () => {
+  it("find the newest row of each series without reading the others", () => {
     const steps = plan("SELECT name, price FROM latest_index_ticks");
     expect(steps.some((step) => step.includes(seek))).toBe(true);
     expect(steps.join()).toContain("SEARCH n USING PRIMARY KEY (series=? AND ts<?)");
@@ -120,14 +120,14 @@ describe("index seeks", () => {
     ]);
   });
 
-  it("answer the value as of a moment, by one seek each", () => {
+  it("find the value as of a timestamp with one seek per series", () => {
     const sql = `SELECT s.name, (SELECT t.price FROM index_ticks t WHERE t.index_type = s.index_type
       AND t.index_id = s.index_id AND t.ts <= ${T - 77} ORDER BY t.ts DESC LIMIT 1) AS price FROM series s`;
     expect(plan(sql).join()).not.toMatch(/SCAN r|TEMP B-TREE/);
     expect(all(sql)).toHaveLength(SERIES);
   });
 
-  it("cost what they return, not what is stored", () => {
+  it("take time in proportion to the result, not to the stored rows", () => {
     const cost = (sql: string) => {
       const statement = warehouse.connection.database.prepare(sql);
       statement.all();

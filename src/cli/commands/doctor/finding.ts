@@ -1,33 +1,33 @@
 import { type ExitCode, exitCode, Failure } from "../../../model/failure.ts";
 
-/** One thing that was looked at. A warning is for the operator to know; a problem keeps something from working. */
+/** The result of one check. A warning informs the operator; a problem keeps something from working. */
 export interface Finding {
   readonly check: string;
   readonly verdict: "ok" | "warning" | "problem";
   readonly message: string;
   readonly remedy?: string;
-  /** What a problem means for the exit code. */
+  /** The exit code of a problem. */
   readonly exit?: ExitCode;
 }
 
-export function ok(check: string, message: string): Finding {
+export function okFinding(check: string, message: string): Finding {
   return { check, verdict: "ok", message };
 }
 
-export function warning(check: string, message: string, remedy: string): Finding {
+export function warningFinding(check: string, message: string, remedy: string): Finding {
   return { check, verdict: "warning", message, remedy };
 }
 
-/** The failure as a problem. What is no Failure is a bug of ours, and stays one. */
-export function problem(check: string, error: unknown, usualRemedy?: string): Finding {
+/** Turns a Failure into a problem. Any other error is a bug and is thrown again. */
+export function problemFinding(check: string, error: unknown, defaultRemedy?: string): Finding {
   if (!(error instanceof Failure)) throw error;
-  const remedy = error.remedy ?? usualRemedy;
+  const remedy = error.remedy ?? defaultRemedy;
   const finding = { check, verdict: "problem", message: error.message, exit: error.exit } as const;
   return remedy === undefined ? finding : { ...finding, remedy };
 }
 
-/** What is wrong first makes the rest impossible: settings, then credentials, then the way there, then the scopes. */
-const severity: readonly ExitCode[] = [
+/** Each of these makes the following checks impossible: settings, credentials, reachability, scopes. */
+const EXIT_PRECEDENCE: readonly ExitCode[] = [
   exitCode.usage,
   exitCode.credentials,
   exitCode.unexpected,
@@ -37,5 +37,5 @@ const severity: readonly ExitCode[] = [
 
 export function worstExit(findings: readonly Finding[]): ExitCode {
   const exits = findings.filter(({ verdict }) => verdict === "problem").map(({ exit }) => exit);
-  return severity.find((code) => exits.includes(code)) ?? exitCode.ok;
+  return EXIT_PRECEDENCE.find((code) => exits.includes(code)) ?? exitCode.ok;
 }

@@ -2,113 +2,125 @@ import type { Settings } from "../../../config/option-table.ts";
 import { exitCode, Failure } from "../../../model/failure.ts";
 import type { Selector } from "../../../model/selector.ts";
 import type { Stream } from "../../../model/streams.ts";
-import { formatInstant, MICROS_PER_MS } from "../../../model/time.ts";
-import type { Timely } from "../../../runtime/timeouts.ts";
+import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
+import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
-import { missingScopes } from "../../../service/auth/endpoint-access.ts";
+import { findMissingScopes } from "../../../service/auth/endpoint-access.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
-import { type Ask, scopeToBlame } from "../../../service/http/request.ts";
-import { type Finding, ok, problem, warning } from "./finding.ts";
+import { guessMissingScope, type ServiceRequest } from "../../../service/http/request.ts";
+import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 
-interface Need {
+interface ScopeProbe {
   readonly stream: Stream;
-  readonly ask: Ask;
-  /** The websocket brings it too, if its token allows. */
-  readonly live: boolean;
+  readonly request: ServiceRequest;
+  /** The websocket also carries the stream, if its token has the scope. */
+  readonly hasLiveFeed: boolean;
 }
 
 /**
- * Per stream that the settings select: what the token lacks, and what the service refuses although the token has it. The
- * questions are the cheapest that there are; any answer but 403 will do.
+ * Checks each selected stream: does the token have the scope, and does the service accept it? The probes are the cheapest
+ * possible requests; any response but 403 passes.
  */
 export async function checkScopes(
   client: ServiceClient,
   sync: Settings["sync"],
   rest: AccessToken,
   feed: AccessToken | undefined,
-  timely: Timely,
+  timely: TimeoutRunner,
 ): Promise<Finding[]> {
-  const needs = needsOf(sync, formatInstant(Math.floor(client.serverNow() ?? 0) * MICROS_PER_MS));
+  const probes = probesFor(sync, formatTimestamp(Math.floor(client.serverNow() ?? 0) * MICROS_PER_MS));
   const refused = await Promise.all(
-    needs.map(async ({ ask }) => {
-      const lacking = missingScopes(ask, rest.scopes);
+    probes.map(async ({ request }) => {
+      const lacking = findMissingScopes(request, rest.scopes);
       if (lacking.length > 0) return lacking;
-      return (await isForbidden(client, ask, timely)) ? scopeToBlame(ask, rest.scopes) : [];
+      return (await isForbidden(client, request, timely)) ? guessMissingScope(request, rest.scopes) : [];
     }),
   );
   const missing = new Map<Stream, Set<string>>();
-  for (const [at, { stream }] of needs.entries()) {
+  for (const [at, { stream }] of probes.entries()) {
     const scopes = missing.get(stream) ?? new Set();
     for (const scope of refused[at] ?? []) missing.set(stream, scopes.add(scope));
   }
-  const problems = [...missing].map(([stream, scopes]) => lacks(stream, [...scopes]));
+  const problems = [...missing].map(([stream, scopes]) => missingScopeFinding(stream, [...scopes]));
   if (problems.length > 0) return problems;
-  const polled = needs.filter(({ ask, live }) => live && missingScopes(ask, feed?.scopes).length > 0);
-  const scopes = [...new Set(polled.flatMap(({ ask }) => missingScopes(ask, feed?.scopes)))];
+  const withoutLive = probes.filter(
+    ({ request, hasLiveFeed }) => hasLiveFeed && findMissingScopes(request, feed?.scopes).length > 0,
+  );
+  const scopes = [...new Set(withoutLive.flatMap(({ request }) => findMissingScopes(request, feed?.scopes)))];
   if (scopes.length > 0) {
-    const message = `the websocket token lacks ${scopes.join(" and ")}: those ticks are polled, not live`;
-    return [warning("scopes", message, "have the scope added for the websocket's audience too")];
+    const message = `the websocket token lacks ${scopes.join(" and ")}: these ticks are polled, not live`;
+    return [warningFinding("scopes", message, "have the scope added for the websocket's audience too")];
   }
-  return [ok("scopes", "the client may read all that the settings select")];
+  return [okFinding("scopes", "the client may read everything that the settings select")];
 }
 
-function lacks(stream: Stream, scopes: readonly string[]): Finding {
+function missingScopeFinding(stream: Stream, scopes: readonly string[]): Finding {
   const failure = new Failure(`${stream} lacks ${scopes.join(" and ")}`, {
     family: "operator",
     code: "forbidden",
     remedy: "have it added to the client's profile, or do not select it under `sync`",
     exit: exitCode.incomplete,
   });
-  return problem("scopes", failure);
+  return problemFinding("scopes", failure);
 }
 
-async function isForbidden(client: ServiceClient, ask: Ask, timely: Timely): Promise<boolean> {
+async function isForbidden(
+  client: ServiceClient,
+  request: ServiceRequest,
+  timely: TimeoutRunner,
+): Promise<boolean> {
   try {
-    await timely((signal) => client.request({ ...ask, attempts: 1, signal }, async () => {}));
+    await timely((signal) => client.request({ ...request, maxAttempts: 1, signal }, async () => {}));
     return false;
   } catch (error) {
-    // What else may be wrong with the way to the service is the subject of the other checks.
+    // The other checks report any other failure.
     return error instanceof Failure && error.code === "forbidden";
   }
 }
 
-const asks = (selector: Selector) => selector.kind !== "none";
+const isSelected = (selector: Selector) => selector.kind !== "none";
 
-function needsOf(sync: Settings["sync"], timestamp: string): Need[] {
-  const history = (stream: Stream, endpoint: string, chosen: Settings["sync"]["ohlcv"]): Need[] => {
+function probesFor(sync: Settings["sync"], timestamp: string): ScopeProbe[] {
+  const history = (stream: Stream, endpoint: string, chosen: Settings["sync"]["ohlcv"]): ScopeProbe[] => {
     if (chosen === false) return [];
-    const types = (["GWA", "MWA", "LX"] as const).filter((type) => asks(chosen[type]));
-    const live = stream === "index_ticks";
+    const types = (["GWA", "MWA", "LX"] as const).filter((type) => isSelected(chosen[type]));
+    const hasLiveFeed = stream === "index_ticks";
     return types.map((indexType) => ({
       stream,
-      live,
-      ask: { endpoint, query: { timestamp, size: 1, indexType } },
+      hasLiveFeed,
+      request: { endpoint, query: { timestamp, size: 1, indexType } },
     }));
   };
   const { exchangeTickers, marketCap, derivatives } = sync;
-  const nowhere = "00000000-0000-0000-0000-000000000000";
-  const tickers =
-    exchangeTickers !== false && asks(exchangeTickers.exchanges) && asks(exchangeTickers.markets);
+  const unknownId = "00000000-0000-0000-0000-000000000000";
+  const hasTickers =
+    exchangeTickers !== false && isSelected(exchangeTickers.exchanges) && isSelected(exchangeTickers.markets);
   return [
     ...history("ohlcv", "/ohlcv", sync.ohlcv),
     ...history("index_ticks", "/index-ticker", sync.intraday),
-    ...(tickers
-      ? [need("exchange_ticks", { endpoint: "/exchange-ticker", query: { marketId: nowhere } }, true)]
+    ...(hasTickers
+      ? [
+          createProbe(
+            "exchange_ticks",
+            { endpoint: "/exchange-ticker", query: { marketId: unknownId } },
+            true,
+          ),
+        ]
       : []),
     ...(marketCap === false
       ? []
-      : [need("market_caps", { endpoint: "/market-cap", query: { assetId: nowhere } })]),
-    ...(derivatives === false || !asks(derivatives.exchanges)
+      : [createProbe("market_caps", { endpoint: "/market-cap", query: { assetId: unknownId } })]),
+    ...(derivatives === false || !isSelected(derivatives.exchanges)
       ? []
-      : [need("derivative_ticks", contractsOf(nowhere))]),
+      : [createProbe("derivative_ticks", contractsRequest(unknownId))]),
   ];
 }
 
-function need(stream: Stream, ask: Ask, live = false): Need {
-  return { stream, ask, live };
+function createProbe(stream: Stream, request: ServiceRequest, hasLiveFeed = false): ScopeProbe {
+  return { stream, request, hasLiveFeed };
 }
 
-function contractsOf(exchangeId: string): Ask {
+function contractsRequest(exchangeId: string): ServiceRequest {
   return {
     endpoint: "/derivatives/contract/{derivativeType}",
     params: { derivativeType: "futures" },

@@ -1,57 +1,57 @@
 import type { Settings } from "../../../config/option-table.ts";
 import type { ServiceSettings } from "../../../config/service-settings.ts";
 import { exitCode, Failure } from "../../../model/failure.ts";
-import { type Body, decodeBody, malformedBody } from "../../../model/response-body.ts";
+import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../model/response-body.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { silentLog } from "../../../runtime/log.ts";
-import { type Timely, within } from "../../../runtime/timeouts.ts";
+import { type TimeoutRunner, withTimeout } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
 import { createServiceClient, type ServiceClient } from "../../../service/client/client.ts";
 import { followFeed } from "../../../service/live/feed.ts";
-import { durationText } from "../../output/text.ts";
-import { type Finding, ok, problem, warning } from "./finding.ts";
+import { formatDuration } from "../../output/text.ts";
+import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 import { checkScopes } from "./scope-checks.ts";
 
-const DEADLINE_MS = 5_000;
-/** The service tells the time in whole seconds. */
+const CHECK_TIMEOUT_MS = 5_000;
+/** The service's Date header has whole seconds. */
 const CLOCK_TOLERANCE_MS = 2_000;
-const usualRemedy = "check the address, the network, and any proxy or firewall between";
+const NETWORK_REMEDY = "check the address, the network, and any proxy or firewall";
 
-interface Surroundings {
+interface ServiceCheckContext {
   readonly clock: Clock;
   readonly stopping: AbortSignal;
 }
 
-/** Whether this client gets tokens, may read what the settings select, and reaches both interfaces. */
+/** Checks tokens, scopes, clock, and whether REST and websocket can be reached. */
 export async function checkService(
   service: ServiceSettings,
   sync: Settings["sync"],
-  { clock, stopping }: Surroundings,
+  { clock, stopping }: ServiceCheckContext,
 ): Promise<Finding[]> {
   const client = createServiceClient({
     ...service,
     clock,
     random: Math.random,
     log: silentLog,
-    observe: () => {},
+    onEvent: () => {},
   });
-  const timely: Timely = (work) => within({ clock, ms: DEADLINE_MS, stopping }, work);
+  const timely: TimeoutRunner = (work) => withTimeout({ clock, ms: CHECK_TIMEOUT_MS, stopping }, work);
   try {
     const [rest, feed] = await Promise.all([
-      tokenFor("REST token", service.baseUrl, client, timely),
-      tokenFor("stream token", service.wsUrl, client, timely),
+      checkToken("REST token", service.baseUrl, client, timely),
+      checkToken("stream token", service.wsUrl, client, timely),
     ]);
-    const [reached, scopes, greeted] = await Promise.all([
+    const [restFindings, scopeFindings, feedFindings] = await Promise.all([
       rest.token ? checkRest(service.baseUrl, client, timely) : [],
       rest.token ? checkScopes(client, sync, rest.token, feed.token, timely) : [],
       feed.token ? checkFeed(service, client, clock, timely) : [],
     ]);
     return [
       rest.finding,
-      forAudience(feed.finding, rest.token),
-      ...reached,
-      ...greeted,
-      ...scopes,
+      withAudienceRemedy(feed.finding, rest.token),
+      ...restFindings,
+      ...feedFindings,
+      ...scopeFindings,
       ...checkClock(client),
     ];
   } finally {
@@ -59,55 +59,58 @@ export async function checkService(
   }
 }
 
-async function tokenFor(
+async function checkToken(
   check: string,
   audience: string,
   client: ServiceClient,
-  timely: Timely,
+  timely: TimeoutRunner,
 ): Promise<{ finding: Finding; token?: AccessToken }> {
   try {
     const token = await timely((signal) => client.tokens.get(audience, signal));
-    const seconds = (token.endsAt - token.issuedAt) / 1000;
-    return { finding: ok(check, `granted for ${audience}, good for ${durationText(seconds)}`), token };
+    const seconds = (token.expiresAt - token.firstSeenAt) / 1000;
+    return {
+      finding: okFinding(check, `granted for ${audience}, good for ${formatDuration(seconds)}`),
+      token,
+    };
   } catch (error) {
-    return { finding: problem(check, error, usualRemedy) };
+    return { finding: problemFinding(check, error, NETWORK_REMEDY) };
   }
 }
 
-/** Credentials that were good enough for the other token are not what is wrong. */
-function forAudience(finding: Finding, other: AccessToken | undefined): Finding {
+/** If the other token was granted, the credentials are right and the audience is wrong. */
+function withAudienceRemedy(finding: Finding, other: AccessToken | undefined): Finding {
   if (other === undefined || finding.exit !== exitCode.credentials) return finding;
-  return { ...finding, remedy: "check service.wsUrl: it is what this token is asked for" };
+  return { ...finding, remedy: "check service.wsUrl: it is the audience of this token" };
 }
 
-async function checkRest(baseUrl: string, client: ServiceClient, timely: Timely): Promise<Finding[]> {
+async function checkRest(baseUrl: string, client: ServiceClient, timely: TimeoutRunner): Promise<Finding[]> {
   try {
     await timely((signal) =>
-      client.request({ endpoint: "/asset", query: { symbol: "BTC" }, attempts: 1, signal }, readList),
+      client.request({ endpoint: "/asset", query: { symbol: "BTC" }, maxAttempts: 1, signal }, assertList),
     );
-    return [ok("REST", `${baseUrl} answers`)];
+    return [okFinding("REST", `${baseUrl} answers`)];
   } catch (error) {
-    return [problem("REST", error, usualRemedy)];
+    return [problemFinding("REST", error, NETWORK_REMEDY)];
   }
 }
 
-async function readList(body: Body): Promise<void> {
+async function assertList(body: ResponseBody): Promise<void> {
   let answer: unknown;
   try {
     answer = JSON.parse(new TextDecoder().decode(decodeBody(body)));
   } catch {
-    throw malformedBody("not JSON");
+    throw malformedBodyFailure("not JSON");
   }
   const content = (answer as { content?: unknown } | null)?.content;
-  if (!Array.isArray(content)) throw malformedBody("no content");
+  if (!Array.isArray(content)) throw malformedBodyFailure("no content");
 }
 
-/** Dials and waits for the greeting. Nothing is subscribed to. */
+/** Connects and waits for the greeting, without any subscription. */
 async function checkFeed(
   { wsUrl, refreshSeconds }: ServiceSettings,
   client: ServiceClient,
   clock: Clock,
-  timely: Timely,
+  timely: TimeoutRunner,
 ): Promise<Finding[]> {
   const done = new AbortController();
   try {
@@ -121,9 +124,9 @@ async function checkFeed(
         random: Math.random,
         log: silentLog,
         refreshSeconds,
-        isQuiet: async () => true,
+        isMarketQuiet: async () => true,
         signal: AbortSignal.any([signal, done.signal]),
-        observe: ({ event, reason }) => {
+        onEvent: ({ event, reason }) => {
           if (event !== "ended") return;
           ending ??= reason;
           done.abort();
@@ -131,21 +134,21 @@ async function checkFeed(
       });
       for await (const { kind } of messages) if (kind === "connected") return;
       signal.throwIfAborted();
-      throw notGreeted(ending ?? "unknown");
+      throw noGreetingFailure(ending ?? "unknown");
     });
-    return [ok("stream", `${wsUrl} greets`)];
+    return [okFinding("stream", `${wsUrl} greets`)];
   } catch (error) {
-    return [problem("stream", error, usualRemedy)];
+    return [problemFinding("stream", error, NETWORK_REMEDY)];
   }
 }
 
-function notGreeted(reason: string): Failure {
-  const refused = /_(401|403|4401|1008)$/.test(reason);
+function noGreetingFailure(reason: string): Failure {
+  const isRefused = /_(401|403|4401|1008)$/.test(reason);
   return new Failure(`the websocket did not greet (${reason})`, {
-    family: refused ? "operator" : "retry",
+    family: isRefused ? "operator" : "retry",
     code: "no_greeting",
-    remedy: refused ? "check that service.wsUrl is the address that the client may use" : usualRemedy,
-    exit: refused ? exitCode.credentials : exitCode.tryLater,
+    remedy: isRefused ? "check that service.wsUrl is the address that the client may use" : NETWORK_REMEDY,
+    exit: isRefused ? exitCode.credentials : exitCode.tryLater,
   });
 }
 
@@ -153,7 +156,7 @@ function checkClock(client: ServiceClient): Finding[] {
   const { skewMs } = client.health();
   if (skewMs === undefined) return [];
   const seconds = Math.abs(skewMs) / 1000;
-  if (Math.abs(skewMs) <= CLOCK_TOLERANCE_MS) return [ok("clock", "agrees with the service's")];
-  const message = `this machine's clock is ${durationText(seconds)} ${skewMs > 0 ? "ahead of" : "behind"} the service's`;
-  return [warning("clock", message, "let NTP set it; the sync itself goes by the service's clock")];
+  if (Math.abs(skewMs) <= CLOCK_TOLERANCE_MS) return [okFinding("clock", "agrees with the service's")];
+  const message = `this machine's clock is ${formatDuration(seconds)} ${skewMs > 0 ? "ahead of" : "behind"} the service's`;
+  return [warningFinding("clock", message, "set it with NTP; the sync itself uses the service's clock")];
 }

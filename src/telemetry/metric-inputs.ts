@@ -1,13 +1,13 @@
 /*
- * What can be told to the metrics. These are shapes, not imports: telemetry looks into no room that it measures, and
- * what the rooms have at hand fits as it is.
+ * The inputs of the metrics. They are declared here and not imported: telemetry imports no room that it measures. The types of
+ * those rooms are structurally compatible.
  */
 
-/** What the service's client and the live feed tell whoever counts. */
-export type ServiceObservation =
+/** An event of the service client or the live feed. */
+export type ServiceMetricEvent =
   | {
       readonly kind: "request";
-      /** The template, without any identifier. */
+      /** The path template, without ids. */
       readonly endpoint: string;
       /** `ok`, or the code of the failure. */
       readonly outcome: string;
@@ -22,18 +22,18 @@ export type ServiceObservation =
   | { readonly kind: "walk"; readonly endpoint: string; readonly event: string }
   | { readonly kind: "feed"; readonly event: string; readonly reason?: string };
 
-/** Subscriptions by how they stand. */
-export interface FeedStanding {
+/** Subscriptions by state; the names of the states are label values. */
+export interface FeedMetrics {
   readonly connected: boolean;
   readonly following: number;
-  /** Not confirmed, or silent: polled meanwhile. */
+  /** Unconfirmed or silent; polled meanwhile. */
   readonly doubt: number;
-  /** The service does not serve them for now. */
+  /** Not served by the service for now. */
   readonly parked: number;
 }
 
-/** What became of the records of one commit. */
-export interface CommitCounts {
+/** The records of one commit by result. */
+export interface CommitMetrics {
   readonly inserted?: number;
   readonly changed?: number;
   readonly unchanged?: number;
@@ -43,17 +43,17 @@ export interface CommitCounts {
   readonly foreign?: number;
 }
 
-export interface StorageFigures {
+export interface StorageMetrics {
   /** The file without its WAL. */
   readonly warehouseBytes: number;
   readonly walBytes: number;
   readonly freeBytes: number;
-  /** Undefined until an hour of sizes is known; Infinity without growth. */
+  /** Undefined during the first hour; Infinity without growth. */
   readonly daysUntilFull: number | undefined;
 }
 
 /** A stream as `status` shows it. */
-export interface StreamFigures {
+export interface StreamMetrics {
   readonly stream: string;
   readonly rows: number;
   readonly open: number;

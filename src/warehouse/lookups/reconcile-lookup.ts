@@ -1,81 +1,82 @@
-import { formatInstant } from "../../model/time.ts";
+import { formatTimestamp } from "../../model/time.ts";
 import type { Value } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
-/** A lookup's table: its key, and the columns whose changes people want to hear of. */
+/** The table of a lookup: its key columns, and the columns whose changes go to `status_changes`. */
 export interface LookupTable {
   readonly entity: string;
   readonly table: string;
   readonly keys: readonly string[];
   readonly tracked: readonly string[];
-  /** Kept, but a change of these alone is no news. */
-  readonly kept: readonly string[];
-  /** Tracked columns that hold moments. */
-  readonly moments?: readonly string[];
+  /** Stored, but their changes are not recorded. */
+  readonly untracked: readonly string[];
+  /** Tracked columns that contain timestamps. */
+  readonly timestamps?: readonly string[];
 }
 
-export interface Reconciled {
+export interface ReconcileResult {
   readonly added: number;
   readonly changed: number;
-  /** Marked as no longer listed, after enough lists in a row lacked them. */
+  /** Newly marked as delisted, after enough consecutive lists lacked them. */
   readonly delisted: number;
-  /** Set when so many rows were missing that the list is taken for the service's mistake, until it has come very often. */
+  /** Set when so many rows were missing that the list is probably wrong. */
   readonly incident: { readonly missing: number; readonly listed: number } | null;
 }
 
-/** Complete lists in a row that must lack a row before it is marked. */
-const CONFIRMATIONS = 3;
-/** A list that lacks more than this share of what was listed is an incident, and no more is ever marked at once. */
-const BELIEVABLE_SHARE = 0.1;
-/** Two days of hourly lists: a service that says the same for so long has really given it up. */
-const INCIDENT_CONFIRMATIONS = 48;
+/** How many consecutive complete lists must lack a row before it is marked as delisted. */
+const MIN_ABSENCES = 3;
+/**
+ * A list that lacks a larger share of the listed rows is an incident. Also the largest share that is delisted at once.
+ */
+const MAX_MISSING_SHARE = 0.1;
+/** Two days of hourly lists: by then the removal is believed after all. */
+const MIN_INCIDENT_ABSENCES = 48;
 
-/** What a list is worth. */
-export interface ListWorth {
-  /** All that there is was on it and could be read: what it lacks counts as absent. */
-  readonly complete: boolean;
-  /** A cache on the way has kept it: what is stored may be newer, so that it only adds. */
-  readonly isKept?: boolean;
+export interface ReconcileOptions {
+  /** The list is complete and every record was readable: rows that it lacks count as absent. */
+  readonly isComplete: boolean;
+  /** The response came from a stale HTTP cache: stored rows may be newer, so the list may only add rows. */
+  readonly isStale?: boolean;
 }
 
 type Scope = readonly { readonly column: string; readonly value: Value }[];
 
-interface Stored {
+interface StoredRow {
   readonly values: readonly Value[];
   readonly delistedAt: string | null;
   readonly absences: number;
 }
 
 /**
- * Brings a lookup in step with a list of the service, each incoming row as key, tracked and kept values. With `complete`
- * the list is all there is (in `scope`), and rows that it lacks are counted absent; they stay, marked in time.
+ * Updates a lookup table from a list; each incoming row is its key, tracked and untracked values. Rows that a complete
+ * list (within `scope`) lacks are never deleted: they count as absent and are eventually marked as delisted.
  */
-export function reconcile(
+export function reconcileLookup(
   transaction: Transaction,
   lookup: LookupTable,
   incoming: readonly (readonly Value[])[],
-  options: ListWorth & { readonly scope?: Scope },
-): Reconciled {
-  const now = formatInstant(transaction.now);
+  options: ReconcileOptions & { readonly scope?: Scope },
+): ReconcileResult {
+  const now = formatTimestamp(transaction.now);
   const stored = readStored(transaction, lookup, options.scope ?? []);
   const seen = new Map(incoming.map((values) => [keyOf(lookup, values), values]));
   let added = 0;
   let changed = 0;
   for (const [key, values] of seen) {
     const before = stored.get(key);
-    if (!before) added += insert(transaction, lookup, values, now, options.isKept ?? false);
-    else if (!options.isKept && update(transaction, lookup, before, values, now)) changed++;
+    if (!before) added += insert(transaction, lookup, values, now, options.isStale ?? false);
+    else if (!options.isStale && update(transaction, lookup, before, values, now)) changed++;
   }
-  if (!options.complete || options.isKept) return { added, changed, delisted: 0, incident: null };
+  if (!options.isComplete || options.isStale) return { added, changed, delisted: 0, incident: null };
 
   const listed = [...stored].filter(([, row]) => row.delistedAt === null);
   const missing = listed.filter(([key]) => !seen.has(key));
-  const believable = Math.max(1, listed.length * BELIEVABLE_SHARE);
-  const isIncident = missing.length > believable;
-  const confirmations = isIncident ? INCIDENT_CONFIRMATIONS : CONFIRMATIONS;
+  const maxDelisted = Math.max(1, listed.length * MAX_MISSING_SHARE);
+  const isIncident = missing.length > maxDelisted;
+  const minAbsences = isIncident ? MIN_INCIDENT_ABSENCES : MIN_ABSENCES;
   let delisted = 0;
   for (const [, row] of missing) {
-    const isGone = row.absences + 1 >= confirmations && delisted + 1 <= believable;
+    const isGone = row.absences + 1 >= minAbsences && delisted + 1 <= maxDelisted;
     countAbsence(transaction, lookup, row, isGone ? now : null);
     if (isGone) delisted++;
   }
@@ -83,8 +84,8 @@ export function reconcile(
   return { added, changed, delisted, incident };
 }
 
-function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope): Map<string, Stored> {
-  const columns = [...lookup.keys, ...lookup.tracked, ...lookup.kept];
+function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope): Map<string, StoredRow> {
+  const columns = [...lookup.keys, ...lookup.tracked, ...lookup.untracked];
   const where = scope.map(({ column }) => ` AND ${column} = ?`).join("");
   const rows = transaction
     .statement(`SELECT delisted_at, absences, ${columns.join(", ")} FROM ${lookup.table} WHERE true${where}`)
@@ -103,18 +104,18 @@ function insert(
   lookup: LookupTable,
   values: readonly Value[],
   now: string,
-  isKept: boolean,
+  isStale: boolean,
 ): number {
-  const columns = [...lookup.keys, ...lookup.tracked, ...lookup.kept, "first_seen", "absences"];
-  // A row outside the scope may have the key: a stub that a tick has left, or one that moved here.
-  const updates = [...lookup.tracked, ...lookup.kept, "absences"].map(
+  const columns = [...lookup.keys, ...lookup.tracked, ...lookup.untracked, "first_seen", "absences"];
+  // A row outside the scope may have the same key: a stub inserted for a tick, or a contract that moved here.
+  const updates = [...lookup.tracked, ...lookup.untracked, "absences"].map(
     (column) => `${column} = excluded.${column}`,
   );
-  const known = isKept ? "NOTHING" : `UPDATE SET ${updates.join(", ")}, delisted_at = NULL`;
+  const onConflict = isStale ? "NOTHING" : `UPDATE SET ${updates.join(", ")}, delisted_at = NULL`;
   return transaction
     .statement(
       `INSERT INTO ${lookup.table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
-      ON CONFLICT (${lookup.keys.join(", ")}) DO ${known}`,
+      ON CONFLICT (${lookup.keys.join(", ")}) DO ${onConflict}`,
     )
     .run([...values, now, 0]).changes;
 }
@@ -122,20 +123,25 @@ function insert(
 function update(
   transaction: Transaction,
   lookup: LookupTable,
-  before: Stored,
+  before: StoredRow,
   after: readonly Value[],
   now: string,
 ): boolean {
   const differs = after.some((value, i) => value !== before.values[i]);
   if (!differs && before.absences === 0 && before.delistedAt === null) return false;
-  const columns = [...lookup.tracked, ...lookup.kept];
+  const columns = [...lookup.tracked, ...lookup.untracked];
   const keys = lookup.keys.length;
   lookup.tracked.forEach((field, i) => {
     const [old, latest] = [before.values[keys + i] ?? null, after[keys + i] ?? null];
-    if (old !== latest) noteChange(transaction, lookup, after, { field, old, new: latest, now });
+    if (old !== latest) recordChange(transaction, lookup, after, { field, old, new: latest, now });
   });
   if (before.delistedAt !== null) {
-    noteChange(transaction, lookup, after, { field: "delisted_at", old: before.delistedAt, new: null, now });
+    recordChange(transaction, lookup, after, {
+      field: "delisted_at",
+      old: before.delistedAt,
+      new: null,
+      now,
+    });
   }
   transaction
     .statement(
@@ -149,7 +155,7 @@ function update(
 function countAbsence(
   transaction: Transaction,
   lookup: LookupTable,
-  row: Stored,
+  row: StoredRow,
   delistedAt: string | null,
 ): void {
   const key = row.values.slice(0, lookup.keys.length);
@@ -158,18 +164,18 @@ function countAbsence(
     .run([row.absences + 1, delistedAt, ...key]);
   if (delistedAt === null) return;
   const change = { field: "delisted_at", old: null, new: delistedAt, now: delistedAt };
-  noteChange(transaction, lookup, key, change);
+  recordChange(transaction, lookup, key, change);
 }
 
-function noteChange(
+function recordChange(
   transaction: Transaction,
   lookup: LookupTable,
   values: readonly Value[],
   change: { field: string; old: Value; new: Value; now: string },
 ): void {
-  const isMoment = lookup.moments?.includes(change.field);
+  const isTimestamp = lookup.timestamps?.includes(change.field);
   const text = (value: Value) =>
-    value === null ? null : isMoment && typeof value === "number" ? formatInstant(value) : String(value);
+    value === null ? null : isTimestamp && typeof value === "number" ? formatTimestamp(value) : String(value);
   transaction
     .statement("INSERT INTO status_changes (entity, id, field, old, new, seen_at) VALUES (?, ?, ?, ?, ?, ?)")
     .run([
@@ -186,7 +192,7 @@ function whereKey({ keys }: LookupTable): string {
   return keys.map((key) => `${key} = ?`).join(" AND ");
 }
 
-/** Identifiers are opaque and may hold any character, so they are told apart by their JSON. */
+/** Identifiers may contain any character, so composite keys are compared as JSON. */
 function keyOf({ keys }: LookupTable, values: readonly Value[]): string {
   return keys.length === 1 ? String(values[0]) : JSON.stringify(values.slice(0, keys.length));
 }

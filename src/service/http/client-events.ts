@@ -1,25 +1,25 @@
-/** What the client tells whoever counts. No identifier, no address, no token ever stands in one. */
-export type Observation =
+/** Events for metrics and progress reports. They must not contain identifiers, addresses or tokens. */
+export type ClientEvent =
   | {
       readonly kind: "request";
-      /** The template, `/asset/{id}`, or `/oauth/token`. */
+      /** Path template such as `/asset/{id}`, or `/oauth/token`. */
       readonly endpoint: string;
-      /** Undefined when there was no answer. */
+      /** Undefined without a response. */
       readonly status: number | undefined;
-      /** `ok`, or the code of the failure. */
+      /** `ok`, or the failure code. */
       readonly outcome: string;
       readonly ms: number;
-      /** Body bytes as they came over the wire. */
+      /** Compressed size of the body. */
       readonly bytes: number;
-      /** From 1. */
+      /** Starts at 1. */
       readonly attempt: number;
-      /** The answer came from a cache on the way and is older than the request. */
+      /** The response came from a cache and is older than the request. */
       readonly stale: boolean;
     }
   | { readonly kind: "concurrency"; readonly limit: number }
   | { readonly kind: "breaker"; readonly host: "data" | "token"; readonly state: "closed" | "open" }
   | { readonly kind: "auth"; readonly audience: string; readonly state: AuthState }
-  | { readonly kind: "walk"; readonly endpoint: string; readonly event: WalkTrouble };
+  | { readonly kind: "walk"; readonly endpoint: string; readonly event: WalkAnomaly };
 
 export type AuthState =
   | "unknown"
@@ -29,8 +29,8 @@ export type AuthState =
   | "auth_malformed"
   | "auth_unreachable";
 
-/** What a walk met and got around, or did not. */
-export type WalkTrouble =
+/** What went wrong in a paginated walk, whether or not the walk recovered. */
+export type WalkAnomaly =
   | "cycle"
   | "dead_cursor"
   | "contradiction"
@@ -40,4 +40,4 @@ export type WalkTrouble =
   | "size_ignored"
   | "restarted";
 
-export type Observe = (observation: Observation) => void;
+export type ClientEventListener = (event: ClientEvent) => void;

@@ -3,50 +3,50 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { onTestFinished } from "vitest";
 
-/** A real process beside the test; see writer-process.ts. */
-export interface Holder {
+/** Another process that uses the same warehouse as the test; see peer-process.ts. */
+interface PeerProcess {
   readonly pid: number;
-  /** The next line that it says. */
-  next(): Promise<string>;
-  /** Asks it to act, and waits for what it says. */
+  /** The next line that it prints; `gone` after its end. */
+  nextLine(): Promise<string>;
+  /** Makes it perform its action once, and returns the line that it prints. */
   act(): Promise<string>;
   signal(signal: NodeJS.Signals): void;
-  /** Kills it, and waits until it is gone. */
+  /** Sends SIGKILL and waits for the exit. */
   kill(): Promise<void>;
 }
 
-export function startHolder(
+export function startPeerProcess(
   role: "writer" | "reader" | "blocker" | "migrator",
   path: string,
   ...more: string[]
-): Holder {
-  const script = join(import.meta.dirname, "writer-process.ts");
+): PeerProcess {
+  const script = join(import.meta.dirname, "peer-process.ts");
   const child: ChildProcess = spawn(process.execPath, [script, role, path, ...more], {
     stdio: ["pipe", "pipe", "inherit"],
   });
-  const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   onTestFinished(async () => {
     child.kill("SIGKILL");
-    await gone;
+    await exited;
   });
   if (!child.stdout || !child.stdin || child.pid === undefined) throw new Error("no process");
   const { stdin } = child;
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const next = async () => {
+  const nextLine = async () => {
     const line = await lines.next();
     return line.done ? "gone" : line.value;
   };
   return {
     pid: child.pid,
-    next,
+    nextLine: nextLine,
     act() {
       stdin.write("go\n");
-      return next();
+      return nextLine();
     },
     signal: (signal) => void child.kill(signal),
     async kill() {
       child.kill("SIGKILL");
-      await gone;
+      await exited;
     },
   };
 }

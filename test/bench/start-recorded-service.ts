@@ -3,42 +3,42 @@ import { once } from "node:events";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 
-/** The service keeps 30 seconds between records. */
+/** The time between two records of a series. */
 export const CADENCE_MS = 30_000;
-/** The engine cuts long holes into walks of four pages of 1998 records that count. */
-export const ROWS_A_SLICE = 4 * 1998;
-export const PAGES_A_SLICE = 4;
-export const ROWS_A_PAGE = 2000;
-const SLICE_MS = ROWS_A_SLICE * CADENCE_MS;
+/** The sync engine cuts long gaps into slices of four pages with 1998 usable records each. */
+export const ROWS_PER_SLICE = 4 * 1998;
+export const PAGES_PER_SLICE = 4;
+export const ROWS_PER_PAGE = 2000;
+const SLICE_MS = ROWS_PER_SLICE * CADENCE_MS;
 const DAY_MS = 86_400_000;
 
-/** What is recorded: so many series, each so many slices back from a midnight. */
+/** What is recorded: a number of series, and slices of each, back from a midnight. */
 export interface Recording {
   readonly series: number;
   readonly slices: number;
   readonly toMs: number;
 }
 
-/** What the recorded service offers. */
-export interface RecordedOffer {
+/** Where the recorded service listens, and which series it has. */
+export interface RecordedServiceInfo {
   readonly baseUrl: string;
   readonly ids: readonly string[];
 }
 
-export interface RecordedService extends RecordedOffer, Recording {
-  /** Where a window of the newest slices begins. */
-  windowFrom(slices: number): number;
-  /** So long every answer takes from now on. */
+export interface RecordedService extends RecordedServiceInfo, Recording {
+  /** Where the newest `slices` slices begin. */
+  newestSlicesFrom(slices: number): number;
+  /** Delays every response from now on. */
   setLatency(ms: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The moments at which the engine begins its walks over the recording, newest first. */
+/** The timestamps at which the sync engine starts its walks, newest first. */
 export function sliceEnds({ slices, toMs }: Recording): number[] {
   return Array.from({ length: slices }, (_, index) => toMs - index * SLICE_MS);
 }
 
-/** Starts the service in a process of its own, once every page has been made. */
+/** Starts the service in its own process, and waits until every page is recorded. */
 export async function startRecordedService(series: number, slices: number): Promise<RecordedService> {
   const toMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS;
   const recording: Recording = { series, slices, toMs };
@@ -47,16 +47,16 @@ export async function startRecordedService(series: number, slices: number): Prom
     stdio: ["ignore", "pipe", "inherit"],
   });
   const first = once(createInterface({ input: child.stdout }), "line") as Promise<[string]>;
-  const died = once(child, "exit").then(() => Promise.reject(new Error("the recorded service died")));
+  const died = once(child, "exit").then(() => Promise.reject(new Error("the recorded service exited")));
   const [line] = await Promise.race([first, died]);
   died.catch(() => {});
-  const offer = JSON.parse(line) as RecordedOffer;
+  const info = JSON.parse(line) as RecordedServiceInfo;
   return {
     ...recording,
-    ...offer,
-    windowFrom: (newest) => toMs - newest * SLICE_MS,
+    ...info,
+    newestSlicesFrom: (newest) => toMs - newest * SLICE_MS,
     async setLatency(ms) {
-      await fetch(`${offer.baseUrl}/latency?ms=${ms}`);
+      await fetch(`${info.baseUrl}/latency?ms=${ms}`);
     },
     async stop() {
       child.kill("SIGTERM");

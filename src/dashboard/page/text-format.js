@@ -1,4 +1,4 @@
-// How figures read. Pure: nothing here knows of the page.
+// Formats numbers, durations and names. Pure functions without access to the page.
 
 const whole = new Intl.NumberFormat("en");
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -20,7 +20,7 @@ export function brief(number) {
   return number < 10_000 ? whole.format(number) : compact.format(number);
 }
 
-/** 45 s, 12 min, 3.5 h, 200 days: one unit, two digits that matter. */
+/** 45 s, 12 min, 3.5 h, 200 days: one unit, with one decimal below 10. */
 export function duration(seconds) {
   const [name, size] = units.find(([, least]) => seconds >= least) ?? ["s", 1];
   const value = seconds / size;
@@ -29,7 +29,7 @@ export function duration(seconds) {
 }
 
 /** 12 ranges, 1 range */
-export function several(number, noun, plural = `${noun}s`) {
+export function countNoun(number, noun, plural = `${noun}s`) {
   return `${brief(number)} ${number === 1 ? noun : plural}`;
 }
 
@@ -39,23 +39,23 @@ export function title(stream) {
   return stream === "ohlcv" ? "Daily bars" : words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** The minute of a moment, 2026-03-01 12:00; midnight is the day alone. */
-export function moment(time) {
+/** 2026-03-01 12:00, or only the day at midnight. */
+export function minuteOf(time) {
   if (!time) return "";
   const minute = time.slice(11, 16);
   return minute === "00:00" ? time.slice(0, 10) : `${time.slice(0, 10)} ${minute}`;
 }
 
-/** Seconds from one moment to another, none of them negative. */
+/** Seconds from one time to another, at least 0. */
 export function secondsBetween(earlier, later) {
   return Math.max(0, (Date.parse(later) - Date.parse(earlier)) / 1000);
 }
 
-/** A price with its thousands apart; digits as the service gave them, eight of the fraction at most. */
+/** A price with thousands separators and the service's digits, at most eight after the point. */
 export function price(exact) {
   if (exact === null) return "–";
   const [integer, fraction = ""] = exact.split(".");
   const grouped = integer.replace(/\B(?=(\d{3})+$)/g, ",");
-  const kept = fraction.slice(0, integer.replace("-", "").length > 3 ? 2 : 8);
-  return kept ? `${grouped}.${kept}` : grouped;
+  const shown = fraction.slice(0, integer.replace("-", "").length > 3 ? 2 : 8);
+  return shown ? `${grouped}.${shown}` : grouped;
 }

@@ -1,0 +1,57 @@
+// Functions that both pages use: requests to the daemon, and output into the page. Names come from the service and could
+// contain markup, so everything is inserted as text.
+
+export const byId = (id) => document.getElementById(id);
+
+/** Creates an element with a class, attributes and children, which are elements or text. */
+export function element(tag, { className, ...attributes } = {}, ...children) {
+  const created = document.createElement(tag);
+  if (className) created.className = className;
+  for (const [name, value] of Object.entries(attributes)) created.setAttribute(name, value);
+  created.append(...children);
+  return created;
+}
+
+export function setText(id, text) {
+  const target = byId(id);
+  if (target.textContent !== text) target.textContent = text;
+}
+
+export async function fetchJson(path) {
+  const response = await fetch(path, { cache: "no-store" });
+  if (!response.ok)
+    throw new Error(errorText(await response.text()) || `${path} answered ${response.status}`);
+  return response.json();
+}
+
+/** The error in the body of a failed response: JSON with `error`, or plain text. */
+function errorText(body) {
+  try {
+    return String(JSON.parse(body).error);
+  } catch {
+    return body.trim();
+  }
+}
+
+/** Runs `work` at once and then at an interval, while the page is visible. */
+export function repeatWhileVisible(seconds, work, onError) {
+  let timer;
+  const run = async () => {
+    clearTimeout(timer);
+    try {
+      if (!document.hidden) await work();
+    } catch (error) {
+      onError(error);
+    }
+    clearTimeout(timer);
+    timer = setTimeout(run, seconds * 1000);
+  };
+  document.addEventListener("visibilitychange", () => document.hidden || run());
+  void run();
+  return { now: run };
+}
+
+/** Fetches a path at an interval and shows the result; after an error the page keeps what it shows. */
+export function poll(path, seconds, show, onError = () => {}) {
+  return repeatWhileVisible(seconds, async () => show(await fetchJson(path())), onError);
+}

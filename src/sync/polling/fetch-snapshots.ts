@@ -1,0 +1,109 @@
+import { resolveSelector, type Selection } from "../../model/selector.ts";
+import type { DerivativeType, Stream } from "../../model/streams.ts";
+import type { Random } from "../../runtime/backoff.ts";
+import type { SyncContext, SyncSettings } from "../context/context.ts";
+import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "../context/error-policy.ts";
+import { retryUntilDone, runConcurrently } from "../context/retry.ts";
+import { fetchDerivativeTicks, refreshContracts } from "../fetch/derivatives.ts";
+import { fetchExchangeTicks } from "../fetch/exchange-tickers.ts";
+import type { Directory } from "../selection/directory.ts";
+import { selectExchanges } from "../selection/exchanges.ts";
+import { noticesToProblems } from "../selection/refresh.ts";
+import { selectorNotices } from "../selection/targets.ts";
+import { findDerivativeExchanges } from "./supported-derivatives.ts";
+
+interface FetchSnapshotsOptions {
+  readonly settings: SyncSettings;
+  readonly directory: Directory;
+  readonly random: Random;
+  readonly includesStream: (stream: Stream) => boolean;
+}
+
+/** Runs a task for each exchange; stops after an error that affects the whole endpoint. */
+type RunForExchanges = (
+  stream: Stream,
+  exchangeIds: readonly (string | null)[],
+  task: (exchangeId: string | null) => Promise<void>,
+) => Promise<void>;
+
+/** Fetches one snapshot of the selected exchange tickers and derivatives. */
+export async function fetchSnapshots(
+  context: SyncContext,
+  options: FetchSnapshotsOptions,
+): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  const { settings, directory, random } = options;
+  const { clock, signal, stats } = context;
+  const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
+  const nameOf = (id: string | null) =>
+    id === null ? undefined : (directory.exchanges.find((each) => each.id === id)?.labels[0] ?? id);
+  const run: RunForExchanges = async (stream, exchangeIds, task) => {
+    let isStopped = false;
+    await runConcurrently(exchangeIds, settings.concurrency, async (exchangeId) => {
+      if (isStopped) return;
+      try {
+        await retryUntilDone(retryOptions, () => task(exchangeId));
+      } catch (error) {
+        if (classifyError(error, stats.successCount) === "stop") throw error;
+        const affectsAll = affectsWholeEndpoint(error);
+        if (affectsAll && isStopped) return;
+        isStopped ||= affectsAll;
+        problems.push(toProblem(stream, affectsAll ? undefined : nameOf(exchangeId), error));
+      }
+    });
+  };
+  const reportNotices = (stream: Stream, setting: string, selection: Selection) =>
+    void problems.push(...noticesToProblems(stream, selectorNotices(setting, selection)));
+
+  await fetchExchangeTickers(context, options, run, reportNotices);
+  await fetchDerivatives(context, options, run, reportNotices);
+  return problems;
+}
+
+type ReportNotices = (stream: Stream, setting: string, selection: Selection) => void;
+
+async function fetchExchangeTickers(
+  context: SyncContext,
+  { settings, directory, includesStream }: FetchSnapshotsOptions,
+  run: RunForExchanges,
+  reportNotices: ReportNotices,
+): Promise<void> {
+  const stream = "exchange_ticks";
+  if (!includesStream(stream)) return;
+  const { exchangeIds, markets, isResolved, selections } = selectExchanges(settings, directory);
+  for (const [setting, selection] of selections) reportNotices(stream, setting, selection);
+  if (!isResolved) return;
+  await run(stream, exchangeIds, (exchangeId) =>
+    fetchExchangeTicks(context, { exchangeId, markets, refreshSeconds: settings.refreshSeconds }),
+  );
+}
+
+async function fetchDerivatives(
+  context: SyncContext,
+  { settings, directory, includesStream }: FetchSnapshotsOptions,
+  run: RunForExchanges,
+  reportNotices: ReportNotices,
+): Promise<void> {
+  const stream = "derivative_ticks";
+  const { derivatives: selectors } = settings.streams;
+  if (selectors === false || (!includesStream(stream) && !includesStream("derivative_contracts"))) return;
+  const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);
+  reportNotices("derivative_contracts", "sync.derivatives.exchanges", exchanges);
+  const exchangeTypes = new Map<string, readonly DerivativeType[]>();
+  await findDerivativeExchanges(
+    exchangeTypes,
+    selectors,
+    directory,
+    (exchangeId, type) => refreshContracts(context, exchangeId, type),
+    (ids, task) => run("derivative_contracts", ids, (exchangeId) => task(exchangeId ?? "")),
+  );
+  if (!includesStream(stream)) return;
+  await run(stream, [...exchangeTypes.keys()], (exchangeId) =>
+    fetchDerivativeTicks(
+      context,
+      exchangeId ?? "",
+      exchangeTypes.get(exchangeId ?? "") ?? [],
+      selectors.every,
+    ),
+  );
+}

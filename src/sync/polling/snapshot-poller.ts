@@ -1,0 +1,167 @@
+import type { DerivativeType, Stream } from "../../model/streams.ts";
+import { MICROS_PER_MS } from "../../model/time.ts";
+import { runLoop } from "../../runtime/loop.ts";
+import type { SyncStreamSettings } from "../context/context.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
+import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "../context/error-policy.ts";
+import { ProblemLog } from "../context/problem-log.ts";
+import { fetchDerivativeTicks, refreshContracts } from "../fetch/derivatives.ts";
+import { fetchMarketCaps } from "../fetch/market-caps.ts";
+import type { Directory } from "../selection/directory.ts";
+import { findDerivativeExchanges } from "./supported-derivatives.ts";
+
+interface SnapshotPollerOptions {
+  readonly streams: SyncStreamSettings;
+  /** What the service lists now. */
+  readonly directory: () => Directory | undefined;
+  /** Called with all problems of a part whenever they change. */
+  readonly onProblems: (part: string, problems: readonly Problem[]) => void;
+  /** Called with an error that ends the run. */
+  readonly onFailure: (part: string, error: unknown) => void;
+}
+
+/** Used after the contracts of an exchange could not be fetched. */
+const CONTRACTS_RETRY_INTERVAL_MS = 60_000;
+const DEFAULT_CONTRACTS_INTERVAL_MS = 3_600_000;
+
+/** Problem key of what concerns the whole stream. */
+const WHOLE_STREAM = "";
+
+/** One polled stream and its problems. */
+interface PollerPart {
+  readonly name: string;
+  readonly stream: Stream;
+  readonly problems: ProblemLog;
+}
+
+/** Polls the snapshot streams that the live feed does not have: market capitalisations and derivatives. */
+export class SnapshotPoller {
+  readonly #context: SyncContext;
+  readonly #options: SnapshotPollerOptions;
+  readonly #marketCapPart: PollerPart;
+  readonly #contractPart: PollerPart;
+  readonly #derivativePart: PollerPart;
+  /** Exchanges that have derivatives, with the derivative types. */
+  readonly #exchangeTypes = new Map<string, readonly DerivativeType[]>();
+
+  constructor(context: SyncContext, options: SnapshotPollerOptions) {
+    this.#context = context;
+    this.#options = options;
+    const part = (name: string, stream: Stream): PollerPart => ({
+      name,
+      stream,
+      problems: new ProblemLog((problems) => options.onProblems(name, problems)),
+    });
+    this.#marketCapPart = part("market caps", "market_caps");
+    this.#contractPart = part("derivative contracts", "derivative_contracts");
+    this.#derivativePart = part("derivatives", "derivative_ticks");
+  }
+
+  async run(): Promise<void> {
+    await Promise.all([this.#pollMarketCaps(), this.#refreshContracts(), this.#pollDerivatives()]);
+  }
+
+  async #pollMarketCaps(): Promise<void> {
+    const { marketCap } = this.#options.streams;
+    if (marketCap === false) return;
+    const part = this.#marketCapPart;
+    await this.#repeat(part, delayToNextPeriod(this.#context, marketCap.every), async () => {
+      await this.#attempt(
+        part,
+        WHOLE_STREAM,
+        async () => void (await fetchMarketCaps(this.#context, marketCap.every)),
+      );
+    });
+  }
+
+  /** Runs beside the tick polls, which must not wait for the contract lists of hundreds of exchanges. */
+  async #refreshContracts(): Promise<void> {
+    const { derivatives, lookups } = this.#options.streams;
+    if (derivatives === false) return;
+    const defaultMs = lookups === false ? DEFAULT_CONTRACTS_INTERVAL_MS : lookups.every * 1000;
+    let isComplete = true;
+    const delayMs = () => (isComplete ? defaultMs : Math.min(CONTRACTS_RETRY_INTERVAL_MS, defaultMs));
+    await this.#repeat(this.#contractPart, delayMs, async () => {
+      isComplete = await this.#findExchanges(derivatives);
+    });
+  }
+
+  /** Returns false if some exchange could not be checked. */
+  async #findExchanges(settings: Exclude<SyncStreamSettings["derivatives"], false>): Promise<boolean> {
+    const directory = this.#options.directory();
+    if (!directory) return false;
+    let isComplete = true;
+    const refresh = (exchangeId: string, type: DerivativeType) =>
+      refreshContracts(this.#context, exchangeId, type);
+    await findDerivativeExchanges(this.#exchangeTypes, settings, directory, refresh, async (ids, task) => {
+      this.#contractPart.problems.retainOnly([WHOLE_STREAM, ...ids]);
+      for (const id of ids) {
+        const outcome = await this.#attempt(this.#contractPart, id, () => task(id));
+        if (outcome !== "done") isComplete = false;
+        if (outcome === "forbidden") return;
+      }
+    });
+    return isComplete;
+  }
+
+  async #pollDerivatives(): Promise<void> {
+    const { derivatives } = this.#options.streams;
+    if (derivatives === false) return;
+    const part = this.#derivativePart;
+    await this.#repeat(part, delayToNextPeriod(this.#context, derivatives.every), async () => {
+      part.problems.retainOnly([WHOLE_STREAM, ...this.#exchangeTypes.keys()]);
+      const polls = [...this.#exchangeTypes].map(([exchangeId, types]) =>
+        this.#attempt(part, exchangeId, () =>
+          fetchDerivativeTicks(this.#context, exchangeId, types, derivatives.every),
+        ),
+      );
+      await Promise.all(polls);
+    });
+  }
+
+  /** A failure concerns one exchange only, except a missing scope, which concerns all of them. */
+  async #attempt(
+    { name, stream, problems }: PollerPart,
+    key: string,
+    work: () => Promise<void>,
+  ): Promise<"done" | "failed" | "forbidden"> {
+    try {
+      await work();
+      problems.clear(key);
+      problems.clear(WHOLE_STREAM);
+      return "done";
+    } catch (error) {
+      if (this.#context.signal.aborted) throw error;
+      const isForbidden = affectsWholeEndpoint(error);
+      if (classifyError(error, this.#context.stats.successCount) === "stop")
+        this.#options.onFailure(name, error);
+      else if (isForbidden || key === WHOLE_STREAM)
+        problems.report(WHOLE_STREAM, toProblem(stream, undefined, error));
+      else problems.report(key, toProblem(stream, this.#nameOf(key), error));
+      return isForbidden ? "forbidden" : "failed";
+    }
+  }
+
+  #nameOf(exchangeId: string): string {
+    const known = this.#options.directory()?.exchanges.find(({ id }) => id === exchangeId);
+    return known?.labels[0] ?? exchangeId;
+  }
+
+  #repeat(part: PollerPart, delayMs: () => number, runOnce: () => Promise<void>): Promise<void> {
+    const { clock, signal } = this.#context;
+    const onError = (error: unknown) => this.#options.onFailure(part.name, error);
+    return runLoop({ clock, signal, delayMs, runOnce, onError });
+  }
+}
+
+/** Time until shortly after the service's next period starts. A fixed interval would drift and miss periods. */
+export function delayToNextPeriod(
+  context: Pick<SyncContext, "client" | "clock">,
+  seconds: number,
+): () => number {
+  return () => {
+    const periodMs = seconds * 1000;
+    const nowMs = serviceNow(context) / MICROS_PER_MS;
+    return periodMs - (nowMs % periodMs) + Math.min(1_000, periodMs / 4);
+  };
+}

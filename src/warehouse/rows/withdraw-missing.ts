@@ -1,0 +1,90 @@
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { type RowStream, type RowTable, rowTables, type Value } from "../tables/row-tables.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import { storeRevision } from "./revisions.ts";
+import { addRowCount } from "./stream-stats.ts";
+
+interface WithdrawResult {
+  /** How many rows were deleted and stored in `revisions`. */
+  readonly withdrawn: number;
+  /**
+   * How many rows the page lacked, if that was too many to be plausible: nothing was deleted, and nothing may be
+   * settled.
+   */
+  readonly refused: number;
+}
+
+/** If a page lacks more stored rows than this share of its own size, the page is considered wrong. */
+const MAX_MISSING_SHARE = 0.1;
+/** Always allowed: a tenth of a short page is less than one row, which would leave its gap open forever. */
+const MIN_MISSING_LIMIT = 2;
+
+/**
+ * Withdraws the stored rows that a page lacks in its proven range, for which the page is authoritative. Call it after
+ * the page's rows are written and before the range is settled.
+ */
+export function withdrawMissing(
+  transaction: Transaction,
+  page: {
+    stream: RowStream;
+    series: number;
+    /** The proven range of the page. */
+    range: TimeRange;
+    /** The timestamps of the page's rows of this series. */
+    timestamps: readonly Micros[];
+  },
+): WithdrawResult {
+  const table: RowTable<never> = rowTables[page.stream];
+  const { keyColumn, momentColumn } = table;
+  const where = `FROM ${table.table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
+  const bounds = ({ from, to }: TimeRange) => [page.series, table.moment(from), table.moment(to)];
+  const count = (range: TimeRange) =>
+    range.from < range.to
+      ? (transaction.statement(`SELECT count(*) ${where}`).pluck().get(bounds(range)) as number)
+      : 0;
+  const { from, to } = page.range;
+  // The page's rows are already stored, so equal counts mean equal rows: the usual case, without reading them.
+  const filled = transaction.filled(page.stream, page.series);
+  const stored =
+    filled && from <= filled.from && filled.to <= to
+      ? count({ from, to: filled.from }) + filled.rows + count({ from: filled.to, to })
+      : count(page.range);
+  if (stored === countDistinct(page.timestamps, page.range)) return { withdrawn: 0, refused: 0 };
+
+  const expected = new Set(filterByRange(page.timestamps, page.range).map((ts) => table.moment(ts)));
+  const rows = transaction
+    .statement(`SELECT ${momentColumn}, ${table.columns.join(", ")} ${where}`)
+    .raw()
+    .all(bounds(page.range)) as [string | number, ...Value[]][];
+  const missing = rows.filter(([moment]) => !expected.has(moment));
+  const maxMissing = Math.max(MIN_MISSING_LIMIT, page.timestamps.length * MAX_MISSING_SHARE);
+  if (missing.length > maxMissing) {
+    return { withdrawn: 0, refused: missing.length };
+  }
+  const deleteRow = transaction.statement(
+    `DELETE FROM ${table.table} WHERE ${keyColumn} = ? AND ${momentColumn} = ?`,
+  );
+  for (const [moment, ...before] of missing) {
+    storeRevision(transaction, table, { key: page.series, ts: table.momentTs(moment), before, after: null });
+    deleteRow.run([page.series, moment]);
+  }
+  addRowCount(transaction, page.stream, -missing.length);
+  return { withdrawn: missing.length, refused: 0 };
+}
+
+/** Pages are in descending order, so distinct timestamps can be counted without a set unless one repeats. */
+function countDistinct(timestamps: readonly Micros[], { from, to }: TimeRange): number {
+  let inside = 0;
+  let previous = Number.POSITIVE_INFINITY;
+  for (const ts of timestamps) {
+    if (ts >= previous) return new Set(filterByRange(timestamps, { from, to })).size;
+    if (from <= ts && ts < to) inside++;
+    previous = ts;
+  }
+  return inside;
+}
+
+function filterByRange(timestamps: readonly Micros[], { from, to }: TimeRange): readonly Micros[] {
+  return timestamps.filter((ts) => from <= ts && ts < to);
+}

@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const source = resolve(import.meta.dirname, "../../src");
+const MAX_FILES_IN_A_FOLDER = 17;
+const MAX_GLOSSARY_ENTRIES = 30;
+
+const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((file) =>
+  file.endsWith(".ts"),
+);
+const text = new Map(files.map((file) => [file, readFileSync(join(source, file), "utf8")]));
+
+describe("folders and names", () => {
+  it(`has at most ${MAX_FILES_IN_A_FOLDER} source files in a folder`, () => {
+    const counts = Map.groupBy(files, dirname);
+    expect(
+      [...counts].filter(([, members]) => members.length > MAX_FILES_IN_A_FOLDER).map(([name]) => name),
+    ).toEqual([]);
+  });
+
+  it("declares each exported name in one file only", () => {
+    const declarations = files.flatMap((file) =>
+      [
+        ...(text.get(file) ?? "").matchAll(
+          /^export (?:abstract |async )?(?:class|function\*?|interface|type|const|let) (\w+)/gm,
+        ),
+      ].map(([, name = ""]) => ({ name, file })),
+    );
+    const twice = [...Map.groupBy(declarations, ({ name }) => name)]
+      .map(([name, places]) => ({ name, files: [...new Set(places.map(({ file }) => file))] }))
+      .filter(({ files }) => files.length > 1);
+    expect(twice).toEqual([]);
+  });
+
+  it("names limits MAX_ and MIN_, and no file after a drawer", () => {
+    const limits = files.flatMap((file) =>
+      [
+        ...(text.get(file) ?? "").matchAll(
+          /\bconst ((?:MOST|LONGEST|LEAST|SHORTEST|USUAL)_\w+|\w+_BORNE)\b/g,
+        ),
+      ].map(([, name]) => `${file}: ${name}`),
+    );
+    expect(limits).toEqual([]);
+    const drawers = files.filter((file) => /^(utils?|helpers?|common|types|misc)\.ts$/.test(basename(file)));
+    expect(drawers).toEqual([]);
+  });
+
+  it("mirrors the folders of src/ in test/", () => {
+    const tests = resolve(import.meta.dirname, "..");
+    const ownFolders = new Set(["bench", "crash", "docs", "project", "proof", "scenario", "soak", "support"]);
+    const folders = readdirSync(tests, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => join(entry.parentPath, entry.name).slice(tests.length + 1))
+      .filter((folder) => !ownFolders.has(folder.split("/")[0] ?? ""));
+    expect(folders.filter((folder) => !files.some((file) => file.startsWith(`${folder}/`)))).toEqual([]);
+  });
+
+  it(`has a glossary of at most ${MAX_GLOSSARY_ENTRIES} entries`, () => {
+    const page = readFileSync(resolve(source, "../ARCHITECTURE.md"), "utf8");
+    const glossary = page.slice(page.indexOf("## Glossary"));
+    const entries = glossary.match(/^\| (?!word |-)/gm) ?? [];
+    expect(entries.length).toBeGreaterThan(0);
+    expect(entries.length).toBeLessThanOrEqual(MAX_GLOSSARY_ENTRIES);
+  });
+});

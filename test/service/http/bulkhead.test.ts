@@ -1,0 +1,219 @@
+import type { ServerResponse } from "node:http";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { requestPriority } from "../../../src/service/http/request.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
+import {
+  type StubService,
+  sendGzip,
+  sendJson,
+  startStubService,
+} from "../../support/service/stub-service.ts";
+
+const asset = { endpoint: "/asset" };
+let clock: ManualClock;
+let stub: StubService | undefined;
+beforeEach(() => {
+  clock = new ManualClock();
+});
+afterEach(async () => stub?.stop());
+
+/** A server that counts its concurrent requests and answers each after a second. */
+async function slowServer(answer: (response: ServerResponse, count: number) => void) {
+  let current = 0;
+  const load = { max: 0 };
+  stub = await startStubService({
+    clock,
+    respond: (_, response, count) => {
+      const release = clock.beginWait();
+      load.max = Math.max(load.max, ++current);
+      clock.after(1_000, () => {
+        release();
+        current--;
+        answer(response, count);
+      });
+    },
+  });
+  return { load, stub };
+}
+
+describe("bulkhead", () => {
+  it("raises the limit with successes, up to the configured maximum", async () => {
+    const { load, stub } = await slowServer((response) => sendGzip(response, { content: [] }));
+    const { client, events } = createTestClient(stub.baseUrl, clock, { concurrency: 5 });
+    await clock.runUntil(Promise.all(Array.from({ length: 60 }, () => client.request(asset, readPage))));
+    expect(load.max).toBe(5);
+    const limits = events.flatMap((each) => (each.kind === "concurrency" ? [each.limit] : []));
+    expect(limits).toEqual([3, 4, 5]);
+  });
+
+  it("halves the limit at 429, never below one, and raises it again", async () => {
+    let isRateLimited = false;
+    const { stub } = await slowServer((response) =>
+      isRateLimited ? sendJson(response, {}, 429) : sendGzip(response, { content: [] }),
+    );
+    const { client, events } = createTestClient(stub.baseUrl, clock, { concurrency: 8 });
+    const limit = () => events.flatMap((each) => (each.kind === "concurrency" ? [each.limit] : [])).at(-1);
+    const many = (count: number) =>
+      clock.runUntil(
+        Promise.allSettled(
+          Array.from({ length: count }, () => client.request({ ...asset, maxAttempts: 1 }, readPage)),
+        ),
+      );
+    await many(60);
+    expect(limit()).toBe(8);
+    isRateLimited = true;
+    await many(1);
+    expect(limit()).toBe(4);
+    await many(20);
+    expect(limit()).toBe(1);
+    isRateLimited = false;
+    await many(60);
+    expect(limit()).toBeGreaterThan(3);
+  });
+
+  it("B15: reserves a slot for polls after slow history pages delayed one, as long as polls keep coming", async () => {
+    const inFlight = new Map<string, number>();
+    let maxInFlight = 0;
+    stub = await startStubService({
+      clock,
+      respond: ({ path }, response) => {
+        inFlight.set(path, (inFlight.get(path) ?? 0) + 1);
+        maxInFlight = Math.max(maxInFlight, inFlight.get("/v3/ohlcv") ?? 0);
+        const release = clock.beginWait();
+        clock.after(40_000, () => {
+          release();
+          inFlight.set(path, (inFlight.get(path) ?? 0) - 1);
+          sendGzip(response, { content: [] });
+        });
+      },
+    });
+    const { client } = createTestClient(stub.baseUrl, clock, { concurrency: 4 });
+    const ended = new AbortController();
+    const history = { endpoint: "/ohlcv", priority: requestPriority.history, signal: ended.signal };
+    const pages = Array.from({ length: 200 }, () => client.request(history, readPage).catch(() => {}));
+    const pass = (ms: number) => clock.runUntil(clock.sleep(ms));
+    await pass(410_000);
+    expect(maxInFlight).toBe(4);
+    const waits: number[] = [];
+    for (let poll = 0; poll < 8; poll++) {
+      const queuedAt = clock.monotonic();
+      void client.request({ endpoint: "/exchange-ticker", priority: requestPriority.head }, readPage);
+      await pass(60_000);
+      waits.push((stub.requests.findLast(({ path }) => path === "/v3/exchange-ticker")?.at ?? 0) - queuedAt);
+    }
+    expect(waits[0]).toBeGreaterThan(2_000);
+    // The second poll may have to wait for the first.
+    expect(waits.slice(2)).toEqual(Array(6).fill(0));
+    // Without polls, history may use every slot again.
+    maxInFlight = 0;
+    await pass(400_000);
+    expect(maxInFlight).toBe(4);
+    ended.abort();
+    await clock.runUntil(Promise.all(pages));
+  });
+
+  it("B15: completes all requests to a server that handles one at a time, 30 seconds each", async () => {
+    const waiting: ServerResponse[] = [];
+    let busy = false;
+    const next = () => {
+      const response = waiting.shift();
+      busy = response !== undefined;
+      if (!response) return;
+      const release = clock.beginWait();
+      clock.after(30_000, () => {
+        release();
+        if (!response.destroyed) sendGzip(response, { content: [] });
+        next();
+      });
+    };
+    stub = await startStubService({
+      clock,
+      respond: (_, response) => {
+        const release = clock.beginWait();
+        response.on("close", release);
+        waiting.push(response);
+        if (!busy) next();
+      },
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const pages = await clock.runUntil(
+      Promise.all(Array.from({ length: 20 }, () => client.request(asset, readPage))),
+    );
+    expect(pages).toHaveLength(20);
+    expect(stub.requests.length).toBeLessThan(40);
+  });
+
+  it("C18: orders head requests first, then expiring gaps, then history", async () => {
+    const { stub } = await slowServer((response) => sendGzip(response, { content: [] }));
+    const { client } = createTestClient(stub.baseUrl, clock, { concurrency: 1 });
+    await clock.runUntil(client.request(asset, readPage));
+    const send = (name: keyof typeof requestPriority) =>
+      client.request({ endpoint: `/${name}`, priority: requestPriority[name] }, readPage);
+    const order = ["history", "history", "expiring", "head", "expiring", "head"] as const;
+    const first = [client.request({ endpoint: "/first" }, readPage)];
+    await clock.advance(0);
+    await clock.runUntil(Promise.all([...first, ...order.map(send)]));
+    expect(stub.requests.slice(2).map(({ path }) => path.slice(4))).toEqual([
+      "head",
+      "head",
+      "expiring",
+      "expiring",
+      "history",
+      "history",
+    ]);
+  });
+
+  it("applies the rate limit to polls too", async () => {
+    stub = await startStubService({ clock });
+    const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 4 });
+    const send = (n: number) =>
+      client.request(
+        { ...asset, priority: n % 2 === 0 ? requestPriority.head : requestPriority.history },
+        readPage,
+      );
+    await clock.runUntil(Promise.all(Array.from({ length: 40 }, (_, n) => send(n))));
+    const times = stub.requests.map(({ at }) => at).sort((a, b) => a - b);
+    for (const [n, at] of times.entries()) expect(at).toBeGreaterThanOrEqual(n * 250 - 1);
+    expect(times.at(-1)).toBeLessThan(11_000);
+  });
+
+  it("leaves every fourth turn to history, however fast polls fall due", async () => {
+    stub = await startStubService({ clock });
+    const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 1 });
+    const ended = new AbortController();
+    const { signal } = ended;
+    const pollOn = async () => {
+      while (!signal.aborted)
+        await client
+          .request({ endpoint: "/market", priority: requestPriority.head, signal }, readPage)
+          .catch(() => {});
+    };
+    const polls = Array.from({ length: 12 }, pollOn);
+    const pages = Array.from({ length: 12 }, (_, n) =>
+      client.request(
+        { ...asset, priority: n % 2 === 0 ? requestPriority.expiring : requestPriority.history },
+        readPage,
+      ),
+    );
+    await clock.runUntil(Promise.all(pages));
+    const order = stub.requests.map(({ path }) => (path === "/v3/asset" ? "history" : "poll"));
+    const total = order.length;
+    ended.abort();
+    await clock.runUntil(Promise.all(polls));
+    expect(order.filter((kind) => kind === "history")).toHaveLength(12);
+    expect(total).toBeGreaterThanOrEqual(40);
+    expect(total).toBeLessThanOrEqual(60);
+  });
+
+  it("frees the slot while the caller reads the page", async () => {
+    stub = await startStubService({ clock });
+    const { client } = createTestClient(stub.baseUrl, clock, { concurrency: 1 });
+    let finish = () => {};
+    const reading = client.request(asset, () => new Promise<void>((resolve) => (finish = resolve)));
+    await clock.runUntil(client.request(asset, readPage));
+    expect(stub.requests).toHaveLength(2);
+    finish();
+    await reading;
+  });
+});
