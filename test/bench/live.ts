@@ -127,16 +127,16 @@ class LivePath {
     };
     const ready = Promise.withResolvers<void>();
     const exchangeId = EXCHANGE_ID;
-    const standing = new SubscriptionCoverage(CADENCE_SECONDS * 1_000_000);
-    standing.setDesired({
+    const coverage = new SubscriptionCoverage(CADENCE_SECONDS * 1_000_000);
+    coverage.setDesired({
       indices: [{ source: "index", indexType: "MWA" }],
       exchanges: [{ exchangeId, subscriptions: [{ source: "exchange", exchangeId }] }],
       selection: { exchangeIds: [exchangeId], markets: undefined, isResolved: true, selections: [] },
     });
     this.#following = followLiveFeed(context, {
       wsUrl,
-      subscriptions: new SubscriptionList(standing.subscriptions),
-      coverage: standing,
+      subscriptions: new SubscriptionList(coverage.subscriptions),
+      coverage,
       refreshSeconds: CADENCE_SECONDS,
       random: Math.random,
       onEvent: () => {},
@@ -148,7 +148,7 @@ class LivePath {
         if (kind === "gap") this.overflows++;
       },
       onCoverageChange: () => {
-        if (standing.isComplete) ready.resolve();
+        if (coverage.isComplete) ready.resolve();
       },
     }).catch((error) => {
       if (!this.#stop.signal.aborted) throw error;

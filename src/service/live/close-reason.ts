@@ -29,8 +29,8 @@ export function classifyUpgradeStatus(
 }
 
 /**
- * A close code, 1006 if there was no close frame. Servers that have accepted the upgrade report a bad token as 1008, so
- * before the greeting it counts as 401. Application codes (4xxx) mirror HTTP.
+ * A close code, 1006 if there was no close frame. Servers that have accepted the upgrade report a bad token
+ * as 1008, so before the greeting it counts as 401. Application codes (4xxx) mirror HTTP.
  */
 export function classifyCloseCode(code: number, hasReceivedGreeting: boolean): CloseReason {
   const reason = `closed_${code}`;
@@ -50,7 +50,10 @@ export function classifySocketError(error: unknown): CloseReason {
   return isTls ? { reason, shouldRetrySlowly: true } : { reason };
 }
 
-/** Frames that the websocket library rejects: too long, not UTF-8, compressed without negotiation, too many fragments. */
+/**
+ * Frames that the websocket library rejects: too long, not UTF-8, compressed without negotiation, too many
+ * fragments.
+ */
 export function isProtocolError(error: unknown): boolean {
   return (
     typeof error === "object" && error !== null && "code" in error && String(error.code).startsWith("WS_ERR_")

@@ -243,8 +243,8 @@ export class LiveConnection {
   }
 
   #handleError(code: string, message: string): void {
-    // Do not blame a fresh token that works for others: the next one would get the same 401, without end. Nor an old one
-    // if this subscription got a 401 before: the service may issue the same token all day.
+    // Do not blame a fresh token that works for others: the next one would get the same 401, without end. Nor
+    // an old one if this subscription got a 401 before: the service may issue the same token all day.
     const isTokenGood =
       this.#isTokenAccepted && (this.#options.isTokenFresh() || this.#subscriber.isInFlightSuspect);
     if ((code !== "401" || isTokenGood) && this.#subscriber.handleError(code, message)) return;

@@ -48,8 +48,8 @@ const MAX_FRESH_TOKEN_AGE_MS = 600_000;
 const MAX_SAMPLE_CHARS = 2_000;
 
 /**
- * Follows the live feed until the signal aborts or the reader stops. Reconnects are messages, in order among the ticks.
- * Messages received before the stop are still delivered.
+ * Follows the live feed until the signal aborts or the reader stops. Reconnects are messages, in order among
+ * the ticks. Messages received before the stop are still delivered.
  */
 export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMessage, void, undefined> {
   const url = parseServiceUrl("service.wsUrl", options.wsUrl);
@@ -212,7 +212,9 @@ class LiveFeed {
     return Promise.race([session.closed, Promise.resolve(undefined)]);
   }
 
-  /** Opens a second connection and, once it is ready, closes the first; undefined if either closed meanwhile. */
+  /**
+   * Opens a second connection and, once it is ready, closes the first; undefined if either closed meanwhile.
+   */
   async #swapConnection(session: Session, signal: AbortSignal): Promise<Session | undefined> {
     const { tokens, wsUrl } = this.#options;
     const token = await tokens

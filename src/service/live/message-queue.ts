@@ -29,7 +29,10 @@ type QueuedGap = { kind: "gap"; from: Micros; to: Micros; reason: "overflow"; dr
 type QueuedUnexpected = { first: Extract<FeedMessage, { kind: "unknown" | "error" }>; count: number };
 type QueueItem = QueuedTicks | QueuedGap | QueuedUnexpected | { message: FeedMessage };
 
-/** Messages between the sockets and the reader: ordered, bounded in count and bytes. A drop becomes a `gap` message. */
+/**
+ * Messages between the sockets and the reader: ordered, bounded in count and bytes. A drop becomes a `gap`
+ * message.
+ */
 export class MessageQueue {
   readonly #limits: QueueLimits;
   readonly #now: () => Micros;
@@ -85,7 +88,10 @@ export class MessageQueue {
     } else this.#append({ kind: "update", texts: [text], bytes: text.length });
   }
 
-  /** These may come by the thousand: messages of one kind become one entry with a count and the first as a sample. */
+  /**
+   * These may come by the thousand: messages of one kind become one entry with a count and the first as a
+   * sample.
+   */
   pushUnexpected(message: QueuedUnexpected["first"]): void {
     const kind = message.kind === "error" ? `error ${message.code}` : `${message.event} ${message.reason}`;
     const known =

@@ -29,12 +29,17 @@ export type FeedMessage =
       readonly code: string;
       readonly message: string;
     }
-  /** It is unknown whether ticks will come, or they stopped while the market moves on: poll REST meanwhile. */
+  /**
+   * It is unknown whether ticks will come, or they stopped while the market moves on: poll REST meanwhile.
+   */
   | {
       readonly kind: "unconfirmed";
       readonly subscription: Subscription;
       readonly reason: "no answer" | "refused" | "silent";
-      /** No tick is missing up to here: the last one came, or REST had no newer one. Undefined if neither is known. */
+      /**
+       * No tick is missing up to here: the last one came, or REST had no newer one. Undefined if neither is
+       * known.
+       */
       readonly missingSince?: Micros | undefined;
     }
   /** Tick messages, verbatim: the ingest thread parses them. */

@@ -13,8 +13,8 @@ const MAX_QUIET_CHECKS = 8;
 type StalenessRemedy = "resubscribe" | "reconnect" | "poll";
 
 /**
- * Tried in this order. Polling lasts until ticks return: one stale subscription must not cost the others their
- * connection. If all are stale, the feed reconnects from time to time, since there is nothing to lose.
+ * Tried in this order. Polling lasts until ticks return: one stale subscription must not cost the others
+ * their connection. If all are stale, the feed reconnects from time to time, since there is nothing to lose.
  */
 const remedies: readonly StalenessRemedy[] = ["resubscribe", "reconnect", "poll"];
 
@@ -50,8 +50,8 @@ interface StalenessWatchdogOptions {
   readonly serviceNow: () => Micros;
   readonly onStale: (stale: readonly StaleSubscription[]) => void;
   /**
-   * Ticks are missing, without a check by REST: they returned after a long pause, or none come at all. None is missing
-   * before `missingSince`; undefined: since it was subscribed.
+   * Ticks are missing, without a check by REST: they returned after a long pause, or none come at all. None
+   * is missing before `missingSince`; undefined: since it was subscribed.
    */
   readonly onTicksMissed: (subscription: Subscription, missingSince: Micros | undefined) => void;
   /** Ticks returned after a remedy or a pause. */
@@ -136,8 +136,8 @@ export class StalenessWatchdog {
   }
 
   /**
-   * Checks all subscriptions that were silent for too long. Only the longest silent ones are compared
-   * with REST. If it has newer ticks for one, all count as stale: to compare thousands one by one would take an hour.
+   * Compares only the longest silent subscriptions with REST. If REST has newer ticks for one, all silent ones
+   * count as stale: to compare thousands one by one would take an hour.
    */
   async check(): Promise<void> {
     if (this.#isChecking) return;

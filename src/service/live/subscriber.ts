@@ -43,8 +43,8 @@ interface SubscriberOptions {
 }
 
 /**
- * Subscribes one at a time: ERROR and SUBSCRIBED_EXCHANGE_TICKER do not name their request, so only one may be in flight.
- * A subscription that fails goes to the end of the queue.
+ * Subscribes one at a time: ERROR and SUBSCRIBED_EXCHANGE_TICKER do not name their request, so only one may
+ * be in flight. A subscription that fails goes to the end of the queue.
  */
 export class Subscriber {
   readonly #options: SubscriberOptions;

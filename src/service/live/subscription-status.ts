@@ -3,7 +3,10 @@ import { type FeedMessage, type Subscription, subscriptionKey } from "./messages
 
 type UnconfirmedReason = Extract<FeedMessage, { kind: "unconfirmed" }>["reason"];
 
-/** The state of each subscription across connections. Reports changes only; parked subscriptions survive a reconnect. */
+/**
+ * The state of each subscription across connections. Reports changes only; parked subscriptions survive a
+ * reconnect.
+ */
 export class SubscriptionStatus {
   readonly #report: (message: FeedMessage) => void;
   readonly #now: () => Micros;
@@ -16,7 +19,9 @@ export class SubscriptionStatus {
     this.#now = now;
   }
 
-  /** The service confirmed it. For a stale subscription that proves nothing: only a tick does, see `recover`. */
+  /**
+   * The service confirmed it. For a stale subscription that proves nothing: only a tick does, see `recover`.
+   */
   confirm(subscription: Subscription): void {
     const key = subscriptionKey(subscription);
     this.#parkedUntil.delete(key);

@@ -28,8 +28,8 @@ interface CrossCheckOptions {
 /** A single response must not prove that rows do not exist: a second, smaller request has to confirm it. */
 interface CrossChecks {
   /**
-   * Whether rows are missing between the page and the one before: the service may have swapped, emptied or truncated pages.
-   * Also true if the probe contradicts the page.
+   * Whether rows are missing between the page and the one before: the service may have swapped, emptied or
+   * truncated pages. Also true if the probe contradicts the page.
    */
   hasMissingRows(page: PageSummary, progress: WalkProgress): Promise<boolean>;
   /** Confirms a page that claims to be the last. */
@@ -37,8 +37,8 @@ interface CrossChecks {
 }
 
 /**
- * More than one row, to notice a wrong sort order or an unreadable row; fewer than ten, the page size of a service that
- * ignores `size`.
+ * More than one row, to notice a wrong sort order or an unreadable row; fewer than ten, the page size of a
+ * service that ignores `size`.
  */
 const PROBE_SIZE = 5;
 /** If two rows are further apart, rows may be missing between them. */

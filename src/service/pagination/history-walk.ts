@@ -16,7 +16,10 @@ export interface PagePosition {
   readonly link: "timestamp" | "cursor";
   /** Exclusive. The page has all rows of the service between its oldest row and here. */
   readonly ceiling: Micros;
-  /** `reached`: the page goes below `from`; `exhausted`: the service has nothing older; undefined: pages follow. */
+  /**
+   * `reached`: the page goes below `from`; `exhausted`: the service has nothing older; undefined: pages
+   * follow.
+   */
   readonly end: "reached" | "exhausted" | undefined;
 }
 
@@ -26,7 +29,10 @@ export interface HistoryWalkOptions {
   readonly filters: RequestQuery;
   /** The walk ends with the first page that goes below it. */
   readonly from: Micros;
-  /** The walk starts here and goes back. Exclusive: the specification leaves open whether the service includes it. */
+  /**
+   * The walk starts here and goes back. Exclusive: the specification leaves open whether the service includes
+   * it.
+   */
   readonly until: Micros;
   /** The caller claims no coverage from here on, so rows may be missing above. Default: `until`. */
   readonly coverageEnd?: Micros;
@@ -40,8 +46,8 @@ export interface HistoryWalkOptions {
 const defaultCadence = { "/index-ticker": USUAL_CADENCE, "/ohlcv": MICROS_PER_DAY };
 
 /**
- * Yields the pages of one series from `until` back to `from`. Not every page that `read` parsed is yielded: a page that
- * contradicts other responses is requested again.
+ * Yields the pages of one series from `until` back to `from`. Not every page that `read` parsed is yielded: a
+ * page that contradicts other responses is requested again.
  */
 export async function* walkHistoryPages<P extends PageSummary>(
   client: RequestSender,

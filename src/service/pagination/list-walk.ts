@@ -36,7 +36,9 @@ const failureReasons = {
   no_progress: "the pages do not end",
 };
 
-/** Yields the pages of a list. Most lists have one page, but the walk follows `nextId` wherever it appears. */
+/**
+ * Yields the pages of a list. Most lists have one page, but the walk follows `nextId` wherever it appears.
+ */
 export async function* walkListPages<P extends ListPageSummary>(
   client: RequestSender,
   options: ListWalkOptions,

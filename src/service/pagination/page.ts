@@ -3,7 +3,10 @@ import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../
 
 export type HistoryEndpoint = "/index-ticker" | "/ohlcv";
 
-/** The lowest anchor that surely includes this row, even if the service excludes the bound or compares it with a bar's end. */
+/**
+ * The lowest anchor that surely includes this row, even if the service excludes the bound or compares it with
+ * a bar's end.
+ */
 export function anchorForRow(endpoint: HistoryEndpoint, row: Micros): Micros {
   return ceilToMillisecond(row + 1) + (endpoint === "/ohlcv" ? MICROS_PER_DAY : 0);
 }

@@ -29,7 +29,9 @@ const MAX_STALLED_PAGES = 5;
 /** Without an index filter thousands of rows may share a timestamp, with ten rows a page. */
 const MAX_STALLED_PAGES_WITH_TIES = 1000;
 
-/** The position and the anomaly counters of a walk. Throws `pagination_cycle` when the pages make no progress. */
+/**
+ * The position and the anomaly counters of a walk. Throws `pagination_cycle` when the pages make no progress.
+ */
 export class WalkState implements WalkProgress {
   readonly #options: WalkStateOptions;
   readonly #cursorsSeen = new Set<string>();

@@ -73,15 +73,15 @@ function estimateHistory(
   { stream, targets, rules }: StreamTargets,
 ): StreamEstimate {
   const { reader, now, settings } = options;
-  const ledgers = reader ? readIndexLedgers(reader, stream) : new Map();
+  const ledgers = reader && readIndexLedgers(reader, stream);
   const cadence = stream === "ohlcv" ? MICROS_PER_DAY : settings.refreshSeconds * MICROS_PER_SECOND;
   const targetEnd = Math.floor((now - rules.settleDelay) / rules.step) * rules.step;
   const windowStart = rules.serviceWindow === null ? undefined : now - rules.serviceWindow;
   let [holes, requests, rows] = [0, 0, 0];
   for (const target of targets) {
-    const ledger = ledgers.get(indexKey(target.indexType, target.indexId));
+    const ledger = ledgers?.get(indexKey(target.indexType, target.indexId));
     const from = Math.max(
-      Math.min(target.from, ledger?.wantedFrom ?? target.from),
+      Math.min(target.from, ledger?.targetFrom ?? target.from),
       windowStart ?? target.from,
     );
     const open = subtract(normalise([{ from, to: targetEnd }]), normalise(ledger?.settled ?? []));

@@ -8,7 +8,10 @@ import { type SyncContext, serviceNow } from "../context/context.ts";
 /** An older response comes from a cache and says nothing about the present. */
 const MAX_RESPONSE_AGE_MS = 5_000;
 
-/** True if REST has no tick newer than the last one received: then the market is quiet. Throws if the response is inconclusive. */
+/**
+ * True if REST has no tick newer than the last one received: then the market is quiet. Throws if the response
+ * is inconclusive.
+ */
 export async function checkQuietMarket(
   context: Pick<SyncContext, "client" | "clock" | "signal">,
   subscription: Subscription,

@@ -55,8 +55,8 @@ const MIN_RELOAD_INTERVAL_MS = 250;
 const RESORT_DELAY_MS = 5_000;
 
 /**
- * Polls the head of each selected series over REST: at once what the live feed missed, hourly what it covered.
- * Series are independent: one that fails or hangs does not delay the others.
+ * Polls the head of each selected series over REST: at once what the live feed missed, hourly what it
+ * covered. Series are independent: one that fails or hangs does not delay the others.
  */
 export class HeadPoller {
   readonly #context: SyncContext;

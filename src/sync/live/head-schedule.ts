@@ -97,12 +97,15 @@ function phaseOf({ key, indexType, indexId }: SeriesHead): number {
 const MINUTE = 60 * MICROS_PER_SECOND;
 /** With more of them the hourly poll comes first anyway. */
 const MAX_FALSE_ALARMS = 7;
-/** Tracked while REST does not answer: the oldest decides when to poll, the newest how far the poll must reach. */
+/**
+ * Tracked while REST does not answer: the oldest decides when to poll, the newest how far the poll must
+ * reach.
+ */
 const MAX_TRACKED_SKIPS = 8;
 
 /**
- * Distances between live ticks of one series that leave room for another tick; REST decides whether one was skipped.
- * A series that ticks rarely raises one with every tick: each false alarm doubles the delay of the next recheck.
+ * Ticks of one series that the live feed may have skipped; REST decides. A series that ticks rarely raises a
+ * false alarm with every tick: each of them doubles the delay of the next recheck.
  */
 export class SkipTracker {
   #skips: SkippedTicks[] = [];
@@ -117,8 +120,8 @@ export class SkipTracker {
   }
 
   /**
-   * When to recheck the oldest skip; undefined: there is none. `polledAt`: the last poll; `liveSince`: ticks before it are
-   * missing for another reason and are fetched anyway.
+   * When to recheck the oldest skip; undefined: there is none. `polledAt`: the last poll; `liveSince`: ticks
+   * before it are missing for another reason and are fetched anyway.
    */
   recheckFrom(head: SeriesHead, polledAt: Micros, liveSince: Micros): Micros | undefined {
     this.#skips = this.#skips.filter(({ after, at }) => at > head.from && after >= liveSince);

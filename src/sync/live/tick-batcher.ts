@@ -9,7 +9,10 @@ const MAX_BATCH_SIZE = 4_000;
 /** Messages in commits that are under way; `push` waits beyond this. */
 const MAX_UNCOMMITTED = 12_000;
 
-/** Commits websocket messages in batches, in order. Slows the reader down to the speed of the disk when too many are pending. */
+/**
+ * Commits websocket messages in batches, in order. Slows the reader down to the speed of the disk when too
+ * many are pending.
+ */
 export class TickBatcher {
   readonly #clock: Clock;
   readonly #commit: (messages: readonly string[], startedAt: number) => Promise<LiveCommitResult>;

@@ -177,13 +177,15 @@ async function storeTargets(
 ): Promise<SelectedTargets> {
   const at = serviceNow(context);
   const targets = resolveTargets(settings, directory, at);
-  for (const { stream, targets: wants, rules, unresolved: undecided } of targets.streams)
+  for (const selected of targets.streams) {
+    const { stream, rules, unresolved: unresolvedIndexTypes } = selected;
     await context.ingest.call(
       "commitTargets",
-      { stream, targets: wants, rules, unresolvedIndexTypes: undecided, at },
+      { stream, targets: selected.targets, rules, unresolvedIndexTypes, at },
       [],
       context.signal,
     );
+  }
   return targets;
 }
 

@@ -48,10 +48,10 @@ const noon = { from: eleven, to: twelve };
 describe("a service that says it has nothing older", () => {
   it("is believed where nothing older was ever seen", async () => {
     const { commit, coverage } = await start();
-    expect(await commit(morning, pageOf([]))).toMatchObject({ complete: true });
+    expect(await commit(morning, pageOf([]))).toMatchObject({ isComplete: true });
     expect(coverage()).toEqual([[ten, eleven, "empty", "nothing older"]]);
     const later = ticks(at("11:30:00"), twelve);
-    expect(await commit(noon, pageOf(later))).toMatchObject({ complete: true, reopened: false });
+    expect(await commit(noon, pageOf(later))).toMatchObject({ isComplete: true, hasReopened: false });
     expect(coverage()).toEqual([
       [ten, at("11:30:00"), "empty", "nothing older"],
       [at("11:30:00"), twelve, "rows", null],
@@ -62,18 +62,18 @@ describe("a service that says it has nothing older", () => {
     const { commit, coverage } = await start();
     await commit(morning, pageOf(ticks(ten, eleven)));
     const before = coverage();
-    expect(await commit(noon, pageOf([]))).toMatchObject({ alarm: "false_end", complete: false });
+    expect(await commit(noon, pageOf([]))).toMatchObject({ alarm: "false_end", isComplete: false });
     const half = ticks(at("11:30:00"), twelve);
-    expect(await commit(noon, pageOf(half))).toMatchObject({ alarm: "false_end", complete: false });
+    expect(await commit(noon, pageOf(half))).toMatchObject({ alarm: "false_end", isComplete: false });
     expect(coverage()).toEqual(before);
-    expect(await commit(noon, pageOf(half), eleven)).toMatchObject({ alarm: undefined, complete: true });
+    expect(await commit(noon, pageOf(half), eleven)).toMatchObject({ alarm: undefined, isComplete: true });
   });
 
   it("is refuted by an older record: what it called empty is open again", async () => {
     const { commit, coverage } = await start();
     await commit(noon, pageOf([]));
     const older = [...ticks(ten - 30 * SECOND, eleven)];
-    expect(await commit(morning, pageOf(older, "more"))).toMatchObject({ complete: true, reopened: true });
+    expect(await commit(morning, pageOf(older, "more"))).toMatchObject({ isComplete: true, hasReopened: true });
     expect(coverage()).toEqual([[ten, eleven, "rows", null]]);
   });
 
@@ -82,7 +82,7 @@ describe("a service that says it has nothing older", () => {
     await commit(noon, pageOf(ticks(ten - 30 * SECOND, ten), "more"));
     expect(coverage()).toEqual([[eleven, twelve, "empty", "no records"]]);
     expect(await commit(morning, pageOf(ticks(ten - 60 * SECOND, at("10:30:00")), "more"))).toMatchObject({
-      reopened: false,
+      hasReopened: false,
     });
     expect(coverage()).toHaveLength(2);
   });

@@ -22,7 +22,7 @@ describe("what a page proves", () => {
     expect(findProvenRange(start, page([90, 80, 70]))).toMatchObject({
       proven: { from: 71, to: 100 },
       provenFrom: 71,
-      complete: false,
+      isComplete: false,
     });
   });
 
@@ -35,22 +35,22 @@ describe("what a page proves", () => {
   it("reaches the hole's start on the walk's last page", () => {
     expect(findProvenRange(start, page([90, 80], { isLast: true }))).toMatchObject({
       proven: { from: 10, to: 100 },
-      complete: true,
+      isComplete: true,
     });
     expect(findProvenRange(start, page([], { isLast: true }))).toMatchObject({
       proven: { from: 10, to: 100 },
-      complete: true,
+      isComplete: true,
     });
   });
 
   it("reaches the hole's start when a record lies below it, never further", () => {
     expect(findProvenRange(start, page([90, 50, 9]))).toMatchObject({
       proven: { from: 10, to: 100 },
-      complete: true,
+      isComplete: true,
     });
     expect(findProvenRange(start, page([90, 50, 10]))).toMatchObject({
       proven: { from: 11, to: 100 },
-      complete: false,
+      isComplete: false,
     });
   });
 
@@ -58,7 +58,7 @@ describe("what a page proves", () => {
     expect(findProvenRange(start, page([]))).toMatchObject({
       proven: undefined,
       provenFrom: 100,
-      complete: false,
+      isComplete: false,
     });
     expect(findProvenRange(start, page([130, 120]))).toMatchObject({ proven: undefined, provenFrom: 100 });
   });

@@ -20,7 +20,7 @@ describe("a page that a cache has kept", () => {
       ageMs: 3_600_000,
     };
     const commit = await commitPage(ingest, wholePage, kept);
-    expect(commit).toMatchObject({ proven: { from: hole.from, to: at("11:00:30") }, complete: false });
+    expect(commit).toMatchObject({ proven: { from: hole.from, to: at("11:00:30") }, isComplete: false });
     expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:00:30.000000Z" }]);
   });
 
@@ -43,13 +43,13 @@ describe("a page that was asked for by a clock that runs ahead", () => {
   it("settles nothing that is younger than its own date, less the time that records may still come", async () => {
     const { ingest, query } = await start();
     const early = { ...pageOf(ticks(hole.from, at("11:00:00"))), asOf: at("11:00:10") / 1000 };
-    expect(await commitPage(ingest, wholePage, early)).toMatchObject({ complete: false, withdrawn: 0 });
+    expect(await commitPage(ingest, wholePage, early)).toMatchObject({ isComplete: false, withdrawn: 0 });
     expect(query(coverageSql)).toEqual([{ ...whole[0], to_time: "2026-03-01T10:59:15.000000Z" }]);
     const tomorrow = { from: hole.to, to: hole.to + 3600 * SECOND };
     const ahead = { ...wholePage, position: { gap: tomorrow, provenFrom: tomorrow.to } };
     expect(await commitPage(ingest, ahead, { ...early, ...pageOf([]), asOf: early.asOf })).toMatchObject({
       proven: undefined,
-      complete: false,
+      isComplete: false,
     });
   });
 });
@@ -101,12 +101,12 @@ describe("a page of bars that a cache has kept", () => {
     const before = query(coverageSql);
     const final = days(5).map((day) => ({ day, close: "3" }));
     const differing = await commitPage(ingest, page, barsPage(final, { ageMs: 3_600_000 }));
-    expect(differing).toMatchObject({ proven: undefined, complete: false, alarm: "older_than_stored" });
+    expect(differing).toMatchObject({ proven: undefined, isComplete: false, alarm: "older_than_stored" });
     const lacking = await commitPage(ingest, page, barsPage(final.slice(1), { ageMs: 3_600_000 }));
     expect(lacking).toMatchObject({ proven: undefined, alarm: "older_than_stored" });
     expect(query(coverageSql)).toEqual(before);
 
-    expect(await commitPage(ingest, page, barsPage(final, {}))).toMatchObject({ complete: true });
+    expect(await commitPage(ingest, page, barsPage(final, {}))).toMatchObject({ isComplete: true });
     expect(query("SELECT close_exact AS close FROM ohlcv WHERE day = '2026-02-28'")).toEqual([
       { close: "3" },
     ]);
@@ -134,7 +134,7 @@ describe("a page that another has overtaken", () => {
     const newer = { ...wholePage, position: { gap: head, provenFrom: head.to } };
     await commitPage(ingest, newer, { ...pageOf(corrected), requestedAt: 2_000 });
     const late = { ...pageOf(rows.filter(({ ts }) => ts !== at("11:45:00"))), askedAt: 1_000 };
-    expect(await commitPage(ingest, wholePage, late)).toMatchObject({ complete: true, withdrawn: 0 });
+    expect(await commitPage(ingest, wholePage, late)).toMatchObject({ isComplete: true, withdrawn: 0 });
     expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:30:00%'")).toEqual([
       { price_exact: "1.5" },
     ]);

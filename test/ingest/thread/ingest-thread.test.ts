@@ -22,7 +22,7 @@ describe("a page of a walk", () => {
       rows: 120,
       written: { inserted: 120 },
       nextId: "more",
-      complete: false,
+      isComplete: false,
       alarm: undefined,
     });
     expect(first.proven).toEqual({ from: at("11:00:00") + 1, to: hole.to });
@@ -33,7 +33,7 @@ describe("a page of a walk", () => {
       { ...wholePage, position },
       pageOf(ticks(at("09:59:00"), at("11:00:00"))),
     );
-    expect(second).toMatchObject({ complete: true, alarm: undefined });
+    expect(second).toMatchObject({ isComplete: true, alarm: undefined });
     expect(query(coverageSql)).toEqual(whole);
     expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
       { rows: 242, settled: 240 },
@@ -93,7 +93,7 @@ describe("a page of a walk", () => {
     const broken = { id: "x", indexId: "btc-id", indexType: "GWA", price: "1" };
     const content = [...ticks(at("11:00:00"), hole.to).map(recordOf), broken];
     const commit = await commitPage(ingest, wholePage, bodyOf({ content }));
-    expect(commit).toMatchObject({ rejected: 1, written: { inserted: 120 }, complete: true });
+    expect(commit).toMatchObject({ rejected: 1, written: { inserted: 120 }, isComplete: true });
     expect(query("SELECT stream, reason, raw, request FROM rejects")).toEqual([
       {
         stream: "index_ticks",
@@ -163,7 +163,7 @@ describe("a page of a walk", () => {
     const narrow = { from: hole.from, to: at("11:00:00") + 1 };
     const page = { ...wholePage, position: { gap: narrow, provenFrom: narrow.to } };
     await commitPage(ingest, page, pageOf([{ ts: at("11:00:00") }], "more"));
-    expect(await commitPage(ingest, page, pageOf([]))).toMatchObject({ withdrawn: 0, complete: true });
+    expect(await commitPage(ingest, page, pageOf([]))).toMatchObject({ withdrawn: 0, isComplete: true });
     expect(query("SELECT time FROM index_ticks")).toEqual([{ time: "2026-03-01T11:00:00.000000Z" }]);
     expect(query("SELECT proof FROM coverage ORDER BY from_ts")).toEqual([
       { proof: "empty" },
@@ -207,7 +207,7 @@ describe("a page of a walk", () => {
     const { ingest } = await start();
     const rows = [...ticks(at("11:00:00"), hole.to), { ts: 0 }];
     const commit = await commitPage(ingest, wholePage, pageOf(rows, "more"));
-    expect(commit).toMatchObject({ complete: false, oldest: at("11:00:00") });
+    expect(commit).toMatchObject({ isComplete: false, oldest: at("11:00:00") });
   });
 });
 
@@ -218,7 +218,7 @@ describe("a machine whose clock is wrong", () => {
       const { ingest, query, clock } = await start();
       clock.stepWallClock(Date.parse(time) - clock.now());
       const body = { ...pageOf(ticks(hole.from, hole.to)), asOf: at("18:00:00") / 1000 };
-      expect(await commitPage(ingest, wholePage, body)).toMatchObject({ withdrawn: 0, complete: true });
+      expect(await commitPage(ingest, wholePage, body)).toMatchObject({ withdrawn: 0, isComplete: true });
       expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
       expect(query(coverageSql)).toEqual(whole);
     },
@@ -231,7 +231,7 @@ describe("live ticks", () => {
     const head = { from: hole.from, to: at("12:00:00") };
     await ingest.call("commitLiveMessages", ticks(at("11:40:00"), head.to).map(liveMessage));
     const behind = { ...pageOf(ticks(hole.from, at("11:50:00"))), asOf: at("12:01:00") / 1000 };
-    expect(await commitPage(ingest, wholePage, behind)).toMatchObject({ withdrawn: 0, complete: false });
+    expect(await commitPage(ingest, wholePage, behind)).toMatchObject({ withdrawn: 0, isComplete: false });
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
     expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:49:30.000001Z" }]);
   });
@@ -244,7 +244,7 @@ describe("live ticks", () => {
       liveMessage(row.ts === at("11:51:00") ? { ...row, price: "7" } : row),
     );
     const live = await ingest.call("commitLiveMessages", [...messages, '{"event":"TRADE","id":1}', "garbage"]);
-    expect(live).toMatchObject({ indexTicks: { inserted: 21 }, unknown: 2, newest: at("11:59:30") });
+    expect(live).toMatchObject({ indexTicks: { inserted: 21 }, unknownEvents: 2, newest: at("11:59:30") });
     expect(query("SELECT sum(is_settled) AS settled FROM index_ticks")).toEqual([{ settled: 0 }]);
     expect(query("SELECT name, count FROM unknown_events ORDER BY 1")).toEqual([
       { name: "(none)", count: 1 },

@@ -24,7 +24,7 @@ describe("E14: a connection that outlives its token", () => {
           return true;
         },
       },
-      { subscriptions: [gwa, lx], tokenLifeMs: 3 * HOUR },
+      { subscriptions: [gwa, lx], tokenLifetimeMs: 3 * HOUR },
     );
     await feed.clock.advance(1.9 * HOUR);
     expect(feed.server.upgrades).toBe(1);
@@ -52,7 +52,7 @@ describe("E14: a connection that outlives its token", () => {
   it("stays open when its successor fails, and the swap is retried", async () => {
     let isRefusing = false;
     const refuse = () => (isRefusing ? { status: 503 } : undefined);
-    const feed = await startSubscribedFeed({ rejectUpgrade: refuse }, { tokenLifeMs: 3 * HOUR });
+    const feed = await startSubscribedFeed({ rejectUpgrade: refuse }, { tokenLifetimeMs: 3 * HOUR });
     isRefusing = true;
     await feed.clock.advance(2.5 * HOUR);
     expect(feed.server.upgrades).toBeGreaterThan(3);
@@ -64,7 +64,7 @@ describe("E14: a connection that outlives its token", () => {
   });
 
   it("reconnects with a valid token after it outlived several tokens", async () => {
-    const feed = await startSubscribedFeed({}, { tokenLifeMs: 3 * HOUR });
+    const feed = await startSubscribedFeed({}, { tokenLifetimeMs: 3 * HOUR });
     await feed.clock.advance(5 * HOUR);
     expect(feed.messagesOf("swapped").length).toBe(2);
     expect(feed.messagesOf("disconnected")).toEqual([]);

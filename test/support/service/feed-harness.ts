@@ -59,7 +59,7 @@ export class FakeTokens implements FeedTokens {
   }
 }
 
-export type FeedHarnessOptions = Partial<FeedOptions> & { tokenLifeMs?: number };
+export type FeedHarnessOptions = Partial<FeedOptions> & { tokenLifetimeMs?: number };
 
 /** A running feed, its reader and its server. */
 export class FeedHarness {
@@ -77,7 +77,7 @@ export class FeedHarness {
   constructor(server: WebSocketTestServer, clock: ManualClock, options: FeedHarnessOptions) {
     this.server = server;
     this.clock = clock;
-    this.tokens = new FakeTokens(clock, options.tokenLifeMs);
+    this.tokens = new FakeTokens(clock, options.tokenLifetimeMs);
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
     const feed = followFeed({
       wsUrl: server.url,

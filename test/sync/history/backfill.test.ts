@@ -41,11 +41,15 @@ describe("a backfill", () => {
     const byIds = (a: object, b: object) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
     expect(ticks.sort(byIds)).toEqual(served.sort(byIds));
     expect(engine.query("SELECT asset_id, rank FROM market_caps ORDER BY rank")).toEqual(
-      oracle.marketCaps(now).map(({ assetId, marketCapRank }) => ({ asset_id: assetId, rank: marketCapRank })),
+      oracle
+        .marketCaps(now)
+        .map(({ assetId, marketCapRank }) => ({ asset_id: assetId, rank: marketCapRank })),
     );
     const contracts = universe.exchanges.flatMap(({ id }) =>
       (["futures", "perpetuals", "options"] as const).flatMap((type) =>
-        oracle.contracts(type, id, "ALL", now).map((contract) => ({ derivative_type: type, id: contract.id })),
+        oracle
+          .contracts(type, id, "ALL", now)
+          .map((contract) => ({ derivative_type: type, id: contract.id })),
       ),
     );
     expect(contracts.length).toBeGreaterThan(0);

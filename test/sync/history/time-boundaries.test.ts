@@ -75,7 +75,7 @@ sync: { ${none}, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 20
       engine.configure(`service: { lxIndexIds: { ${ids.join(", ")} } }
 sync: { ${none}, lookups: false, marketCap: false, intraday: { GWA: none, MWA: none, LX: all, days: 1 } }`);
       expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
-      expect(engine.expectMatchesService()).toMatchObject({ lines: 3, lost: 0 });
+      expect(engine.expectMatchesService()).toMatchObject({ seriesCount: 3, lostMicros: 0 });
       const [covered] = engine.query("SELECT max(to_ts) / 1000 AS to_ms, min(proof) AS proof FROM coverage");
       expect(covered?.proof).toBe("rows");
       const behind = engine.clock.now() - Number(covered?.to_ms);
