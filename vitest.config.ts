@@ -1,7 +1,7 @@
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
-import { LongestFirst } from "./test/support/slowest-first.ts";
+import { SlowestFirst } from "./test/support/slowest-first.ts";
 
 export default defineConfig({
   test: {
@@ -13,7 +13,7 @@ export default defineConfig({
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
     // Sources that threads and processes of the tests run in place are compiled once for all of them.
     env: { NODE_COMPILE_CACHE: join(tmpdir(), "mds-sync-compiled-tests") },
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: SlowestFirst },
     // Real processes and their real waits: a slow machine is no failure, a hang still is.
     testTimeout: 120_000,
   },

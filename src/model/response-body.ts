@@ -8,7 +8,7 @@ export interface ResponseBody {
   /** How much older than the request the response is: more than 0 if it came from a cache on the way. */
   readonly ageMs: number;
   /**
-   * The time, by the service's clock (ms), of which the page tells. It proves nothing about later: a cached page would
+   * The time, by the service's clock (ms), at which the page was made. It proves nothing about later: a cached page would
    * otherwise prove the time since then empty.
    */
   readonly asOf: number | undefined;

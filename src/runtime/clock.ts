@@ -3,7 +3,7 @@ import { uptime } from "node:os";
 export type Cancel = () => void;
 
 /**
- * The only source of time and timers, so that tests control time, and a suspended machine can be told from a stepped
+ * The only source of time and timers, so that tests control time, and a suspended machine can be distinguished from a stepped
  * wall clock.
  */
 export interface Clock {

@@ -59,14 +59,14 @@ export class FaultController {
 
   /** How often each line struck: a run that met no fault proves nothing. */
   get counts(): FaultCount[] {
-    return this.#script?.struck ?? [];
+    return this.#script?.counts ?? [];
   }
 
   #schedulePortClosure(line: FaultLine, signal: AbortSignal): void {
     const { clock } = this.#options;
     const { from, to } = line.conditions;
     const strike = () => {
-      this.#script?.count(line);
+      this.#script?.countTrigger(line);
       this.#setPortClosed(true);
     };
     // From the beginning means now, not when a turned clock next moves.

@@ -5,9 +5,9 @@ import type { World } from "./world.ts";
 
 /** REST's records as live messages: the same ids and figures, in the websocket's form. */
 export function createLiveMessageSource(
-  world: Pick<World, "calendar" | "ticks" | "exchangeTickers" | "wire">,
+  world: Pick<World, "calendar" | "ticks" | "exchangeTickers" | "writer">,
 ): LiveMessageSource {
-  const { calendar, ticks, exchangeTickers, wire } = world;
+  const { calendar, ticks, exchangeTickers, writer } = world;
   return {
     tickMs: calendar.tickMs,
     indexMessage(series, tick, nowMs) {
@@ -21,7 +21,7 @@ export function createLiveMessageSource(
       const record = exchangeTickers.record(exchange.id, market.id, tick);
       if (!record) return undefined;
       const { lastMoved: _restAlone, ...live } = record;
-      return wire.formatRecord({ event: "EXCHANGE_TICKER", ...live });
+      return writer.formatRecord({ event: "EXCHANGE_TICKER", ...live });
     },
   };
 }

@@ -34,8 +34,8 @@ export interface OracleOptions {
 export class Oracle {
   readonly #options: OracleOptions;
 
-  constructor(parts: OracleOptions) {
-    this.#options = parts;
+  constructor(options: OracleOptions) {
+    this.#options = options;
   }
 
   /** The index ticks of [fromMs, toMs) that REST serves at `nowMs`. */

@@ -31,31 +31,31 @@ export function createWorld({ seed, size, tickMs, quirks, cacheBytes }: WorldOpt
   const universe = createUniverse(seed, size, quirks.ids);
   const table = new IndexTable(universe);
   const paths = universe.assets.map(({ priceParameters: path }) => path);
-  const figures = new IndexValues(new PriceModel(seed, tickMs, paths), seed);
+  const indexValues = new IndexValues(new PriceModel(seed, tickMs, paths), seed);
   const calendar = new TickCalendar(seed, tickMs, quirks);
   const ids = new RecordIds(seed, quirks.ids);
-  const wire = new JsonWriter(quirks);
+  const writer = new JsonWriter(quirks);
   const cache = new PageCache(cacheBytes);
-  const parts = { seed, universe, table, figures, calendar, ids, quirks, wire, cache };
+  const dependencies = { seed, universe, table, indexValues, calendar, ids, quirks, writer, cache };
 
-  const ticks = new TickHistory(calendar, figures, ids, quirks, wire);
-  const bars = new BarHistory(calendar, figures, ids, quirks, wire);
-  const exchangeTickers = new ExchangeTickers(parts);
-  const marketCaps = new MarketCaps(parts);
-  const contracts = new Contracts(parts);
-  const tickers = new DerivativeTickers({ ...parts, fractionDigits: quirks.fractionDigits });
+  const ticks = new TickHistory(calendar, indexValues, ids, quirks, writer);
+  const bars = new BarHistory(calendar, indexValues, ids, quirks, writer);
+  const exchangeTickers = new ExchangeTickers(dependencies);
+  const marketCaps = new MarketCaps(dependencies);
+  const contracts = new Contracts(dependencies);
+  const tickers = new DerivativeTickers({ ...dependencies, fractionDigits: quirks.fractionDigits });
   return {
     universe,
     table,
     calendar,
-    wire,
+    writer,
     ticks,
     exchangeTickers,
     marketCaps,
-    lookups: new Lookups(universe, quirks, wire),
-    indexTicks: new HistoryPages(ticks, "read:index-ticker", parts),
-    dailyBars: new HistoryPages(bars, "read:ohlcv", parts),
-    derivatives: new Derivatives({ universe, contracts, tickers, calendar, quirks, wire }),
+    lookups: new Lookups(universe, quirks, writer),
+    indexTicks: new HistoryPages(ticks, "read:index-ticker", dependencies),
+    dailyBars: new HistoryPages(bars, "read:ohlcv", dependencies),
+    derivatives: new Derivatives({ universe, contracts, tickers, calendar, quirks, writer }),
     oracle: new Oracle({
       universe,
       table,

@@ -4,11 +4,11 @@ import { CommittedPages, commitWalkPage } from "../../src/ingest/commit/walk-pag
 import { PendingPages } from "../../src/ingest/decode/pending-pages.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/time.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { at, btc, liveMessage, pageOf, SECOND, ticks } from "../support/ingest/pages.ts";
+import { at, btc, liveMessage, makeTicks, SECOND, tickPage } from "../support/ingest/pages.ts";
 
 /** The gap that the walk fills, and the timestamps of all records that the service has in it. */
 export const gap = { from: at("10:00:00"), to: at("11:00:00") };
-export const expectedTimestamps: readonly Micros[] = ticks(gap.from, gap.to).map(({ ts }) => ts);
+export const expectedTimestamps: readonly Micros[] = makeTicks(gap.from, gap.to).map(({ ts }) => ts);
 
 const ROWS_PER_PAGE = 20;
 const now = at("18:00:00");
@@ -20,7 +20,7 @@ export function openTestWriter(path: string): WarehouseWriter {
 /** Live rows from before the walk: some correct, one with a wrong price, one that the service does not have. */
 export function seedLiveRows(warehouse: WarehouseWriter): void {
   const rows = [
-    ...ticks(at("10:50:00"), gap.to),
+    ...makeTicks(at("10:50:00"), gap.to),
     { ts: at("10:30:00"), price: "1" },
     { ts: at("10:40:00") + 7 * SECOND },
   ];
@@ -31,14 +31,14 @@ export function seedLiveRows(warehouse: WarehouseWriter): void {
 export function commitPages(warehouse: WarehouseWriter, onCommitted: (page: number) => void): void {
   const pages = new PendingPages();
   const committedPages = new CommittedPages();
-  const rows = ticks(gap.from, gap.to);
+  const rows = makeTicks(gap.from, gap.to);
   let until = gap.to;
   for (let page = 0; page * ROWS_PER_PAGE < rows.length; page++) {
     const part = rows.slice(page * ROWS_PER_PAGE, (page + 1) * ROWS_PER_PAGE);
     const ends = (page + 1) * ROWS_PER_PAGE >= rows.length;
     const { pageId: held } = pages.read(
       { stream: "index_ticks", series: btc },
-      pageOf(part, ends ? undefined : `c${page}`),
+      tickPage(part, ends ? undefined : `c${page}`),
     );
     const commit = commitWalkPage(
       warehouse,

@@ -37,8 +37,8 @@ async function followingDaemon() {
       MDS_CLIENT_SECRET: simulator.clientSecret,
     },
   });
-  await vi.waitUntil(() => program.said.stderr.includes("filled: "), LIMIT);
-  const address = /dashboard: (\S+)/.exec(program.said.stderr)?.[1] ?? "";
+  await vi.waitUntil(() => program.output.stderr.includes("filled: "), LIMIT);
+  const address = /dashboard: (\S+)/.exec(program.output.stderr)?.[1] ?? "";
   const reader = new Database(join(folder, "mds.sqlite"), { readonly: true });
   onTestFinished(() => void reader.close());
   const newest = reader.prepare("SELECT max(ts) FROM index_ticks").pluck();
@@ -163,9 +163,9 @@ describe("G11: a dashboard under heavy load", () => {
     expect(await read(address, "/healthz")).toMatchObject({ status: 200, text: "ok\n" });
     const startedAt = performance.now();
     daemon.child.kill("SIGTERM");
-    expect((await daemon.ended).status).toBe(0);
+    expect((await daemon.result).status).toBe(0);
     expect(performance.now() - startedAt).toBeLessThan(5_000);
-    expect(daemon.said.stderr).toMatch(/stopped cleanly\n$/);
-    expect(daemon.said.stderr).not.toContain("dashboard page failed");
+    expect(daemon.output.stderr).toMatch(/stopped cleanly\n$/);
+    expect(daemon.output.stderr).not.toContain("dashboard page failed");
   }, 90_000);
 });

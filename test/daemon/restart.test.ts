@@ -137,7 +137,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     writeShutdownMarker(path, "clean");
     await expect(daemon.startFilled()).rejects.toMatchObject({
       code: "db_corrupt",
-      remedy: expect.stringContaining("start again"),
+      remedy: expect.stringContaining("restart"),
     });
     expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
   }, 120_000);

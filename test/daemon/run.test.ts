@@ -9,8 +9,8 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import { serviceManager } from "../support/fake-systemd-notify.ts";
-import { stuckPipe } from "../support/full-pipe.ts";
+import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
+import { createFullPipe } from "../support/full-pipe.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
@@ -111,7 +111,7 @@ describe("mds-sync run", () => {
   it("becomes ready, fills, follows the live feed, serves its status, and stops cleanly within five seconds", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
-    const manager = serviceManager(folder);
+    const manager = fakeSystemdNotify(folder);
     const daemon = run(folder, simulator, manager.env);
     const address = await daemon.address();
     const get = (path: string) =>
@@ -152,14 +152,16 @@ describe("mds-sync run", () => {
     expect((await daemon.ended).code).toBe(0);
     expect(performance.now() - stoppedAt).toBeLessThan(5_000);
     expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
-    const messages = await until(() => (manager.told().includes("STOPPING=1") ? manager.told() : undefined));
+    const messages = await until(() =>
+      manager.messages().includes("STOPPING=1") ? manager.messages() : undefined,
+    );
     expect(messages).toEqual(expect.arrayContaining(["READY=1", "WATCHDOG=1", "STATUS=filling gaps"]));
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
   }, 60_000);
 
   it("works and stops cleanly when nobody reads its stderr, and when stderr is closed", async () => {
     const simulator = await service();
-    const pipe = stuckPipe();
+    const pipe = createFullPipe();
     const stuckEnd = pipe.open();
     const folders = [folderWithSettings(), folderWithSettings()] as const;
     const unread = run(folders[0], simulator, {}, stuckEnd);

@@ -2,7 +2,7 @@ import type { Worker as ThreadWorker, Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
-import { serviceManager } from "../support/fake-systemd-notify.ts";
+import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 
 const flags: Int32Array[] = [];
 
@@ -31,11 +31,11 @@ sync:
 describe("an ingest thread that hangs while the event loop runs", () => {
   it("shows in /healthz and /metrics within two minutes, stops the watchdog pings, and does not block the stop", async () => {
     const daemon = await createDaemonHarness({ settings });
-    const manager = serviceManager(daemon.folder);
+    const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
     onTestFinished(() => void vi.unstubAllEnvs());
     const running = await daemon.startFilled();
-    await running.runUntil(() => manager.told().filter((line) => line === "WATCHDOG=1").length > 2);
+    await running.runUntil(() => manager.messages().filter((line) => line === "WATCHDOG=1").length > 2);
     expect((await running.getPage("/healthz")).status).toBe(200);
     Atomics.store(flags[0] as Int32Array, 0, 2);
     await daemon.clock.advance(120_000);
@@ -44,7 +44,7 @@ describe("an ingest thread that hangs while the event loop runs", () => {
     expect(text).toMatch(/^the ingest thread has not answered for \d+ seconds: nothing is written\n$/);
     expect(await running.readMetric("healthy")).toBe(0);
     // The event loop runs on for an hour, and the service manager gets no watchdog ping.
-    const pings = () => manager.told().filter((line) => line === "WATCHDOG=1").length;
+    const pings = () => manager.messages().filter((line) => line === "WATCHDOG=1").length;
     const pingsBefore = pings();
     await daemon.clock.advance(3_600_000);
 
@@ -57,7 +57,7 @@ describe("an ingest thread that hangs while the event loop runs", () => {
     while (endedAt === undefined) await daemon.clock.advance(50);
     await stopped;
     expect(endedAt - stoppedAt).toBeLessThan(5_000);
-    await vi.waitUntil(() => manager.told().includes("STOPPING=1"), 10_000);
+    await vi.waitUntil(() => manager.messages().includes("STOPPING=1"), 10_000);
     expect(pings() - pingsBefore).toBeLessThan(2);
     // An unclean end makes the next start check the file.
     expect(readLastShutdown(daemon.path)).toEqual({ kind: "unclean" });

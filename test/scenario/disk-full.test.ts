@@ -18,7 +18,7 @@ describe("F3: the disk becomes full during a backfill", () => {
     if (!disk) return;
     const place = await installBackfill(settings, { faults: smallPages }, disk.folder);
     const requestCount = () => place.simulator.requests.count("/v3/index-ticker");
-    const { ended, said } = place.start("--json");
+    const { result: ended, output: said } = place.start("--json");
     await until(() => requestCount() >= 20);
     disk.fill();
     await until(() => said.stderr.includes("disk_full"));

@@ -22,13 +22,13 @@ describe("F2: a backfill that is killed ten times", () => {
     for (let kill = 0; kill < KILLS; kill++) {
       const before = requestCount();
       const pages = 1 + Math.floor(random() * 35);
-      const { child, ended } = place.start();
+      const { child, result: ended } = place.start();
       while (requestCount() < before + pages) await new Promise((wake) => setTimeout(wake, 2));
       child.kill("SIGKILL");
       await ended;
     }
     simulator.setFaults(smallPages);
-    const last = await place.start("--json").ended;
+    const last = await place.start("--json").result;
     expect(last.status).toBe(0);
     const { rows } = place.expectMatchesService();
     expect(rows).toBeGreaterThan(13.9 * 2880);

@@ -24,7 +24,7 @@ GET /index-ticker size-cap 500`;
 describe("a real backfill", () => {
   it("matches the service after many faults at once", async () => {
     const place = await installBackfill(settings, { faults: storm });
-    const { status, stdout } = await place.start("--json").ended;
+    const { status, stdout } = await place.start("--json").result;
     expect({ status, problems: JSON.parse(stdout).problems }).toEqual({ status: 0, problems: [] });
     const struck = place.simulator.faultCounts.filter((line) => line.struck > 0);
     expect(struck.length).toBeGreaterThan(7);
@@ -37,7 +37,7 @@ describe("a real backfill", () => {
       scopes: allScopes.filter((scope) => scope !== "read:LX" && scope !== "read:ohlcv"),
     });
     const startedAt = Date.now();
-    const { status, stdout, stderr } = await place.start("--log-level", "silent").ended;
+    const { status, stdout, stderr } = await place.start("--log-level", "silent").result;
     expect(status).toBe(4);
     expect(stdout).toContain("read:ohlcv");
     expect(stdout).toContain("read:LX");

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { startSimulator } from "../../src/simulator/simulator.ts";
-import { ask, iso, startedCaller } from "../support/simulator/rest-client.ts";
+import { iso, sendRequest, startRestClient } from "../support/simulator/rest-client.ts";
 
 describe("the simulator's own controls", () => {
   it("count what was asked, and tell it in process and over HTTP", async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     await caller.get("/asset", { symbol: "BTC" });
     await caller.get("/asset");
     await caller.get("/nothing");
@@ -16,7 +16,7 @@ describe("the simulator's own controls", () => {
       status: 404,
       at: caller.now,
     });
-    const { body } = await ask(`${baseUrl}/simulator/requests?since=1`);
+    const { body } = await sendRequest(`${baseUrl}/simulator/requests?since=1`);
     expect(body).toMatchObject({
       total: 4,
       counts: { "/v3/asset": 2, "/v3/oauth/token": 1 },
@@ -27,9 +27,9 @@ describe("the simulator's own controls", () => {
   });
 
   it("grant, revoke and rotate over HTTP", async () => {
-    const caller = await startedCaller({ scopes: [] });
+    const caller = await startRestClient({ scopes: [] });
     const post = (path: string, body = "") =>
-      ask(`${caller.simulator.baseUrl}/simulator/${path}`, { method: "POST", body });
+      sendRequest(`${caller.simulator.baseUrl}/simulator/${path}`, { method: "POST", body });
     expect((await post("scopes", "read:market-cap read:ohlcv")).status).toBe(200);
     await caller.signIn();
     expect((await caller.get("/market-cap")).status).toBe(200);
@@ -42,8 +42,8 @@ describe("the simulator's own controls", () => {
   });
 
   it("render pages beforehand that are then served as they would have been", async () => {
-    const caller = await startedCaller();
-    const fresh = await startedCaller();
+    const caller = await startRestClient();
+    const fresh = await startRestClient();
     const id = caller.simulator.universe.assets[0]?.id ?? "";
     const toMs = caller.now - 3_600_000;
     expect(caller.simulator.prerender({ type: "GWA", id, fromMs: toMs - 50 * 3_600_000, toMs })).toBe(8000);
@@ -55,7 +55,7 @@ describe("the simulator's own controls", () => {
 
   it("stop with connections open, and leave the port to the next", async () => {
     const first = await startSimulator();
-    await ask(`${first.baseUrl}/v3/asset`);
+    await sendRequest(`${first.baseUrl}/v3/asset`);
     await first.stop();
     const second = await startSimulator({ port: Number(new URL(first.baseUrl).port) });
     expect(second.baseUrl).toBe(first.baseUrl);

@@ -4,35 +4,35 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-export interface StuckPipe {
-  /** Another end to write to, blocking as a shell's pipe is; the caller's to close. */
+export interface FullPipe {
+  /** Opens another, blocking write end; the caller must close it. */
   open(): number;
-  /** All that lies in the pipe, taken out. */
+  /** Reads everything that is in the pipe. */
   read(): string;
 }
 
-/** A pipe that is full to the brim, and that nobody reads until the test does. */
-export function stuckPipe(): StuckPipe {
+/** Creates a full pipe that nobody reads until the test does. */
+export function createFullPipe(): FullPipe {
   const file = join(temporaryFolder(), "pipe");
   execFileSync("mkfifo", [file]);
-  const both = openSync(file, constants.O_RDWR | constants.O_NONBLOCK);
-  onTestFinished(() => closeSync(both));
-  const filling = Buffer.alloc(4096, ".");
-  untilItWouldWait(() => writeSync(both, filling));
+  const readWriteFd = openSync(file, constants.O_RDWR | constants.O_NONBLOCK);
+  onTestFinished(() => closeSync(readWriteFd));
+  const filler = Buffer.alloc(4096, ".");
+  repeatUntilBlocked(() => writeSync(readWriteFd, filler));
   return {
     open: () => openSync(file, "w"),
     read() {
       const chunk = Buffer.alloc(65_536);
       let text = "";
-      untilItWouldWait(() => {
-        text += chunk.toString("utf8", 0, readSync(both, chunk));
+      repeatUntilBlocked(() => {
+        text += chunk.toString("utf8", 0, readSync(readWriteFd, chunk));
       });
       return text;
     },
   };
 }
 
-function untilItWouldWait(step: () => void): void {
+function repeatUntilBlocked(step: () => void): void {
   try {
     for (;;) step();
   } catch (error) {

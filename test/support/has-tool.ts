@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 
-/** Whether a tool is here; where it is not, the run says what it did not show. */
-export function hasTool(tool: string, shown: string): boolean {
-  const isHere = spawnSync(tool, ["--version"]).error === undefined;
-  if (!isHere) process.stderr.write(`${tool} is not installed: not shown here: ${shown}\n`);
-  return isHere;
+/** Whether a tool is installed; if not, prints which check is skipped. */
+export function hasTool(tool: string, skipped: string): boolean {
+  const isInstalled = spawnSync(tool, ["--version"]).error === undefined;
+  if (!isInstalled) process.stderr.write(`${tool} is not installed, skipped: ${skipped}\n`);
+  return isInstalled;
 }

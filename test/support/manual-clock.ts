@@ -7,8 +7,8 @@ interface Timer {
 }
 
 /**
- * A clock that tests turn. `advance` moves time by hand; `runUntil` moves it from timer to timer by itself
- * whenever nothing is held, so that hours of backoff against a real server on a real socket take moments.
+ * A clock that tests control. `advance` moves time by hand; `runUntil` jumps from timer to timer whenever no work is in
+ * progress, so that hours of backoff against a real server take milliseconds.
  */
 export class ManualClock implements Clock {
   #elapsed = 0;
@@ -60,17 +60,17 @@ export class ManualClock implements Clock {
     return this.#timers.size;
   }
 
-  /** Steps the wall clock alone, as an operator or a time daemon does. */
+  /** Changes only the wall clock, as an operator or NTP does. */
   stepWallClock(ms: number): void {
     this.#wallOffset += ms;
   }
 
-  /** The machine slept: wall and boot time went on, monotonic time and timers did not. */
+  /** Suspends the machine: wall and boot time advance, monotonic time and timers do not. */
   suspend(ms: number): void {
     this.#suspended += ms;
   }
 
-  /** Moves time by `ms`, firing what falls due in order and letting its consequences run in between. */
+  /** Advances by `ms`, fires due timers in order, and flushes the event loop after each. */
   async advance(ms: number): Promise<void> {
     const end = this.#elapsed + ms;
     await flushEventLoop();
@@ -82,7 +82,7 @@ export class ManualClock implements Clock {
     await flushEventLoop();
   }
 
-  /** Lets time run by itself, from timer to timer, until `promise` is settled. */
+  /** Jumps from timer to timer until `promise` is settled. */
   async runUntil<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const done = promise.finally(() => {
@@ -125,7 +125,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** A few turns of the event loop: enough for promise chains and for loopback sockets that are ready. */
+/** Runs a few event loop turns: enough for promise chains and for loopback sockets that are ready. */
 async function flushEventLoop(): Promise<void> {
   for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,8 +1,8 @@
 import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that take ten seconds and more, longest first. Begun last, one of them would keep a single core busy while the others wait. */
-const long = [
+/** Files that take ten seconds or more, longest first: started last, one would run alone while the other cores idle. */
+const slowFiles = [
   "test/proof/",
   "test/scenario/",
   "test/crash/",
@@ -15,13 +15,13 @@ const long = [
   "test/service/pagination/full-window.test.ts",
 ];
 
-export class LongestFirst extends BaseSequencer {
+export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const others = await super.sort(files);
     const rank = ({ moduleId }: TestSpecification) => {
       const path = relative(this.ctx.config.root, moduleId);
-      const at = long.findIndex((start) => path.startsWith(start));
-      return at < 0 ? long.length : at;
+      const index = slowFiles.findIndex((start) => path.startsWith(start));
+      return index < 0 ? slowFiles.length : index;
     };
     return others.sort((a, b) => rank(a) - rank(b));
   }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A folder of the test's own, gone when the test is. */
+/** Creates a folder that is deleted when the test ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

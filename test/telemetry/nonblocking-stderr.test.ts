@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { NonblockingStderr } from "../../src/telemetry/nonblocking-stderr.ts";
-import { stuckPipe } from "../support/full-pipe.ts";
+import { createFullPipe } from "../support/full-pipe.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 const nextTick = () => new Promise((resolve) => setImmediate(resolve));
@@ -15,7 +15,7 @@ function openStderr(fd: number, maxBufferedChars: number): NonblockingStderr {
 
 describe("stderr with a stuck reader", () => {
   it("buffers up to its limit, drops the rest, and reports the count once the reader continues", async () => {
-    const pipe = stuckPipe();
+    const pipe = createFullPipe();
     const stderr = openStderr(pipe.open(), 20_000);
     const line = (n: number) => `line ${n} ${"x".repeat(990)}\n`;
     for (let n = 0; n < 50; n++) stderr.write(line(n));

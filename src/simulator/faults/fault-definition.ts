@@ -39,7 +39,8 @@ export const choiceParameter = (choices: string, standard?: string): FaultParame
   choices: choices.split(" "),
   ...withDefault(standard),
 });
-const withDefault = (standard: string | undefined) => (standard === undefined ? {} : { standard });
+const withDefault = (standard: string | undefined) =>
+  standard === undefined ? {} : { defaultValue: standard };
 
 export const retryAfterParameters = {
   "retry-after": choiceParameter(

@@ -1,48 +1,49 @@
 /**
- * The simulator's bad days: text, one fault a line, `#` for comments.
+ * A fault script is text: one fault per line, `#` for comments.
  *
  *   WHERE WHAT [PARAMETERS] [CONDITIONS]
  *
- *   POST /oauth/token   status 503 times=3                 # each audience's first three token requests
+ *   POST /oauth/token   status 503 times=3                 # the first three token requests of each audience
  *   GET  /index-ticker  cut reset at=1000 p=0.05 page=later
  *   GET  *              rate-limit retry-after=imf wait=30s every=7
  *   GET  /asset/*       status 404 query=type=FIAT
  *   port                refuse from=60s to=120s
  *   ws                  drop-connection 1006 on=tick p=0.01
  *
- * WHERE is a method and a path without its version (a `*` at the end stands for anything), `ws`, or `port`.
- * WHAT is one of `faultWords`. CONDITIONS are p, times, every, after, total, from, to, page and query: `FaultWhen`.
+ * WHERE is a method and a path without its version (a trailing `*` matches any rest), `ws`, or `port`.
+ * WHAT is one of `faultDefinitions`. CONDITIONS are p, times, every, after, total, from, to, page and query: `FaultConditions`.
  *
- * Whether a line strikes is a hash of the seed, the line, the request, and how often this very request came before.
- * No sequence is shared between requests, so the order in which they arrive changes nothing (`total` is the exception).
+ * Whether a line triggers is a hash of the seed, the line, the request, and how often the same request came before.
+ * Requests share no random sequence, so their order of arrival changes nothing (except for `total`).
  */
 import type { Clock } from "../../runtime/clock.ts";
 import { hashText } from "../market/hash.ts";
 import type { FaultEventKind } from "./fault-definition.ts";
 import { type FaultLine, parseFaultLines } from "./parser.ts";
 
-/** What happens, as far as a script is concerned. */
+/** An event on which a fault can trigger. */
 export interface FaultEvent {
   kind: FaultEventKind;
   method: string;
   path: string;
   /** Query parameters, or the properties of a websocket message. */
   query: ReadonlyMap<string, string>;
-  /** What makes two events "the very same"; method, path and query unless told. */
+  /** Two events with the same key count as the same request. Default: method, path and query. */
   key?: string;
-  /** Asked only when a line has page=last. */
+  /** Called only when a line has page=last. */
   isLastPage?: () => boolean;
 }
 
-/** A line that struck. */
+/** A line of the script that triggered on an event. */
 export interface TriggeredFault {
   line: FaultLine;
-  /** Further decisions of the same strike, as pure as the strike itself. */
+  /** A fraction in [0, 1) for further choices of this fault, derived from the same hash. */
   chance(...about: (string | number)[]): number;
-  /** The fault found nothing to change (no cursor, no such property): it has not struck after all. */
+  /** Takes the trigger out of the counts, because the fault found nothing to change. */
   uncount(): void;
 }
 
+/** Served as JSON by GET /simulator/faults. */
 export interface FaultCount {
   line: number;
   text: string;
@@ -54,79 +55,86 @@ interface RequestCounts {
   triggered: number;
 }
 
+interface LineState {
+  readonly line: FaultLine;
+  readonly requests: Map<string, RequestCounts>;
+  triggered: number;
+}
+
 export class FaultScript {
-  readonly #lines: readonly { line: FaultLine; asked: Map<string, RequestCounts>; counts: number }[];
+  readonly #lines: readonly LineState[];
   readonly #seed: string | number;
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #startedAt: number;
 
   /** Throws a FaultScriptError that names the line and the nearest known word. */
   constructor(text: string, options: { seed: string | number; clock: Pick<Clock, "monotonic"> }) {
-    this.#lines = parseFaultLines(text).map((line) => ({ line, asked: new Map(), struck: 0 }));
+    this.#lines = parseFaultLines(text).map((line) => ({ line, requests: new Map(), triggered: 0 }));
     this.#seed = options.seed;
     this.#clock = options.clock;
     this.#startedAt = options.clock.monotonic();
   }
 
-  /** The lines that strike this event, in the order of the script. Counts the event as asked. */
+  /** The lines that trigger on this event, in script order. Counts the event as seen. */
   triggeredFaults(event: FaultEvent): TriggeredFault[] {
-    const struck: TriggeredFault[] = [];
+    const faults: TriggeredFault[] = [];
     const elapsed = this.#clock.monotonic() - this.#startedAt;
     const key = event.key ?? requestKey(event);
-    for (const entry of this.#lines) {
-      const { line, asked } = entry;
+    for (const state of this.#lines) {
+      const { line, requests } = state;
       if (!matchesEvent(line, event, elapsed)) continue;
-      const countTrigger = asked.get(key) ?? { seen: 0, triggered: 0 };
-      asked.set(key, countTrigger);
-      const nth = countTrigger.seen++;
+      const counts = requests.get(key) ?? { seen: 0, triggered: 0 };
+      requests.set(key, counts);
+      const nth = counts.seen++;
       const chance = (...about: (string | number)[]) =>
         seededFraction(this.#seed, line.lineNumber, key, nth, ...about);
       const { p, times, every, after, total } = line.conditions;
       const phase =
         every > 1 ? Math.floor(seededFraction(this.#seed, line.lineNumber, key, "phase") * every) : 0;
       if (nth < after || (nth - after + phase) % every !== 0) continue;
-      if (countTrigger.triggered >= times || entry.counts >= total || chance("strikes") >= p) continue;
-      countTrigger.triggered++;
-      entry.counts++;
-      const miss = () => {
-        countTrigger.triggered--;
-        entry.counts--;
+      // The text "strikes" is part of the hash: another text would change which requests fail for a seed.
+      if (counts.triggered >= times || state.triggered >= total || chance("strikes") >= p) continue;
+      counts.triggered++;
+      state.triggered++;
+      const uncount = () => {
+        counts.triggered--;
+        state.triggered--;
       };
-      struck.push({ line, chance, uncount: miss });
+      faults.push({ line, chance, uncount });
     }
-    return struck;
+    return faults;
   }
 
-  /** False: no line can ever concern this moment, so the caller need not ask. */
-  handles(moment: FaultEventKind): boolean {
-    return this.#lines.some(({ line }) => line.eventKinds.includes(moment));
+  /** False when no line can trigger on events of this kind. */
+  handles(kind: FaultEventKind): boolean {
+    return this.#lines.some(({ line }) => line.eventKinds.includes(kind));
   }
 
-  linesFor(moment: FaultEventKind): FaultLine[] {
-    return this.#lines.filter(({ line }) => line.eventKinds.includes(moment)).map(({ line }) => line);
+  linesFor(kind: FaultEventKind): FaultLine[] {
+    return this.#lines.filter(({ line }) => line.eventKinds.includes(kind)).map(({ line }) => line);
   }
 
-  /** For a fault that no event draws: counts a strike of that line. */
-  count(line: FaultLine): void {
-    for (const entry of this.#lines) if (entry.line === line) entry.counts++;
+  /** Counts a trigger of a line that no event triggers (the port). */
+  countTrigger(line: FaultLine): void {
+    for (const state of this.#lines) if (state.line === line) state.triggered++;
   }
 
-  /** How often each line struck. A run whose lines never struck has proved nothing. */
-  get struck(): FaultCount[] {
-    return this.#lines.map(({ line, counts: struck }) => ({
+  /** How often each line triggered. A test run in which no line triggered proves nothing. */
+  get counts(): FaultCount[] {
+    return this.#lines.map(({ line, triggered }) => ({
       line: line.lineNumber,
       text: line.text,
-      struck,
+      struck: triggered,
     }));
   }
 }
 
-export function requestKey({ method, path, query }: Pick<FaultEvent, "method" | "path" | "query">): string {
+function requestKey({ method, path, query }: Pick<FaultEvent, "method" | "path" | "query">): string {
   const sorted = [...query].sort(([left], [right]) => (left < right ? -1 : 1));
   return `${method} ${path}?${sorted.map(([name, value]) => `${name}=${value}`).join("&")}`;
 }
 
-/** The same parts give the same number, whatever was asked before and in whatever order. */
+/** Depends on its arguments alone, not on earlier calls. */
 function seededFraction(...parts: readonly (string | number)[]): number {
   return hashText(parts.join("\u0000")) / 2 ** 32;
 }
@@ -139,7 +147,7 @@ function matchesEvent(line: FaultLine, event: FaultEvent, elapsed: number): bool
     !(matchesMethod(line.method, event.method) && matchesPath(line.path, event.path))
   )
     return false;
-  // A word that belongs to a connection says itself at which moment it is drawn.
+  // Connection faults choose their event with the parameter `on`.
   if (line.definition.parameters.on && line.textOf("on") !== event.kind) return false;
   if (elapsed < from || elapsed >= to) return false;
   if (!query.every(([name, value]) => event.query.get(name) === value)) return false;

@@ -33,7 +33,7 @@ export class TokenFaults {
     const audience = readAudience(body);
     if (answer.status !== 200 || audience === "") return undefined;
     const issue = (but: TokenOverrides) => tokenResponse(this.#issuer.issueToken(audience, now, but), now);
-    if (word === "token-life") return issue({ lifeSeconds: Math.round(line.numberOf("life") / 1000) });
+    if (word === "token-life") return issue({ lifetimeSeconds: Math.round(line.numberOf("life") / 1000) });
     if (word === "odd-token") return issue({ hasUrlUnsafeCharacters: true });
     if (word === "scope-without") return issue({ withoutScope: line.textOf("scope") });
     if (word === "same-token") {

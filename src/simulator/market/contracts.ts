@@ -23,11 +23,11 @@ export interface DerivativeContractRecord {
   readonly expiration?: string;
 }
 
-/** A contract with what its prices are made of. */
+/** A contract, with the inputs of its price. */
 export interface Contract {
   readonly record: DerivativeContractRecord;
   readonly series: IndexSeries;
-  /** Its place among all contracts, as in its id. */
+  /** Its position among all contracts, encoded in its id. */
   readonly ordinal: number;
   readonly step: number;
   readonly expirationMs: number | undefined;
@@ -46,22 +46,22 @@ const QUARTERLY_EXPIRIES = { upcoming: 3, past: 8 };
 const WEEKLY_EXPIRIES = { upcoming: 4, past: 12 };
 const STRIKES_PER_EXPIRY = 9;
 
-export interface ContractsOptions {
+interface ContractsOptions {
   readonly table: IndexTable;
-  readonly figures: IndexValues;
+  readonly indexValues: IndexValues;
   readonly calendar: TickCalendar;
   readonly ids: RecordIds;
   readonly quirks: Quirks;
 }
 
-/** Which contracts an exchange lists: a function of the moment, nothing is stored. */
+/** Derives the contracts that an exchange lists from the time alone; nothing is stored. */
 export class Contracts {
   readonly #options: ContractsOptions;
   readonly #utc: UtcFormatter;
 
-  constructor(parts: ContractsOptions) {
-    this.#options = parts;
-    this.#utc = new UtcFormatter(parts.quirks.fractionDigits);
+  constructor(options: ContractsOptions) {
+    this.#options = options;
+    this.#utc = new UtcFormatter(options.quirks.fractionDigits);
   }
 
   list(
@@ -117,10 +117,10 @@ export class Contracts {
     market: SimulatedMarket,
     { week, listingMs }: ContractTerm,
   ): Contract[] {
-    const { table, figures, calendar } = this.#options;
+    const { table, indexValues, calendar } = this.#options;
     const series = table.ofType("MWA")[market.ordinal];
     if (!series) return [];
-    const atListing = Math.exp(figures.logPriceAt(series, calendar.newestTick(listingMs)));
+    const atListing = Math.exp(indexValues.logPriceAt(series, calendar.newestTick(listingMs)));
     const distance = roundToStrikeDistance(atListing * 0.04);
     const middle = Math.round(atListing / distance) * distance;
     const found: Contract[] = [];
@@ -130,8 +130,8 @@ export class Contracts {
         const put = optionType === "PUT";
         const name = `${market.base.symbol}-${formatExpiry(fridayMs(week))}-${strike}-${put ? "P" : "C"}`;
         const step = week * 64 + at * 2 + (put ? 1 : 0);
-        const life = { listingMs, expirationMs: fridayMs(week), strike, optionType };
-        const contract = this.#contract(2, exchange, market, step, name, life);
+        const details = { listingMs, expirationMs: fridayMs(week), strike, optionType };
+        const contract = this.#contract(2, exchange, market, step, name, details);
         if (contract) found.push(contract);
       }
     }
@@ -144,14 +144,14 @@ export class Contracts {
     market: SimulatedMarket,
     step: number,
     exchangeName: string,
-    life: { listingMs?: number; expirationMs?: number; strike?: number; optionType?: "CALL" | "PUT" },
+    details: { listingMs?: number; expirationMs?: number; strike?: number; optionType?: "CALL" | "PUT" },
   ): Contract | undefined {
     const { table, ids } = this.#options;
     const series = table.ofType("MWA")[market.ordinal];
     if (!series) return undefined;
     const ordinal = (type * 4096 + exchange.ordinal) * 8192 + market.ordinal;
-    const inverse = exchange.name === "BitMEX" || exchange.name === "Deribit";
-    const { listingMs, expirationMs, strike, optionType } = life;
+    const isInverse = exchange.name === "BitMEX" || exchange.name === "Deribit";
+    const { listingMs, expirationMs, strike, optionType } = details;
     return {
       series,
       ordinal,
@@ -163,9 +163,9 @@ export class Contracts {
         exchangeId: exchange.id,
         marketId: market.id,
         exchangeName,
-        settlementCurrency: inverse ? market.base.symbol : market.quote.symbol,
-        contractValue: inverse && type !== 2 ? "100" : "1",
-        valueCurrency: inverse && type !== 2 ? market.quote.symbol : market.base.symbol,
+        settlementCurrency: isInverse ? market.base.symbol : market.quote.symbol,
+        contractValue: isInverse && type !== 2 ? "100" : "1",
+        valueCurrency: isInverse && type !== 2 ? market.quote.symbol : market.base.symbol,
         ...(optionType ? { optionType } : {}),
         ...(strike === undefined ? {} : { optionStrike: String(strike) }),
         ...(listingMs === undefined ? {} : { listing: this.#utc.format(listingMs) }),
@@ -202,27 +202,27 @@ function roundToStrikeDistance(value: number): number {
 }
 
 const WEEK_MS = 7 * DAY_MS;
-/** Contracts end on Fridays at 08:00 UTC; 1970 began on a Thursday. */
+/** Contracts expire on Fridays at 08:00 UTC; 1 January 1970 was a Thursday. */
 const FIRST_FRIDAY_MS = DAY_MS + 8 * 3_600_000;
 
 /** The Friday of week `week` since 1970. */
-export function fridayMs(week: number): number {
+function fridayMs(week: number): number {
   return FIRST_FRIDAY_MS + week * WEEK_MS;
 }
 
-/** The first week whose Friday lies after this moment. */
-export function firstWeekAfter(ms: number): number {
+/** The first week whose Friday is after `ms`. */
+function firstWeekAfter(ms: number): number {
   return Math.floor((ms - FIRST_FRIDAY_MS) / WEEK_MS) + 1;
 }
 
-/** The week that holds the last Friday of a quarter; quarters are counted from the first one of 1970. */
-export function lastWeekOfQuarter(quarter: number): number {
+/** The week of the last Friday of a quarter; quarter 0 is the first of 1970. */
+function lastWeekOfQuarter(quarter: number): number {
   const nextQuarter = Date.UTC(1970 + Math.floor((quarter + 1) / 4), ((quarter + 1) % 4) * 3, 1);
   return firstWeekAfter(nextQuarter) - 1;
 }
 
-/** The first quarter whose last Friday lies after this moment. */
-export function firstQuarterAfter(ms: number): number {
+/** The first quarter whose last Friday is after `ms`. */
+function firstQuarterAfter(ms: number): number {
   const date = new Date(ms);
   const quarter = (date.getUTCFullYear() - 1970) * 4 + Math.floor(date.getUTCMonth() / 3);
   return fridayMs(lastWeekOfQuarter(quarter)) > ms ? quarter : quarter + 1;
@@ -230,8 +230,8 @@ export function firstQuarterAfter(ms: number): number {
 
 const months = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(" ");
 
-/** 27MAR26, as exchanges name their expiries. */
-export function formatExpiry(ms: number): string {
+/** For example 27MAR26, as exchanges name their expiries. */
+function formatExpiry(ms: number): string {
   const date = new Date(ms);
   return `${date.getUTCDate()}${months[date.getUTCMonth()]}${String(date.getUTCFullYear() % 100).padStart(2, "0")}`;
 }

@@ -2,7 +2,7 @@ export const DAY_MS = 86_400_000;
 
 const TWO_DIGITS = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
 
-/** Whole days since 1970 as YYYY-MM-DD, by the civil calendar. */
+/** Formats days since 1970 as YYYY-MM-DD. */
 export function formatIsoDay(day: number): string {
   const shifted = day + 719_468;
   const era = Math.floor(shifted / 146_097);
@@ -22,7 +22,7 @@ export function formatIsoDay(day: number): string {
   return `${String(year).padStart(4, "0")}-${TWO_DIGITS[month]}-${TWO_DIGITS[dayOfMonth]}`;
 }
 
-/** Writes moments as ISO 8601 UTC with a fixed number of fraction digits; remembers the last day, since pages hold few. */
+/** Formats timestamps as ISO 8601 UTC with a fixed number of fraction digits. Caches the last day, since a page spans few. */
 export class UtcFormatter {
   readonly #digits: 0 | 3 | 6;
   #day = Number.NaN;
@@ -38,11 +38,11 @@ export class UtcFormatter {
       this.#day = day;
       this.#dayText = `${formatIsoDay(day)}T`;
     }
-    const inDay = ms - day * DAY_MS;
-    const second = Math.floor(inDay / 1000);
+    const msOfDay = ms - day * DAY_MS;
+    const second = Math.floor(msOfDay / 1000);
     const minute = Math.floor(second / 60);
-    const clock = `${TWO_DIGITS[Math.floor(minute / 60)]}:${TWO_DIGITS[minute % 60]}:${TWO_DIGITS[second % 60]}`;
-    return `${this.#dayText}${clock}${this.#fraction(inDay - second * 1000)}Z`;
+    const time = `${TWO_DIGITS[Math.floor(minute / 60)]}:${TWO_DIGITS[minute % 60]}:${TWO_DIGITS[second % 60]}`;
+    return `${this.#dayText}${time}${this.#fraction(msOfDay - second * 1000)}Z`;
   }
 
   #fraction(ms: number): string {
@@ -66,18 +66,18 @@ export function parseUtcMs(text: string): number | undefined {
 
 const POWERS_OF_TEN = Array.from({ length: 23 }, (_, digits) => 10 ** digits);
 
-/** How many fraction digits show about nine significant ones of a figure of this size. */
+/** The number of fraction digits that shows about nine significant digits of a value of this size. */
 export function chooseFractionDigits(typical: number): number {
   const magnitude = Math.floor(Math.log10(typical));
   return Math.max(2, Math.min(20, 8 - magnitude));
 }
 
-/** The figure as it is printed: a whole number of its last digit's units. Never falls when the figure rises. */
-export function toLastDigitUnits(value: number, digits: number): number {
+/** The value as a whole number of units of its last digit. Monotonic. */
+function toLastDigitUnits(value: number, digits: number): number {
   return Math.round(value * (POWERS_OF_TEN[digits] ?? 1));
 }
 
-/** Plain notation with exactly `digits` fraction digits; never an exponent. */
+/** Formats with exactly `digits` fraction digits, never with an exponent. */
 export function formatDecimal(value: number, digits: number): string {
   const units = Math.abs(toLastDigitUnits(value, digits));
   if (units > Number.MAX_SAFE_INTEGER) return value.toFixed(Math.min(digits, 2));

@@ -1,9 +1,9 @@
 /**
- * The simulator's only source of chance: hashes of (seed, place). Nothing is drawn in sequence, so no answer depends
- * on which request came first.
+ * The only source of randomness in the simulator: hashes of the seed and a position. There is no random sequence, so no
+ * response depends on the order of requests.
  */
 
-/** Spreads every bit of the input over all 32 bits of the result. */
+/** Mixes the bits of the input: each one affects all 32 bits of the result. */
 export function mixBits(value: number): number {
   let h = value | 0;
   h ^= h >>> 16;
@@ -27,12 +27,12 @@ export function hashText(text: string, salt = 0): number {
   return mixBits(h);
 }
 
-/** A fraction in [0, 1) that belongs to these numbers. */
+/** A fraction in [0, 1), fixed for these numbers. */
 export function hashFraction(...parts: readonly number[]): number {
   return hashNumbers(...parts) / 2 ** 32;
 }
 
-/** Whether this place is among the few per mille that something happens to. */
+/** Whether this position is among the `perMille` of a thousand that a quirk affects. */
 export function isAffected(perMille: number, ...parts: readonly number[]): boolean {
   return perMille > 0 && hashFraction(...parts) * 1000 < perMille;
 }

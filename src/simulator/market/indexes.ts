@@ -7,12 +7,12 @@ import type { SimulatedAsset, Universe } from "./universe.ts";
 export const simulatedIndexTypes = ["GWA", "MWA", "LX"] as const;
 export type SimulatedIndexType = (typeof simulatedIndexTypes)[number];
 
-/** One index: an asset's USD rate, a market's rate, or a liquid index. */
+/** One index: the USD rate of an asset (GWA), the rate of a market (MWA), or a liquid index (LX). */
 export interface IndexSeries {
   readonly type: SimulatedIndexType;
-  /** Its number within its type. */
+  /** Its position within its type. */
   readonly ordinal: number;
-  /** Its place among the records of one moment, over all types. */
+  /** Its position over all types: the order of records with the same timestamp. */
   readonly rank: number;
   readonly id: string;
   readonly name: string;
@@ -27,7 +27,7 @@ export interface IndexSeries {
   readonly volumeDigits: number;
 }
 
-/** All indexes of a universe, in the order in which records of one moment are listed. */
+/** All indexes of a universe, in the order in which the service lists records with the same timestamp. */
 export class IndexTable {
   readonly all: readonly IndexSeries[];
   readonly #byType: Readonly<Record<SimulatedIndexType, readonly IndexSeries[]>>;
@@ -79,7 +79,7 @@ function createSeries(
   share: number,
 ): IndexSeries {
   const dailyVolume = base.dailyVolume * share;
-  const lives = quote ? [base, quote] : [base];
+  const assets = quote ? [base, quote] : [base];
   return {
     type,
     ordinal,
@@ -88,19 +88,19 @@ function createSeries(
     name,
     base,
     quote,
-    firstDay: Math.max(...lives.map(({ firstDay }) => firstDay)),
-    endDay: Math.min(...lives.map(({ endDay }) => endDay)),
+    firstDay: Math.max(...assets.map(({ firstDay }) => firstDay)),
+    endDay: Math.min(...assets.map(({ endDay }) => endDay)),
     priceDigits: chooseFractionDigits(base.priceParameters.usd / (quote?.priceParameters.usd ?? 1)),
     dailyVolume,
     volumeDigits: Math.min(8, chooseFractionDigits(dailyVolume)),
   };
 }
 
-const MAX_LX_DEVIATION = 0.0001;
+const LX_DEVIATION_RANGE = 0.0001;
 const BLOCK_TICKS = 4096;
 const VOLUME_CELL_TICKS = 720;
 
-/** The figures of one index at one tick, as they are once nothing about them changes any more. */
+/** The final prices and volumes of the indexes, by tick. */
 export class IndexValues {
   readonly #model: PriceModel;
   readonly #seed: number;
@@ -122,7 +122,7 @@ export class IndexValues {
     return this.#model.logPriceAt(asset.ordinal, tick);
   }
 
-  /** `logAt` for a run of ticks, through whole blocks of the model: much cheaper by the thousand. */
+  /** `logPriceAt` for consecutive ticks. Reads whole blocks of the model: much cheaper for thousands of ticks. */
   logPrices(series: IndexSeries, fromTick: number, count: number): Float64Array {
     const found = new Float64Array(count);
     const { base, quote } = series;
@@ -145,7 +145,7 @@ export class IndexValues {
     return found;
   }
 
-  /** The extremes of `logAt` over [first, end), found without reading every tick where that is possible. */
+  /** The extremes of `logPriceAt` over [first, end), without reading every tick where that is possible. */
   extremes(series: IndexSeries, first: number, end: number): Extremes {
     if (series.type === "LX") return findExtremes(this.logPrices(series, first, end - first));
     return this.#model.extremes(series.base.ordinal, series.quote?.ordinal, first, end);
@@ -155,7 +155,7 @@ export class IndexValues {
     return formatDecimal(Math.exp(log), series.priceDigits);
   }
 
-  /** The rolling 24-hour volume: drifts over hours, flickers a little from tick to tick. */
+  /** The rolling 24-hour volume: drifts over hours, with a little noise per tick. */
   volumeAt(series: IndexSeries, tick: number): number {
     const salt = mixBits(this.#seed ^ Math.imul(series.base.ordinal + 1, 0x27d4eb2f));
     const cell = Math.floor(tick / VOLUME_CELL_TICKS);
@@ -163,15 +163,15 @@ export class IndexValues {
     const left = mixBits(salt ^ Math.imul(cell, 0x165667b1));
     const right = mixBits(salt ^ Math.imul(cell + 1, 0x165667b1));
     const slow = (left + (right - left) * along) / 2 ** 32;
-    const flicker = mixBits(left ^ Math.imul(tick, 0x9e3779b1)) / 2 ** 32;
-    return series.dailyVolume * (0.6 + 0.8 * slow + 0.01 * flicker);
+    const noise = mixBits(left ^ Math.imul(tick, 0x9e3779b1)) / 2 ** 32;
+    return series.dailyVolume * (0.6 + 0.8 * slow + 0.01 * noise);
   }
 
   formatVolume(series: IndexSeries, tick: number): string {
     return formatDecimal(this.volumeAt(series, tick), series.volumeDigits);
   }
 
-  /** What was traded since the tick before: LX alone tells it. */
+  /** The volume since the previous tick. Only LX records have it. */
   formatTickVolume(series: IndexSeries, tick: number): string {
     const part = (hashNumbers(this.#seed, 51, series.ordinal, tick) / 2 ** 32) * 2;
     return formatDecimal((this.volumeAt(series, tick) * part) / 2880, 8);
@@ -181,7 +181,7 @@ export class IndexValues {
     const hash = mixBits(
       this.#seed ^ Math.imul(series.ordinal + 7, 0x2c1b3c6d) ^ Math.imul(tick, 0x9e3779b1),
     );
-    return (hash / 2 ** 32 - 0.5) * MAX_LX_DEVIATION;
+    return (hash / 2 ** 32 - 0.5) * LX_DEVIATION_RANGE;
   }
 }
 

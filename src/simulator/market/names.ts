@@ -1,17 +1,17 @@
-/** A well-known asset: what it is called, what it costs, how much of it there is. */
+/** A well-known asset: its name, price and supply. */
 export interface KnownAsset {
   readonly symbol: string;
   readonly name: string;
   readonly kind: "coin" | "token" | "stable" | "fiat";
   readonly usd: number;
-  /** Circulating, and total, in units. */
+  /** Circulating supply (and total supply) in units. */
   readonly supply: number;
   readonly total?: number;
   /** Year of the first end-of-day price. */
   readonly since: number;
-  /** Day on which its prices ended, for an asset that is no longer active. */
+  /** The day on which prices ended, for an inactive asset. */
   readonly until?: string;
-  /** Listed, and nothing more: no price was ever published. */
+  /** The asset is listed, but no price was ever published. */
   readonly neverPriced?: true;
 }
 
@@ -49,8 +49,8 @@ const fiat = (symbol: string, name: string, usd: number): KnownAsset => ({
 });
 
 /**
- * The order matters: a small universe takes the first ones, so the first dozen holds one of each special case
- * (a shared symbol, an inactive asset, an asset without data).
+ * The order matters: a small universe takes the first assets, so the first dozen contains each special case (a shared
+ * symbol, an inactive asset, an asset without data).
  */
 export const knownAssets: readonly KnownAsset[] = [
   coin("BTC", "Bitcoin", 88_000, 19_970_000, 2014, 21_000_000),
@@ -136,7 +136,7 @@ const secondHalves =
     " ",
   );
 
-/** A plausible name for the assets beyond the known ones. */
+/** Makes a plausible name for an asset beyond the known ones. */
 export function inventAssetName(ordinal: number): { symbol: string; name: string } {
   const first = firstHalves[ordinal % firstHalves.length] ?? "";
   const round = Math.floor(ordinal / firstHalves.length);
@@ -155,24 +155,27 @@ export interface KnownExchange {
   readonly status?: "INACTIVE" | "MAINTENANCE";
   /** Lists futures, perpetual swaps and options. */
   readonly derivatives?: true;
-  /** What it calls assets that the rest of the world calls otherwise. */
+  /** Symbols of this exchange that differ from the usual ones. */
   readonly symbols?: Readonly<Record<string, string>>;
 }
 
 const spot = (name: string, host: string): KnownExchange => ({ name, url: `https://${host}` });
-const both = (name: string, host: string): KnownExchange => ({ ...spot(name, host), derivatives: true });
+const spotAndDerivatives = (name: string, host: string): KnownExchange => ({
+  ...spot(name, host),
+  derivatives: true,
+});
 
-/** The order matters: a small universe takes the first ones. Exactly seven list derivatives. */
+/** The order matters: a small universe takes the first exchanges. Exactly seven list derivatives. */
 export const knownExchanges: readonly KnownExchange[] = [
-  both("Binance", "www.binance.com"),
+  spotAndDerivatives("Binance", "www.binance.com"),
   spot("Coinbase", "www.coinbase.com"),
-  { ...both("Kraken", "www.kraken.com"), symbols: { BTC: "XBT", DOGE: "XDG" } },
-  both("Deribit", "www.deribit.com"),
+  { ...spotAndDerivatives("Kraken", "www.kraken.com"), symbols: { BTC: "XBT", DOGE: "XDG" } },
+  spotAndDerivatives("Deribit", "www.deribit.com"),
   { ...spot("Bitfinex", "www.bitfinex.com"), status: "MAINTENANCE", symbols: { USDT: "UST" } },
-  both("OKX", "www.okx.com"),
-  { ...both("BitMEX", "www.bitmex.com"), symbols: { BTC: "XBT" } },
-  both("Bybit", "www.bybit.com"),
-  both("HTX", "www.htx.com"),
+  spotAndDerivatives("OKX", "www.okx.com"),
+  { ...spotAndDerivatives("BitMEX", "www.bitmex.com"), symbols: { BTC: "XBT" } },
+  spotAndDerivatives("Bybit", "www.bybit.com"),
+  spotAndDerivatives("HTX", "www.htx.com"),
   { ...spot("FTX", "ftx.com"), status: "INACTIVE" },
   spot("Bitstamp", "www.bitstamp.net"),
   spot("Gemini", "www.gemini.com"),
@@ -210,12 +213,12 @@ const cities =
   "Zurich Tokyo Lisbon Tallinn Seoul Dubai Toronto Vilnius Geneva Osaka Malta Nairobi Lagos Bogota Lima Oslo Riga Prague Taipei Sydney".split(
     " ",
   );
-const houses = "Exchange Markets Trade Spot DEX Bourse Desk Pool".split(" ");
+const suffixes = "Exchange Markets Trade Spot DEX Bourse Desk Pool".split(" ");
 
 export function inventExchange(ordinal: number): KnownExchange {
   const city = cities[ordinal % cities.length] ?? "";
-  const house = houses[Math.floor(ordinal / cities.length) % houses.length] ?? "";
-  const round = Math.floor(ordinal / (cities.length * houses.length));
-  const name = `${city} ${house}${round === 0 ? "" : ` ${round + 1}`}`;
+  const suffix = suffixes[Math.floor(ordinal / cities.length) % suffixes.length] ?? "";
+  const round = Math.floor(ordinal / (cities.length * suffixes.length));
+  const name = `${city} ${suffix}${round === 0 ? "" : ` ${round + 1}`}`;
   return spot(name, `${name.toLowerCase().replaceAll(" ", "-")}.example`);
 }

@@ -1,9 +1,9 @@
 import { drawFromHash, hashCell, type PricePath, VOLATILITY_FACTORS } from "./price-path.ts";
 
-/** How fine the first look is: it gives the search good extremes to begin with. */
+/** Level of the first, coarse pass. Its extremes let the exact pass skip most cells. */
 const COARSE_LEVEL = 6;
 
-/** What a cell begins with: the values at its ends, and the temper of the cell that holds it. */
+/** A cell of the price path: the values at its two ends, and the volatility inherited from its parent. */
 export interface Cell {
   readonly start: number;
   readonly end: number;
@@ -15,14 +15,14 @@ export interface Extremes {
   readonly low: number;
 }
 
-/** The stack of cells still to be looked at: six figures each (left, right, temper, and the quote's). */
+/** A stack of cells to search, six numbers each: left, right and volatility of the base, then of the quote. */
 const SLOT_SIZE = 6;
 const MAX_DEPTH = 64;
 const values = new Float64Array(MAX_DEPTH * SLOT_SIZE);
 const starts = new Float64Array(MAX_DEPTH);
 const levels = new Int32Array(MAX_DEPTH);
 
-/** Stands in for the quote of what is priced in USD. */
+/** The quote path of an index that is priced in USD. */
 const flatPath: PricePath = {
   salt: 0,
   baseLog: 0,
@@ -34,8 +34,8 @@ const flatPath: PricePath = {
 const flatCell: Cell = { start: 0, end: 0, volatility: 0 };
 
 /**
- * The highest and the lowest tick of [first, end), exactly, without looking at all of them: a cell whose ends, widened
- * by the most that its inner draws can add, stay between the extremes found so far holds none.
+ * Finds the exact highest and lowest tick of [first, end) without reading every tick. It skips a cell when its ends,
+ * widened by the largest possible excursion inside it, stay within the extremes found so far.
  */
 export class ExtremeSearch {
   readonly #base: PricePath;
@@ -44,7 +44,7 @@ export class ExtremeSearch {
   readonly #end: number;
   #found: Extremes = { high: Number.NEGATIVE_INFINITY, low: Number.POSITIVE_INFINITY };
 
-  /** Over the base's path, less the quote's. */
+  /** Searches the difference of the base and the quote path. */
   constructor(base: PricePath, quote: PricePath | undefined, first: number, end: number) {
     this.#base = base;
     this.#quote = quote ?? flatPath;
@@ -52,7 +52,7 @@ export class ExtremeSearch {
     this.#end = end;
   }
 
-  /** `cells` of this level, in a row from tick `start` on, hold the run between them. */
+  /** `cells` are consecutive, have this level, begin at tick `start`, and together cover [first, end). */
   search(level: number, start: number, cells: readonly { base: Cell; quote: Cell | undefined }[]): Extremes {
     for (const bottom of [COARSE_LEVEL, 0]) {
       for (const [at, { base, quote = flatCell }] of cells.entries()) {
@@ -65,11 +65,11 @@ export class ExtremeSearch {
     return this.#found;
   }
 
-  /** Works off the stack, on which one cell lies. Hot: a call per cell would cost more than the cell itself. */
+  /** Starts from the one cell on the stack. A loop, because a function call per cell costs more than the cell. */
   #searchCell(bottom: number, { high, low }: Extremes): Extremes {
-    const { salt, baseLog: base, logGrowthPerTick: perTick, deviation, maxExcursion: reach } = this.#base;
+    const { salt, baseLog, logGrowthPerTick, deviation, maxExcursion } = this.#base;
     const quote = this.#quote;
-    const quoted = quote !== flatPath;
+    const hasQuote = quote !== flatPath;
     const first = this.#first;
     const end = this.#end;
     let highest = high;
@@ -79,60 +79,66 @@ export class ExtremeSearch {
       const start = starts[top] as number;
       const slot = top * SLOT_SIZE;
       top--;
-      const span = 1 << level;
-      if (start >= end || start + span <= first) continue;
+      const cellTicks = 1 << level;
+      if (start >= end || start + cellTicks <= first) continue;
       const left = values[slot] as number;
       const right = values[slot + 1] as number;
-      const temper = values[slot + 2] as number;
+      const volatility = values[slot + 2] as number;
       const quoteLeft = values[slot + 3] as number;
       const quoteRight = values[slot + 4] as number;
-      const quoteTemper = values[slot + 5] as number;
-      // The very arithmetic of the model, so that an extreme equals its tick to the last bit.
-      let near = base + perTick * start + left;
-      if (quoted) near -= quote.baseLog + quote.logGrowthPerTick * start + quoteLeft;
+      const quoteVolatility = values[slot + 5] as number;
+      // The same arithmetic as in PriceModel, so that an extreme equals its tick to the last bit.
+      let leftLog = baseLog + logGrowthPerTick * start + left;
+      if (hasQuote) leftLog -= quote.baseLog + quote.logGrowthPerTick * start + quoteLeft;
       if (start >= first) {
-        if (near > highest) highest = near;
-        if (near < lowest) lowest = near;
+        if (leftLog > highest) highest = leftLog;
+        if (leftLog < lowest) lowest = leftLog;
       }
       if (level === bottom) continue;
-      const far =
-        base +
-        perTick * (start + span) +
+      const rightLog =
+        baseLog +
+        logGrowthPerTick * (start + cellTicks) +
         right -
-        (quote.baseLog + quote.logGrowthPerTick * (start + span) + quoteRight);
-      // A hair more than the sum, so that rounding never rules out an extreme.
-      const beyond =
-        temper * (reach[level] as number) + quoteTemper * (quote.maxExcursion[level] as number) + 1e-12;
-      if ((near > far ? near : far) + beyond < highest && (near > far ? far : near) - beyond > lowest)
+        (quote.baseLog + quote.logGrowthPerTick * (start + cellTicks) + quoteRight);
+      // Slightly more than the sum, so that rounding never skips an extreme.
+      const excursion =
+        volatility * (maxExcursion[level] as number) +
+        quoteVolatility * (quote.maxExcursion[level] as number) +
+        1e-12;
+      if (
+        (leftLog > rightLog ? leftLog : rightLog) + excursion < highest &&
+        (leftLog > rightLog ? rightLog : leftLog) - excursion > lowest
+      )
         continue;
 
-      const half = span >> 1;
-      const cell = (start / span) | 0;
+      const half = cellTicks >> 1;
+      const cell = (start / cellTicks) | 0;
       const hash = hashCell(salt, level, cell);
-      const inner = temper * (VOLATILITY_FACTORS[hash & 255] as number);
-      const middle = (left + right) / 2 + (deviation[level] as number) * inner * drawFromHash(hash);
-      let quoteInner = 0;
+      const innerVolatility = volatility * (VOLATILITY_FACTORS[hash & 255] as number);
+      const middle = (left + right) / 2 + (deviation[level] as number) * innerVolatility * drawFromHash(hash);
+      let quoteInnerVolatility = 0;
       let quoteMiddle = 0;
-      if (quoted) {
+      if (hasQuote) {
         const quoteHash = hashCell(quote.salt, level, cell);
-        quoteInner = quoteTemper * (VOLATILITY_FACTORS[quoteHash & 255] as number);
-        const deviates = (quote.deviation[level] as number) * quoteInner * drawFromHash(quoteHash);
-        quoteMiddle = (quoteLeft + quoteRight) / 2 + deviates;
+        quoteInnerVolatility = quoteVolatility * (VOLATILITY_FACTORS[quoteHash & 255] as number);
+        const quoteDeviation =
+          (quote.deviation[level] as number) * quoteInnerVolatility * drawFromHash(quoteHash);
+        quoteMiddle = (quoteLeft + quoteRight) / 2 + quoteDeviation;
       }
-      // The left half takes the place of the whole, the right half lies on top of it.
+      // The left half replaces the cell on the stack; the right half goes on top.
       levels[top + 1] = level - 1;
       levels[top + 2] = level - 1;
       starts[top + 2] = start + half;
       values[slot + 1] = middle;
-      values[slot + 2] = inner;
+      values[slot + 2] = innerVolatility;
       values[slot + 4] = quoteMiddle;
-      values[slot + 5] = quoteInner;
+      values[slot + 5] = quoteInnerVolatility;
       values[slot + 6] = middle;
       values[slot + 7] = right;
-      values[slot + 8] = inner;
+      values[slot + 8] = innerVolatility;
       values[slot + 9] = quoteMiddle;
       values[slot + 10] = quoteRight;
-      values[slot + 11] = quoteInner;
+      values[slot + 11] = quoteInnerVolatility;
       top += 2;
     }
     return { high: highest, low: lowest };

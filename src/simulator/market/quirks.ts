@@ -1,24 +1,24 @@
-/** Every choice that the specification leaves open to the service, as a switch. */
+/** The choices that the specification leaves open, as switches. */
 export interface Quirks {
-  /** What stands in `nextId` on the last page: null, an empty text, nothing at all, or the last record's own id. */
+  /** `nextId` on the last page: null, an empty string, absent, or the id of the last record. */
   lastPage: "null" | "empty" | "absent" | "own-id";
-  /** Whether the record that `startAfter` names is itself the first of the page. */
+  /** Whether a page begins with the record that `startAfter` names (inclusive) or after it (exclusive). */
   cursor: "exclusive" | "inclusive";
-  /** Whether `size` counts beside `startAfter`: always, only where a `timestamp` is given too, or never. */
+  /** Whether `size` has an effect beside `startAfter`: always, only with a `timestamp`, or never. */
   sizeBesideStartAfter: "honoured" | "needs-timestamp" | "ignored";
-  /** How a cursor is answered whose record is unknown or has left the window. */
+  /** The response to a cursor whose record is unknown or has left the window. */
   deadCursor: "404" | "400" | "empty";
-  /** UUIDs, or long ids with a slash, a percent sign and letters beyond ASCII. */
+  /** UUIDs, or long ids with a slash, a percent sign and non-ASCII letters. */
   ids: "uuid" | "opaque";
   /** Decimals as JSON strings or as JSON numbers. */
   decimals: "string" | "number";
-  /** Properties that no document names stand in every record. */
+  /** Every record has undocumented properties. */
   extraProperties: boolean;
   /** The order of properties differs from record to record. */
   reorderedProperties: boolean;
-  /** How many tickers one answer of /exchange-ticker holds; 0: all of them. */
+  /** Maximum number of tickers per response of /exchange-ticker; 0: no limit. */
   exchangeTickerPage: number;
-  /** Digits of the fraction of a second in timestamps. */
+  /** Number of digits of the fraction of a second in timestamps. */
   fractionDigits: 0 | 3 | 6;
   /** Whether the `timestamp` of /ohlcv is compared with a bar's start or its end. */
   ohlcvTimestamp: "start" | "end";
@@ -26,21 +26,21 @@ export interface Quirks {
   barEnd: "23:59:59.999" | "midnight";
   /** Whether a bar also carries `timestamp` (its start). */
   barTimestamp: boolean;
-  /** Whether a record at exactly `timestamp` is among those "up to" it. */
+  /** Whether "up to `timestamp`" includes a record at exactly that time. */
   upperBound: "inclusive" | "exclusive";
   /** Whether today's unfinished bar is served. */
   partialBar: boolean;
-  /** How an index without any data is answered. */
+  /** The response for an index without any data. */
   noData: "404" | "empty";
-  /** So many of a thousand index ticks become visible only so many seconds after their time. */
+  /** `perMille` of a thousand index ticks become visible `seconds` after their timestamp. */
   late: { readonly perMille: number; readonly seconds: number };
-  /** So many of a thousand index ticks do not exist. */
+  /** Number of missing index ticks per thousand. */
   missingPerMille: number;
-  /** So many of a thousand index ticks first show another price, and the right one so many minutes later. */
+  /** `perMille` of a thousand index ticks first have a wrong price, which is corrected after `minutes`. */
   corrections: { readonly perMille: number; readonly minutes: number };
-  /** A new token for every request, or the same one, with its remaining seconds, while it lives. */
+  /** A new token per request, or the same one (with its remaining seconds) until it expires. */
   tokenReissue: "new" | "same";
-  /** Tokens with letters that want encoding in a URL. */
+  /** Tokens contain characters that must be encoded in a URL. */
   awkwardTokens: boolean;
 }
 

@@ -1,7 +1,7 @@
 import { hashNumbers } from "./hash.ts";
 import type { Quirks } from "./quirks.ts";
 
-/** What a record id names. The order is part of the ids: append only. */
+/** The kind of a record. The position in this list is part of the ids: append only. */
 export const recordKinds = [
   "GWA tick",
   "MWA tick",
@@ -29,8 +29,8 @@ const THREE_HEX_DIGITS = Array.from({ length: 4096 }, (_, value) => value.toStri
 const HALF_MASK = 0xffffff;
 
 /**
- * Ids that encode the place of their record, so that a cursor among billions is answered without a search. They are
- * valid UUIDs; the step is scrambled, so that nobody mistakes the order of ids for the order of records.
+ * Ids that encode the position of their record, so that a cursor is resolved without a search. They are valid UUIDs.
+ * The step is scrambled, so that the order of ids differs from the order of records.
  */
 export class RecordIds {
   readonly #seed: number;
@@ -44,11 +44,11 @@ export class RecordIds {
     this.#format = createIdFormat(style);
   }
 
-  /** What all ids of one series begin with, and what they end with; between them stand twelve digits of the step. */
-  affixes(kind: RecordKind, ordinal: number): { prefix: string; after: string } {
+  /** The parts of an id that all records of a series share, before and after the twelve digits of the step. */
+  affixes(kind: RecordKind, ordinal: number): { prefix: string; suffix: string } {
     return {
       prefix: this.#format.prefix + this.#prefix(recordKinds.indexOf(kind), ordinal),
-      after: this.#format.suffix,
+      suffix: this.#format.suffix,
     };
   }
 
@@ -69,12 +69,12 @@ export class RecordIds {
 
   #prefix(kind: number, ordinal: number): string {
     const key = kind * 2 ** 28 + ordinal;
-    const kept = this.#prefixes.get(key);
-    if (kept) return kept;
-    const place = ((ordinal ^ this.#mask) >>> 0).toString(16).padStart(7, "0");
+    const cached = this.#prefixes.get(key);
+    if (cached) return cached;
+    const maskedOrdinal = ((ordinal ^ this.#mask) >>> 0).toString(16).padStart(7, "0");
     const check = hashNumbers(this.#seed, kind, ordinal, 22).toString(16).padStart(8, "0");
     const more = hashNumbers(this.#seed, kind, ordinal, 23).toString(16).padStart(8, "0");
-    const prefix = `${kind.toString(16)}${place}-${check.slice(0, 4)}-8${check.slice(4, 7)}-9${more.slice(0, 3)}-`;
+    const prefix = `${kind.toString(16)}${maskedOrdinal}-${check.slice(0, 4)}-8${check.slice(4, 7)}-9${more.slice(0, 3)}-`;
     if (this.#prefixes.size > 50_000) this.#prefixes.clear();
     this.#prefixes.set(key, prefix);
     return prefix;
@@ -105,12 +105,12 @@ function feistelRound(half: number, key: number): number {
   return (Math.imul(half ^ key, 0x85ebca6b) >>> 7) & HALF_MASK;
 }
 
-/** How an id is worn in public. */
+/** Converts between internal UUIDs and the ids that the service shows. */
 interface IdFormat {
   readonly prefix: string;
   readonly suffix: string;
   wrap(uuid: string): string;
-  /** Undefined when the id was never one of ours. */
+  /** Undefined when the simulator did not make this id. */
   unwrap(id: string): string | undefined;
 }
 
@@ -130,7 +130,7 @@ export function createIdFormat(style: Quirks["ids"]): IdFormat {
   };
 }
 
-/** A random-looking UUID that belongs to one entity. */
+/** A random-looking UUID, fixed for one entity. */
 export function createEntityUuid(seed: number, family: number, ordinal: number): string {
   const word = (part: number) => hashNumbers(seed, family, ordinal, part).toString(16).padStart(8, "0");
   const second = word(2);

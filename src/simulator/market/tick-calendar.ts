@@ -6,14 +6,14 @@ import type { Quirks } from "./quirks.ts";
 const WINDOW_MS = 200 * DAY_MS;
 const INTRADAY_START_MS = Date.UTC(2019, 5, 1);
 
-/** Which index ticks exist, from when on each is visible, and when it stops changing. */
+/** Decides which index ticks exist, when each becomes visible, and when it becomes final. */
 export class TickCalendar {
   readonly tickMs: number;
-  /** Longest time after a tick's moment in which anything about it may still change. */
+  /** How long after its timestamp a tick may still appear or change. */
   readonly settleDelayMs: number;
   readonly #seed: number;
   readonly #quirks: Quirks;
-  /** Whether any tick is late, missing or corrected at all. */
+  /** True when some ticks are late, missing or corrected. */
   readonly hasChangingTicks: boolean;
 
   constructor(seed: number, tickMs: number, quirks: Quirks) {
@@ -30,7 +30,7 @@ export class TickCalendar {
     return Math.floor(nowMs / this.tickMs);
   }
 
-  /** The oldest tick of the moving 200-day window. */
+  /** The oldest tick of the trailing 200-day window. */
   oldestTickInWindow(nowMs: number): number {
     return Math.ceil(Math.max(nowMs - WINDOW_MS, INTRADAY_START_MS) / this.tickMs);
   }
@@ -39,12 +39,12 @@ export class TickCalendar {
     return Math.ceil((day * DAY_MS) / this.tickMs);
   }
 
-  /** Ticks of the whole life of an index, served or not: [first, end). */
+  /** All ticks of an index, inside the window or not: [first, end). */
   tickRange(series: IndexSeries): { first: number; end: number } {
     return { first: this.firstTickOfDay(series.firstDay), end: this.firstTickOfDay(series.endDay) };
   }
 
-  /** Whether the tick is known to the service at this moment, whatever the window says. */
+  /** Whether the service has published the tick by `nowMs`. Ignores the window. */
   isPublished(series: IndexSeries, tick: number, nowMs: number): boolean {
     if (!this.hasChangingTicks) return tick * this.tickMs <= nowMs;
     if (isAffected(this.#quirks.missingPerMille, this.#seed, 61, series.rank, tick)) return false;
@@ -53,7 +53,7 @@ export class TickCalendar {
     return tick * this.tickMs + delay <= nowMs;
   }
 
-  /** What must be added to the logarithm of the price, while the tick awaits its correction. */
+  /** The error in the logarithm of the price, until the tick is corrected. */
   priceError(series: IndexSeries, tick: number, nowMs: number): number {
     const { perMille, minutes } = this.#quirks.corrections;
     if (perMille === 0 || tick * this.tickMs + minutes * 60_000 <= nowMs) return 0;

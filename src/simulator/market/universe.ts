@@ -22,13 +22,13 @@ export interface SimulatedAsset {
   readonly status: "ACTIVE" | "INACTIVE";
   readonly type: "FIAT" | "CRYPTO";
   readonly url: string;
-  readonly createContractAddress?: string;
+  readonly contractAddress?: string;
   readonly priceParameters: PriceParameters;
   readonly freeFloatSupply: number;
   readonly totalSupply: number;
   /** Typical 24-hour volume in units of the asset. */
   readonly dailyVolume: number;
-  /** Days since 1970 on which prices exist: [firstDay, endDay). Equal when there are none. */
+  /** Days since 1970 with prices: [firstDay, endDay). Equal when there are none. */
   readonly firstDay: number;
   readonly endDay: number;
 }
@@ -38,7 +38,7 @@ export interface SimulatedMarket {
   readonly id: string;
   readonly base: SimulatedAsset;
   readonly quote: SimulatedAsset;
-  /** The part of the base asset's volume that is traded here. */
+  /** The share of the base asset's volume that is traded in this market. */
   readonly share: number;
 }
 
@@ -53,14 +53,14 @@ export interface SimulatedExchange {
   readonly derivatives: boolean;
 }
 
-export interface LiquidIndex {
+interface LiquidIndex {
   readonly ordinal: number;
   readonly id: string;
   readonly name: "BLX" | "ELX" | "XRPLX";
   readonly asset: SimulatedAsset;
 }
 
-/** What the lookups serve: pure in (seed, size, style of ids). */
+/** The entities that the lookups serve. Depends only on the seed, the size and the id style. */
 export interface Universe {
   readonly assets: readonly SimulatedAsset[];
   readonly markets: readonly SimulatedMarket[];
@@ -87,7 +87,7 @@ export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks
   });
   const liquidIndexes = (["BLX", "ELX", "XRPLX"] as const).flatMap((name, at) => {
     const asset = assets.find(({ symbol }) => symbol === ["BTC", "ETH", "XRP"][at]);
-    // These ids are fixed: they do not depend on the seed.
+    // The ids of liquid indexes are the same for every seed.
     return asset ? [{ ordinal: at, id: idFormat.wrap(createEntityUuid(0, 4, at)), name, asset }] : [];
   });
   return { assets, markets, exchanges, liquidIndexes };
@@ -95,7 +95,7 @@ export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks
 
 function createAsset(seed: number, ordinal: number, id: string): SimulatedAsset {
   const known = knownAssets[ordinal] ?? inventAsset(seed, ordinal);
-  const fiat = known.kind === "fiat";
+  const isFiat = known.kind === "fiat";
   const firstDay =
     known.since <= 2014
       ? parseDay("2014-04-01")
@@ -107,13 +107,13 @@ function createAsset(seed: number, ordinal: number, id: string): SimulatedAsset 
     name: known.name,
     symbol: known.symbol,
     status: known.until ? "INACTIVE" : "ACTIVE",
-    type: fiat ? "FIAT" : "CRYPTO",
+    type: isFiat ? "FIAT" : "CRYPTO",
     url: `https://assets.example/${known.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`,
-    ...(known.kind === "token" ? { createContractAddress: contractAddress(seed, ordinal) } : {}),
+    ...(known.kind === "token" ? { contractAddress: createContractAddress(seed, ordinal) } : {}),
     priceParameters: choosePriceParameters(known, hashFraction(seed, 32, ordinal)),
     freeFloatSupply: known.supply,
     totalSupply: known.total ?? known.supply,
-    dailyVolume: fiat ? 2e9 / known.usd : known.supply * (known.kind === "stable" ? 0.4 : 0.03),
+    dailyVolume: isFiat ? 2e9 / known.usd : known.supply * (known.kind === "stable" ? 0.4 : 0.03),
     firstDay,
     endDay: known.neverPriced ? firstDay : endDay,
   };
@@ -152,7 +152,7 @@ function inventAsset(seed: number, ordinal: number): KnownAsset {
   };
 }
 
-/** Quote by quote, so that the first markets are every asset against the dollar. The number is the quote's rank. */
+/** Pairs grouped by quote, so that the first markets are all assets against USD. The number is the rank of the quote. */
 function createPairs(assets: readonly SimulatedAsset[], count: number) {
   const leading = ["USD", "USDT", "BTC", "EUR", "ETH", "USDC", "GBP", "JPY", "KRW", "BNB"];
   const priced = assets.filter(({ firstDay, endDay }) => firstDay < endDay);
@@ -165,9 +165,9 @@ function createPairs(assets: readonly SimulatedAsset[], count: number) {
   for (const [rank, quote] of quotes.entries()) {
     for (const base of priced) {
       if (found.length === count) return found;
-      const meaningful =
+      const isMeaningful =
         base !== quote && base.symbol !== "USD" && (base.type === "CRYPTO" || quote.type === "FIAT");
-      if (!meaningful || taken.has(`${quote.ordinal}/${base.ordinal}`)) continue;
+      if (!isMeaningful || taken.has(`${quote.ordinal}/${base.ordinal}`)) continue;
       taken.add(`${base.ordinal}/${quote.ordinal}`);
       found.push([base, quote, Math.min(rank, 12)]);
     }
@@ -183,7 +183,7 @@ function createExchange(
   markets: readonly SimulatedMarket[],
 ): SimulatedExchange {
   const known: KnownExchange = knownExchanges[ordinal] ?? inventExchange(ordinal - knownExchanges.length);
-  // Big exchanges list much, all of them the leading markets.
+  // Big exchanges list more markets; nearly all exchanges list the leading ones.
   const reach = (0.018 * markets.length) / (1 + ordinal * 0.5) + 0.42;
   const listed = markets.filter(({ ordinal: market }) => {
     const leading = market < 24 ? 0.8 / (1 + ordinal * 0.03) : 0;
@@ -205,7 +205,7 @@ function createExchange(
   };
 }
 
-function contractAddress(seed: number, ordinal: number): string {
+function createContractAddress(seed: number, ordinal: number): string {
   const words = [1, 2, 3, 4, 5].map((part) =>
     hashNumbers(seed, 38, ordinal, part).toString(16).padStart(8, "0"),
   );

@@ -24,7 +24,7 @@ export interface DailyBarRecord {
   readonly timestamp?: string;
 }
 
-/** What the ticks of one day come to; prices as logarithms. */
+/** The summary of the ticks of one day; prices are logarithms. */
 interface DaySummary {
   readonly open: number;
   readonly high: number;
@@ -35,30 +35,30 @@ interface DaySummary {
 
 const MAX_CACHED_DAYS = 200_000;
 
-/** End-of-day bars: one step is one day. Every bar is made from the ticks of its day. */
+/** End-of-day bars: one step is one day. Each bar is computed from the ticks of its day. */
 export class BarHistory implements History {
   readonly name = "ohlcv";
   readonly hasFixedEnd = true;
   readonly #calendar: TickCalendar;
-  readonly #figures: IndexValues;
+  readonly #indexValues: IndexValues;
   readonly #ids: RecordIds;
   readonly #quirks: Quirks;
-  readonly #wire: JsonWriter;
+  readonly #writer: JsonWriter;
   readonly #utc: UtcFormatter;
   readonly #summaries = new Map<number, DaySummary | undefined>();
 
   constructor(
     calendar: TickCalendar,
-    figures: IndexValues,
+    indexValues: IndexValues,
     ids: RecordIds,
     quirks: Quirks,
-    wire: JsonWriter,
+    writer: JsonWriter,
   ) {
     this.#calendar = calendar;
-    this.#figures = figures;
+    this.#indexValues = indexValues;
     this.#ids = ids;
     this.#quirks = quirks;
-    this.#wire = wire;
+    this.#writer = writer;
     this.#utc = new UtcFormatter(quirks.fractionDigits);
   }
 
@@ -67,10 +67,10 @@ export class BarHistory implements History {
   }
 
   lastStepUpTo(ms: number): number {
-    const compared = this.#quirks.ohlcvTimestamp === "start" ? 0 : this.#endOffset();
-    const day = Math.floor((ms - compared) / DAY_MS);
-    const exactly = day * DAY_MS + compared === ms;
-    return exactly && this.#quirks.upperBound === "exclusive" ? day - 1 : day;
+    const offset = this.#quirks.ohlcvTimestamp === "start" ? 0 : this.#endOffset();
+    const day = Math.floor((ms - offset) / DAY_MS);
+    const isExact = day * DAY_MS + offset === ms;
+    return isExact && this.#quirks.upperBound === "exclusive" ? day - 1 : day;
   }
 
   stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number } {
@@ -80,8 +80,8 @@ export class BarHistory implements History {
   }
 
   isPublished(series: IndexSeries, day: number, nowMs: number): boolean {
-    const finished = (day + 1) * DAY_MS <= nowMs;
-    return finished || this.#getSummary(series, day, nowMs) !== undefined;
+    const isFinished = (day + 1) * DAY_MS <= nowMs;
+    return isFinished || this.#getSummary(series, day, nowMs) !== undefined;
   }
 
   isSettled(day: number, nowMs: number): boolean {
@@ -95,10 +95,12 @@ export class BarHistory implements History {
   record(series: IndexSeries, day: number, nowMs: number): DailyBarRecord | undefined {
     const summary = this.#getSummary(series, day, nowMs);
     if (!summary) return undefined;
-    const price = (log: number) => this.#figures.formatPrice(series, log);
-    const volume = this.#figures.volumeAt(series, summary.lastTick);
-    const quoteUsd = series.quote ? Math.exp(this.#figures.usdLogPriceAt(series.quote, summary.lastTick)) : 1;
-    // Near enough to the day's averages, and always between its extremes.
+    const price = (log: number) => this.#indexValues.formatPrice(series, log);
+    const volume = this.#indexValues.volumeAt(series, summary.lastTick);
+    const quoteUsd = series.quote
+      ? Math.exp(this.#indexValues.usdLogPriceAt(series.quote, summary.lastTick))
+      : 1;
+    // Approximations of the averages, always between low and high.
     const twap = (summary.open + summary.high + summary.low + summary.close) / 4;
     const vwap = (twap * 3 + summary.close) / 4;
     return {
@@ -109,7 +111,7 @@ export class BarHistory implements History {
       high: price(summary.high),
       low: price(summary.low),
       close: price(summary.close),
-      volume: this.#figures.formatVolume(series, summary.lastTick),
+      volume: this.#indexValues.formatVolume(series, summary.lastTick),
       volumeUsd: formatDecimal(volume * Math.exp(vwap) * quoteUsd, 2),
       vwap: price(vwap),
       twap: price(twap),
@@ -122,7 +124,7 @@ export class BarHistory implements History {
   render({ series, steps }: PageRecords, nowMs: number): string {
     const texts = steps.flatMap((day, at) => {
       const record = this.record(series[at] as IndexSeries, day, nowMs);
-      return record ? [this.#wire.formatRecord(record)] : [];
+      return record ? [this.#writer.formatRecord(record)] : [];
     });
     return texts.join(",");
   }
@@ -146,9 +148,9 @@ export class BarHistory implements History {
     const end = Math.min(this.#calendar.firstTickOfDay(day + 1), this.#calendar.newestTick(nowMs) + 1);
     if (end <= first) return undefined;
     if (!this.#calendar.hasChangingTicks) {
-      const open = this.#figures.logPriceAt(series, first);
-      const close = this.#figures.logPriceAt(series, end - 1);
-      return { open, close, ...this.#figures.extremes(series, first, end), lastTick: end - 1 };
+      const open = this.#indexValues.logPriceAt(series, first);
+      const close = this.#indexValues.logPriceAt(series, end - 1);
+      return { open, close, ...this.#indexValues.extremes(series, first, end), lastTick: end - 1 };
     }
     const { logs, lastTick } = this.#publishedLogPrices(series, first, end, nowMs);
     const open = logs[0];
@@ -157,9 +159,9 @@ export class BarHistory implements History {
     return { open, close, ...findExtremes(logs), lastTick };
   }
 
-  /** What is known now of a run of ticks, as it is known now. */
+  /** The prices of the ticks that are published by `nowMs`, with their uncorrected errors. */
   #publishedLogPrices(series: IndexSeries, first: number, end: number, nowMs: number) {
-    const logs = this.#figures.logPrices(series, first, end - first);
+    const logs = this.#indexValues.logPrices(series, first, end - first);
     const found: number[] = [];
     let lastTick = first;
     for (let at = 0; at < logs.length; at++) {

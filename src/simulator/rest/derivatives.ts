@@ -16,53 +16,53 @@ import { HttpError } from "./errors.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
-export interface DerivativesOptions {
+interface DerivativesOptions {
   readonly universe: Universe;
   readonly contracts: Contracts;
   readonly tickers: DerivativeTickers;
   readonly calendar: TickCalendar;
   readonly quirks: Quirks;
-  readonly wire: JsonWriter;
+  readonly writer: JsonWriter;
 }
 
-/** Answers /derivatives: contracts, one contract, and tickers. */
+/** Serves /derivatives: contract lists, single contracts, and tickers. */
 export class Derivatives {
   readonly #options: DerivativesOptions;
 
-  constructor(parts: DerivativesOptions) {
-    this.#options = parts;
+  constructor(options: DerivativesOptions) {
+    this.#options = options;
   }
 
   respondContracts(typeText: string, query: URLSearchParams, nowMs: number): string {
-    const { contracts, wire } = this.#options;
-    const values = this.#queryParams(query);
+    const { contracts, writer } = this.#options;
+    const params = this.#queryParams(query);
     const type = parseDerivativeType(typeText);
-    const exchangeId = values.requiredId("exchangeId");
-    const marketId = values.id("marketId");
-    const include = values.oneOf<ContractFilter>("include", ["ACTIVE", "ALL", "EXPIRED"]) ?? "ACTIVE";
-    values.throwIfInvalid();
+    const exchangeId = params.requiredId("exchangeId");
+    const marketId = params.id("marketId");
+    const include = params.oneOf<ContractFilter>("include", ["ACTIVE", "ALL", "EXPIRED"]) ?? "ACTIVE";
+    params.throwIfInvalid();
     const listed = contracts.list(type, this.#findExchange(exchangeId), include, nowMs);
-    return `{"content":${wire.formatList(this.#filterByMarket(listed, marketId).map(({ record }) => record))}}`;
+    return `{"content":${writer.formatList(this.#filterByMarket(listed, marketId).map(({ record }) => record))}}`;
   }
 
   respondContract(typeText: string, id: string, nowMs: number): string {
-    const { universe, contracts, wire } = this.#options;
+    const { universe, contracts, writer } = this.#options;
     const type = parseDerivativeType(typeText);
     for (const exchange of universe.exchanges) {
       const found = contracts.list(type, exchange, "ALL", nowMs).find(({ record }) => record.id === id);
-      if (found) return wire.formatRecord(found.record);
+      if (found) return writer.formatRecord(found.record);
     }
     throw new HttpError(404, `No contract ${id}`);
   }
 
   respondTickers(typeText: string, query: URLSearchParams, nowMs: number): string {
-    const { contracts, tickers, calendar, wire } = this.#options;
-    const values = this.#queryParams(query);
+    const { contracts, tickers, calendar, writer } = this.#options;
+    const params = this.#queryParams(query);
     const type = parseDerivativeType(typeText);
-    const exchangeId = values.requiredId("exchangeId");
-    const marketId = values.id("marketId");
-    const contractId = values.id("contractId");
-    values.throwIfInvalid();
+    const exchangeId = params.requiredId("exchangeId");
+    const marketId = params.id("marketId");
+    const contractId = params.id("contractId");
+    params.throwIfInvalid();
     const active = contracts.list(type, this.#findExchange(exchangeId), "ACTIVE", nowMs);
     const chosen = this.#filterByMarket(active, marketId).filter(
       ({ record }) => contractId === undefined || record.id === contractId,
@@ -70,7 +70,7 @@ export class Derivatives {
     if (contractId !== undefined && chosen.length === 0)
       throw new HttpError(404, `No active contract ${contractId}`);
     const tick = calendar.newestTick(nowMs);
-    return `{"content":${wire.formatList(chosen.map((contract) => tickers.record(contract, tick)))}}`;
+    return `{"content":${writer.formatList(chosen.map((contract) => tickers.record(contract, tick)))}}`;
   }
 
   #filterByMarket(contracts: readonly Contract[], marketId: string | undefined): readonly Contract[] {
@@ -122,31 +122,31 @@ export interface DerivativeTickRecord {
 const YEAR_MS = 31_557_600_000;
 const FUNDING_INTERVAL_MS = 8 * 3_600_000;
 
-export interface DerivativeTickersOptions {
+interface DerivativeTickersOptions {
   readonly seed: number;
-  readonly figures: IndexValues;
+  readonly indexValues: IndexValues;
   readonly calendar: TickCalendar;
   readonly ids: RecordIds;
   readonly fractionDigits: 0 | 3 | 6;
 }
 
-/** Prices of contracts, near the index of their market. */
+/** Prices contracts near the index of their market. */
 export class DerivativeTickers {
   readonly #options: DerivativeTickersOptions;
   readonly #utc: UtcFormatter;
 
-  constructor(parts: DerivativeTickersOptions) {
-    this.#options = parts;
-    this.#utc = new UtcFormatter(parts.fractionDigits);
+  constructor(options: DerivativeTickersOptions) {
+    this.#options = options;
+    this.#utc = new UtcFormatter(options.fractionDigits);
   }
 
   record(contract: Contract, tick: number): DerivativeTickRecord {
-    const { seed, figures, calendar, ids } = this.#options;
+    const { seed, indexValues, calendar, ids } = this.#options;
     const { series, ordinal, step, strike, expirationMs } = contract;
     const atMs = tick * calendar.tickMs;
-    const index = Math.exp(figures.logPriceAt(series, tick));
+    const index = Math.exp(indexValues.logPriceAt(series, tick));
     const years = expirationMs === undefined ? 0 : Math.max(0, expirationMs - atMs) / YEAR_MS;
-    const wobble = (hashFraction(seed, 91, ordinal, step, tick) - 0.5) * 0.0004;
+    const noise = (hashFraction(seed, 91, ordinal, step, tick) - 0.5) * 0.0004;
     const forward = index * Math.exp(0.06 * years);
     const mark =
       strike === undefined
@@ -158,16 +158,16 @@ export class DerivativeTickers {
             contract.record.optionType,
           );
     const digits = series.priceDigits;
-    const price = Math.max(mark * (1 + wobble), 10 ** (1 - digits));
-    const half = Math.max(price * 0.0003, 2 * 10 ** -digits);
+    const price = Math.max(mark * (1 + noise), 10 ** (1 - digits));
+    const halfSpread = Math.max(price * 0.0003, 2 * 10 ** -digits);
     const volume =
       series.dailyVolume * 0.02 * (0.5 + hashFraction(seed, 92, ordinal, step, Math.floor(tick / 10)));
-    const open =
+    const openInterest =
       series.dailyVolume * 0.05 * (0.5 + hashFraction(seed, 93, ordinal, step, Math.floor(tick / 100)));
-    const slot = Math.floor(atMs / FUNDING_INTERVAL_MS);
-    const unique = hashNumbers(step, tick) * 2 ** 16 + (hashNumbers(tick, step) & 0xffff);
+    const fundingPeriod = Math.floor(atMs / FUNDING_INTERVAL_MS);
+    const idStep = hashNumbers(step, tick) * 2 ** 16 + (hashNumbers(tick, step) & 0xffff);
     return {
-      id: ids.encode("derivative tick", ordinal, unique),
+      id: ids.encode("derivative tick", ordinal, idStep),
       contractId: contract.record.id,
       exchangeId: contract.record.exchangeId,
       marketId: contract.record.marketId,
@@ -175,20 +175,25 @@ export class DerivativeTickers {
       price: formatDecimal(price, digits),
       volume: formatDecimal(volume, 4),
       volumeUsd: formatDecimal(volume * index, 2),
-      bid: formatDecimal(Math.max(price - half, 10 ** -digits), digits),
-      ask: formatDecimal(price + half, digits),
-      openInterest: formatDecimal(open, 4),
-      openInterestUsd: formatDecimal(open * index, 2),
+      bid: formatDecimal(Math.max(price - halfSpread, 10 ** -digits), digits),
+      ask: formatDecimal(price + halfSpread, digits),
+      openInterest: formatDecimal(openInterest, 4),
+      openInterestUsd: formatDecimal(openInterest * index, 2),
       indexPrice: formatDecimal(index, digits),
       markPrice: formatDecimal(mark, digits),
       ...(expirationMs === undefined
-        ? { fundingRate: formatDecimal(0.0001 + (hashFraction(seed, 94, ordinal, slot) - 0.5) * 0.0004, 8) }
+        ? {
+            fundingRate: formatDecimal(
+              0.0001 + (hashFraction(seed, 94, ordinal, fundingPeriod) - 0.5) * 0.0004,
+              8,
+            ),
+          }
         : {}),
     };
   }
 }
 
-/** Black's formula without interest. */
+/** Black's formula with zero interest. */
 function priceOption(
   forward: number,
   strike: number,
@@ -203,7 +208,7 @@ function priceOption(
   );
 }
 
-/** The normal distribution, by a logistic curve that is within one part in seven thousand of it. */
+/** The cumulative normal distribution, approximated by a logistic curve with an error below 1/7000. */
 function normalDistribution(x: number): number {
   return 1 / (1 + Math.exp(-1.5976 * x - 0.070566 * x ** 3));
 }

@@ -19,7 +19,7 @@ const STATUS_NAMES: Readonly<Record<number, string>> = {
   504: "GATEWAY_TIMEOUT",
 };
 
-/** Thrown by a handler to answer with an error body. */
+/** Thrown by a handler: the server responds with this status and an error body. */
 export class HttpError extends Error {
   readonly status: number;
   readonly errors: readonly FieldError[];

@@ -29,23 +29,23 @@ interface Listing {
   readonly exchange: SimulatedExchange;
   readonly market: SimulatedMarket;
   readonly series: IndexSeries;
-  /** A trade happens every so many ticks; in between, the record is refreshed and its price stands. */
+  /** A trade happens every so many ticks. In between, the timestamp moves on and the price stays. */
   readonly ticksPerTrade: number;
 }
 
-export interface ExchangeTickersOptions {
+interface ExchangeTickersOptions {
   readonly seed: number;
   readonly universe: Universe;
   readonly table: IndexTable;
-  readonly figures: IndexValues;
+  readonly indexValues: IndexValues;
   readonly calendar: TickCalendar;
   readonly ids: RecordIds;
   readonly quirks: Quirks;
-  readonly wire: JsonWriter;
+  readonly writer: JsonWriter;
   readonly cache: PageCache;
 }
 
-/** The exchange feed: for every listing the newest tick, near the market's weighted average. */
+/** Serves /exchange-ticker: the newest tick of each listing, near the average of its market (MWA). */
 export class ExchangeTickers {
   readonly #options: ExchangeTickersOptions;
   readonly #utc: UtcFormatter;
@@ -53,64 +53,64 @@ export class ExchangeTickers {
   readonly #byExchange: ReadonlyMap<string, readonly Listing[]>;
   readonly #byMarket: ReadonlyMap<string, readonly Listing[]>;
 
-  constructor(parts: ExchangeTickersOptions) {
-    this.#options = parts;
-    this.#utc = new UtcFormatter(parts.quirks.fractionDigits);
-    this.#listings = createListings(parts);
+  constructor(options: ExchangeTickersOptions) {
+    this.#options = options;
+    this.#utc = new UtcFormatter(options.quirks.fractionDigits);
+    this.#listings = createListings(options);
     this.#byExchange = Map.groupBy(this.#listings, ({ exchange }) => exchange.id);
     this.#byMarket = Map.groupBy(this.#listings, ({ market }) => market.id);
   }
 
   respond(query: URLSearchParams, nowMs: number): Payload {
-    const { quirks, wire, calendar, cache, ids } = this.#options;
-    const values = new QueryParams("exchange-ticker", query, quirks.ids);
-    const exchangeId = values.id("exchangeId");
-    const marketId = values.id("marketId");
-    const startAfter = values.id("startAfter");
-    const baseSymbol = values.text("baseSymbol");
-    const quoteSymbol = values.text("quoteSymbol");
+    const { quirks, writer, calendar, cache, ids } = this.#options;
+    const params = new QueryParams("exchange-ticker", query, quirks.ids);
+    const exchangeId = params.id("exchangeId");
+    const marketId = params.id("marketId");
+    const startAfter = params.id("startAfter");
+    const baseSymbol = params.text("baseSymbol");
+    const quoteSymbol = params.text("quoteSymbol");
     if (baseSymbol !== undefined && quoteSymbol === undefined)
-      values.addError("quoteSymbol", "must be given with baseSymbol");
+      params.addError("quoteSymbol", "must be given with baseSymbol");
     if (quoteSymbol !== undefined && baseSymbol === undefined)
-      values.addError("baseSymbol", "must be given with quoteSymbol");
-    values.throwIfInvalid();
+      params.addError("baseSymbol", "must be given with quoteSymbol");
+    params.throwIfInvalid();
 
     const tick = calendar.newestTick(nowMs);
-    const named =
+    const namedMarketId =
       baseSymbol === undefined || quoteSymbol === undefined
         ? undefined
         : this.#findMarketId(baseSymbol, quoteSymbol);
-    const key = `exchange-ticker|${tick}|${exchangeId}|${marketId}|${named}|${startAfter}`;
-    const kept = cache.get(key);
-    if (kept) return kept.payload;
+    const key = `exchange-ticker|${tick}|${exchangeId}|${marketId}|${namedMarketId}|${startAfter}`;
+    const cached = cache.get(key);
+    if (cached) return cached.payload;
 
     let listings = this.#selectListings(exchangeId, marketId).filter((listing) =>
       this.#isTrading(listing, tick),
     );
-    if (named !== undefined) listings = listings.filter(({ market }) => market.id === named);
+    if (namedMarketId !== undefined) listings = listings.filter(({ market }) => market.id === namedMarketId);
     if (startAfter !== undefined) {
-      const place = ids.decode(startAfter);
-      if (place?.kind !== "exchange tick" || place.ordinal >= this.#listings.length)
+      const position = ids.decode(startAfter);
+      if (position?.kind !== "exchange tick" || position.ordinal >= this.#listings.length)
         throw new HttpError(404, "startAfter names no existing record");
-      const from = place.ordinal + (quirks.cursor === "exclusive" ? 1 : 0);
+      const from = position.ordinal + (quirks.cursor === "exclusive" ? 1 : 0);
       listings = listings.filter(({ ordinal }) => ordinal >= from);
     }
     const limit = quirks.exchangeTickerPage || listings.length;
     const records = listings.slice(0, limit).map((listing) => this.#record(listing, tick));
     const lastId = records.at(-1)?.id;
-    const end = wire.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
-    const payload = new Payload(`{"content":${wire.formatList(records)}${end}}`);
+    const end = writer.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
+    const payload = new Payload(`{"content":${writer.formatList(records)}${end}}`);
     cache.set(key, { payload, oldest: tick });
     return payload;
   }
 
-  /** The record of one market on one exchange at one tick; undefined when it is not listed or no longer trades. */
+  /** The record of one market on one exchange; undefined when it is not listed or does not trade at this tick. */
   record(exchangeId: string, marketId: string, tick: number): ExchangeTickRecord | undefined {
     const listing = this.#byMarket.get(marketId)?.find(({ exchange }) => exchange.id === exchangeId);
     return listing && this.#isTrading(listing, tick) ? this.#record(listing, tick) : undefined;
   }
 
-  /** All records of one tick. */
+  /** All records at one tick. */
   records(tick: number): ExchangeTickRecord[] {
     return this.#listings
       .filter((listing) => this.#isTrading(listing, tick))
@@ -145,29 +145,27 @@ export class ExchangeTickers {
     return tick >= first && tick < end;
   }
 
-  #record(
-    { ordinal, exchange, market, series, ticksPerTrade: restless }: Listing,
-    tick: number,
-  ): ExchangeTickRecord {
-    const { seed, figures, calendar, ids } = this.#options;
-    const moved = tick - ((tick + (hashNumbers(seed, 81, ordinal) % restless)) % restless);
-    const steady = (hashFraction(seed, 82, ordinal) - 0.5) * 0.0008;
-    const wobble = (hashFraction(seed, 83, ordinal, moved) - 0.5) * 0.0004;
-    const last = Math.exp(figures.logPriceAt(series, moved) + steady + wobble);
-    const unit = 10 ** -series.priceDigits;
-    const half = Math.max(2 * unit, last * (0.0001 + 0.0008 * hashFraction(seed, 84, ordinal)));
+  #record({ ordinal, exchange, market, series, ticksPerTrade }: Listing, tick: number): ExchangeTickRecord {
+    const { seed, indexValues, calendar, ids } = this.#options;
+    const lastTradeTick = tick - ((tick + (hashNumbers(seed, 81, ordinal) % ticksPerTrade)) % ticksPerTrade);
+    const fixedOffset = (hashFraction(seed, 82, ordinal) - 0.5) * 0.0008;
+    const noise = (hashFraction(seed, 83, ordinal, lastTradeTick) - 0.5) * 0.0004;
+    const last = Math.exp(indexValues.logPriceAt(series, lastTradeTick) + fixedOffset + noise);
+    const smallestUnit = 10 ** -series.priceDigits;
+    const halfSpread = Math.max(2 * smallestUnit, last * (0.0001 + 0.0008 * hashFraction(seed, 84, ordinal)));
     const share = 1 / (exchange.ordinal + 2) ** 1.2;
-    const movedMs = moved * calendar.tickMs - (hashNumbers(seed, 85, ordinal, moved) % calendar.tickMs);
+    const lastMovedMs =
+      lastTradeTick * calendar.tickMs - (hashNumbers(seed, 85, ordinal, lastTradeTick) % calendar.tickMs);
     return {
       id: ids.encode("exchange tick", ordinal, tick),
       exchangeId: exchange.id,
       marketId: market.id,
       last: formatDecimal(last, series.priceDigits),
-      volume: formatDecimal(figures.volumeAt(series, tick) * share, 8),
-      bid: formatDecimal(last - half * 0.9, series.priceDigits),
-      ask: formatDecimal(last + half * 1.1, series.priceDigits),
+      volume: formatDecimal(indexValues.volumeAt(series, tick) * share, 8),
+      bid: formatDecimal(last - halfSpread * 0.9, series.priceDigits),
+      ask: formatDecimal(last + halfSpread * 1.1, series.priceDigits),
       timestamp: this.#utc.format(tick * calendar.tickMs),
-      lastMoved: this.#utc.format(movedMs),
+      lastMoved: this.#utc.format(lastMovedMs),
     };
   }
 }
@@ -180,9 +178,10 @@ function createListings({ seed, universe, table }: ExchangeTickersOptions): List
       const series = table.ofType("MWA")[market.ordinal];
       if (!series) continue;
       const liquidity = Math.floor(Math.log2(1 + market.ordinal / 4));
-      const usual = 1 + (hashNumbers(seed, 86, exchange.ordinal, market.ordinal) % (1 + liquidity * 2));
-      const restless = exchange.status === "MAINTENANCE" ? 10_000 : usual;
-      listings.push({ ordinal: listings.length, exchange, market, series, ticksPerTrade: restless });
+      const normalTicksPerTrade =
+        1 + (hashNumbers(seed, 86, exchange.ordinal, market.ordinal) % (1 + liquidity * 2));
+      const ticksPerTrade = exchange.status === "MAINTENANCE" ? 10_000 : normalTicksPerTrade;
+      listings.push({ ordinal: listings.length, exchange, market, series, ticksPerTrade });
     }
   }
   return listings;

@@ -12,152 +12,152 @@ import type { JsonWriter } from "./json-writer.ts";
 import type { CachedPage, PageCache } from "./page-cache.ts";
 import { QueryParams } from "./query-params.ts";
 
-/** Records of a page, newest first: parallel lists, since pages are long. */
+/** The records of a page, newest first. Two parallel arrays, because pages are long. */
 export interface PageRecords {
   readonly series: IndexSeries[];
   readonly steps: number[];
 }
 
-/** One kind of history (ticks, daily bars): time cut into numbered steps, at most one record per index and step. */
+/** One kind of history (ticks or daily bars). Time is divided into numbered steps, with at most one record per index and step. */
 export interface History {
   readonly name: string;
   recordKind(type: SimulatedIndexType): RecordKind;
-  /** The newest step whose record counts as "up to" this moment. */
+  /** The newest step whose record is "up to" this timestamp. */
   lastStepUpTo(ms: number): number;
-  /** Steps at which the index may have records now: [oldest, newest]. */
+  /** The steps that can have records now, both inclusive. */
   stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number };
-  /** Whether the record exists at this moment, given that its step is within the span. */
+  /** Whether the record exists by `nowMs`, for a step within `stepRange`. */
   isPublished(series: IndexSeries, step: number, nowMs: number): boolean;
-  /** Whether nothing about this step, or an older one, can change any more, other than leaving the window. */
+  /** Whether this step and all older ones are final, except for leaving the window. */
   isSettled(step: number, nowMs: number): boolean;
-  /** Whether a page that reaches down to this step is still the same page today. */
+  /** Whether this step is still served. If not, a cached page that reaches down to it is outdated. */
   isReachable(step: number, nowMs: number): boolean;
-  /** Whether the history's far end stands still, so that a last page may be kept. */
+  /** Whether the oldest record never changes, so that the last page can be cached. */
   readonly hasFixedEnd: boolean;
-  /** The records as the elements of a JSON array. */
-  render(rows: PageRecords, nowMs: number): string;
+  /** Renders the records as the elements of a JSON array. */
+  render(records: PageRecords, nowMs: number): string;
 }
 
-/** Where a walk begins: at this step, with the first index whose rank is at least this. */
-export interface WalkStart {
+/** Where a walk begins: at this step, with the first index of at least this rank. */
+interface WalkStart {
   readonly step: number;
   readonly rank: number;
 }
 
 /**
- * Walks back in time from `start`; within one step, along the rank of the indexes. `lanes` are sorted by rank.
- * Looks one record further than `limit` to know whether there is more; `oldest` is the step of that look.
+ * Walks back in time from `start`, and within a step by rank. `seriesList` is sorted by rank. Reads one record beyond
+ * `limit` to know whether there are more; `oldest` is the oldest step it read.
  */
-export function walkBackward(
+function walkBackward(
   history: History,
-  lanes: readonly IndexSeries[],
+  seriesList: readonly IndexSeries[],
   start: WalkStart,
   limit: number,
   nowMs: number,
-): { rows: PageRecords; more: boolean; oldest: number } {
-  const rows: PageRecords = { series: [], steps: [] };
-  const spans = lanes.map((series) => history.stepRange(series, nowMs));
-  let floor = Number.POSITIVE_INFINITY;
-  let top = Number.NEGATIVE_INFINITY;
-  for (const { oldest, newest } of spans) {
+): { records: PageRecords; hasMore: boolean; oldest: number } {
+  const records: PageRecords = { series: [], steps: [] };
+  const ranges = seriesList.map((series) => history.stepRange(series, nowMs));
+  let oldestStep = Number.POSITIVE_INFINITY;
+  let newestStep = Number.NEGATIVE_INFINITY;
+  for (const { oldest, newest } of ranges) {
     if (newest < oldest) continue;
-    floor = Math.min(floor, oldest);
-    top = Math.max(top, newest);
+    oldestStep = Math.min(oldestStep, oldest);
+    newestStep = Math.max(newestStep, newest);
   }
   let step = start.step;
-  let lane = lanes.findIndex(({ rank }) => rank >= start.rank);
-  if (lane < 0) {
-    lane = 0;
+  let position = seriesList.findIndex(({ rank }) => rank >= start.rank);
+  if (position < 0) {
+    position = 0;
     step--;
   }
-  if (step > top) {
-    step = top;
-    lane = 0;
+  if (step > newestStep) {
+    step = newestStep;
+    position = 0;
   }
-  for (; step >= floor; step--, lane = 0) {
-    for (; lane < lanes.length; lane++) {
-      const series = lanes[lane] as IndexSeries;
-      const span = spans[lane];
-      if (!span || step < span.oldest || step > span.newest || !history.isPublished(series, step, nowMs))
+  for (; step >= oldestStep; step--, position = 0) {
+    for (; position < seriesList.length; position++) {
+      const series = seriesList[position] as IndexSeries;
+      const range = ranges[position];
+      if (!range || step < range.oldest || step > range.newest || !history.isPublished(series, step, nowMs))
         continue;
-      if (rows.steps.length === limit) return { rows, more: true, oldest: step };
-      rows.series.push(series);
-      rows.steps.push(step);
+      if (records.steps.length === limit) return { records, hasMore: true, oldest: step };
+      records.series.push(series);
+      records.steps.push(step);
     }
   }
-  return { rows, more: false, oldest: floor };
+  return { records, hasMore: false, oldest: oldestStep };
 }
 
-/** The most recent record of every index that has one. */
-export function newestRecords(history: History, lanes: readonly IndexSeries[], nowMs: number): PageRecords {
-  const rows: PageRecords = { series: [], steps: [] };
-  for (const series of lanes) {
+/** The newest record of each index that has one. */
+function newestRecords(history: History, seriesList: readonly IndexSeries[], nowMs: number): PageRecords {
+  const records: PageRecords = { series: [], steps: [] };
+  for (const series of seriesList) {
     const { oldest, newest } = history.stepRange(series, nowMs);
     for (let step = newest; step >= oldest; step--) {
       if (!history.isPublished(series, step, nowMs)) continue;
-      rows.series.push(series);
-      rows.steps.push(step);
+      records.series.push(series);
+      records.steps.push(step);
       break;
     }
   }
-  return rows;
+  return records;
 }
 
-export interface HistoryPagesOptions {
+interface HistoryPagesOptions {
   readonly table: IndexTable;
   readonly ids: RecordIds;
   readonly quirks: Quirks;
-  readonly wire: JsonWriter;
+  readonly writer: JsonWriter;
   readonly cache: PageCache;
 }
 
-/** Answers /index-ticker and /ohlcv: the same paging over two kinds of history. */
+/** Serves /index-ticker and /ohlcv: the same pagination over two kinds of history. */
 export class HistoryPages {
   readonly #history: History;
   readonly #options: HistoryPagesOptions;
   readonly #scope: string;
   readonly #allSeries: Readonly<Record<"withLX" | "withoutLX", readonly IndexSeries[]>>;
 
-  constructor(history: History, scope: string, parts: HistoryPagesOptions) {
+  constructor(history: History, scope: string, options: HistoryPagesOptions) {
     this.#history = history;
     this.#scope = scope;
-    this.#options = parts;
-    const { all } = parts.table;
+    this.#options = options;
+    const { all } = options.table;
     this.#allSeries = { withLX: all, withoutLX: all.filter(({ type }) => type !== "LX") };
   }
 
   respond(query: URLSearchParams, scopes: ReadonlySet<string>, nowMs: number): Payload {
-    const { quirks, wire } = this.#options;
-    const values = new QueryParams(this.#history.name, query, quirks.ids);
-    const type = values.oneOf("indexType", simulatedIndexTypes);
-    const id = values.id("indexId");
-    const timestamp = values.timestamp("timestamp");
-    const startAfter = values.id("startAfter");
-    const requestedSize = values.size();
-    if (this.#history.name === "ohlcv") values.oneOf("interval", ["1d"]);
-    values.throwIfInvalid();
+    const { quirks, writer } = this.#options;
+    const params = new QueryParams(this.#history.name, query, quirks.ids);
+    const type = params.oneOf("indexType", simulatedIndexTypes);
+    const id = params.id("indexId");
+    const timestamp = params.timestamp("timestamp");
+    const startAfter = params.id("startAfter");
+    const requestedSize = params.size();
+    if (this.#history.name === "ohlcv") params.oneOf("interval", ["1d"]);
+    params.throwIfInvalid();
 
-    const lanes = this.#selectSeries(type, id, scopes);
-    if (lanes.every(({ firstDay, endDay }) => firstDay >= endDay) && quirks.noData === "404")
+    const seriesList = this.#selectSeries(type, id, scopes);
+    if (seriesList.every(({ firstDay, endDay }) => firstDay >= endDay) && quirks.noData === "404")
       throw new HttpError(404, `No data for index ${id ?? type}`);
     if (startAfter === undefined && timestamp === undefined) {
-      const rows = newestRecords(this.#history, lanes, nowMs);
-      const end = wire.nextIdProperty(
+      const records = newestRecords(this.#history, seriesList, nowMs);
+      const end = writer.nextIdProperty(
         undefined,
-        quirks.lastPage === "own-id" ? this.#lastId(rows) : undefined,
+        quirks.lastPage === "own-id" ? this.#lastId(records) : undefined,
       );
-      return new Payload(`{"content":[${this.#history.render(rows, nowMs)}]${end}}`);
+      return new Payload(`{"content":[${this.#history.render(records, nowMs)}]${end}}`);
     }
     const start =
       startAfter !== undefined
         ? this.#startAfterCursor(startAfter, nowMs)
         : { step: this.#history.lastStepUpTo(timestamp ?? 0), rank: 0 };
-    if (!start) return new Payload(`{"content":[]${wire.nextIdProperty(undefined, undefined)}}`);
+    if (!start) return new Payload(`{"content":[]${writer.nextIdProperty(undefined, undefined)}}`);
     const limit = startAfter === undefined || this.#honoursSize(timestamp !== undefined) ? requestedSize : 10;
-    return this.#page(lanesKey(type, id, lanes), lanes, start, limit, nowMs).payload;
+    return this.#page(createSelectionKey(type, id, seriesList), seriesList, start, limit, nowMs).payload;
   }
 
-  /** Makes the pages of a walk over one index from `toMs` back to `fromMs`, and says how many rows they hold. */
+  /** Renders and caches the pages of a walk over one index from `toMs` back to `fromMs`. Returns the number of records. */
   prerender(
     type: SimulatedIndexType,
     id: string,
@@ -165,12 +165,16 @@ export class HistoryPages {
     size: number,
     nowMs: number,
   ): number {
-    const lanes = this.#selectSeries(type, id, new Set([this.#scope, "read:LX"]));
+    const seriesList = this.#selectSeries(type, id, new Set([this.#scope, "read:LX"]));
     const end = this.#history.lastStepUpTo(fromMs);
     let start: WalkStart = { step: this.#history.lastStepUpTo(toMs), rank: 0 };
     let rendered = 0;
     for (;;) {
-      const { payload, last, rows = 0 } = this.#page(lanesKey(type, id, lanes), lanes, start, size, nowMs);
+      const {
+        payload,
+        last,
+        rows = 0,
+      } = this.#page(createSelectionKey(type, id, seriesList), seriesList, start, size, nowMs);
       payload.gzipped();
       rendered += rows;
       if (!last || rows < size || last.step <= end) return rendered;
@@ -183,7 +187,7 @@ export class HistoryPages {
     return rule === "honoured" || (rule === "needs-timestamp" && besideTimestamp);
   }
 
-  /** The indexes that are asked for and may be seen. */
+  /** The requested indexes that the scopes allow. */
   #selectSeries(
     type: SimulatedIndexType | undefined,
     id: string | undefined,
@@ -191,8 +195,8 @@ export class HistoryPages {
   ): readonly IndexSeries[] {
     const { table } = this.#options;
     const series = id === undefined ? undefined : table.byId(id);
-    const liquid = (series?.type ?? type) === "LX";
-    const scope = liquid ? "read:LX" : this.#scope;
+    const isLiquid = (series?.type ?? type) === "LX";
+    const scope = isLiquid ? "read:LX" : this.#scope;
     if (!scopes.has(scope)) throw new HttpError(403, `The scope ${scope} is missing`);
     if (id !== undefined) {
       if (!series || (type !== undefined && series.type !== type))
@@ -203,17 +207,17 @@ export class HistoryPages {
     return this.#allSeries[scopes.has("read:LX") ? "withLX" : "withoutLX"];
   }
 
-  /** Where the records after the one that a cursor names begin; undefined: nowhere. */
+  /** Where the page after a cursor begins; undefined when the page is empty. */
   #startAfterCursor(cursor: string, nowMs: number): WalkStart | undefined {
     const { ids, table, quirks } = this.#options;
-    const place = ids.decode(cursor);
-    const type = simulatedIndexTypes.find((one) => this.#history.recordKind(one) === place?.kind);
-    const series = place && type ? table.ofType(type)[place.ordinal] : undefined;
-    if (place && series) {
+    const position = ids.decode(cursor);
+    const type = simulatedIndexTypes.find((one) => this.#history.recordKind(one) === position?.kind);
+    const series = position && type ? table.ofType(type)[position.ordinal] : undefined;
+    if (position && series) {
       const { oldest, newest } = this.#history.stepRange(series, nowMs);
-      const alive = place.step >= oldest && place.step <= newest;
-      if (alive && this.#history.isPublished(series, place.step, nowMs))
-        return { step: place.step, rank: series.rank + (quirks.cursor === "exclusive" ? 1 : 0) };
+      const isInRange = position.step >= oldest && position.step <= newest;
+      if (isInRange && this.#history.isPublished(series, position.step, nowMs))
+        return { step: position.step, rank: series.rank + (quirks.cursor === "exclusive" ? 1 : 0) };
     }
     if (quirks.deadCursor === "empty") return undefined;
     if (quirks.deadCursor === "404") throw new HttpError(404, "startAfter names no existing record");
@@ -229,26 +233,26 @@ export class HistoryPages {
 
   #page(
     selectionKey: string,
-    lanes: readonly IndexSeries[],
+    seriesList: readonly IndexSeries[],
     start: WalkStart,
     limit: number,
     nowMs: number,
   ): CachedPage {
-    const { cache, wire } = this.#options;
+    const { cache, writer } = this.#options;
     const key = `${this.#history.name}|${selectionKey}|${start.step}|${start.rank}|${limit}`;
-    const kept = cache.get(key);
-    // A cache upstream may ask for a moment long ago, at which the page was not yet what it is now.
-    const settled = this.#history.isSettled(start.step, nowMs);
-    if (kept && settled && this.#history.isReachable(kept.oldest, nowMs)) return kept;
-    const { rows, more, oldest } = walkBackward(this.#history, lanes, start, limit, nowMs);
-    const lastId = this.#lastId(rows);
-    const end = wire.nextIdProperty(more ? lastId : undefined, lastId);
-    const payload = new Payload(`{"content":[${this.#history.render(rows, nowMs)}]${end}}`);
-    const count = rows.steps.length;
-    const last = { step: rows.steps[count - 1] ?? 0, rank: rows.series[count - 1]?.rank ?? 0 };
+    const cached = cache.get(key);
+    // The fault `stale` requests pages as of an earlier time, when a page that is settled now was not.
+    const isSettled = this.#history.isSettled(start.step, nowMs);
+    if (cached && isSettled && this.#history.isReachable(cached.oldest, nowMs)) return cached;
+    const { records, hasMore, oldest } = walkBackward(this.#history, seriesList, start, limit, nowMs);
+    const lastId = this.#lastId(records);
+    const end = writer.nextIdProperty(hasMore ? lastId : undefined, lastId);
+    const payload = new Payload(`{"content":[${this.#history.render(records, nowMs)}]${end}}`);
+    const count = records.steps.length;
+    const last = { step: records.steps[count - 1] ?? 0, rank: records.series[count - 1]?.rank ?? 0 };
     const page = { payload, oldest, last: count > 0 ? last : undefined, rows: count };
-    const wholeForGood = more || this.#history.hasFixedEnd;
-    if (wholeForGood && settled) cache.set(key, page);
+    const isFinal = hasMore || this.#history.hasFixedEnd;
+    if (isFinal && isSettled) cache.set(key, page);
     return page;
   }
 
@@ -260,10 +264,10 @@ export class HistoryPages {
   }
 }
 
-function lanesKey(
+function createSelectionKey(
   type: SimulatedIndexType | undefined,
   id: string | undefined,
-  lanes: readonly IndexSeries[],
+  seriesList: readonly IndexSeries[],
 ): string {
-  return `${type ?? ""}|${id ?? lanes.length}`;
+  return `${type ?? ""}|${id ?? seriesList.length}`;
 }

@@ -12,10 +12,10 @@ import {
 } from "./http-types.ts";
 import type { RequestLog } from "./request-log.ts";
 
-export type RequestHandler = (question: SimulatorRequest, remoteAddress: string) => SimulatorResponse;
-export type UpgradeHandler = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+type RequestHandler = (request: SimulatorRequest, remoteAddress: string) => SimulatorResponse;
+type UpgradeHandler = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 
-/** Listens, reads each request whole, lets the handler answer in one value, and `send` put it on the wire. */
+/** Reads each request completely, passes it to the handler, and sends the response with `sendResponse`. */
 export class SimulatorHttpServer {
   sendResponse: SendResponse = sendWithoutFaults;
   onUpgrade: UpgradeHandler = (_request, socket) => socket.destroy();
@@ -50,56 +50,50 @@ export class SimulatorHttpServer {
     await promise;
   }
 
-  #read(request: IncomingMessage, response: ServerResponse): void {
+  #read(rawRequest: IncomingMessage, rawResponse: ServerResponse): void {
     const chunks: Buffer[] = [];
-    // A client that hangs up mid-request is its own affair.
-    request.on("error", () => {});
-    response.on("error", () => {});
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      const question = this.#parseRequest(request, Buffer.concat(chunks).toString());
-      const remote = request.socket.remoteAddress ?? "";
-      const answer = this.#handleRequest(question, remote);
-      const ask = (query: URLSearchParams, at: number) =>
-        this.#handleRequest({ ...question, query, nowMs: at }, remote);
-      const exchange = {
-        request: question,
-        response: answer,
-        fetchOriginal: ask,
-        rawRequest: request,
-        rawResponse: response,
+    // A client may hang up in the middle of a request.
+    rawRequest.on("error", () => {});
+    rawResponse.on("error", () => {});
+    rawRequest.on("data", (chunk: Buffer) => chunks.push(chunk));
+    rawRequest.on("end", () => {
+      const request = this.#parseRequest(rawRequest, Buffer.concat(chunks).toString());
+      const remoteAddress = rawRequest.socket.remoteAddress ?? "";
+      const response = this.#handleRequest(request, remoteAddress);
+      const fetchOriginal = (query: URLSearchParams, nowMs: number) =>
+        this.#handleRequest({ ...request, query, nowMs }, remoteAddress);
+      const exchange = { request, response, fetchOriginal, rawRequest, rawResponse };
+      rawResponse.sendDate = false;
+      // Control requests are not part of the service: never log them, never apply faults to them.
+      if (isControlRequest(request)) return sendWithoutFaults(exchange);
+      const { method, target, nowMs } = request;
+      const logged = this.#log.add({ method, target, status: 0, at: nowMs });
+      const logStatus = () => {
+        if (rawResponse.headersSent) logged.status = rawResponse.statusCode;
       };
-      response.sendDate = false;
-      // The controls are no part of the service: never logged, never struck by a fault.
-      if (isControlRequest(question)) return sendWithoutFaults(exchange);
-      const { method, target, nowMs: at } = question;
-      const logged = this.#log.add({ method, target, status: 0, at });
-      const note = () => {
-        if (response.headersSent) logged.status = response.statusCode;
-      };
-      response.once("finish", note).once("close", note);
+      rawResponse.once("finish", logStatus).once("close", logStatus);
       this.sendResponse(exchange);
     });
   }
 
-  #parseRequest(request: IncomingMessage, body: string): SimulatorRequest {
-    const target = request.url ?? "/";
-    const cut = target.indexOf("?");
+  #parseRequest(rawRequest: IncomingMessage, body: string): SimulatorRequest {
+    const target = rawRequest.url ?? "/";
+    const queryStart = target.indexOf("?");
     return {
-      method: request.method ?? "GET",
-      path: cut < 0 ? target : target.slice(0, cut),
+      method: rawRequest.method ?? "GET",
+      path: queryStart < 0 ? target : target.slice(0, queryStart),
       target,
-      query: new URLSearchParams(cut < 0 ? "" : target.slice(cut + 1)),
-      headers: request.headers,
+      query: new URLSearchParams(queryStart < 0 ? "" : target.slice(queryStart + 1)),
+      headers: rawRequest.headers,
       body,
       nowMs: this.#clock.now(),
     };
   }
 
-  #handleRequest(question: SimulatorRequest, remoteAddress: string): SimulatorResponse {
-    const timestamp = new Date(question.nowMs).toISOString();
+  #handleRequest(request: SimulatorRequest, remoteAddress: string): SimulatorResponse {
+    const timestamp = new Date(request.nowMs).toISOString();
     try {
-      return this.#handler(question, remoteAddress);
+      return this.#handler(request, remoteAddress);
     } catch (thrown) {
       if (thrown instanceof HttpError)
         return createJsonResponse(

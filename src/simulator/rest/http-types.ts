@@ -1,20 +1,20 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { constants, gzipSync } from "node:zlib";
 
-/** One request, read whole. */
+/** One request, completely received. */
 export interface SimulatorRequest {
   readonly method: string;
   readonly path: string;
-  /** Path and query as they came. */
+  /** Path and query as received. */
   readonly target: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** The simulator's clock when it came. */
+  /** When the request arrived, by the clock of the simulator. */
   readonly nowMs: number;
 }
 
-/** Bytes to send; the compressed form is made once and kept with them. */
+/** The body of a response. Caches its compressed form. */
 export class Payload {
   readonly bytes: Buffer;
   #gzipped: Buffer | undefined;
@@ -33,42 +33,38 @@ export class Payload {
   }
 }
 
-/** What is said: before compression. */
+/** A response before compression. */
 export interface SimulatorResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly payload: Payload;
 }
 
-/** What goes over the wire, byte by byte. */
+/** A response after compression, as it is sent. */
 export interface EncodedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** A request and all that is needed to answer it, well or badly. */
-export interface HttpExchange {
+/** A request, and what is needed to respond with or without faults. */
+interface HttpExchange {
   readonly request: SimulatorRequest;
-  /** What the service says on a good day. */
+  /** The response without faults. */
   readonly response: SimulatorResponse;
-  /** What it would have said to the same caller, had the query or the moment been another. */
-  readonly fetchOriginal: (query: URLSearchParams, at: number) => SimulatorResponse;
+  /** The response without faults to the same caller with another query or at another time. */
+  readonly fetchOriginal: (query: URLSearchParams, nowMs: number) => SimulatorResponse;
   readonly rawRequest: IncomingMessage;
   readonly rawResponse: ServerResponse;
 }
 
-/** Puts the answer of an exchange on the wire: the one door through which every answer leaves. */
+/** Sends the response of an exchange. Every response leaves through this function. */
 export type SendResponse = (exchange: HttpExchange) => void;
 
-export const sendWithoutFaults: SendResponse = ({
-  request: question,
-  response: answer,
-  rawResponse: response,
-}) => {
-  const { status, headers, body } = encodeResponse(question, answer);
-  response.writeHead(status, headers);
-  response.end(body);
+export const sendWithoutFaults: SendResponse = ({ request, response, rawResponse }) => {
+  const { status, headers, body } = encodeResponse(request, response);
+  rawResponse.writeHead(status, headers);
+  rawResponse.end(body);
 };
 
 export function createJsonResponse(status: number, content: string | Payload): SimulatorResponse {
@@ -77,14 +73,15 @@ export function createJsonResponse(status: number, content: string | Payload): S
 }
 
 export function encodeResponse(request: SimulatorRequest, response: SimulatorResponse): EncodedResponse {
-  const zip = response.payload.bytes.length > 256 && acceptsGzip(request.headers["accept-encoding"]);
-  const body = zip ? response.payload.gzipped() : response.payload.bytes;
+  const shouldCompress =
+    response.payload.bytes.length > 256 && acceptsGzip(request.headers["accept-encoding"]);
+  const body = shouldCompress ? response.payload.gzipped() : response.payload.bytes;
   return {
     status: response.status,
     headers: {
       date: new Date(request.nowMs).toUTCString(),
       ...response.headers,
-      ...(zip ? { "content-encoding": "gzip" } : {}),
+      ...(shouldCompress ? { "content-encoding": "gzip" } : {}),
       vary: "accept-encoding",
       "content-length": String(body.length),
     },
@@ -98,7 +95,7 @@ function acceptsGzip(header: string | string[] | undefined): boolean {
     .some((encoding) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(encoding));
 }
 
-/** An HTTP answer before compression, as faults read and change it. */
+/** A response as faults read and change it; its body is bytes instead of a Payload. */
 export interface PlainResponse {
   status: number;
   headers: Readonly<Record<string, string>>;

@@ -1,15 +1,15 @@
 import { hashText } from "../market/hash.ts";
 import type { Quirks } from "../market/quirks.ts";
 
-/** A record as the service sends it; decimals are text here and become JSON numbers on the wire if the quirk says so. */
-export type WireValue =
+/** A value of a record. Decimals are strings here; the quirk `decimals` can turn them into JSON numbers. */
+type JsonValue =
   | string
   | number
   | boolean
   | null
-  | readonly WireValue[]
-  | { readonly [name: string]: WireValue };
-export type WireRecord = { readonly [name: string]: WireValue };
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue };
+type JsonRecord = { readonly [name: string]: JsonValue };
 
 const DECIMAL_PROPERTIES = new Set([
   "price",
@@ -43,16 +43,16 @@ const DECIMAL_PROPERTIES = new Set([
 
 const propertyNames = new Map<string, string>();
 
-/** `"name":`, made once. */
+/** Returns `"name":`, from a cache. */
 function formatPropertyName(name: string): string {
-  const kept = propertyNames.get(name);
-  if (kept !== undefined) return kept;
+  const cached = propertyNames.get(name);
+  if (cached !== undefined) return cached;
   const text = `${JSON.stringify(name)}:`;
   propertyNames.set(name, text);
   return text;
 }
 
-/** Writes records as JSON in the manner that the quirks ask for. */
+/** Formats records as JSON according to the quirks. */
 export class JsonWriter {
   readonly #quirks: Quirks;
 
@@ -62,14 +62,14 @@ export class JsonWriter {
 
   formatRecord(record: object): string {
     const members: string[] = [];
-    const fields = record as WireRecord;
+    const fields = record as JsonRecord;
     for (const name in fields)
-      members.push(formatPropertyName(name) + this.#formatValue(name, fields[name] as WireValue));
+      members.push(formatPropertyName(name) + this.#formatValue(name, fields[name] as JsonValue));
     if (this.#quirks.extraProperties)
       members.push(`"venueTier":2`, `"audit":{"source":"simulator","flags":[]}`);
     if (this.#quirks.reorderedProperties) {
-      const turn = hashText(members[0] ?? "") % members.length;
-      members.push(...members.splice(0, turn));
+      const rotation = hashText(members[0] ?? "") % members.length;
+      members.push(...members.splice(0, rotation));
     }
     return `{${members.join(",")}}`;
   }
@@ -78,7 +78,7 @@ export class JsonWriter {
     return `[${records.map((record) => this.formatRecord(record)).join(",")}]`;
   }
 
-  /** The end of a list answer that may be paged: `nextId` when there is more, else what the quirk puts in its place. */
+  /** The property `nextId` of a page. Without a next page, the quirk `lastPage` decides. */
   nextIdProperty(next: string | undefined, lastRecordId: string | undefined): string {
     if (next !== undefined) return `,"nextId":${JSON.stringify(next)}`;
     switch (this.#quirks.lastPage) {
@@ -93,7 +93,7 @@ export class JsonWriter {
     }
   }
 
-  #formatValue(name: string, value: WireValue): string {
+  #formatValue(name: string, value: JsonValue): string {
     if (typeof value === "string") {
       if (!DECIMAL_PROPERTIES.has(name)) return JSON.stringify(value);
       return this.#quirks.decimals === "number" ? value : `"${value}"`;

@@ -4,24 +4,24 @@ import { HttpError } from "./errors.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
-/** Answers /asset, /market and /exchange, as lists with their filters and one by one. */
+/** Serves /asset, /market and /exchange: filtered lists and single entities. */
 export class Lookups {
   readonly #universe: Universe;
   readonly #quirks: Quirks;
-  readonly #wire: JsonWriter;
+  readonly #writer: JsonWriter;
 
-  constructor(universe: Universe, quirks: Quirks, wire: JsonWriter) {
+  constructor(universe: Universe, quirks: Quirks, writer: JsonWriter) {
     this.#universe = universe;
     this.#quirks = quirks;
-    this.#wire = wire;
+    this.#writer = writer;
   }
 
   assets(query: URLSearchParams): string {
-    const values = new QueryParams("asset", query, this.#quirks.ids);
-    const type = values.oneOf("type", ["FIAT", "CRYPTO"]);
-    const status = values.oneOf("status", ["ACTIVE", "INACTIVE"]);
-    const symbol = values.text("symbol");
-    values.throwIfInvalid();
+    const params = new QueryParams("asset", query, this.#quirks.ids);
+    const type = params.oneOf("type", ["FIAT", "CRYPTO"]);
+    const status = params.oneOf("status", ["ACTIVE", "INACTIVE"]);
+    const symbol = params.text("symbol");
+    params.throwIfInvalid();
     const found = this.#universe.assets.filter(
       (asset) => matches(type, asset.type) && matches(status, asset.status) && matches(symbol, asset.symbol),
     );
@@ -29,14 +29,14 @@ export class Lookups {
   }
 
   asset(id: string): string {
-    return this.#wire.formatRecord(toAssetRecord(findById(this.#universe.assets, id, "asset")));
+    return this.#writer.formatRecord(toAssetRecord(findById(this.#universe.assets, id, "asset")));
   }
 
   markets(query: URLSearchParams): string {
-    const values = new QueryParams("market", query, this.#quirks.ids);
-    const base = values.id("baseAssetId");
-    const quote = values.id("quoteAssetId");
-    values.throwIfInvalid();
+    const params = new QueryParams("market", query, this.#quirks.ids);
+    const base = params.id("baseAssetId");
+    const quote = params.id("quoteAssetId");
+    params.throwIfInvalid();
     const found = this.#universe.markets.filter(
       (market) => matches(base, market.base.id) && matches(quote, market.quote.id),
     );
@@ -44,14 +44,14 @@ export class Lookups {
   }
 
   market(id: string): string {
-    return this.#wire.formatRecord(toMarketRecord(findById(this.#universe.markets, id, "market")));
+    return this.#writer.formatRecord(toMarketRecord(findById(this.#universe.markets, id, "market")));
   }
 
   exchanges(query: URLSearchParams): string {
-    const values = new QueryParams("exchange", query, this.#quirks.ids);
-    const status = values.oneOf("status", ["ACTIVE", "INACTIVE"]);
-    const name = values.text("name");
-    values.throwIfInvalid();
+    const params = new QueryParams("exchange", query, this.#quirks.ids);
+    const status = params.oneOf("status", ["ACTIVE", "INACTIVE"]);
+    const name = params.text("name");
+    params.throwIfInvalid();
     const found = this.#universe.exchanges.filter(
       (exchange) => matches(status, exchange.status) && matches(name, exchange.name),
     );
@@ -59,31 +59,23 @@ export class Lookups {
   }
 
   exchange(id: string): string {
-    return this.#wire.formatRecord(toExchangeRecord(findById(this.#universe.exchanges, id, "exchange")));
+    return this.#writer.formatRecord(toExchangeRecord(findById(this.#universe.exchanges, id, "exchange")));
   }
 
   #formatContent(records: readonly object[]): string {
-    return `{"content":${this.#wire.formatList(records)}}`;
+    return `{"content":${this.#writer.formatList(records)}}`;
   }
 }
 
-export function toAssetRecord({
-  id,
-  name,
-  symbol,
-  status,
-  type,
-  url,
-  createContractAddress: contractAddress,
-}: SimulatedAsset) {
+function toAssetRecord({ id, name, symbol, status, type, url, contractAddress }: SimulatedAsset) {
   return { id, name, symbol, status, type, url, ...(contractAddress ? { contractAddress } : {}) };
 }
 
-export function toMarketRecord({ id, base, quote }: SimulatedMarket) {
+function toMarketRecord({ id, base, quote }: SimulatedMarket) {
   return { id, baseAssetId: base.id, quoteAssetId: quote.id };
 }
 
-export function toExchangeRecord({ id, name, url, status, markets, symbols }: SimulatedExchange) {
+function toExchangeRecord({ id, name, url, status, markets, symbols }: SimulatedExchange) {
   return {
     id,
     name,

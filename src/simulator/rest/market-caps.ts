@@ -8,7 +8,7 @@ import { HttpError } from "./errors.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
-export interface PercentChange {
+interface PercentChange {
   readonly change24h: string | null;
   readonly change7d: string | null;
   readonly change30d: string | null;
@@ -35,54 +35,54 @@ export interface MarketCapRecord {
 const RANKING_INTERVAL_MS = 300_000;
 const CHANGE_PERIODS_DAYS = [1, 7, 30];
 
-export interface MarketCapsOptions {
+interface MarketCapsOptions {
   readonly universe: Universe;
   readonly table: IndexTable;
-  readonly figures: IndexValues;
+  readonly indexValues: IndexValues;
   readonly calendar: TickCalendar;
   readonly ids: RecordIds;
   readonly quirks: Quirks;
-  readonly wire: JsonWriter;
+  readonly writer: JsonWriter;
 }
 
-/** The ranking by market capitalisation: a new one every five minutes, from the GWA prices of that moment. */
+/** Serves /market-cap: every five minutes a new ranking, from the GWA prices of that time. */
 export class MarketCaps {
   readonly #options: MarketCapsOptions;
   readonly #utc: UtcFormatter;
 
-  constructor(parts: MarketCapsOptions) {
-    this.#options = parts;
-    this.#utc = new UtcFormatter(parts.quirks.fractionDigits);
+  constructor(options: MarketCapsOptions) {
+    this.#options = options;
+    this.#utc = new UtcFormatter(options.quirks.fractionDigits);
   }
 
   respond(query: URLSearchParams, nowMs: number): string {
-    const { quirks, universe, wire } = this.#options;
-    const values = new QueryParams("market-cap", query, quirks.ids);
-    const assetId = values.id("assetId");
-    const percentChange = values.oneOf("percentChange", ["true", "false"]) === "true";
-    values.throwIfInvalid();
+    const { quirks, universe, writer } = this.#options;
+    const params = new QueryParams("market-cap", query, quirks.ids);
+    const assetId = params.id("assetId");
+    const percentChange = params.oneOf("percentChange", ["true", "false"]) === "true";
+    params.throwIfInvalid();
     if (assetId !== undefined && !universe.assets.some(({ id }) => id === assetId))
       throw new HttpError(404, `No asset ${assetId}`);
     const ranking = this.ranking(nowMs, percentChange);
     const chosen = assetId === undefined ? ranking : ranking.filter((record) => record.assetId === assetId);
-    return `{"content":${wire.formatList(chosen)}}`;
+    return `{"content":${writer.formatList(chosen)}}`;
   }
 
-  /** The ranking that is in force at this moment. */
+  /** The current ranking at `nowMs`. */
   ranking(nowMs: number, percentChange: boolean): MarketCapRecord[] {
-    const { table, figures, calendar, ids } = this.#options;
+    const { table, indexValues, calendar, ids } = this.#options;
     const number = Math.floor(nowMs / RANKING_INTERVAL_MS);
     const tick = calendar.newestTick(number * RANKING_INTERVAL_MS);
-    const alive = (series: IndexSeries, at: number) => {
+    const isListed = (series: IndexSeries, at: number) => {
       const { first, end } = calendar.tickRange(series);
       return at >= first && at < end;
     };
     const priced = table
       .ofType("GWA")
-      .filter((series) => series.base.type === "CRYPTO" && alive(series, tick))
+      .filter((series) => series.base.type === "CRYPTO" && isListed(series, tick))
       .map((series) => {
-        const price = figures.formatPrice(series, figures.logPriceAt(series, tick));
-        const volume = figures.volumeAt(series, tick);
+        const price = indexValues.formatPrice(series, indexValues.logPriceAt(series, tick));
+        const volume = indexValues.volumeAt(series, tick);
         return { series, price, volume, cap: Number(price) * series.base.freeFloatSupply };
       });
     const byVolume = priced.toSorted(
@@ -100,7 +100,7 @@ export class MarketCaps {
           marketCapRank: at + 1,
           volumeRank: volumeRanks.get(series) ?? 0,
           price,
-          volume: figures.formatVolume(series, tick),
+          volume: indexValues.formatVolume(series, tick),
           totalSupply: formatDecimal(base.totalSupply, 0),
           freeFloatSupply: formatDecimal(base.freeFloatSupply, 0),
           marketCap: formatDecimal(cap, 2),
@@ -111,7 +111,7 @@ export class MarketCaps {
   }
 
   #percentChanges(series: IndexSeries, tick: number) {
-    const { figures, calendar } = this.#options;
+    const { indexValues, calendar } = this.#options;
     const { first } = calendar.tickRange(series);
     const change = (figure: (at: number) => number): PercentChange => {
       const [change24h = null, change7d = null, change30d = null] = CHANGE_PERIODS_DAYS.map((days) => {
@@ -120,12 +120,12 @@ export class MarketCaps {
       });
       return { change24h, change7d, change30d };
     };
-    // Supplies stand still here, so a capitalisation moves as its price does.
-    const price = change((at) => Math.exp(figures.logPriceAt(series, at)));
+    // The simulated supply is constant, so capitalisation changes like the price.
+    const price = change((at) => Math.exp(indexValues.logPriceAt(series, at)));
     return {
       marketCapPercentChange: price,
       totalMarketCapPercentChange: price,
-      volumePercentChange: change((at) => figures.volumeAt(series, at)),
+      volumePercentChange: change((at) => indexValues.volumeAt(series, at)),
       pricePercentChange: price,
     };
   }

@@ -2,14 +2,14 @@ import type { Payload } from "./http-types.ts";
 
 export interface CachedPage {
   readonly payload: Payload;
-  /** The oldest step that the page, or its look ahead, touched. */
+  /** The oldest step that was read to render the page. */
   readonly oldest: number;
-  /** Where its last record stands; undefined when it has none. */
+  /** The position of its last record; undefined when it has none. */
   readonly last?: { readonly step: number; readonly rank: number } | undefined;
   readonly rows?: number;
 }
 
-/** Rendered pages that can no longer change, least recently asked for out first; bounded by bytes. */
+/** An LRU cache of rendered pages that no longer change, bounded by bytes. */
 export class PageCache {
   readonly #maxBytes: number;
   readonly #pages = new Map<string, { page: CachedPage; bytes: number }>();
@@ -29,7 +29,7 @@ export class PageCache {
 
   set(key: string, page: CachedPage): void {
     this.delete(key);
-    // The compressed form may be made later; a quarter on top stands for it.
+    // The compressed form is made later; a quarter of the size accounts for it.
     const bytes = Math.ceil(page.payload.bytes.length * 1.25) + 500;
     this.#pages.set(key, { page, bytes });
     this.#bytes += bytes;

@@ -4,7 +4,7 @@ import { type FieldError, HttpError } from "./errors.ts";
 
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Reads the query of one request, collecting every complaint, so that one 400 names all of them. */
+/** Reads the query of one request. Collects all validation errors, so that one 400 lists all of them. */
 export class QueryParams {
   readonly #object: string;
   readonly #query: URLSearchParams;
@@ -63,7 +63,7 @@ export class QueryParams {
     this.#errors.push({ object: this.#object, field, rejectedValue: this.text(field) ?? "null", message });
   }
 
-  /** Call after the last value was read. */
+  /** Call after reading the last parameter. */
   throwIfInvalid(): void {
     if (this.#errors.length > 0) throw new HttpError(400, "Validation error", this.#errors);
   }

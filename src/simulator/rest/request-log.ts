@@ -1,16 +1,16 @@
-export interface LoggedRequest {
+interface LoggedRequest {
   readonly method: string;
-  /** Path and query, as they came; for a websocket, without its token. */
+  /** Path and query as received; for a websocket, without its token. */
   readonly target: string;
-  /** 0 when no answer was sent, or not yet. */
+  /** 0 when no response was sent yet. */
   status: number;
-  /** The simulator's clock, milliseconds since 1970. */
+  /** Milliseconds since 1970, by the clock of the simulator. */
   readonly at: number;
 }
 
 const MAX_LISTED_REQUESTS = 100_000;
 
-/** What was asked of the simulator: counts of everything, and the latest requests one by one. */
+/** Logs the requests to the simulator: counts of all, and a list of the latest. */
 export class RequestLog {
   #list: LoggedRequest[] = [];
   #counts = new Map<string, number>();
@@ -29,7 +29,7 @@ export class RequestLog {
     return this.#total;
   }
 
-  /** How often each path was asked, whatever its query. */
+  /** Number of requests per path, without the query. */
   get counts(): ReadonlyMap<string, number> {
     return this.#counts;
   }

@@ -22,24 +22,24 @@ export class TickHistory implements History {
   readonly name = "index-ticker";
   readonly hasFixedEnd = false;
   readonly #calendar: TickCalendar;
-  readonly #figures: IndexValues;
+  readonly #indexValues: IndexValues;
   readonly #ids: RecordIds;
   readonly #quirks: Quirks;
-  readonly #wire: JsonWriter;
+  readonly #writer: JsonWriter;
   readonly #utc: UtcFormatter;
 
   constructor(
     calendar: TickCalendar,
-    figures: IndexValues,
+    indexValues: IndexValues,
     ids: RecordIds,
     quirks: Quirks,
-    wire: JsonWriter,
+    writer: JsonWriter,
   ) {
     this.#calendar = calendar;
-    this.#figures = figures;
+    this.#indexValues = indexValues;
     this.#ids = ids;
     this.#quirks = quirks;
-    this.#wire = wire;
+    this.#writer = writer;
     this.#utc = new UtcFormatter(quirks.fractionDigits);
   }
 
@@ -49,8 +49,8 @@ export class TickHistory implements History {
 
   lastStepUpTo(ms: number): number {
     const step = Math.floor(ms / this.#calendar.tickMs);
-    const exactly = step * this.#calendar.tickMs === ms;
-    return exactly && this.#quirks.upperBound === "exclusive" ? step - 1 : step;
+    const isExact = step * this.#calendar.tickMs === ms;
+    return isExact && this.#quirks.upperBound === "exclusive" ? step - 1 : step;
   }
 
   stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number } {
@@ -74,23 +74,23 @@ export class TickHistory implements History {
   }
 
   record(series: IndexSeries, tick: number, nowMs: number): IndexTickRecord {
-    return this.#record(series, tick, this.#figures.logPriceAt(series, tick), nowMs);
+    return this.#record(series, tick, this.#indexValues.logPriceAt(series, tick), nowMs);
   }
 
-  /** The records of many ticks of one index; much cheaper than one by one. */
+  /** The records of many ticks of one index. Much cheaper than one call per tick. */
   records(series: IndexSeries, ticks: readonly number[], nowMs: number): IndexTickRecord[] {
     const logs = this.#logPrices({ series: ticks.map(() => series), steps: ticks.toReversed() });
     return ticks.map((tick, at) => this.#record(series, tick, logs[ticks.length - 1 - at] as number, nowMs));
   }
 
-  render(rows: PageRecords, nowMs: number): string {
+  render(records: PageRecords, nowMs: number): string {
     const { extraProperties, reorderedProperties } = this.#quirks;
-    const logs = this.#logPrices(rows);
-    if (!extraProperties && !reorderedProperties) return this.#renderFast(rows, logs, nowMs);
-    return rows.steps
+    const logs = this.#logPrices(records);
+    if (!extraProperties && !reorderedProperties) return this.#renderFast(records, logs, nowMs);
+    return records.steps
       .map((tick, at) => {
-        const series = rows.series[at] as IndexSeries;
-        return this.#wire.formatRecord(this.#record(series, tick, logs[at] as number, nowMs));
+        const series = records.series[at] as IndexSeries;
+        return this.#writer.formatRecord(this.#record(series, tick, logs[at] as number, nowMs));
       })
       .join(",");
   }
@@ -100,14 +100,14 @@ export class TickHistory implements History {
       id: this.#ids.encode(this.recordKind(series.type), series.ordinal, tick),
       indexId: series.id,
       indexType: series.type,
-      price: this.#figures.formatPrice(series, log + this.#calendar.priceError(series, tick, nowMs)),
-      volume: this.#figures.formatVolume(series, tick),
-      ...(series.type === "LX" ? { tickVolume: this.#figures.formatTickVolume(series, tick) } : {}),
+      price: this.#indexValues.formatPrice(series, log + this.#calendar.priceError(series, tick, nowMs)),
+      volume: this.#indexValues.formatVolume(series, tick),
+      ...(series.type === "LX" ? { tickVolume: this.#indexValues.formatTickVolume(series, tick) } : {}),
       timestamp: this.#utc.format(tick * this.#calendar.tickMs),
     };
   }
 
-  /** Long runs of one index come from whole blocks of the price model; scattered records one by one. */
+  /** Reads long runs of one index in blocks, and scattered records one by one. */
   #logPrices({ series, steps }: PageRecords): Float64Array {
     const first = series[0];
     const newest = steps[0];
@@ -119,35 +119,39 @@ export class TickHistory implements History {
       steps.length > 100 &&
       series.at(-1) === first
     ) {
-      const logs = this.#figures.logPrices(first, oldest, newest - oldest + 1);
+      const logs = this.#indexValues.logPrices(first, oldest, newest - oldest + 1);
       if (newest - oldest < 2 * steps.length && series.every((one) => one === first))
         return Float64Array.from(steps, (step) => logs[step - oldest] as number);
     }
-    return Float64Array.from(steps, (step, at) => this.#figures.logPriceAt(series[at] as IndexSeries, step));
+    return Float64Array.from(steps, (step, at) =>
+      this.#indexValues.logPriceAt(series[at] as IndexSeries, step),
+    );
   }
 
-  /** The same text as the wire writer's, without an object per record. */
+  /** Renders the same text as JsonWriter, without creating an object per record. */
   #renderFast({ series: seriesList, steps }: PageRecords, logs: Float64Array, nowMs: number): string {
-    const mark = this.#quirks.decimals === "string" ? '"' : "";
+    const quote = this.#quirks.decimals === "string" ? '"' : "";
     const calendar = this.#calendar;
-    const figures = this.#figures;
+    const indexValues = this.#indexValues;
     let series: IndexSeries | undefined;
     let before = "";
     let middle = "";
     let text = "";
     for (let at = 0; at < steps.length; at++) {
-      const lane = seriesList[at] as IndexSeries;
-      if (lane !== series) {
-        series = lane;
-        const frame = this.#ids.affixes(this.recordKind(lane.type), lane.ordinal);
-        before = `{"id":${quotedPrefix(frame.prefix)}`;
-        middle = `${quotedSuffix(frame.after)},"indexId":${JSON.stringify(lane.id)},"indexType":"${lane.type}","price":${mark}`;
+      const current = seriesList[at] as IndexSeries;
+      if (current !== series) {
+        series = current;
+        const affixes = this.#ids.affixes(this.recordKind(current.type), current.ordinal);
+        before = `{"id":${quotedPrefix(affixes.prefix)}`;
+        middle = `${quotedSuffix(affixes.suffix)},"indexId":${JSON.stringify(current.id)},"indexType":"${current.type}","price":${quote}`;
       }
       const tick = steps[at] as number;
-      const log = (logs[at] as number) + calendar.priceError(lane, tick, nowMs);
-      const traded =
-        lane.type === "LX" ? `,"tickVolume":${mark}${figures.formatTickVolume(lane, tick)}${mark}` : "";
-      text += `${at === 0 ? "" : ","}${before}${scrambleStep(tick)}${middle}${figures.formatPrice(lane, log)}${mark},"volume":${mark}${figures.formatVolume(lane, tick)}${mark}${traded},"timestamp":"${this.#utc.format(tick * calendar.tickMs)}"}`;
+      const log = (logs[at] as number) + calendar.priceError(current, tick, nowMs);
+      const tickVolume =
+        current.type === "LX"
+          ? `,"tickVolume":${quote}${indexValues.formatTickVolume(current, tick)}${quote}`
+          : "";
+      text += `${at === 0 ? "" : ","}${before}${scrambleStep(tick)}${middle}${indexValues.formatPrice(current, log)}${quote},"volume":${quote}${indexValues.formatVolume(current, tick)}${quote}${tickVolume},"timestamp":"${this.#utc.format(tick * calendar.tickMs)}"}`;
     }
     return text;
   }

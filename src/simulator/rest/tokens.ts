@@ -20,28 +20,28 @@ interface IssuedToken {
   readonly scopes: ReadonlySet<string>;
 }
 
-export interface TokenResponse {
+interface TokenResponse {
   readonly access_token: string;
   readonly scope: string;
   readonly expires_in: number;
   readonly token_type: string;
 }
 
-/** In what a token may differ from the usual one. */
+/** Deviations from a normal token. */
 export interface TokenOverrides {
-  readonly lifeSeconds?: number;
+  readonly lifetimeSeconds?: number;
   readonly withoutScope?: string;
   readonly hasUrlUnsafeCharacters?: boolean;
 }
 
-export interface TokenSettings {
+interface TokenSettings {
   clientId: string;
   clientSecret: string;
   scopes: readonly string[];
   tokenSeconds: number;
 }
 
-/** Issues access tokens and knows which of them are good. */
+/** Issues and validates access tokens. */
 export class Tokens {
   readonly settings: TokenSettings;
   readonly #seed: number;
@@ -53,16 +53,16 @@ export class Tokens {
   constructor(
     seed: number,
     quirks: Quirks,
-    terms: TokenSettings,
+    settings: TokenSettings,
     audiences: () => Readonly<Record<TokenAudience, string>>,
   ) {
     this.#seed = seed;
     this.#quirks = quirks;
-    this.settings = terms;
+    this.settings = settings;
     this.#audiences = audiences;
   }
 
-  /** The token endpoint: a JSON body in, the token response out. */
+  /** Handles POST /oauth/token: returns the response as JSON. */
   handleTokenRequest(contentType: string, body: string, nowMs: number): string {
     if (!/^application\/json\b/i.test(contentType))
       throw new HttpError(400, "The body must be application/json");
@@ -74,7 +74,7 @@ export class Tokens {
     return JSON.stringify(this.issueToken(audience ?? "", nowMs));
   }
 
-  /** A token response, but for what is named: for the endpoint, and for faults that want a strange one. */
+  /** Issues a token for the endpoint, or with overrides for a fault. */
   issueToken(audience: string, nowMs: number, overrides: TokenOverrides = {}): TokenResponse {
     const addresses = this.#audiences();
     const target = (["rest", "websocket"] as const).find((one) => addresses[one] === audience);
@@ -88,7 +88,7 @@ export class Tokens {
     };
   }
 
-  /** The scopes of a good token for this audience; undefined when it is unknown, expired, revoked or for the other one. */
+  /** The scopes of a token; undefined when it is unknown, expired, revoked or for the other audience. */
   scopesOf(token: string, audience: TokenAudience, nowMs: number): ReadonlySet<string> | undefined {
     const issued = this.#issued.get(token);
     if (!issued || issued.audience !== audience || issued.expiresAt <= nowMs) return undefined;
@@ -113,17 +113,17 @@ export class Tokens {
         overrides.hasUrlUnsafeCharacters ?? this.#quirks.awkwardTokens,
       ),
       audience,
-      expiresAt: nowMs + (overrides.lifeSeconds ?? this.settings.tokenSeconds) * 1000,
+      expiresAt: nowMs + (overrides.lifetimeSeconds ?? this.settings.tokenSeconds) * 1000,
       scopes: new Set(this.settings.scopes.filter((scope) => scope !== overrides.withoutScope)),
     };
     this.#issued.set(issued.token, issued);
     return issued;
   }
 
-  #createTokenText(count: number, awkward: boolean): string {
+  #createTokenText(count: number, hasUrlUnsafeCharacters: boolean): string {
     const words = Array.from({ length: 12 }, (_, word) => hashNumbers(this.#seed, 71, count, word));
     const bytes = Buffer.from(Uint32Array.from(words).buffer);
-    if (awkward) return `+/${bytes.toString("base64")}=&a=`;
+    if (hasUrlUnsafeCharacters) return `+/${bytes.toString("base64")}=&a=`;
     const text = bytes.toString("base64url");
     return `${text.slice(0, 12)}.${text.slice(12, 44)}.${text.slice(44)}`;
   }

@@ -40,14 +40,14 @@ const ticks = (days: number) =>
 describe("mds-sync backfill", () => {
   it("fills the warehouse and reports on 80 columns; a second run reports in JSON that nothing was missing", async () => {
     const setup = await setUp(ticks(3));
-    const first = await start(setup, ["backfill"]).ended;
+    const first = await start(setup, ["backfill"]).result;
     expect(first.status).toBe(0);
     expect(first.stdout).toMatch(/^stream +new rows +changed +requests +gaps left +rejects$/m);
     expect(first.stdout).toMatch(/^index_ticks +8,6\d\d +0 +\d +0 +0$/m);
     for (const line of first.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
     for (const line of first.stderr.trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
 
-    const again = await start(setup, ["backfill", "--json", "--log-level", "warn"]).ended;
+    const again = await start(setup, ["backfill", "--json", "--log-level", "warn"]).result;
     expect(again).toMatchObject({ status: 0, stderr: "" });
     const report = JSON.parse(again.stdout);
     expect(report).toMatchObject({ exit: 0, problems: [] });
@@ -62,14 +62,14 @@ describe("mds-sync backfill", () => {
     const PAGES = Math.ceil((25 * 2880) / 1998);
     let before = 0;
     for (let kill = 0; kill < 3; kill++) {
-      const { child, ended } = start(setup, ["backfill", "--no-progress"]);
+      const { child, result: ended } = start(setup, ["backfill", "--no-progress"]);
       await waitForPages(simulator, before + 9);
       child.kill("SIGKILL");
       await ended;
       before = simulator.requests.count("/v3/index-ticker");
     }
     simulator.setFaults("");
-    const last = await start(setup, ["backfill", "--json"]).ended;
+    const last = await start(setup, ["backfill", "--json"]).result;
     expect(last.status).toBe(0);
     const reader = openReader(path);
     onTestFinished(() => reader.close());
@@ -85,7 +85,7 @@ describe("mds-sync backfill", () => {
 
   it("G1: stops within seconds on SIGTERM with exit 75, and the next run completes the work", async () => {
     const setup = await setUp(ticks(40), "GET /index-ticker latency 100ms");
-    const { child, ended } = start(setup, ["backfill", "--log-level", "warn"]);
+    const { child, result: ended } = start(setup, ["backfill", "--log-level", "warn"]);
     await waitForPages(setup.simulator, 10);
     const startedAt = performance.now();
     child.kill("SIGTERM");
@@ -96,19 +96,19 @@ describe("mds-sync backfill", () => {
       "mds-sync: stopped by SIGTERM before its work was done: run it again: it resumes where it stopped\n",
     );
     setup.simulator.setFaults("");
-    expect((await start(setup, ["backfill"]).ended).status).toBe(0);
+    expect((await start(setup, ["backfill"]).result).status).toBe(0);
   });
 
   it("reports another writer of the warehouse in one line, and exits 75", async () => {
     const setup = await setUp(ticks(40), "GET /index-ticker latency 200ms");
     const first = start(setup, ["backfill"]);
     await waitForPages(setup.simulator, 3);
-    const second = await start(setup, ["backfill"]).ended;
+    const second = await start(setup, ["backfill"]).result;
     expect(second.status).toBe(75);
     expect(second.stderr.trim().split("\n")).toHaveLength(1);
     expect(second.stderr).toContain("mds.sqlite");
     first.child.kill("SIGKILL");
-    await first.ended;
+    await first.result;
   });
 
   it("exits 3 within seconds when the credentials are wrong, and 2 when they are not set", async () => {
@@ -116,18 +116,18 @@ describe("mds-sync backfill", () => {
     const startedAt = performance.now();
     const wrong = await start(setup, ["backfill", "--log-level", "silent"], {
       MDS_CLIENT_SECRET: "canary-5b",
-    }).ended;
+    }).result;
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(wrong.status).toBe(3);
     expect(wrong.stderr).toMatch(/^mds-sync: the token endpoint rejected the credentials[^\n]*\n$/);
     expect(wrong.stderr).not.toContain("canary-5b");
-    const unset = await start(setup, ["backfill"], { MDS_CLIENT_SECRET: "", MDS_BASE_URL: "" }).ended;
+    const unset = await start(setup, ["backfill"], { MDS_CLIENT_SECRET: "", MDS_BASE_URL: "" }).result;
     expect(unset).toMatchObject({ status: 2, stdout: "" });
   });
 
   it("names what could not be synced, and exits 4", async () => {
     const setup = await setUp(ticks(1).replace("[BTC]", "[BTC, BITCON]"));
-    const { status, stdout, stderr } = await start(setup, ["backfill", "--log-level", "error"]).ended;
+    const { status, stdout, stderr } = await start(setup, ["backfill", "--log-level", "error"]).result;
     expect(status).toBe(4);
     expect(stdout).toMatch(/^- index_ticks \(sync\.intraday\.GWA\): sync\.intraday\.GWA names BITCON/m);
     expect(stderr).toMatch(/^mds-sync: not everything selected could be synced[^\n]*\n$/);
@@ -145,14 +145,14 @@ describe("mds-sync backfill", () => {
     ],
   ])("answers %j in one line and exits 2", async (args, stderr) => {
     const setup = await setUp(ticks(1));
-    expect(await start(setup, ["backfill", ...args]).ended).toEqual({ status: 2, stdout: "", stderr });
+    expect(await start(setup, ["backfill", ...args]).result).toEqual({ status: 2, stdout: "", stderr });
   });
 });
 
 describe("mds-sync plan", () => {
   it("estimates the requests and rows of a backfill closely, and writes nothing", async () => {
     const setup = await setUp(ticks(10));
-    const planned = await start(setup, ["plan", "--json"]).ended;
+    const planned = await start(setup, ["plan", "--json"]).result;
     expect(planned).toMatchObject({ status: 0, stderr: "" });
     expect(existsSync(setup.path)).toBe(false);
     const plan = JSON.parse(planned.stdout);
@@ -160,14 +160,14 @@ describe("mds-sync plan", () => {
     expect(own).toMatchObject({ series: 1, holes: 1 });
 
     setup.simulator.requests.clear();
-    const run = JSON.parse((await start(setup, ["backfill", "--json"]).ended).stdout);
+    const run = JSON.parse((await start(setup, ["backfill", "--json"]).result).stdout);
     const did = run.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
     // The last page reaches below the range; its rows are stored too.
     expect(Math.abs(did.rows - own.rows)).toBeLessThan(2000);
     expect(Math.abs(did.requests - own.requests)).toBeLessThanOrEqual(2);
 
     setup.simulator.requests.clear();
-    const after = await start(setup, ["plan"], { MDS_BASE_URL: "", MDS_CLIENT_SECRET: "" }).ended;
+    const after = await start(setup, ["plan"], { MDS_BASE_URL: "", MDS_CLIENT_SECRET: "" }).result;
     expect(after).toMatchObject({ status: 0, stderr: "" });
     expect(setup.simulator.requests.total).toBe(0);
     for (const line of after.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
@@ -176,7 +176,7 @@ describe("mds-sync plan", () => {
   it("names the missing setting if there is neither a filled warehouse nor a service", async () => {
     const setup = await setUp(ticks(1));
     writeFileSync(setup.path, "");
-    const { status, stderr } = await start(setup, ["plan"], { MDS_BASE_URL: "" }).ended;
+    const { status, stderr } = await start(setup, ["plan"], { MDS_BASE_URL: "" }).result;
     expect(status).toBe(2);
     expect(stderr).toMatch(/^mds-sync: service\.baseUrl is not set: [^\n]*\n$/);
   });

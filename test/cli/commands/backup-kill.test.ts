@@ -47,7 +47,7 @@ describe("a backup that is interrupted", () => {
   it("by kill -9 of the copying process leaves no copy and reports the failure", async () => {
     const folder = folderWithLargeWarehouse();
     const copyStarted = waitForCopy(folder);
-    const { ended } = start(folder);
+    const { result: ended } = start(folder);
     process.kill(await copyStarted, "SIGKILL");
     const { stderr, status } = await ended;
     expect(stderr).toMatch(
@@ -62,7 +62,7 @@ describe("a backup that is interrupted", () => {
     const copy = join(folder, "copy.sqlite");
     writeFileSync(copy, "the old copy");
     const copyStarted = waitForCopy(folder);
-    const { child, ended } = start(folder, "--force");
+    const { child, result: ended } = start(folder, "--force");
     const pid = await copyStarted;
     // Stop the parent first, so that it cannot clean up after the child.
     child.kill("SIGSTOP");
@@ -71,7 +71,7 @@ describe("a backup that is interrupted", () => {
     await ended;
     expect(readFileSync(copy, "utf8")).toBe("the old copy");
     expect(copies(folder)).toContain(`copy.sqlite.unfinished-${pid}`);
-    expect((await start(folder, "--force").ended).status).toBe(0);
+    expect((await start(folder, "--force").result).status).toBe(0);
     expect(copies(folder)).toEqual(["copy.sqlite"]);
     expect(statSync(copy).size).toBeGreaterThan(48 * MEBIBYTE);
   });
@@ -79,7 +79,7 @@ describe("a backup that is interrupted", () => {
   it("by SIGTERM ends at once with exit 75, and leaves no file", async () => {
     const folder = folderWithLargeWarehouse();
     const copyStarted = waitForCopy(folder);
-    const { child, ended } = start(folder);
+    const { child, result: ended } = start(folder);
     await copyStarted;
     child.kill("SIGTERM");
     expect((await ended).status).toBe(75);

@@ -46,7 +46,7 @@ function folderWithWarehouse(): string {
 }
 
 function backup(folder: string, ...args: string[]) {
-  return startProgram(["backup", ...args], { cwd: folder, env: { MDS_WAREHOUSE: "mds.sqlite" } }).ended;
+  return startProgram(["backup", ...args], { cwd: folder, env: { MDS_WAREHOUSE: "mds.sqlite" } }).result;
 }
 
 /** Copies in this process. */

@@ -11,7 +11,7 @@ const root = resolve(import.meta.dirname, "../../..");
 const shipped = (name: string) => readFileSync(join(root, "config", name), "utf8");
 
 function init(cwd: string, args: string[] = [], env: Record<string, string> = {}) {
-  return startProgram(["init", ...args], { cwd, env }).ended;
+  return startProgram(["init", ...args], { cwd, env }).result;
 }
 
 /** The settings of the written file, without environment and flags. */

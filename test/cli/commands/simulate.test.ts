@@ -7,7 +7,7 @@ import { startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 function simulate(args: string[]) {
-  const { child, said } = startProgram(["simulate", ...args], { cwd: temporaryFolder() });
+  const { child, output: said } = startProgram(["simulate", ...args], { cwd: temporaryFolder() });
   return { child, stderr: () => said.stderr };
 }
 

@@ -5,28 +5,28 @@ import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
-import { at, btc, pageOf, SECOND, ticks } from "../../support/ingest/pages.ts";
+import { at, btc, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-async function start() {
+async function startHarness() {
   const path = join(temporaryFolder(), "mds.sqlite");
   const clock = new ManualClock("2026-03-01T18:00:00Z");
   const ingest = await IngestThread.start({ path, clock, log: silentLog });
   onTestFinished(() => ingest.close());
   return {
-    /** A page that is the only one of its walk. */
-    async commit(hole: TimeRange, body: ResponseBody, servedFrom?: number) {
+    /** Commits the only page of a walk. */
+    async commit(gap: TimeRange, body: ResponseBody, windowStart?: number) {
       const { stream } = btc;
-      const { pageId: held, nextId } = await ingest.call("readPage", { stream, series: btc }, [body]);
+      const { pageId, nextId } = await ingest.call("readPage", { stream, series: btc }, [body]);
       return ingest.call("commitWalkPage", {
-        pageId: held,
+        pageId,
         series: btc,
-        position: { gap: hole, provenFrom: hole.to },
+        position: { gap: gap, provenFrom: gap.to },
         isLast: nextId === undefined,
         settleDelay: 60 * SECOND,
         request: "GET /index-ticker",
-        ...(servedFrom === undefined ? {} : { windowStart: servedFrom }),
+        ...(windowStart === undefined ? {} : { windowStart: windowStart }),
       });
     },
     coverage() {
@@ -45,43 +45,48 @@ const [ten, eleven, twelve] = [at("10:00:00"), at("11:00:00"), at("12:00:00")];
 const morning = { from: ten, to: eleven };
 const noon = { from: eleven, to: twelve };
 
-describe("a service that says it has nothing older", () => {
-  it("is believed where nothing older was ever seen", async () => {
-    const { commit, coverage } = await start();
-    expect(await commit(morning, pageOf([]))).toMatchObject({ isComplete: true });
+describe("a last page (the service has nothing older)", () => {
+  it("settles down to the gap's start if nothing older is stored", async () => {
+    const { commit, coverage } = await startHarness();
+    expect(await commit(morning, tickPage([]))).toMatchObject({ isComplete: true });
     expect(coverage()).toEqual([[ten, eleven, "empty", "nothing older"]]);
-    const later = ticks(at("11:30:00"), twelve);
-    expect(await commit(noon, pageOf(later))).toMatchObject({ isComplete: true, hasReopened: false });
+    const later = makeTicks(at("11:30:00"), twelve);
+    expect(await commit(noon, tickPage(later))).toMatchObject({ isComplete: true, hasReopened: false });
     expect(coverage()).toEqual([
       [ten, at("11:30:00"), "empty", "nothing older"],
       [at("11:30:00"), twelve, "rows", null],
     ]);
   });
 
-  it("is not believed where it has served older records, unless they have left its window since", async () => {
-    const { commit, coverage } = await start();
-    await commit(morning, pageOf(ticks(ten, eleven)));
+  it("raises an alarm if older rows are stored within the window", async () => {
+    const { commit, coverage } = await startHarness();
+    await commit(morning, tickPage(makeTicks(ten, eleven)));
     const before = coverage();
-    expect(await commit(noon, pageOf([]))).toMatchObject({ alarm: "false_end", isComplete: false });
-    const half = ticks(at("11:30:00"), twelve);
-    expect(await commit(noon, pageOf(half))).toMatchObject({ alarm: "false_end", isComplete: false });
+    expect(await commit(noon, tickPage([]))).toMatchObject({ alarm: "false_end", isComplete: false });
+    const half = makeTicks(at("11:30:00"), twelve);
+    expect(await commit(noon, tickPage(half))).toMatchObject({ alarm: "false_end", isComplete: false });
     expect(coverage()).toEqual(before);
-    expect(await commit(noon, pageOf(half), eleven)).toMatchObject({ alarm: undefined, isComplete: true });
+    expect(await commit(noon, tickPage(half), eleven)).toMatchObject({ alarm: undefined, isComplete: true });
   });
 
-  it("is refuted by an older record: what it called empty is open again", async () => {
-    const { commit, coverage } = await start();
-    await commit(noon, pageOf([]));
-    const older = [...ticks(ten - 30 * SECOND, eleven)];
-    expect(await commit(morning, pageOf(older, "more"))).toMatchObject({ isComplete: true, hasReopened: true });
+  it("is contradicted by an older record later: the empty range is open again", async () => {
+    const { commit, coverage } = await startHarness();
+    await commit(noon, tickPage([]));
+    const older = [...makeTicks(ten - 30 * SECOND, eleven)];
+    expect(await commit(morning, tickPage(older, "more"))).toMatchObject({
+      isComplete: true,
+      hasReopened: true,
+    });
     expect(coverage()).toEqual([[ten, eleven, "rows", null]]);
   });
 
-  it("is not refuted by newer records, nor is a hole between records ever in doubt", async () => {
-    const { commit, coverage } = await start();
-    await commit(noon, pageOf(ticks(ten - 30 * SECOND, ten), "more"));
+  it("is not contradicted by newer records, and a gap between records stays settled", async () => {
+    const { commit, coverage } = await startHarness();
+    await commit(noon, tickPage(makeTicks(ten - 30 * SECOND, ten), "more"));
     expect(coverage()).toEqual([[eleven, twelve, "empty", "no records"]]);
-    expect(await commit(morning, pageOf(ticks(ten - 60 * SECOND, at("10:30:00")), "more"))).toMatchObject({
+    expect(
+      await commit(morning, tickPage(makeTicks(ten - 60 * SECOND, at("10:30:00")), "more")),
+    ).toMatchObject({
       hasReopened: false,
     });
     expect(coverage()).toHaveLength(2);

@@ -10,29 +10,29 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 const cadence = 30 * MICROS_PER_SECOND;
 
-function listen(change: LiveFeedChange) {
+function createLiveCoverage(change: LiveFeedChange) {
   const clock = { now: () => at("12:10:00") / 1000 };
   const path = join(temporaryFolder(), "mds.sqlite");
   const warehouse = openWriter(path, { clock });
   onTestFinished(() => warehouse.close());
-  const listening = new LiveCoverage();
-  listening.applyChange(warehouse, { isReset: true, cadence, markets: null, ...change });
+  const liveCoverage = new LiveCoverage();
+  liveCoverage.applyChange(warehouse, { isReset: true, cadence, markets: null, ...change });
   const rows = (sql: string) => warehouse.connection.database.prepare(sql).raw().all() as unknown[][];
   return {
-    hear: (...messages: object[]) =>
+    receive: (...messages: object[]) =>
       commitLiveMessages(
         warehouse,
         messages.map((message) => JSON.stringify(message)),
-        listening,
+        liveCoverage,
       ),
-    /** Another writer holds the file until it is closed. */
-    lockOut: () => {
+    /** Another connection holds the write lock until it is closed. */
+    takeWriteLock: () => {
       warehouse.connection.database.pragma("busy_timeout = 0");
       const other = new Database(path);
       other.exec("BEGIN IMMEDIATE");
       return other;
     },
-    change: (next: LiveFeedChange) => listening.applyChange(warehouse, next),
+    change: (next: LiveFeedChange) => liveCoverage.applyChange(warehouse, next),
     spans: () => rows("SELECT index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 1, 2"),
     covered: () =>
       rows("SELECT index_id, substr(from_time, 12, 8), substr(to_time, 12, 8) FROM coverage ORDER BY 1, 2"),
@@ -66,16 +66,16 @@ const exchangeTick = (exchangeId: string, marketId: string, time: string) => ({
 });
 
 describe("live ticks", () => {
-  it("move the spans of their own family, but not by a tick from the future", () => {
-    const live = listen({
+  it("extend the live spans of their index type, except ticks from the future", () => {
+    const live = createLiveCoverage({
       startedSpans: [
         { indexType: "GWA", indexId: "btc", from: at("12:00:00") },
         { indexType: "GWA", indexId: "eth", from: at("12:01:00") },
         { indexType: "LX", from: at("12:00:00") },
       ],
     });
-    live.hear(indexTick("GWA", "btc", "12:05:00"), indexTick("GWA", "btc", "12:04:30"));
-    live.hear(indexTick("LX", "blx", "12:30:00"));
+    live.receive(indexTick("GWA", "btc", "12:05:00"), indexTick("GWA", "btc", "12:04:30"));
+    live.receive(indexTick("LX", "blx", "12:30:00"));
     expect(live.spans()).toEqual([
       ["GWA", "btc", at("12:00:00"), at("12:05:00")],
       ["GWA", "eth", at("12:01:00"), at("12:05:00")],
@@ -91,50 +91,50 @@ describe("live ticks", () => {
     ]);
   });
 
-  it("of an exchange are observations of their period once the next one speaks, where all of its subscriptions flow", () => {
-    const live = listen({ exchanges: [{ exchangeId: "kraken", since: at("12:00:10") }] });
-    live.hear(exchangeTick("kraken", "btc", "12:00:00"), exchangeTick("kraken", "btc", "12:00:31"));
-    live.hear(exchangeTick("kraken", "eth", "12:00:32"), exchangeTick("deaf", "btc", "12:00:30"));
-    live.hear(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:40:00"));
-    // Of the last one, more may be under way.
+  it("of an exchange settle their period at the first tick of the next one, if all its subscriptions are live", () => {
+    const live = createLiveCoverage({ exchanges: [{ exchangeId: "kraken", since: at("12:00:10") }] });
+    live.receive(exchangeTick("kraken", "btc", "12:00:00"), exchangeTick("kraken", "btc", "12:00:31"));
+    live.receive(exchangeTick("kraken", "eth", "12:00:32"), exchangeTick("offline", "btc", "12:00:30"));
+    live.receive(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:40:00"));
+    // The last period may still receive ticks.
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
-    live.hear(exchangeTick("kraken", "btc", "12:01:30"));
+    live.receive(exchangeTick("kraken", "btc", "12:01:30"));
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:30"]]);
-    // Something was missed: the period in which it is heard again is heard in part only.
+    // Ticks were missed: the period of the resubscription is incomplete.
     live.change({
       exchanges: [{ exchangeId: "kraken", since: at("12:01:40") }],
       retractions: [{ exchangeId: "kraken", from: at("12:01:00"), to: at("12:02:00") }],
     });
-    live.hear(exchangeTick("kraken", "btc", "12:01:45"), exchangeTick("kraken", "btc", "12:02:00"));
+    live.receive(exchangeTick("kraken", "btc", "12:01:45"), exchangeTick("kraken", "btc", "12:02:00"));
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
-    // A disconnect in the midst of a period: it is never claimed.
+    // A disconnect in the middle of a period: it is never settled.
     live.change({ exchanges: [] });
     live.change({ exchanges: [{ exchangeId: "kraken", since: at("12:02:20") }] });
-    live.hear(exchangeTick("kraken", "btc", "12:02:29"), exchangeTick("kraken", "btc", "12:02:30"));
+    live.receive(exchangeTick("kraken", "btc", "12:02:29"), exchangeTick("kraken", "btc", "12:02:30"));
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
   });
 
-  it("that cannot be stored are heard again as if they had never come, whatever stood in their way", () => {
-    const live = listen({ exchanges: [{ exchangeId: "kraken", since: at("12:00:00") }] });
-    live.hear(exchangeTick("kraken", "btc", "12:00:00"));
-    live.hear(exchangeTick("kraken", "btc", "12:00:30"));
-    const other = live.lockOut();
-    expect(() => live.hear(exchangeTick("kraken", "btc", "12:01:00"))).toThrow("write lock");
+  it("that cannot be stored are processed again later as if they were new", () => {
+    const live = createLiveCoverage({ exchanges: [{ exchangeId: "kraken", since: at("12:00:00") }] });
+    live.receive(exchangeTick("kraken", "btc", "12:00:00"));
+    live.receive(exchangeTick("kraken", "btc", "12:00:30"));
+    const other = live.takeWriteLock();
+    expect(() => live.receive(exchangeTick("kraken", "btc", "12:01:00"))).toThrow("write lock");
     other.close();
-    live.hear(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:01:30"));
+    live.receive(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:01:30"));
     expect(live.covered()).toEqual([["kraken", "12:00:00", "12:01:30"]]);
   });
 
-  it("of markets that are not selected are left out, and observe all the same", () => {
+  it("of markets that are not selected are dropped, but settle their period", () => {
     const exchanges = [{ exchangeId: null, since: at("12:00:00") }];
-    const live = listen({ exchanges, markets: new Set(["btc"]) });
-    live.hear(exchangeTick("kraken", "btc", "12:00:30"), exchangeTick("kraken", "eth", "12:00:30"));
-    live.hear(exchangeTick("okx", "eth", "12:01:00"));
+    const live = createLiveCoverage({ exchanges, markets: new Set(["btc"]) });
+    live.receive(exchangeTick("kraken", "btc", "12:00:30"), exchangeTick("kraken", "eth", "12:00:30"));
+    live.receive(exchangeTick("okx", "eth", "12:01:00"));
     expect(live.ticks()).toEqual([["kraken", "btc"]]);
     expect(live.covered()).toEqual([[null, "12:00:30", "12:01:00"]]);
-    // A period with nothing but those is covered, and has no rows to claim.
-    live.hear(exchangeTick("okx", "btc", "12:01:30"), exchangeTick("okx", "eth", "12:01:30"));
-    live.hear(exchangeTick("okx", "eth", "12:02:00"));
+    // A period with only such ticks is settled as empty.
+    live.receive(exchangeTick("okx", "btc", "12:01:30"), exchangeTick("okx", "eth", "12:01:30"));
+    live.receive(exchangeTick("okx", "eth", "12:02:00"));
     expect(live.proofs()).toEqual([
       ["12:00:30", "rows", null],
       ["12:01:00", "empty", "nothing listed"],

@@ -8,17 +8,17 @@ import {
 } from "../../../src/ingest/commit/proven-range.ts";
 import { type TimeRange, union } from "../../../src/model/time-range.ts";
 
-const hole = { from: 10, to: 100 };
-const start: WalkPosition = { gap: hole, provenFrom: hole.to };
-const page = (moments: number[], more: Partial<PageEvidence> = {}): PageEvidence => ({
-  timestamps: moments,
+const gap = { from: 10, to: 100 };
+const start: WalkPosition = { gap: gap, provenFrom: gap.to };
+const page = (timestamps: number[], more: Partial<PageEvidence> = {}): PageEvidence => ({
+  timestamps: timestamps,
   foreign: 0,
   isLast: false,
   ...more,
 });
 
 describe("what a page proves", () => {
-  it("is the span above its oldest record, since ties may be on the next page", () => {
+  it("is the range above its oldest record, since the next page may have the same timestamp", () => {
     expect(findProvenRange(start, page([90, 80, 70]))).toMatchObject({
       proven: { from: 71, to: 100 },
       provenFrom: 71,
@@ -26,13 +26,13 @@ describe("what a page proves", () => {
     });
   });
 
-  it("includes the moment of the previous page's oldest record", () => {
-    expect(findProvenRange({ gap: hole, provenFrom: 71 }, page([70, 60]))).toMatchObject({
+  it("includes the timestamp of the previous page's oldest record", () => {
+    expect(findProvenRange({ gap: gap, provenFrom: 71 }, page([70, 60]))).toMatchObject({
       proven: { from: 61, to: 71 },
     });
   });
 
-  it("reaches the hole's start on the walk's last page", () => {
+  it("reaches the gap's start on the walk's last page", () => {
     expect(findProvenRange(start, page([90, 80], { isLast: true }))).toMatchObject({
       proven: { from: 10, to: 100 },
       isComplete: true,
@@ -43,7 +43,7 @@ describe("what a page proves", () => {
     });
   });
 
-  it("reaches the hole's start when a record lies below it, never further", () => {
+  it("reaches the gap's start if a record is below it, never further", () => {
     expect(findProvenRange(start, page([90, 50, 9]))).toMatchObject({
       proven: { from: 10, to: 100 },
       isComplete: true,
@@ -54,7 +54,7 @@ describe("what a page proves", () => {
     });
   });
 
-  it("is nothing on an empty page with a cursor, nor on one that lies above the hole", () => {
+  it("is nothing for an empty page with a cursor, or a page above the gap", () => {
     expect(findProvenRange(start, page([]))).toMatchObject({
       proven: undefined,
       provenFrom: 100,
@@ -63,47 +63,47 @@ describe("what a page proves", () => {
     expect(findProvenRange(start, page([130, 120]))).toMatchObject({ proven: undefined, provenFrom: 100 });
   });
 
-  it("is nothing when the page holds records of another series", () => {
+  it("is nothing if the page has records of another series", () => {
     expect(findProvenRange(start, page([90, 80], { foreign: 1, isLast: true }))).toEqual({
       contradiction: "foreign_rows",
     });
   });
 
-  it("is taken back when a later page shows a record in what was claimed complete", () => {
-    const position = { gap: hole, provenFrom: 71 };
+  it("is retracted if a later page has a record in the proven range", () => {
+    const position = { gap: gap, provenFrom: 71 };
     expect(findProvenRange(position, page([95, 60]))).toEqual({
       contradiction: "newer_than_proven",
       retract: { from: 71, to: 100 },
     });
   });
 
-  it("is not taken back by records that a page anchored by timestamp shows again", () => {
-    expect(findProvenRange({ gap: hole, provenFrom: 71, anchor: 75 }, page([75, 70, 60]))).toMatchObject({
+  it("is not retracted by records that repeat after a restart at an anchor", () => {
+    expect(findProvenRange({ gap: gap, provenFrom: 71, anchor: 75 }, page([75, 70, 60]))).toMatchObject({
       proven: { from: 61, to: 71 },
     });
-    expect(findProvenRange({ gap: hole, provenFrom: 71, anchor: 75 }, page([76, 70, 60]))).toHaveProperty(
+    expect(findProvenRange({ gap: gap, provenFrom: 71, anchor: 75 }, page([76, 70, 60]))).toHaveProperty(
       "retract",
     );
   });
 
   it("does not change when an inclusive cursor repeats the last record", () => {
-    expect(findProvenRange({ gap: hole, provenFrom: 71 }, page([70, 60]))).toEqual(
-      findProvenRange({ gap: hole, provenFrom: 71 }, page([70, 70, 60])),
+    expect(findProvenRange({ gap: gap, provenFrom: 71 }, page([70, 60]))).toEqual(
+      findProvenRange({ gap: gap, provenFrom: 71 }, page([70, 70, 60])),
     );
   });
 
-  it("is nothing when the page comes oldest first: the newest records may have been cut off", () => {
+  it("is nothing if the page is oldest first: the newest records may be cut off", () => {
     expect(findProvenRange(start, page([70, 80, 90]))).toEqual({ contradiction: "disordered" });
   });
 
-  it("is nothing when the order is neither: one stray moment would claim unread time", () => {
+  it("is nothing if the page is unordered: a stray timestamp would prove an unread range", () => {
     expect(findProvenRange(start, page([90, 20, 80], { isLast: true }))).toEqual({
       contradiction: "disordered",
     });
   });
 });
 
-/** A service whose pages we can misbehave with: `records` newest first, cut into pages of any size. */
+/** A service with `records` (newest first) in pages of any size, and optional misbehaviour. */
 interface Service {
   records: number[];
   sizes: number[];
@@ -141,7 +141,7 @@ function* pagesOf(
 }
 
 describe("coverage never exceeds what the pages prove", () => {
-  it("holds after every page of thousands of random walks: each record in the proven range was seen", () => {
+  it("after every page of thousands of random walks, each record in the proven range was on a page", () => {
     fc.assert(
       fc.property(service, fc.tuple(fc.nat(60), fc.nat(60)), fc.nat(30), (srv, [a, b], stopAfter) => {
         const target: TimeRange = { from: Math.min(a, b), to: Math.max(a, b) + 1 };
@@ -157,12 +157,12 @@ describe("coverage never exceeds what the pages prove", () => {
           expect(proof).not.toHaveProperty("contradiction");
           if (proof.proven) proven = union(proven, [proof.proven]);
           position = { gap: target, provenFrom: proof.provenFrom };
-          const claimed = srv.records.filter((m) => proven.some(({ from, to }) => from <= m && m < to));
-          const held = seen.filter((m) => proven.some(({ from, to }) => from <= m && m < to));
-          // Every record of the service in there, ties counted, was on a page (an inclusive cursor may repeat one).
-          for (const moment of claimed) {
-            const times = (list: number[]) => list.filter((m) => m === moment).length;
-            expect(times(held)).toBeGreaterThanOrEqual(times(claimed));
+          const inProven = srv.records.filter((m) => proven.some(({ from, to }) => from <= m && m < to));
+          const received = seen.filter((m) => proven.some(({ from, to }) => from <= m && m < to));
+          // Every record in the range, counting equal timestamps, was on a page (an inclusive cursor may repeat one).
+          for (const ts of inProven) {
+            const times = (list: number[]) => list.filter((m) => m === ts).length;
+            expect(times(received)).toBeGreaterThanOrEqual(times(inProven));
           }
           if (proof.isComplete) {
             complete = true;
@@ -177,21 +177,22 @@ describe("coverage never exceeds what the pages prove", () => {
     );
   });
 
-  it("is never credited by pages with foreign records, and is taken back when pages come in the wrong order", () => {
+  it("pages with foreign records prove nothing, and pages in the wrong order retract", () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 10, max: 99 }), { minLength: 1, maxLength: 8 }),
         fc.integer({ min: 11, max: 99 }),
         (moments, provenFrom) => {
           expect(
-            findProvenRange({ gap: hole, provenFrom: provenFrom }, page(moments, { foreign: 2 })),
+            findProvenRange({ gap: gap, provenFrom: provenFrom }, page(moments, { foreign: 2 })),
           ).toHaveProperty("contradiction");
           const result = findProvenRange(
-            { gap: hole, provenFrom: provenFrom },
+            { gap: gap, provenFrom: provenFrom },
             page(moments.sort((a, b) => b - a)),
           );
           const newest = Math.max(...moments);
-          if (newest >= provenFrom) expect(result).toMatchObject({ retract: { from: provenFrom, to: hole.to } });
+          if (newest >= provenFrom)
+            expect(result).toMatchObject({ retract: { from: provenFrom, to: gap.to } });
           else expect(result).toMatchObject({ provenFrom: Math.min(...moments) + 1 });
         },
       ),

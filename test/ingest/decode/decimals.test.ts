@@ -6,7 +6,7 @@ const head = '"timestamp":"2026-03-01T12:00:00Z"';
 const indexTick = (fields: string) =>
   decodePage("index_ticks", page(`{"indexId":"btc","indexType":"GWA",${head},${fields}}`)).records[0];
 
-describe("D3: figures, as strings or as numbers", () => {
+describe("D3: decimals, as strings or as numbers", () => {
   it.each([
     ["67012.5", { real: 67012.5, exact: null }],
     ["123456789012345678901234567890.12", { exact: "123456789012345678901234567890.12" }],
@@ -15,7 +15,7 @@ describe("D3: figures, as strings or as numbers", () => {
     ["1E+5", { real: 100000, exact: null }],
     ["0.10000000000000000555", { real: 0.1, exact: "0.10000000000000000555" }],
     ["9007199254740993", { exact: "9007199254740993" }],
-  ])("%s keeps every digit", (digits, figure) => {
+  ])("%s preserves every digit", (digits, figure) => {
     expect(indexTick(`"price":${digits},"volume":"${digits}"`)).toMatchObject({
       price: figure,
       volume: figure,
@@ -23,7 +23,7 @@ describe("D3: figures, as strings or as numbers", () => {
     });
   });
 
-  it("keeps the digits of each record of a page in which some are numbers", () => {
+  it("preserves the digits of each record if some are JSON numbers", () => {
     const tick = (price: string) => `{"indexId":"btc","indexType":"GWA",${head},"price": ${price} }`;
     const { records } = decodePage(
       "index_ticks",
@@ -38,7 +38,7 @@ describe("D3: figures, as strings or as numbers", () => {
   });
 });
 
-describe("D4: figures that are none", () => {
+describe("D4: invalid decimals", () => {
   it.each([
     ['"NaN"', "is not a decimal"],
     ['"Infinity"', "is not a decimal"],
@@ -57,7 +57,7 @@ describe("D4: figures that are none", () => {
     ["[1.0]", "is not a decimal"],
     ["1e400", "is not a decimal"],
     ["1e9999", "is not a decimal"],
-  ])("%s becomes null, and the quality says what it was", (json, doubt) => {
+  ])("%s becomes null, with its text in quality", (json, doubt) => {
     expect(indexTick(`"price":"1","volume":${json}`)).toMatchObject({
       price: { real: 1 },
       volume: null,
@@ -65,18 +65,18 @@ describe("D4: figures that are none", () => {
     });
   });
 
-  it("names every doubtful field", () => {
+  it("names every invalid field in quality", () => {
     expect(indexTick('"price":"","volume":"NaN"')?.quality).toBe(
       'price is not a decimal: ""; volume is not a decimal: "NaN"',
     );
   });
 
-  it("says that a price is missing, and is silent about a figure that only some series have", () => {
+  it("reports a missing price, but not a missing optional field", () => {
     expect(indexTick('"volume":"1"')).toMatchObject({ price: null, quality: "price is missing" });
     expect(indexTick('"price":"1","tickVolume":null')).toMatchObject({ tickVolume: null, quality: null });
   });
 
-  it("flags a minus sign on every figure that cannot have one", () => {
+  it("flags negative values of fields that cannot be negative", () => {
     const negative = (names: string[]) => names.map((name) => `"${name}":"-1"`).join(",");
     const exchangeFigures = ["last", "bid", "ask", "volume"];
     const [tick] = decodePage(
@@ -96,7 +96,7 @@ describe("D4: figures that are none", () => {
     expect(contract?.quality?.split("; ")).toHaveLength(2);
   });
 
-  it("lets rates and changes be negative", () => {
+  it("accepts negative rates and changes", () => {
     const [tick] = decodePage(
       "derivative_ticks",
       page(`{"contractId":"c",${head},"price":"1","fundingRate":-0.000125}`),
@@ -116,7 +116,7 @@ describe("market caps", () => {
   const cap = (fields: string) =>
     decodePage("market_caps", page(`{"assetId":"a",${head},"price":"1","marketCap":"2",${fields}}`));
 
-  it("take their percent changes from the market cap's own, and keep the others", () => {
+  it("read the percent changes of the market cap, and store the others in extra", () => {
     const { records, unknownFields } = cap(
       '"marketCapRank":3,"volumeRank":"4","marketCapPercentChange":{"change24h":"-1.5","change7d":2.50,"change30d":null},' +
         '"pricePercentChange":{"change7d":1.0,"change24h":"2"}',
@@ -133,7 +133,7 @@ describe("market caps", () => {
     expect(unknownFields).toEqual([]);
   });
 
-  it("keep a percent change of a new period, and doubt one that is no figure", () => {
+  it("store a percent change of an unknown period in extra, and flag an invalid one", () => {
     const { records, unknownFields } = cap(
       '"marketCapPercentChange":{"change24h":"n/a","change1y":1.0},"marketCapRank":1.5',
     );
@@ -151,7 +151,7 @@ describe("market caps", () => {
 });
 
 describe("derivatives", () => {
-  it("take their type from the request, or else from the record, or are rejected", () => {
+  it("get their type from the request, else from the record, else are rejected", () => {
     const contract = (fields: string, derivativeType?: string) =>
       decodePage("derivative_contracts", page(`{"id":"c"${fields}}`), { derivativeType });
     expect(contract("", "futures").records[0]?.derivativeType).toBe("futures");
@@ -159,7 +159,7 @@ describe("derivatives", () => {
     expect(contract("").rejects[0]?.reason).toBe("derivativeType is missing");
   });
 
-  it("doubt a moment that cannot be read, and keep the contract", () => {
+  it("flag an unreadable timestamp and store the contract", () => {
     const [contract] = decodePage(
       "derivative_contracts",
       page('{"id":"c","listing":"2026-01-01","expiration":"2026-03-27T08:00:00Z","optionStrike":null}'),
@@ -175,7 +175,7 @@ describe("derivatives", () => {
 });
 
 describe("exchanges", () => {
-  it("keep their markets and symbols, and what of them cannot be read", () => {
+  it("store their markets and symbols, and the unreadable ones in extra", () => {
     const { records, unknownFields } = decodePage(
       "exchanges",
       page(
@@ -192,7 +192,7 @@ describe("exchanges", () => {
     expect(unknownFields.map(({ name }) => name)).toEqual(["markets[].fee", "markets[].x"]);
   });
 
-  it("may have lists that are none", () => {
+  it("flag markets and symbols that are no lists", () => {
     const [exchange] = decodePage(
       "exchanges",
       page('{"id":"e","markets":{"a":1},"symbols":null,"url":{}}'),

@@ -15,9 +15,9 @@ const tick = {
 };
 const pageOf = (...content: object[]) => Buffer.from(JSON.stringify({ content, nextId: "r9" }));
 
-type Outcome = DecodedPage<IndexTick> | { failed: string };
+type DecodeResult = DecodedPage<IndexTick> | { failed: string };
 
-function outcome(read: () => DecodedPage<IndexTick>): Outcome {
+function decodeOrFail(read: () => DecodedPage<IndexTick>): DecodeResult {
   try {
     return read();
   } catch (error) {
@@ -26,16 +26,16 @@ function outcome(read: () => DecodedPage<IndexTick>): Outcome {
   }
 }
 
-/** Reads the page both ways, and says whether the scanner read it. */
+/** Decodes the page both ways and compares; returns whether the scanner decoded it. */
 function expectSame(bytes: Uint8Array): boolean {
-  const decoded = outcome(() => decodePage("index_ticks", bytes));
+  const decoded = decodeOrFail(() => decodePage("index_ticks", bytes));
   const scanned = scanTickPage(bytes);
   if (scanned !== undefined) expect(scanned).toStrictEqual(decoded);
   return scanned !== undefined;
 }
 
 const digits = (min: number, max: number) => fc.stringMatching(new RegExp(`^[0-9]{${min},${max}}$`));
-const figure = fc.oneof(
+const decimal = fc.oneof(
   { weight: 6, arbitrary: fc.tuple(digits(1, 9), digits(1, 6)).map(([whole, part]) => `${whole}.${part}`) },
   { weight: 2, arbitrary: digits(1, 20) },
   fc.tuple(digits(1, 12), digits(1, 20)).map(([whole, part]) => `${whole}.${part}`),
@@ -43,7 +43,7 @@ const figure = fc.oneof(
   fc.constantFrom("999999999999999", "1000000000000000", "0.000000000000001", "123456789012345.6"),
 );
 const two = (max: number) => fc.integer({ min: 0, max }).map((value) => String(value).padStart(2, "0"));
-const moment = fc
+const timestamp = fc
   .tuple(
     fc.constantFrom("2026-11-14", "2026-11-13", "2024-02-29", "2009-01-01", "2089-12-31"),
     two(23),
@@ -58,7 +58,7 @@ const moment = fc
   .map(([day, hour, minute, second, fraction]) => `${day}T${hour}:${minute}:${second}${fraction}Z`);
 const id = fc.oneof(fc.uuid(), fc.stringMatching(/^[ !#-[\]-~]{0,50}$/));
 
-/** Records that all have the same properties in the same order, of one index. */
+/** Records of one index that have the same properties in the same order. */
 const usualContent = fc
   .record({
     indexId: fc.stringMatching(/^[a-z0-9-]{1,40}$/),
@@ -69,7 +69,7 @@ const usualContent = fc
       ["timestamp", "price", "volume", "indexType", "indexId", "id"],
       ["indexType", "timestamp", "price", "indexId"],
     ),
-    rows: fc.array(fc.record({ id, price: figure, volume: figure, tickVolume: figure, timestamp: moment }), {
+    rows: fc.array(fc.record({ id, price: decimal, volume: decimal, tickVolume: decimal, timestamp }), {
       minLength: 1,
       maxLength: 5,
     }),
@@ -83,7 +83,7 @@ const usualContent = fc
 
 type Content = [name: string, value: unknown][][];
 
-/** One property of one record is renamed, changed, repeated or left out. */
+/** Renames, changes, repeats or removes one property of one record. */
 const oddity = fc.record({
   record: fc.nat(),
   property: fc.nat(),
@@ -130,7 +130,7 @@ const oddEnvelope = fc.constantFrom(
   ...[' {"content":#}', '{"content":#', "#", '{"content":#}}', '{"content":#,}', '\uFEFF{"content":#}'],
 );
 
-function written(content: Content, form: string): string {
+function formatPage(content: Content, form: string): string {
   const records = content.map(
     (properties) =>
       `{${properties.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(",")}}`,
@@ -138,12 +138,12 @@ function written(content: Content, form: string): string {
   return form.replace("#", () => `[${records.join(",")}]`);
 }
 
-const usualPage = fc.tuple(usualContent, envelope).map(([content, form]) => written(content, form));
+const usualPage = fc.tuple(usualContent, envelope).map(([content, form]) => formatPage(content, form));
 const oddPage = fc
   .tuple(usualContent, fc.array(oddity, { maxLength: 2 }), fc.oneof(envelope, oddEnvelope))
-  .map(([content, oddities, form]) => written(oddities.reduce<Content>(withOddity, content), form));
+  .map(([content, oddities, form]) => formatPage(oddities.reduce<Content>(withOddity, content), form));
 
-const harm = fc.record({
+const damage = fc.record({
   how: fc.constantFrom("flip", "set", "insert", "delete", "truncate", "repeat"),
   at: fc.noBias(fc.nat()),
   length: fc.integer({ min: 1, max: 12 }),
@@ -153,9 +153,9 @@ const harm = fc.record({
   ),
 });
 
-type Harm = typeof harm extends fc.Arbitrary<infer H> ? H : never;
+type Damage = typeof damage extends fc.Arbitrary<infer H> ? H : never;
 
-function harmed(bytes: Buffer, { how, at, length, byte }: Harm): Buffer {
+function applyDamage(bytes: Buffer, { how, at, length, byte }: Damage): Buffer {
   const place = bytes.length === 0 ? 0 : at % bytes.length;
   const before = bytes.subarray(0, place);
   const after = bytes.subarray(place);
@@ -168,7 +168,7 @@ function harmed(bytes: Buffer, { how, at, length, byte }: Harm): Buffer {
 }
 
 describe("the scanner", () => {
-  it("reads pages as the service writes them", () => {
+  it("decodes pages as the service writes them", () => {
     const [first, second] = [
       tick,
       { ...tick, id: "r2", price: "1234567890.123456789", timestamp: "2026-11-13T23:59:30Z" },
@@ -182,7 +182,7 @@ describe("the scanner", () => {
     expect(expectSame(pageOf(first, second))).toBe(true);
   });
 
-  it("reads whatever usual page as the decoder does", () => {
+  it("decodes any usual page like the decoder", () => {
     let read = 0;
     fc.assert(
       fc.property(usualPage, (text) => {
@@ -193,29 +193,29 @@ describe("the scanner", () => {
     expect(read).toBeGreaterThan(1200);
   });
 
-  it("reads odd pages as the decoder does, or not at all", () => {
+  it("decodes unusual pages like the decoder, or not at all", () => {
     fc.assert(
       fc.property(oddPage, (text) => void expectSame(Buffer.from(text))),
       { numRuns: 3000 },
     );
   });
 
-  it("reads pages with broken bytes as the decoder does, or not at all", () => {
+  it("decodes pages with broken bytes like the decoder, or not at all", () => {
     fc.assert(
-      fc.property(usualPage, fc.array(harm, { minLength: 1, maxLength: 3 }), (text, harms) => {
-        expectSame(harms.reduce(harmed, Buffer.from(text)));
+      fc.property(usualPage, fc.array(damage, { minLength: 1, maxLength: 3 }), (text, damages) => {
+        expectSame(damages.reduce(applyDamage, Buffer.from(text)));
       }),
       { numRuns: 6000 },
     );
   });
 
-  it("stops at every place where a page may be cut", () => {
+  it("does not decode a page that is cut at any position", () => {
     const whole = pageOf(tick, { ...tick, id: "r2" });
     for (let length = 0; length < whole.length; length++)
       expect(scanTickPage(whole.subarray(0, length))).toBeUndefined();
   });
 
-  it("reads bytes that stand anywhere in their memory", () => {
+  it("decodes bytes at any offset of their buffer", () => {
     const page = pageOf(tick, tick);
     for (let offset = 0; offset < 9; offset++) {
       const memory = new Uint8Array(page.length + offset + 20).fill(0x22);
@@ -227,16 +227,16 @@ describe("the scanner", () => {
   it.each([
     ["an unknown property", { ...tick, extra: "1" }],
     ["a name", { ...tick, name: "Bitcoin" }],
-    ["a number for a text", { ...tick, price: 1.5 }],
-    ["a negative figure", { ...tick, volume: "-1" }],
+    ["a number instead of a string", { ...tick, price: 1.5 }],
+    ["a negative decimal", { ...tick, volume: "-1" }],
     ["another index", { ...tick, indexId: "other" }],
     ["an escape in an id", { ...tick, id: 'a"b' }],
-    ["letters beyond ASCII in an id", { ...tick, id: "é" }],
+    ["non-ASCII letters in an id", { ...tick, id: "é" }],
     ["another order", Object.fromEntries(Object.entries(tick).reverse())],
-    ["a moment that no market can have had", { ...tick, timestamp: "1970-01-01T00:00:00Z" }],
-    ["a minute that no hour has", { ...tick, timestamp: "2026-11-14T00:60:00Z" }],
+    ["an implausible timestamp", { ...tick, timestamp: "1970-01-01T00:00:00Z" }],
+    ["an invalid minute", { ...tick, timestamp: "2026-11-14T00:60:00Z" }],
     ["a leap second", { ...tick, timestamp: "2016-12-31T23:59:60Z" }],
-  ])("leaves a page to the decoder where one record has %s", (_, odd) => {
+  ])("leaves a page to the decoder if one record has %s", (_, odd) => {
     expect(scanTickPage(pageOf(tick, odd))).toBeUndefined();
     expect(scanTickPage(pageOf(tick, tick))).toBeDefined();
   });
@@ -245,16 +245,16 @@ describe("the scanner", () => {
     ["a property twice", '"price":"1",'],
     ["an id twice", '"id":"r1","id":"r2",'],
     ["an escape that does not exist", '"id":"r1\\q",'],
-    ["blanks", '"id": "r1",'],
+    ["whitespace", '"id": "r1",'],
     ["a control character in a text", '"id":"r\t",'],
-  ])("leaves a page to the decoder where every record has %s", (_, odd) => {
+  ])("leaves a page to the decoder if every record has %s", (_, odd) => {
     const { id: _id, ...rest } = tick;
     const text = pageOf(rest, rest).toString().replaceAll('{"indexId', `{${odd}"indexId`);
     expect(scanTickPage(Buffer.from(text))).toBeUndefined();
   });
 
   it.each(["\\q", "abcdefgh\\qijklmnop", "abcdefgh\tijklmnop", "abcdefgh\u0001ijk"])(
-    "leaves a page to the decoder where a later id is %j",
+    "leaves a page to the decoder if a later id is %j",
     (id) => {
       const text = pageOf(tick, { ...tick, id: "#" }).toString();
       expect(scanTickPage(Buffer.from(text.replace("#", id)))).toBeUndefined();

@@ -54,7 +54,7 @@ const record = fc
 const element = fc.oneof({ weight: 4, arbitrary: record }, fc.json());
 const stream = fc.constantFrom(...streams);
 
-describe("decoding anything", () => {
+describe("decoding arbitrary input", () => {
   it("accounts for every element of a page's content", () => {
     fc.assert(
       fc.property(stream, fc.array(element, { maxLength: 6 }), fc.json(), (name, elements, nextId) => {
@@ -85,7 +85,7 @@ describe("decoding anything", () => {
     );
   });
 
-  it("never throws at a live message", () => {
+  it("never throws for a live message", () => {
     fc.assert(
       fc.property(fc.oneof(record, fc.json(), fc.string()), (text) => {
         expect(new LiveEventReader().read(text).kind).toBeTypeOf("string");
@@ -95,8 +95,8 @@ describe("decoding anything", () => {
   });
 });
 
-describe("the text of values", () => {
-  it("is found wherever JSON.parse finds a value", () => {
+describe("the source text of values", () => {
+  it("is found for every value that JSON.parse finds", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1, "\t"), (value, indent) => {
         const text = JSON.stringify(value, undefined, indent);
@@ -112,7 +112,7 @@ describe("the text of values", () => {
     );
   });
 
-  it("has one canonical form that means the same and is its own canonical form", () => {
+  it("has a canonical form that is equivalent and idempotent", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), fc.constantFrom(undefined, 2), (value, indent) => {
         const text = JSON.stringify(value, undefined, indent);

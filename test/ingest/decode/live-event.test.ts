@@ -29,7 +29,7 @@ describe("a live message", () => {
     });
   });
 
-  it("that is a tick without identity is rejected with its text", () => {
+  it("that is a tick without an id is rejected with its text", () => {
     const text = `{"event":"INDEX_TICKER",${timestamp},"price": 1.50}`;
     expect(decodeEvent(text)).toEqual({
       kind: "rejected_tick",
@@ -46,11 +46,11 @@ describe("a live message", () => {
     ['{"price":1}', "no event name"],
     ['{"event":{}}', "no event name"],
     ['{"event":"TRADE","price":"1"}', "not an event that this version knows"],
-  ])("E9: that is %s is sampled", (text, reason) => {
+  ])("E9: that is %s is stored as a sample", (text, reason) => {
     expect(decodeEvent(text)).toMatchObject({ kind: "unknown", reason, sample: text });
   });
 
-  it("of a megabyte leaves a short sample", () => {
+  it("of a megabyte is stored as a short sample", () => {
     const event = decodeEvent(`{"event":"NOISE","x":"${"x".repeat(1_000_000)}"}`);
     expect(event.kind === "unknown" && event.sample.length).toBe(2000);
   });

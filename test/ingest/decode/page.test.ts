@@ -9,7 +9,7 @@ const page = (...elements: string[]) => `{"content":[${elements.join(",")}],"nex
 const withField = (field: string) => tick.replace("{", `{${field},`);
 
 describe("a page", () => {
-  it("gives its records in order, and its cursor", () => {
+  it("returns its records in order, and its cursor", () => {
     const second = tick.replace("r1", "r2").replace("67012.5", "67013");
     const decoded = decodePage("index_ticks", `{"nextId":"r2","content":[${tick},${second}]}`);
     expect(decoded.records.map((record) => record.price?.real)).toEqual([67012.5, 67013]);
@@ -27,7 +27,7 @@ describe("a page", () => {
     expect(decoded).toMatchObject({ nextId: "r2", rawCount: 2, rejects: [], unknownFields: [] });
   });
 
-  it("is read from bytes as from text, with or without a byte order mark", () => {
+  it("is decoded from bytes or text, with or without a byte order mark", () => {
     const text = page(withField('"name":"Bitcoin ₿"'));
     const expected = decodePage("index_ticks", text);
     expect(decodePage("index_ticks", Buffer.from(text))).toEqual(expected);
@@ -44,7 +44,7 @@ describe("a page", () => {
     ["an object without content", "{}"],
     ["content that is no list", '{"content":{"0":1}}'],
     ["bytes cut within a character", Buffer.from('{"content":[],"a":"₿"}').subarray(0, 20)],
-  ])("that is %s is malformed, to be asked for again, and never quoted", (_, body) => {
+  ])("that is %s fails as malformed (retried), without quoting the body", (_, body) => {
     const failure = caught(() => decodePage("index_ticks", body));
     expect(failure).toMatchObject({ code: "malformed_body", family: "retry" });
     expect(`${failure?.stack} ${String(failure?.cause)}`).not.toContain("secret-portal");
@@ -57,7 +57,7 @@ describe("a page", () => {
     ["12345678901234567890", "12345678901234567890"],
     ["{}", "{}"],
     ["false", "false"],
-  ])("whose nextId is %s never ends a walk by mistake", (json, cursor) => {
+  ])("whose nextId is %s does not end a walk by mistake", (json, cursor) => {
     expect(decodePage("markets", `{"content":[],"nextId":${json}}`).nextId).toBe(cursor);
   });
 
@@ -67,8 +67,8 @@ describe("a page", () => {
   });
 });
 
-describe("D1: properties that nobody announced", () => {
-  it("are kept sorted, so that another order is no difference", () => {
+describe("D1: unknown properties", () => {
+  it("are stored sorted, so that their order makes no difference", () => {
     const one = decodePage("index_ticks", page(withField('"b":{"y":1.10,"x":[2, "é"]},"a":true')));
     const other = decodePage("index_ticks", page(withField('"a":true ,"b":{"x":[2,"\\u00e9"],"y":1.10}')));
     expect(one.records[0]?.extra).toBe('{"a":true,"b":{"x":[2,"é"],"y":1.10}}');
@@ -87,14 +87,14 @@ describe("D1: properties that nobody announced", () => {
     expect(unknownFields).toEqual([{ name: "venue", count: 2, sample: '"x"' }]);
   });
 
-  it("that come twice count as they do everywhere: the last one", () => {
+  it("that occur twice: the last one wins", () => {
     const twice = decodePage("index_ticks", page(withField('"price":1,"new":1.0,"new":2.0')));
     expect(twice.records[0]).toMatchObject({ price: { real: 67012.5 }, extra: '{"new":2.0}' });
     const content = `{"content":[],"content":[${withField('"n":1')}]}`;
     expect(decodePage("index_ticks", content).records[0]?.extra).toBe('{"n":1}');
   });
 
-  it("called __proto__, constructor or toString are data like any other", () => {
+  it("named __proto__, constructor or toString are plain data", () => {
     const hostile =
       '"__proto__":{"polluted":true,"price":"1"},"constructor":{"prototype":{"polluted":1}},"toString":1';
     const { records } = decodePage("index_ticks", page(withField(hostile)));
@@ -105,7 +105,7 @@ describe("D1: properties that nobody announced", () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it("nested a hundred thousand deep are kept as text", () => {
+  it("nested a hundred thousand levels deep are stored as text", () => {
     const deep = "[".repeat(100_000) + "]".repeat(100_000);
     const { records } = decodePage("index_ticks", page(withField(`"bomb":${deep}`), tick));
     expect(records).toHaveLength(2);
@@ -114,7 +114,7 @@ describe("D1: properties that nobody announced", () => {
     expect(decodePage("index_ticks", page(deep)).rejects[0]?.reason).toBe("not an object");
   });
 
-  it("under ten thousand names do not fill the memory with names", () => {
+  it("with ten thousand names use bounded memory", () => {
     const many = Array.from({ length: 10_000 }, (_, i) => `"n${i}":1`).join(",");
     expect(decodePage("index_ticks", page(withField(many))).unknownFields.length).toBeLessThan(600);
   });
@@ -122,28 +122,28 @@ describe("D1: properties that nobody announced", () => {
 
 describe("D2: ids", () => {
   it.each(['"01ARZ3NDEKTSV4RRFFQ69G5FAV"', '"a/b%20c?&"', '"ÄÖ₿"', '"MiXeD"', `"${"x".repeat(300)}"`])(
-    "of any form are kept as they are: %s",
+    "of any form are stored verbatim: %s",
     (json) => {
       const { records } = decodePage("markets", page(`{"id":${json}}`));
       expect(records[0]?.id).toBe(JSON.parse(json));
     },
   );
 
-  it("that are numbers keep every digit", () => {
+  it("that are numbers preserve every digit", () => {
     const { records } = decodePage("markets", page('{"id":123456789012345678901,"baseAssetId":1.0}'));
     expect(records[0]).toMatchObject({ id: "123456789012345678901", baseAssetId: "1.0" });
   });
 
-  it.each(["{}", "[]", "true"])("that are %s cannot be ids", (json) => {
+  it.each(["{}", "[]", "true"])("that are %s are rejected", (json) => {
     const { rejects } = decodePage("markets", page(`{"id":${json}}`));
     expect(rejects).toEqual([{ reason: "id is not an id", raw: `{"id":${json}}` }]);
   });
 });
 
-describe("D5: records without what they are filed under", () => {
+describe("D5: records without a part of their key", () => {
   const without = (name: string) => tick.replace(new RegExp(`"${name}":"[^"]*",?`), "").replace(",}", "}");
 
-  it.each(["indexId", "indexType", "timestamp"])("lacking %s are kept verbatim beside the others", (name) => {
+  it.each(["indexId", "indexType", "timestamp"])("without %s are stored verbatim as rejects", (name) => {
     const raw = without(name).replace("{", '{ "odd" :1.50, ');
     const decoded = decodePage("index_ticks", page(tick, raw, tick));
     expect(decoded.rejects).toEqual([{ reason: `${name} is missing`, raw }]);
@@ -154,20 +154,20 @@ describe("D5: records without what they are filed under", () => {
     expect(decodePage("index_ticks", page(without("id"))).records).toHaveLength(1);
   });
 
-  it("may be anything at all", () => {
+  it("may be any JSON value", () => {
     const { rejects, rawCount } = decodePage("index_ticks", page("null", "1.50", '"x"', "[ 1 ]", "true"));
     expect(rejects.map(({ raw }) => raw)).toEqual(["null", "1.50", '"x"', "[ 1 ]", "true"]);
     expect(rawCount).toBe(5);
   });
 
-  it("are cut when they are longer than anyone would read", () => {
+  it("are truncated if they are very long", () => {
     const { rejects } = decodePage("index_ticks", page(`{"noise":"${"x".repeat(1_000_000)}"}`));
     expect(rejects[0]?.raw).toHaveLength(65_536 + "… (cut: 1000012 characters in all)".length);
   });
 });
 
 describe("D9: a lookup of 50 MB", () => {
-  it("is read whole", () => {
+  it("is decoded completely", () => {
     const asset = (i: number) => `{"id":"a${i}","name":"${"n".repeat(210)}","symbol":"S","status":"ACTIVE"}`;
     const body = Buffer.from(page(Array.from({ length: 200_000 }, (_, i) => asset(i)).join(",")));
     expect(body.length).toBeGreaterThan(50_000_000);
@@ -175,8 +175,8 @@ describe("D9: a lookup of 50 MB", () => {
   });
 });
 
-describe("D10: enum values that are new", () => {
-  it("are kept as text and counted", () => {
+describe("D10: new enum values", () => {
+  it("are stored as text", () => {
     const { records, unknownFields } = decodePage(
       "assets",
       page('{"id":"a","status":"PAUSED","type":"STABLE"}', '{"id":"b","status":"ACTIVE","type":"FIAT"}'),

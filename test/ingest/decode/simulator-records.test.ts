@@ -29,7 +29,7 @@ describe("what the simulator serves", () => {
   ];
 
   it.each(pages)(
-    "%s is read whole: no doubt, no reject, nothing unknown",
+    "%s is decoded without quality flags, rejects or unknown fields",
     async (stream, path, derivativeType) => {
       const page = await ask(stream, path(), derivativeType);
       expect(page.records.length).toBeGreaterThan(0);
@@ -47,7 +47,7 @@ describe("what the simulator serves", () => {
     ["D6", "timestamps as=us"],
     ["D6", "timestamps as=ns"],
     ["B11", "bom"],
-  ])("%s: %s is no difference", async (_, fault) => {
+  ])("%s: %s makes no difference", async (_, fault) => {
     const plain = await ask("index_ticks", ticks);
     service.simulator.setFaults(`GET /index-ticker ${fault}`);
     expect(await ask("index_ticks", ticks)).toEqual(plain);
@@ -58,7 +58,7 @@ describe("what the simulator serves", () => {
     ["D1", "unknown-fields"],
     ["D1", "proto-key"],
     ["D1", "deep-nesting"],
-  ])("%s: %s leaves the records as they are, and is counted", async (_, fault) => {
+  ])("%s: %s changes no record and is counted", async (_, fault) => {
     const plain = await ask("index_ticks", ticks);
     service.simulator.setFaults(`GET /index-ticker ${fault}`);
     const odd = await ask("index_ticks", ticks);
@@ -74,7 +74,7 @@ describe("what the simulator serves", () => {
     expect(rejects[0]?.reason).toBe("timestamp is not a UTC moment");
   });
 
-  it("D8: bars that are upside down are kept with a doubt", async () => {
+  it("D8: bars whose high is below their low are stored with a quality flag", async () => {
     service.simulator.setFaults("GET /ohlcv upside-down");
     const { records } = await ask("ohlcv", "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50");
     const moving = records.filter(({ high, low }) => high?.real !== low?.real);

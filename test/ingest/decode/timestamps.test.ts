@@ -8,14 +8,14 @@ const tick = (timestamp: string) =>
     `{"content":[{"indexId":"btc","indexType":"GWA","price":"1","timestamp":${timestamp}}]}`,
   );
 
-describe("D6: moments", () => {
+describe("D6: timestamps", () => {
   it.each([
     ["2026-03-01T12:00:00Z", "2026-03-01T12:00:00.000000Z"],
     ["2026-03-01T12:00:00.123456Z", "2026-03-01T12:00:00.123456Z"],
     ["2026-03-01T12:00:00.123456999Z", "2026-03-01T12:00:00.123456Z"],
     ["2016-12-31T23:59:60Z", "2016-12-31T23:59:59.999999Z"],
     ["2026-02-28T24:00:00Z", "2026-03-01T00:00:00.000000Z"],
-  ])("%s is read to the microsecond", (text, moment) => {
+  ])("%s is parsed to the microsecond", (text, moment) => {
     const { records } = tick(`"${text}"`);
     expect(formatTimestamp(records[0]?.ts ?? 0)).toBe(moment);
     expect(records[0]?.quality).toBeNull();
@@ -30,20 +30,20 @@ describe("D6: moments", () => {
     '""',
     "{}",
     '"2026-02-29T00:00:00Z"',
-  ])("%s is rejected: nobody knows which moment it is", (json) => {
+  ])("%s is rejected as ambiguous", (json) => {
     const { records, rejects } = tick(json);
     expect(records).toEqual([]);
     expect(rejects[0]?.reason).toBe("timestamp is not a UTC moment");
     expect(rejects[0]?.raw).toContain(`"timestamp":${json}`);
   });
 
-  it.each(["2099-01-01T00:00:00Z", "1970-01-01T00:00:00Z"])("%s is kept with a doubt", (text) => {
+  it.each(["2099-01-01T00:00:00Z", "1970-01-01T00:00:00Z"])("%s is stored with a quality flag", (text) => {
     const [record] = tick(`"${text}"`).records;
     expect(record?.ts).toBe(parseTimestamp(text));
     expect(record?.quality).toBe(`timestamp is implausible: ${text.replace("Z", ".000000Z")}`);
   });
 
-  it("of lastMoved that cannot be read only leave a doubt", () => {
+  it("of lastMoved that are unreadable set a quality flag", () => {
     const [record] = decodePage(
       "exchange_ticks",
       '{"content":[{"exchangeId":"e","marketId":"m","last":"1","timestamp":"2026-03-01T12:00:00Z","lastMoved":1772366400000}]}',
@@ -55,9 +55,9 @@ describe("D6: moments", () => {
   });
 });
 
-describe("D7: days on which clocks change somewhere", () => {
+describe("D7: days with a clock change", () => {
   it.each(["2026-03-29T02:30:00Z", "2026-10-25T02:30:00Z", "2024-02-29T23:59:59Z", "2025-12-31T23:59:59Z"])(
-    "%s is a moment like any other",
+    "%s is parsed like any other",
     (text) => {
       expect(tick(`"${text}"`).records[0]).toMatchObject({ ts: Date.parse(text) * 1000, quality: null });
     },
@@ -82,11 +82,11 @@ describe("D8: daily bars", () => {
     ["the last second", { endTimestamp: "2026-03-01T23:59:59Z" }],
     ["the next midnight", { endTimestamp: "2026-03-02T00:00:00Z" }],
     ["its start while the day is not over", { startTimestamp: day, endTimestamp: "2026-03-01T14:00:00Z" }],
-  ])("belong to the day that %s names", (_, fields) => {
+  ])("belong to the day given by %s", (_, fields) => {
     expect(bar(fields).records[0]).toMatchObject({ start: parseTimestamp(day), quality: null });
   });
 
-  it("fall back to the next moment that can be read, with a doubt", () => {
+  it("fall back to the next readable timestamp, with a quality flag", () => {
     expect(bar({ startTimestamp: "yesterday", timestamp: day }).records[0]).toMatchObject({
       start: parseTimestamp(day),
       quality: 'startTimestamp is not a UTC moment: "yesterday"',

@@ -5,19 +5,28 @@ import { silentLog } from "../../../src/runtime/log.ts";
 import {
   commitPage,
   coverageSql,
-  hole,
-  start,
-  whole,
-  wholePage,
+  gap,
+  onlyPage,
+  startIngestThread,
+  wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
-import { at, bodyOf, btc, liveMessage, pageOf, recordOf, SECOND, ticks } from "../../support/ingest/pages.ts";
+import {
+  at,
+  btc,
+  jsonBody,
+  liveMessage,
+  makeTicks,
+  SECOND,
+  tickPage,
+  tickRecord,
+} from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("a page of a walk", () => {
-  it("is committed with what it proves, and the rows are there for any SQLite tool", async () => {
-    const { ingest, query } = await start();
-    const rows = ticks(at("11:00:00"), at("12:00:00"));
-    const first = await commitPage(ingest, wholePage, pageOf(rows, "more"));
+  it("is committed with its proven range, and any SQLite tool can read the rows", async () => {
+    const { ingest, query } = await startIngestThread();
+    const rows = makeTicks(at("11:00:00"), at("12:00:00"));
+    const first = await commitPage(ingest, onlyPage, tickPage(rows, "more"));
     expect(first).toMatchObject({
       rows: 120,
       written: { inserted: 120 },
@@ -25,16 +34,16 @@ describe("a page of a walk", () => {
       isComplete: false,
       alarm: undefined,
     });
-    expect(first.proven).toEqual({ from: at("11:00:00") + 1, to: hole.to });
+    expect(first.proven).toEqual({ from: at("11:00:00") + 1, to: gap.to });
 
-    const position = { gap: hole, provenFrom: first.proven?.from ?? 0 };
+    const position = { gap: gap, provenFrom: first.proven?.from ?? 0 };
     const second = await commitPage(
       ingest,
-      { ...wholePage, position },
-      pageOf(ticks(at("09:59:00"), at("11:00:00"))),
+      { ...onlyPage, position },
+      tickPage(makeTicks(at("09:59:00"), at("11:00:00"))),
     );
     expect(second).toMatchObject({ isComplete: true, alarm: undefined });
-    expect(query(coverageSql)).toEqual(whole);
+    expect(query(coverageSql)).toEqual(wholeCoverage);
     expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
       { rows: 242, settled: 240 },
     ]);
@@ -45,20 +54,20 @@ describe("a page of a walk", () => {
     ]);
   });
 
-  it("changes nothing when it comes again", async () => {
-    const { ingest, query } = await start();
-    const rows = ticks(hole.from, hole.to);
-    await commitPage(ingest, wholePage, pageOf(rows));
-    const again = await commitPage(ingest, wholePage, pageOf(rows));
+  it("changes nothing when it is committed again", async () => {
+    const { ingest, query } = await startIngestThread();
+    const rows = makeTicks(gap.from, gap.to);
+    await commitPage(ingest, onlyPage, tickPage(rows));
+    const again = await commitPage(ingest, onlyPage, tickPage(rows));
     expect(again.written).toEqual({ inserted: 0, changed: 0, unchanged: 240, outranked: 0 });
-    expect(query(coverageSql)).toEqual(whole);
+    expect(query(coverageSql)).toEqual(wholeCoverage);
     expect(query("SELECT * FROM revisions")).toEqual([]);
   });
 
-  it("says empty below the oldest record of all, and for a hole without any", async () => {
-    const { ingest, query } = await start();
-    await commitPage(ingest, wholePage, pageOf(ticks(at("11:00:00"), hole.to)));
-    await commitPage(ingest, { ...wholePage, series: { ...btc, indexId: "none" } }, pageOf([]));
+  it("settles as empty below the oldest record, and a gap without records", async () => {
+    const { ingest, query } = await startIngestThread();
+    await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to)));
+    await commitPage(ingest, { ...onlyPage, series: { ...btc, indexId: "none" } }, tickPage([]));
     expect(
       query(
         `SELECT index_id, substr(from_time, 12, 5) AS "from", substr(to_time, 12, 5) AS "to", proof FROM coverage ORDER BY 1, 2`,
@@ -70,17 +79,17 @@ describe("a page of a walk", () => {
     ]);
   });
 
-  it("that cannot be read at all commits nothing, and may be asked for again", async () => {
-    const { ingest, query } = await start();
+  it("that is malformed commits nothing and can be retried", async () => {
+    const { ingest, query } = await startIngestThread();
     for (const content of ["<html>", { status: "OK" }, { content: "x" }, []]) {
-      await expect(commitPage(ingest, wholePage, bodyOf(content))).rejects.toMatchObject({
+      await expect(commitPage(ingest, onlyPage, jsonBody(content))).rejects.toMatchObject({
         code: "malformed_body",
         family: "retry",
       });
     }
-    const truncated = pageOf(ticks(hole.from, hole.to));
+    const truncated = tickPage(makeTicks(gap.from, gap.to));
     const cut = { ...truncated, bytes: truncated.bytes.slice(0, -20) };
-    await expect(commitPage(ingest, wholePage, cut)).rejects.toMatchObject({
+    await expect(commitPage(ingest, onlyPage, cut)).rejects.toMatchObject({
       code: "malformed_body",
     });
     expect(
@@ -88,11 +97,11 @@ describe("a page of a walk", () => {
     ).toEqual([{ rows: 0, ranges: 0 }]);
   });
 
-  it("keeps a record that cannot be read in rejects, verbatim, and commits the rest", async () => {
-    const { ingest, query } = await start();
+  it("stores an unreadable record in rejects, verbatim, and commits the rest", async () => {
+    const { ingest, query } = await startIngestThread();
     const broken = { id: "x", indexId: "btc-id", indexType: "GWA", price: "1" };
-    const content = [...ticks(at("11:00:00"), hole.to).map(recordOf), broken];
-    const commit = await commitPage(ingest, wholePage, bodyOf({ content }));
+    const content = [...makeTicks(at("11:00:00"), gap.to).map(tickRecord), broken];
+    const commit = await commitPage(ingest, onlyPage, jsonBody({ content }));
     expect(commit).toMatchObject({ rejected: 1, written: { inserted: 120 }, isComplete: true });
     expect(query("SELECT stream, reason, raw, request FROM rejects")).toEqual([
       {
@@ -104,10 +113,13 @@ describe("a page of a walk", () => {
     ]);
   });
 
-  it("of which most cannot be read proves nothing", async () => {
-    const { ingest, query } = await start();
-    const content = ticks(hole.from, hole.to).map((row) => ({ ...recordOf(row), timestamp: "yesterday" }));
-    expect(await commitPage(ingest, wholePage, bodyOf({ content }))).toMatchObject({
+  it("with mostly unreadable records proves nothing", async () => {
+    const { ingest, query } = await startIngestThread();
+    const content = makeTicks(gap.from, gap.to).map((row) => ({
+      ...tickRecord(row),
+      timestamp: "yesterday",
+    }));
+    expect(await commitPage(ingest, onlyPage, jsonBody({ content }))).toMatchObject({
       rejected: 240,
       alarm: "mass_rejection",
     });
@@ -115,13 +127,13 @@ describe("a page of a walk", () => {
     expect(query("SELECT count(*) AS kept FROM rejects")).toEqual([{ kept: 240 }]);
   });
 
-  it("replaces a corrected row and keeps what it said", async () => {
-    const { ingest, query } = await start();
-    await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
-    const corrected = ticks(hole.from, hole.to).map((row) =>
+  it("replaces a corrected row and stores the old one as a revision", async () => {
+    const { ingest, query } = await startIngestThread();
+    await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
+    const corrected = makeTicks(gap.from, gap.to).map((row) =>
       row.ts === at("11:00:00") ? { ...row, price: "1.5" } : row,
     );
-    const commit = await commitPage(ingest, wholePage, pageOf(corrected));
+    const commit = await commitPage(ingest, onlyPage, tickPage(corrected));
     expect(commit.written).toMatchObject({ changed: 1, unchanged: 239 });
     const [revision] = query("SELECT time, before, after FROM revisions");
     expect(revision?.time).toBe("2026-03-01T11:00:00.000000Z");
@@ -129,12 +141,12 @@ describe("a page of a walk", () => {
     expect(JSON.parse(String(revision?.after))).toMatchObject({ price: "1.5" });
   });
 
-  it("withdraws a stored row that it lacks, and refuses to withdraw many", async () => {
-    const { ingest, query } = await start();
-    const rows = ticks(hole.from, hole.to);
-    await commitPage(ingest, wholePage, pageOf(rows));
+  it("withdraws a stored row that it lacks, but not many at once", async () => {
+    const { ingest, query } = await startIngestThread();
+    const rows = makeTicks(gap.from, gap.to);
+    await commitPage(ingest, onlyPage, tickPage(rows));
     const without = rows.filter(({ ts }) => ts !== at("11:00:00"));
-    expect(await commitPage(ingest, wholePage, pageOf(without))).toMatchObject({
+    expect(await commitPage(ingest, onlyPage, tickPage(without))).toMatchObject({
       withdrawn: 1,
       alarm: undefined,
     });
@@ -142,28 +154,28 @@ describe("a page of a walk", () => {
       { time: "2026-03-01T11:00:00.000000Z", after: null },
     ]);
 
-    const few = await commitPage(ingest, wholePage, pageOf(rows.slice(0, 100)));
+    const few = await commitPage(ingest, onlyPage, tickPage(rows.slice(0, 100)));
     expect(few).toMatchObject({ withdrawn: 0, alarm: "mass_withdrawal", proven: undefined });
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 239 }]);
   });
 
   it("never withdraws the previous page's oldest record", async () => {
-    const { ingest, query } = await start();
-    const first = await commitPage(ingest, wholePage, pageOf(ticks(at("11:00:00"), hole.to), "more"));
-    const position = { gap: hole, provenFrom: first.proven?.from ?? 0 };
-    const rest = pageOf(ticks(hole.from, at("11:00:00")));
-    expect(await commitPage(ingest, { ...wholePage, position }, rest)).toMatchObject({
+    const { ingest, query } = await startIngestThread();
+    const first = await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to), "more"));
+    const position = { gap: gap, provenFrom: first.proven?.from ?? 0 };
+    const rest = tickPage(makeTicks(gap.from, at("11:00:00")));
+    expect(await commitPage(ingest, { ...onlyPage, position }, rest)).toMatchObject({
       withdrawn: 0,
     });
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
   });
 
-  it("never withdraws it either when the hole ends right above it", async () => {
-    const { ingest, query } = await start();
-    const narrow = { from: hole.from, to: at("11:00:00") + 1 };
-    const page = { ...wholePage, position: { gap: narrow, provenFrom: narrow.to } };
-    await commitPage(ingest, page, pageOf([{ ts: at("11:00:00") }], "more"));
-    expect(await commitPage(ingest, page, pageOf([]))).toMatchObject({ withdrawn: 0, isComplete: true });
+  it("never withdraws it if the gap ends right above it", async () => {
+    const { ingest, query } = await startIngestThread();
+    const narrow = { from: gap.from, to: at("11:00:00") + 1 };
+    const page = { ...onlyPage, position: { gap: narrow, provenFrom: narrow.to } };
+    await commitPage(ingest, page, tickPage([{ ts: at("11:00:00") }], "more"));
+    expect(await commitPage(ingest, page, tickPage([]))).toMatchObject({ withdrawn: 0, isComplete: true });
     expect(query("SELECT time FROM index_ticks")).toEqual([{ time: "2026-03-01T11:00:00.000000Z" }]);
     expect(query("SELECT proof FROM coverage ORDER BY from_ts")).toEqual([
       { proof: "empty" },
@@ -171,10 +183,10 @@ describe("a page of a walk", () => {
     ]);
   });
 
-  it("proves nothing when it holds another series' records, which are kept under their own name", async () => {
-    const { ingest, query } = await start();
-    const rows = ticks(hole.from, hole.to).map((row, i) => (i === 7 ? { ...row, indexId: "eth-id" } : row));
-    expect(await commitPage(ingest, wholePage, pageOf(rows))).toMatchObject({
+  it("proves nothing if it has records of another series, which are stored under their own", async () => {
+    const { ingest, query } = await startIngestThread();
+    const rows = makeTicks(gap.from, gap.to).map((row, i) => (i === 7 ? { ...row, indexId: "eth-id" } : row));
+    expect(await commitPage(ingest, onlyPage, tickPage(rows))).toMatchObject({
       foreign: 1,
       alarm: "foreign_rows",
     });
@@ -185,65 +197,69 @@ describe("a page of a walk", () => {
     ]);
   });
 
-  it("takes back what its walk had claimed when a later page shows that pages were swapped", async () => {
-    const { ingest, query } = await start();
+  it("retracts what its walk has proven if pages were swapped", async () => {
+    const { ingest, query } = await startIngestThread();
     const swapped = await commitPage(
       ingest,
-      wholePage,
-      pageOf(ticks(at("10:30:00"), at("11:00:00")), "more"),
+      onlyPage,
+      tickPage(makeTicks(at("10:30:00"), at("11:00:00")), "more"),
     );
     expect(query("SELECT * FROM coverage")).toHaveLength(1);
-    const position = { gap: hole, provenFrom: swapped.proven?.from ?? 0 };
+    const position = { gap: gap, provenFrom: swapped.proven?.from ?? 0 };
     const late = await commitPage(
       ingest,
-      { ...wholePage, position },
-      pageOf(ticks(at("11:00:00"), hole.to), "more"),
+      { ...onlyPage, position },
+      tickPage(makeTicks(at("11:00:00"), gap.to), "more"),
     );
     expect(late.alarm).toBe("newer_than_proven");
     expect(query("SELECT * FROM coverage")).toEqual([]);
   });
 
-  it("is not the end of a series merely because a stray record is from 1970", async () => {
-    const { ingest } = await start();
-    const rows = [...ticks(at("11:00:00"), hole.to), { ts: 0 }];
-    const commit = await commitPage(ingest, wholePage, pageOf(rows, "more"));
+  it("does not end a walk because of a stray record from 1970", async () => {
+    const { ingest } = await startIngestThread();
+    const rows = [...makeTicks(at("11:00:00"), gap.to), { ts: 0 }];
+    const commit = await commitPage(ingest, onlyPage, tickPage(rows, "more"));
     expect(commit).toMatchObject({ isComplete: false, oldest: at("11:00:00") });
   });
 });
 
 describe("a machine whose clock is wrong", () => {
   it.each(["2026-02-01T00:00:00Z", "2027-01-01T00:00:00Z"])(
-    "loses no row and claims nothing wrong at %s",
+    "loses no row and proves nothing wrong at %s",
     async (time) => {
-      const { ingest, query, clock } = await start();
+      const { ingest, query, clock } = await startIngestThread();
       clock.stepWallClock(Date.parse(time) - clock.now());
-      const body = { ...pageOf(ticks(hole.from, hole.to)), asOf: at("18:00:00") / 1000 };
-      expect(await commitPage(ingest, wholePage, body)).toMatchObject({ withdrawn: 0, isComplete: true });
+      const body = { ...tickPage(makeTicks(gap.from, gap.to)), asOf: at("18:00:00") / 1000 };
+      expect(await commitPage(ingest, onlyPage, body)).toMatchObject({ withdrawn: 0, isComplete: true });
       expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
-      expect(query(coverageSql)).toEqual(whole);
+      expect(query(coverageSql)).toEqual(wholeCoverage);
     },
   );
 });
 
 describe("live ticks", () => {
-  it("that REST does not have yet are not withdrawn: the page speaks up to its own newest record", async () => {
-    const { ingest, query } = await start();
-    const head = { from: hole.from, to: at("12:00:00") };
-    await ingest.call("commitLiveMessages", ticks(at("11:40:00"), head.to).map(liveMessage));
-    const behind = { ...pageOf(ticks(hole.from, at("11:50:00"))), asOf: at("12:01:00") / 1000 };
-    expect(await commitPage(ingest, wholePage, behind)).toMatchObject({ withdrawn: 0, isComplete: false });
+  it("that REST does not have yet are not withdrawn: the page proves up to its newest record", async () => {
+    const { ingest, query } = await startIngestThread();
+    const head = { from: gap.from, to: at("12:00:00") };
+    await ingest.call("commitLiveMessages", makeTicks(at("11:40:00"), head.to).map(liveMessage));
+    const behind = { ...tickPage(makeTicks(gap.from, at("11:50:00"))), asOf: at("12:01:00") / 1000 };
+    expect(await commitPage(ingest, onlyPage, behind)).toMatchObject({ withdrawn: 0, isComplete: false });
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
     expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:49:30.000001Z" }]);
   });
 
-  it("are stored at once, not settled, and settled by REST, which wins; one that REST never had is withdrawn", async () => {
-    const { ingest, query } = await start();
-    const rows = ticks(at("11:50:00"), hole.to);
+  it("are stored unsettled; REST settles and corrects them, and withdraws one that it never had", async () => {
+    const { ingest, query } = await startIngestThread();
+    const rows = makeTicks(at("11:50:00"), gap.to);
     const phantom = { ts: at("11:55:10") };
     const messages = [...rows, phantom].map((row) =>
       liveMessage(row.ts === at("11:51:00") ? { ...row, price: "7" } : row),
     );
-    const live = await ingest.call("commitLiveMessages", [...messages, '{"event":"TRADE","id":1}', "garbage"]);
+    const live = await ingest.call("commitLiveMessages", [
+      ...messages,
+      '{"event":"TRADE","id":1}',
+      "garbage",
+    ]);
     expect(live).toMatchObject({ indexTicks: { inserted: 21 }, unknownEvents: 2, newest: at("11:59:30") });
     expect(query("SELECT sum(is_settled) AS settled FROM index_ticks")).toEqual([{ settled: 0 }]);
     expect(query("SELECT name, count FROM unknown_events ORDER BY 1")).toEqual([
@@ -251,7 +267,7 @@ describe("live ticks", () => {
       { name: "TRADE", count: 1 },
     ]);
 
-    await commitPage(ingest, wholePage, pageOf(rows));
+    await commitPage(ingest, onlyPage, tickPage(rows));
     expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
       { rows: 20, settled: 20 },
     ]);
@@ -263,9 +279,9 @@ describe("live ticks", () => {
     ]);
   });
 
-  it("never overwrite what REST has settled", async () => {
-    const { ingest, query } = await start();
-    await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
+  it("never overwrite a row that REST has settled", async () => {
+    const { ingest, query } = await startIngestThread();
+    await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
     const live = await ingest.call("commitLiveMessages", [liveMessage({ ts: at("11:00:00"), price: "9" })]);
     expect(live.indexTicks).toMatchObject({ outranked: 1, changed: 0 });
     expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:00:00%'")).toEqual([
@@ -275,27 +291,27 @@ describe("live ticks", () => {
 });
 
 describe("the thread", () => {
-  it("refuses a second writer in one line, with exit code 75", async () => {
-    const { path } = await start();
+  it("rejects a second writer with one line and exit code 75", async () => {
+    const { path } = await startIngestThread();
     const second = IngestThread.start({ path, clock: new ManualClock(), log: silentLog });
     const failure = (await second.catch((error: unknown) => error)) as Failure;
     expect(failure).toMatchObject({ name: "Failure", exit: 75 });
     expect(failure.summary).not.toContain("\n");
   });
 
-  it("lets callers wait when many pages are queued, and carries all of them out in order", async () => {
-    const { ingest, query } = await start();
-    let most = 0;
+  it("makes callers wait when the queue is full, and runs all calls in order", async () => {
+    const { ingest, query } = await startIngestThread();
+    let maxQueued = 0;
     const commits = Array.from({ length: 40 }, (_, i) => {
-      const from = hole.from + i * 180 * SECOND;
+      const from = gap.from + i * 180 * SECOND;
       const slice = { from, to: from + 180 * SECOND };
-      const page = { ...wholePage, position: { gap: slice, provenFrom: slice.to } };
-      most = Math.max(most, ingest.queuedCalls);
-      return commitPage(ingest, page, pageOf(ticks(slice.from - 30 * SECOND, slice.to), "more"));
+      const page = { ...onlyPage, position: { gap: slice, provenFrom: slice.to } };
+      maxQueued = Math.max(maxQueued, ingest.queuedCalls);
+      return commitPage(ingest, page, tickPage(makeTicks(slice.from - 30 * SECOND, slice.to), "more"));
     });
-    most = Math.max(most, ingest.queuedCalls);
+    maxQueued = Math.max(maxQueued, ingest.queuedCalls);
     await Promise.all(commits);
-    expect(most).toBe(6);
-    expect(query(coverageSql)).toEqual(whole);
+    expect(maxQueued).toBe(6);
+    expect(query(coverageSql)).toEqual(wholeCoverage);
   });
 });

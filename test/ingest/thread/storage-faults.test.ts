@@ -19,42 +19,42 @@ import { readLastShutdown } from "../../../src/warehouse/sqlite/shutdown-marker.
 import {
   commitPage,
   coverageSql,
-  hole,
-  start,
-  whole,
-  wholePage,
+  gap,
+  onlyPage,
+  startIngestThread,
+  wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
-import { at, liveMessage, pageOf, SECOND, ticks } from "../../support/ingest/pages.ts";
+import { at, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 describe("another program's write lock", () => {
-  it("does not keep the thread from closing within seconds, however many commits are queued", async () => {
-    const { ingest, query, path } = await start();
+  it("does not delay the close for more than seconds, even with many queued commits", async () => {
+    const { ingest, query, path } = await startIngestThread();
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
     const pages = Array.from({ length: 10 }, () =>
-      commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to))).then(
+      commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to))).then(
         () => "committed",
         (error: Failure) => error.code,
       ),
     );
     await new Promise((tick) => setTimeout(tick, 200));
-    const begun = performance.now();
+    const startedAt = performance.now();
     await ingest.close();
-    expect(performance.now() - begun).toBeLessThan(4_500);
+    expect(performance.now() - startedAt).toBeLessThan(4_500);
     expect(new Set(await Promise.all(pages))).toEqual(new Set(["stopped"]));
     quant.close();
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 0 }]);
   });
 
-  it("is waited through: the page is kept, and the work goes on when the lock is free", async () => {
-    const { ingest, query, path, clock } = await start();
+  it("delays the commit until the lock is free", async () => {
+    const { ingest, query, path, clock } = await startIngestThread();
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
-    const commit = commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
+    const commit = commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
     while (ingest.state !== "db_locked") await new Promise((tick) => setTimeout(tick, 50));
-    // None of these takes room or the lock, so none of them means that storage is well.
-    await ingest.call("readPage", { stream: "index_ticks", series: wholePage.series }, [pageOf([])]);
+    // These calls need neither disk space nor the lock, so they do not show that storage works.
+    await ingest.call("readPage", { stream: "index_ticks", series: onlyPage.series }, [tickPage([])]);
     await ingest.call("ping", undefined);
     await ingest.call("recordIntegrityCheck", undefined);
     await ingest.call("checkStorage", undefined);
@@ -64,26 +64,26 @@ describe("another program's write lock", () => {
     quant.close();
     expect(await clock.runUntil(commit)).toMatchObject({ isComplete: true });
     expect([ingest.state, ingest.blockedBy]).toEqual(["working", undefined]);
-    expect(query(coverageSql)).toEqual(whole);
+    expect(query(coverageSql)).toEqual(wholeCoverage);
   });
 
-  it("is waited through by the upkeep too, which writes without a transaction of ours", async () => {
-    const { ingest, path, clock } = await start();
-    await commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
+  it("also delays the database optimization, which runs outside a transaction", async () => {
+    const { ingest, path, clock } = await startIngestThread();
+    await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
-    const tidied = ingest.call("optimizeDatabase", undefined);
+    const optimized = ingest.call("optimizeDatabase", undefined);
     while (ingest.state !== "db_locked") await new Promise((tick) => setTimeout(tick, 50));
     quant.exec("ROLLBACK");
     quant.close();
-    expect(await clock.runUntil(tidied)).toMatchObject({ isTruncated: true });
+    expect(await clock.runUntil(optimized)).toMatchObject({ isTruncated: true });
     expect(ingest.state).toBe("working");
   });
 });
 
 describe("the WAL", () => {
-  it("is moved into the file between the batches of a live feed: it stays short, however many come", async () => {
-    const { ingest, query, path } = await start();
+  it("is checkpointed between live batches, so that it stays short", async () => {
+    const { ingest, query, path } = await startIngestThread();
     let longest = 0;
     for (let batch = 0; batch < 12; batch++) {
       const ts = at("10:00:00") + batch * 30 * SECOND;
@@ -93,20 +93,20 @@ describe("the WAL", () => {
       longest = Math.max(longest, statSync(`${path}-wal`).size);
     }
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 72_000 }]);
-    // 2,000 pages and one more batch; all of them are 5,000.
+    // The limit is 2,000 pages plus one batch; without checkpoints it would be 5,000.
     expect(longest).toBeLessThan(13_000_000);
   });
 });
 
-describe("a file that is not as usual", () => {
-  it("is told of in the log of the main thread: F10 what was set aside, F17 a symbolic link", async () => {
+describe("an unusual file", () => {
+  it("is logged by the main thread: F10 a quarantined file, F17 a symbolic link", async () => {
     const folder = temporaryFolder();
     const [path, link] = [join(folder, "mds.sqlite"), join(folder, "link.sqlite")];
     writeFileSync(path, "");
     symlinkSync(path, link);
-    const lines: LogEntry[] = [];
-    await start({ path: link, log: createBufferingLog(lines) });
-    expect(lines).toEqual([
+    const entries: LogEntry[] = [];
+    await startIngestThread({ path: link, log: createBufferingLog(entries) });
+    expect(entries).toEqual([
       { level: "warn", fields: { link, path }, message: "warehouse path is a symbolic link" },
       {
         level: "error",
@@ -117,11 +117,12 @@ describe("a file that is not as usual", () => {
   });
 });
 
-describe("a file that fails under the thread", () => {
-  const commit = (ingest: IngestThread) => commitPage(ingest, wholePage, pageOf(ticks(hole.from, hole.to)));
+describe("a file that fails while it is open", () => {
+  const commit = (ingest: IngestThread) =>
+    commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
 
-  it("F4: is not called clean after an error of the disk outside of a transaction, and nothing more is written", async () => {
-    const { ingest, path } = await start();
+  it("F4: is marked unclean after an I/O error outside a transaction, and nothing more is written", async () => {
+    const { ingest, path } = await startIngestThread();
     await commit(ingest);
     truncateSync(`${path}-wal`, 1000);
     await expect(ingest.call("checkStorage", undefined)).rejects.toMatchObject({ code: "io_error" });
@@ -130,46 +131,46 @@ describe("a file that fails under the thread", () => {
     expect(readLastShutdown(path)).toEqual({ kind: "unclean" });
   });
 
-  it("F4: is not called clean either when the error comes only as it is closed", async () => {
-    const { ingest, path } = await start();
+  it("F4: is marked unclean if the I/O error occurs on close", async () => {
+    const { ingest, path } = await startIngestThread();
     await commit(ingest);
     truncateSync(`${path}-wal`, 1000);
     await ingest.close();
     expect(readLastShutdown(path)).toEqual({ kind: "unclean" });
   });
 
-  it("F10: is suspect after damage met outside of a transaction", async () => {
-    const { path, ingest } = await start();
-    const denial = { derivativeType: "futures", exchangeId: "kraken-id", day: "2026-03-01" };
-    await ingest.call("commitNoContracts", denial);
+  it("F10: is marked suspect after damage found outside a transaction", async () => {
+    const { path, ingest } = await startIngestThread();
+    const entry = { derivativeType: "futures", exchangeId: "kraken-id", day: "2026-03-01" };
+    await ingest.call("commitNoContracts", entry);
     await ingest.call("checkStorage", undefined);
     const quant = new Database(path);
     const root = quant.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'rereads'").pluck().get();
     const file = openSync(path, "r+");
     writeSync(file, Buffer.alloc(4096, 0xa5), 0, 4096, (Number(root) - 1) * 4096);
-    // The thread has the page in its memory, until somebody else writes to the file.
+    // The thread has cached the page until another connection writes to the file.
     quant.exec("UPDATE warehouse_state SET clock_skew = 1");
     quant.close();
     closeSync(file);
-    await expect(ingest.call("hasNoContracts", denial)).rejects.toMatchObject({ code: "db_corrupt" });
+    await expect(ingest.call("hasNoContracts", entry)).rejects.toMatchObject({ code: "db_corrupt" });
     await ingest.close();
     expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
   });
 
-  it("F10: is suspect after damage that somebody else met who read it", async () => {
-    const { path, ingest } = await start();
+  it("F10: is marked suspect after damage that a reader found", async () => {
+    const { path, ingest } = await startIngestThread();
     const endedBy = new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
-    await ingest.close({ endedBy: endedBy });
+    await ingest.close({ endedBy });
     expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
   });
 
-  it.each(["is noticed", "is not noticed before the end"])(
-    "F11: is not written to once another lies in its place, which nobody calls clean; it %s",
+  it.each(["noticed", "not noticed"])(
+    "F11: is not written to after it was replaced, and the new one is not marked clean (%s)",
     async (when) => {
-      const { path, ingest } = await start();
+      const { path, ingest } = await startIngestThread();
       renameSync(path, `${path}.moved`);
       copyFileSync(`${path}.moved`, path);
-      if (when === "is noticed") {
+      if (when === "noticed") {
         await expect(ingest.call("checkStorage", undefined)).rejects.toMatchObject({ code: "db_replaced" });
         await expect(commit(ingest)).rejects.toMatchObject({ code: "db_replaced" });
       }

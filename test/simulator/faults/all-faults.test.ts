@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { faultDefinitions } from "../../../src/simulator/faults/catalogue.ts";
 import type { FaultDefinition } from "../../../src/simulator/faults/fault-definition.ts";
 import { seed } from "../../support/seed.ts";
-import { LiveStage } from "../../support/simulator/websocket-client.ts";
+import { WebSocketFixture } from "../../support/simulator/websocket-client.ts";
 
-let stage: LiveStage;
+let stage: WebSocketFixture;
 beforeAll(async () => {
-  stage = await LiveStage.start({ seed, pingSeconds: 15 });
+  stage = await WebSocketFixture.start({ seed, pingSeconds: 15 });
 });
 afterAll(() => stage.stop());
 
@@ -54,9 +54,9 @@ describe("all faults at once", () => {
     };
     const listening = async () => {
       for (let turn = 0; turn < 20; turn++) {
-        const { text } = await rest.askToken(simulator.wsUrl, { deadlineMs: 30_000 });
+        const { text } = await rest.requestToken(simulator.wsUrl, { deadlineMs: 30_000 });
         const token = /"access_token":"([^"]+)"/.exec(text)?.[1];
-        const client = stage.dial(token ?? "none");
+        const client = stage.connectWithToken(token ?? "none");
         client.socket.on("open", () => client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX" }));
         await clock.sleep(120_000);
         client.socket.terminate();
@@ -68,10 +68,10 @@ describe("all faults at once", () => {
     expect(simulator.faultCounts.length - idle.length).toBeGreaterThan(80);
     expect(statuses.size).toBeGreaterThan(4);
     stage.clear();
-    rest.token = await rest.newToken();
+    rest.token = await rest.fetchToken();
     expect((await rest.get(rest.pagePath(50))).text).toBe(before.text);
-    const client = await stage.subscribed("LX");
-    expect((await clock.runUntil(client.until("INDEX_TICKER", 3))).length).toBeGreaterThanOrEqual(3);
+    const client = await stage.connectAndSubscribe("LX");
+    expect((await clock.runUntil(client.waitFor("INDEX_TICKER", 3))).length).toBeGreaterThanOrEqual(3);
     stage.clear();
     for (let turn = 0; turn < 100 && clock.busyCount !== 0; turn++) await clock.advance(1);
     expect(clock.busyCount).toBe(0);

@@ -1,7 +1,7 @@
 import { Agent } from "node:http";
 import { brotliDecompressSync, createGunzip, gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FaultClient, type Outcome } from "../../support/simulator/fault-client.ts";
+import { FaultClient, type RequestOutcome } from "../../support/simulator/fault-client.ts";
 
 let client: FaultClient;
 beforeAll(async () => {
@@ -9,10 +9,14 @@ beforeAll(async () => {
 });
 afterAll(() => client.simulator.stop());
 
-async function under(fault: string, path = "/asset", headers?: Record<string, string>): Promise<Outcome> {
+async function under(
+  fault: string,
+  path = "/asset",
+  headers?: Record<string, string>,
+): Promise<RequestOutcome> {
   client.simulator.setFaults(`GET ${path.split("?")[0]} ${fault}`);
   const outcome = await client.clock.runUntil(client.get(path, headers ? { headers } : {}));
-  expect(client.struck()).toEqual([1]);
+  expect(client.faultCounts()).toEqual([1]);
   client.simulator.setFaults("");
   return outcome;
 }
@@ -189,7 +193,7 @@ describe("faults of time and connection", () => {
       const hold = client.clock.beginWork();
       const answer = client.get("/asset", { agent });
       await client.clock.runUntil(client.clock.sleep(3_600_000));
-      expect(client.struck()).toEqual([1]);
+      expect(client.faultCounts()).toEqual([1]);
       agent.destroy();
       expect((await answer).isWhole).toBe(false);
       hold();
@@ -222,7 +226,7 @@ describe("faults of time and connection", () => {
     expect((await client.get("/asset")).error).toBe("ECONNREFUSED");
     await client.clock.runUntil(client.clock.sleep(60_000));
     expect((await client.get("/asset")).status).toBe(200);
-    expect(client.struck()).toEqual([1]);
+    expect(client.faultCounts()).toEqual([1]);
     agent.destroy();
     client.simulator.setFaults("");
   });

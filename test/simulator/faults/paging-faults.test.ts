@@ -16,7 +16,7 @@ async function walk(pages: number, size = 5): Promise<Page[]> {
   const walked: Page[] = [];
   let cursor: string | null | undefined;
   for (let page = 0; page < pages; page++) {
-    const answer = await client.page(client.pagePath(size, cursor));
+    const answer = await client.getPage(client.pagePath(size, cursor));
     walked.push(answer);
     cursor = answer.nextId;
   }
@@ -58,34 +58,34 @@ describe("faults of paging", () => {
     ["absent", {}],
   ])("next-id %s ends the list", async (is, ending) => {
     client.simulator.setFaults(`GET /index-ticker next-id ${is}`);
-    const { content, ...rest } = await client.page(client.pagePath(5));
+    const { content, ...rest } = await client.getPage(client.pagePath(5));
     expect(content.length).toBe(5);
     expect(rest).toEqual(ending);
   });
 
   it("page=last strikes the end of a walk alone", async () => {
     client.simulator.setFaults("GET /ohlcv next-id empty page=last");
-    const index = `/ohlcv?indexType=GWA&indexId=${client.firstAsset}&size=2000&timestamp=2026-03-01T00:00:00Z`;
+    const index = `/ohlcv?indexType=GWA&indexId=${client.firstAssetId}&size=2000&timestamp=2026-03-01T00:00:00Z`;
     const cursors: unknown[] = [];
     let cursor: string | null | undefined;
     do {
-      const page: Page = await client.page(cursor ? `${index}&startAfter=${cursor}` : index);
+      const page: Page = await client.getPage(cursor ? `${index}&startAfter=${cursor}` : index);
       cursor = page.nextId;
       cursors.push(cursor);
     } while (cursor);
     expect(cursors.length).toBeGreaterThan(1);
     expect(cursors.at(-1)).toBe("");
-    expect(client.struck()).toEqual([1]);
+    expect(client.faultCounts()).toEqual([1]);
   });
 
   it("empty-page has no rows and the right nextId", async () => {
     const [right] = await walk(1);
     client.simulator.setFaults("GET /index-ticker empty-page");
-    expect(await client.page(client.pagePath(5))).toEqual({ content: [], nextId: right?.nextId });
+    expect(await client.getPage(client.pagePath(5))).toEqual({ content: [], nextId: right?.nextId });
   });
 
   it("size-cap gives fewer rows than asked, and the walk still sees every one", async () => {
-    const right = await client.page(client.pagePath(15));
+    const right = await client.getPage(client.pagePath(15));
     client.simulator.setFaults("GET /index-ticker size-cap 5");
     const capped = await walk(3, 15);
     expect(capped.map(({ content }) => content.length)).toEqual([5, 5, 5]);
@@ -102,30 +102,30 @@ describe("faults of paging", () => {
   it("dead-cursor empty answers startAfter with nothing", async () => {
     const [right] = await walk(1);
     client.simulator.setFaults("GET /index-ticker dead-cursor empty");
-    expect(await client.page(client.pagePath(5, right?.nextId))).toEqual({ content: [] });
+    expect(await client.getPage(client.pagePath(5, right?.nextId))).toEqual({ content: [] });
   });
 
   it("foreign-rows ignores indexId", async () => {
     client.simulator.setFaults("GET /index-ticker foreign-rows");
-    const { content } = await client.page(client.pagePath(30));
+    const { content } = await client.getPage(client.pagePath(30));
     const indexes = new Set(content.map(({ indexId }) => indexId));
     expect(indexes.size).toBeGreaterThan(3);
-    expect(indexes.has(client.firstAsset)).toBe(true);
+    expect(indexes.has(client.firstAssetId)).toBe(true);
   });
 
   it("order turns or shuffles the rows of the same page", async () => {
-    const right = await client.page(client.pagePath(20));
+    const right = await client.getPage(client.pagePath(20));
     client.simulator.setFaults("GET /index-ticker order ascending");
-    expect(ids(await client.page(client.pagePath(20)))).toEqual(ids(right).reverse());
+    expect(ids(await client.getPage(client.pagePath(20)))).toEqual(ids(right).reverse());
     client.simulator.setFaults("GET /index-ticker order shuffled");
-    const shuffled = await client.page(client.pagePath(20));
+    const shuffled = await client.getPage(client.pagePath(20));
     expect(ids(shuffled)).not.toEqual(ids(right));
     expect(ids(shuffled).sort()).toEqual(ids(right).sort());
   });
 
   it("torn mixes two refreshes in one answer", async () => {
     client.simulator.setFaults("GET /index-ticker torn");
-    const page = await client.page("/index-ticker?indexType=GWA");
+    const page = await client.getPage("/index-ticker?indexType=GWA");
     const current = times(page).filter((time) => time?.startsWith("2026-03-01"));
     expect(new Set(current)).toEqual(new Set(["2026-03-01T11:59:30.000Z", "2026-03-01T12:00:00.000Z"]));
   });
@@ -139,7 +139,7 @@ describe("faults of paging", () => {
 
   it("stale never shows rows newer than its Date, also of a page that was asked for before", async () => {
     const page = "/index-ticker?indexType=GWA&timestamp=2026-03-01T11:30:00Z&size=5";
-    const fresh = await client.page(page);
+    const fresh = await client.getPage(page);
     client.simulator.setFaults("GET /index-ticker stale age=1h");
     const stale = JSON.parse((await client.get(page)).text);
     expect(times(fresh)[0]).toBe("2026-03-01T11:30:00.000Z");
@@ -147,14 +147,14 @@ describe("faults of paging", () => {
   });
 
   it("shrink leaves out nine rows of ten", async () => {
-    const right = await client.page("/asset");
+    const right = await client.getPage("/asset");
     client.simulator.setFaults("GET /asset shrink");
-    expect((await client.page("/asset")).content.length).toBe(Math.ceil(right.content.length / 10));
+    expect((await client.getPage("/asset")).content.length).toBe(Math.ceil(right.content.length / 10));
   });
 
   it.each(["first", "last"])("duplicate-row sends the %s row twice", async (row) => {
     client.simulator.setFaults(`GET /index-ticker duplicate-row ${row}`);
-    const page = await client.page(client.pagePath(5));
+    const page = await client.getPage(client.pagePath(5));
     const [one, other] = row === "first" ? ids(page) : ids(page).slice(-2);
     expect(page.content.length).toBe(6);
     expect(one).toBe(other);
@@ -164,10 +164,10 @@ describe("faults of paging", () => {
     client.simulator.setFaults(
       "GET /index-ticker dead-cursor 404 times=1\nGET /index-ticker drop nothingOfTheKind",
     );
-    const first = await client.page(client.pagePath(5));
-    expect(client.struck()).toEqual([0, 0]);
+    const first = await client.getPage(client.pagePath(5));
+    expect(client.faultCounts()).toEqual([0, 0]);
     expect((await client.get(client.pagePath(5, first.nextId))).status).toBe(404);
-    expect(client.struck()).toEqual([1, 0]);
+    expect(client.faultCounts()).toEqual([1, 0]);
   });
 
   it("strikes the same requests in whatever order they are sent", async () => {

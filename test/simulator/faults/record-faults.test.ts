@@ -5,7 +5,7 @@ let client: FaultClient;
 let right: Record<string, string>[];
 beforeAll(async () => {
   client = await FaultClient.start();
-  right = (await client.page(client.pagePath(5))).content;
+  right = (await client.getPage(client.pagePath(5))).content;
 });
 afterEach(() => client.simulator.setFaults(""));
 afterAll(() => client.simulator.stop());
@@ -13,7 +13,7 @@ afterAll(() => client.simulator.stop());
 async function textUnder(fault: string, path = client.pagePath(5)): Promise<string> {
   client.simulator.setFaults(`GET ${path.split("?")[0]} ${fault}`);
   const { text } = await client.get(path);
-  expect(client.struck()).toEqual([1]);
+  expect(client.faultCounts()).toEqual([1]);
   return text;
 }
 
@@ -103,7 +103,7 @@ describe("faults of the payload", () => {
   });
 
   it("upside-down has high below low", async () => {
-    const path = `/ohlcv?indexType=GWA&indexId=${client.firstAsset}&size=5&timestamp=2026-03-01T00:00:00Z`;
+    const path = `/ohlcv?indexType=GWA&indexId=${client.firstAssetId}&size=5&timestamp=2026-03-01T00:00:00Z`;
     const [bar] = await rowsUnder("upside-down", path);
     expect(Number(bar?.high)).toBeLessThan(Number(bar?.low));
   });

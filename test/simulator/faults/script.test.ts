@@ -46,7 +46,7 @@ describe("a fault script", () => {
 
   it("reads comments, blank lines, quoted values and positional values", () => {
     const subject = script('# nothing\n\nGET /asset set name "a # \\"b\\"" rows=first # why\n  GET * html');
-    expect(subject.struck.map(({ line }) => line)).toEqual([3, 4]);
+    expect(subject.counts.map(({ line }) => line)).toEqual([3, 4]);
     expect(subject.linesFor("request")[0]?.textOf("value")).toBe('a # "b"');
   });
 
@@ -83,7 +83,7 @@ describe("a fault script", () => {
     expect(count("/b")).toBe("010");
     expect(count("/c")).toBe("100");
     expect(count("/c", { page: "2" })).toBe("000");
-    expect(subject.struck.map(({ struck }) => struck)).toEqual([4, 1, 1]);
+    expect(subject.counts.map(({ struck }) => struck)).toEqual([4, 1, 1]);
   });
 
   it("strikes one request in so many with every=, and each request in its own turn", () => {

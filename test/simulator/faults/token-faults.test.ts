@@ -10,7 +10,7 @@ afterAll(() => client.simulator.stop());
 
 async function grantUnder(...faults: string[]) {
   client.simulator.setFaults(faults.map((fault) => `POST /oauth/token ${fault}`).join("\n"));
-  return JSON.parse((await client.askToken()).text);
+  return JSON.parse((await client.requestToken()).text);
 }
 
 async function statusWith(token: string, path = "/asset"): Promise<number> {
@@ -42,7 +42,7 @@ describe("faults of tokens", () => {
   it("same-token returns the token of before with its remaining seconds", async () => {
     const first = await grantUnder("same-token");
     await client.clock.advance(100_000);
-    const second = JSON.parse((await client.askToken()).text);
+    const second = JSON.parse((await client.requestToken()).text);
     expect(second).toEqual({ ...first, expires_in: 86_300 });
   });
 
@@ -57,18 +57,18 @@ describe("faults of tokens", () => {
     const grant = await grantUnder("scope-without read:ohlcv");
     expect(grant.scope).not.toContain("read:ohlcv");
     expect(grant.scope).toContain("read:index-ticker");
-    const index = `indexType=GWA&indexId=${client.firstAsset}`;
+    const index = `indexType=GWA&indexId=${client.firstAssetId}`;
     expect(await statusWith(grant.access_token, `/ohlcv?${index}`)).toBe(403);
     expect(await statusWith(grant.access_token, `/index-ticker?${index}`)).toBe(200);
   });
 
   it("revoke makes a young token worthless at once and for ever", async () => {
-    const young = await client.newToken();
+    const young = await client.fetchToken();
     client.simulator.setFaults("GET /asset revoke times=1");
     expect(await statusWith(young)).toBe(401);
     client.simulator.setFaults("");
     expect(await statusWith(young, "/market")).toBe(401);
-    expect(await statusWith(await client.newToken())).toBe(200);
+    expect(await statusWith(await client.fetchToken())).toBe(200);
   });
 
   it("drop access_token leaves a grant without a token", async () => {
@@ -79,9 +79,9 @@ describe("faults of tokens", () => {
     "the token endpoint fails as any other: %s",
     async (fault) => {
       client.simulator.setFaults(`POST /oauth/token ${fault}`);
-      const { status, text } = await client.askToken();
+      const { status, text } = await client.requestToken();
       expect([status, text.includes("access_token")]).not.toEqual([200, true]);
-      expect(client.struck()).toEqual([1]);
+      expect(client.faultCounts()).toEqual([1]);
     },
   );
 
@@ -94,13 +94,13 @@ describe("faults of tokens", () => {
       client.simulator.wsUrl,
     ];
     const statuses: number[] = [];
-    for (const audience of asked) statuses.push((await client.askToken(audience)).status);
+    for (const audience of asked) statuses.push((await client.requestToken(audience)).status);
     expect(statuses).toEqual([503, 503, 200, 200]);
   });
 
   it("strikes one audience alone with query=audience=…", async () => {
     client.simulator.setFaults(`POST /oauth/token status 503 query=audience=${client.simulator.wsUrl}`);
-    expect((await client.askToken(client.simulator.baseUrl)).status).toBe(200);
-    expect((await client.askToken(client.simulator.wsUrl)).status).toBe(503);
+    expect((await client.requestToken(client.simulator.baseUrl)).status).toBe(200);
+    expect((await client.requestToken(client.simulator.wsUrl)).status).toBe(503);
   });
 });

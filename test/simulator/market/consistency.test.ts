@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  DAY,
-  lastingCaller,
-  type ServiceCaller,
-  startedCaller,
+  DAY_MS,
+  type RestClient,
+  startRestClient,
+  startSharedRestClient,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: ServiceCaller;
+let caller: RestClient;
 beforeAll(async () => {
-  caller = await lastingCaller({ seed: 3 });
+  caller = await startSharedRestClient({ seed: 3 });
 });
 afterAll(() => caller.simulator.stop());
 
@@ -26,9 +26,9 @@ describe("the streams agree with each other", () => {
     ] as const;
     for (const [type, id = ""] of indexes) {
       for (const day of [1, 2, 77, 199]) {
-        const start = MIDNIGHT - day * DAY;
-        const ticks = truth.indexTicks(type, id, start, start + DAY, caller.now);
-        const [bar] = truth.dailyBars(type, id, start, start + DAY, caller.now);
+        const start = MIDNIGHT - day * DAY_MS;
+        const ticks = truth.indexTicks(type, id, start, start + DAY_MS, caller.now);
+        const [bar] = truth.dailyBars(type, id, start, start + DAY_MS, caller.now);
         expect(ticks).toHaveLength(2880);
         const prices = ticks.map(({ price }) => Number(price));
         expect(bar?.open).toBe(ticks[0]?.price);
@@ -46,7 +46,7 @@ describe("the streams agree with each other", () => {
     const { oracle: truth, universe } = caller.simulator;
     const id = universe.assets[2]?.id ?? "";
     const ticks = truth.indexTicks("GWA", id, MIDNIGHT, caller.now, caller.now);
-    const [bar] = truth.dailyBars("GWA", id, MIDNIGHT, MIDNIGHT + DAY, caller.now);
+    const [bar] = truth.dailyBars("GWA", id, MIDNIGHT, MIDNIGHT + DAY_MS, caller.now);
     expect(bar?.close).toBe(ticks.at(-1)?.price);
     expect(Number(bar?.high)).toBe(Math.max(...ticks.map(({ price }) => Number(price))));
   });
@@ -83,10 +83,10 @@ describe("the streams agree with each other", () => {
 
   it("prices look like markets: the bitcoin in the tens of thousands, stablecoins near one, days of a few percent", async () => {
     for (const seed of [1, 2, 3, 4, 5, 6]) {
-      const { simulator, now } = await startedCaller({ seed });
+      const { simulator, now } = await startRestClient({ seed });
       const bars = (symbol: string) => {
         const id = simulator.universe.assets.find((asset) => asset.symbol === symbol)?.id ?? "";
-        return simulator.oracle.dailyBars("GWA", id, now - 200 * DAY, now, now);
+        return simulator.oracle.dailyBars("GWA", id, now - 200 * DAY_MS, now, now);
       };
       for (const { low, high } of bars("BTC")) {
         expect(Number(low)).toBeGreaterThan(10_000);

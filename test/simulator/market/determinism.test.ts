@@ -4,19 +4,19 @@ import { formatIsoDay, parseUtcMs, UtcFormatter } from "../../../src/simulator/m
 import { PriceModel } from "../../../src/simulator/market/price-model.ts";
 import { RecordIds, recordKinds } from "../../../src/simulator/market/record-ids.ts";
 import {
-  type Answer,
-  DAY,
+  DAY_MS,
   iso,
-  type ServiceCaller,
-  startedCaller,
+  type RestClient,
+  type RestResponse,
+  startRestClient,
 } from "../../support/simulator/rest-client.ts";
 
 /** One answer of every endpoint. */
-async function everything(caller: ServiceCaller): Promise<string[]> {
+async function everything(caller: RestClient): Promise<string[]> {
   const { assets, exchanges } = caller.simulator.universe;
-  const history = { indexId: assets[2]?.id, size: 50, timestamp: iso(caller.now - DAY) };
+  const history = { indexId: assets[2]?.id, size: 50, timestamp: iso(caller.now - DAY_MS) };
   const exchangeId = exchanges[0]?.id;
-  const answers: Answer[] = [
+  const answers: RestResponse[] = [
     await caller.get("/asset"),
     await caller.get("/market"),
     await caller.get("/exchange"),
@@ -32,25 +32,25 @@ async function everything(caller: ServiceCaller): Promise<string[]> {
 
 describe("the simulator is pure", () => {
   it("serves the same bytes for the same seed and moment, whatever was asked before", async () => {
-    const first = await startedCaller({ seed: 5 });
+    const first = await startRestClient({ seed: 5 });
     const texts = await everything(first);
-    const second = await startedCaller({ seed: 5 });
+    const second = await startRestClient({ seed: 5 });
     await second.get("/index-ticker", { indexType: "MWA", timestamp: iso(second.now), size: 2000 });
     expect(await everything(second)).toEqual(texts);
     expect(await everything(second)).toEqual(texts);
   });
 
   it("serves other records for another seed", async () => {
-    const first = await everything(await startedCaller({ seed: 5 }));
-    const second = await everything(await startedCaller({ seed: 6 }));
+    const first = await everything(await startRestClient({ seed: 5 }));
+    const second = await everything(await startRestClient({ seed: 6 }));
     for (const [at, text] of first.entries()) expect(second[at]).not.toBe(text);
   });
 
   it("gives a record the same id and figures today and a month later", async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     const query = { indexType: "LX", timestamp: iso(caller.now), size: 30 };
     const before = await caller.get("/index-ticker", query);
-    await caller.clock.advance(30 * DAY);
+    await caller.clock.advance(30 * DAY_MS);
     await caller.signIn();
     expect((await caller.get("/index-ticker", query)).text).toBe(before.text);
   });
@@ -134,7 +134,7 @@ describe("moments as text", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 4_102_444_800_000 }), (ms) => {
         expect(new UtcFormatter(3).format(ms)).toBe(iso(ms));
-        expect(formatIsoDay(Math.floor(ms / DAY))).toBe(iso(ms).slice(0, 10));
+        expect(formatIsoDay(Math.floor(ms / DAY_MS))).toBe(iso(ms).slice(0, 10));
         expect(parseUtcMs(iso(ms))).toBe(ms);
       }),
     );

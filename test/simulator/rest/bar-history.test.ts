@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   iso,
-  lastingCaller,
   type Query,
-  type ServiceCaller,
-  startedCaller,
+  type RestClient,
+  startRestClient,
+  startSharedRestClient,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: ServiceCaller;
+let caller: RestClient;
 let btc: string;
 beforeAll(async () => {
-  caller = await lastingCaller();
+  caller = await startSharedRestClient();
   btc = caller.simulator.universe.assets[0]?.id ?? "";
 });
 afterAll(() => caller.simulator.stop());
@@ -86,7 +86,7 @@ describe("/ohlcv", () => {
   });
 
   it("changes today's bar as the day goes, and leaves it alone once the day is over", async () => {
-    const turned = await startedCaller();
+    const turned = await startRestClient();
     const today = async () => {
       const query = { indexId: btc, timestamp: "2026-03-01T00:00:00Z", size: 1 };
       return (await turned.get("/ohlcv", query)).body.content[0];

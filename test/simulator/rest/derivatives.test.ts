@@ -2,17 +2,17 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DerivativeContractRecord } from "../../../src/simulator/market/contracts.ts";
 import type { DerivativeTickRecord } from "../../../src/simulator/rest/derivatives.ts";
 import {
-  lastingCaller,
   type Query,
-  type ServiceCaller,
-  startedCaller,
-  unknownUuid,
+  type RestClient,
+  startRestClient,
+  startSharedRestClient,
+  UNKNOWN_UUID,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: ServiceCaller;
+let caller: RestClient;
 let exchangeId: string;
 beforeAll(async () => {
-  caller = await lastingCaller();
+  caller = await startSharedRestClient();
   exchangeId = caller.simulator.universe.exchanges.find(({ name }) => name === "Deribit")?.id ?? "";
 });
 afterAll(() => caller.simulator.stop());
@@ -35,7 +35,9 @@ describe("/derivatives/contract", () => {
     const { status, body } = await caller.get("/derivatives/contract/futures");
     expect(status).toBe(400);
     expect(body.errors[0].field).toBe("exchangeId");
-    expect((await caller.get("/derivatives/contract/futures", { exchangeId: unknownUuid })).status).toBe(404);
+    expect((await caller.get("/derivatives/contract/futures", { exchangeId: UNKNOWN_UUID })).status).toBe(
+      404,
+    );
   });
 
   it('"include (ACTIVE, ALL, EXPIRED; default ACTIVE)"', async () => {
@@ -75,11 +77,11 @@ describe("/derivatives/contract", () => {
       const last = (await contracts(type, { include: "ALL" }))[0];
       expect((await caller.get(`/derivatives/contract/${type}/${last?.id}`)).body).toEqual(last);
     }
-    expect((await caller.get(`/derivatives/contract/futures/${unknownUuid}`)).status).toBe(404);
+    expect((await caller.get(`/derivatives/contract/futures/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 
   it("lists new contracts and lets old ones expire as time goes, under the same ids", async () => {
-    const turned = await startedCaller();
+    const turned = await startRestClient();
     const read = async (include: string): Promise<DerivativeContractRecord[]> =>
       (await turned.get("/derivatives/contract/options", { exchangeId, include })).body.content;
     const before = await read("ACTIVE");
@@ -113,7 +115,7 @@ describe("/derivatives/ticker", () => {
     expect(await tickers("futures", { contractId: second?.contractId })).toEqual([second]);
     const ofMarket = await tickers("futures", { marketId: second?.marketId });
     expect(ofMarket.length).toBeGreaterThan(1);
-    const answer = await caller.get("/derivatives/ticker/futures", { exchangeId, contractId: unknownUuid });
+    const answer = await caller.get("/derivatives/ticker/futures", { exchangeId, contractId: UNKNOWN_UUID });
     expect(answer.status).toBe(404);
   });
 

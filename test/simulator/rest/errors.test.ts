@@ -1,12 +1,12 @@
 import { request } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { ask, startedCaller, unknownUuid } from "../../support/simulator/rest-client.ts";
+import { sendRequest, startRestClient, UNKNOWN_UUID } from "../../support/simulator/rest-client.ts";
 
 describe("errors and transport", () => {
   it('"Error body": status, timestamp, message, errors', async () => {
-    const caller = await startedCaller();
-    const { status, body } = await caller.get(`/asset/${unknownUuid}`);
+    const caller = await startRestClient();
+    const { status, body } = await caller.get(`/asset/${UNKNOWN_UUID}`);
     expect(status).toBe(404);
     expect(body).toEqual({
       status: "NOT_FOUND",
@@ -17,7 +17,7 @@ describe("errors and transport", () => {
   });
 
   it('"When no valid token is supplied the response is 401"', async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     for (const authorization of ["", "Bearer nonsense", "Basic abc"]) {
       const { status, body } = await caller.get("/asset", {}, { authorization });
       expect(status).toBe(401);
@@ -26,7 +26,7 @@ describe("errors and transport", () => {
   });
 
   it('"when the token lacks access to a resource the response is 403": each endpoint wants its scope', async () => {
-    const caller = await startedCaller({ scopes: [] });
+    const caller = await startRestClient({ scopes: [] });
     const { exchanges, assets } = caller.simulator.universe;
     for (const path of [
       "/exchange-ticker",
@@ -43,7 +43,7 @@ describe("errors and transport", () => {
   });
 
   it('"read:LX: historical LX index tickers and LX end-of-day OHLCV"', async () => {
-    const caller = await startedCaller({ scopes: ["read:index-ticker", "read:ohlcv"] });
+    const caller = await startRestClient({ scopes: ["read:index-ticker", "read:ohlcv"] });
     const [blx] = caller.simulator.universe.liquidIndexes;
     for (const path of ["/index-ticker", "/ohlcv"]) {
       expect((await caller.get(path, { indexType: "LX" })).status).toBe(403);
@@ -58,19 +58,19 @@ describe("errors and transport", () => {
   });
 
   it("answers a path outside the interface, and an older version, with 404", async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     expect((await caller.get("/nothing")).status).toBe(404);
     expect((await caller.get("/index-ticker/extra")).status).toBe(404);
-    expect((await ask(`${caller.simulator.baseUrl}/v2/asset`)).status).toBe(404);
+    expect((await sendRequest(`${caller.simulator.baseUrl}/v2/asset`)).status).toBe(404);
   });
 
   it("stamps its Date header by its own clock", async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     expect((await caller.get("/asset")).headers.get("date")).toBe("Sun, 01 Mar 2026 12:00:10 GMT");
   });
 
   it("compresses when asked and only then", async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     const { body: grant } = await caller.requestToken();
     const raw = (encoding: string) => {
       const { promise, resolve, reject } = Promise.withResolvers<{

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ExchangeTickRecord } from "../../../src/simulator/rest/exchange-tickers.ts";
 import {
-  lastingCaller,
   type Query,
-  type ServiceCaller,
-  startedCaller,
-  unknownUuid,
+  type RestClient,
+  startRestClient,
+  startSharedRestClient,
+  UNKNOWN_UUID,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: ServiceCaller;
+let caller: RestClient;
 beforeAll(async () => {
-  caller = await lastingCaller();
+  caller = await startSharedRestClient();
 });
 afterAll(() => caller.simulator.stop());
 
@@ -62,12 +62,12 @@ describe("/exchange-ticker", () => {
   });
 
   it("answers an unknown exchange or market with 404", async () => {
-    expect((await caller.get("/exchange-ticker", { exchangeId: unknownUuid })).status).toBe(404);
-    expect((await caller.get("/exchange-ticker", { marketId: unknownUuid })).status).toBe(404);
+    expect((await caller.get("/exchange-ticker", { exchangeId: UNKNOWN_UUID })).status).toBe(404);
+    expect((await caller.get("/exchange-ticker", { marketId: UNKNOWN_UUID })).status).toBe(404);
   });
 
   it('"nextId is usable as startAfter for pagination"', async () => {
-    const paged = await startedCaller({ quirks: { exchangeTickerPage: 7 } });
+    const paged = await startRestClient({ quirks: { exchangeTickerPage: 7 } });
     const found: ExchangeTickRecord[] = [];
     let startAfter: string | undefined;
     do {
@@ -80,7 +80,7 @@ describe("/exchange-ticker", () => {
   });
 
   it('"When no trade occurred in a 30-second refresh period, the record is still refreshed and its lastMoved timestamp gives when the price was last updated"', async () => {
-    const turned = await startedCaller();
+    const turned = await startRestClient();
     const maintained = turned.simulator.universe.exchanges.find(({ status }) => status === "MAINTENANCE");
     const read = async () =>
       (await turned.get("/exchange-ticker", { exchangeId: maintained?.id })).body.content[0];

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { lastingCaller, type ServiceCaller, unknownUuid } from "../../support/simulator/rest-client.ts";
+import { type RestClient, startSharedRestClient, UNKNOWN_UUID } from "../../support/simulator/rest-client.ts";
 
-let caller: ServiceCaller;
+let caller: RestClient;
 beforeAll(async () => {
-  caller = await lastingCaller();
+  caller = await startSharedRestClient();
 });
 afterAll(() => caller.simulator.stop());
 
@@ -40,7 +40,7 @@ describe("/asset", () => {
   it('"/asset/{id}" gives one asset, and 404 when "requested resource does not exist"', async () => {
     const [first] = await contentOf("/asset");
     expect((await caller.get(`/asset/${first.id}`)).body).toEqual(first);
-    expect((await caller.get(`/asset/${unknownUuid}`)).status).toBe(404);
+    expect((await caller.get(`/asset/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 });
 
@@ -58,7 +58,7 @@ describe("/market", () => {
   it('"/market/{id}" gives one market', async () => {
     const [first] = await contentOf("/market");
     expect((await caller.get(`/market/${first.id}`)).body).toEqual(first);
-    expect((await caller.get(`/market/${unknownUuid}`)).status).toBe(404);
+    expect((await caller.get(`/market/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 
   it("names a base and a quote that /asset lists", async () => {
@@ -94,13 +94,13 @@ describe("/exchange", () => {
   it('"/exchange/{id}" gives one exchange', async () => {
     const [first] = await contentOf("/exchange");
     expect((await caller.get(`/exchange/${first.id}`)).body).toEqual(first);
-    expect((await caller.get(`/exchange/${unknownUuid}`)).status).toBe(404);
+    expect((await caller.get(`/exchange/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 });
 
 describe("the real size", () => {
   it("has 1,500 assets, 6,000 markets, 200 exchanges, seven of them with derivatives", async () => {
-    const real = await lastingCaller({ size: "real" });
+    const real = await startSharedRestClient({ size: "real" });
     const { assets, markets, exchanges } = real.simulator.universe;
     await real.simulator.stop();
     expect([assets.length, markets.length, exchanges.length]).toEqual([1500, 6000, 200]);

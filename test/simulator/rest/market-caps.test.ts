@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { MarketCapRecord } from "../../../src/simulator/rest/market-caps.ts";
-import { startedCaller, unknownUuid } from "../../support/simulator/rest-client.ts";
+import { startRestClient, UNKNOWN_UUID } from "../../support/simulator/rest-client.ts";
 
 describe("/market-cap", () => {
   it('"ranked by market capitalisation"', async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     const { body } = await caller.get("/market-cap");
     const ranking: MarketCapRecord[] = body.content;
     expect(ranking).toEqual(caller.simulator.oracle.marketCaps(caller.now));
@@ -18,7 +18,7 @@ describe("/market-cap", () => {
   });
 
   it('"the latest ranking at most 5 minutes old"', async () => {
-    const caller = await startedCaller({}, "2026-03-01T12:04:59Z");
+    const caller = await startRestClient({}, "2026-03-01T12:04:59Z");
     const stamp = async () => (await caller.get("/market-cap")).body.content[0].timestamp;
     expect(await stamp()).toBe("2026-03-01T12:00:00.000Z");
     await caller.clock.advance(1000);
@@ -26,7 +26,7 @@ describe("/market-cap", () => {
   });
 
   it('"When percentChange is true, the response also carries the percentage movement over 24h, 7d and 30d"', async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     const { body } = await caller.get("/market-cap", { percentChange: true });
     const percent = expect.stringMatching(/^-?\d+\.\d{4}$/);
     const change = { change24h: percent, change7d: percent, change30d: percent };
@@ -47,16 +47,16 @@ describe("/market-cap", () => {
   });
 
   it('"assetId (uuid, optional)" selects one, with its rank among all', async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     const ranking: MarketCapRecord[] = (await caller.get("/market-cap")).body.content;
     const third = ranking[2];
     const { body } = await caller.get("/market-cap", { assetId: third?.assetId });
     expect(body.content).toEqual([third]);
-    expect((await caller.get("/market-cap", { assetId: unknownUuid })).status).toBe(404);
+    expect((await caller.get("/market-cap", { assetId: UNKNOWN_UUID })).status).toBe(404);
   });
 
   it("ranks no fiat currency, no asset that has ended, none without a price", async () => {
-    const caller = await startedCaller();
+    const caller = await startRestClient();
     const ranked = new Set(caller.simulator.oracle.marketCaps(caller.now).map(({ assetId }) => assetId));
     const symbols = caller.simulator.universe.assets
       .filter(({ id }) => ranked.has(id))

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  DAY,
+  DAY_MS,
   iso,
-  lastingCaller,
   type Query,
-  type ServiceCaller,
-  startedCaller,
-  unknownUuid,
+  type RestClient,
+  startRestClient,
+  startSharedRestClient,
+  UNKNOWN_UUID,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: ServiceCaller;
+let caller: RestClient;
 let btc: string;
 beforeAll(async () => {
-  caller = await lastingCaller();
+  caller = await startSharedRestClient();
   btc = caller.simulator.universe.assets[0]?.id ?? "";
 });
 afterAll(() => caller.simulator.stop());
@@ -51,7 +51,7 @@ describe("/index-ticker", () => {
   });
 
   it('"refreshed every 30 seconds": a new record appears with each refresh', async () => {
-    const turned = await startedCaller();
+    const turned = await startRestClient();
     const newest = async () => times((await turned.get("/index-ticker", { indexId: btc })).body.content);
     expect(await newest()).toEqual(["12:00:00"]);
     await turned.clock.advance(19_999);
@@ -111,7 +111,7 @@ describe("/index-ticker", () => {
       caller.get("/index-ticker", { indexType, indexId });
     expect((await newest("MWA", markets[0]?.id)).body.content[0].indexType).toBe("MWA");
     expect((await newest("MWA", btc)).status).toBe(404);
-    expect((await newest("GWA", unknownUuid)).status).toBe(404);
+    expect((await newest("GWA", UNKNOWN_UUID)).status).toBe(404);
     expect(liquidIndexes.map(({ name }) => name)).toEqual(["BLX", "ELX", "XRPLX"]);
     const [blx] = (await newest("LX", liquidIndexes[0]?.id)).body.content;
     expect(blx).toMatchObject({ indexType: "LX", tickVolume: expect.stringMatching(/^\d+\.\d+$/) });
@@ -155,8 +155,8 @@ describe("/index-ticker", () => {
 
 describe("the intraday window", () => {
   it('"limited to a trailing window of 200 days", which moves', async () => {
-    const turned = await startedCaller();
-    const edge = turned.now - 200 * DAY;
+    const turned = await startRestClient();
+    const edge = turned.now - 200 * DAY_MS;
     const oldest = async () => {
       const query = { indexId: btc, timestamp: iso(edge + 120_000), size: 2000 };
       return times((await turned.get("/index-ticker", query)).body.content).at(-1);
@@ -167,8 +167,8 @@ describe("the intraday window", () => {
   });
 
   it("takes rows that leave the window out of pages that were served before", async () => {
-    const turned = await startedCaller();
-    const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY + 300_000), size: 5 };
+    const turned = await startRestClient();
+    const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY_MS + 300_000), size: 5 };
     const before = (await turned.get("/index-ticker", query)).body;
     await turned.clock.advance(240_000);
     const after = (await turned.get("/index-ticker", query)).body;
@@ -176,8 +176,8 @@ describe("the intraday window", () => {
   });
 
   it("answers a cursor that has left the window with 404", async () => {
-    const turned = await startedCaller();
-    const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY + 60_000), size: 1 };
+    const turned = await startRestClient();
+    const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY_MS + 60_000), size: 1 };
     const { body } = await turned.get("/index-ticker", query);
     const after = { indexId: btc, startAfter: body.content[0].id };
     expect((await turned.get("/index-ticker", after)).status).toBe(200);
@@ -186,7 +186,7 @@ describe("the intraday window", () => {
   });
 
   it('"from 1 June 2019 onward": nothing intraday is older', async () => {
-    const early = await startedCaller({}, "2019-06-03T00:00:00Z");
+    const early = await startRestClient({}, "2019-06-03T00:00:00Z");
     const { body } = await early.get("/index-ticker", { indexId: btc, timestamp: "2019-06-01T00:01:00Z" });
     expect(body.content.map(({ timestamp }: { timestamp: string }) => timestamp)).toEqual([
       "2019-06-01T00:01:00.000Z",
@@ -201,8 +201,8 @@ describe("the intraday window", () => {
     const far = simulator.oracle.indexTicks(
       "GWA",
       btc,
-      caller.now - 200 * DAY,
-      caller.now - 200 * DAY + 600_000,
+      caller.now - 200 * DAY_MS,
+      caller.now - 200 * DAY_MS + 600_000,
       caller.now,
     );
     const begun = performance.now();

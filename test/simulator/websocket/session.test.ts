@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { LiveClient, LiveStage } from "../../support/simulator/websocket-client.ts";
+import { WebSocketClient, WebSocketFixture } from "../../support/simulator/websocket-client.ts";
 
-let stage: LiveStage;
+let stage: WebSocketFixture;
 beforeAll(async () => {
-  stage = await LiveStage.start();
+  stage = await WebSocketFixture.start();
 });
 afterEach(() => stage.clear());
 afterAll(() => stage.stop());
@@ -24,29 +24,29 @@ describe("the connection", () => {
   });
 
   it("“when no valid token is supplied the response is 401”", async () => {
-    const wsToken = await stage.rest.newToken(stage.simulator.wsUrl);
+    const wsToken = await stage.rest.fetchToken(stage.simulator.wsUrl);
     for (const token of ["", "nonsense", `${wsToken}x`]) {
-      const client = new LiveClient(stage.url(token));
-      expect((await client.closed()).status).toBe(401);
+      const client = new WebSocketClient(stage.url(token));
+      expect((await client.waitForClose()).status).toBe(401);
     }
   });
 
   it("“Audience selects the target: the REST address or the websocket address”: a REST token is refused", async () => {
-    const client = new LiveClient(stage.url(stage.rest.token));
-    expect((await client.closed()).status).toBe(401);
+    const client = new WebSocketClient(stage.url(stage.rest.token));
+    expect((await client.waitForClose()).status).toBe(401);
   });
 
   it("“it must be used within 86400 seconds of being issued”", async () => {
-    const token = await stage.rest.newToken(stage.simulator.wsUrl);
+    const token = await stage.rest.fetchToken(stage.simulator.wsUrl);
     await stage.clock.advance(86_400_000);
-    const client = new LiveClient(stage.url(token));
-    expect((await client.closed()).status).toBe(401);
-    stage.rest.token = await stage.rest.newToken();
+    const client = new WebSocketClient(stage.url(token));
+    expect((await client.waitForClose()).status).toBe(401);
+    stage.rest.token = await stage.rest.fetchToken();
   });
 
   it("accepts a token that is percent-encoded in the URL", async () => {
     stage.simulator.setFaults("POST /oauth/token odd-token");
-    expect((await stage.connect()).of("CONNECTED").length).toBe(1);
+    expect((await stage.connect()).messagesOf("CONNECTED").length).toBe(1);
   });
 
   it("writes attempts to the request log, without their token", async () => {
@@ -61,7 +61,7 @@ describe("liveness", () => {
     const client = await stage.connect();
     client.send({ event: "PING", requestId: 7 });
     client.send({ event: "PING" });
-    expect(await client.until("PONG", 2)).toEqual([
+    expect(await client.waitFor("PONG", 2)).toEqual([
       { event: "PONG", requestId: 7, timestamp: expect.stringMatching(utc) },
       { event: "PONG", timestamp: expect.stringMatching(utc) },
     ]);
@@ -76,14 +76,14 @@ describe("liveness", () => {
 
   it("sends PINGs of its own, every other one with a requestId, to a client that answers", async () => {
     const client = await stage.connect();
-    await stage.clock.runUntil(client.until("PING", 4));
-    expect(client.of("PING").map(({ requestId }) => requestId)).toEqual([1, undefined, 3, undefined]);
+    await stage.clock.runUntil(client.waitFor("PING", 4));
+    expect(client.messagesOf("PING").map(({ requestId }) => requestId)).toEqual([1, undefined, 3, undefined]);
   });
 
   it("“The server may close a connection when a client does not answer its PING”", async () => {
     const client = await stage.connect({ answersPings: false });
     const start = stage.clock.monotonic();
-    expect((await stage.clock.runUntil(client.closed())).code).toBe(1008);
+    expect((await stage.clock.runUntil(client.waitForClose())).code).toBe(1008);
     expect(stage.clock.monotonic() - start).toBeLessThanOrEqual(60_000);
   });
 });
@@ -105,7 +105,7 @@ describe("requests that fail", () => {
     async (_, message) => {
       const client = await stage.connect();
       client.send(message);
-      expect(await client.until("ERROR")).toEqual([ERROR("400")]);
+      expect(await client.waitFor("ERROR")).toEqual([ERROR("400")]);
     },
   );
 
@@ -119,7 +119,7 @@ describe("requests that fail", () => {
     async (_, message) => {
       const client = await stage.connect();
       client.send(message);
-      expect(await client.until("ERROR")).toEqual([ERROR("404")]);
+      expect(await client.waitFor("ERROR")).toEqual([ERROR("404")]);
     },
   );
 
@@ -130,15 +130,15 @@ describe("requests that fail", () => {
     stage.simulator.setFaults(`POST /oauth/token scope-without ${scope}`);
     const client = await stage.connect();
     client.send(refused);
-    expect(await client.until("ERROR")).toEqual([ERROR("403")]);
+    expect(await client.waitFor("ERROR")).toEqual([ERROR("403")]);
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", ...granted });
-    expect(await client.until("SUBSCRIBED_INDEX_TICKER")).toMatchObject([granted]);
+    expect(await client.waitFor("SUBSCRIBED_INDEX_TICKER")).toMatchObject([granted]);
   });
 
   it("“403: not authorised for the resource”: without read:exchange-ticker", async () => {
     stage.simulator.setFaults("POST /oauth/token scope-without read:exchange-ticker");
     const client = await stage.connect();
     client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", marketName: "BTC_USD" });
-    expect(await client.until("ERROR")).toEqual([ERROR("403")]);
+    expect(await client.waitFor("ERROR")).toEqual([ERROR("403")]);
   });
 });

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type LiveMessage, LiveStage } from "../../support/simulator/websocket-client.ts";
+import { WebSocketFixture, type WebSocketMessage } from "../../support/simulator/websocket-client.ts";
 
-let stage: LiveStage;
+let stage: WebSocketFixture;
 beforeAll(async () => {
-  stage = await LiveStage.start({ pingSeconds: 0 });
+  stage = await WebSocketFixture.start({ pingSeconds: 0 });
 });
 afterEach(() => stage.clear());
 afterAll(() => stage.stop());
@@ -13,16 +13,16 @@ const universe = () => stage.simulator.universe;
 
 /** Ticks of the next refresh, once all of it has come. */
 async function nextTicks(
-  client: Awaited<ReturnType<LiveStage["connect"]>>,
+  client: Awaited<ReturnType<WebSocketFixture["connect"]>>,
   event: string,
-): Promise<LiveMessage[]> {
-  const before = client.of(event).length;
-  await stage.clock.runUntil(client.until(event, before + 1));
+): Promise<WebSocketMessage[]> {
+  const before = client.messagesOf(event).length;
+  await stage.clock.runUntil(client.waitFor(event, before + 1));
   // The answer to a PING comes after everything that was sent before it.
-  const pongs = client.of("PONG").length;
+  const pongs = client.messagesOf("PONG").length;
   client.send({ event: "PING" });
-  await client.until("PONG", pongs + 1);
-  return client.of(event).slice(before);
+  await client.waitFor("PONG", pongs + 1);
+  return client.messagesOf(event).slice(before);
 }
 
 describe("index tickers", () => {
@@ -30,7 +30,7 @@ describe("index tickers", () => {
     const client = await stage.connect();
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX", requestId: 5 });
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: universe().assets[0]?.id });
-    expect(await client.until("SUBSCRIBED_INDEX_TICKER", 2)).toEqual([
+    expect(await client.waitFor("SUBSCRIBED_INDEX_TICKER", 2)).toEqual([
       {
         event: "SUBSCRIBED_INDEX_TICKER",
         indexType: "LX",
@@ -42,7 +42,7 @@ describe("index tickers", () => {
   });
 
   it("“INDEX_TICKER (LX): id, indexId, indexType, name, price, volume, tickVolume, timestamp”", async () => {
-    const client = await stage.subscribed("LX");
+    const client = await stage.connectAndSubscribe("LX");
     const ticks = await nextTicks(client, "INDEX_TICKER");
     const names = "event name id indexId indexType price volume tickVolume timestamp".split(" ").sort();
     expect(ticks.map(({ name }) => name)).toEqual(["BLX", "ELX", "XRPLX"]);
@@ -53,7 +53,7 @@ describe("index tickers", () => {
   });
 
   it("“INDEX_TICKER (GWA / MWA): id, indexId, indexType, price, volume, timestamp”; “indexType alone subscribes to all indices of that type”", async () => {
-    const client = await stage.subscribed("MWA");
+    const client = await stage.connectAndSubscribe("MWA");
     const ticks = await nextTicks(client, "INDEX_TICKER");
     const active = universe().markets.filter(
       ({ base, quote }) => base.status === "ACTIVE" && quote.status === "ACTIVE",
@@ -70,47 +70,47 @@ describe("index tickers", () => {
     const client = await stage.connect();
     const id = universe().markets[3]?.id;
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: id });
-    await client.until("SUBSCRIBED_INDEX_TICKER");
+    await client.waitFor("SUBSCRIBED_INDEX_TICKER");
     const [tick, ...more] = await nextTicks(client, "INDEX_TICKER");
     const { event: _, ...record } = tick ?? {};
-    const { content } = await stage.rest.page(`/index-ticker?indexType=MWA&indexId=${id}`);
+    const { content } = await stage.rest.getPage(`/index-ticker?indexType=MWA&indexId=${id}`);
     expect(more).toEqual([]);
     expect(content).toEqual([record]);
     expect(Date.parse(String(tick?.timestamp))).toBe(stage.clock.now());
   });
 
   it("ticks every refreshSeconds, at the moments of the records, and not before the subscription", async () => {
-    const client = await stage.subscribed("LX");
-    await stage.clock.runUntil(client.until("INDEX_TICKER", 9));
-    const times = client.of("INDEX_TICKER").map(({ timestamp }) => Date.parse(String(timestamp)));
+    const client = await stage.connectAndSubscribe("LX");
+    await stage.clock.runUntil(client.waitFor("INDEX_TICKER", 9));
+    const times = client.messagesOf("INDEX_TICKER").map(({ timestamp }) => Date.parse(String(timestamp)));
     const distinct = [...new Set(times)];
     expect(distinct.every((time) => time % 30_000 === 0)).toBe(true);
     expect(distinct.slice(1).map((time, at) => time - (distinct[at] ?? 0))).toEqual([30_000, 30_000]);
   });
 
   it("“A client may hold several subscriptions at once”; a tick that two of them name comes once", async () => {
-    const client = await stage.subscribed("LX");
+    const client = await stage.connectAndSubscribe("LX");
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: universe().liquidIndexes[0]?.id });
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: universe().assets[0]?.id });
-    await client.until("SUBSCRIBED_INDEX_TICKER", 3);
+    await client.waitFor("SUBSCRIBED_INDEX_TICKER", 3);
     const ticks = await nextTicks(client, "INDEX_TICKER");
     expect(ticks.map(({ indexType }) => indexType).sort()).toEqual(["GWA", "LX", "LX", "LX"]);
   });
 
   it("“A subscribed client receives ticks until it sends the matching UNSUBSCRIBE message”", async () => {
-    const client = await stage.subscribed("LX");
+    const client = await stage.connectAndSubscribe("LX");
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "GWA", requestId: 1 });
-    await client.until("SUBSCRIBED_INDEX_TICKER", 2);
+    await client.waitFor("SUBSCRIBED_INDEX_TICKER", 2);
     client.send({ event: "UNSUBSCRIBE_INDEX_TICKER", indexType: "GWA", requestId: 2 });
     const ticks = await nextTicks(client, "INDEX_TICKER");
     expect(new Set(ticks.map(({ indexType }) => indexType))).toEqual(new Set(["LX"]));
   });
 
   it("keeps no timer when nobody is subscribed any more", async () => {
-    const client = await stage.subscribed("LX");
+    const client = await stage.connectAndSubscribe("LX");
     client.send({ event: "UNSUBSCRIBE_INDEX_TICKER", indexType: "LX" });
     client.send({ event: "PING" });
-    await client.until("PONG");
+    await client.waitFor("PONG");
     await stage.clock.advance(60_000);
     expect(stage.clock.timerCount).toBe(0);
   });
@@ -120,11 +120,11 @@ describe("exchange tickers", () => {
   const subscribe = async (body: Record<string, unknown>) => {
     const client = await stage.connect();
     client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", ...body });
-    const [confirmed] = await client.until("SUBSCRIBED_EXCHANGE_TICKER");
+    const [confirmed] = await client.waitFor("SUBSCRIBED_EXCHANGE_TICKER");
     return { client, confirmed };
   };
   const rest = async (query: string) => {
-    const { content } = await stage.rest.page(`/exchange-ticker?${query}`);
+    const { content } = await stage.rest.getPage(`/exchange-ticker?${query}`);
     return content.map(({ lastMoved: _, ...record }) => ({ event: "EXCHANGE_TICKER", ...record }));
   };
 
@@ -178,7 +178,7 @@ describe("exchange tickers", () => {
     const exchangeId = universe().exchanges[1]?.id;
     const { client } = await subscribe({ exchangeId, marketId });
     client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", exchangeId: universe().exchanges[0]?.id });
-    await client.until("SUBSCRIBED_EXCHANGE_TICKER", 2);
+    await client.waitFor("SUBSCRIBED_EXCHANGE_TICKER", 2);
     client.send({ event: "UNSUBSCRIBE_EXCHANGE_TICKER", marketId, exchangeId });
     const ticks = await nextTicks(client, "EXCHANGE_TICKER");
     expect(new Set(ticks.map((tick) => tick.exchangeId))).toEqual(new Set([universe().exchanges[0]?.id]));
@@ -187,10 +187,10 @@ describe("exchange tickers", () => {
 
 describe("bursts for benchmarks", () => {
   it("publish sends so many real records to every subscriber, oldest first", async () => {
-    const clients = [await stage.subscribed("LX"), await stage.subscribed("LX")];
+    const clients = [await stage.connectAndSubscribe("LX"), await stage.connectAndSubscribe("LX")];
     expect(stage.simulator.live.publish(300)).toBe(600);
     for (const client of clients) {
-      const ticks = await client.until("INDEX_TICKER", 300);
+      const ticks = await client.waitFor("INDEX_TICKER", 300);
       expect(ticks.length).toBe(300);
       expect(new Set(ticks.map(({ id }) => id)).size).toBe(300);
       const times = ticks.map(({ timestamp }) => String(timestamp));

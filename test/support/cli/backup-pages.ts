@@ -1,5 +1,5 @@
 import type { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
-import { at, btc, pageOf, SECOND, ticks } from "../ingest/pages.ts";
+import { at, btc, makeTicks, SECOND, tickPage } from "../ingest/pages.ts";
 
 export const ROWS_PER_HOUR = 120;
 const HOUR = 3600 * SECOND;
@@ -9,7 +9,7 @@ export async function commitHour(ingest: IngestThread, n: number): Promise<void>
   const from = at("00:00:00") + n * HOUR;
   const gap = { from, to: from + HOUR };
   // The page overlaps the hour before, except for the first hour, which has nothing below it.
-  const body = pageOf(ticks(n === 0 ? gap.from : gap.from - 30 * SECOND, gap.to));
+  const body = tickPage(makeTicks(n === 0 ? gap.from : gap.from - 30 * SECOND, gap.to));
   const { pageId: held } = await ingest.call("readPage", { stream: "index_ticks", series: btc }, [body]);
   await ingest.call("commitWalkPage", {
     series: btc,

@@ -2,22 +2,22 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { runProgram } from "../../../src/cli/program.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
-import { type Ended, startProgram } from "../program-process.ts";
+import { type ProgramResult, startProgram } from "../program-process.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
 /** Runs the program in a child process, so that the test's event loop stays free to serve it. */
 export async function runInChild(
   args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string } = {},
-): Promise<Ended> {
-  return startProgram(args, { cwd: temporaryFolder(), ...options }).ended;
+): Promise<ProgramResult> {
+  return startProgram(args, { cwd: temporaryFolder(), ...options }).result;
 }
 
 /** Runs the program in this process, which takes a tenth of the time. */
 export async function runInProcess(
   args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string; clock?: Clock; onTerminal?: boolean } = {},
-): Promise<Ended> {
+): Promise<ProgramResult> {
   const stdout = new PassThrough();
   const stderr = Object.assign(new PassThrough(), { isTTY: options.onTerminal === true });
   const status = await runProgram(args, {

@@ -9,8 +9,11 @@ import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { at, btc, SECOND } from "./pages.ts";
 
-/** An ingest thread on a warehouse of its own, on a clock that is turned. */
-export async function start({ path = join(temporaryFolder(), "mds.sqlite"), log = silentLog as Log } = {}) {
+/** Starts an ingest thread with its own warehouse and a manual clock. */
+export async function startIngestThread({
+  path = join(temporaryFolder(), "mds.sqlite"),
+  log = silentLog as Log,
+} = {}) {
   const clock = new ManualClock("2026-03-01T18:00:00Z");
   const ingest = await IngestThread.start({ path, clock, log });
   onTestFinished(() => ingest.close());
@@ -25,33 +28,33 @@ export async function start({ path = join(temporaryFolder(), "mds.sqlite"), log 
   return { ingest, query, path, clock };
 }
 
-export const hole = { from: at("10:00:00"), to: at("12:00:00") };
-/** The only page of a walk over the hole. */
-export const wholePage: Omit<WalkPage, "pageId"> = {
+export const gap = { from: at("10:00:00"), to: at("12:00:00") };
+/** The only page of a walk over `gap`. */
+export const onlyPage: Omit<WalkPage, "pageId"> = {
   series: btc,
-  position: { gap: hole, provenFrom: hole.to },
+  position: { gap: gap, provenFrom: gap.to },
   isLast: true,
   settleDelay: 60 * SECOND,
   request: "GET /index-ticker",
 };
 
-/** Reads a page and commits it, as a walk does. */
+/** Decodes and commits a page, as a walk does. */
 export async function commitPage(
   ingest: IngestThread,
   page: Omit<WalkPage, "pageId" | "isLast">,
   body: ResponseBody,
 ) {
   const { stream } = page.series;
-  const { pageId: held, ...read } = await ingest.call("readPage", { stream, series: page.series }, [body]);
+  const { pageId, ...read } = await ingest.call("readPage", { stream, series: page.series }, [body]);
   const commit = await ingest.call("commitWalkPage", {
     ...page,
-    pageId: held,
+    pageId,
     isLast: read.nextId === undefined,
   });
   return { ...read, ...commit };
 }
 
 export const coverageSql = "SELECT from_time, to_time, proof FROM coverage ORDER BY from_ts";
-export const whole = [
+export const wholeCoverage = [
   { from_time: "2026-03-01T10:00:00.000000Z", to_time: "2026-03-01T12:00:00.000000Z", proof: "rows" },
 ];

@@ -3,7 +3,7 @@ import { type Simulator, type SimulatorOptions, startSimulator } from "../../../
 import { ManualClock } from "../manual-clock.ts";
 
 /** What a client sees of one request, down to a broken transfer. */
-export interface Outcome {
+export interface RequestOutcome {
   status: number;
   headers: IncomingHttpHeaders;
   body: Buffer;
@@ -40,15 +40,15 @@ export class FaultClient {
   static async start(options: SimulatorOptions = {}): Promise<FaultClient> {
     const clock = new ManualClock("2026-03-01T12:00:10Z");
     const client = new FaultClient(await startSimulator({ clock, ...options }), clock);
-    client.token = await client.newToken();
+    client.token = await client.fetchToken();
     return client;
   }
 
-  async newToken(audience = this.simulator.baseUrl): Promise<string> {
-    return JSON.parse((await this.askToken(audience)).text).access_token;
+  async fetchToken(audience = this.simulator.baseUrl): Promise<string> {
+    return JSON.parse((await this.requestToken(audience)).text).access_token;
   }
 
-  askToken(audience = this.simulator.baseUrl, options: RequestOptions = {}): Promise<Outcome> {
+  requestToken(audience = this.simulator.baseUrl, options: RequestOptions = {}): Promise<RequestOutcome> {
     const { clientId, clientSecret } = this.simulator;
     const body = {
       grant_type: "client_credentials",
@@ -59,26 +59,30 @@ export class FaultClient {
     return this.send("POST", "/oauth/token", { ...options, body: JSON.stringify(body) });
   }
 
-  get(path: string, options: RequestOptions = {}): Promise<Outcome> {
+  get(path: string, options: RequestOptions = {}): Promise<RequestOutcome> {
     return this.send("GET", path, options);
   }
 
-  async page(path: string): Promise<Page> {
+  async getPage(path: string): Promise<Page> {
     return JSON.parse((await this.get(path)).text);
   }
 
   /** The path of a page of one index: the first asset of the universe, unless told. */
-  pagePath(size: number, startAfter?: string | null, indexId = this.firstAsset): string {
+  pagePath(size: number, startAfter?: string | null, indexId = this.firstAssetId): string {
     const cursor = startAfter ? `&startAfter=${encodeURIComponent(startAfter)}` : "";
     return `/index-ticker?indexType=GWA&indexId=${indexId}&size=${size}&timestamp=2026-03-01T12:00:00Z${cursor}`;
   }
 
-  get firstAsset(): string {
+  get firstAssetId(): string {
     return this.simulator.universe.assets[0]?.id ?? "";
   }
 
-  send(method: string, path: string, options: RequestOptions & { body?: string } = {}): Promise<Outcome> {
-    const { promise, resolve } = Promise.withResolvers<Outcome>();
+  send(
+    method: string,
+    path: string,
+    options: RequestOptions & { body?: string } = {},
+  ): Promise<RequestOutcome> {
+    const { promise, resolve } = Promise.withResolvers<RequestOutcome>();
     const chunks: Buffer[] = [];
     const outcome = { status: 0, headers: {} as IncomingHttpHeaders, isWhole: false };
     const finish = (error?: NodeJS.ErrnoException) => {
@@ -95,7 +99,7 @@ export class FaultClient {
       "content-type": "application/json",
       ...options.headers,
     };
-    const asked = request(
+    const clientRequest = request(
       `${this.simulator.baseUrl}/v3${path}`,
       { method, headers, agent: options.agent ?? false },
       (response) => {
@@ -109,20 +113,20 @@ export class FaultClient {
         });
       },
     );
-    asked.on("error", finish);
+    clientRequest.on("error", finish);
     if (options.deadlineMs !== undefined) {
-      const cancel = this.clock.after(options.deadlineMs, () => asked.destroy(new Error("too late")));
+      const cancel = this.clock.after(options.deadlineMs, () => clientRequest.destroy(new Error("too late")));
       const release = this.clock.beginWork();
-      asked.on("close", () => {
+      clientRequest.on("close", () => {
         cancel();
         release();
       });
     }
-    asked.end(options.body);
+    clientRequest.end(options.body);
     return promise;
   }
 
-  struck(): number[] {
+  faultCounts(): number[] {
     return this.simulator.faultCounts.map(({ struck }) => struck);
   }
 }

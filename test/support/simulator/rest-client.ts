@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
 
-export interface Answer {
+export interface RestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -13,7 +13,7 @@ export interface Answer {
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** Asks the simulator over real HTTP, as any client of the service would. */
-export class ServiceCaller {
+export class RestClient {
   readonly simulator: Simulator;
   readonly clock: ManualClock;
   #token = "";
@@ -24,18 +24,18 @@ export class ServiceCaller {
   }
 
   requestToken(
-    but: Readonly<Record<string, unknown>> = {},
+    overrides: Readonly<Record<string, unknown>> = {},
     contentType = "application/json",
-  ): Promise<Answer> {
+  ): Promise<RestResponse> {
     const { baseUrl, clientId, clientSecret } = this.simulator;
     const body = JSON.stringify({
       grant_type: "client_credentials",
       client_id: clientId,
       client_secret: clientSecret,
       audience: baseUrl,
-      ...but,
+      ...overrides,
     });
-    return ask(`${baseUrl}/v3/oauth/token`, {
+    return sendRequest(`${baseUrl}/v3/oauth/token`, {
       method: "POST",
       headers: { "content-type": contentType },
       body,
@@ -47,12 +47,16 @@ export class ServiceCaller {
     this.#token = body.access_token;
   }
 
-  get(path: string, query: Query = {}, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+  get(
+    path: string,
+    query: Query = {},
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<RestResponse> {
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query))
       if (value !== undefined) search.set(name, String(value));
     const url = `${this.simulator.baseUrl}/v3${path}${search.size > 0 ? `?${search}` : ""}`;
-    return ask(url, { headers: { authorization: `Bearer ${this.#token}`, ...headers } });
+    return sendRequest(url, { headers: { authorization: `Bearer ${this.#token}`, ...headers } });
   }
 
   get now(): number {
@@ -60,7 +64,7 @@ export class ServiceCaller {
   }
 }
 
-export async function ask(url: string, init?: RequestInit): Promise<Answer> {
+export async function sendRequest(url: string, init?: RequestInit): Promise<RestResponse> {
   const answer = await fetch(url, init);
   const text = await answer.text();
   const body = answer.headers.get("content-type") === "application/json" ? JSON.parse(text) : undefined;
@@ -68,26 +72,26 @@ export async function ask(url: string, init?: RequestInit): Promise<Answer> {
 }
 
 /** A simulator on a turned clock and a caller with a token; stopped when the test ends. */
-export async function startedCaller(
+export async function startRestClient(
   options: SimulatorOptions = {},
   start: string = "2026-03-01T12:00:10Z",
-): Promise<ServiceCaller> {
-  const caller = await lastingCaller(options, start);
-  onTestFinished(() => caller.simulator.stop());
-  return caller;
+): Promise<RestClient> {
+  const client = await startSharedRestClient(options, start);
+  onTestFinished(() => client.simulator.stop());
+  return client;
 }
 
 /** The same for a whole file: whoever starts it stops it. */
-export async function lastingCaller(
+export async function startSharedRestClient(
   options: SimulatorOptions = {},
   start: string = "2026-03-01T12:00:10Z",
-): Promise<ServiceCaller> {
+): Promise<RestClient> {
   const clock = new ManualClock(start);
-  const caller = new ServiceCaller(await startSimulator({ clock, ...options }), clock);
-  await caller.signIn();
-  return caller;
+  const client = new RestClient(await startSimulator({ clock, ...options }), clock);
+  await client.signIn();
+  return client;
 }
 
 export const iso = (ms: number) => new Date(ms).toISOString();
-export const DAY = 86_400_000;
-export const unknownUuid = "00000000-0000-4000-8000-000000000000";
+export const DAY_MS = 86_400_000;
+export const UNKNOWN_UUID = "00000000-0000-4000-8000-000000000000";

@@ -2,16 +2,16 @@ import { WebSocket } from "ws";
 import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
 import { FaultClient } from "./fault-client.ts";
 
-export type LiveMessage = Record<string, unknown> & { event?: string };
+export type WebSocketMessage = Record<string, unknown> & { event?: string };
 
 /** A bare websocket client that writes down all it sees. */
-export class LiveClient {
-  readonly messages: LiveMessage[] = [];
+export class WebSocketClient {
+  readonly messages: WebSocketMessage[] = [];
   /** What was no JSON object, as it came. */
   readonly raw: { data: Buffer; isBinary: boolean }[] = [];
   readonly socket: WebSocket;
   /** Close code, HTTP status of a refused upgrade, or error code. */
-  ended: { code?: number; status?: number; error?: string; retryAfter?: string } = {};
+  end: { code?: number; status?: number; error?: string; retryAfter?: string } = {};
   pongs = 0;
   #answersPings = true;
   #changed = Promise.withResolvers<void>();
@@ -19,19 +19,19 @@ export class LiveClient {
   constructor(url: string, options: { answersPings?: boolean } = {}) {
     this.#answersPings = options.answersPings ?? true;
     this.socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: 2 ** 20 });
-    this.socket.on("message", (data: Buffer, isBinary) => this.#note(data, isBinary));
+    this.socket.on("message", (data: Buffer, isBinary) => this.#receive(data, isBinary));
     this.socket.on("pong", () => this.pongs++);
     this.socket.on("close", (code) => {
-      this.ended.code ??= code;
+      this.end.code ??= code;
       this.#wake();
     });
     this.socket.on("error", (error: NodeJS.ErrnoException) => {
-      this.ended.error = error.code ?? error.message;
+      this.end.error = error.code ?? error.message;
     });
     this.socket.on("unexpected-response", (_request, response) => {
-      this.ended.status = response.statusCode ?? 0;
+      this.end.status = response.statusCode ?? 0;
       const retryAfter = response.headers["retry-after"];
-      if (retryAfter) this.ended.retryAfter = retryAfter;
+      if (retryAfter) this.end.retryAfter = retryAfter;
       response.resume();
       this.socket.terminate();
     });
@@ -41,23 +41,23 @@ export class LiveClient {
     this.socket.send(typeof message === "string" ? message : JSON.stringify(message));
   }
 
-  of(event: string): LiveMessage[] {
+  messagesOf(event: string): WebSocketMessage[] {
     return this.messages.filter((message) => message.event === event);
   }
 
   /** Resolves when so many messages of the event have come; real time passes, turned time does not. */
-  async until(event: string, count = 1): Promise<LiveMessage[]> {
-    while (this.of(event).length < count) {
+  async waitFor(event: string, count = 1): Promise<WebSocketMessage[]> {
+    while (this.messagesOf(event).length < count) {
       if (this.socket.readyState === WebSocket.CLOSED) throw new Error(`closed before ${event}`);
       await this.#changed.promise;
     }
-    return this.of(event);
+    return this.messagesOf(event);
   }
 
-  async closed(): Promise<LiveClient["ended"]> {
+  async waitForClose(): Promise<WebSocketClient["end"]> {
     if (this.socket.readyState !== WebSocket.CLOSED)
       await new Promise((resolve) => this.socket.once("close", resolve));
-    return this.ended;
+    return this.end;
   }
 
   #wake(): void {
@@ -65,7 +65,7 @@ export class LiveClient {
     this.#changed = Promise.withResolvers<void>();
   }
 
-  #note(data: Buffer, isBinary: boolean): void {
+  #receive(data: Buffer, isBinary: boolean): void {
     let message: unknown;
     try {
       message = JSON.parse(data.toString());
@@ -76,8 +76,8 @@ export class LiveClient {
       this.raw.push({ data, isBinary });
       return;
     }
-    const { event, requestId } = message as LiveMessage;
-    this.messages.push(message as LiveMessage);
+    const { event, requestId } = message as WebSocketMessage;
+    this.messages.push(message as WebSocketMessage);
     this.#wake();
     if (event === "PING" && this.#answersPings)
       this.send({ event: "PONG", ...(requestId === undefined ? {} : { requestId }) });
@@ -85,16 +85,16 @@ export class LiveClient {
 }
 
 /** A simulator and the websocket clients of one test. */
-export class LiveStage {
+export class WebSocketFixture {
   readonly rest: FaultClient;
-  readonly #clients: LiveClient[] = [];
+  readonly #clients: WebSocketClient[] = [];
 
   private constructor(rest: FaultClient) {
     this.rest = rest;
   }
 
-  static async start(options: SimulatorOptions = {}): Promise<LiveStage> {
-    return new LiveStage(await FaultClient.start(options));
+  static async start(options: SimulatorOptions = {}): Promise<WebSocketFixture> {
+    return new WebSocketFixture(await FaultClient.start(options));
   }
 
   get clock() {
@@ -110,27 +110,27 @@ export class LiveStage {
   }
 
   /** A client with a good token, whether or not it gets as far as CONNECTED. */
-  async attempt(options?: { answersPings?: boolean }): Promise<LiveClient> {
-    return this.dial(await this.rest.newToken(this.simulator.wsUrl), options);
+  async startConnecting(options?: { answersPings?: boolean }): Promise<WebSocketClient> {
+    return this.connectWithToken(await this.rest.fetchToken(this.simulator.wsUrl), options);
   }
 
-  dial(token: string, options?: { answersPings?: boolean }): LiveClient {
-    const client = new LiveClient(this.url(token), options);
+  connectWithToken(token: string, options?: { answersPings?: boolean }): WebSocketClient {
+    const client = new WebSocketClient(this.url(token), options);
     this.#clients.push(client);
     return client;
   }
 
-  async connect(options?: { answersPings?: boolean }): Promise<LiveClient> {
-    const client = await this.attempt(options);
-    await client.until("CONNECTED");
+  async connect(options?: { answersPings?: boolean }): Promise<WebSocketClient> {
+    const client = await this.startConnecting(options);
+    await client.waitFor("CONNECTED");
     return client;
   }
 
   /** Connects and subscribes to all indices of a type. */
-  async subscribed(indexType = "LX"): Promise<LiveClient> {
+  async connectAndSubscribe(indexType = "LX"): Promise<WebSocketClient> {
     const client = await this.connect();
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType });
-    await client.until("SUBSCRIBED_INDEX_TICKER");
+    await client.waitFor("SUBSCRIBED_INDEX_TICKER");
     return client;
   }
 
