@@ -30,24 +30,24 @@ export interface Option<T> extends OptionDescription {
 function makeOption<T>(
   description: OptionDescription,
   defaultValue: T,
-  read: Option<T>["parse"],
-  write: Option<T>["format"] = (value) => (value === undefined ? "" : String(value)),
+  parse: Option<T>["parse"],
+  format: Option<T>["format"] = (value) => (value === undefined ? "" : String(value)),
 ): Option<T> {
-  return { option: true, ...description, defaultValue, parse: read, format: write };
+  return { option: true, ...description, defaultValue, parse, format };
 }
 
 function makeScalarOption<T>(
   description: OptionDescription,
   defaultValue: T,
   expected: string,
-  read: (text: string) => T | undefined,
-  write?: Option<T>["format"],
+  parse: (text: string) => T | undefined,
+  format?: Option<T>["format"],
 ): Option<T> {
-  const readText: Option<T>["parse"] = (raw) => {
-    const value = typeof raw === "string" ? read(raw.trim()) : undefined;
+  const parseText: Option<T>["parse"] = (raw) => {
+    const value = typeof raw === "string" ? parse(raw.trim()) : undefined;
     return value === undefined ? { expected } : { value };
   };
-  return makeOption(description, defaultValue, readText, write);
+  return makeOption(description, defaultValue, parseText, format);
 }
 
 const formatText = (value: string) => (/^[\w./:-]+$/.test(value) ? value : JSON.stringify(value));
@@ -141,22 +141,22 @@ export function durationOption(
 ): Option<number> {
   const minSeconds = parseDuration(min) ?? 0;
   const expected = `a duration of at least ${min}, such as 30s, 5m, 1h or 2d`;
-  const read = (raw: string) => {
+  const parse = (raw: string) => {
     const seconds = parseDuration(raw);
     return seconds !== undefined && seconds >= minSeconds ? seconds : undefined;
   };
-  return makeScalarOption(description, parseDuration(defaultValue) ?? 0, expected, read, formatDuration);
+  return makeScalarOption(description, parseDuration(defaultValue) ?? 0, expected, parse, formatDuration);
 }
 
 /** In seconds; undefined: forever. */
 export function retentionOption(description: OptionDescription): Option<number | undefined> {
   const expected = "forever, or a number of days such as 90d";
-  const read: Option<number | undefined>["parse"] = (raw) => {
+  const parse: Option<number | undefined>["parse"] = (raw) => {
     if (raw === "forever") return { value: undefined };
     const seconds = typeof raw === "string" && raw.endsWith("d") ? parseDuration(raw) : undefined;
     return seconds ? { value: seconds } : { expected };
   };
-  return makeOption(description, undefined, read, (seconds) =>
+  return makeOption(description, undefined, parse, (seconds) =>
     seconds === undefined ? "forever" : formatDuration(seconds),
   );
 }
@@ -198,23 +198,23 @@ function isCronField(field: string, min: number, max: number): boolean {
 export function cronOption(description: OptionDescription, defaultValue: string): Option<string> {
   const expected =
     'five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never';
-  const read = (raw: string) => (raw === "" || isCron(raw) ? raw : undefined);
-  return makeScalarOption(description, defaultValue, expected, read, formatText);
+  const parse = (raw: string) => (raw === "" || isCron(raw) ? raw : undefined);
+  return makeScalarOption(description, defaultValue, expected, parse, formatText);
 }
 
 export function textListOption(description: OptionDescription): Option<readonly string[]> {
-  const read: Option<readonly string[]>["parse"] = (raw) =>
+  const parse: Option<readonly string[]>["parse"] = (raw) =>
     isTextList(raw) && raw.every((item) => item !== "")
       ? { value: raw }
       : { expected: "a list such as [a, b]" };
-  return makeOption(description, [], read, formatList);
+  return makeOption(description, [], parse, formatList);
 }
 
 const lxIndexNames = ["BLX", "ELX", "XRPLX"] as const;
 
 export function lxIndexIdsOption(description: OptionDescription): Option<Readonly<Record<string, string>>> {
   const expected = `a mapping of ${lxIndexNames.join(", ")} to index ids, such as { BLX: 0123-… }`;
-  const read: Option<Readonly<Record<string, string>>>["parse"] = (raw) => {
+  const parse: Option<Readonly<Record<string, string>>>["parse"] = (raw) => {
     if (typeof raw === "string" || Array.isArray(raw)) return { expected };
     const entries = Object.entries(raw);
     const fits = entries.every(
@@ -222,19 +222,19 @@ export function lxIndexIdsOption(description: OptionDescription): Option<Readonl
     );
     return fits ? { value: Object.fromEntries(entries) as Record<string, string> } : { expected };
   };
-  const write = (ids: Readonly<Record<string, string>>) => {
+  const format = (ids: Readonly<Record<string, string>>) => {
     const pairs = Object.entries(ids).map(([name, id]) => `${name}: ${formatText(id)}`);
     return pairs.length === 0 ? "{}" : `{ ${pairs.join(", ")} }`;
   };
-  return makeOption(description, {}, read, write);
+  return makeOption(description, {}, parse, format);
 }
 
 export function derivativeTypesOption(description: OptionDescription): Option<readonly DerivativeType[]> {
-  const read: Option<readonly DerivativeType[]>["parse"] = (raw) =>
+  const parse: Option<readonly DerivativeType[]>["parse"] = (raw) =>
     isTextList(raw) && raw.every((item) => derivativeTypes.some((known) => known === item))
       ? { value: derivativeTypes.filter((known) => raw.includes(known)) }
       : { expected: `a list of ${derivativeTypes.join(", ")}` };
-  return makeOption(description, derivativeTypes, read, formatList);
+  return makeOption(description, derivativeTypes, parse, formatList);
 }
 
 const MAX_TOP_COUNT = 1_000_000;
@@ -251,7 +251,7 @@ export function selectorOption(
     exchanges: "[Kraken]",
   }[kind];
   const expected = `all, none, ${kind === "exchanges" ? "" : "{ top: N }, "}or a list such as ${example}`;
-  const read: Option<Selector>["parse"] = (raw) => {
+  const parse: Option<Selector>["parse"] = (raw) => {
     if (raw === "all" || raw === "none") return { value: { kind: raw } };
     if (isTextList(raw)) {
       const names = raw.map((name) => name.trim());
@@ -265,7 +265,7 @@ export function selectorOption(
       kind !== "exchanges" && /^\d{1,7}$/.test(count) && Number(count) >= 1 && Number(count) <= MAX_TOP_COUNT;
     return fits ? { value: { kind: "top", count: Number(count) } } : { expected };
   };
-  return makeOption(description, defaultValue, read, formatSelector);
+  return makeOption(description, defaultValue, parse, formatSelector);
 }
 
 function formatSelector(value: Selector): string {

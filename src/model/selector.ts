@@ -87,23 +87,23 @@ function selectListed(names: readonly string[], candidates: readonly SelectorCan
     }
   }
   const selectedIds = new Set<string>();
-  const unknown: string[] = [];
-  const shared: string[] = [];
+  const unknownNames: string[] = [];
+  const ambiguousNames: string[] = [];
   for (const name of names) {
     const ids =
       idsByName.get(`id ${name}`) ??
       idsByName.get(`label ${name}`) ??
       idsByName.get(`folded ${name.toLowerCase()}`);
-    if (!ids) unknown.push(name);
+    if (!ids) unknownNames.push(name);
     else {
-      if (ids.size > 1) shared.push(name);
+      if (ids.size > 1) ambiguousNames.push(name);
       for (const id of ids) selectedIds.add(id);
     }
   }
   return {
     ids: candidates.filter(({ id }) => selectedIds.has(id)).map(({ id }) => id),
-    unknownNames: unknown,
-    ambiguousNames: shared,
+    unknownNames,
+    ambiguousNames,
     isResolved: true,
   };
 }

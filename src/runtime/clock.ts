@@ -2,10 +2,7 @@ import { uptime } from "node:os";
 
 export type Cancel = () => void;
 
-/**
- * The only source of time and timers, so that tests control time, and a suspended machine can be distinguished from a stepped
- * wall clock.
- */
+/** The only source of time and timers: lets tests control time, and tells a suspended machine from a stepped wall clock. */
 export interface Clock {
   /** Wall clock, milliseconds since 1970 UTC. May jump in both directions. */
   now(): number;

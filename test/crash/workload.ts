@@ -36,7 +36,7 @@ export function commitPages(warehouse: WarehouseWriter, onCommitted: (page: numb
   for (let page = 0; page * ROWS_PER_PAGE < rows.length; page++) {
     const part = rows.slice(page * ROWS_PER_PAGE, (page + 1) * ROWS_PER_PAGE);
     const ends = (page + 1) * ROWS_PER_PAGE >= rows.length;
-    const { pageId: held } = pages.read(
+    const { pageId } = pages.read(
       { stream: "index_ticks", series: btc },
       tickPage(part, ends ? undefined : `c${page}`),
     );
@@ -44,7 +44,7 @@ export function commitPages(warehouse: WarehouseWriter, onCommitted: (page: numb
       warehouse,
       { pages, committedPages, now },
       {
-        pageId: held,
+        pageId,
         series: btc,
         position: { gap, provenFrom: until },
         isLast: ends,

@@ -3,55 +3,57 @@ import { errorBody } from "../rest/errors.ts";
 import type { PlainResponse } from "../rest/http-types.ts";
 import type { TriggeredFault } from "./script.ts";
 
-export function plainErrorResponse(status: number, message: string, now: number): PlainResponse {
-  return plainJsonResponse(status, errorBody(status, message, new Date(now).toISOString()), now);
+export function plainErrorResponse(status: number, message: string, nowMs: number): PlainResponse {
+  return plainJsonResponse(status, errorBody(status, message, new Date(nowMs).toISOString()), nowMs);
 }
 
-export function plainJsonResponse(status: number, json: string, now: number): PlainResponse {
-  const headers = { "content-type": "application/json", date: formatHttpDate(now) };
+export function plainJsonResponse(status: number, json: string, nowMs: number): PlainResponse {
+  const headers = { "content-type": "application/json", date: formatHttpDate(nowMs) };
   return { status, headers, body: Buffer.from(json) };
 }
 
-/** The answer as a fault of status, headers or body leaves it; undefined for a word that is none. */
+/** The response as a fault of status, headers or body leaves it; undefined for a word that is none. */
 export function applyBodyFault(
   { line }: TriggeredFault,
-  answer: PlainResponse,
-  now: number,
+  response: PlainResponse,
+  nowMs: number,
 ): PlainResponse | undefined {
-  const plain = (body: string | Uint8Array, type = "application/json"): PlainResponse => ({
+  const withBody = (body: string | Uint8Array, type = "application/json"): PlainResponse => ({
     status: 200,
-    headers: { ...answer.headers, "content-type": type },
+    headers: { ...response.headers, "content-type": type },
     body: Buffer.from(body),
   });
   switch (line.definition.name) {
     case "status":
     case "rate-limit": {
       const status = line.definition.name === "status" ? line.numberOf("code") : 429;
-      const said = plainErrorResponse(status, "the simulator was told to fail", now);
-      const wait = formatRetryAfter(line.textOf("retry-after"), line.numberOf("wait"), now);
-      return wait === undefined ? said : { ...said, headers: { ...said.headers, "retry-after": wait } };
+      const errorResponse = plainErrorResponse(status, "the simulator was told to fail", nowMs);
+      const retryAfter = formatRetryAfter(line.textOf("retry-after"), line.numberOf("wait"), nowMs);
+      return retryAfter === undefined
+        ? errorResponse
+        : { ...errorResponse, headers: { ...errorResponse.headers, "retry-after": retryAfter } };
     }
     case "redirect":
       return {
         status: line.numberOf("code"),
-        headers: { location: line.textOf("location"), date: formatHttpDate(now) },
+        headers: { location: line.textOf("location"), date: formatHttpDate(nowMs) },
         body: Buffer.of(),
       };
     case "html":
-      return plain(
+      return withBody(
         "<!doctype html><title>Sign in</title><p>Welcome to the airport's free network.",
         "text/html",
       );
     case "empty-body":
-      return plain("");
+      return withBody("");
     case "no-content":
-      return { status: 204, headers: answer.headers, body: Buffer.of() };
+      return { status: 204, headers: response.headers, body: Buffer.of() };
     case "bom":
-      return plain(Buffer.concat([Buffer.from("\uFEFF"), answer.body]));
+      return withBody(Buffer.concat([Buffer.from("\uFEFF"), response.body]));
     case "content-type":
-      return { ...answer, headers: { ...answer.headers, "content-type": line.textOf("type") } };
+      return { ...response, headers: { ...response.headers, "content-type": line.textOf("type") } };
     case "envelope":
-      return plain(ENVELOPES[line.textOf("shape")] ?? "{}");
+      return withBody(ENVELOPES[line.textOf("shape")] ?? "{}");
     default:
       return undefined;
   }
@@ -72,25 +74,25 @@ export function formatHttpDate(ms: number): string {
   return new Date(ms).toUTCString();
 }
 
-export function formatRetryAfter(form: string, wait: number, now: number): string | undefined {
-  const then = new Date(now + wait);
-  const [weekday = "", day = "", month = "", year = "", time = ""] = then
+export function formatRetryAfter(form: string, waitMs: number, nowMs: number): string | undefined {
+  const retryAt = new Date(nowMs + waitMs);
+  const [weekday = "", day = "", month = "", year = "", time = ""] = retryAt
     .toUTCString()
     .replace(",", "")
     .split(" ");
   switch (form) {
     case "seconds":
-      return String(Math.ceil(wait / 1000));
+      return String(Math.ceil(waitMs / 1000));
     case "imf":
-      return then.toUTCString();
+      return retryAt.toUTCString();
     case "rfc850":
-      return `${WEEKDAYS[then.getUTCDay()]}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
+      return `${WEEKDAYS[retryAt.getUTCDay()]}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
     case "asctime":
-      return `${weekday} ${month} ${String(then.getUTCDate()).padStart(2)} ${time} ${year}`;
+      return `${weekday} ${month} ${String(retryAt.getUTCDate()).padStart(2)} ${time} ${year}`;
     case "past":
-      return formatHttpDate(now - wait);
+      return formatHttpDate(nowMs - waitMs);
     case "far":
-      return formatHttpDate(now + 10 * 365 * 86_400_000);
+      return formatHttpDate(nowMs + 10 * 365 * 86_400_000);
     case "garbage":
       return "when the moon is full";
     case "negative":
@@ -106,37 +108,40 @@ export function formatRetryAfter(form: string, wait: number, now: number): strin
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/** The answer with a body that does not keep what its Content-Encoding promises. Content-Length stays honest. */
-export function applyEncodingFault(how: string, megabytes: number, wire: PlainResponse): PlainResponse {
-  const zipped = wire.headers["content-encoding"] === "gzip";
+/** The response with a body that does not keep what its Content-Encoding promises. Content-Length stays honest. */
+export function applyEncodingFault(how: string, megabytes: number, response: PlainResponse): PlainResponse {
+  const isCompressed = response.headers["content-encoding"] === "gzip";
   const { status, headers, body } = corruptEncoding(how, megabytes, {
-    ...wire,
-    body: zipped ? gunzipSync(wire.body) : wire.body,
+    ...response,
+    body: isCompressed ? gunzipSync(response.body) : response.body,
   });
   return { status, headers: { ...headers, "content-length": String(body.length) }, body };
 }
 
-function corruptEncoding(how: string, megabytes: number, answer: PlainResponse): PlainResponse {
-  const as = (encoding: string, body: Uint8Array): PlainResponse => ({
-    ...answer,
-    headers: { ...answer.headers, "content-encoding": encoding },
+function corruptEncoding(how: string, megabytes: number, response: PlainResponse): PlainResponse {
+  const withEncoding = (encoding: string, body: Uint8Array): PlainResponse => ({
+    ...response,
+    headers: { ...response.headers, "content-encoding": encoding },
     body,
   });
-  if (how === "plain") return as("gzip", answer.body);
+  if (how === "plain") return withEncoding("gzip", response.body);
   if (how === "br")
-    return as("br", brotliCompressSync(answer.body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }));
-  if (how === "bomb") return as("gzip", createGzipBomb(megabytes));
-  const whole = gzipSync(answer.body);
-  if (how === "cut") return as("gzip", whole.subarray(0, Math.floor(whole.length * 0.6)));
+    return withEncoding(
+      "br",
+      brotliCompressSync(response.body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
+    );
+  if (how === "bomb") return withEncoding("gzip", createGzipBomb(megabytes));
+  const whole = gzipSync(response.body);
+  if (how === "cut") return withEncoding("gzip", whole.subarray(0, Math.floor(whole.length * 0.6)));
   // A gzip trailer is CRC-32 and length, four bytes each.
   const crc = whole.length - 8;
   whole.writeUInt32LE((whole.readUInt32LE(crc) ^ 0xdeadbeef) >>> 0, crc);
-  return as("gzip", whole);
+  return withEncoding("gzip", whole);
 }
 
 /**
- * One block of spaces, compressed once and repeated: a full flush ends a block so that it leans on nothing before it,
- * and gigabytes cost no time to make.
+ * Compresses one block of spaces and repeats it. A full flush makes the block independent of earlier ones, so gigabytes
+ * cost no time.
  */
 function createGzipBomb(megabytes: number): Uint8Array {
   const blockMegabytes = 8;

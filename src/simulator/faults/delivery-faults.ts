@@ -4,7 +4,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { PlainResponse } from "../rest/http-types.ts";
 import type { TriggeredFault } from "./script.ts";
 
-/** How the answer's bytes reach the client, or do not. */
+/** How the response's bytes reach the client, or do not. */
 export interface Delivery {
   socket: Socket;
   response: ServerResponse;
@@ -14,28 +14,28 @@ export interface Delivery {
 
 const DELIVERY_FAULTS = ["latency", "slow-headers", "drip", "stall", "reset", "hang-up", "cut"];
 
-/** Whether the fault has to do with delivery, given whether the connection has carried a request before. */
+/** Whether the fault changes the delivery. Some do so only on a connection that has served a request before. */
 export function isDeliveryFault({ line }: TriggeredFault, isReused: boolean): boolean {
   return DELIVERY_FAULTS.includes(line.definition.name) && (isReused || line.textOf("socket") !== "reused");
 }
 
-export function writeResponse(response: ServerResponse, { status, headers, body }: PlainResponse): void {
-  // A 204 has no body, and a length would promise one.
+export function writeResponse(rawResponse: ServerResponse, { status, headers, body }: PlainResponse): void {
+  // A 204 must not have a content-length, because it has no body.
   const { "content-length": length, ...others } = headers;
-  response.writeHead(status, status === 204 || length === undefined ? others : headers);
-  response.end(body);
+  rawResponse.writeHead(status, status === 204 || length === undefined ? others : headers);
+  rawResponse.end(body);
 }
 
-/** Waits that come before the answer; true when the client is still there afterwards. */
+/** Waits that come before the response; true when the client is still there afterwards. */
 export async function applyLatency({ line }: TriggeredFault, { socket, clock }: Delivery): Promise<boolean> {
   if (line.definition.name === "latency") await waitWhileConnected(clock, socket, line.numberOf("by"));
   return !socket.destroyed;
 }
 
-/** Delivers the answer as this fault would; false when the fault only delays it. */
-export async function applyDeliveryFault(strike: TriggeredFault, delivery: Delivery): Promise<boolean> {
-  const { line } = strike;
-  const { socket, plainResponse: answer, clock, response } = delivery;
+/** Delivers the response as this fault would; false when the fault only delays it. */
+export async function applyDeliveryFault(fault: TriggeredFault, delivery: Delivery): Promise<boolean> {
+  const { line } = fault;
+  const { socket, plainResponse: response, clock, response } = delivery;
   switch (line.definition.name) {
     case "reset":
       socket.resetAndDestroy();
@@ -45,26 +45,26 @@ export async function applyDeliveryFault(strike: TriggeredFault, delivery: Deliv
       return true;
     case "stall":
       if (line.textOf("at") === "body")
-        socket.write(Buffer.concat([Buffer.from(formatHead(answer)), firstHalf(answer)]));
+        socket.write(Buffer.concat([Buffer.from(formatHead(response)), firstHalf(response)]));
       await waitWhileConnected(clock, socket, Number.POSITIVE_INFINITY);
       return true;
     case "slow-headers": {
-      const [statusLine = "", ...others] = formatHead(answer).split("\r\n");
+      const [statusLine = "", ...others] = formatHead(response).split("\r\n");
       socket.write(`${statusLine}\r\n`);
       await waitWhileConnected(clock, socket, line.numberOf("by"));
       if (socket.destroyed) return true;
       socket.write(others.join("\r\n"));
-      socket.end(answer.body);
+      socket.end(response.body);
       return true;
     }
     case "drip": {
-      response.writeHead(answer.status, answer.headers);
+      response.writeHead(response.status, response.headers);
       const step = Math.max(1, line.numberOf("bytes"));
-      for (let at = 0; at < answer.body.length && !socket.destroyed; at += step) {
+      for (let at = 0; at < response.body.length && !socket.destroyed; at += step) {
         if (at > 0) await waitWhileConnected(clock, socket, line.numberOf("every"));
-        response.write(answer.body.subarray(at, at + step));
+        response.write(response.body.subarray(at, at + step));
       }
-      response.end();
+      rawResponse.end();
       return true;
     }
     case "cut":
@@ -75,16 +75,16 @@ export async function applyDeliveryFault(strike: TriggeredFault, delivery: Deliv
   }
 }
 
-function truncateBody(how: string, wanted: number, { socket, plainResponse: answer }: Delivery): void {
-  const { body } = answer;
-  const at = Math.min(wanted < 0 ? Math.floor(body.length / 2) : wanted, Math.max(0, body.length - 1));
-  const part = body.subarray(0, at);
+function truncateBody(how: string, wanted: number, { socket, plainResponse: response }: Delivery): void {
+  const { body } = response;
+  const end = Math.min(length < 0 ? Math.floor(body.length / 2) : length, Math.max(0, body.length - 1));
+  const part = body.subarray(0, end);
   switch (how) {
     case "length":
-      socket.end(Buffer.concat([Buffer.from(formatHead(answer)), part]));
+      socket.end(Buffer.concat([Buffer.from(formatHead(response)), part]));
       break;
     case "close":
-      socket.end(Buffer.concat([Buffer.from(formatHead(answer, {})), part]));
+      socket.end(Buffer.concat([Buffer.from(formatHead(response, {})), part]));
       break;
     case "chunked": {
       const chunk = Buffer.concat([
@@ -92,21 +92,21 @@ function truncateBody(how: string, wanted: number, { socket, plainResponse: answ
         part,
         Buffer.from("\r\n"),
       ]);
-      socket.end(Buffer.concat([Buffer.from(formatHead(answer, { "transfer-encoding": "chunked" })), chunk]));
+      socket.end(Buffer.concat([Buffer.from(formatHead(response, { "transfer-encoding": "chunked" })), chunk]));
       break;
     }
     case "utf8": {
-      // The length is honest, so only the decoder can notice: the last character lacks its second byte.
+      // Content-Length is correct, so only the decoder notices: the last character lacks its second byte.
       const halfCharacter = Buffer.concat([part, Buffer.of(0xc3)]);
-      socket.end(Buffer.concat([Buffer.from(formatHead({ ...answer, body: halfCharacter })), halfCharacter]));
+      socket.end(Buffer.concat([Buffer.from(formatHead({ ...response, body: halfCharacter })), halfCharacter]));
       break;
     }
     default:
-      socket.write(Buffer.concat([Buffer.from(formatHead(answer)), part]), () => socket.resetAndDestroy());
+      socket.write(Buffer.concat([Buffer.from(formatHead(response)), part]), () => socket.resetAndDestroy());
   }
 }
 
-/** The head as bytes, for answers that break what ServerResponse would insist on. */
+/** Formats status line and headers, for responses that ServerResponse refuses to send. */
 function formatHead(
   { status, headers, body }: PlainResponse,
   framing: Record<string, string> = contentLength(body),
@@ -121,8 +121,8 @@ const contentLength = (body: Uint8Array) => ({ "content-length": String(body.len
 const firstHalf = ({ body }: PlainResponse) => body.subarray(0, body.length >> 1);
 
 /**
- * Keeps the client waiting on purpose, for `ms` or until it goes away. The client's request holds a turned clock still;
- * this wait is one for time, so the hold is waived meanwhile.
+ * Waits for `ms`, or until the client disconnects. A pending request stops a manual clock of the tests; `beginWait` lets
+ * it advance, because this wait needs time to pass.
  */
 export function waitWhileConnected(clock: Clock, socket: Socket, ms: number): Promise<void> {
   if (socket.destroyed) return Promise.resolve();

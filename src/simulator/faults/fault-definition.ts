@@ -1,16 +1,15 @@
-/** The forms in which fault words are declared. */
-export type FaultGroup = "tokens" | "http" | "paging" | "payload" | "websocket";
+type FaultGroup = "tokens" | "http" | "paging" | "payload" | "websocket";
 
 /**
- * The moment at which a word is drawn: an HTTP request; a websocket's upgrade, accept, subscribe or unsubscribe
- * message, or one tick; or the port, when the script is set.
+ * The kind of event on which a fault triggers: an HTTP request; the upgrade, accept, subscribe or unsubscribe of a
+ * websocket; a live tick; or the port, when the script is set.
  */
 export type FaultEventKind = "request" | "upgrade" | "accept" | "subscribe" | "unsubscribe" | "tick" | "port";
 
-export interface FaultParameter {
+interface FaultParameter {
   kind: "number" | "duration" | "text" | "choice" | "rows";
   choices?: readonly string[];
-  /** Left out: the parameter must be given. */
+  /** Absent: the parameter is required. */
   defaultValue?: string;
 }
 
@@ -22,25 +21,25 @@ export interface FaultDefinition {
   description: string;
 }
 
-export const numberParameter = (standard?: number): FaultParameter => ({
+export const numberParameter = (defaultValue?: number): FaultParameter => ({
   kind: "number",
-  ...withDefault(standard?.toString()),
+  ...withDefault(defaultValue?.toString()),
 });
-export const durationParameter = (standard?: string): FaultParameter => ({
+export const durationParameter = (defaultValue?: string): FaultParameter => ({
   kind: "duration",
-  ...withDefault(standard),
+  ...withDefault(defaultValue),
 });
-export const textParameter = (standard?: string): FaultParameter => ({
+export const textParameter = (defaultValue?: string): FaultParameter => ({
   kind: "text",
-  ...withDefault(standard),
+  ...withDefault(defaultValue),
 });
-export const choiceParameter = (choices: string, standard?: string): FaultParameter => ({
+export const choiceParameter = (choices: string, defaultValue?: string): FaultParameter => ({
   kind: "choice",
   choices: choices.split(" "),
-  ...withDefault(standard),
+  ...withDefault(defaultValue),
 });
-const withDefault = (standard: string | undefined) =>
-  standard === undefined ? {} : { defaultValue: standard };
+const withDefault = (defaultValue: string | undefined) =>
+  defaultValue === undefined ? {} : { defaultValue: defaultValue };
 
 export const retryAfterParameters = {
   "retry-after": choiceParameter(
@@ -49,7 +48,7 @@ export const retryAfterParameters = {
   ),
   wait: durationParameter("7s"),
 };
-/** Which rows of an answer, or which ticks, a payload word mangles: all, the first, the last, or a share drawn by record. */
+/** Selects the rows or ticks that a payload fault changes: all, the first, the last, or a random share. */
 export const rowsParameters: Record<string, FaultParameter> = { rows: { kind: "rows", defaultValue: "all" } };
 export const connectionParameters = {
   on: choiceParameter("accept subscribe tick", "accept"),
@@ -61,7 +60,7 @@ export function defineFault(
   group: FaultGroup,
   moments: readonly FaultEventKind[],
   parameters: Record<string, FaultParameter>,
-  does: string,
+  description: string,
 ): FaultDefinition {
-  return { name: name, group, eventKinds: moments, parameters, description: does };
+  return { name: name, group, eventKinds: moments, parameters, description };
 }

@@ -16,7 +16,7 @@ import { applyPageFault, type FetchOriginal, isLastPage, PagingFaults } from "./
 import type { FaultScript, TriggeredFault } from "./script.ts";
 import { readAudience, TokenFaults, type TokenIssuer } from "./token-faults.ts";
 
-export interface HttpFaultsOptions {
+interface HttpFaultsOptions {
   script: FaultScript;
   clock: Clock;
   refreshSeconds: number;
@@ -24,9 +24,8 @@ export interface HttpFaultsOptions {
 }
 
 /**
- * Bends HTTP answers as the script says. Strikes apply in four steps, whatever their order in the script: another
- * question is asked (paging, stale pages, tokens), the JSON is changed, the status or body is replaced, and the bytes
- * are delivered badly. Within a step, the later line has the last word.
+ * Applies the faults of the script to HTTP responses, in four steps: fetch another response (paging, stale pages,
+ * tokens), change its JSON, replace its status or body, deliver its bytes badly. Within a step, later lines win.
  */
 export class HttpFaults {
   readonly #options: HttpFaultsOptions;
@@ -41,96 +40,101 @@ export class HttpFaults {
     this.#tokens = new TokenFaults(options.tokens);
     this.#tracksCursors = options.script
       .linesFor("request")
-      .some(({ definition: word }) => CURSOR_FAULTS.includes(word.name));
+      .some(({ definition }) => CURSOR_FAULTS.includes(definition.name));
   }
 
-  /** Puts an answer on the wire, bent or not. */
+  /** Applies the triggered faults, then sends the response. */
   readonly sendResponse: SendResponse = (exchange) => {
-    const { rawResponse: response } = exchange;
-    const answer = toPlainResponse(exchange.response);
-    const ask: FetchOriginal = (query, at) =>
-      toPlainResponse(exchange.fetchOriginal(new URLSearchParams([...query]), at));
-    const strikes = this.#triggeredFaults(exchange.request, answer, ask);
+    const { request, rawResponse } = exchange;
+    const original = toPlainResponse(exchange.response);
+    const fetchOriginal: FetchOriginal = (query, nowMs) =>
+      toPlainResponse(exchange.fetchOriginal(new URLSearchParams([...query]), nowMs));
+    const faults = this.#triggeredFaults(request, original, fetchOriginal);
     const effective = new Set<TriggeredFault>();
-    const bent = this.#applyFaults(exchange.request, answer, ask, strikes, effective);
-    const said =
-      bent === answer ? exchange.response : { ...bent, payload: new Payload(Buffer.from(bent.body)) };
-    const wire = encodeResponse(exchange.request, said);
-    this.#deliver(strikes, effective, wire, response).catch((problem: Error) => response.destroy(problem));
+    const changed = this.#applyFaults(request, original, fetchOriginal, faults, effective);
+    const response =
+      changed === original
+        ? exchange.response
+        : { ...changed, payload: new Payload(Buffer.from(changed.body)) };
+    const encoded = encodeResponse(request, response);
+    this.#deliver(faults, effective, encoded, rawResponse).catch((error: Error) =>
+      rawResponse.destroy(error),
+    );
   };
 
   #triggeredFaults(
-    { method, path, query, body, nowMs: at }: SimulatorRequest,
-    answer: PlainResponse,
-    ask: FetchOriginal,
+    { method, path: versionedPath, query, body, nowMs }: SimulatorRequest,
+    original: PlainResponse,
+    fetchOriginal: FetchOriginal,
   ): TriggeredFault[] {
-    const asked = new Map(query);
-    const place = stripVersion(path);
+    const parameters = new Map(query);
+    const path = stripVersion(versionedPath);
     return this.#options.script.triggeredFaults({
       kind: "request",
       method,
-      path: place,
-      // Both tokens are asked for with the same path: what tells the requests apart is in the body.
-      query: place === TOKEN_PATH ? new Map([...asked, ["audience", readAudience(body)]]) : asked,
-      isLastPage: () => isLastPage(asked, at, ask, answer),
+      path,
+      // Token requests for both audiences have the same path; only the body tells them apart.
+      query: path === TOKEN_PATH ? new Map([...parameters, ["audience", readAudience(body)]]) : parameters,
+      isLastPage: () => isLastPage(parameters, nowMs, fetchOriginal, original),
     });
   }
 
-  /** Notes in `effective` which strikes changed anything. */
+  /** Adds the faults that changed anything to `effective`. */
   #applyFaults(
-    question: SimulatorRequest,
-    answer: PlainResponse,
-    ask: FetchOriginal,
-    strikes: readonly TriggeredFault[],
+    request: SimulatorRequest,
+    original: PlainResponse,
+    fetchOriginal: FetchOriginal,
+    faults: readonly TriggeredFault[],
     effective: Set<TriggeredFault>,
   ): PlainResponse {
-    const { method, body, headers, nowMs: now } = question;
-    const path = stripVersion(question.path);
-    const query = new Map(question.query);
-    const remembers = this.#tracksCursors && method === "GET";
-    let bent = (remembers && this.#paging.completeSwap(path, query, now, ask, answer)) || answer;
-    const apply = (fault: (strike: TriggeredFault) => PlainResponse | undefined) => {
-      for (const strike of strikes) {
-        const next = fault(strike);
-        if (next === undefined || isSameResponse(next, bent)) continue;
-        bent = next;
-        effective.add(strike);
+    const { method, body, headers, nowMs } = request;
+    const path = stripVersion(request.path);
+    const query = new Map(request.query);
+    const tracksCursors = this.#tracksCursors && method === "GET";
+    let changed =
+      (tracksCursors && this.#paging.completeSwap(path, query, nowMs, fetchOriginal, original)) || original;
+    const apply = (applyFault: (fault: TriggeredFault) => PlainResponse | undefined) => {
+      for (const fault of faults) {
+        const next = applyFault(fault);
+        if (next === undefined || isSameResponse(next, changed)) continue;
+        changed = next;
+        effective.add(fault);
       }
     };
     apply(
-      (strike) =>
-        this.#tokens.apply(strike, body, headers.authorization, now, bent) ??
-        this.#paging.applyRequestFault(strike, path, query, now, ask, bent),
+      (fault) =>
+        this.#tokens.apply(fault, body, headers.authorization, nowMs, changed) ??
+        this.#paging.applyRequestFault(fault, path, query, nowMs, fetchOriginal, changed),
     );
-    if (remembers) this.#paging.recordCursor(query, bent);
-    apply((strike) => applyPageFault(strike, bent));
-    apply((strike) => applyBodyFault(strike, bent, now));
-    if (path === TOKEN_PATH) this.#tokens.recordResponse(body, now, bent);
-    return bent;
+    if (tracksCursors) this.#paging.recordCursor(query, changed);
+    apply((fault) => applyPageFault(fault, changed));
+    apply((fault) => applyBodyFault(fault, changed, nowMs));
+    if (path === TOKEN_PATH) this.#tokens.recordResponse(body, nowMs, changed);
+    return changed;
   }
 
   async #deliver(
-    strikes: readonly TriggeredFault[],
+    faults: readonly TriggeredFault[],
     effective: Set<TriggeredFault>,
-    wire: EncodedResponse,
-    response: ServerResponse,
+    encoded: EncodedResponse,
+    rawResponse: ServerResponse,
   ): Promise<void> {
-    const { socket } = response.req;
+    const { socket } = rawResponse.req;
     const isReused = this.#usedSockets.has(socket);
     this.#usedSockets.add(socket);
-    let answer: PlainResponse = wire;
-    const deliveries = strikes.filter((strike) => {
-      const { line } = strike;
+    let response: PlainResponse = encoded;
+    const deliveries = faults.filter((fault) => {
+      const { line } = fault;
       if (line.definition.name === "encoding")
-        answer = applyEncodingFault(line.textOf("how"), line.numberOf("mb"), answer);
-      else if (isDeliveryFault(strike, isReused)) return true;
-      else if (!effective.has(strike)) strike.uncount();
+        response = applyEncodingFault(line.textOf("how"), line.numberOf("mb"), response);
+      else if (isDeliveryFault(fault, isReused)) return true;
+      else if (!effective.has(fault)) fault.uncount();
       return false;
     });
-    const delivery = { socket, response, plainResponse: answer, clock: this.#options.clock };
-    for (const strike of deliveries) if (!(await applyLatency(strike, delivery))) return;
-    for (const strike of deliveries) if (await applyDeliveryFault(strike, delivery)) return;
-    writeResponse(response, answer);
+    const delivery = { socket, rawResponse, response, clock: this.#options.clock };
+    for (const fault of deliveries) if (!(await applyLatency(fault, delivery))) return;
+    for (const fault of deliveries) if (await applyDeliveryFault(fault, delivery)) return;
+    writeResponse(rawResponse, response);
   }
 }
 
@@ -142,7 +146,7 @@ function isSameResponse(left: PlainResponse, right: PlainResponse): boolean {
   );
 }
 
-/** Faults that lead back along a walk, for which the walk must be known. */
+/** Faults that need the cursors of earlier pages. */
 const CURSOR_FAULTS = ["repeat-page", "swap-pages", "next-id"];
 const TOKEN_PATH = "/oauth/token";
 const stripVersion = (path: string) => path.replace(/^\/v3(?=\/)/, "");

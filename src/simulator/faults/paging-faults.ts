@@ -12,31 +12,31 @@ import type { TriggeredFault } from "./script.ts";
 
 type Query = ReadonlyMap<string, string>;
 
-/** Asks the sane server the same path with another query, or as of another moment. */
-export type FetchOriginal = (query: Query, at: number) => PlainResponse;
+/** Fetches the response without faults to the same path with another query or at another time. */
+export type FetchOriginal = (query: Query, nowMs: number) => PlainResponse;
 
-/** A JSON answer taken apart: a list has rows and an envelope around them, a single record is one row without. */
+/** A JSON response taken apart: a list has rows and an envelope around them, a single record is one row without. */
 interface Page {
   isList: boolean;
   envelope: JsonFields;
   rows: JsonFields[];
 }
 
-/** The page as a payload or paging fault leaves it, or undefined when the word is neither or the answer is no page. */
-export function applyPageFault(strike: TriggeredFault, answer: PlainResponse): PlainResponse | undefined {
-  const page = parsePage(answer);
-  const mangled = page && (applyFaultToPage(strike, page) ?? applyFaultToRows(strike, page));
-  return mangled && replacePage(answer, mangled);
+/** The page as a payload or paging fault leaves it, or undefined when the word is neither or the response is no page. */
+export function applyPageFault(fault: TriggeredFault, response: PlainResponse): PlainResponse | undefined {
+  const page = parsePage(response);
+  const changed = page && (applyFaultToPage(fault, page) ?? applyFaultToRows(fault, page));
+  return changed && replacePage(response, changed);
 }
 
-function applyFaultToRows(strike: TriggeredFault, page: Page): Page | undefined {
-  let known = false;
+function applyFaultToRows(fault: TriggeredFault, page: Page): Page | undefined {
+  let isRecordFault = false;
   const rows = page.rows.map((row, at) => {
-    const mangled = applyRecordFault(strike, row);
-    known ||= mangled !== undefined;
-    return mangled !== undefined && appliesToRow(strike, at, page.rows.length) ? mangled : row;
+    const changed = applyRecordFault(fault, row);
+    isRecordFault ||= changed !== undefined;
+    return changed !== undefined && appliesToRow(fault, at, page.rows.length) ? changed : row;
   });
-  return known ? { ...page, rows } : undefined;
+  return isRecordFault ? { ...page, rows } : undefined;
 }
 
 function applyFaultToPage({ line, chance }: TriggeredFault, page: Page): Page | undefined {
@@ -61,7 +61,7 @@ function applyFaultToPage({ line, chance }: TriggeredFault, page: Page): Page | 
       return { ...page, rows: line.textOf("row") === "first" ? [...row, ...rows] : [...rows, ...row] };
     }
     case "big-body": {
-      // Nothing, however often, is still nothing.
+      // Copies of an empty page never reach the size.
       if (rows.length === 0) return page;
       const bytes = rows.reduce((sum, row) => sum + formatJsonFields(row).length + 1, 0);
       const copies = Math.ceil((line.numberOf("mb") * 2 ** 20) / bytes);
@@ -87,87 +87,87 @@ function sortByWeight<T>(items: T[], weight: (at: number) => number): T[] {
     .map(({ item }) => item);
 }
 
-/** Faults that answer another question than the one asked. */
+/** Faults that response another question than the one asked. */
 export class PagingFaults {
   readonly #refreshMs: number;
-  /** Which request gave a cursor: what a repeated page and a cycle lead back to. */
+  /** By cursor: the query of the page that returned it. Repeated pages and cycles go back to it. */
   readonly #cursorSources = new Map<string, Query>();
-  /** Cursors whose page gave its rows to the request before. */
+  /** Cursors whose rows were already served with the previous page. */
   readonly #swappedCursors = new Set<string>();
 
   constructor(refreshMs: number) {
     this.#refreshMs = refreshMs;
   }
 
-  recordCursor(query: Query, answer: PlainResponse): void {
-    const nextId = readNextId(answer);
+  recordCursor(query: Query, response: PlainResponse): void {
+    const nextId = readNextId(response);
     if (nextId !== undefined) this.#cursorSources.set(nextId, query);
   }
 
-  /** The second half of a swap needs no strike of its own: the first half has taken its rows. */
+  /** The second half of a swap needs no fault of its own: the first half has taken its rows. */
   completeSwap(
     path: string,
     query: Query,
-    now: number,
-    ask: FetchOriginal,
-    answer: PlainResponse,
+    nowMs: number,
+    fetchOriginal: FetchOriginal,
+    response: PlainResponse,
   ): PlainResponse | undefined {
     const cursor = query.get("startAfter") ?? "";
-    const giver = this.#cursorSources.get(cursor);
-    if (!giver || !this.#swappedCursors.has(`${path} ${cursor}`)) return undefined;
-    return replaceRows(answer, ask(giver, now));
+    const source = this.#cursorSources.get(cursor);
+    if (!source || !this.#swappedCursors.has(`${path} ${cursor}`)) return undefined;
+    return replaceRows(response, fetchOriginal(source, nowMs));
   }
 
-  /** The answer to another question, or undefined when this strike asks none. */
+  /** The response to another question, or undefined when this fault asks none. */
   applyRequestFault(
     { line }: TriggeredFault,
     path: string,
     query: Query,
-    now: number,
-    ask: FetchOriginal,
-    answer: PlainResponse,
+    nowMs: number,
+    fetchOriginal: FetchOriginal,
+    response: PlainResponse,
   ) {
     const cursor = query.get("startAfter");
-    const giver = this.#cursorSources.get(cursor ?? "");
+    const source = this.#cursorSources.get(cursor ?? "");
     switch (line.definition.name) {
       case "stale": {
-        const then = now - line.numberOf("age");
-        const old = ask(query, then);
+        const earlierMs = nowMs - line.numberOf("age");
+        const old = fetchOriginal(query, earlierMs);
         return {
           ...old,
           headers: {
             ...old.headers,
-            date: formatHttpDate(then),
-            age: String(Math.round((now - then) / 1000)),
+            date: formatHttpDate(earlierMs),
+            age: String(Math.round((nowMs - earlierMs) / 1000)),
           },
         };
       }
       case "size-cap": {
         const size = Math.min(Number(query.get("size") ?? 10), line.numberOf("rows"));
-        return ask(new Map([...query, ["size", String(size)]]), now);
+        return fetchOriginal(new Map([...query, ["size", String(size)]]), nowMs);
       }
       case "foreign-rows":
-        return ask(new Map([...query].filter(([name]) => name !== "indexId")), now);
+        return fetchOriginal(new Map([...query].filter(([name]) => name !== "indexId")), nowMs);
       case "repeat-page":
-        return giver && ask(giver, now);
+        return source && fetchOriginal(source, nowMs);
       case "swap-pages": {
-        const nextId = readNextId(answer);
+        const nextId = readNextId(response);
         if (nextId === undefined) return undefined;
         this.#swappedCursors.add(`${path} ${nextId}`);
-        return replaceRows(answer, ask(new Map([...query, ["startAfter", nextId]]), now));
+        return replaceRows(response, fetchOriginal(new Map([...query, ["startAfter", nextId]]), nowMs));
       }
       case "dead-cursor": {
         if (cursor === undefined) return undefined;
         const status = Number(line.textOf("answer"));
         return Number.isNaN(status)
-          ? plainJsonResponse(200, '{"content":[]}', now)
-          : plainErrorResponse(status, "no such record", now);
+          ? plainJsonResponse(200, '{"content":[]}', nowMs)
+          : plainErrorResponse(status, "no such record", nowMs);
       }
       case "torn": {
-        const [old, fresh] = [parsePage(ask(query, now - this.#refreshMs)), parsePage(answer)];
+        const [old, fresh] = [parsePage(fetchOriginal(query, nowMs - this.#refreshMs)), parsePage(response)];
         if (!old || !fresh) return undefined;
         const half = Math.ceil(fresh.rows.length / 2);
-        return replacePage(answer, {
+        return replacePage(response, {
           ...fresh,
           rows: [...old.rows.slice(0, half), ...fresh.rows.slice(half)],
         });
@@ -177,52 +177,57 @@ export class PagingFaults {
           line.textOf("is") === "same" ? 1 : line.numberOf("length"),
           line.textOf("is"),
           cursor,
-          answer,
+          response,
         );
       default:
         return undefined;
     }
   }
 
-  /** nextId leads back to the cursor of `length` pages before this page's own successor. */
+  /** Sets nextId to a cursor of an earlier page, so that the walk repeats `length` pages. */
   #setCycleCursor(
     length: number,
     kind: string,
     cursor: string | undefined,
-    answer: PlainResponse,
+    response: PlainResponse,
   ): PlainResponse | undefined {
     if (kind !== "same" && kind !== "cycle") return undefined;
-    let back = cursor;
-    for (let step = 1; step < length && back !== undefined; step++)
-      back = this.#cursorSources.get(back)?.get("startAfter");
-    const page = parsePage(answer);
-    // Too near the start of the walk for a cycle of this length: this page stays as it is.
-    if (!page || back === undefined) return answer;
+    let target = cursor;
+    for (let step = 1; step < length && target !== undefined; step++)
+      target = this.#cursorSources.get(target)?.get("startAfter");
+    const page = parsePage(response);
+    // The walk is still shorter than the cycle: leave this page unchanged.
+    if (!page || target === undefined) return response;
     const others = page.envelope.filter(([name]) => name !== "nextId");
-    return replacePage(answer, { ...page, envelope: [...others, ["nextId", JSON.stringify(back)]] });
+    return replacePage(response, { ...page, envelope: [...others, ["nextId", JSON.stringify(target)]] });
   }
 }
 
-/** Read off the end of the body, where a sane server puts it: every page is asked for its nextId, few are changed. */
-export function readNextId({ status, body }: PlainResponse): string | undefined {
+/** Reads nextId from the end of the body, where the simulator puts it. Cheaper than parsing every page. */
+function readNextId({ status, body }: PlainResponse): string | undefined {
   if (status !== 200) return undefined;
   const tail = Buffer.from(body.subarray(-2048)).toString();
   const found = /"nextId":("(?:[^"\\]|\\.)+")\}$/.exec(tail)?.[1];
   return found === undefined ? undefined : JSON.parse(found);
 }
 
-/** The last page of a walk: it names no successor, or one that holds nothing. */
-export function isLastPage(query: Query, now: number, ask: FetchOriginal, answer: PlainResponse): boolean {
-  const nextId = readNextId(answer);
+/** Whether the page has no next page, or an empty one. */
+export function isLastPage(
+  query: Query,
+  nowMs: number,
+  fetchOriginal: FetchOriginal,
+  response: PlainResponse,
+): boolean {
+  const nextId = readNextId(response);
   if (nextId === undefined) return true;
-  return parsePage(ask(new Map([...query, ["startAfter", nextId]]), now))?.rows.length === 0;
+  return parsePage(fetchOriginal(new Map([...query, ["startAfter", nextId]]), nowMs))?.rows.length === 0;
 }
 
-function parsePage(answer: PlainResponse): Page | undefined {
-  if (answer.status !== 200) return undefined;
+function parsePage(response: PlainResponse): Page | undefined {
+  if (response.status !== 200) return undefined;
   let json: unknown;
   try {
-    json = parsePreservingDigits(Buffer.from(answer.body).toString());
+    json = parsePreservingDigits(Buffer.from(response.body).toString());
   } catch {
     return undefined;
   }
@@ -235,15 +240,15 @@ function parsePage(answer: PlainResponse): Page | undefined {
   return { isList: true, envelope: toJsonFields(json).filter(([name]) => name !== "content"), rows };
 }
 
-function replaceRows(answer: PlainResponse, other: PlainResponse): PlainResponse | undefined {
-  const [page, donor] = [parsePage(answer), parsePage(other)];
-  return page && donor && replacePage(answer, { ...page, rows: donor.rows });
+function replaceRows(response: PlainResponse, source: PlainResponse): PlainResponse | undefined {
+  const [page, sourcePage] = [parsePage(response), parsePage(source)];
+  return page && sourcePage && replacePage(response, { ...page, rows: sourcePage.rows });
 }
 
-function replacePage(answer: PlainResponse, { isList, envelope, rows }: Page): PlainResponse {
+function replacePage(response: PlainResponse, { isList, envelope, rows }: Page): PlainResponse {
   const single = rows[0] ?? [];
   const text = isList
     ? formatJsonFields([["content", `[${rows.map(formatJsonFields).join(",")}]`], ...envelope])
     : formatJsonFields([...single, ...envelope]);
-  return { ...answer, body: Buffer.from(text) };
+  return { ...response, body: Buffer.from(text) };
 }

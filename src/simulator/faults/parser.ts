@@ -1,19 +1,19 @@
 import { faultConditions, faultDefinitions } from "./catalogue.ts";
 import type { FaultDefinition, FaultEventKind } from "./fault-definition.ts";
 
-/** When a line strikes; all of it must hold. Counts are per line and per very request. */
+/** When a line triggers; all conditions must hold. Counts are per line and per identical request. */
 export interface FaultConditions {
-  /** Probability of each draw. */
+  /** Probability per event. */
   p: number;
-  /** At most so many strikes on the same request. */
+  /** Maximum number of triggers on the same request. */
   times: number;
-  /** One draw in so many, evenly; each request has its own phase. */
+  /** Triggers on every n-th repetition of a request; each request has its own phase. */
   every: number;
-  /** The same request passes so many times first. */
+  /** How often the same request passes first. */
   after: number;
-  /** At most so many strikes in all: the one condition that depends on the order of arrival. */
+  /** Maximum number of triggers of the line. The only condition that depends on the order of requests. */
   total: number;
-  /** Virtual milliseconds since the script was set, [from, to). */
+  /** Milliseconds since the script was set, by the monotonic clock: [from, to). */
   from: number;
   to: number;
   page: "any" | "first" | "later" | "last";
@@ -35,9 +35,9 @@ export interface FaultLine {
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const METHODS = ["GET", "POST", "*", "ws", "port"];
-const conditions = Object.keys(faultConditions);
+const CONDITION_NAMES = Object.keys(faultConditions);
 
-/** A script that cannot be read; the message names the line and what would be right. */
+/** A syntax error in a script; the message names the line and suggests a correction. */
 export class FaultScriptError extends Error {
   override name = "FaultScriptError";
 }
@@ -49,7 +49,7 @@ export function parseFaultLines(script: string): FaultLine[] {
   });
 }
 
-export function parseDurationMs(text: string): number | undefined {
+function parseDurationMs(text: string): number | undefined {
   const match = /^(-?\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
   return match ? Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? Number.NaN) : undefined;
 }
@@ -60,7 +60,7 @@ interface Token {
   value: string;
 }
 
-/** Words and key="quoted values"; a # that starts a word starts a comment. */
+/** Splits a line into words and key=value pairs (values may be quoted). A # at the start of a word starts a comment. */
 function tokenise(text: string, line: number): Token[] {
   const tokens: Token[] = [];
   let rest = text.trimStart();
@@ -68,7 +68,7 @@ function tokenise(text: string, line: number): Token[] {
     const match = /^(?:([a-z][a-z-]*)=)?(?:"((?:[^"\\]|\\.)*)"|([^\s"]+))(?=\s|$)/.exec(rest);
     if (!match)
       throw new FaultScriptError(
-        `line ${line}: cannot read ${rest}; quote values that hold spaces: key="a b"`,
+        `line ${line}: cannot read ${rest}; quote values that contain spaces: key="a b"`,
       );
     const value = match[2]?.replace(/\\(.)/g, "$1") ?? match[3] ?? "";
     tokens.push(match[1] === undefined ? { value } : { key: match[1], value });
@@ -77,68 +77,68 @@ function tokenise(text: string, line: number): Token[] {
   return tokens;
 }
 
-function parseLine(tokens: Token[], text: string, number: number): FaultLine {
+function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine {
   const fail = (problem: string): never => {
-    throw new FaultScriptError(`line ${number}: ${problem}`);
+    throw new FaultScriptError(`line ${lineNumber}: ${problem}`);
   };
   const unknown = (kind: string, name: string, known: readonly string[]) =>
     fail(`unknown ${kind} "${name}"; did you mean "${findNearest(name, known)}"? Known: ${known.join(", ")}`);
 
-  const queue = [...tokens];
+  const remaining = [...tokens];
   const next = (what: string) => {
-    const token = queue.shift();
+    const token = remaining.shift();
     if (token === undefined || token.key !== undefined) return fail(`${what} is missing`);
     return token.value;
   };
   const method = next("where (GET, POST, *, ws or port)");
   if (!METHODS.includes(method)) unknown("place", method, METHODS);
-  const moments: readonly FaultEventKind[] =
+  const eventKinds: readonly FaultEventKind[] =
     method === "ws"
       ? ["upgrade", "accept", "subscribe", "unsubscribe", "tick"]
       : [method === "port" ? "port" : "request"];
-  const path = moments.includes("request") ? next("the path (or *)") : "*";
+  const path = eventKinds.includes("request") ? next("the path (or *)") : "*";
   if (path !== "*" && !path.startsWith("/")) fail(`a path starts with "/" or is "*", not "${path}"`);
 
   const name = next("the fault's word");
-  const here = faultDefinitions.filter((known) =>
+  const candidates = faultDefinitions.filter((known) =>
     known.eventKinds.some((moment) => moments.includes(moment)),
   );
-  const word =
-    here.find((known) => known.name === name) ??
+  const definition =
+    candidates.find((known) => known.name === name) ??
     unknown(
       "fault",
       name,
-      here.map((known) => known.name),
+      candidates.map((known) => known.name),
     );
   const given = new Map<string, string>();
   const query: (readonly [string, string])[] = [];
-  const names = Object.keys(word.parameters);
-  for (const [position, { key = names[position], value }] of queue.entries()) {
+  const names = Object.keys(definition.parameters);
+  for (const [position, { key = names[position], value }] of remaining.entries()) {
     if (key === undefined) return fail(`"${value}" is one value too many for ${name}`);
     if (key === "query") {
-      const cut = value.indexOf("=");
-      if (cut < 1) fail(`query=NAME=VALUE, not query=${value}`);
-      query.push([value.slice(0, cut), value.slice(cut + 1)]);
+      const separator = value.indexOf("=");
+      if (separator < 1) fail(`query=NAME=VALUE, not query=${value}`);
+      query.push([value.slice(0, separator), value.slice(separator + 1)]);
     } else {
-      if (!names.includes(key) && !conditions.includes(key))
-        unknown(`parameter of ${name}`, key, [...names, ...conditions]);
+      if (!names.includes(key) && !CONDITION_NAMES.includes(key))
+        unknown(`parameter of ${name}`, key, [...names, ...CONDITION_NAMES]);
       if (given.has(key)) fail(`${key} is given twice`);
       given.set(key, value);
     }
   }
 
   const values = new Map<string, string | number>();
-  for (const [key, { kind, choices, defaultValue: standard }] of Object.entries(word.parameters)) {
-    const value = given.get(key) ?? standard ?? fail(`${name} needs ${key}=…`);
+  for (const [key, { kind, choices, defaultValue: fallback }] of Object.entries(definition.parameters)) {
+    const value = given.get(key) ?? fallback ?? fail(`${name} needs ${key}=…`);
     if (choices && !choices.includes(value)) unknown(`value of ${key}`, value, choices);
     if (kind === "rows" && !/^(all|first|last|0?\.\d+)$/.test(value))
       fail(`${key} is all, first, last or a share such as 0.1, not "${value}"`);
     values.set(key, kind === "number" || kind === "duration" ? parseMeasure(key, value, kind, fail) : value);
   }
-  const condition = (key: string, kind: "number" | "duration", standard: number) => {
-    // A word may have a parameter of the same name (`ping-storm every=100ms`): then it is not the condition.
-    const value = key in word.parameters ? undefined : given.get(key);
-    return value === undefined ? standard : parseMeasure(key, value, kind, fail);
+  const condition = (key: string, kind: "number" | "duration", fallback: number) => {
+    // A fault may have a parameter of the same name (`ping-storm every=100ms`): then it is not the condition.
+    const value = key in definition.parameters ? undefined : given.get(key);
+    return value === undefined ? fallback : parseMeasure(key, value, kind, fail);
   };
   const p = condition("p", "number", 1);
   if (p < 0 || p > 1) fail(`p is a probability between 0 and 1, not ${p}`);
@@ -147,12 +147,12 @@ function parseLine(tokens: Token[], text: string, number: number): FaultLine {
   const page = given.get("page") ?? "any";
   if (!isPageCondition(page)) return unknown("value of page", page, ["first", "later", "last"]);
   return {
-    lineNumber: number,
+    lineNumber,
     text,
     method,
     path,
-    definition: word,
-    eventKinds: word.eventKinds.filter((moment) => moments.includes(moment)),
+    definition,
+    eventKinds: definition.eventKinds.filter((moment) => moments.includes(moment)),
     textOf: (parameter) => String(values.get(parameter) ?? ""),
     numberOf: (parameter) => Number(values.get(parameter)),
     conditions: {
@@ -185,13 +185,13 @@ function parseMeasure(
   return Number(value);
 }
 
-/** The known word with the fewest edits to the one given. */
-export function findNearest(given: string, known: readonly string[]): string {
+/** The known word with the smallest edit distance. */
+function findNearest(given: string, known: readonly string[]): string {
   let best = "";
-  let least = Number.POSITIVE_INFINITY;
+  let smallest = Number.POSITIVE_INFINITY;
   for (const candidate of known) {
     const edits = editDistance(given.toLowerCase(), candidate.toLowerCase());
-    if (edits < least) [best, least] = [candidate, edits];
+    if (edits < smallest) [best, smallest] = [candidate, edits];
   }
   return best;
 }

@@ -1,12 +1,12 @@
 import type { TriggeredFault } from "./script.ts";
 
 /**
- * A JSON object as its properties in order, each value as JSON text: the form in which duplicate keys, __proto__ and
- * numbers of any length can be written.
+ * The properties of a JSON object in order, each value as JSON text. This form can hold duplicate keys, __proto__, and
+ * numbers of any length.
  */
 export type JsonFields = [name: string, json: string][];
 
-/** JSON.rawJSON and the reviver's source text keep the digits of numbers; the compiler's library does not know them yet. */
+/** JSON.rawJSON and the reviver's source text preserve the digits of numbers. TypeScript has no types for them yet. */
 const json = JSON as unknown as {
   parse(
     text: string,
@@ -29,16 +29,16 @@ export function formatJsonFields(fields: JsonFields): string {
   return `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(",")}}`;
 }
 
-/** Whether a payload fault mangles the row at this place. */
-export function appliesToRow(strike: TriggeredFault, at: number, count: number): boolean {
-  const rows = strike.line.textOf("rows");
+/** Whether the parameter `rows` of a payload fault selects this row. */
+export function appliesToRow(fault: TriggeredFault, at: number, count: number): boolean {
+  const rows = fault.line.textOf("rows");
   if (rows === "all") return true;
   if (rows === "first") return at === 0;
   if (rows === "last") return at === count - 1;
-  return strike.chance("row", at) < Number(rows);
+  return fault.chance("row", at) < Number(rows);
 }
 
-/** The record as a payload fault leaves it; undefined for a word that is none. */
+/** Applies a payload fault to a record; undefined for any other fault. */
 export function applyRecordFault({ line }: TriggeredFault, fields: JsonFields): JsonFields | undefined {
   switch (line.definition.name) {
     case "unknown-fields":
@@ -77,8 +77,8 @@ export function applyRecordFault({ line }: TriggeredFault, fields: JsonFields): 
         isTimestamp(field) ? [field[0], formatTimestampAs(field[1], line.textOf("as"))] : field,
       );
     case "upside-down": {
-      const value = (wanted: string) => fields.find(([name]) => name === wanted)?.[1];
-      const [high, low] = [value("high"), value("low")];
+      const valueOf = (property: string) => fields.find(([name]) => name === property)?.[1];
+      const [high, low] = [valueOf("high"), valueOf("low")];
       return high === undefined || low === undefined
         ? fields
         : setField(setField(fields, "high", low), "low", high);
@@ -118,7 +118,7 @@ function formatDecimalAs(value: string, form: string): string {
   }
 }
 
-/** The same value with its point moved: 1234.5 → 1.2345E+3. */
+/** Formats the same value with an exponent: 1234.5 → 1.2345E+3. */
 function withExponent(digits: string): string {
   const sign = digits.startsWith("-") ? "-" : "";
   const [whole = "0", fraction = ""] = digits.replace("-", "").split(".");

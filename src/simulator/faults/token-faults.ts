@@ -3,61 +3,65 @@ import type { TokenOverrides, Tokens } from "../rest/tokens.ts";
 import { plainErrorResponse, plainJsonResponse } from "./body-faults.ts";
 import type { TriggeredFault } from "./script.ts";
 
-/** What the faults may ask of the place that issues tokens. */
+/** What the faults may fetchOriginal of the place that issues tokens. */
 export type TokenIssuer = Pick<Tokens, "issueToken" | "revoke">;
 
 /** Faults of the token endpoint, and tokens that stop working. */
 export class TokenFaults {
   readonly #issuer: TokenIssuer;
-  readonly #issued = new Map<string, { grant: object; endsAt: number }>();
+  readonly #issued = new Map<string, { token: object; expiresAtMs: number }>();
 
-  constructor(desk: TokenIssuer) {
-    this.#issuer = desk;
+  constructor(issuer: TokenIssuer) {
+    this.#issuer = issuer;
   }
 
-  /** The answer as this strike wants it, or undefined when its word concerns no token. */
+  /** The response as this fault wants it, or undefined when its word concerns no token. */
   apply(
     { line }: TriggeredFault,
     body: string,
     authorization: string | undefined,
-    now: number,
-    answer: PlainResponse,
+    nowMs: number,
+    response: PlainResponse,
   ) {
     if (line.definition.group !== "tokens") return undefined;
-    const word = line.definition.name;
-    if (word === "revoke") {
+    const name = line.definition.name;
+    if (name === "revoke") {
       this.#issuer.revoke(authorization?.replace(/^Bearer /, "") ?? "");
-      return plainErrorResponse(401, "the token has been revoked", now);
+      return plainErrorResponse(401, "the token has been revoked", nowMs);
     }
-    // Only a token that would have been granted can be a strange one.
+    // The other faults change a token that was issued; they do not turn an error into a token.
     const audience = readAudience(body);
-    if (answer.status !== 200 || audience === "") return undefined;
-    const issue = (but: TokenOverrides) => tokenResponse(this.#issuer.issueToken(audience, now, but), now);
-    if (word === "token-life") return issue({ lifetimeSeconds: Math.round(line.numberOf("life") / 1000) });
-    if (word === "odd-token") return issue({ hasUrlUnsafeCharacters: true });
-    if (word === "scope-without") return issue({ withoutScope: line.textOf("scope") });
-    if (word === "same-token") {
-      const before = this.#issued.get(audience);
+    if (response.status !== 200 || audience === "") return undefined;
+    const issue = (overrides: TokenOverrides) =>
+      tokenResponse(this.#issuer.issueToken(audience, nowMs, overrides), nowMs);
+    if (name === "token-life") return issue({ lifetimeSeconds: Math.round(line.numberOf("life") / 1000) });
+    if (name === "odd-token") return issue({ hasUrlUnsafeCharacters: true });
+    if (name === "scope-without") return issue({ withoutScope: line.textOf("scope") });
+    if (name === "same-token") {
+      const previous = this.#issued.get(audience);
       return (
-        before &&
-        tokenResponse({ ...before.grant, expires_in: Math.floor((before.endsAt - now) / 1000) }, now)
+        previous &&
+        tokenResponse(
+          { ...previous.token, expires_in: Math.floor((previous.expiresAtMs - nowMs) / 1000) },
+          nowMs,
+        )
       );
     }
-    const grant: Record<string, unknown> = JSON.parse(Buffer.from(answer.body).toString());
-    const said = line.textOf("said");
-    if (said === "missing") delete grant.expires_in;
-    else grant.expires_in = said === "string" ? String(grant.expires_in) : Number(said);
-    return tokenResponse(grant, now);
+    const token: Record<string, unknown> = JSON.parse(Buffer.from(response.body).toString());
+    const expiresIn = line.textOf("said");
+    if (expiresIn === "missing") delete token.expires_in;
+    else token.expires_in = expiresIn === "string" ? String(token.expires_in) : Number(expiresIn);
+    return tokenResponse(token, nowMs);
   }
 
-  recordResponse(body: string, now: number, answer: PlainResponse): void {
-    if (answer.status !== 200) return;
-    const grant = parseProperties(Buffer.from(answer.body).toString());
-    const seconds = Number(grant.get("expires_in"));
-    if (!grant.has("access_token") || !Number.isFinite(seconds)) return;
+  recordResponse(body: string, nowMs: number, response: PlainResponse): void {
+    if (response.status !== 200) return;
+    const token = parseProperties(Buffer.from(response.body).toString());
+    const seconds = Number(token.get("expires_in"));
+    if (!token.has("access_token") || !Number.isFinite(seconds)) return;
     this.#issued.set(readAudience(body), {
-      grant: Object.fromEntries(grant),
-      endsAt: now + seconds * 1000,
+      token: Object.fromEntries(token),
+      expiresAtMs: nowMs + seconds * 1000,
     });
   }
 }
@@ -66,9 +70,9 @@ export function readAudience(body: string): string {
   return parseProperties(body).get("audience") ?? "";
 }
 
-const tokenResponse = (grant: object, now: number) => plainJsonResponse(200, JSON.stringify(grant), now);
+const tokenResponse = (token: object, nowMs: number) => plainJsonResponse(200, JSON.stringify(token), nowMs);
 
-/** A JSON object's properties as text; none when it is no object. */
+/** The properties of a JSON object as strings; empty when the text is not an object. */
 function parseProperties(text: string): Map<string, string> {
   try {
     const json: unknown = JSON.parse(text);

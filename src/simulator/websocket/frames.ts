@@ -1,6 +1,6 @@
 import type { TriggeredFault } from "../faults/script.ts";
 
-/** Websocket frames as bytes: rendered once, they are written to any number of sockets. A server's frames are not masked. */
+/** Encodes websocket frames. Frames of a server are not masked, so the same bytes go to many sockets. */
 export const opcodes = { continuation: 0, text: 1, binary: 2 } as const;
 
 export function encodeFrame(
@@ -9,8 +9,8 @@ export function encodeFrame(
   isFinal = true,
 ): Buffer {
   const length = typeof payload === "string" ? Buffer.byteLength(payload) : payload.length;
-  const head = headerLength(length);
-  const bytes = Buffer.allocUnsafe(head + length);
+  const header = headerLength(length);
+  const bytes = Buffer.allocUnsafe(header + length);
   bytes[0] = (isFinal ? 0x80 : 0) | opcode;
   if (head === 2) bytes[1] = length;
   else if (head === 4) {
@@ -20,8 +20,8 @@ export function encodeFrame(
     bytes[1] = 127;
     bytes.writeBigUInt64BE(BigInt(length), 2);
   }
-  if (typeof payload === "string") bytes.write(payload, head);
-  else bytes.set(payload, head);
+  if (typeof payload === "string") bytes.write(payload, header);
+  else bytes.set(payload, header);
   return bytes;
 }
 
@@ -38,9 +38,9 @@ const TRADE = {
   amount: "2",
 };
 
-/** A message that no client asked for, as frames. */
-export function renderFaultyMessage(strike: TriggeredFault): Buffer {
-  const { line, chance } = strike;
+/** Renders the unexpected message of the fault `message` as frames. */
+export function renderFaultyMessage(fault: TriggeredFault): Buffer {
+  const { line, chance } = fault;
   const bytes = line.numberOf("bytes");
   switch (line.textOf("is")) {
     case "binary":
@@ -64,13 +64,13 @@ export function renderFaultyMessage(strike: TriggeredFault): Buffer {
       return Buffer.concat([encodeFrame('{"event":"TRADE","note":"', opcodes.text, false), ...pieces]);
     }
     case "deflated": {
-      // RSV1 says that the message is compressed, which was never agreed on.
+      // RSV1 marks the message as compressed, which was not negotiated.
       const message = encodeFrame(JSON.stringify(TRADE));
       message[0] = (message[0] ?? 0) | 0x40;
       return message;
     }
     case "error":
-      return encodeFrame(JSON.stringify({ event: "ERROR", ...faultyErrorProperties(strike) }));
+      return encodeFrame(JSON.stringify({ event: "ERROR", ...faultyErrorProperties(fault) }));
     case "trade":
       return encodeFrame(JSON.stringify(TRADE));
     default:
@@ -87,7 +87,7 @@ const PLAIN_MESSAGES: Record<string, string> = {
   "not-json": '{"event":',
 };
 
-/** ERROR as the line wants it: the code may be a number or missing. */
+/** The properties of ERROR that the line asks for: the code may be a number or missing. */
 export function faultyErrorProperties({ line }: TriggeredFault): Record<string, unknown> {
   const code = line.textOf("code");
   const codes: Record<string, object> = { string: { code }, number: { code: Number(code) }, none: {} };

@@ -2,13 +2,13 @@ const MAX_SAMPLES = 100_000;
 
 export interface PongSummary {
   readonly answered: number;
-  /** Milliseconds, of those that were kept. */
+  /** Milliseconds, over the latest samples. */
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly worstMs: number;
 }
 
-/** How long clients take to answer a PING that carried a requestId. */
+/** Measures how long clients take to answer a PING with a requestId. */
 export class PongLog {
   #ms: number[] = [];
   #answered = 0;

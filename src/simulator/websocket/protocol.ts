@@ -8,10 +8,10 @@ import type { LiveTicker } from "./ticker.ts";
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** Properties of the ERROR that a message earned; undefined when it was fine. */
+/** The properties of the ERROR in reply to a message; undefined when there is no error. */
 type ErrorProperties = Record<string, unknown> | undefined;
 
-/** What the server says to each message of a client. */
+/** Handles the messages of clients. */
 export class LiveProtocol {
   faults: FaultScript | undefined;
   readonly #directory: SubscriptionDirectory;
@@ -26,10 +26,8 @@ export class LiveProtocol {
 
   receive(session: LiveSession, text: string): void {
     const message = parseMessage(text);
-    const complaint = message
-      ? this.#handleMessage(session, message)
-      : badRequest("a message is a JSON object");
-    if (complaint) session.sendEvent("ERROR", complaint);
+    const error = message ? this.#handleMessage(session, message) : badRequest("a message is a JSON object");
+    if (error) session.sendEvent("ERROR", error);
   }
 
   #handleMessage(session: LiveSession, message: Message): ErrorProperties {
@@ -56,12 +54,12 @@ export class LiveProtocol {
           session,
           message,
           "SUBSCRIBED_EXCHANGE_TICKER",
-          this.#directory.exchange(message),
+          this.#directory.resolveExchanges(message),
         );
       case "UNSUBSCRIBE_INDEX_TICKER":
         return this.#unsubscribe(session, message, this.#directory.resolveIndexes(message));
       case "UNSUBSCRIBE_EXCHANGE_TICKER":
-        return this.#unsubscribe(session, message, this.#directory.exchange(message));
+        return this.#unsubscribe(session, message, this.#directory.resolveExchanges(message));
       default:
         return badRequest("unknown event");
     }
@@ -73,34 +71,34 @@ export class LiveProtocol {
     reply: string,
     request: SubscriptionRequest | SubscriptionError,
   ): ErrorProperties {
-    const strikes = messageFaults(this.faults, "subscribe", message);
-    const error = findFault(strikes, "error");
+    const faults = messageFaults(this.faults, "subscribe", message);
+    const error = findFault(faults, "error");
     if (error) return faultyErrorProperties(error);
     if ("code" in request) return { ...request };
     if (!session.scopes.has(request.scope))
       return { code: "403", message: `the token lacks the scope ${request.scope}` };
 
     session.subscriptions.set(request.key, request.series);
-    sendConfirmation(session, reply, request, findFault(strikes, "subscribed"));
-    this.#ticker.replay(session, request.series, findFault(strikes, "replay")?.line.numberOf("ticks") ?? 0);
-    for (const strike of strikes) applyConnectionFault(strike, session);
+    sendConfirmation(session, reply, request, findFault(faults, "subscribed"));
+    this.#ticker.replay(session, request.series, findFault(faults, "replay")?.line.numberOf("ticks") ?? 0);
+    for (const fault of faults) applyConnectionFault(fault, session);
     this.#ticker.scheduleNextTick();
     return undefined;
   }
 
-  /** No message confirms the end of a subscription: the ticks just stop. */
+  /** The service does not confirm the end of a subscription: the ticks just stop. */
   #unsubscribe(
     session: LiveSession,
     message: Message,
     request: SubscriptionRequest | SubscriptionError,
   ): ErrorProperties {
-    const strikes = messageFaults(this.faults, "unsubscribe", message);
-    const error = findFault(strikes, "error");
+    const faults = messageFaults(this.faults, "unsubscribe", message);
+    const error = findFault(faults, "error");
     if (error) return faultyErrorProperties(error);
     if ("code" in request) return { ...request };
-    if (findFault(strikes, "ignore-unsubscribe")) return undefined;
+    if (findFault(faults, "ignore-unsubscribe")) return undefined;
     const end = () => session.subscriptions.delete(request.key);
-    const late = findFault(strikes, "late-unsubscribe");
+    const late = findFault(faults, "late-unsubscribe");
     if (late) session.after(late.line.numberOf("by"), end);
     else end();
     return undefined;
@@ -110,32 +108,32 @@ export class LiveProtocol {
 function sendConfirmation(
   session: LiveSession,
   reply: string,
-  { confirmation: confirmed }: SubscriptionRequest,
-  strike: TriggeredFault | undefined,
+  { confirmation }: SubscriptionRequest,
+  fault: TriggeredFault | undefined,
 ): void {
-  const say = () => session.sendEvent(reply, confirmed);
-  switch (strike?.line.textOf("is")) {
+  const send = () => session.sendEvent(reply, confirmation);
+  switch (fault?.line.textOf("is")) {
     case "never":
       break;
     case "late":
-      session.after(strike?.line.numberOf("by") ?? 0, say);
+      session.after(fault?.line.numberOf("by") ?? 0, send);
       break;
     case "other":
-      if ("indexType" in confirmed)
-        session.sendEvent(reply, { indexType: confirmed.indexType === "LX" ? "GWA" : "LX" });
+      if ("indexType" in confirmation)
+        session.sendEvent(reply, { indexType: confirmation.indexType === "LX" ? "GWA" : "LX" });
       else session.sendEvent(reply, { exchangeId: "another", marketId: "another" });
       break;
     case "twice":
-      say();
-      say();
+      send();
+      send();
       break;
     default:
-      say();
+      send();
   }
 }
 
-function findFault(strikes: readonly TriggeredFault[], word: string): TriggeredFault | undefined {
-  return strikes.find(({ line }) => line.definition.name === word);
+function findFault(faults: readonly TriggeredFault[], name: string): TriggeredFault | undefined {
+  return faults.find(({ line }) => line.definition.name === name);
 }
 
 const badRequest = (message: string) => ({ code: "400", message });

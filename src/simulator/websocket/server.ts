@@ -17,23 +17,23 @@ import { LiveSession } from "./session.ts";
 import type { SubscriptionDirectory } from "./subscriptions.ts";
 import { type LiveMessageSource, LiveTicker } from "./ticker.ts";
 
-export interface LiveServerOptions {
+interface LiveServerOptions {
   clock: Clock;
   source: LiveMessageSource;
   directory: SubscriptionDirectory;
   /** The path at which clients connect. */
   path: string;
-  /** The scopes of a good token for the websocket; undefined when it is none. */
+  /** The scopes of a websocket token; undefined when the token is invalid. */
   scopesOf(token: string): ReadonlySet<string> | undefined;
-  /** Told of every attempt to connect; the path comes without its token. */
+  /** Logs every attempt to connect; the path excludes the token. */
   logAttempt(path: string, status: number): void;
-  /** A JSON PING so often; who has not answered by the next one is cut off. 0: never. */
+  /** Interval of JSON PINGs. A client that has not replied by the next PING is disconnected. 0: no PINGs. */
   pingSeconds: number;
 }
 
 type RejectUpgrade = (status: number, message: string, headers?: Record<string, string>) => void;
 
-/** The websocket: live ticks for whoever subscribes. */
+/** The websocket server: sends live ticks to subscribers. */
 export class LiveServer {
   readonly pongs = new PongLog();
   readonly #options: LiveServerOptions;
@@ -57,7 +57,7 @@ export class LiveServer {
     this.#protocol = new LiveProtocol(options.directory, this.#ticker, this.pongs);
   }
 
-  /** Undefined: good days. What has befallen a connection already stays with it. */
+  /** Undefined: no faults. Faults that already changed a connection stay in effect. */
   setFaults(script: FaultScript | undefined): void {
     this.#faults = script;
     this.#ticker.faults = script;
@@ -68,33 +68,33 @@ export class LiveServer {
     return this.#sessions.size;
   }
 
-  /** Sends `ticks` real records to every subscriber at once, and says how many were written; see LiveTicker.prepare. */
+  /** Sends `ticks` records to each subscriber at once. Returns the number of records sent; see LiveTicker.prepareBurst. */
   publish(ticks: number, upTo?: number): number {
     return this.prepareBurst(ticks, upTo)();
   }
 
-  /** The same in two steps, so that a benchmark does not measure how records are rendered. */
+  /** The same in two steps, so that a benchmark does not measure the rendering. */
   prepareBurst(ticks: number, upTo?: number): () => number {
     return this.#ticker.prepareBurst(ticks, upTo);
   }
 
-  /** Takes over a connection that asks for the websocket. */
+  /** Handles an upgrade request. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     this.#sockets.add(socket);
     socket.on("close", () => this.#sockets.delete(socket));
-    // A client that goes away in the middle of a frame is its own affair.
+    // A client may disconnect in the middle of a frame.
     socket.on("error", () => {});
     const url = new URL(request.url ?? "/", "http://localhost");
-    const refuse = (status: number, message: string, headers?: Record<string, string>) => {
+    const reject = (status: number, message: string, headers?: Record<string, string>) => {
       this.#options.logAttempt(url.pathname, status);
       rejectUpgrade(socket, status, message, this.#clock.now(), headers);
     };
-    if (url.pathname !== this.#options.path) refuse(404, "No websocket at this path");
-    else if (!this.#applyUpgradeFault(socket, url.pathname, refuse))
-      this.#authenticate(request, socket, head, url, refuse);
+    if (url.pathname !== this.#options.path) reject(404, "No websocket at this path");
+    else if (!this.#applyUpgradeFault(socket, url.pathname, reject))
+      this.#authenticate(request, socket, head, url, reject);
   }
 
-  /** Ends every connection, as when the port closes. */
+  /** Closes all connections, as when the port closes. */
   dropAll(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -105,19 +105,19 @@ export class LiveServer {
     await new Promise<void>((resolve) => this.#webSockets.close(() => resolve()));
   }
 
-  /** True when a fault has dealt with the upgrade. */
-  #applyUpgradeFault(socket: Socket, path: string, refuse: RejectUpgrade): boolean {
-    const strike = upgradeFaults(this.#faults, path).at(-1);
-    if (strike?.line.definition.name === "upgrade-stall") {
+  /** Returns true when a fault has handled the upgrade. */
+  #applyUpgradeFault(socket: Socket, path: string, reject: RejectUpgrade): boolean {
+    const fault = upgradeFaults(this.#faults, path).at(-1);
+    if (fault?.line.definition.name === "upgrade-stall") {
       this.#options.logAttempt(path, 0);
-      // Nobody else reads this socket: without this its end would go unnoticed.
+      // Nothing else reads this socket, so without this the end would go unnoticed.
       socket.on("end", () => socket.destroy()).resume();
       void waitWhileConnected(this.#clock, socket, Number.POSITIVE_INFINITY);
-    } else if (strike) {
-      const headers = retryAfterHeaders(strike, this.#clock.now());
-      refuse(strike.line.numberOf("code"), "the simulator was told to fail", headers);
+    } else if (fault) {
+      const headers = retryAfterHeaders(fault, this.#clock.now());
+      reject(fault.line.numberOf("code"), "the simulator was told to fail", headers);
     }
-    return strike !== undefined;
+    return fault !== undefined;
   }
 
   #authenticate(
@@ -125,10 +125,10 @@ export class LiveServer {
     socket: Socket,
     head: Buffer,
     url: URL,
-    refuse: RejectUpgrade,
+    reject: RejectUpgrade,
   ): void {
     const scopes = this.#options.scopesOf(url.searchParams.get("access_token") ?? "");
-    if (!scopes) refuse(401, "No valid OAuth 2.0 token provided");
+    if (!scopes) reject(401, "No valid OAuth 2.0 token provided");
     else
       this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
         this.#options.logAttempt(url.pathname, 101);
@@ -140,24 +140,24 @@ export class LiveServer {
     this.#sessions.add(session);
     session.onClose(() => this.#sessions.delete(session));
     session.onMessage((text) => this.#protocol.receive(session, text));
-    const strikes = acceptFaults(this.#faults, path);
-    const greeting = strikes.find(({ line }) => line.definition.name === "connected")?.line;
-    const greet = () => session.sendEvent("CONNECTED");
-    switch (greeting?.textOf("is")) {
+    const faults = acceptFaults(this.#faults, path);
+    const connectedFault = faults.find(({ line }) => line.definition.name === "connected")?.line;
+    const sendConnected = () => session.sendEvent("CONNECTED");
+    switch (connectedFault?.textOf("is")) {
       case "never":
         break;
       case "late":
-        session.after(greeting?.numberOf("by") ?? 0, greet);
+        session.after(connectedFault?.numberOf("by") ?? 0, sendConnected);
         break;
       case "twice":
-        greet();
-        greet();
+        sendConnected();
+        sendConnected();
         break;
       default:
-        greet();
+        sendConnected();
     }
     this.#schedulePings(session);
-    for (const strike of strikes) applyConnectionFault(strike, session);
+    for (const fault of faults) applyConnectionFault(fault, session);
   }
 
   #schedulePings(session: LiveSession): void {
@@ -170,7 +170,7 @@ export class LiveServer {
         return;
       }
       session.awaitsPong = true;
-      // Every other PING carries a requestId: it is optional, and a PONG echoes it only if given.
+      // Every other PING carries a requestId: it is optional, and clients must handle both.
       requestId++;
       session.ping(requestId % 2 === 1 ? requestId : undefined);
     });

@@ -4,24 +4,24 @@ import type { Cancel, Clock } from "../../runtime/clock.ts";
 import { encodeFrame } from "./frames.ts";
 import type { LiveSeries } from "./subscriptions.ts";
 
-/** Bytes that a client may leave unread before it is cut off. */
+/** The server disconnects a client that leaves more bytes than this unread. */
 const MAX_UNREAD_BYTES = 128 * 2 ** 20;
 
 const CLOSE_TIMEOUT_MS = 5000;
 
-/** One websocket client, seen from the server. */
+/** The server side of one websocket connection. */
 export class LiveSession {
   readonly socket: Socket;
   readonly scopes: ReadonlySet<string>;
   readonly subscriptions = new Map<string, readonly LiveSeries[]>();
-  /** Ticks are withheld, all else goes on. */
+  /** Sends no ticks, but everything else. */
   isMuted = false;
-  /** A PING of ours awaits its PONG. */
+  /** The last PING has not been answered yet. */
   awaitsPong = false;
   readonly #webSocket: WebSocket;
   readonly #clock: Clock;
   readonly #timers = new Set<Cancel>();
-  /** When each PING with a requestId that still awaits its PONG was sent. */
+  /** By requestId: when each unanswered PING was sent. */
   readonly #pingsSent = new Map<number, number>();
   #isFrozen = false;
 
@@ -33,7 +33,7 @@ export class LiveSession {
     webSocket.on("ping", (data) => {
       if (!this.#isFrozen) webSocket.pong(data);
     });
-    // A frame that breaks the protocol: the library has closed the connection already.
+    // An invalid frame: the library has already closed the connection.
     webSocket.on("error", () => {});
     socket.on("close", () => {
       for (const cancel of this.#timers) cancel();
@@ -46,23 +46,23 @@ export class LiveSession {
     });
   }
 
-  onClose(forget: () => void): void {
-    this.socket.on("close", forget);
+  onClose(callback: () => void): void {
+    this.socket.on("close", callback);
   }
 
-  /** One event, with the server's time in it. */
+  /** Sends an event with the current time as its timestamp. */
   sendEvent(event: string, properties: Record<string, unknown> = {}): void {
     const timestamp = new Date(this.#clock.now()).toISOString();
     this.write(encodeFrame(JSON.stringify({ event, ...properties, timestamp })));
   }
 
-  /** Every PING may carry a requestId, which its PONG then echoes. */
+  /** A PING may carry a requestId, which the PONG echoes. */
   ping(requestId?: number): void {
     if (requestId !== undefined) this.#pingsSent.set(requestId, this.#clock.monotonic());
     this.sendEvent("PING", requestId === undefined ? {} : { requestId });
   }
 
-  /** How long that PING took to be answered; undefined when there was none. */
+  /** The time since the PING with this requestId; undefined when there was none. */
   takeRoundTripMs(requestId: unknown): number | undefined {
     const at = this.#pingsSent.get(requestId as number);
     if (at === undefined) return undefined;
@@ -70,7 +70,7 @@ export class LiveSession {
     return this.#clock.monotonic() - at;
   }
 
-  /** Frames as bytes: the library writes a message at once and whole, so nothing comes between. */
+  /** Writes encoded frames past the library. Safe, because the library writes each message in one piece. */
   write(frames: Uint8Array): void {
     if (this.#isFrozen || this.#webSocket.readyState !== this.#webSocket.OPEN) return;
     if (this.socket.writableLength > MAX_UNREAD_BYTES) {
@@ -80,17 +80,17 @@ export class LiveSession {
     this.socket.write(frames);
   }
 
-  /** Ends the connection; 1006 is what a client sees when no close frame came. */
+  /** Closes the connection; 1006 closes it without a close frame. */
   close(code: number, reason = ""): void {
     if (code === 1006) this.socket.destroy();
     else {
       this.#webSocket.close(code, reason);
-      // A client that does not answer the close frame is not waited for.
+      // Do not wait for a client that does not answer the close frame.
       this.after(CLOSE_TIMEOUT_MS, () => this.socket.destroy());
     }
   }
 
-  /** From here on the peer is as silent as behind a pulled cable; bytes from the client are swallowed. */
+  /** Sends nothing more and ignores all input, as after a network failure. */
   freeze(): void {
     this.#isFrozen = true;
     this.socket.removeAllListeners("data");
@@ -98,7 +98,7 @@ export class LiveSession {
     for (const cancel of this.#timers) cancel();
   }
 
-  /** Runs once after `ms` unless the connection has ended by then. */
+  /** Runs once after `ms`, unless the connection has closed. */
   after(ms: number, callback: () => void): void {
     const cancel = this.#clock.after(ms, () => {
       this.#timers.delete(cancel);
@@ -107,7 +107,7 @@ export class LiveSession {
     this.#timers.add(cancel);
   }
 
-  /** Runs every `ms` while the connection lasts. */
+  /** Runs every `ms` until the connection closes. */
   every(ms: number, callback: () => void): void {
     this.after(ms, () => {
       callback();

@@ -6,19 +6,19 @@ import {
 } from "../market/indexes.ts";
 import type { SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
 
-/** One source of live ticks. */
+/** One source of live ticks: an index, or a market on an exchange. */
 export type LiveSeries = { readonly key: string } & (
   | { readonly family: "index"; readonly index: IndexSeries }
   | { readonly family: "exchange"; readonly exchange: SimulatedExchange; readonly market: SimulatedMarket }
 );
 
-/** A message that asks to start or stop a subscription, understood. */
+/** A parsed message that starts or stops a subscription. */
 export interface SubscriptionRequest {
-  /** The same body gives the same key, whatever the order of its properties; requestId is no part of it. */
+  /** Identical for identical bodies, whatever the order of the properties. Excludes requestId. */
   key: string;
   series: readonly LiveSeries[];
   scope: string;
-  /** The properties of SUBSCRIBED_* between its event and its timestamp. */
+  /** The properties of SUBSCRIBED_*, without event and timestamp. */
   confirmation: Record<string, unknown>;
 }
 
@@ -29,7 +29,7 @@ export interface SubscriptionError {
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** Knows every id and name that a subscription can be made by. */
+/** Resolves the ids and names of subscription messages. */
 export class SubscriptionDirectory {
   readonly #indexes: IndexTable;
   readonly #exchanges: ReadonlyMap<string, SimulatedExchange>;
@@ -39,7 +39,7 @@ export class SubscriptionDirectory {
 
   constructor({ markets, exchanges }: Universe, indexes: IndexTable) {
     this.#indexes = indexes;
-    this.#exchanges = new Map(exchanges.map((resolveExchanges) => [resolveExchanges.id, resolveExchanges]));
+    this.#exchanges = new Map(exchanges.map((exchange) => [exchange.id, exchange]));
     this.#markets = new Map(markets.map((market) => [market.id, market]));
     for (const market of markets)
       push(this.#marketsByName, `${market.base.symbol}_${market.quote.symbol}`, market);
@@ -78,7 +78,7 @@ export class SubscriptionDirectory {
     return found && (type === undefined || found.type === type) ? [found] : [];
   }
 
-  exchange(message: Message): SubscriptionRequest | SubscriptionError {
+  resolveExchanges(message: Message): SubscriptionRequest | SubscriptionError {
     const { exchangeId, marketId, marketName } = message;
     if (exchangeId === undefined && marketId === undefined && marketName === undefined)
       return badSubscription("exchangeId, marketId or marketName is required");
@@ -93,8 +93,8 @@ export class SubscriptionDirectory {
     const series = markets
       ? markets.flatMap((market) =>
           (this.#exchangesByMarket.get(market) ?? [])
-            .filter((seller) => exchange === undefined || seller === exchange)
-            .map((seller) => createExchangeSeries(seller, market)),
+            .filter((listing) => exchange === undefined || listing === exchange)
+            .map((listing) => createExchangeSeries(listing, market)),
         )
       : (exchange?.markets ?? []).map((market) =>
           createExchangeSeries(exchange as SimulatedExchange, market),
@@ -112,7 +112,7 @@ export class SubscriptionDirectory {
     };
   }
 
-  /** Undefined: no market was asked for, so any will do. */
+  /** Undefined: the message names no market, so all match. */
   #findMarkets(id: unknown, name: unknown): SimulatedMarket[] | undefined {
     const named = this.#marketsByName.get(String(name)) ?? [];
     if (id === undefined) return name === undefined ? undefined : named;

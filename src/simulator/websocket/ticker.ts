@@ -7,7 +7,7 @@ import { encodeFrame } from "./frames.ts";
 import type { LiveSession } from "./session.ts";
 import type { LiveSeries } from "./subscriptions.ts";
 
-/** Ticks as the messages that the websocket carries: the very records that REST serves, with their event. */
+/** Renders ticks as websocket messages: the same records that REST serves, with an event name. */
 export interface LiveMessageSource {
   readonly tickMs: number;
   /** Undefined when the series has no record at that tick. */
@@ -20,9 +20,9 @@ export interface LiveMessageSource {
   ): string | undefined;
 }
 
-/** Sends the ticks of each refresh to whoever has subscribed, on the clock and at the very moments of the records. */
+/** Sends each tick to the subscribers, at the timestamp of the tick. */
 export class LiveTicker {
-  /** Undefined: good days. */
+  /** Undefined: no faults. */
   faults: FaultScript | undefined;
   readonly #clock: Clock;
   readonly #source: LiveMessageSource;
@@ -40,18 +40,17 @@ export class LiveTicker {
   }
 
   /**
-   * Renders a burst for every present subscriber beforehand: `ticks` real records for each, the series in turn, at
-   * successive moments that end with the tick `upTo` (the newest, unless told). The result sends it, as often as it is
-   * called, and says how many were written to all clients together.
+   * Renders a burst of `ticks` records for each current subscriber: all its series in turn, at consecutive ticks that end
+   * with `upTo` (default: the newest). The returned function sends the burst and returns the number of records sent.
    */
   prepareBurst(ticks: number, upTo = this.#newestTick()): () => number {
     const rendered = new Map<readonly LiveSeries[], { count: number; bytes: Buffer }>();
-    const audiences = this.#subscribers();
-    for (const [, series] of audiences)
+    const subscribers = this.#subscribers();
+    for (const [, series] of subscribers)
       if (!rendered.has(series)) rendered.set(series, this.#renderBurst(series, ticks, upTo));
     return () => {
       let written = 0;
-      for (const [session, series] of audiences) {
+      for (const [session, series] of subscribers) {
         const burst = rendered.get(series);
         if (!burst) continue;
         session.write(burst.bytes);
@@ -69,7 +68,7 @@ export class LiveTicker {
     return { count: frames.length, bytes: Buffer.concat(frames) };
   }
 
-  /** The last so many ticks of each series again, to one client. */
+  /** Sends the last `ticks` ticks of each series again to one client. */
   replay(session: LiveSession, series: readonly LiveSeries[], ticks: number): void {
     const newest = this.#newestTick();
     for (let tick = newest - ticks + 1; tick <= newest; tick++)
@@ -80,14 +79,14 @@ export class LiveTicker {
     return Math.floor(this.#clock.now() / this.#source.tickMs);
   }
 
-  /** Waits for the next tick while anybody is subscribed. */
+  /** Schedules the next tick, and repeats while any client is subscribed. */
   scheduleNextTick(): void {
     if (this.#cancel) return;
     const { tickMs } = this.#source;
     const next = this.#newestTick() + 1;
     this.#cancel = this.#clock.after(next * tickMs - this.#clock.now(), () => {
       this.#cancel = undefined;
-      // The wall clock may have been stepped back meanwhile: then this tick has not come yet.
+      // The wall clock may have been set back meanwhile: then it is not yet time for this tick.
       if (this.#newestTick() >= next) this.#sendTick(this.#newestTick());
       if ([...this.#sessions].some(({ subscriptions }) => subscriptions.size > 0)) this.scheduleNextTick();
     });
@@ -110,11 +109,11 @@ export class LiveTicker {
     }
   }
 
-  /** Who gets which series; sessions with the same subscriptions share one list, so that it is rendered once. */
+  /** The series of each session. Sessions with the same subscriptions share one array, so that it is rendered once. */
   #subscribers(): [LiveSession, readonly LiveSeries[]][] {
     const shared = new Map<string, readonly LiveSeries[]>();
     return [...this.#sessions]
-      .filter(({ isMuted: isMute, subscriptions }) => !isMute && subscriptions.size > 0)
+      .filter(({ isMuted, subscriptions }) => !isMuted && subscriptions.size > 0)
       .map((session) => {
         const key = JSON.stringify([...session.subscriptions.keys()].sort());
         const series = shared.get(key) ?? mergeSeries([...session.subscriptions.values()]);
@@ -141,7 +140,7 @@ export class LiveTicker {
   }
 }
 
-/** Each series once, however many subscriptions name it. */
+/** Contains each series once, even if several subscriptions include it. */
 function mergeSeries(lists: readonly (readonly LiveSeries[])[]): readonly LiveSeries[] {
   if (lists.length === 1) return lists[0] ?? [];
   return [...new Map(lists.flat().map((series) => [series.key, series])).values()];

@@ -10,13 +10,13 @@ export async function commitHour(ingest: IngestThread, n: number): Promise<void>
   const gap = { from, to: from + HOUR };
   // The page overlaps the hour before, except for the first hour, which has nothing below it.
   const body = tickPage(makeTicks(n === 0 ? gap.from : gap.from - 30 * SECOND, gap.to));
-  const { pageId: held } = await ingest.call("readPage", { stream: "index_ticks", series: btc }, [body]);
+  const { pageId } = await ingest.call("readPage", { stream: "index_ticks", series: btc }, [body]);
   await ingest.call("commitWalkPage", {
     series: btc,
     position: { gap, provenFrom: gap.to },
     isLast: n === 0,
     settleDelay: 60 * SECOND,
     request: "GET /index-ticker",
-    pageId: held,
+    pageId,
   });
 }
