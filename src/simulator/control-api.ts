@@ -4,8 +4,8 @@ import { createJsonResponse, type SimulatorRequest, type SimulatorResponse } fro
 import type { RequestLog } from "./rest/request-log.ts";
 import type { PongSummary } from "./websocket/pong-log.ts";
 
-/** What may be turned while the simulator runs. */
-export interface Controls {
+/** The controls of a running simulator. */
+interface Controls {
   readonly requests: RequestLog;
   readonly pongs: PongSummary;
   setFaults(script: string): void;
@@ -20,9 +20,16 @@ export function isControlRequest({ path }: SimulatorRequest): boolean {
 }
 
 /**
- * The controls over HTTP, for a simulator in a process of its own; answered to this machine alone:
- * POST /simulator/faults (a fault script), GET /simulator/faults (how often each line struck), POST /simulator/scopes (one text, blanks between), POST /simulator/secret,
- * POST /simulator/revoke, GET /simulator/pongs (how quickly PINGs were answered), GET /simulator/requests (?since=N: from the Nth on), DELETE /simulator/requests.
+ * The controls over HTTP, for a simulator in its own process; only for clients on this machine.
+ *
+ *   POST   /simulator/faults     set a fault script
+ *   GET    /simulator/faults     how often each line triggered
+ *   POST   /simulator/scopes     grant scopes, separated by blanks
+ *   POST   /simulator/secret     rotate the client secret
+ *   POST   /simulator/revoke     revoke all tokens
+ *   GET    /simulator/pongs      how quickly clients answered PINGs
+ *   GET    /simulator/requests   the request log (?since=N: from the Nth request on)
+ *   DELETE /simulator/requests   clear the request log
  */
 export function handleControlRequest(
   controls: Controls,
@@ -58,9 +65,9 @@ export function handleControlRequest(
   throw new HttpError(404, `No control ${method} ${path}`);
 }
 
-function runControl(act: () => void): SimulatorResponse {
+function runControl(action: () => void): SimulatorResponse {
   try {
-    act();
+    action();
   } catch (thrown) {
     throw new HttpError(400, thrown instanceof Error ? thrown.message : String(thrown));
   }

@@ -7,23 +7,23 @@ import type { SimulatorHttpServer } from "./rest/http-server.ts";
 import { sendWithoutFaults } from "./rest/http-types.ts";
 import type { LiveServer } from "./websocket/server.ts";
 
-export interface FaultControllerOptions {
+interface FaultControllerOptions {
   seed: number;
   clock: Clock;
   refreshSeconds: number;
   tokens: TokenIssuer;
   server: SimulatorHttpServer;
   live: LiveServer;
-  /** Opens the port again, at the same number. */
+  /** Opens the same port again. */
   listen(): Promise<void>;
 }
 
-/** Sets and ends bad days for all parts of the simulator at once. */
+/** Applies a fault script to all parts of the simulator. */
 export class FaultController {
   readonly #options: FaultControllerOptions;
   #script: FaultScript | undefined;
   #scriptEnd = new AbortController();
-  /** Closing and opening the port take turns, whatever script asks for it. */
+  /** Serialises closing and opening the port, even across scripts. */
   #portChange = Promise.resolve();
   #isClosed = false;
 
@@ -31,7 +31,7 @@ export class FaultController {
     this.#options = options;
   }
 
-  /** Replaces the script; an empty text ends all faults. Throws a FaultScriptError and changes nothing when it cannot be read. */
+  /** Replaces the script; an empty text ends all faults. Throws a FaultScriptError and changes nothing on a syntax error. */
   setScript(text: string): void {
     const { seed, clock, refreshSeconds, tokens, server, live } = this.#options;
     const script = text.trim() === "" ? undefined : new FaultScript(text, { seed, clock });
@@ -45,19 +45,19 @@ export class FaultController {
       this.#schedulePortClosure(line, this.#scriptEnd.signal);
   }
 
-  /** Stops what the script does by itself, and leaves the port open. */
+  /** Cancels the timers of the script and opens the port. */
   endScript(): void {
     this.#scriptEnd.abort();
     this.#scriptEnd = new AbortController();
     this.#setPortClosed(false);
   }
 
-  /** Resolves when the port has become what it was last told to be. */
+  /** Resolves when all requested port changes are done. */
   async waitForPort(): Promise<void> {
     await this.#portChange;
   }
 
-  /** How often each line struck: a run that met no fault proves nothing. */
+  /** How often each line triggered. */
   get counts(): FaultCount[] {
     return this.#script?.counts ?? [];
   }
@@ -65,22 +65,22 @@ export class FaultController {
   #schedulePortClosure(line: FaultLine, signal: AbortSignal): void {
     const { clock } = this.#options;
     const { from, to } = line.conditions;
-    const strike = () => {
+    const closePort = () => {
       this.#script?.countTrigger(line);
       this.#setPortClosed(true);
     };
-    // From the beginning means now, not when a turned clock next moves.
-    if (from === 0) strike();
-    const close = from === 0 ? () => {} : clock.after(from, strike);
-    const open = Number.isFinite(to) ? clock.after(to, () => this.#setPortClosed(false)) : () => {};
+    // from=0 means now. A timer would only fire when a manual clock next advances.
+    if (from === 0) closePort();
+    const cancelClose = from === 0 ? () => {} : clock.after(from, closePort);
+    const cancelOpen = Number.isFinite(to) ? clock.after(to, () => this.#setPortClosed(false)) : () => {};
     signal.addEventListener("abort", () => {
-      close();
-      open();
+      cancelClose();
+      cancelOpen();
     });
   }
 
   #setPortClosed(shouldClose: boolean): void {
-    // A turned clock waits until the port is what it should be at this moment.
+    // Holds a manual clock until the port has changed.
     const release = this.#options.clock.beginWork();
     this.#portChange = this.#portChange
       .then(async () => {

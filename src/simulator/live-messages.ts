@@ -3,7 +3,7 @@ import type { TickCalendar } from "./market/tick-calendar.ts";
 import type { LiveMessageSource } from "./websocket/ticker.ts";
 import type { World } from "./world.ts";
 
-/** REST's records as live messages: the same ids and figures, in the websocket's form. */
+/** Renders the records of REST as websocket messages, with the same ids and values. */
 export function createLiveMessageSource(
   world: Pick<World, "calendar" | "ticks" | "exchangeTickers" | "writer">,
 ): LiveMessageSource {
@@ -12,7 +12,7 @@ export function createLiveMessageSource(
     tickMs: calendar.tickMs,
     indexMessage(series, tick, nowMs) {
       if (!isPublishedLive(calendar, series, tick)) return undefined;
-      // REST's own text with an event in front, and for LX the name: no object is made for each tick.
+      // Prepends the event (and the name for LX) to the JSON of REST, without creating an object per tick.
       const record = ticks.render({ series: [series], steps: [tick] }, nowMs);
       const name = series.type === "LX" ? `"name":${JSON.stringify(series.name)},` : "";
       return `{"event":"INDEX_TICKER",${name}${record.slice(1)}`;
@@ -20,13 +20,13 @@ export function createLiveMessageSource(
     exchangeMessage(exchange, market, tick) {
       const record = exchangeTickers.record(exchange.id, market.id, tick);
       if (!record) return undefined;
-      const { lastMoved: _restAlone, ...live } = record;
+      const { lastMoved: _onlyInRest, ...live } = record;
       return writer.formatRecord({ event: "EXCHANGE_TICKER", ...live });
     },
   };
 }
 
-/** A tick that REST shows late is live on time; one that never existed is not. */
+/** The websocket sends late ticks (a quirk of REST) on time. It sends no missing ticks. */
 function isPublishedLive(calendar: TickCalendar, series: IndexSeries, tick: number): boolean {
   const { first, end } = calendar.tickRange(series);
   return tick >= first && tick < end && calendar.isPublished(series, tick, Number.POSITIVE_INFINITY);

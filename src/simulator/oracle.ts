@@ -15,7 +15,7 @@ import type { ExchangeTickers, ExchangeTickRecord } from "./rest/exchange-ticker
 import type { MarketCapRecord, MarketCaps } from "./rest/market-caps.ts";
 import type { IndexTickRecord, TickHistory } from "./rest/tick-history.ts";
 
-export interface OracleOptions {
+interface OracleOptions {
   readonly universe: Universe;
   readonly table: IndexTable;
   readonly calendar: TickCalendar;
@@ -28,8 +28,8 @@ export interface OracleOptions {
 }
 
 /**
- * What the service would answer, without asking it: the oracle of tests. All ranges are half-open, records come oldest
- * first, and every switch of the quirks is obeyed, but for how records are written (decimals are text here).
+ * Tells tests what the service serves, without requests. All ranges are half-open; records are sorted oldest first. All
+ * quirks apply, except for the format of records (decimals are strings here).
  */
 export class Oracle {
   readonly #options: OracleOptions;
@@ -46,17 +46,18 @@ export class Oracle {
     toMs: number,
     nowMs: number,
   ): IndexTickRecord[] {
-    const series = this.#series(type, id);
+    const series = this.#findSeries(type, id);
     const { ticks, calendar } = this.#options;
     const { oldest, newest } = ticks.stepRange(series, nowMs);
     const first = Math.max(oldest, Math.ceil(fromMs / calendar.tickMs));
     const end = Math.min(newest + 1, Math.ceil(toMs / calendar.tickMs));
-    const known: number[] = [];
-    for (let tick = first; tick < end; tick++) if (ticks.isPublished(series, tick, nowMs)) known.push(tick);
-    return ticks.records(series, known, nowMs);
+    const published: number[] = [];
+    for (let tick = first; tick < end; tick++)
+      if (ticks.isPublished(series, tick, nowMs)) published.push(tick);
+    return ticks.records(series, published, nowMs);
   }
 
-  /** The bars of the days that begin in [fromMs, toMs) that REST serves at `nowMs`. */
+  /** The bars that REST serves at `nowMs` for the days that begin in [fromMs, toMs). */
   dailyBars(
     type: SimulatedIndexType,
     id: string,
@@ -64,17 +65,17 @@ export class Oracle {
     toMs: number,
     nowMs: number,
   ): DailyBarRecord[] {
-    const series = this.#series(type, id);
+    const series = this.#findSeries(type, id);
     const { bars } = this.#options;
     const { oldest, newest } = bars.stepRange(series, nowMs);
     const first = Math.max(oldest, Math.ceil(fromMs / DAY_MS));
     const end = Math.min(newest + 1, Math.ceil(toMs / DAY_MS));
-    const found: DailyBarRecord[] = [];
+    const records: DailyBarRecord[] = [];
     for (let day = first; day < end; day++) {
       const record = bars.record(series, day, nowMs);
-      if (record) found.push(record);
+      if (record) records.push(record);
     }
-    return found;
+    return records;
   }
 
   /** The tick of one market on one exchange that /exchange-ticker serves at `nowMs`. */
@@ -83,13 +84,13 @@ export class Oracle {
     return exchangeTickers.record(exchangeId, marketId, calendar.newestTick(nowMs));
   }
 
-  /** All that /exchange-ticker serves at `nowMs`. */
+  /** All ticks that /exchange-ticker serves at `nowMs`. */
   exchangeTicks(nowMs: number): ExchangeTickRecord[] {
     const { exchangeTickers, calendar } = this.#options;
     return exchangeTickers.records(calendar.newestTick(nowMs));
   }
 
-  /** The ranking that /market-cap serves at `nowMs`, first place first. */
+  /** The ranking that /market-cap serves at `nowMs`, largest first. */
   marketCaps(nowMs: number, percentChange = false): MarketCapRecord[] {
     return this.#options.marketCaps.ranking(nowMs, percentChange);
   }
@@ -100,16 +101,16 @@ export class Oracle {
     include: ContractFilter,
     nowMs: number,
   ): DerivativeContractRecord[] {
-    return this.#contracts(type, exchangeId, include, nowMs).map(({ record }) => record);
+    return this.#listContracts(type, exchangeId, include, nowMs).map(({ record }) => record);
   }
 
   derivativeTicks(type: SimulatedDerivativeType, exchangeId: string, nowMs: number): DerivativeTickRecord[] {
     const { tickers, calendar } = this.#options;
-    const active = this.#contracts(type, exchangeId, "ACTIVE", nowMs);
+    const active = this.#listContracts(type, exchangeId, "ACTIVE", nowMs);
     return active.map((contract) => tickers.record(contract, calendar.newestTick(nowMs)));
   }
 
-  #contracts(
+  #listContracts(
     type: SimulatedDerivativeType,
     exchangeId: string,
     include: ContractFilter,
@@ -120,7 +121,7 @@ export class Oracle {
     return this.#options.contracts.list(type, exchange, include, nowMs);
   }
 
-  #series(type: SimulatedIndexType, id: string): IndexSeries {
+  #findSeries(type: SimulatedIndexType, id: string): IndexSeries {
     const series = this.#options.table.byId(id);
     if (!series || series.type !== type) throw new RangeError(`no index ${id} of type ${type}`);
     return series;

@@ -8,7 +8,7 @@ import {
 import type { Tokens } from "./rest/tokens.ts";
 import type { World } from "./world.ts";
 
-/** Which part of the service answers which path. Only GET is served below /v3, but for the token. */
+/** Routes a request to its endpoint. Only GET is allowed below /v3, except for the token endpoint. */
 export function handleServiceRequest(
   world: World,
   tokens: Tokens,
@@ -78,9 +78,9 @@ function requireScope(scopes: ReadonlySet<string>, scope: string): void {
   if (!scopes.has(scope)) throw new HttpError(403, `The scope ${scope} is missing`);
 }
 
-function requireTokenScopes(tokens: Tokens, { headers, nowMs: at }: SimulatorRequest): ReadonlySet<string> {
+function requireTokenScopes(tokens: Tokens, { headers, nowMs }: SimulatorRequest): ReadonlySet<string> {
   const token = /^Bearer (.+)$/.exec(headers.authorization ?? "")?.[1];
-  const scopes = token === undefined ? undefined : tokens.scopesOf(token, "rest", at);
+  const scopes = token === undefined ? undefined : tokens.scopesOf(token, "rest", nowMs);
   if (!scopes) throw new HttpError(401, "No valid access token was given");
   return scopes;
 }

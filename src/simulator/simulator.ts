@@ -18,13 +18,13 @@ import { createWorld } from "./world.ts";
 
 export interface SimulatorOptions {
   seed?: number;
-  /** A dozen assets, or as many as the real service has, or these. */
+  /** `demo`: a dozen assets; `real`: as many as the real service; or explicit numbers. */
   size?: UniverseSize;
-  /** The service's cadence. */
+  /** The refresh period of the service. */
   refreshSeconds?: number;
   clock?: Clock;
   host?: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   port?: number;
   clientId?: string;
   clientSecret?: string;
@@ -33,14 +33,14 @@ export interface SimulatorOptions {
   quirks?: Partial<Quirks>;
   /** The text of a fault script. */
   faults?: string;
-  /** How often websocket clients get a JSON PING; who has not answered by the next one is cut off. 0: never. */
+  /** Interval of JSON PINGs. A client that has not replied by the next PING is disconnected. 0: no PINGs. */
   pingSeconds?: number;
-  /** Room for rendered pages. */
+  /** Maximum size of the cache of rendered pages. */
   cacheMegabytes?: number;
 }
 
-export interface PrerenderOptions {
-  /** Index ticks unless told. */
+interface PrerenderOptions {
+  /** Default: index ticks. */
   readonly stream?: "index-ticker" | "ohlcv";
   readonly type: SimulatedIndexType;
   readonly id: string;
@@ -56,25 +56,25 @@ export interface Simulator {
   readonly wsUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** What the lookups serve. */
+  /** The entities that the lookups serve. */
   readonly universe: Universe;
-  /** What REST serves at any moment, without asking. */
+  /** Tells what REST serves at any time, without requests. */
   readonly oracle: Oracle;
-  /** What was asked. */
+  /** The log of all requests. */
   readonly requests: RequestLog;
-  /** The websocket side: how many clients there are, and bursts for benchmarks. */
+  /** The websocket: the number of clients, and bursts for benchmarks. */
   readonly live: Pick<LiveServer, "clients" | "publish" | "prepareBurst">;
-  /** Replaces the fault script; an empty text ends all faults. Throws, and changes nothing, when a line cannot be read. */
+  /** Replaces the fault script; an empty text ends all faults. Throws and changes nothing on a syntax error. */
   setFaults(script: string): void;
-  /** How often each line of the script struck. */
+  /** How often each line of the script triggered. */
   readonly faultCounts: readonly FaultCount[];
-  /** The scopes of tokens issued from now on: a token keeps those that it was issued with. */
+  /** Sets the scopes of new tokens. Existing tokens keep their scopes. */
   grantScopes(scopes: readonly string[]): void;
-  /** Every token issued so far is answered with 401. */
+  /** Revokes all tokens: requests with them get 401. */
   revokeTokens(): void;
-  /** The old client secret is refused from now on. */
+  /** Replaces the client secret. The old one gets 401. */
   rotateSecret(secret: string): void;
-  /** Renders the pages of a walk back over one index beforehand, for benchmarks; says how many rows they hold. */
+  /** Renders the pages of a history walk over one index in advance, for benchmarks. Returns the number of records. */
   prerender(range: PrerenderOptions): number;
   stop(): Promise<void>;
 }
@@ -90,8 +90,8 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const world = createWorld({ seed, size, tickMs, quirks, cacheBytes: cacheMegabytes * 2 ** 20 });
 
   const addresses = { rest: "", websocket: "" };
-  const terms = { clientId, clientSecret, scopes, tokenSeconds };
-  const tokens = new Tokens(seed, quirks, terms, () => addresses);
+  const tokenSettings = { clientId, clientSecret, scopes, tokenSeconds };
+  const tokens = new Tokens(seed, quirks, tokenSettings, () => addresses);
   const requests = new RequestLog();
   const controls = {
     requests,
@@ -102,18 +102,18 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     get pongs(): PongSummary {
       return live.pongs.summary;
     },
-    grantScopes(granted: readonly string[]) {
-      terms.scopes = granted;
+    grantScopes(scopes: readonly string[]) {
+      tokenSettings.scopes = scopes;
     },
     revokeTokens: () => tokens.revokeAll(),
     rotateSecret(secret: string) {
-      terms.clientSecret = secret;
+      tokenSettings.clientSecret = secret;
     },
   };
-  const server = new SimulatorHttpServer(clock, requests, (question, remoteAddress) => {
-    return isControlRequest(question)
-      ? handleControlRequest(controls, question, remoteAddress)
-      : handleServiceRequest(world, tokens, question);
+  const server = new SimulatorHttpServer(clock, requests, (request, remoteAddress) => {
+    return isControlRequest(request)
+      ? handleControlRequest(controls, request, remoteAddress)
+      : handleServiceRequest(world, tokens, request);
   });
   const live = new LiveServer({
     clock,
@@ -125,11 +125,11 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     pingSeconds: options.pingSeconds ?? 30,
   });
   server.onUpgrade = (request, socket, head) => live.upgrade(request, socket, head);
-  const listen = async () => void (await server.listen(host, bound));
+  const listen = async () => void (await server.listen(host, boundPort));
   const faults = new FaultController({ seed, clock, refreshSeconds, tokens, server, live, listen });
   faults.setScript(options.faults ?? "");
-  const bound = await server.listen(host, port);
-  const authority = `${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  const boundPort = await server.listen(host, port);
+  const authority = `${host.includes(":") ? `[${host}]` : host}:${boundPort}`;
   addresses.rest = `http://${authority}`;
   addresses.websocket = `ws://${authority}${WEBSOCKET_PATH}`;
 
@@ -139,7 +139,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     wsUrl: addresses.websocket,
     clientId,
     get clientSecret() {
-      return terms.clientSecret;
+      return tokenSettings.clientSecret;
     },
     get faultCounts() {
       return faults.counts;

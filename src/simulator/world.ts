@@ -16,7 +16,7 @@ import { MarketCaps } from "./rest/market-caps.ts";
 import { PageCache } from "./rest/page-cache.ts";
 import { TickHistory } from "./rest/tick-history.ts";
 
-export interface WorldOptions {
+interface WorldOptions {
   readonly seed: number;
   readonly size: UniverseSize;
   readonly tickMs: number;
@@ -26,12 +26,12 @@ export interface WorldOptions {
 
 export type World = ReturnType<typeof createWorld>;
 
-/** All that the service knows, and the desks that answer from it. Knows no clock: every question names its moment. */
+/** Creates the data of the simulated service and its endpoints. They have no clock: every call passes the time. */
 export function createWorld({ seed, size, tickMs, quirks, cacheBytes }: WorldOptions) {
   const universe = createUniverse(seed, size, quirks.ids);
   const table = new IndexTable(universe);
-  const paths = universe.assets.map(({ priceParameters: path }) => path);
-  const indexValues = new IndexValues(new PriceModel(seed, tickMs, paths), seed);
+  const priceParameters = universe.assets.map((asset) => asset.priceParameters);
+  const indexValues = new IndexValues(new PriceModel(seed, tickMs, priceParameters), seed);
   const calendar = new TickCalendar(seed, tickMs, quirks);
   const ids = new RecordIds(seed, quirks.ids);
   const writer = new JsonWriter(quirks);

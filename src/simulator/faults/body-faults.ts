@@ -12,7 +12,7 @@ export function plainJsonResponse(status: number, json: string, nowMs: number): 
   return { status, headers, body: Buffer.from(json) };
 }
 
-/** The response as a fault of status, headers or body leaves it; undefined for a word that is none. */
+/** Applies a fault of status, headers or body; undefined for any other fault. */
 export function applyBodyFault(
   { line }: TriggeredFault,
   response: PlainResponse,
@@ -108,7 +108,7 @@ export function formatRetryAfter(form: string, waitMs: number, nowMs: number): s
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/** The response with a body that does not keep what its Content-Encoding promises. Content-Length stays honest. */
+/** Makes the body contradict its Content-Encoding. Content-Length stays correct. */
 export function applyEncodingFault(how: string, megabytes: number, response: PlainResponse): PlainResponse {
   const isCompressed = response.headers["content-encoding"] === "gzip";
   const { status, headers, body } = corruptEncoding(how, megabytes, {

@@ -10,7 +10,7 @@ import {
   textParameter,
 } from "./fault-definition.ts";
 
-const lifetime: readonly FaultEventKind[] = ["accept", "subscribe", "tick"];
+const connectionEvents: readonly FaultEventKind[] = ["accept", "subscribe", "tick"];
 
 /** Faults of the websocket. */
 export const websocketFaultDefinitions: readonly FaultDefinition[] = [
@@ -19,48 +19,48 @@ export const websocketFaultDefinitions: readonly FaultDefinition[] = [
     "websocket",
     ["upgrade"],
     { code: numberParameter(), ...retryAfterParameters },
-    "refuses the upgrade with this HTTP status",
+    "rejects the upgrade with this HTTP status",
   ),
-  defineFault("upgrade-stall", "websocket", ["upgrade"], {}, "never answers the upgrade"),
+  defineFault("upgrade-stall", "websocket", ["upgrade"], {}, "never responds to the upgrade"),
   defineFault(
     "connected",
     "websocket",
     ["accept"],
     { is: choiceParameter("never twice late"), by: durationParameter("5s") },
-    "CONNECTED never comes, comes twice, or late",
+    "sends CONNECTED never, twice, or late",
   ),
   defineFault(
     "drop-connection",
     "websocket",
-    lifetime,
+    connectionEvents,
     { code: numberParameter(1006), ...connectionParameters },
-    "ends the connection with this close code; 1006: without a close frame",
+    "closes the connection with this close code; 1006: without a close frame",
   ),
   defineFault(
     "mute",
     "websocket",
-    lifetime,
+    connectionEvents,
     connectionParameters,
-    "no ticks any more; everything else goes on",
+    "sends no more ticks, but everything else",
   ),
   defineFault(
     "half-open",
     "websocket",
-    lifetime,
+    connectionEvents,
     connectionParameters,
-    "no frame any more and no end either, as after a pulled cable",
+    "sends no more frames and does not close, as after a network failure",
   ),
   defineFault(
     "ping-storm",
     "websocket",
-    lifetime,
+    connectionEvents,
     { every: durationParameter("100ms"), ...connectionParameters },
-    "a JSON PING every so often",
+    "sends a JSON PING at this interval",
   ),
   defineFault(
     "message",
     "websocket",
-    lifetime,
+    connectionEvents,
     {
       is: choiceParameter(
         "binary garbage utf8 oversized fragments deflated trade no-event array null string number not-json error",
@@ -70,36 +70,36 @@ export const websocketFaultDefinitions: readonly FaultDefinition[] = [
       bytes: numberParameter(2 ** 21),
       ...connectionParameters,
     },
-    "one message out of turn; `error` takes code= and as=",
+    "sends one unexpected message; `error` takes code= and as=",
   ),
   defineFault(
     "subscribed",
     "websocket",
     ["subscribe"],
     { is: choiceParameter("never other late twice"), by: durationParameter("5s") },
-    "SUBSCRIBED_* never comes, comes for another subscription, after the ticks, or twice",
+    "sends SUBSCRIBED_* never, for another subscription, after the ticks, or twice",
   ),
   defineFault(
     "error",
     "websocket",
     ["subscribe", "unsubscribe"],
     { code: textParameter("500"), as: choiceParameter("string number none", "string") },
-    "answers the message with an ERROR of this code, which may be a number or missing",
+    "responds with an ERROR of this code, which may be a number or missing",
   ),
-  defineFault("ignore-unsubscribe", "websocket", ["unsubscribe"], {}, "goes on with the ticks"),
+  defineFault("ignore-unsubscribe", "websocket", ["unsubscribe"], {}, "continues to send ticks"),
   defineFault(
     "late-unsubscribe",
     "websocket",
     ["unsubscribe"],
     { by: durationParameter("60s") },
-    "goes on with the ticks for so long",
+    "continues to send ticks for this long",
   ),
   defineFault(
     "replay",
     "websocket",
     ["subscribe"],
     { ticks: numberParameter(5) },
-    "sends each series' last ticks again after SUBSCRIBED_*",
+    "sends the last ticks of each series again after SUBSCRIBED_*",
   ),
   defineFault("duplicate-tick", "websocket", ["tick"], {}, "sends the tick twice"),
   defineFault("missing-tick", "websocket", ["tick"], {}, "does not send the tick"),
@@ -115,7 +115,7 @@ export const websocketFaultDefinitions: readonly FaultDefinition[] = [
     "websocket",
     ["tick"],
     {},
-    "another price, and another id, than REST has for the same moment",
+    "sends another price and id than REST for the same timestamp",
   ),
-  defineFault("binary-tick", "websocket", ["tick"], {}, "sends the tick's JSON in a binary frame"),
+  defineFault("binary-tick", "websocket", ["tick"], {}, "sends the JSON of the tick in a binary frame"),
 ];

@@ -10,86 +10,86 @@ import {
   textParameter,
 } from "./fault-definition.ts";
 
-const http: readonly FaultEventKind[] = ["request"];
-const records: readonly FaultEventKind[] = ["request", "tick"];
+const requestEvents: readonly FaultEventKind[] = ["request"];
+const recordEvents: readonly FaultEventKind[] = ["request", "tick"];
 
-/** Faults of what records say, in answers and in live ticks. */
-export const recordFaultDefinitions: readonly FaultDefinition[] = [
+/** Faults that change records, in responses and in live ticks. */
+const recordFaultDefinitions: readonly FaultDefinition[] = [
+  defineFault("unknown-fields", "payload", recordEvents, rowsParameters, "adds undocumented properties"),
   defineFault(
-    "unknown-fields",
+    "reordered-fields",
     "payload",
-    records,
+    recordEvents,
     rowsParameters,
-    "adds properties that nobody has announced",
+    "reverses the order of the properties",
   ),
-  defineFault("reordered-fields", "payload", records, rowsParameters, "reverses the order of the properties"),
   defineFault(
     "duplicate-keys",
     "payload",
-    records,
+    recordEvents,
     rowsParameters,
-    "names every property twice; the first time with a wrong value",
+    "sends every property twice, the first time with a wrong value",
   ),
   defineFault(
     "proto-key",
     "payload",
-    records,
+    recordEvents,
     rowsParameters,
     "adds __proto__ and constructor as properties",
   ),
   defineFault(
     "decimals",
     "payload",
-    records,
+    recordEvents,
     { as: choiceParameter("number exponent zeros long tiny"), ...rowsParameters },
-    "decimals as numbers, with an exponent, with spare zeros (the same value); with 30 digits, or 1e-18 (another value)",
+    "formats decimals as numbers, with an exponent or trailing zeros (same value); with 30 digits, or as 1e-18 (other value)",
   ),
   defineFault(
     "set",
     "payload",
-    records,
+    recordEvents,
     {
       field: textParameter(),
       value: textParameter(""),
       as: choiceParameter("string json", "string"),
       ...rowsParameters,
     },
-    "sets a property, to a string or to any JSON",
+    "sets a property to a string or to any JSON",
   ),
   defineFault(
     "drop",
     "payload",
-    records,
+    recordEvents,
     { field: textParameter(), ...rowsParameters },
-    "leaves a property out: of the records, or of the envelope when it stands there",
+    "removes a property from the envelope, or else from the records",
   ),
   defineFault(
     "timestamps",
     "payload",
-    records,
+    recordEvents,
     { as: choiceParameter("us ns no-zone offset leap midnight-24 epoch 1970 2099"), ...rowsParameters },
-    "timestamps in another form: the first, second and fourth name the same moment",
+    "formats timestamps differently; us, ns and offset mean the same time",
   ),
-  defineFault("upside-down", "payload", records, rowsParameters, "swaps high and low"),
+  defineFault("upside-down", "payload", recordEvents, rowsParameters, "swaps high and low"),
   defineFault(
     "big-body",
     "payload",
-    http,
+    requestEvents,
     { mb: numberParameter(50) },
-    "repeats the rows until the body is this big",
+    "repeats the rows until the body has this size",
   ),
   defineFault(
     "deep-nesting",
     "payload",
-    http,
+    requestEvents,
     { depth: numberParameter(100_000) },
-    "adds a property nested this deep",
+    "adds a property with this nesting depth",
   ),
 ];
 
 /**
- * Every word that a fault script knows, with its parameters: the parser, the help text and the tests read this
- * one table. The first parameters of a word may be written without their names: `status 503` is `status code=503`.
+ * All faults with their parameters. The parser, the help text and the tests read this table. The first parameters may be
+ * written without their names: `status 503` is `status code=503`.
  */
 export const faultDefinitions: readonly FaultDefinition[] = [
   ...httpFaultDefinitions,
@@ -97,30 +97,31 @@ export const faultDefinitions: readonly FaultDefinition[] = [
   ...websocketFaultDefinitions,
 ];
 
-/** What may follow the word and its parameters, on every line. */
+/** The conditions that any line can have. */
 export const faultConditions: Readonly<Record<string, string>> = {
-  p: "the probability of each draw: p=0.05",
-  times: "at most so many strikes on the very same request",
-  every: "one request in so many, evenly: every=7",
-  after: "the very same request passes so many times first",
-  total: "at most so many strikes in all; the one condition that depends on the order of arrival",
-  from: "not before so long after the script was set: from=60s",
-  to: "not from then on: to=120s",
-  page: "the first page of a walk, later ones, or the last: page=first|later|last",
-  query: "only with this query parameter, or property of a live message: query=indexType=LX",
+  p: "the probability per event: p=0.05",
+  times: "the maximum number of triggers on the same request",
+  every: "triggers on every n-th request: every=7",
+  after: "how often the same request passes first",
+  total:
+    "the maximum number of triggers of this line; the only condition that depends on the order of requests",
+  from: "starts this long after the script was set: from=60s",
+  to: "ends this long after the script was set: to=120s",
+  page: "only the first page of a walk, later pages, or the last: page=first|later|last",
+  query: "only with this query parameter or live message property: query=indexType=LX",
 };
 
-/** The words, and then the conditions, for help texts. */
+/** Describes the faults and the conditions, for the help text. */
 export function describeFaults(): string {
-  const words = faultDefinitions.map(({ name, group, parameters, description: does }) => {
-    const usage = Object.entries(parameters).map(([key, { choices, kind, defaultValue: standard }]) => {
+  const faults = faultDefinitions.map(({ name, group, parameters, description }) => {
+    const usage = Object.entries(parameters).map(([key, { choices, kind, defaultValue }]) => {
       const values = choices ? choices.join("|") : kind;
-      return standard === undefined ? `${key}=${values}` : `[${key}=${values}]`;
+      return defaultValue === undefined ? `${key}=${values}` : `[${key}=${values}]`;
     });
-    return `${[name, ...usage].join(" ")}\n    ${group}: ${does}`;
+    return `${[name, ...usage].join(" ")}\n    ${group}: ${description}`;
   });
   const conditions = Object.entries(faultConditions).map(
-    ([name, does]) => `${name}=…\n    condition: ${does}`,
+    ([name, description]) => `${name}=…\n    condition: ${description}`,
   );
-  return [...words, ...conditions].join("\n");
+  return [...faults, ...conditions].join("\n");
 }

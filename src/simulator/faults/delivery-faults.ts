@@ -4,11 +4,11 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { PlainResponse } from "../rest/http-types.ts";
 import type { TriggeredFault } from "./script.ts";
 
-/** How the response's bytes reach the client, or do not. */
-export interface Delivery {
+/** A response to send, and the connection to send it on. */
+interface Delivery {
   socket: Socket;
-  response: ServerResponse;
-  plainResponse: PlainResponse;
+  rawResponse: ServerResponse;
+  response: PlainResponse;
   clock: Clock;
 }
 
@@ -26,16 +26,16 @@ export function writeResponse(rawResponse: ServerResponse, { status, headers, bo
   rawResponse.end(body);
 }
 
-/** Waits that come before the response; true when the client is still there afterwards. */
+/** Waits before the response. Returns true when the client is still connected afterwards. */
 export async function applyLatency({ line }: TriggeredFault, { socket, clock }: Delivery): Promise<boolean> {
   if (line.definition.name === "latency") await waitWhileConnected(clock, socket, line.numberOf("by"));
   return !socket.destroyed;
 }
 
-/** Delivers the response as this fault would; false when the fault only delays it. */
+/** Delivers the response in a faulty way. Returns false when the fault only delays the response. */
 export async function applyDeliveryFault(fault: TriggeredFault, delivery: Delivery): Promise<boolean> {
   const { line } = fault;
-  const { socket, plainResponse: response, clock, response } = delivery;
+  const { socket, response, clock, rawResponse } = delivery;
   switch (line.definition.name) {
     case "reset":
       socket.resetAndDestroy();
@@ -58,11 +58,11 @@ export async function applyDeliveryFault(fault: TriggeredFault, delivery: Delive
       return true;
     }
     case "drip": {
-      response.writeHead(response.status, response.headers);
+      rawResponse.writeHead(response.status, response.headers);
       const step = Math.max(1, line.numberOf("bytes"));
       for (let at = 0; at < response.body.length && !socket.destroyed; at += step) {
         if (at > 0) await waitWhileConnected(clock, socket, line.numberOf("every"));
-        response.write(response.body.subarray(at, at + step));
+        rawResponse.write(response.body.subarray(at, at + step));
       }
       rawResponse.end();
       return true;
@@ -75,7 +75,7 @@ export async function applyDeliveryFault(fault: TriggeredFault, delivery: Delive
   }
 }
 
-function truncateBody(how: string, wanted: number, { socket, plainResponse: response }: Delivery): void {
+function truncateBody(how: string, length: number, { socket, response }: Delivery): void {
   const { body } = response;
   const end = Math.min(length < 0 ? Math.floor(body.length / 2) : length, Math.max(0, body.length - 1));
   const part = body.subarray(0, end);
@@ -92,13 +92,17 @@ function truncateBody(how: string, wanted: number, { socket, plainResponse: resp
         part,
         Buffer.from("\r\n"),
       ]);
-      socket.end(Buffer.concat([Buffer.from(formatHead(response, { "transfer-encoding": "chunked" })), chunk]));
+      socket.end(
+        Buffer.concat([Buffer.from(formatHead(response, { "transfer-encoding": "chunked" })), chunk]),
+      );
       break;
     }
     case "utf8": {
       // Content-Length is correct, so only the decoder notices: the last character lacks its second byte.
       const halfCharacter = Buffer.concat([part, Buffer.of(0xc3)]);
-      socket.end(Buffer.concat([Buffer.from(formatHead({ ...response, body: halfCharacter })), halfCharacter]));
+      socket.end(
+        Buffer.concat([Buffer.from(formatHead({ ...response, body: halfCharacter })), halfCharacter]),
+      );
       break;
     }
     default:

@@ -39,7 +39,7 @@ export const choiceParameter = (choices: string, defaultValue?: string): FaultPa
   ...withDefault(defaultValue),
 });
 const withDefault = (defaultValue: string | undefined) =>
-  defaultValue === undefined ? {} : { defaultValue: defaultValue };
+  defaultValue === undefined ? {} : { defaultValue };
 
 export const retryAfterParameters = {
   "retry-after": choiceParameter(
@@ -58,9 +58,9 @@ export const connectionParameters = {
 export function defineFault(
   name: string,
   group: FaultGroup,
-  moments: readonly FaultEventKind[],
+  eventKinds: readonly FaultEventKind[],
   parameters: Record<string, FaultParameter>,
   description: string,
 ): FaultDefinition {
-  return { name: name, group, eventKinds: moments, parameters, description };
+  return { name, group, eventKinds, parameters, description };
 }

@@ -15,14 +15,14 @@ type Query = ReadonlyMap<string, string>;
 /** Fetches the response without faults to the same path with another query or at another time. */
 export type FetchOriginal = (query: Query, nowMs: number) => PlainResponse;
 
-/** A JSON response taken apart: a list has rows and an envelope around them, a single record is one row without. */
+/** A parsed JSON response. A list has rows in an envelope; a single record is one row without an envelope. */
 interface Page {
   isList: boolean;
   envelope: JsonFields;
   rows: JsonFields[];
 }
 
-/** The page as a payload or paging fault leaves it, or undefined when the word is neither or the response is no page. */
+/** Applies a payload or paging fault. Undefined when it is another fault or the response is not a page. */
 export function applyPageFault(fault: TriggeredFault, response: PlainResponse): PlainResponse | undefined {
   const page = parsePage(response);
   const changed = page && (applyFaultToPage(fault, page) ?? applyFaultToRows(fault, page));
@@ -87,7 +87,7 @@ function sortByWeight<T>(items: T[], weight: (at: number) => number): T[] {
     .map(({ item }) => item);
 }
 
-/** Faults that response another question than the one asked. */
+/** Faults that respond to another request than the received one. */
 export class PagingFaults {
   readonly #refreshMs: number;
   /** By cursor: the query of the page that returned it. Repeated pages and cycles go back to it. */
@@ -104,7 +104,7 @@ export class PagingFaults {
     if (nextId !== undefined) this.#cursorSources.set(nextId, query);
   }
 
-  /** The second half of a swap needs no fault of its own: the first half has taken its rows. */
+  /** Serves the second page of a swap, whose rows the first page has taken. It needs no trigger of its own. */
   completeSwap(
     path: string,
     query: Query,
@@ -118,7 +118,7 @@ export class PagingFaults {
     return replaceRows(response, fetchOriginal(source, nowMs));
   }
 
-  /** The response to another question, or undefined when this fault asks none. */
+  /** The response to the changed request; undefined when the fault does not change the request. */
   applyRequestFault(
     { line }: TriggeredFault,
     path: string,

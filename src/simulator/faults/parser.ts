@@ -101,7 +101,7 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
 
   const name = next("the fault's word");
   const candidates = faultDefinitions.filter((known) =>
-    known.eventKinds.some((moment) => moments.includes(moment)),
+    known.eventKinds.some((kind) => eventKinds.includes(kind)),
   );
   const definition =
     candidates.find((known) => known.name === name) ??
@@ -128,8 +128,8 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
   }
 
   const values = new Map<string, string | number>();
-  for (const [key, { kind, choices, defaultValue: fallback }] of Object.entries(definition.parameters)) {
-    const value = given.get(key) ?? fallback ?? fail(`${name} needs ${key}=…`);
+  for (const [key, { kind, choices, defaultValue }] of Object.entries(definition.parameters)) {
+    const value = given.get(key) ?? defaultValue ?? fail(`${name} needs ${key}=…`);
     if (choices && !choices.includes(value)) unknown(`value of ${key}`, value, choices);
     if (kind === "rows" && !/^(all|first|last|0?\.\d+)$/.test(value))
       fail(`${key} is all, first, last or a share such as 0.1, not "${value}"`);
@@ -152,7 +152,7 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
     method,
     path,
     definition,
-    eventKinds: definition.eventKinds.filter((moment) => moments.includes(moment)),
+    eventKinds: definition.eventKinds.filter((kind) => eventKinds.includes(kind)),
     textOf: (parameter) => String(values.get(parameter) ?? ""),
     numberOf: (parameter) => Number(values.get(parameter)),
     conditions: {

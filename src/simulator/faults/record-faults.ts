@@ -77,8 +77,8 @@ export function applyRecordFault({ line }: TriggeredFault, fields: JsonFields): 
         isTimestamp(field) ? [field[0], formatTimestampAs(field[1], line.textOf("as"))] : field,
       );
     case "upside-down": {
-      const valueOf = (property: string) => fields.find(([name]) => name === property)?.[1];
-      const [high, low] = [valueOf("high"), valueOf("low")];
+      const readValue = (property: string) => fields.find(([name]) => name === property)?.[1];
+      const [high, low] = [readValue("high"), readValue("low")];
       return high === undefined || low === undefined
         ? fields
         : setField(setField(fields, "high", low), "low", high);

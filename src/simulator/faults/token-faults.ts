@@ -3,7 +3,7 @@ import type { TokenOverrides, Tokens } from "../rest/tokens.ts";
 import { plainErrorResponse, plainJsonResponse } from "./body-faults.ts";
 import type { TriggeredFault } from "./script.ts";
 
-/** What the faults may fetchOriginal of the place that issues tokens. */
+/** The part of Tokens that the faults need. */
 export type TokenIssuer = Pick<Tokens, "issueToken" | "revoke">;
 
 /** Faults of the token endpoint, and tokens that stop working. */
@@ -15,7 +15,7 @@ export class TokenFaults {
     this.#issuer = issuer;
   }
 
-  /** The response as this fault wants it, or undefined when its word concerns no token. */
+  /** Applies a token fault; undefined for any other fault. */
   apply(
     { line }: TriggeredFault,
     body: string,

@@ -15,7 +15,6 @@ import type { LiveSession } from "./session.ts";
 type Properties = ReadonlyMap<string, string>;
 const NO_PROPERTIES: Properties = new Map();
 
-/** What a fault script does to websocket clients. Each function asks the script about one kind. */
 export function upgradeFaults(script: FaultScript | undefined, path: string): TriggeredFault[] {
   return triggeredFaultsAt(script, "upgrade", { path, query: NO_PROPERTIES, key: "ws upgrade" });
 }
@@ -44,7 +43,7 @@ function triggeredFaultsAt(
   kind: FaultEvent["kind"],
   event: Pick<FaultEvent, "path" | "query" | "key">,
 ): TriggeredFault[] {
-  return script?.handles(kind) ? script.triggeredFaults({ kind: kind, method: "ws", ...event }) : [];
+  return script?.handles(kind) ? script.triggeredFaults({ kind, method: "ws", ...event }) : [];
 }
 
 /** Rejects the upgrade with an HTTP response. */
@@ -71,7 +70,7 @@ export function retryAfterHeaders({ line }: TriggeredFault, nowMs: number): Reco
   return retryAfter === undefined ? {} : { "retry-after": retryAfter };
 }
 
-/** Faults of the connection itself, whichever kind drew them. */
+/** Applies a fault of the connection itself. */
 export function applyConnectionFault(fault: TriggeredFault, session: LiveSession): void {
   const { line } = fault;
   const schedule = (act: () => void) =>
@@ -99,7 +98,7 @@ export function applyConnectionFault(fault: TriggeredFault, session: LiveSession
   }
 }
 
-/** One tick on its way to one client. */
+/** One tick to send to one client. */
 interface OutgoingTick {
   session: LiveSession;
   text: string;
@@ -107,7 +106,7 @@ interface OutgoingTick {
   tick: number;
 }
 
-/** The frames to send nowMs for this tick; later ones are set on the session's timers. */
+/** Returns the frames to send now for this tick; schedules delayed frames on the session. */
 export function applyTickFaults(
   script: FaultScript,
   { session, text, seriesKey, tick }: OutgoingTick,
@@ -131,7 +130,7 @@ export function applyTickFaults(
     if (isSelected) fields = applyRecordFault(fault, fields) ?? fields;
     if (group === "payload" && formatJsonFields(fields) === formatJsonFields(before)) fault.uncount();
   }
-  const has = (word: string) => faults.find(({ line }) => line.definition.name === word);
+  const find = (name: string) => faults.find(({ line }) => line.definition.name === name);
   const bytes = encodeFrame(formatJsonFields(fields), find("binary-tick") ? opcodes.binary : opcodes.text);
   const frames = find("duplicate-tick") ? [bytes, bytes] : [bytes];
   const late = find("late-tick");

@@ -9,19 +9,19 @@ export function encodeFrame(
   isFinal = true,
 ): Buffer {
   const length = typeof payload === "string" ? Buffer.byteLength(payload) : payload.length;
-  const header = headerLength(length);
-  const bytes = Buffer.allocUnsafe(header + length);
+  const headerBytes = headerLength(length);
+  const bytes = Buffer.allocUnsafe(headerBytes + length);
   bytes[0] = (isFinal ? 0x80 : 0) | opcode;
-  if (head === 2) bytes[1] = length;
-  else if (head === 4) {
+  if (headerBytes === 2) bytes[1] = length;
+  else if (headerBytes === 4) {
     bytes[1] = 126;
     bytes.writeUInt16BE(length, 2);
   } else {
     bytes[1] = 127;
     bytes.writeBigUInt64BE(BigInt(length), 2);
   }
-  if (typeof payload === "string") bytes.write(payload, header);
-  else bytes.set(payload, header);
+  if (typeof payload === "string") bytes.write(payload, headerBytes);
+  else bytes.set(payload, headerBytes);
   return bytes;
 }
 

@@ -126,7 +126,7 @@ function* pagesOf(
   { records, sizes, inclusive, emptyAt, nextIdOnLast }: Service,
   until: number,
 ): Generator<PageEvidence> {
-  const visible = records.filter((moment) => moment <= until);
+  const visible = records.filter((ts) => ts <= until);
   let at = 0;
   for (let number = 0; at < visible.length || number === 0; number++) {
     if (emptyAt.includes(number)) yield page([]);
@@ -182,18 +182,15 @@ describe("coverage never exceeds what the pages prove", () => {
       fc.property(
         fc.array(fc.integer({ min: 10, max: 99 }), { minLength: 1, maxLength: 8 }),
         fc.integer({ min: 11, max: 99 }),
-        (moments, provenFrom) => {
-          expect(
-            findProvenRange({ gap: gap, provenFrom: provenFrom }, page(moments, { foreign: 2 })),
-          ).toHaveProperty("contradiction");
-          const result = findProvenRange(
-            { gap: gap, provenFrom: provenFrom },
-            page(moments.sort((a, b) => b - a)),
+        (timestamps, provenFrom) => {
+          expect(findProvenRange({ gap, provenFrom }, page(timestamps, { foreign: 2 }))).toHaveProperty(
+            "contradiction",
           );
-          const newest = Math.max(...moments);
+          const result = findProvenRange({ gap, provenFrom }, page(timestamps.sort((a, b) => b - a)));
+          const newest = Math.max(...timestamps);
           if (newest >= provenFrom)
             expect(result).toMatchObject({ retract: { from: provenFrom, to: gap.to } });
-          else expect(result).toMatchObject({ provenFrom: Math.min(...moments) + 1 });
+          else expect(result).toMatchObject({ provenFrom: Math.min(...timestamps) + 1 });
         },
       ),
       { numRuns: 2000 },

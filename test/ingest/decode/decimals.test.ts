@@ -57,11 +57,11 @@ describe("D4: invalid decimals", () => {
     ["[1.0]", "is not a decimal"],
     ["1e400", "is not a decimal"],
     ["1e9999", "is not a decimal"],
-  ])("%s becomes null, with its text in quality", (json, doubt) => {
+  ])("%s becomes null, with its text in quality", (json, problem) => {
     expect(indexTick(`"price":"1","volume":${json}`)).toMatchObject({
       price: { real: 1 },
       volume: null,
-      quality: `volume ${doubt}: ${json}`,
+      quality: `volume ${problem}: ${json}`,
     });
   });
 

@@ -124,7 +124,7 @@ describe("a page of a walk", () => {
       alarm: "mass_rejection",
     });
     expect(query("SELECT * FROM coverage")).toEqual([]);
-    expect(query("SELECT count(*) AS kept FROM rejects")).toEqual([{ kept: 240 }]);
+    expect(query("SELECT count(*) AS rejects FROM rejects")).toEqual([{ rejects: 240 }]);
   });
 
   it("replaces a corrected row and stores the old one as a revision", async () => {
