@@ -11,8 +11,8 @@ interface Transfer {
 }
 
 /**
- * How fast the simulator serves index ticks over HTTP, from its page cache and for new pages. Server and client share one
- * process and so one core; the client only counts bytes, so that it adds little.
+ * Measures how fast the simulator serves index ticks over HTTP, for new and for cached pages. Server and client share one
+ * process and one core; the client only counts bytes, so it adds little.
  */
 export async function benchSimulator(print: (line: string) => void): Promise<void> {
   const simulator = await startSimulator({ cacheMegabytes: 512 });
@@ -41,8 +41,8 @@ export async function benchSimulator(print: (line: string) => void): Promise<voi
     ] as const) {
       const list = pages(firstDay);
       print(line(`simulator, new pages, ${how}`, await fetchPages(list, gzip)));
-      const warmed = [...list, ...list, ...list];
-      print(line(`simulator, cached pages, ${how}`, await fetchPages(warmed, gzip)));
+      const repeated = [...list, ...list, ...list];
+      print(line(`simulator, cached pages, ${how}`, await fetchPages(repeated, gzip)));
     }
   } finally {
     agent.destroy();
@@ -62,17 +62,17 @@ async function fetchAll(
   pages: readonly string[],
   gzip: boolean,
 ): Promise<Transfer> {
-  const begun = performance.now();
-  const waiting = [...pages];
+  const startedAt = performance.now();
+  const queue = [...pages];
   let bytes = 0;
-  const drain = async () => {
-    for (let page = waiting.pop(); page !== undefined; page = waiting.pop()) {
+  const fetchQueued = async () => {
+    for (let page = queue.pop(); page !== undefined; page = queue.pop()) {
       const received = await fetchPageBytes(simulator.baseUrl + page, agent, token, gzip);
       bytes += received;
     }
   };
-  await Promise.all(Array.from({ length: 8 }, drain));
-  return { rows: pages.length * PAGE_ROWS, seconds: (performance.now() - begun) / 1000, bytes };
+  await Promise.all(Array.from({ length: 8 }, fetchQueued));
+  return { rows: pages.length * PAGE_ROWS, seconds: (performance.now() - startedAt) / 1000, bytes };
 }
 
 function fetchPageBytes(url: string, agent: Agent, token: string, gzip: boolean): Promise<number> {
@@ -95,7 +95,7 @@ function fetchPageBytes(url: string, agent: Agent, token: string, gzip: boolean)
 }
 
 async function requestAccessToken({ baseUrl, clientId, clientSecret }: Simulator): Promise<string> {
-  const answer = await fetch(`${baseUrl}/v3/oauth/token`, {
+  const response = await fetch(`${baseUrl}/v3/oauth/token`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({
@@ -105,6 +105,6 @@ async function requestAccessToken({ baseUrl, clientId, clientSecret }: Simulator
       audience: baseUrl,
     }),
   });
-  const { access_token } = (await answer.json()) as { access_token: string };
+  const { access_token } = (await response.json()) as { access_token: string };
   return access_token;
 }

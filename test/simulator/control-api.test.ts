@@ -2,19 +2,19 @@ import { describe, expect, it } from "vitest";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { iso, sendRequest, startRestClient } from "../support/simulator/rest-client.ts";
 
-describe("the simulator's own controls", () => {
-  it("count what was asked, and tell it in process and over HTTP", async () => {
-    const caller = await startRestClient();
-    await caller.get("/asset", { symbol: "BTC" });
-    await caller.get("/asset");
-    await caller.get("/nothing");
-    const { requests, baseUrl } = caller.simulator;
+describe("the simulator controls", () => {
+  it("report the request log in process and over HTTP", async () => {
+    const client = await startRestClient();
+    await client.get("/asset", { symbol: "BTC" });
+    await client.get("/asset");
+    await client.get("/nothing");
+    const { requests, baseUrl } = client.simulator;
     expect(requests.count("/v3/asset")).toBe(2);
     expect(requests.list.at(-1)).toEqual({
       method: "GET",
       target: "/v3/nothing",
       status: 404,
-      at: caller.now,
+      at: client.now,
     });
     const { body } = await sendRequest(`${baseUrl}/simulator/requests?since=1`);
     expect(body).toMatchObject({
@@ -26,34 +26,34 @@ describe("the simulator's own controls", () => {
     expect(requests.total).toBe(0);
   });
 
-  it("grant, revoke and rotate over HTTP", async () => {
-    const caller = await startRestClient({ scopes: [] });
+  it("grant scopes, revoke tokens and rotate the secret over HTTP", async () => {
+    const client = await startRestClient({ scopes: [] });
     const post = (path: string, body = "") =>
-      sendRequest(`${caller.simulator.baseUrl}/simulator/${path}`, { method: "POST", body });
+      sendRequest(`${client.simulator.baseUrl}/simulator/${path}`, { method: "POST", body });
     expect((await post("scopes", "read:market-cap read:ohlcv")).status).toBe(200);
-    await caller.signIn();
-    expect((await caller.get("/market-cap")).status).toBe(200);
+    await client.signIn();
+    expect((await client.get("/market-cap")).status).toBe(200);
     await post("revoke");
-    expect((await caller.get("/market-cap")).status).toBe(401);
+    expect((await client.get("/market-cap")).status).toBe(401);
     await post("secret", "fresh");
-    expect((await caller.requestToken({ client_secret: "demo-secret" })).status).toBe(401);
-    expect(caller.simulator.clientSecret).toBe("fresh");
+    expect((await client.requestToken({ client_secret: "demo-secret" })).status).toBe(401);
+    expect(client.simulator.clientSecret).toBe("fresh");
     expect((await post("nothing")).status).toBe(404);
   });
 
-  it("render pages beforehand that are then served as they would have been", async () => {
-    const caller = await startRestClient();
+  it("prerender pages that are identical to normal pages", async () => {
+    const client = await startRestClient();
     const fresh = await startRestClient();
-    const id = caller.simulator.universe.assets[0]?.id ?? "";
-    const toMs = caller.now - 3_600_000;
-    expect(caller.simulator.prerender({ type: "GWA", id, fromMs: toMs - 50 * 3_600_000, toMs })).toBe(8000);
+    const id = client.simulator.universe.assets[0]?.id ?? "";
+    const toMs = client.now - 3_600_000;
+    expect(client.simulator.prerender({ type: "GWA", id, fromMs: toMs - 50 * 3_600_000, toMs })).toBe(8000);
     const query = { indexType: "GWA", indexId: id, timestamp: iso(toMs), size: 2000 };
-    expect((await caller.get("/index-ticker", query)).text).toBe(
+    expect((await client.get("/index-ticker", query)).text).toBe(
       (await fresh.get("/index-ticker", query)).text,
     );
   });
 
-  it("stop with connections open, and leave the port to the next", async () => {
+  it("stop with open connections, and free the port", async () => {
     const first = await startSimulator();
     await sendRequest(`${first.baseUrl}/v3/asset`);
     await first.stop();

@@ -241,7 +241,7 @@ export class HistoryPages {
     const { cache, writer } = this.#options;
     const key = `${this.#history.name}|${selectionKey}|${start.step}|${start.rank}|${limit}`;
     const cached = cache.get(key);
-    // The fault `stale` requests pages as of an earlier time, when a page that is settled now was not.
+    // The fault `stale` requests pages as of an earlier time, at which this page may not have been final.
     const isSettled = this.#history.isSettled(start.step, nowMs);
     if (cached && isSettled && this.#history.isReachable(cached.oldest, nowMs)) return cached;
     const { records, hasMore, oldest } = walkBackward(this.#history, seriesList, start, limit, nowMs);

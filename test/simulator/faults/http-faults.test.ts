@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => client.simulator.stop());
 
-async function under(
+async function requestWithFault(
   fault: string,
   path = "/asset",
   headers?: Record<string, string>,
@@ -25,9 +25,9 @@ const zipped = { "accept-encoding": "gzip" };
 
 describe("faults of status and headers", () => {
   it.each([400, 401, 403, 404, 409, 429, 500, 502, 503, 504])(
-    "status %i comes with the error body",
+    "status %i sends the error body",
     async (code) => {
-      const { status, text } = await under(`status ${code}`);
+      const { status, text } = await requestWithFault(`status ${code}`);
       expect(status).toBe(code);
       expect(JSON.parse(text)).toMatchObject({ message: expect.any(String), errors: [] });
       expect(JSON.parse(text).status).toMatch(/^[A-Z_]+$/);
@@ -46,39 +46,39 @@ describe("faults of status and headers", () => {
     ["huge", "1000000000"],
     ["exponent", "1e9"],
     ["none", undefined],
-  ])("rate-limit answers 429 with Retry-After: %s", async (form, said) => {
-    const { status, headers } = await under(`rate-limit retry-after=${form}`);
+  ])("rate-limit responds with 429 and Retry-After: %s", async (form, expected) => {
+    const { status, headers } = await requestWithFault(`rate-limit retry-after=${form}`);
     expect(status).toBe(429);
-    expect(headers["retry-after"]).toBe(said);
+    expect(headers["retry-after"]).toBe(expected);
     expect(headers.date).toBe("Sun, 01 Mar 2026 12:00:10 GMT");
   });
 
-  it("redirect names another address", async () => {
-    const { status, headers } = await under("redirect http://elsewhere.example/ code=308");
+  it("redirect sends another address", async () => {
+    const { status, headers } = await requestWithFault("redirect http://elsewhere.example/ code=308");
     expect([status, headers.location]).toEqual([308, "http://elsewhere.example/"]);
   });
 });
 
 describe("faults of the body", () => {
-  it("html is a captive portal's 200", async () => {
-    const { status, headers, text } = await under("html");
+  it("html sends 200 with the page of a captive portal", async () => {
+    const { status, headers, text } = await requestWithFault("html");
     expect([status, headers["content-type"]]).toEqual([200, "text/html"]);
     expect(text).toContain("<!doctype html>");
   });
 
-  it("empty-body is 200 without a byte, no-content is 204", async () => {
-    expect(await under("empty-body")).toMatchObject({ status: 200, text: "", isWhole: true });
-    expect(await under("no-content")).toMatchObject({ status: 204, text: "", isWhole: true });
+  it("empty-body sends 200 without a body, no-content sends 204", async () => {
+    expect(await requestWithFault("empty-body")).toMatchObject({ status: 200, text: "", isWhole: true });
+    expect(await requestWithFault("no-content")).toMatchObject({ status: 204, text: "", isWhole: true });
   });
 
-  it("bom precedes JSON that is right", async () => {
-    const { text } = await under("bom");
+  it("bom sends a byte order mark before valid JSON", async () => {
+    const { text } = await requestWithFault("bom");
     expect(text.charCodeAt(0)).toBe(0xfeff);
     expect(JSON.parse(text.slice(1)).content.length).toBeGreaterThan(5);
   });
 
-  it("content-type mislabels JSON that is right", async () => {
-    const { headers, text } = await under("content-type text/html");
+  it("content-type sends valid JSON with another content type", async () => {
+    const { headers, text } = await requestWithFault("content-type text/html");
     expect(headers["content-type"]).toBe("text/html");
     expect(JSON.parse(text).content.length).toBeGreaterThan(5);
   });
@@ -92,30 +92,30 @@ describe("faults of the body", () => {
     ["content-object", { content: {} }],
     ["content-null", { content: null }],
     ["content-string", { content: "[]" }],
-  ])("envelope %s is JSON of another shape", async (shape, json) => {
-    expect(JSON.parse((await under(`envelope ${shape}`)).text)).toEqual(json);
+  ])("envelope %s sends JSON of another shape", async (shape, json) => {
+    expect(JSON.parse((await requestWithFault(`envelope ${shape}`)).text)).toEqual(json);
   });
 
-  it.each(["length", "chunked", "reset"])("cut %s breaks the transfer off", async (how) => {
-    const outcome = await under(`cut ${how} at=100`);
+  it.each(["length", "chunked", "reset"])("cut %s aborts the transfer", async (how) => {
+    const outcome = await requestWithFault(`cut ${how} at=100`);
     expect(outcome).toMatchObject({
       status: 200,
       isWhole: false,
       error: expect.stringMatching(/ECONNRESET|aborted/),
     });
-    // A reset may overtake the bytes before it.
+    // A reset may arrive before the bytes that were sent earlier.
     if (how !== "reset") expect(outcome.body.length).toBe(100);
   });
 
-  it("cut close ends a body without a length: only the JSON shows that it is not whole", async () => {
-    const outcome = await under("cut close at=100");
+  it("cut close truncates a body without a content-length, so only the JSON is incomplete", async () => {
+    const outcome = await requestWithFault("cut close at=100");
     expect(outcome).toMatchObject({ status: 200, isWhole: true });
     expect(outcome.body.length).toBe(100);
     expect(outcome.headers["content-length"]).toBeUndefined();
   });
 
-  it("cut utf8 ends honestly, in the middle of a character", async () => {
-    const outcome = await under("cut utf8 at=100");
+  it("cut utf8 sends a correct content-length and ends in the middle of a character", async () => {
+    const outcome = await requestWithFault("cut utf8 at=100");
     expect(outcome).toMatchObject({ status: 200, isWhole: true });
     expect(outcome.body.at(-1)).toBe(0xc3);
     expect(outcome.headers["content-length"]).toBe("101");
@@ -123,32 +123,32 @@ describe("faults of the body", () => {
 });
 
 describe("faults of the encoding", () => {
-  it("encoding cut: the length is honest, the gzip stream lacks its end", async () => {
-    const outcome = await under("encoding cut", "/asset", zipped);
+  it("encoding cut: the content-length is correct, the gzip stream is truncated", async () => {
+    const outcome = await requestWithFault("encoding cut", "/asset", zipped);
     expect(outcome).toMatchObject({ status: 200, isWhole: true });
     expect(outcome.headers["content-encoding"]).toBe("gzip");
     expect(() => gunzipSync(outcome.body)).toThrow("unexpected end of file");
   });
 
   it("encoding crc: the checksum of the gzip stream is wrong", async () => {
-    const { body } = await under("encoding crc", "/asset", zipped);
+    const { body } = await requestWithFault("encoding crc", "/asset", zipped);
     expect(() => gunzipSync(body)).toThrow("incorrect data check");
   });
 
-  it("encoding plain: gzip is announced over a plain body", async () => {
-    const { headers, text } = await under("encoding plain", "/asset", zipped);
+  it("encoding plain: a plain body is labelled gzip", async () => {
+    const { headers, text } = await requestWithFault("encoding plain", "/asset", zipped);
     expect(headers["content-encoding"]).toBe("gzip");
     expect(JSON.parse(text).content.length).toBeGreaterThan(5);
   });
 
-  it("encoding br: brotli that nobody asked for", async () => {
-    const { headers, body } = await under("encoding br", "/asset", zipped);
+  it("encoding br: brotli that the client does not accept", async () => {
+    const { headers, body } = await requestWithFault("encoding br", "/asset", zipped);
     expect(headers["content-encoding"]).toBe("br");
     expect(JSON.parse(brotliDecompressSync(body).toString()).content.length).toBeGreaterThan(5);
   });
 
-  it("encoding bomb: a small body that grows a thousandfold", async () => {
-    const { headers, body } = await under("encoding bomb mb=5000", "/asset", zipped);
+  it("encoding bomb: a small body expands a thousandfold", async () => {
+    const { headers, body } = await requestWithFault("encoding bomb mb=5000", "/asset", zipped);
     expect(headers["content-encoding"]).toBe("gzip");
     expect(body.length).toBeLessThan(6e6);
     let decoded = 0;
@@ -165,28 +165,28 @@ describe("faults of the encoding", () => {
 });
 
 describe("faults of time and connection", () => {
-  it("latency answers whole, but later", async () => {
+  it("latency delays the complete response", async () => {
     const start = client.clock.monotonic();
-    expect(await under("latency 90s")).toMatchObject({ status: 200, isWhole: true });
+    expect(await requestWithFault("latency 90s")).toMatchObject({ status: 200, isWhole: true });
     expect(client.clock.monotonic() - start).toBe(90_000);
   });
 
-  it("slow-headers sends the status at once and the rest after so long", async () => {
+  it("slow-headers sends the status line at once and the rest after a delay", async () => {
     const start = client.clock.monotonic();
-    const outcome = await under("slow-headers 30s");
+    const outcome = await requestWithFault("slow-headers 30s");
     expect(JSON.parse(outcome.text).content.length).toBeGreaterThan(5);
     expect(client.clock.monotonic() - start).toBe(30_000);
   });
 
   it("drip sends the body a few bytes at a time", async () => {
     const start = client.clock.monotonic();
-    const outcome = await under("drip every=5s bytes=100");
+    const outcome = await requestWithFault("drip every=5s bytes=100");
     expect(JSON.parse(outcome.text).content.length).toBeGreaterThan(5);
     expect(client.clock.monotonic() - start).toBe((Math.ceil(outcome.body.length / 100) - 1) * 5000);
   });
 
   it.each(["start", "body"])(
-    "stall at=%s keeps the client waiting for ever, and turned time moves meanwhile",
+    "stall at=%s keeps the client waiting forever, while a manual clock can advance",
     async (at) => {
       client.simulator.setFaults(`GET /asset stall at=${at}`);
       const agent = new Agent({ timeout: 0 });
@@ -203,11 +203,11 @@ describe("faults of time and connection", () => {
     },
   );
 
-  it.each(["reset", "hang-up"])("%s gives no answer", async (word) => {
-    expect(await under(word)).toMatchObject({ status: 0, error: "ECONNRESET" });
+  it.each(["reset", "hang-up"])("%s sends no response", async (name) => {
+    expect(await requestWithFault(name)).toMatchObject({ status: 0, error: "ECONNRESET" });
   });
 
-  it("reset socket=reused spares a fresh connection and breaks a kept one", async () => {
+  it("reset socket=reused resets a reused connection but not a new one", async () => {
     client.simulator.setFaults("GET /asset reset socket=reused");
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     expect((await client.get("/asset", { agent })).status).toBe(200);
@@ -217,7 +217,7 @@ describe("faults of time and connection", () => {
     client.simulator.setFaults("");
   });
 
-  it("refuse closes the port between from and to, for connections old and new", async () => {
+  it("refuse closes the port between from and to, for old and new connections", async () => {
     client.simulator.setFaults("port refuse from=60s to=120s");
     const agent = new Agent({ keepAlive: true });
     expect((await client.get("/asset", { agent })).status).toBe(200);
@@ -231,7 +231,7 @@ describe("faults of time and connection", () => {
     client.simulator.setFaults("");
   });
 
-  it("refuse without a beginning closes the port at once", async () => {
+  it("refuse without from closes the port at once", async () => {
     client.simulator.setFaults("port refuse to=60s");
     await client.clock.advance(0);
     expect((await client.get("/asset")).error).toBe("ECONNREFUSED");
@@ -240,7 +240,7 @@ describe("faults of time and connection", () => {
     client.simulator.setFaults("");
   });
 
-  it("leaves the controls alone, and tells over them how often each line struck", async () => {
+  it("does not affect the controls, which report how often each line triggered", async () => {
     const control = `${client.simulator.baseUrl}/simulator/faults`;
     await fetch(control, { method: "POST", body: "* * status 503" });
     expect((await client.get("/asset")).status).toBe(503);
@@ -254,7 +254,7 @@ describe("faults of time and connection", () => {
     client.simulator.setFaults("");
   });
 
-  it("answers as ever when the script is taken away", async () => {
+  it("responds normally after the script is removed", async () => {
     expect(await client.get("/asset")).toMatchObject({ status: 200, isWhole: true });
     expect(client.simulator.faultCounts).toEqual([]);
   });

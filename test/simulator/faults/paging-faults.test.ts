@@ -11,7 +11,7 @@ afterAll(() => client.simulator.stop());
 const times = ({ content }: Page) => content.map(({ timestamp }) => timestamp);
 const ids = ({ content }: Page) => content.map(({ id }) => id);
 
-/** The first pages of a walk that follows nextId, with faults; and the same pages without any. */
+/** The first pages of a walk along nextId, with and without faults. */
 async function walk(pages: number, size = 5): Promise<Page[]> {
   const walked: Page[] = [];
   let cursor: string | null | undefined;
@@ -24,27 +24,27 @@ async function walk(pages: number, size = 5): Promise<Page[]> {
 }
 
 describe("faults of paging", () => {
-  it("repeat-page answers a cursor with the page that gave it", async () => {
+  it("repeat-page responds to a cursor with the page that returned it", async () => {
     client.simulator.setFaults("GET /index-ticker repeat-page times=1 page=later");
     const [first, second, third] = await walk(3);
     expect(second).toEqual(first);
     expect(third?.nextId).not.toBe(first?.nextId);
   });
 
-  it("swap-pages swaps the rows of two pages, and no others", async () => {
+  it("swap-pages swaps the rows of exactly two pages", async () => {
     const right = (await walk(4)).map(ids);
     client.simulator.setFaults("GET /index-ticker swap-pages page=first");
     expect((await walk(4)).map(ids)).toEqual([right[1], right[0], right[2], right[3]]);
   });
 
-  it("next-id same leads to the same page for ever", async () => {
+  it("next-id same leads to the same page forever", async () => {
     client.simulator.setFaults("GET /index-ticker next-id same page=later");
     const walked = await walk(5);
     expect(new Set(walked.map(({ nextId }) => nextId)).size).toBe(1);
     expect(ids(walked[4] as Page)).toEqual(ids(walked[1] as Page));
   });
 
-  it.each([2, 3, 7])("next-id cycle comes back after %i pages", async (length) => {
+  it.each([2, 3, 7])("next-id cycle returns after %i pages", async (length) => {
     client.simulator.setFaults(`GET /index-ticker next-id cycle length=${length}`);
     const walked = await walk(1 + 2 * length);
     const cursors = walked.map(({ nextId }) => nextId);
@@ -63,7 +63,7 @@ describe("faults of paging", () => {
     expect(rest).toEqual(ending);
   });
 
-  it("page=last strikes the end of a walk alone", async () => {
+  it("page=last triggers only at the end of a walk", async () => {
     client.simulator.setFaults("GET /ohlcv next-id empty page=last");
     const index = `/ohlcv?indexType=GWA&indexId=${client.firstAssetId}&size=2000&timestamp=2026-03-01T00:00:00Z`;
     const cursors: unknown[] = [];
@@ -78,13 +78,13 @@ describe("faults of paging", () => {
     expect(client.faultCounts()).toEqual([1]);
   });
 
-  it("empty-page has no rows and the right nextId", async () => {
+  it("empty-page has no rows and the correct nextId", async () => {
     const [right] = await walk(1);
     client.simulator.setFaults("GET /index-ticker empty-page");
     expect(await client.getPage(client.pagePath(5))).toEqual({ content: [], nextId: right?.nextId });
   });
 
-  it("size-cap gives fewer rows than asked, and the walk still sees every one", async () => {
+  it("size-cap limits the rows per page, and the walk still sees every row", async () => {
     const right = await client.getPage(client.pagePath(15));
     client.simulator.setFaults("GET /index-ticker size-cap 5");
     const capped = await walk(3, 15);
@@ -92,14 +92,14 @@ describe("faults of paging", () => {
     expect(capped.flatMap(ids)).toEqual(ids(right));
   });
 
-  it.each(["400", "404"])("dead-cursor %s refuses startAfter and nothing else", async (status) => {
+  it.each(["400", "404"])("dead-cursor %s rejects only startAfter", async (status) => {
     const [right] = await walk(1);
     client.simulator.setFaults(`GET /index-ticker dead-cursor ${status}`);
     expect((await client.get(client.pagePath(5))).status).toBe(200);
     expect((await client.get(client.pagePath(5, right?.nextId))).status).toBe(Number(status));
   });
 
-  it("dead-cursor empty answers startAfter with nothing", async () => {
+  it("dead-cursor empty responds to startAfter with an empty page", async () => {
     const [right] = await walk(1);
     client.simulator.setFaults("GET /index-ticker dead-cursor empty");
     expect(await client.getPage(client.pagePath(5, right?.nextId))).toEqual({ content: [] });
@@ -113,7 +113,7 @@ describe("faults of paging", () => {
     expect(indexes.has(client.firstAssetId)).toBe(true);
   });
 
-  it("order turns or shuffles the rows of the same page", async () => {
+  it("order reverses or shuffles the rows of the same page", async () => {
     const right = await client.getPage(client.pagePath(20));
     client.simulator.setFaults("GET /index-ticker order ascending");
     expect(ids(await client.getPage(client.pagePath(20)))).toEqual(ids(right).reverse());
@@ -123,21 +123,21 @@ describe("faults of paging", () => {
     expect(ids(shuffled).sort()).toEqual(ids(right).sort());
   });
 
-  it("torn mixes two refreshes in one answer", async () => {
+  it("torn mixes two refreshes in one response", async () => {
     client.simulator.setFaults("GET /index-ticker torn");
     const page = await client.getPage("/index-ticker?indexType=GWA");
     const current = times(page).filter((time) => time?.startsWith("2026-03-01"));
     expect(new Set(current)).toEqual(new Set(["2026-03-01T11:59:30.000Z", "2026-03-01T12:00:00.000Z"]));
   });
 
-  it("stale answers as a cache would: old rows under an old Date, with an Age", async () => {
+  it("stale responds like a cache: old rows, an old Date, and an Age", async () => {
     client.simulator.setFaults("GET /index-ticker stale age=1h");
     const { headers, text } = await client.get("/index-ticker?indexType=GWA");
     expect(times(JSON.parse(text))[0]).toBe("2026-03-01T11:00:00.000Z");
     expect([headers.date, headers.age]).toEqual(["Sun, 01 Mar 2026 11:00:10 GMT", "3600"]);
   });
 
-  it("stale never shows rows newer than its Date, also of a page that was asked for before", async () => {
+  it("stale never sends rows newer than its Date, even of a page that is already cached", async () => {
     const page = "/index-ticker?indexType=GWA&timestamp=2026-03-01T11:30:00Z&size=5";
     const fresh = await client.getPage(page);
     client.simulator.setFaults("GET /index-ticker stale age=1h");
@@ -146,7 +146,7 @@ describe("faults of paging", () => {
     expect(times(stale)[0]).toBe("2026-03-01T11:00:00.000Z");
   });
 
-  it("shrink leaves out nine rows of ten", async () => {
+  it("shrink drops nine of ten rows", async () => {
     const right = await client.getPage("/asset");
     client.simulator.setFaults("GET /asset shrink");
     expect((await client.getPage("/asset")).content.length).toBe(Math.ceil(right.content.length / 10));
@@ -160,7 +160,7 @@ describe("faults of paging", () => {
     expect(one).toBe(other);
   });
 
-  it("counts only what it changed: a cursor fault on a first page has not struck", async () => {
+  it("does not count a fault that changed nothing, such as a cursor fault on a first page", async () => {
     client.simulator.setFaults(
       "GET /index-ticker dead-cursor 404 times=1\nGET /index-ticker drop nothingOfTheKind",
     );
@@ -170,7 +170,7 @@ describe("faults of paging", () => {
     expect(client.faultCounts()).toEqual([1, 0]);
   });
 
-  it("strikes the same requests in whatever order they are sent", async () => {
+  it("triggers on the same requests in any order", async () => {
     const paths = Array.from({ length: 40 }, (_, at) => client.pagePath(1 + (at % 20)));
     const outcomes = async (order: string[]) => {
       client.simulator.setFaults("GET * status 503 p=0.3\nGET /index-ticker cut close at=20 every=4");

@@ -10,43 +10,43 @@ beforeAll(async () => {
 afterEach(() => client.simulator.setFaults(""));
 afterAll(() => client.simulator.stop());
 
-async function textUnder(fault: string, path = client.pagePath(5)): Promise<string> {
+async function textWithFault(fault: string, path = client.pagePath(5)): Promise<string> {
   client.simulator.setFaults(`GET ${path.split("?")[0]} ${fault}`);
   const { text } = await client.get(path);
   expect(client.faultCounts()).toEqual([1]);
   return text;
 }
 
-const rowsUnder = async (fault: string, path?: string): Promise<Page["content"]> =>
-  JSON.parse(await textUnder(fault, path)).content;
+const rowsWithFault = async (fault: string, path?: string): Promise<Page["content"]> =>
+  JSON.parse(await textWithFault(fault, path)).content;
 
 describe("faults of the payload", () => {
   it("unknown-fields adds properties and keeps the rest", async () => {
-    const [row] = await rowsUnder("unknown-fields");
+    const [row] = await rowsWithFault("unknown-fields");
     expect(row).toMatchObject(right[0] ?? {});
     expect(Object.keys(row ?? {}).length).toBeGreaterThan(Object.keys(right[0] ?? {}).length);
   });
 
-  it("reordered-fields is the same record with its properties turned around", async () => {
-    const [row] = await rowsUnder("reordered-fields");
+  it("reordered-fields reverses the properties of the same record", async () => {
+    const [row] = await rowsWithFault("reordered-fields");
     expect(row).toEqual(right[0]);
     expect(Object.keys(row ?? {})).toEqual(Object.keys(right[0] ?? {}).reverse());
   });
 
-  it("duplicate-keys is right only for who takes the last one", async () => {
-    const text = await textUnder("duplicate-keys");
+  it("duplicate-keys has the correct value last", async () => {
+    const text = await textWithFault("duplicate-keys");
     expect(JSON.parse(text).content).toEqual(right);
     expect(text.match(/"price"/g)?.length).toBe(10);
   });
 
-  it("proto-key names __proto__ in every record", async () => {
-    expect((await textUnder("proto-key")).match(/"__proto__":\{"polluted":true\}/g)?.length).toBe(5);
+  it("proto-key adds __proto__ to every record", async () => {
+    expect((await textWithFault("proto-key")).match(/"__proto__":\{"polluted":true\}/g)?.length).toBe(5);
   });
 
   it.each(["number", "exponent", "zeros"])(
     "decimals as=%s is the same value in another notation",
     async (as) => {
-      const [row] = await rowsUnder(`decimals ${as}`);
+      const [row] = await rowsWithFault(`decimals ${as}`);
       expect(row?.price).not.toBe(right[0]?.price);
       expect(Number(row?.price)).toBe(Number(right[0]?.price));
       expect(typeof row?.price).toBe(as === "number" ? "number" : "string");
@@ -55,9 +55,9 @@ describe("faults of the payload", () => {
   );
 
   it("decimals long has thirty digits, tiny is 1e-18", async () => {
-    const [long] = await rowsUnder("decimals long");
+    const [long] = await rowsWithFault("decimals long");
     expect(long?.price?.replace(".", "")).toMatch(/^\d{30}$/);
-    expect((await rowsUnder("decimals tiny"))[0]?.price).toBe("1e-18");
+    expect((await rowsWithFault("decimals tiny"))[0]?.price).toBe("1e-18");
   });
 
   it.each([
@@ -71,21 +71,21 @@ describe("faults of the payload", () => {
     ["null as=json", null],
     ["-0 as=json", -0],
   ])("set price %s", async (value, seen) => {
-    expect((await rowsUnder(`set price ${value}`))[0]?.price).toEqual(seen);
+    expect((await rowsWithFault(`set price ${value}`))[0]?.price).toEqual(seen);
   });
 
-  it("set gives a property a value that nobody has heard of", async () => {
-    expect((await rowsUnder("set status PAUSED", "/asset"))[0]?.status).toBe("PAUSED");
-    expect((await rowsUnder("set indexType NX"))[0]?.indexType).toBe("NX");
+  it("set gives a property an unknown value", async () => {
+    expect((await rowsWithFault("set status PAUSED", "/asset"))[0]?.status).toBe("PAUSED");
+    expect((await rowsWithFault("set indexType NX"))[0]?.indexType).toBe("NX");
   });
 
-  it.each(["timestamp", "id", "indexId"])("drop leaves %s out", async (field) => {
-    const rows = await rowsUnder(`drop ${field}`);
+  it.each(["timestamp", "id", "indexId"])("drop removes %s", async (field) => {
+    const rows = await rowsWithFault(`drop ${field}`);
     expect(rows.some((row) => field in row)).toBe(false);
   });
 
-  it("drop takes a property of the envelope where it stands there", async () => {
-    expect(Object.keys(JSON.parse(await textUnder("drop nextId")))).toEqual(["content"]);
+  it("drop removes a property of the envelope", async () => {
+    expect(Object.keys(JSON.parse(await textWithFault("drop nextId")))).toEqual(["content"]);
   });
 
   it.each([
@@ -99,12 +99,12 @@ describe("faults of the payload", () => {
     ["1970", "1970-01-01T00:00:00Z"],
     ["2099", "2099-01-01T00:00:00Z"],
   ])("timestamps as=%s", async (as, seen) => {
-    expect((await rowsUnder(`timestamps ${as} rows=first`))[0]?.timestamp).toBe(seen);
+    expect((await rowsWithFault(`timestamps ${as} rows=first`))[0]?.timestamp).toBe(seen);
   });
 
   it("upside-down has high below low", async () => {
     const path = `/ohlcv?indexType=GWA&indexId=${client.firstAssetId}&size=5&timestamp=2026-03-01T00:00:00Z`;
-    const [bar] = await rowsUnder("upside-down", path);
+    const [bar] = await rowsWithFault("upside-down", path);
     expect(Number(bar?.high)).toBeLessThan(Number(bar?.low));
   });
 
@@ -112,29 +112,29 @@ describe("faults of the payload", () => {
     ["all", 5],
     ["first", 1],
     ["last", 1],
-  ])("rows=%s says how many rows are struck", async (rows, struck) => {
-    const priceless = (await rowsUnder(`drop price rows=${rows}`)).filter((row) => !("price" in row));
-    expect(priceless.length).toBe(struck);
+  ])("rows=%s selects the rows to change", async (rows, expected) => {
+    const withoutPrice = (await rowsWithFault(`drop price rows=${rows}`)).filter((row) => !("price" in row));
+    expect(withoutPrice.length).toBe(expected);
   });
 
-  it("rows=0.2 strikes about a fifth of the rows", async () => {
-    const rows = await rowsUnder("drop price rows=0.2", client.pagePath(500));
-    const priceless = rows.filter((row) => !("price" in row)).length;
-    expect(priceless).toBeGreaterThan(60);
-    expect(priceless).toBeLessThan(140);
+  it("rows=0.2 changes about a fifth of the rows", async () => {
+    const rows = await rowsWithFault("drop price rows=0.2", client.pagePath(500));
+    const withoutPrice = rows.filter((row) => !("price" in row)).length;
+    expect(withoutPrice).toBeGreaterThan(60);
+    expect(withoutPrice).toBeLessThan(140);
   });
 
-  it("big-body repeats the rows until the body is as big as told", async () => {
-    const text = await textUnder("big-body mb=8", "/asset");
+  it("big-body repeats the rows until the body has the size", async () => {
+    const text = await textWithFault("big-body mb=8", "/asset");
     expect(text.length).toBeGreaterThan(8 * 2 ** 20);
     expect(JSON.parse(text).content.length).toBeGreaterThan(10_000);
   });
 
-  it("deep-nesting adds a property as deep as told", async () => {
-    expect(await textUnder("deep-nesting depth=5000")).toContain("[".repeat(5000));
+  it("deep-nesting adds a property with that depth", async () => {
+    expect(await textWithFault("deep-nesting depth=5000")).toContain("[".repeat(5000));
   });
 
-  it("keeps every digit of numbers that it does not mean to change", async () => {
+  it("preserves the digits of unchanged numbers", async () => {
     const other = await FaultClient.start({ quirks: { decimals: "number" } });
     const before = (await other.get(other.pagePath(3))).text;
     other.simulator.setFaults("GET * content-type\nGET * duplicate-row first");

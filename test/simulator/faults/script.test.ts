@@ -5,14 +5,14 @@ import { FaultScript } from "../../../src/simulator/faults/script.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 const script = (text: string, seed = 1, clock = new ManualClock()) => new FaultScript(text, { seed, clock });
-const asked = (path: string, query: Record<string, string> = {}) => ({
+const createEvent = (path: string, query: Record<string, string> = {}) => ({
   kind: "request" as const,
   method: "GET",
   path,
   query: new Map(Object.entries(query)),
 });
-const strikes = (subject: FaultScript, path: string, query?: Record<string, string>) =>
-  subject.triggeredFaults(asked(path, query)).length;
+const countTriggered = (subject: FaultScript, path: string, query?: Record<string, string>) =>
+  subject.triggeredFaults(createEvent(path, query)).length;
 
 describe("a fault script", () => {
   it.each([
@@ -40,7 +40,7 @@ describe("a fault script", () => {
     ["GET /asset half-open", 'line 1: unknown fault "half-open"'],
     ["ws cut", 'line 1: unknown fault "cut"'],
     ['GET /asset set price "broken', 'line 1: cannot read "broken'],
-  ])("refuses %j and says what would be right", (text, message) => {
+  ])("rejects %j and suggests a correction", (text, message) => {
     expect(() => script(text)).toThrow(message);
   });
 
@@ -50,71 +50,71 @@ describe("a fault script", () => {
     expect(subject.linesFor("request")[0]?.textOf("value")).toBe('a # "b"');
   });
 
-  it("strikes where the line says: path, wildcard, query and page", () => {
+  it("triggers only on matching paths, wildcards, queries and pages", () => {
     const text = "GET /asset html\nGET /asset/* html\nGET * html query=indexType=LX\nGET * html page=later";
     expect(
       script(text)
-        .triggeredFaults(asked("/asset"))
+        .triggeredFaults(createEvent("/asset"))
         .map(({ line }) => line.lineNumber),
     ).toEqual([1]);
     expect(
       script(text)
-        .triggeredFaults(asked("/asset/7"))
+        .triggeredFaults(createEvent("/asset/7"))
         .map(({ line }) => line.lineNumber),
     ).toEqual([2]);
     expect(
       script(text)
-        .triggeredFaults(asked("/ohlcv", { indexType: "LX" }))
+        .triggeredFaults(createEvent("/ohlcv", { indexType: "LX" }))
         .map(({ line }) => line.lineNumber),
     ).toEqual([3]);
     expect(
       script(text)
-        .triggeredFaults(asked("/ohlcv", { startAfter: "x" }))
+        .triggeredFaults(createEvent("/ohlcv", { startAfter: "x" }))
         .map(({ line }) => line.lineNumber),
     ).toEqual([4]);
   });
 
-  it("counts times and after for each very request, total for all", () => {
+  it("counts times and after per identical request, and total per line", () => {
     const subject = script("GET /a html times=2\nGET /b html after=1 times=1\nGET /c html total=1");
     const count = (path: string, query?: Record<string, string>) =>
-      [1, 2, 3].map(() => strikes(subject, path, query)).join("");
+      [1, 2, 3].map(() => countTriggered(subject, path, query)).join("");
     expect(count("/a")).toBe("110");
     expect(count("/a", { page: "2" })).toBe("110");
     expect(count("/b")).toBe("010");
     expect(count("/c")).toBe("100");
     expect(count("/c", { page: "2" })).toBe("000");
-    expect(subject.counts.map(({ struck }) => struck)).toEqual([4, 1, 1]);
+    expect(subject.counts.map(({ struck: triggered }) => triggered)).toEqual([4, 1, 1]);
   });
 
-  it("strikes one request in so many with every=, and each request in its own turn", () => {
+  it("triggers on every n-th request with every=, with a phase per request", () => {
     const subject = script("GET * html every=5");
-    const first = Array.from({ length: 1000 }, (_, at) => strikes(subject, "/a", { at: String(at) }));
+    const first = Array.from({ length: 1000 }, (_, at) => countTriggered(subject, "/a", { at: String(at) }));
     expect(first.reduce((sum, each) => sum + each)).toBeGreaterThan(140);
     expect(first.reduce((sum, each) => sum + each)).toBeLessThan(260);
-    const repeated = Array.from({ length: 10 }, () => strikes(subject, "/same"));
+    const repeated = Array.from({ length: 10 }, () => countTriggered(subject, "/same"));
     expect(repeated.reduce((sum, each) => sum + each)).toBe(2);
   });
 
-  it("strikes between from and to, in virtual time since it was set", async () => {
+  it("triggers between from and to, measured since the script was set", async () => {
     const clock = new ManualClock();
     const subject = script("GET * html from=60s to=2m", 1, clock);
     const seen: number[] = [];
     for (let second = 0; second < 150; second += 30) {
-      seen.push(strikes(subject, "/a"));
+      seen.push(countTriggered(subject, "/a"));
       await clock.advance(30_000);
     }
     expect(seen).toEqual([0, 0, 1, 1, 0]);
   });
 
-  it("strikes about as often as p says", () => {
+  it("triggers with about the probability p", () => {
     const subject = script("GET * html p=0.05");
-    let struck = 0;
-    for (let at = 0; at < 4000; at++) struck += strikes(subject, "/a", { at: String(at) });
-    expect(struck).toBeGreaterThan(140);
-    expect(struck).toBeLessThan(260);
+    let triggered = 0;
+    for (let at = 0; at < 4000; at++) triggered += countTriggered(subject, "/a", { at: String(at) });
+    expect(triggered).toBeGreaterThan(140);
+    expect(triggered).toBeLessThan(260);
   });
 
-  it("decides the same for each request in whatever order they arrive", () => {
+  it("makes the same decision per request in any order of requests", () => {
     const text = "GET * html p=0.4\nGET /b cut times=2\nGET * bom every=3 after=1";
     const requests = fc.array(
       fc.record({ path: fc.constantFrom("/a", "/b"), page: fc.integer({ min: 0, max: 4 }) }),
@@ -123,11 +123,11 @@ describe("a fault script", () => {
       const subject = script(text, seed);
       const seen: Record<string, number[][]> = {};
       for (const { path, page } of order) {
-        const struck = subject
-          .triggeredFaults(asked(path, { page: String(page) }))
+        const lineNumbers = subject
+          .triggeredFaults(createEvent(path, { page: String(page) }))
           .map(({ line }) => line.lineNumber);
         const list = seen[`${path} ${page}`] ?? [];
-        seen[`${path} ${page}`] = [...list, struck];
+        seen[`${path} ${page}`] = [...list, lineNumbers];
       }
       return seen;
     };
@@ -144,16 +144,18 @@ describe("a fault script", () => {
     );
   });
 
-  it("has other luck with another seed", () => {
-    const luck = (seed: number) => {
+  it("makes other decisions with another seed", () => {
+    const decisionsOf = (seed: number) => {
       const subject = script("GET * html p=0.5", seed);
-      return Array.from({ length: 64 }, (_, at) => strikes(subject, "/a", { at: String(at) })).join("");
+      return Array.from({ length: 64 }, (_, at) => countTriggered(subject, "/a", { at: String(at) })).join(
+        "",
+      );
     };
-    expect(luck(1)).toBe(luck(1));
-    expect(luck(1)).not.toBe(luck(2));
+    expect(decisionsOf(1)).toBe(decisionsOf(1));
+    expect(decisionsOf(1)).not.toBe(decisionsOf(2));
   });
 
-  it("describes every word that it knows in one line", () => {
+  it("describes every fault in one line", () => {
     const help = describeFaults();
     for (const { name: word, description: does } of faultDefinitions) {
       expect(help).toContain(`${word}`);

@@ -8,7 +8,7 @@ beforeAll(async () => {
 afterEach(() => client.simulator.setFaults(""));
 afterAll(() => client.simulator.stop());
 
-async function grantUnder(...faults: string[]) {
+async function requestTokenWithFaults(...faults: string[]) {
   client.simulator.setFaults(faults.map((fault) => `POST /oauth/token ${fault}`).join("\n"));
   return JSON.parse((await client.requestToken()).text);
 }
@@ -24,59 +24,63 @@ describe("faults of tokens", () => {
     ["60", 60],
     ["string", "86400"],
     ["missing", undefined],
-  ])("expires-in %s is what the answer says, while the token lives on", async (said, seen) => {
-    const grant = await grantUnder(`expires-in ${said}`);
-    expect(grant.expires_in).toBe(seen);
-    expect(await statusWith(grant.access_token)).toBe(200);
+  ])("expires-in %s is sent, but the real lifetime is unchanged", async (parameter, expected) => {
+    const token = await requestTokenWithFaults(`expires-in ${parameter}`);
+    expect(token.expires_in).toBe(expected);
+    expect(await statusWith(token.access_token)).toBe(200);
   });
 
-  it("token-life issues a token that ends when it says", async () => {
-    const grant = await grantUnder("token-life 60s");
-    expect(grant.expires_in).toBe(60);
+  it("token-life issues a token with that lifetime", async () => {
+    const token = await requestTokenWithFaults("token-life 60s");
+    expect(token.expires_in).toBe(60);
     await client.clock.advance(59_000);
-    expect(await statusWith(grant.access_token)).toBe(200);
+    expect(await statusWith(token.access_token)).toBe(200);
     await client.clock.advance(1_000);
-    expect(await statusWith(grant.access_token)).toBe(401);
+    expect(await statusWith(token.access_token)).toBe(401);
   });
 
-  it("same-token returns the token of before with its remaining seconds", async () => {
-    const first = await grantUnder("same-token");
+  it("same-token returns the previous token with its remaining seconds", async () => {
+    const first = await requestTokenWithFaults("same-token");
     await client.clock.advance(100_000);
     const second = JSON.parse((await client.requestToken()).text);
     expect(second).toEqual({ ...first, expires_in: 86_300 });
   });
 
-  it("odd-token has characters that want encoding, and is good", async () => {
-    const { access_token } = await grantUnder("odd-token");
+  it("odd-token contains characters that must be encoded, and is valid", async () => {
+    const { access_token } = await requestTokenWithFaults("odd-token");
     expect(access_token).toMatch(/[+/].*=/);
     expect(access_token).toContain("&");
     expect(await statusWith(access_token)).toBe(200);
   });
 
-  it("scope-without issues a token that really lacks the scope", async () => {
-    const grant = await grantUnder("scope-without read:ohlcv");
-    expect(grant.scope).not.toContain("read:ohlcv");
-    expect(grant.scope).toContain("read:index-ticker");
+  it("scope-without issues a token without the scope", async () => {
+    const token = await requestTokenWithFaults("scope-without read:ohlcv");
+    expect(token.scope).not.toContain("read:ohlcv");
+    expect(token.scope).toContain("read:index-ticker");
     const index = `indexType=GWA&indexId=${client.firstAssetId}`;
-    expect(await statusWith(grant.access_token, `/ohlcv?${index}`)).toBe(403);
-    expect(await statusWith(grant.access_token, `/index-ticker?${index}`)).toBe(200);
+    expect(await statusWith(token.access_token, `/ohlcv?${index}`)).toBe(403);
+    expect(await statusWith(token.access_token, `/index-ticker?${index}`)).toBe(200);
   });
 
-  it("revoke makes a young token worthless at once and for ever", async () => {
-    const young = await client.fetchToken();
+  it("revoke invalidates a new token at once and permanently", async () => {
+    const newToken = await client.fetchToken();
     client.simulator.setFaults("GET /asset revoke times=1");
-    expect(await statusWith(young)).toBe(401);
+    expect(await statusWith(newToken)).toBe(401);
     client.simulator.setFaults("");
-    expect(await statusWith(young, "/market")).toBe(401);
+    expect(await statusWith(newToken, "/market")).toBe(401);
     expect(await statusWith(await client.fetchToken())).toBe(200);
   });
 
-  it("drop access_token leaves a grant without a token", async () => {
-    expect(Object.keys(await grantUnder("drop access_token"))).toEqual(["scope", "expires_in", "token_type"]);
+  it("drop access_token sends a response without a token", async () => {
+    expect(Object.keys(await requestTokenWithFaults("drop access_token"))).toEqual([
+      "scope",
+      "expires_in",
+      "token_type",
+    ]);
   });
 
   it.each(["status 503", "status 400", "status 401", "html", "redirect", "empty-body"])(
-    "the token endpoint fails as any other: %s",
+    "applies HTTP faults to the token endpoint: %s",
     async (fault) => {
       client.simulator.setFaults(`POST /oauth/token ${fault}`);
       const { status, text } = await client.requestToken();
@@ -85,20 +89,20 @@ describe("faults of tokens", () => {
     },
   );
 
-  it("counts the requests for each audience by themselves", async () => {
+  it("counts the requests per audience", async () => {
     client.simulator.setFaults("POST /oauth/token status 503 times=1");
-    const asked = [
+    const audiences = [
       client.simulator.baseUrl,
       client.simulator.wsUrl,
       client.simulator.baseUrl,
       client.simulator.wsUrl,
     ];
     const statuses: number[] = [];
-    for (const audience of asked) statuses.push((await client.requestToken(audience)).status);
+    for (const audience of audiences) statuses.push((await client.requestToken(audience)).status);
     expect(statuses).toEqual([503, 503, 200, 200]);
   });
 
-  it("strikes one audience alone with query=audience=…", async () => {
+  it("triggers on one audience with query=audience=…", async () => {
     client.simulator.setFaults(`POST /oauth/token status 503 query=audience=${client.simulator.wsUrl}`);
     expect((await client.requestToken(client.simulator.baseUrl)).status).toBe(200);
     expect((await client.requestToken(client.simulator.wsUrl)).status).toBe(503);

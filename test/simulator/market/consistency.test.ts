@@ -6,17 +6,17 @@ import {
   startSharedRestClient,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: RestClient;
+let client: RestClient;
 beforeAll(async () => {
-  caller = await startSharedRestClient({ seed: 3 });
+  client = await startSharedRestClient({ seed: 3 });
 });
-afterAll(() => caller.simulator.stop());
+afterAll(() => client.simulator.stop());
 
 const MIDNIGHT = Date.UTC(2026, 2, 1);
 
 describe("the streams agree with each other", () => {
-  it("a daily bar is made of the ticks of its day", () => {
-    const { oracle: truth, universe } = caller.simulator;
+  it("a daily bar summarises the ticks of its day", () => {
+    const { oracle, universe } = client.simulator;
     const { assets, markets, liquidIndexes } = universe;
     const indexes = [
       ["GWA", assets[0]?.id],
@@ -27,8 +27,8 @@ describe("the streams agree with each other", () => {
     for (const [type, id = ""] of indexes) {
       for (const day of [1, 2, 77, 199]) {
         const start = MIDNIGHT - day * DAY_MS;
-        const ticks = truth.indexTicks(type, id, start, start + DAY_MS, caller.now);
-        const [bar] = truth.dailyBars(type, id, start, start + DAY_MS, caller.now);
+        const ticks = oracle.indexTicks(type, id, start, start + DAY_MS, client.now);
+        const [bar] = oracle.dailyBars(type, id, start, start + DAY_MS, client.now);
         expect(ticks).toHaveLength(2880);
         const prices = ticks.map(({ price }) => Number(price));
         expect(bar?.open).toBe(ticks[0]?.price);
@@ -42,19 +42,19 @@ describe("the streams agree with each other", () => {
     }
   });
 
-  it("today's bar is made of the ticks so far", () => {
-    const { oracle: truth, universe } = caller.simulator;
+  it("today's bar summarises the ticks so far", () => {
+    const { oracle, universe } = client.simulator;
     const id = universe.assets[2]?.id ?? "";
-    const ticks = truth.indexTicks("GWA", id, MIDNIGHT, caller.now, caller.now);
-    const [bar] = truth.dailyBars("GWA", id, MIDNIGHT, MIDNIGHT + DAY_MS, caller.now);
+    const ticks = oracle.indexTicks("GWA", id, MIDNIGHT, client.now, client.now);
+    const [bar] = oracle.dailyBars("GWA", id, MIDNIGHT, MIDNIGHT + DAY_MS, client.now);
     expect(bar?.close).toBe(ticks.at(-1)?.price);
     expect(Number(bar?.high)).toBe(Math.max(...ticks.map(({ price }) => Number(price))));
   });
 
-  it("MWA is the ratio of two GWA, and the dollar is one", () => {
-    const { oracle: truth, universe } = caller.simulator;
+  it("MWA is the ratio of two GWA, and USD is 1", () => {
+    const { oracle, universe } = client.simulator;
     const newest = (type: "GWA" | "MWA", id: string) =>
-      Number(truth.indexTicks(type, id, caller.now - 30_000, caller.now, caller.now).at(-1)?.price);
+      Number(oracle.indexTicks(type, id, client.now - 30_000, client.now, client.now).at(-1)?.price);
     for (const { id, base, quote } of universe.markets) {
       if (base.status === "INACTIVE" || quote.status === "INACTIVE") continue;
       expect(newest("MWA", id) / (newest("GWA", base.id) / newest("GWA", quote.id))).toBeCloseTo(1, 6);
@@ -62,26 +62,26 @@ describe("the streams agree with each other", () => {
     expect(newest("GWA", universe.assets.find(({ symbol }) => symbol === "USD")?.id ?? "")).toBe(1);
   });
 
-  it("exchange ticks stay within half a percent of the market's average when they last moved", () => {
-    const { oracle: truth } = caller.simulator;
-    for (const tick of truth.exchangeTicks(caller.now)) {
+  it("exchange ticks stay within 0.5 % of the market average at their last trade", () => {
+    const { oracle } = client.simulator;
+    for (const tick of oracle.exchangeTicks(client.now)) {
       const moved = Math.ceil(Date.parse(tick.lastMoved) / 30_000) * 30_000;
-      const [average] = truth.indexTicks("MWA", tick.marketId, moved, moved + 1, caller.now);
+      const [average] = oracle.indexTicks("MWA", tick.marketId, moved, moved + 1, client.now);
       expect(Math.abs(Number(tick.last) / Number(average?.price) - 1)).toBeLessThan(0.005);
     }
   });
 
   it('"market cap is computed from the free-float supply and the GWA price; total market cap … from the total supply"', () => {
-    const { oracle: truth } = caller.simulator;
-    for (const cap of truth.marketCaps(caller.now)) {
+    const { oracle } = client.simulator;
+    for (const cap of oracle.marketCaps(client.now)) {
       const at = Date.parse(cap.timestamp);
-      expect(truth.indexTicks("GWA", cap.assetId, at, at + 1, caller.now)[0]?.price).toBe(cap.price);
+      expect(oracle.indexTicks("GWA", cap.assetId, at, at + 1, client.now)[0]?.price).toBe(cap.price);
       expect(Number(cap.marketCap)).toBeCloseTo(Number(cap.price) * Number(cap.freeFloatSupply), 1);
       expect(Number(cap.totalMarketCap)).toBeCloseTo(Number(cap.price) * Number(cap.totalSupply), 1);
     }
   });
 
-  it("prices look like markets: the bitcoin in the tens of thousands, stablecoins near one, days of a few percent", async () => {
+  it("prices are plausible: bitcoin in the tens of thousands, stablecoins near 1, daily changes of a few percent", async () => {
     for (const seed of [1, 2, 3, 4, 5, 6]) {
       const { simulator, now } = await startRestClient({ seed });
       const bars = (symbol: string) => {

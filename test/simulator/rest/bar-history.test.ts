@@ -7,19 +7,19 @@ import {
   startSharedRestClient,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: RestClient;
+let client: RestClient;
 let btc: string;
 beforeAll(async () => {
-  caller = await startSharedRestClient();
-  btc = caller.simulator.universe.assets[0]?.id ?? "";
+  client = await startSharedRestClient();
+  btc = client.simulator.universe.assets[0]?.id ?? "";
 });
-afterAll(() => caller.simulator.stop());
+afterAll(() => client.simulator.stop());
 
-const bars = (query: Query) => caller.get("/ohlcv", { indexType: "GWA", indexId: btc, ...query });
+const bars = (query: Query) => client.get("/ohlcv", { indexType: "GWA", indexId: btc, ...query });
 const days = (content: { startTimestamp: string }[]) => content.map((bar) => bar.startTimestamp.slice(0, 10));
 
 describe("/ohlcv", () => {
-  it("serves bars with open, high, low, close, volume and the day that they cover", async () => {
+  it("serves bars with open, high, low, close, volume and their day", async () => {
     const { body } = await bars({ timestamp: "2026-02-28T12:00:00Z", size: 1 });
     const figure = expect.stringMatching(/^\d+\.\d+$/);
     expect(body.content).toEqual([
@@ -41,7 +41,7 @@ describe("/ohlcv", () => {
     ]);
   });
 
-  it('"timestamp returns all values up to it", and nextId leads on', async () => {
+  it('"timestamp returns all values up to it", and nextId leads to the next page', async () => {
     const { body: first } = await bars({ timestamp: "2026-03-01T00:00:00Z", size: 2 });
     expect(days(first.content)).toEqual(["2026-03-01", "2026-02-28"]);
     const { body: second } = await bars({
@@ -67,7 +67,7 @@ describe("/ohlcv", () => {
     const found: { startTimestamp: string }[] = [];
     let startAfter: string | undefined;
     do {
-      const { body } = await bars({ timestamp: iso(caller.now), size: 2000, startAfter });
+      const { body } = await bars({ timestamp: iso(client.now), size: 2000, startAfter });
       found.push(...body.content);
       startAfter = body.nextId ?? undefined;
     } while (startAfter !== undefined);
@@ -75,30 +75,30 @@ describe("/ohlcv", () => {
     expect(found).toHaveLength((Date.UTC(2026, 2, 1) - Date.UTC(2014, 3, 1)) / 86_400_000 + 1);
     expect(new Set(days(found)).size).toBe(found.length);
     expect(found).toEqual(
-      caller.simulator.oracle.dailyBars("GWA", btc, 0, caller.now, caller.now).toReversed(),
+      client.simulator.oracle.dailyBars("GWA", btc, 0, client.now, client.now).toReversed(),
     );
   });
 
-  it("ends an inactive asset's bars with its last day", async () => {
-    const gone = caller.simulator.universe.assets.find(({ status }) => status === "INACTIVE");
-    const { body } = await bars({ indexId: gone?.id });
+  it("ends the bars of an inactive asset on its last day", async () => {
+    const inactive = client.simulator.universe.assets.find(({ status }) => status === "INACTIVE");
+    const { body } = await bars({ indexId: inactive?.id });
     expect(days(body.content)).toEqual(["2025-11-29"]);
   });
 
-  it("changes today's bar as the day goes, and leaves it alone once the day is over", async () => {
-    const turned = await startRestClient();
+  it("updates today's bar during the day, and not after it", async () => {
+    const ownClient = await startRestClient();
     const today = async () => {
       const query = { indexId: btc, timestamp: "2026-03-01T00:00:00Z", size: 1 };
-      return (await turned.get("/ohlcv", query)).body.content[0];
+      return (await ownClient.get("/ohlcv", query)).body.content[0];
     };
     const noon = await today();
-    await turned.clock.advance(6 * 3_600_000);
+    await ownClient.clock.advance(6 * 3_600_000);
     const evening = await today();
     expect(evening).toMatchObject({ id: noon.id, open: noon.open });
     expect(evening.close).not.toBe(noon.close);
-    await turned.clock.advance(6 * 3_600_000);
+    await ownClient.clock.advance(6 * 3_600_000);
     const done = await today();
-    await turned.clock.advance(3 * 3_600_000);
+    await ownClient.clock.advance(3 * 3_600_000);
     expect(await today()).toEqual(done);
   });
 });

@@ -9,33 +9,33 @@ import {
   UNKNOWN_UUID,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: RestClient;
+let client: RestClient;
 let exchangeId: string;
 beforeAll(async () => {
-  caller = await startSharedRestClient();
-  exchangeId = caller.simulator.universe.exchanges.find(({ name }) => name === "Deribit")?.id ?? "";
+  client = await startSharedRestClient();
+  exchangeId = client.simulator.universe.exchanges.find(({ name }) => name === "Deribit")?.id ?? "";
 });
-afterAll(() => caller.simulator.stop());
+afterAll(() => client.simulator.stop());
 
 const contracts = async (type: string, query: Query = {}): Promise<DerivativeContractRecord[]> =>
-  (await caller.get(`/derivatives/contract/${type}`, { exchangeId, ...query })).body.content;
+  (await client.get(`/derivatives/contract/${type}`, { exchangeId, ...query })).body.content;
 const tickers = async (type: string, query: Query = {}): Promise<DerivativeTickRecord[]> =>
-  (await caller.get(`/derivatives/ticker/${type}`, { exchangeId, ...query })).body.content;
+  (await client.get(`/derivatives/ticker/${type}`, { exchangeId, ...query })).body.content;
 const types = ["futures", "perpetuals", "options"] as const;
 
 describe("/derivatives/contract", () => {
   it('"derivativeType (required) takes: futures, perpetuals, options"', async () => {
     for (const type of types) expect((await contracts(type)).length).toBeGreaterThan(0);
-    const { status, body } = await caller.get("/derivatives/contract/swaptions", { exchangeId });
+    const { status, body } = await client.get("/derivatives/contract/swaptions", { exchangeId });
     expect(status).toBe(400);
     expect(body.errors[0].field).toBe("derivativeType");
   });
 
   it('"exchangeId (uuid, required)"', async () => {
-    const { status, body } = await caller.get("/derivatives/contract/futures");
+    const { status, body } = await client.get("/derivatives/contract/futures");
     expect(status).toBe(400);
     expect(body.errors[0].field).toBe("exchangeId");
-    expect((await caller.get("/derivatives/contract/futures", { exchangeId: UNKNOWN_UUID })).status).toBe(
+    expect((await client.get("/derivatives/contract/futures", { exchangeId: UNKNOWN_UUID })).status).toBe(
       404,
     );
   });
@@ -46,16 +46,16 @@ describe("/derivatives/contract", () => {
       const expired = await contracts(type, { include: "EXPIRED" });
       const all = await contracts(type, { include: "ALL" });
       expect(await contracts(type, { include: "ACTIVE" })).toEqual(active);
-      for (const { expiration } of active) expect(Date.parse(expiration ?? "")).toBeGreaterThan(caller.now);
+      for (const { expiration } of active) expect(Date.parse(expiration ?? "")).toBeGreaterThan(client.now);
       for (const { expiration } of expired)
-        expect(Date.parse(expiration ?? "")).toBeLessThanOrEqual(caller.now);
+        expect(Date.parse(expiration ?? "")).toBeLessThanOrEqual(client.now);
       const ids = (list: DerivativeContractRecord[]) => list.map(({ id }) => id).toSorted();
       expect(ids(all)).toEqual(ids([...active, ...expired]));
       expect(new Set(ids(all)).size).toBe(all.length);
     }
   });
 
-  it("names type and strike of options alone, and listing and expiration of all but perpetuals", async () => {
+  it("sends type and strike only for options, and listing and expiration except for perpetuals", async () => {
     const [future] = await contracts("futures");
     const [perpetual] = await contracts("perpetuals");
     const [option] = await contracts("options");
@@ -72,21 +72,21 @@ describe("/derivatives/contract", () => {
     expect(found).toEqual([first]);
   });
 
-  it('"/derivatives/contract/{derivativeType}/{id}" gives one contract, expired ones too', async () => {
+  it('"/derivatives/contract/{derivativeType}/{id}" returns one contract, even an expired one', async () => {
     for (const type of types) {
       const last = (await contracts(type, { include: "ALL" }))[0];
-      expect((await caller.get(`/derivatives/contract/${type}/${last?.id}`)).body).toEqual(last);
+      expect((await client.get(`/derivatives/contract/${type}/${last?.id}`)).body).toEqual(last);
     }
-    expect((await caller.get(`/derivatives/contract/futures/${UNKNOWN_UUID}`)).status).toBe(404);
+    expect((await client.get(`/derivatives/contract/futures/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 
-  it("lists new contracts and lets old ones expire as time goes, under the same ids", async () => {
-    const turned = await startRestClient();
+  it("lists new contracts and expires old ones over time, with stable ids", async () => {
+    const ownClient = await startRestClient();
     const read = async (include: string): Promise<DerivativeContractRecord[]> =>
-      (await turned.get("/derivatives/contract/options", { exchangeId, include })).body.content;
+      (await ownClient.get("/derivatives/contract/options", { exchangeId, include })).body.content;
     const before = await read("ACTIVE");
-    await turned.clock.advance(7 * 86_400_000);
-    await turned.signIn();
+    await ownClient.clock.advance(7 * 86_400_000);
+    await ownClient.signIn();
     const active = new Set((await read("ACTIVE")).map(({ id }) => id));
     const expired = new Map((await read("EXPIRED")).map((contract) => [contract.id, contract]));
     expect(before.filter(({ id }) => active.has(id))).toHaveLength((before.length * 3) / 4);
@@ -96,11 +96,11 @@ describe("/derivatives/contract", () => {
 });
 
 describe("/derivatives/ticker", () => {
-  it("gives price, volume, open interest, ask and bid of every active contract", async () => {
+  it("sends price, volume, open interest, ask and bid of each active contract", async () => {
     for (const type of types) {
       const found = await tickers(type);
       expect(found.map(({ contractId }) => contractId)).toEqual((await contracts(type)).map(({ id }) => id));
-      expect(found).toEqual(caller.simulator.oracle.derivativeTicks(type, exchangeId, caller.now));
+      expect(found).toEqual(client.simulator.oracle.derivativeTicks(type, exchangeId, client.now));
       for (const { bid, price, ask, openInterest, volume } of found) {
         expect(Number(bid)).toBeLessThan(Number(price));
         expect(Number(price)).toBeLessThan(Number(ask));
@@ -115,19 +115,19 @@ describe("/derivatives/ticker", () => {
     expect(await tickers("futures", { contractId: second?.contractId })).toEqual([second]);
     const ofMarket = await tickers("futures", { marketId: second?.marketId });
     expect(ofMarket.length).toBeGreaterThan(1);
-    const answer = await caller.get("/derivatives/ticker/futures", { exchangeId, contractId: UNKNOWN_UUID });
+    const answer = await client.get("/derivatives/ticker/futures", { exchangeId, contractId: UNKNOWN_UUID });
     expect(answer.status).toBe(404);
   });
 
-  it("prices futures and perpetuals near the index of their market, and funds perpetuals alone", async () => {
+  it("prices futures and perpetuals near their index, and sends a funding rate only for perpetuals", async () => {
     for (const tick of [...(await tickers("futures")), ...(await tickers("perpetuals"))])
       expect(Math.abs(Number(tick.price) / Number(tick.indexPrice) - 1)).toBeLessThan(0.06);
     for (const tick of await tickers("perpetuals")) expect(tick.fundingRate).toMatch(/^-?0\.\d{8}$/);
     for (const tick of await tickers("options")) expect(tick).not.toHaveProperty("fundingRate");
   });
 
-  it("has none on an exchange that lists no derivatives", async () => {
-    const spot = caller.simulator.universe.exchanges.find(({ derivatives }) => !derivatives)?.id;
+  it("returns no tickers for an exchange without derivatives", async () => {
+    const spot = client.simulator.universe.exchanges.find(({ derivatives }) => !derivatives)?.id;
     expect(await tickers("futures", { exchangeId: spot })).toEqual([]);
   });
 });

@@ -5,8 +5,8 @@ import { sendRequest, startRestClient, UNKNOWN_UUID } from "../../support/simula
 
 describe("errors and transport", () => {
   it('"Error body": status, timestamp, message, errors', async () => {
-    const caller = await startRestClient();
-    const { status, body } = await caller.get(`/asset/${UNKNOWN_UUID}`);
+    const client = await startRestClient();
+    const { status, body } = await client.get(`/asset/${UNKNOWN_UUID}`);
     expect(status).toBe(404);
     expect(body).toEqual({
       status: "NOT_FOUND",
@@ -17,17 +17,17 @@ describe("errors and transport", () => {
   });
 
   it('"When no valid token is supplied the response is 401"', async () => {
-    const caller = await startRestClient();
+    const client = await startRestClient();
     for (const authorization of ["", "Bearer nonsense", "Basic abc"]) {
-      const { status, body } = await caller.get("/asset", {}, { authorization });
+      const { status, body } = await client.get("/asset", {}, { authorization });
       expect(status).toBe(401);
       expect(body.status).toBe("UNAUTHORIZED");
     }
   });
 
-  it('"when the token lacks access to a resource the response is 403": each endpoint wants its scope', async () => {
-    const caller = await startRestClient({ scopes: [] });
-    const { exchanges, assets } = caller.simulator.universe;
+  it('"when the token lacks access to a resource the response is 403": each endpoint requires its scope', async () => {
+    const client = await startRestClient({ scopes: [] });
+    const { exchanges, assets } = client.simulator.universe;
     for (const path of [
       "/exchange-ticker",
       `/index-ticker?indexType=GWA&indexId=${assets[0]?.id}`,
@@ -36,49 +36,49 @@ describe("errors and transport", () => {
       `/derivatives/ticker/futures?exchangeId=${exchanges[0]?.id}`,
       `/derivatives/contract/futures?exchangeId=${exchanges[0]?.id}`,
     ]) {
-      const { status, body } = await caller.get(path);
+      const { status, body } = await client.get(path);
       expect([path, status, body.status]).toEqual([path, 403, "FORBIDDEN"]);
     }
-    for (const path of ["/asset", "/market", "/exchange"]) expect((await caller.get(path)).status).toBe(200);
+    for (const path of ["/asset", "/market", "/exchange"]) expect((await client.get(path)).status).toBe(200);
   });
 
   it('"read:LX: historical LX index tickers and LX end-of-day OHLCV"', async () => {
-    const caller = await startRestClient({ scopes: ["read:index-ticker", "read:ohlcv"] });
-    const [blx] = caller.simulator.universe.liquidIndexes;
+    const client = await startRestClient({ scopes: ["read:index-ticker", "read:ohlcv"] });
+    const [blx] = client.simulator.universe.liquidIndexes;
     for (const path of ["/index-ticker", "/ohlcv"]) {
-      expect((await caller.get(path, { indexType: "LX" })).status).toBe(403);
-      expect((await caller.get(path, { indexId: blx?.id })).status).toBe(403);
-      const { body } = await caller.get(path);
+      expect((await client.get(path, { indexType: "LX" })).status).toBe(403);
+      expect((await client.get(path, { indexId: blx?.id })).status).toBe(403);
+      const { body } = await client.get(path);
       expect(body.content.some(({ indexType }: { indexType: string }) => indexType === "LX")).toBe(false);
     }
-    caller.simulator.grantScopes(["read:LX"]);
-    await caller.signIn();
-    expect((await caller.get("/index-ticker", { indexType: "LX" })).body.content).toHaveLength(3);
-    expect((await caller.get("/index-ticker", { indexType: "GWA" })).status).toBe(403);
+    client.simulator.grantScopes(["read:LX"]);
+    await client.signIn();
+    expect((await client.get("/index-ticker", { indexType: "LX" })).body.content).toHaveLength(3);
+    expect((await client.get("/index-ticker", { indexType: "GWA" })).status).toBe(403);
   });
 
-  it("answers a path outside the interface, and an older version, with 404", async () => {
-    const caller = await startRestClient();
-    expect((await caller.get("/nothing")).status).toBe(404);
-    expect((await caller.get("/index-ticker/extra")).status).toBe(404);
-    expect((await sendRequest(`${caller.simulator.baseUrl}/v2/asset`)).status).toBe(404);
+  it("responds to an unknown path and an older version with 404", async () => {
+    const client = await startRestClient();
+    expect((await client.get("/nothing")).status).toBe(404);
+    expect((await client.get("/index-ticker/extra")).status).toBe(404);
+    expect((await sendRequest(`${client.simulator.baseUrl}/v2/asset`)).status).toBe(404);
   });
 
-  it("stamps its Date header by its own clock", async () => {
-    const caller = await startRestClient();
-    expect((await caller.get("/asset")).headers.get("date")).toBe("Sun, 01 Mar 2026 12:00:10 GMT");
+  it("sets the Date header by its own clock", async () => {
+    const client = await startRestClient();
+    expect((await client.get("/asset")).headers.get("date")).toBe("Sun, 01 Mar 2026 12:00:10 GMT");
   });
 
-  it("compresses when asked and only then", async () => {
-    const caller = await startRestClient();
-    const { body: grant } = await caller.requestToken();
+  it("compresses only when the client accepts it", async () => {
+    const client = await startRestClient();
+    const { body: grant } = await client.requestToken();
     const raw = (encoding: string) => {
       const { promise, resolve, reject } = Promise.withResolvers<{
         encoding: string | undefined;
         bytes: Buffer;
       }>();
       const headers = { authorization: `Bearer ${grant.access_token}`, "accept-encoding": encoding };
-      request(`${caller.simulator.baseUrl}/v3/exchange`, { headers }, (response) => {
+      request(`${client.simulator.baseUrl}/v3/exchange`, { headers }, (response) => {
         const chunks: Buffer[] = [];
         response.on("data", (chunk: Buffer) => chunks.push(chunk));
         response.on("end", () =>

@@ -8,25 +8,25 @@ import {
   UNKNOWN_UUID,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: RestClient;
+let client: RestClient;
 beforeAll(async () => {
-  caller = await startSharedRestClient();
+  client = await startSharedRestClient();
 });
-afterAll(() => caller.simulator.stop());
+afterAll(() => client.simulator.stop());
 
 const tickers = async (query: Query = {}): Promise<ExchangeTickRecord[]> =>
-  (await caller.get("/exchange-ticker", query)).body.content;
+  (await client.get("/exchange-ticker", query)).body.content;
 
 describe("/exchange-ticker", () => {
   it('"With no parameters all tickers are returned"', async () => {
     const found = await tickers();
-    expect(found).toEqual(caller.simulator.oracle.exchangeTicks(caller.now));
+    expect(found).toEqual(client.simulator.oracle.exchangeTicks(client.now));
     expect(found.length).toBeGreaterThan(40);
     expect(new Set(found.map(({ exchangeId, marketId }) => exchangeId + marketId)).size).toBe(found.length);
   });
 
   it('"exchangeId: all ticks of that exchange; marketId: all ticks of that market"', async () => {
-    const { exchanges, markets } = caller.simulator.universe;
+    const { exchanges, markets } = client.simulator.universe;
     const ofExchange = await tickers({ exchangeId: exchanges[1]?.id });
     expect(new Set(ofExchange.map(({ exchangeId }) => exchangeId))).toEqual(new Set([exchanges[1]?.id]));
     const ofMarket = await tickers({ marketId: markets[0]?.id });
@@ -35,10 +35,10 @@ describe("/exchange-ticker", () => {
   });
 
   it('"exchangeId and marketId may be combined to select one market on one exchange"', async () => {
-    const { exchanges, markets } = caller.simulator.universe;
+    const { exchanges, markets } = client.simulator.universe;
     const [exchangeId, marketId] = [exchanges[2]?.id ?? "", markets[0]?.id ?? ""];
-    const truth = caller.simulator.oracle.exchangeTick(exchangeId, marketId, caller.now);
-    expect(await tickers({ exchangeId, marketId })).toEqual([truth]);
+    const expected = client.simulator.oracle.exchangeTick(exchangeId, marketId, client.now);
+    expect(await tickers({ exchangeId, marketId })).toEqual([expected]);
   });
 
   it('"When baseSymbol is given, quoteSymbol must be given, and the reverse"', async () => {
@@ -46,24 +46,24 @@ describe("/exchange-ticker", () => {
       [{ baseSymbol: "BTC" }, "quoteSymbol"],
       [{ quoteSymbol: "USD" }, "baseSymbol"],
     ] as const) {
-      const { status, body } = await caller.get("/exchange-ticker", query);
+      const { status, body } = await client.get("/exchange-ticker", query);
       expect(status).toBe(400);
       expect(body.errors[0].field).toBe(field);
     }
-    const { markets } = caller.simulator.universe;
+    const { markets } = client.simulator.universe;
     const named = await tickers({ baseSymbol: "BTC", quoteSymbol: "USD" });
     expect(named).toEqual(await tickers({ marketId: markets[0]?.id }));
   });
 
   it('"Searching by symbols … can fail when duplicate symbols exist"', async () => {
-    const { status, body } = await caller.get("/exchange-ticker", { baseSymbol: "LUNA", quoteSymbol: "USD" });
+    const { status, body } = await client.get("/exchange-ticker", { baseSymbol: "LUNA", quoteSymbol: "USD" });
     expect(status).toBe(400);
     expect(body.message).toMatch(/duplicate/i);
   });
 
-  it("answers an unknown exchange or market with 404", async () => {
-    expect((await caller.get("/exchange-ticker", { exchangeId: UNKNOWN_UUID })).status).toBe(404);
-    expect((await caller.get("/exchange-ticker", { marketId: UNKNOWN_UUID })).status).toBe(404);
+  it("responds to an unknown exchange or market with 404", async () => {
+    expect((await client.get("/exchange-ticker", { exchangeId: UNKNOWN_UUID })).status).toBe(404);
+    expect((await client.get("/exchange-ticker", { marketId: UNKNOWN_UUID })).status).toBe(404);
   });
 
   it('"nextId is usable as startAfter for pagination"', async () => {
@@ -80,12 +80,14 @@ describe("/exchange-ticker", () => {
   });
 
   it('"When no trade occurred in a 30-second refresh period, the record is still refreshed and its lastMoved timestamp gives when the price was last updated"', async () => {
-    const turned = await startRestClient();
-    const maintained = turned.simulator.universe.exchanges.find(({ status }) => status === "MAINTENANCE");
+    const ownClient = await startRestClient();
+    const inMaintenance = ownClient.simulator.universe.exchanges.find(
+      ({ status }) => status === "MAINTENANCE",
+    );
     const read = async () =>
-      (await turned.get("/exchange-ticker", { exchangeId: maintained?.id })).body.content[0];
+      (await ownClient.get("/exchange-ticker", { exchangeId: inMaintenance?.id })).body.content[0];
     const before = await read();
-    await turned.clock.advance(30_000);
+    await ownClient.clock.advance(30_000);
     const after = await read();
     expect(after).toMatchObject({ last: before.last, lastMoved: before.lastMoved });
     expect(Date.parse(after.timestamp) - Date.parse(before.timestamp)).toBe(30_000);

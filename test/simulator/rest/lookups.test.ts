@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RestClient, startSharedRestClient, UNKNOWN_UUID } from "../../support/simulator/rest-client.ts";
 
-let caller: RestClient;
+let client: RestClient;
 beforeAll(async () => {
-  caller = await startSharedRestClient();
+  client = await startSharedRestClient();
 });
-afterAll(() => caller.simulator.stop());
+afterAll(() => client.simulator.stop());
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const contentOf = async (path: string, query = {}) => (await caller.get(path, query)).body.content;
+const contentOf = async (path: string, query = {}) => (await client.get(path, query)).body.content;
 
 describe("/asset", () => {
-  it("lists assets with the documented fields, ids being UUIDs", async () => {
+  it("lists assets with the documented fields and UUIDs", async () => {
     const assets = await contentOf("/asset");
     expect(assets).toHaveLength(12);
     for (const asset of assets) {
@@ -37,10 +37,10 @@ describe("/asset", () => {
     expect(await contentOf("/asset", { symbol: "LUNA" })).toHaveLength(2);
   });
 
-  it('"/asset/{id}" gives one asset, and 404 when "requested resource does not exist"', async () => {
+  it('"/asset/{id}" returns one asset, and 404 when "requested resource does not exist"', async () => {
     const [first] = await contentOf("/asset");
-    expect((await caller.get(`/asset/${first.id}`)).body).toEqual(first);
-    expect((await caller.get(`/asset/${UNKNOWN_UUID}`)).status).toBe(404);
+    expect((await client.get(`/asset/${first.id}`)).body).toEqual(first);
+    expect((await client.get(`/asset/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 });
 
@@ -55,13 +55,13 @@ describe("/market", () => {
     expect(await contentOf("/market", both)).toEqual([first]);
   });
 
-  it('"/market/{id}" gives one market', async () => {
+  it('"/market/{id}" returns one market', async () => {
     const [first] = await contentOf("/market");
-    expect((await caller.get(`/market/${first.id}`)).body).toEqual(first);
-    expect((await caller.get(`/market/${UNKNOWN_UUID}`)).status).toBe(404);
+    expect((await client.get(`/market/${first.id}`)).body).toEqual(first);
+    expect((await client.get(`/market/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 
-  it("names a base and a quote that /asset lists", async () => {
+  it("refers to base and quote assets that /asset lists", async () => {
     const ids = new Set((await contentOf("/asset")).map(({ id }: { id: string }) => id));
     for (const { baseAssetId, quoteAssetId } of await contentOf("/market")) {
       expect(ids).toContain(baseAssetId);
@@ -71,7 +71,7 @@ describe("/market", () => {
 });
 
 describe("/exchange", () => {
-  it("lists exchanges with their markets and the symbols that they write otherwise", async () => {
+  it("lists exchanges with their markets and their own symbols", async () => {
     const exchanges = await contentOf("/exchange");
     const kraken = exchanges.find(({ name }: { name: string }) => name === "Kraken");
     expect(kraken.symbols[0]).toEqual({ assetId: expect.any(String), symbol: "XBT" });
@@ -87,14 +87,14 @@ describe("/exchange", () => {
     expect(statuses).toContain("MAINTENANCE");
     for (const { status } of await contentOf("/exchange", { status: "ACTIVE" }))
       expect(status).toBe("ACTIVE");
-    expect((await caller.get("/exchange", { status: "MAINTENANCE" })).status).toBe(400);
+    expect((await client.get("/exchange", { status: "MAINTENANCE" })).status).toBe(400);
     expect(await contentOf("/exchange", { name: "Binance" })).toHaveLength(1);
   });
 
-  it('"/exchange/{id}" gives one exchange', async () => {
+  it('"/exchange/{id}" returns one exchange', async () => {
     const [first] = await contentOf("/exchange");
-    expect((await caller.get(`/exchange/${first.id}`)).body).toEqual(first);
-    expect((await caller.get(`/exchange/${UNKNOWN_UUID}`)).status).toBe(404);
+    expect((await client.get(`/exchange/${first.id}`)).body).toEqual(first);
+    expect((await client.get(`/exchange/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 });
 

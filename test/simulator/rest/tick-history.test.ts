@@ -9,20 +9,20 @@ import {
   UNKNOWN_UUID,
 } from "../../support/simulator/rest-client.ts";
 
-let caller: RestClient;
+let client: RestClient;
 let btc: string;
 beforeAll(async () => {
-  caller = await startSharedRestClient();
-  btc = caller.simulator.universe.assets[0]?.id ?? "";
+  client = await startSharedRestClient();
+  btc = client.simulator.universe.assets[0]?.id ?? "";
 });
-afterAll(() => caller.simulator.stop());
+afterAll(() => client.simulator.stop());
 
-const ticks = (query: Query) => caller.get("/index-ticker", { indexType: "GWA", indexId: btc, ...query });
+const ticks = (query: Query) => client.get("/index-ticker", { indexType: "GWA", indexId: btc, ...query });
 const times = (content: { timestamp: string }[]) => content.map(({ timestamp }) => timestamp.slice(11, 19));
 
 describe("/index-ticker", () => {
   it("serves records with id, indexId, indexType, price, volume, timestamp", async () => {
-    const { body } = await ticks({ timestamp: iso(caller.now), size: 1 });
+    const { body } = await ticks({ timestamp: iso(client.now), size: 1 });
     expect(body.content).toEqual([
       {
         id: expect.any(String),
@@ -51,17 +51,17 @@ describe("/index-ticker", () => {
   });
 
   it('"refreshed every 30 seconds": a new record appears with each refresh', async () => {
-    const turned = await startRestClient();
-    const newest = async () => times((await turned.get("/index-ticker", { indexId: btc })).body.content);
+    const ownClient = await startRestClient();
+    const newest = async () => times((await ownClient.get("/index-ticker", { indexId: btc })).body.content);
     expect(await newest()).toEqual(["12:00:00"]);
-    await turned.clock.advance(19_999);
+    await ownClient.clock.advance(19_999);
     expect(await newest()).toEqual(["12:00:00"]);
-    await turned.clock.advance(1);
+    await ownClient.clock.advance(1);
     expect(await newest()).toEqual(["12:00:30"]);
   });
 
   it('"size (integer 1..2000, default 10)"', async () => {
-    const timestamp = iso(caller.now);
+    const timestamp = iso(client.now);
     expect((await ticks({ timestamp })).body.content).toHaveLength(10);
     expect((await ticks({ timestamp, size: 2000 })).body.content).toHaveLength(2000);
     for (const size of [0, 2001, -1, "1.5", "ten", ""]) {
@@ -76,13 +76,13 @@ describe("/index-ticker", () => {
   });
 
   it('"startAfter returns records after the named record id"', async () => {
-    const { body: first } = await ticks({ timestamp: iso(caller.now), size: 4 });
+    const { body: first } = await ticks({ timestamp: iso(client.now), size: 4 });
     const { body: after } = await ticks({ startAfter: first.content[1].id });
     expect(after.content.slice(0, 2)).toEqual(first.content.slice(2));
   });
 
   it('"When both startAfter and timestamp are given, timestamp is ignored"', async () => {
-    const { body: first } = await ticks({ timestamp: iso(caller.now), size: 1 });
+    const { body: first } = await ticks({ timestamp: iso(client.now), size: 1 });
     const { body } = await ticks({
       startAfter: first.content[0].id,
       timestamp: "2026-01-01T00:00:00Z",
@@ -91,8 +91,8 @@ describe("/index-ticker", () => {
     expect(times(body.content)).toEqual(["11:59:30", "11:59:00"]);
   });
 
-  it('"nextId is the value to pass as startAfter for the next page": a walk meets every record once', async () => {
-    const timestamp = iso(caller.now);
+  it('"nextId is the value to pass as startAfter for the next page": a walk returns every record once', async () => {
+    const timestamp = iso(client.now);
     const found: { id: string }[] = [];
     let startAfter: string | undefined;
     for (let page = 0; page < 3; page++) {
@@ -100,15 +100,15 @@ describe("/index-ticker", () => {
       found.push(...body.content);
       startAfter = body.nextId;
     }
-    const from = caller.now - 2099 * 30_000 - 10_000;
-    const truth = caller.simulator.oracle.indexTicks("GWA", btc, from, caller.now + 1, caller.now);
-    expect(found).toEqual(truth.toReversed());
+    const from = client.now - 2099 * 30_000 - 10_000;
+    const expectedTicks = client.simulator.oracle.indexTicks("GWA", btc, from, client.now + 1, client.now);
+    expect(found).toEqual(expectedTicks.toReversed());
   });
 
   it('"indexId meaning depends on indexType": a market id for MWA, an asset id for GWA, a fixed id for LX', async () => {
-    const { markets, liquidIndexes } = caller.simulator.universe;
+    const { markets, liquidIndexes } = client.simulator.universe;
     const newest = (indexType: string, indexId: string | undefined) =>
-      caller.get("/index-ticker", { indexType, indexId });
+      client.get("/index-ticker", { indexType, indexId });
     expect((await newest("MWA", markets[0]?.id)).body.content[0].indexType).toBe("MWA");
     expect((await newest("MWA", btc)).status).toBe(404);
     expect((await newest("GWA", UNKNOWN_UUID)).status).toBe(404);
@@ -117,20 +117,20 @@ describe("/index-ticker", () => {
     expect(blx).toMatchObject({ indexType: "LX", tickVolume: expect.stringMatching(/^\d+\.\d+$/) });
   });
 
-  it("walks across all indexes of a type, records of one moment one after another", async () => {
-    const query = { indexType: "MWA", timestamp: iso(caller.now), size: 20 };
-    const { body: first } = await caller.get("/index-ticker", query);
-    const { body: second } = await caller.get("/index-ticker", { ...query, startAfter: first.nextId });
+  it("walks across all indexes of a type, one timestamp after another", async () => {
+    const query = { indexType: "MWA", timestamp: iso(client.now), size: 20 };
+    const { body: first } = await client.get("/index-ticker", query);
+    const { body: second } = await client.get("/index-ticker", { ...query, startAfter: first.nextId });
     const all = [...first.content, ...second.content];
-    const living = 15;
-    expect(new Set(all.slice(0, living).map(({ indexId }) => indexId)).size).toBe(living);
+    const activeCount = 15;
+    expect(new Set(all.slice(0, activeCount).map(({ indexId }) => indexId)).size).toBe(activeCount);
     expect(times(all)).toEqual(
-      all.map((_, at) => iso(caller.now - 10_000 - Math.floor(at / living) * 30_000).slice(11, 19)),
+      all.map((_, at) => iso(client.now - 10_000 - Math.floor(at / activeCount) * 30_000).slice(11, 19)),
     );
   });
 
-  it("gives the newest record of every index that has one when nothing is asked for, the inactive included", async () => {
-    const { body } = await caller.get("/index-ticker");
+  it("returns the newest record of each index without parameters, inactive ones included", async () => {
+    const { body } = await client.get("/index-ticker");
     const types = body.content.map(({ indexType }: { indexType: string }) => indexType);
     expect([
       types.filter((type: string) => type === "GWA").length,
@@ -138,7 +138,7 @@ describe("/index-ticker", () => {
     ]).toEqual([11, 3]);
   });
 
-  it("refuses a timestamp that is not UTC, and names all that is wrong at once", async () => {
+  it("rejects a timestamp that is not UTC, and lists all errors at once", async () => {
     const { status, body } = await ticks({
       timestamp: "2026-03-01T12:00:00+02:00",
       indexType: "NX",
@@ -155,34 +155,34 @@ describe("/index-ticker", () => {
 
 describe("the intraday window", () => {
   it('"limited to a trailing window of 200 days", which moves', async () => {
-    const turned = await startRestClient();
-    const edge = turned.now - 200 * DAY_MS;
+    const ownClient = await startRestClient();
+    const edge = ownClient.now - 200 * DAY_MS;
     const oldest = async () => {
       const query = { indexId: btc, timestamp: iso(edge + 120_000), size: 2000 };
-      return times((await turned.get("/index-ticker", query)).body.content).at(-1);
+      return times((await ownClient.get("/index-ticker", query)).body.content).at(-1);
     };
     expect(await oldest()).toBe("12:00:30");
-    await turned.clock.advance(60_000);
+    await ownClient.clock.advance(60_000);
     expect(await oldest()).toBe("12:01:30");
   });
 
-  it("takes rows that leave the window out of pages that were served before", async () => {
-    const turned = await startRestClient();
-    const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY_MS + 300_000), size: 5 };
-    const before = (await turned.get("/index-ticker", query)).body;
-    await turned.clock.advance(240_000);
-    const after = (await turned.get("/index-ticker", query)).body;
+  it("drops records that leave the window from cached pages", async () => {
+    const ownClient = await startRestClient();
+    const query = { indexId: btc, timestamp: iso(ownClient.now - 200 * DAY_MS + 300_000), size: 5 };
+    const before = (await ownClient.get("/index-ticker", query)).body;
+    await ownClient.clock.advance(240_000);
+    const after = (await ownClient.get("/index-ticker", query)).body;
     expect(after).toEqual({ content: before.content.slice(0, 2), nextId: null });
   });
 
-  it("answers a cursor that has left the window with 404", async () => {
-    const turned = await startRestClient();
-    const query = { indexId: btc, timestamp: iso(turned.now - 200 * DAY_MS + 60_000), size: 1 };
-    const { body } = await turned.get("/index-ticker", query);
+  it("responds to a cursor that has left the window with 404", async () => {
+    const ownClient = await startRestClient();
+    const query = { indexId: btc, timestamp: iso(ownClient.now - 200 * DAY_MS + 60_000), size: 1 };
+    const { body } = await ownClient.get("/index-ticker", query);
     const after = { indexId: btc, startAfter: body.content[0].id };
-    expect((await turned.get("/index-ticker", after)).status).toBe(200);
-    await turned.clock.advance(90_000);
-    expect((await turned.get("/index-ticker", after)).status).toBe(404);
+    expect((await ownClient.get("/index-ticker", after)).status).toBe(200);
+    await ownClient.clock.advance(90_000);
+    expect((await ownClient.get("/index-ticker", after)).status).toBe(404);
   });
 
   it('"from 1 June 2019 onward": nothing intraday is older', async () => {
@@ -196,14 +196,14 @@ describe("the intraday window", () => {
     expect(body.nextId).toBeNull();
   });
 
-  it("answers a cursor at the far edge as fast as one at the near edge", async () => {
-    const { simulator } = caller;
+  it("responds to a cursor at the oldest edge quickly", async () => {
+    const { simulator } = client;
     const far = simulator.oracle.indexTicks(
       "GWA",
       btc,
-      caller.now - 200 * DAY_MS,
-      caller.now - 200 * DAY_MS + 600_000,
-      caller.now,
+      client.now - 200 * DAY_MS,
+      client.now - 200 * DAY_MS + 600_000,
+      client.now,
     );
     const begun = performance.now();
     const { body } = await ticks({ startAfter: far.at(-1)?.id });

@@ -1,17 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { WebSocketFixture } from "../../support/simulator/websocket-client.ts";
 
-let stage: WebSocketFixture;
+let fixture: WebSocketFixture;
 beforeAll(async () => {
-  stage = await WebSocketFixture.start({ pingSeconds: 0 });
+  fixture = await WebSocketFixture.start({ pingSeconds: 0 });
 });
-afterEach(() => stage.clear());
-afterAll(() => stage.stop());
+afterEach(() => fixture.clear());
+afterAll(() => fixture.stop());
 
-const faults = (script: string) => stage.simulator.setFaults(script);
-const struck = () => stage.rest.faultCounts();
+const faults = (script: string) => fixture.simulator.setFaults(script);
+const faultCounts = () => fixture.rest.faultCounts();
 
-/** All that was sent before is here once the PONG is. */
+/** Waits for a PONG: everything that was sent before it has arrived by then. */
 async function drain(client: Awaited<ReturnType<WebSocketFixture["connect"]>>): Promise<void> {
   const pongs = client.messagesOf("PONG").length;
   client.send({ event: "PING" });
@@ -19,114 +19,114 @@ async function drain(client: Awaited<ReturnType<WebSocketFixture["connect"]>>): 
 }
 
 describe("faults of the upgrade", () => {
-  it.each([401, 403, 429, 503])("upgrade-status %i refuses over HTTP", async (code) => {
+  it.each([401, 403, 429, 503])("upgrade-status %i rejects the upgrade over HTTP", async (code) => {
     faults(`ws upgrade-status ${code} times=1 retry-after=seconds`);
-    expect(await (await stage.startConnecting()).waitForClose()).toMatchObject({
+    expect(await (await fixture.startConnecting()).waitForClose()).toMatchObject({
       status: code,
       retryAfter: "7",
     });
-    await stage.connect();
-    expect(struck()).toEqual([1]);
+    await fixture.connect();
+    expect(faultCounts()).toEqual([1]);
   });
 
-  it("upgrade-stall never answers, and turned time moves although the client holds it", async () => {
+  it("upgrade-stall never responds, and a manual clock can advance although the client holds it", async () => {
     faults("ws upgrade-stall");
-    const client = await stage.startConnecting();
-    const release = stage.clock.beginWork();
-    await stage.clock.runUntil(stage.clock.sleep(600_000));
+    const client = await fixture.startConnecting();
+    const release = fixture.clock.beginWork();
+    await fixture.clock.runUntil(fixture.clock.sleep(600_000));
     expect([client.socket.readyState, client.end]).toEqual([client.socket.CONNECTING, {}]);
     client.socket.terminate();
     await client.waitForClose();
     release();
-    while (stage.clock.busyCount !== 0) await stage.clock.advance(1);
+    while (fixture.clock.busyCount !== 0) await fixture.clock.advance(1);
   });
 });
 
-describe("faults of the greeting", () => {
-  it("connected never: open, but silent; the rest works", async () => {
+describe("faults of CONNECTED", () => {
+  it("connected never: sends no CONNECTED, but everything else works", async () => {
     faults("ws connected never");
-    const client = await stage.startConnecting();
+    const client = await fixture.startConnecting();
     await new Promise((resolve) => client.socket.once("open", resolve));
-    await stage.clock.advance(3_600_000);
+    await fixture.clock.advance(3_600_000);
     await drain(client);
     expect(client.messagesOf("CONNECTED")).toEqual([]);
   });
 
-  it("connected twice", async () => {
+  it("connected twice sends CONNECTED twice", async () => {
     faults("ws connected twice");
-    const client = await stage.connect();
+    const client = await fixture.connect();
     expect((await client.waitFor("CONNECTED", 2)).length).toBe(2);
   });
 
-  it("connected late", async () => {
+  it("connected late sends CONNECTED after the delay", async () => {
     faults("ws connected late by=12s");
-    const start = stage.clock.monotonic();
-    const client = await stage.startConnecting();
-    await stage.clock.runUntil(client.waitFor("CONNECTED"));
-    expect(stage.clock.monotonic() - start).toBe(12_000);
+    const start = fixture.clock.monotonic();
+    const client = await fixture.startConnecting();
+    await fixture.clock.runUntil(client.waitFor("CONNECTED"));
+    expect(fixture.clock.monotonic() - start).toBe(12_000);
   });
 });
 
 describe("faults of the connection", () => {
   it.each([1000, 1001, 1006, 1008, 1011, 4000, 4999])(
-    "drop-connection %i ends it with this close code",
+    "drop-connection %i closes the connection with this code",
     async (code) => {
       faults(`ws drop-connection ${code}`);
-      expect((await (await stage.startConnecting()).waitForClose()).code).toBe(code);
+      expect((await (await fixture.startConnecting()).waitForClose()).code).toBe(code);
     },
   );
 
-  it("drop-connection in=20s lets it live so long", async () => {
+  it("drop-connection in=20s closes the connection after that time", async () => {
     faults("ws drop-connection 1001 in=20s");
-    const client = await stage.connect();
-    const start = stage.clock.monotonic();
-    await stage.clock.runUntil(client.waitForClose());
-    expect(stage.clock.monotonic() - start).toBe(20_000);
+    const client = await fixture.connect();
+    const start = fixture.clock.monotonic();
+    await fixture.clock.runUntil(client.waitForClose());
+    expect(fixture.clock.monotonic() - start).toBe(20_000);
   });
 
-  it("drop-connection on=tick and on=subscribe wait for that moment", async () => {
+  it("drop-connection on=tick and on=subscribe wait for that event", async () => {
     faults("ws drop-connection 4001 on=tick\nws drop-connection 4002 on=subscribe query=indexType=GWA");
-    const first = await stage.connectAndSubscribe("LX");
-    expect((await stage.clock.runUntil(first.waitForClose())).code).toBe(4001);
-    const second = await stage.connectAndSubscribe("GWA");
+    const first = await fixture.connectAndSubscribe("LX");
+    expect((await fixture.clock.runUntil(first.waitForClose())).code).toBe(4001);
+    const second = await fixture.connectAndSubscribe("GWA");
     expect((await second.waitForClose()).code).toBe(4002);
   });
 
-  it("mute: PONG is fine, ticks do not come", async () => {
+  it("mute: sends PONG but no ticks", async () => {
     faults("ws mute in=40s");
-    const client = await stage.connectAndSubscribe("LX");
-    await stage.clock.runUntil(client.waitFor("INDEX_TICKER", 3));
+    const client = await fixture.connectAndSubscribe("LX");
+    await fixture.clock.runUntil(client.waitFor("INDEX_TICKER", 3));
     const seen = client.messagesOf("INDEX_TICKER").length;
-    await stage.clock.runUntil(stage.clock.sleep(300_000));
+    await fixture.clock.runUntil(fixture.clock.sleep(300_000));
     await drain(client);
     expect(client.messagesOf("INDEX_TICKER").length - seen).toBeLessThanOrEqual(3);
     expect(client.end).toEqual({});
   });
 
-  it("half-open: no frame and no end, whatever the client says", async () => {
+  it("half-open: sends nothing and does not close, whatever the client sends", async () => {
     faults("ws half-open on=subscribe");
-    const client = await stage.connectAndSubscribe("LX");
+    const client = await fixture.connectAndSubscribe("LX");
     const seen = client.messages.length;
     client.send({ event: "PING" });
     client.socket.ping();
-    await stage.clock.runUntil(stage.clock.sleep(600_000));
+    await fixture.clock.runUntil(fixture.clock.sleep(600_000));
     expect([client.messages.length, client.pongs, client.end]).toEqual([seen, 0, {}]);
     expect(client.socket.readyState).toBe(client.socket.OPEN);
   });
 
-  it("ping-storm sends a PING every so often, and the controls tell how quickly it was answered", async () => {
+  it("ping-storm sends PINGs at the interval, and the controls report the round-trip times", async () => {
     faults("ws ping-storm every=100ms");
-    const client = await stage.connect();
-    const start = stage.clock.monotonic();
-    await stage.clock.runUntil(client.waitFor("PING", 50));
-    expect(stage.clock.monotonic() - start).toBeLessThan(6000);
+    const client = await fixture.connect();
+    const start = fixture.clock.monotonic();
+    await fixture.clock.runUntil(client.waitFor("PING", 50));
+    expect(fixture.clock.monotonic() - start).toBeLessThan(6000);
     await drain(client);
-    const pongs = await (await fetch(`${stage.simulator.baseUrl}/simulator/pongs`)).json();
+    const pongs = await (await fetch(`${fixture.simulator.baseUrl}/simulator/pongs`)).json();
     expect(pongs).toMatchObject({ answered: client.messagesOf("PING").length, worstMs: expect.any(Number) });
   });
 });
 
-describe("messages out of turn", () => {
+describe("unexpected messages", () => {
   it.each([
     ["binary", true, /^\{"event":"TRADE"/],
     ["array", false, /^\[/],
@@ -136,24 +136,24 @@ describe("messages out of turn", () => {
     ["not-json", false, /^\{"event":$/],
   ])("message %s", async (is, isBinary, text) => {
     faults(`ws message ${is}`);
-    const client = await stage.connect();
+    const client = await fixture.connect();
     await drain(client);
     expect(client.raw.map((message) => [message.isBinary, text.test(message.data.toString())])).toEqual([
       [isBinary, true],
     ]);
   });
 
-  it("message garbage is binary that nobody can read", async () => {
+  it("message garbage sends random bytes", async () => {
     faults("ws message garbage");
-    const client = await stage.connect();
+    const client = await fixture.connect();
     await drain(client);
     expect(client.raw).toMatchObject([{ isBinary: true }]);
     expect(client.raw[0]?.data.length).toBe(64);
   });
 
-  it("message trade and no-event are JSON objects of another kind", async () => {
+  it("message trade and no-event send other JSON objects", async () => {
     faults("ws message trade\nws message no-event");
-    const client = await stage.connect();
+    const client = await fixture.connect();
     await drain(client);
     expect(client.messages).toMatchObject([
       { event: "CONNECTED" },
@@ -168,15 +168,15 @@ describe("messages out of turn", () => {
     ["deflated", 1002],
     ["oversized", 1009],
     ["fragments", 1009],
-  ])("message %s makes a careful client hang up with %i", async (is, code) => {
+  ])("message %s makes a strict client close with %i", async (is, code) => {
     faults(`ws message ${is}`);
-    const client = await stage.connect();
-    let said = 0;
-    client.socket.on("close", (own) => {
-      said = own;
+    const client = await fixture.connect();
+    let closeCode = 0;
+    client.socket.on("close", (code) => {
+      closeCode = code;
     });
     await client.waitForClose();
-    expect([said, client.end.error]).toEqual([1006, expect.stringMatching(/^WS_ERR/)]);
+    expect([closeCode, client.end.error]).toEqual([1006, expect.stringMatching(/^WS_ERR/)]);
     const causes: Record<number, string> = {
       1007: "WS_ERR_INVALID_UTF8",
       1002: "WS_ERR_UNEXPECTED_RSV_1",
@@ -189,27 +189,27 @@ describe("messages out of turn", () => {
     ["500", "string", { code: "500" }],
     ["404", "number", { code: 404 }],
     ["401", "none", {}],
-  ])("message error code=%s as=%s", async (code, as, said) => {
+  ])("message error code=%s as=%s", async (code, as, expected) => {
     faults(`ws message error code=${code} as=${as}`);
-    const client = await stage.connect();
+    const client = await fixture.connect();
     const [error] = await client.waitFor("ERROR");
-    expect(error).toEqual({ event: "ERROR", message: expect.any(String), ...said });
+    expect(error).toEqual({ event: "ERROR", message: expect.any(String), ...expected });
   });
 });
 
 describe("faults of subscriptions", () => {
-  it("subscribed never: the ticks come all the same", async () => {
+  it("subscribed never: the ticks come anyway", async () => {
     faults("ws subscribed never");
-    const client = await stage.connect();
+    const client = await fixture.connect();
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX" });
     await drain(client);
-    await stage.clock.runUntil(client.waitFor("INDEX_TICKER", 3));
+    await fixture.clock.runUntil(client.waitFor("INDEX_TICKER", 3));
     expect(client.messagesOf("SUBSCRIBED_INDEX_TICKER")).toEqual([]);
   });
 
-  it("subscribed other confirms what was not asked for", async () => {
+  it("subscribed other confirms another subscription", async () => {
     faults("ws subscribed other");
-    const client = await stage.connectAndSubscribe("GWA");
+    const client = await fixture.connectAndSubscribe("GWA");
     expect(client.messagesOf("SUBSCRIBED_INDEX_TICKER")).toMatchObject([{ indexType: "LX" }]);
     client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", marketName: "BTC_USD" });
     expect(await client.waitFor("SUBSCRIBED_EXCHANGE_TICKER")).toMatchObject([{ exchangeId: "another" }]);
@@ -217,9 +217,9 @@ describe("faults of subscriptions", () => {
 
   it("subscribed late comes after the first ticks", async () => {
     faults("ws subscribed late by=45s");
-    const client = await stage.connect();
+    const client = await fixture.connect();
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX" });
-    await stage.clock.runUntil(client.waitFor("SUBSCRIBED_INDEX_TICKER"));
+    await fixture.clock.runUntil(client.waitFor("SUBSCRIBED_INDEX_TICKER"));
     const order = client.messages.map(({ event }) => event);
     expect(order.indexOf("INDEX_TICKER")).toBeLessThan(order.indexOf("SUBSCRIBED_INDEX_TICKER"));
   });
@@ -228,93 +228,96 @@ describe("faults of subscriptions", () => {
     ["code=403", { code: "403" }],
     ["code=404 as=number", { code: 404 }],
     ["as=none", {}],
-  ])("error %s answers the subscription, and there is none", async (how, said) => {
+  ])("error %s rejects the subscription", async (how, expected) => {
     faults(`ws error ${how} times=1`);
-    const client = await stage.connect();
+    const client = await fixture.connect();
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX", requestId: 1 });
     const [error] = await client.waitFor("ERROR");
     expect(error).toEqual({
       event: "ERROR",
       message: expect.any(String),
       timestamp: expect.any(String),
-      ...said,
+      ...expected,
     });
-    await stage.clock.advance(60_000);
+    await fixture.clock.advance(60_000);
     await drain(client);
     expect(client.messagesOf("INDEX_TICKER")).toEqual([]);
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX", requestId: 2 });
     await client.waitFor("SUBSCRIBED_INDEX_TICKER");
   });
 
-  it.each(["ignore-unsubscribe", "late-unsubscribe by=60s"])("%s: ticks after UNSUBSCRIBE", async (fault) => {
-    faults(`ws ${fault}`);
-    const client = await stage.connectAndSubscribe("LX");
-    client.send({ event: "UNSUBSCRIBE_INDEX_TICKER", indexType: "LX" });
-    await drain(client);
-    expect((await stage.clock.runUntil(client.waitFor("INDEX_TICKER", 3))).length).toBe(3);
-  });
+  it.each(["ignore-unsubscribe", "late-unsubscribe by=60s"])(
+    "%s: sends ticks after UNSUBSCRIBE",
+    async (fault) => {
+      faults(`ws ${fault}`);
+      const client = await fixture.connectAndSubscribe("LX");
+      client.send({ event: "UNSUBSCRIBE_INDEX_TICKER", indexType: "LX" });
+      await drain(client);
+      expect((await fixture.clock.runUntil(client.waitFor("INDEX_TICKER", 3))).length).toBe(3);
+    },
+  );
 
-  it("replay sends the last ticks of before again", async () => {
+  it("replay sends the last ticks again", async () => {
     faults("ws replay ticks=4");
-    const client = await stage.connectAndSubscribe("LX");
+    const client = await fixture.connectAndSubscribe("LX");
     await drain(client);
     const times = client.messagesOf("INDEX_TICKER").map(({ timestamp }) => Date.parse(String(timestamp)));
     expect(times.length).toBe(12);
-    expect(Math.max(...times)).toBeLessThanOrEqual(stage.clock.now());
+    expect(Math.max(...times)).toBeLessThanOrEqual(fixture.clock.now());
   });
 });
 
 describe("faults of ticks", () => {
   const round = async (script: string, count = 3) => {
     faults(script);
-    const client = await stage.connectAndSubscribe("LX");
-    await stage.clock.runUntil(client.waitFor("INDEX_TICKER", count));
+    const client = await fixture.connectAndSubscribe("LX");
+    await fixture.clock.runUntil(client.waitFor("INDEX_TICKER", count));
     await drain(client);
     return client;
   };
 
-  it("duplicate-tick sends it twice", async () => {
+  it("duplicate-tick sends each tick twice", async () => {
     const ids = (await round("ws duplicate-tick", 6)).messagesOf("INDEX_TICKER").map(({ id }) => id);
     expect(new Set(ids.slice(0, 6)).size).toBe(3);
   });
 
-  it("missing-tick leaves it out: here, all of one index", async () => {
+  it("missing-tick drops the ticks of one index", async () => {
     const client = await round(`ws missing-tick query=name=ELX`, 4);
     expect(new Set(client.messagesOf("INDEX_TICKER").map(({ name }) => name))).toEqual(
       new Set(["BLX", "XRPLX"]),
     );
   });
 
-  it("late-tick sends it after later ones", async () => {
+  it("late-tick sends a tick after newer ones", async () => {
     const client = await round("ws late-tick by=45s query=name=BLX", 10);
     const times = client.messagesOf("INDEX_TICKER").map(({ timestamp }) => String(timestamp));
     expect(times).not.toEqual(times.toSorted());
   });
 
-  it("other-value has another price and id than REST for the same moment", async () => {
+  it("other-value sends another price and id than REST for the same timestamp", async () => {
     const [tick] = (await round("ws other-value")).messagesOf("INDEX_TICKER");
-    const { content } = await stage.rest.getPage(`/index-ticker?indexType=LX&indexId=${tick?.indexId}`);
+    const { content } = await fixture.rest.getPage(`/index-ticker?indexType=LX&indexId=${tick?.indexId}`);
     expect(content[0]?.timestamp).toBe(tick?.timestamp);
     expect(content[0]?.price).not.toBe(tick?.price);
     expect(content[0]?.id).not.toBe(tick?.id);
   });
 
-  it("binary-tick sends the tick's JSON in a binary frame", async () => {
+  it("binary-tick sends the JSON of the tick in a binary frame", async () => {
     faults("ws binary-tick query=name=BLX");
-    const client = await stage.connectAndSubscribe("LX");
-    await stage.clock.runUntil(client.waitFor("INDEX_TICKER", 2));
+    const client = await fixture.connectAndSubscribe("LX");
+    await fixture.clock.runUntil(client.waitFor("INDEX_TICKER", 2));
     await drain(client);
     expect(client.raw[0]?.isBinary).toBe(true);
     expect(JSON.parse(String(client.raw[0]?.data))).toMatchObject({ event: "INDEX_TICKER", name: "BLX" });
   });
 
-  it("payload words mangle ticks as they mangle rows", async () => {
+  it("payload faults change ticks like rows", async () => {
     const client = await round(
       "ws set price NaN query=name=BLX\nws drop timestamp query=name=ELX\nws unknown-fields",
     );
     const [blx, elx] = client.messagesOf("INDEX_TICKER");
     expect(blx).toMatchObject({ name: "BLX", price: "NaN", grade: "A+" });
     expect(elx && "timestamp" in elx).toBe(false);
-    expect(struck().every((count) => count > 0)).toBe(true);
+    expect(faultCounts().every((count) => count > 0)).toBe(true);
   });
 });

@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { WebSocketClient, WebSocketFixture } from "../../support/simulator/websocket-client.ts";
 
-let stage: WebSocketFixture;
+let fixture: WebSocketFixture;
 beforeAll(async () => {
-  stage = await WebSocketFixture.start();
+  fixture = await WebSocketFixture.start();
 });
-afterEach(() => stage.clear());
-afterAll(() => stage.stop());
+afterEach(() => fixture.clear());
+afterAll(() => fixture.stop());
 
 const utc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const ERROR = (code: string) => ({
@@ -19,46 +19,46 @@ const ERROR = (code: string) => ({
 
 describe("the connection", () => {
   it("“client connects to {ws_url} with a valid access_token query parameter … server sends CONNECTED”", async () => {
-    const client = await stage.connect();
+    const client = await fixture.connect();
     expect(client.messages).toEqual([{ event: "CONNECTED", timestamp: "2026-03-01T12:00:10.000Z" }]);
   });
 
   it("“when no valid token is supplied the response is 401”", async () => {
-    const wsToken = await stage.rest.fetchToken(stage.simulator.wsUrl);
+    const wsToken = await fixture.rest.fetchToken(fixture.simulator.wsUrl);
     for (const token of ["", "nonsense", `${wsToken}x`]) {
-      const client = new WebSocketClient(stage.url(token));
+      const client = new WebSocketClient(fixture.url(token));
       expect((await client.waitForClose()).status).toBe(401);
     }
   });
 
-  it("“Audience selects the target: the REST address or the websocket address”: a REST token is refused", async () => {
-    const client = new WebSocketClient(stage.url(stage.rest.token));
+  it("“Audience selects the target: the REST address or the websocket address”: a REST token is rejected", async () => {
+    const client = new WebSocketClient(fixture.url(fixture.rest.token));
     expect((await client.waitForClose()).status).toBe(401);
   });
 
   it("“it must be used within 86400 seconds of being issued”", async () => {
-    const token = await stage.rest.fetchToken(stage.simulator.wsUrl);
-    await stage.clock.advance(86_400_000);
-    const client = new WebSocketClient(stage.url(token));
+    const token = await fixture.rest.fetchToken(fixture.simulator.wsUrl);
+    await fixture.clock.advance(86_400_000);
+    const client = new WebSocketClient(fixture.url(token));
     expect((await client.waitForClose()).status).toBe(401);
-    stage.rest.token = await stage.rest.fetchToken();
+    fixture.rest.token = await fixture.rest.fetchToken();
   });
 
   it("accepts a token that is percent-encoded in the URL", async () => {
-    stage.simulator.setFaults("POST /oauth/token odd-token");
-    expect((await stage.connect()).messagesOf("CONNECTED").length).toBe(1);
+    fixture.simulator.setFaults("POST /oauth/token odd-token");
+    expect((await fixture.connect()).messagesOf("CONNECTED").length).toBe(1);
   });
 
-  it("writes attempts to the request log, without their token", async () => {
-    stage.simulator.requests.clear();
-    await stage.connect();
-    expect(stage.simulator.requests.list.at(-1)).toMatchObject({ target: "/v3/stream", status: 101 });
+  it("logs attempts without their token", async () => {
+    fixture.simulator.requests.clear();
+    await fixture.connect();
+    expect(fixture.simulator.requests.list.at(-1)).toMatchObject({ target: "/v3/stream", status: 101 });
   });
 });
 
 describe("liveness", () => {
   it("“PING: liveness check; the server answers PONG”, with requestId as “echo, optional”", async () => {
-    const client = await stage.connect();
+    const client = await fixture.connect();
     client.send({ event: "PING", requestId: 7 });
     client.send({ event: "PING" });
     expect(await client.waitFor("PONG", 2)).toEqual([
@@ -68,23 +68,23 @@ describe("liveness", () => {
   });
 
   it("answers pings of the websocket protocol", async () => {
-    const client = await stage.connect();
+    const client = await fixture.connect();
     client.socket.ping();
     await once(client.socket, "pong");
     expect(client.pongs).toBe(1);
   });
 
-  it("sends PINGs of its own, every other one with a requestId, to a client that answers", async () => {
-    const client = await stage.connect();
-    await stage.clock.runUntil(client.waitFor("PING", 4));
+  it("sends PINGs, every other one with a requestId, to a client that replies", async () => {
+    const client = await fixture.connect();
+    await fixture.clock.runUntil(client.waitFor("PING", 4));
     expect(client.messagesOf("PING").map(({ requestId }) => requestId)).toEqual([1, undefined, 3, undefined]);
   });
 
   it("“The server may close a connection when a client does not answer its PING”", async () => {
-    const client = await stage.connect({ answersPings: false });
-    const start = stage.clock.monotonic();
-    expect((await stage.clock.runUntil(client.waitForClose())).code).toBe(1008);
-    expect(stage.clock.monotonic() - start).toBeLessThanOrEqual(60_000);
+    const client = await fixture.connect({ answersPings: false });
+    const start = fixture.clock.monotonic();
+    expect((await fixture.clock.runUntil(client.waitForClose())).code).toBe(1008);
+    expect(fixture.clock.monotonic() - start).toBeLessThanOrEqual(60_000);
   });
 });
 
@@ -103,7 +103,7 @@ describe("requests that fail", () => {
   ])(
     "“400: unacceptable request, e.g. an invalid event type or a missing required parameter”: %s",
     async (_, message) => {
-      const client = await stage.connect();
+      const client = await fixture.connect();
       client.send(message);
       expect(await client.waitFor("ERROR")).toEqual([ERROR("400")]);
     },
@@ -117,7 +117,7 @@ describe("requests that fail", () => {
   ])(
     "“404: resource not found, typically a marketId or exchangeId in a subscription”: %s",
     async (_, message) => {
-      const client = await stage.connect();
+      const client = await fixture.connect();
       client.send(message);
       expect(await client.waitFor("ERROR")).toEqual([ERROR("404")]);
     },
@@ -126,18 +126,18 @@ describe("requests that fail", () => {
   it.each([
     ["read:LX", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX" }, { indexType: "GWA" }],
     ["read:index-ticker", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "MWA" }, { indexType: "LX" }],
-  ])("“403: not authorised for the resource”: without %s", async (scope, refused, granted) => {
-    stage.simulator.setFaults(`POST /oauth/token scope-without ${scope}`);
-    const client = await stage.connect();
-    client.send(refused);
+  ])("“403: not authorised for the resource”: without %s", async (scope, rejected, allowed) => {
+    fixture.simulator.setFaults(`POST /oauth/token scope-without ${scope}`);
+    const client = await fixture.connect();
+    client.send(rejected);
     expect(await client.waitFor("ERROR")).toEqual([ERROR("403")]);
-    client.send({ event: "SUBSCRIBE_INDEX_TICKER", ...granted });
-    expect(await client.waitFor("SUBSCRIBED_INDEX_TICKER")).toMatchObject([granted]);
+    client.send({ event: "SUBSCRIBE_INDEX_TICKER", ...allowed });
+    expect(await client.waitFor("SUBSCRIBED_INDEX_TICKER")).toMatchObject([allowed]);
   });
 
   it("“403: not authorised for the resource”: without read:exchange-ticker", async () => {
-    stage.simulator.setFaults("POST /oauth/token scope-without read:exchange-ticker");
-    const client = await stage.connect();
+    fixture.simulator.setFaults("POST /oauth/token scope-without read:exchange-ticker");
+    const client = await fixture.connect();
     client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", marketName: "BTC_USD" });
     expect(await client.waitFor("ERROR")).toEqual([ERROR("403")]);
   });

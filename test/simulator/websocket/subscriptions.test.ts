@@ -1,24 +1,24 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { WebSocketFixture, type WebSocketMessage } from "../../support/simulator/websocket-client.ts";
 
-let stage: WebSocketFixture;
+let fixture: WebSocketFixture;
 beforeAll(async () => {
-  stage = await WebSocketFixture.start({ pingSeconds: 0 });
+  fixture = await WebSocketFixture.start({ pingSeconds: 0 });
 });
-afterEach(() => stage.clear());
-afterAll(() => stage.stop());
+afterEach(() => fixture.clear());
+afterAll(() => fixture.stop());
 
 const utc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-const universe = () => stage.simulator.universe;
+const universe = () => fixture.simulator.universe;
 
-/** Ticks of the next refresh, once all of it has come. */
+/** All ticks of the next refresh. */
 async function nextTicks(
   client: Awaited<ReturnType<WebSocketFixture["connect"]>>,
   event: string,
 ): Promise<WebSocketMessage[]> {
   const before = client.messagesOf(event).length;
-  await stage.clock.runUntil(client.waitFor(event, before + 1));
-  // The answer to a PING comes after everything that was sent before it.
+  await fixture.clock.runUntil(client.waitFor(event, before + 1));
+  // The PONG comes after everything that was sent before it.
   const pongs = client.messagesOf("PONG").length;
   client.send({ event: "PING" });
   await client.waitFor("PONG", pongs + 1);
@@ -27,7 +27,7 @@ async function nextTicks(
 
 describe("index tickers", () => {
   it("“SUBSCRIBED_INDEX_TICKER: indexType, timestamp, requestId (echo, optional)”", async () => {
-    const client = await stage.connect();
+    const client = await fixture.connect();
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX", requestId: 5 });
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: universe().assets[0]?.id });
     expect(await client.waitFor("SUBSCRIBED_INDEX_TICKER", 2)).toEqual([
@@ -42,7 +42,7 @@ describe("index tickers", () => {
   });
 
   it("“INDEX_TICKER (LX): id, indexId, indexType, name, price, volume, tickVolume, timestamp”", async () => {
-    const client = await stage.connectAndSubscribe("LX");
+    const client = await fixture.connectAndSubscribe("LX");
     const ticks = await nextTicks(client, "INDEX_TICKER");
     const names = "event name id indexId indexType price volume tickVolume timestamp".split(" ").sort();
     expect(ticks.map(({ name }) => name)).toEqual(["BLX", "ELX", "XRPLX"]);
@@ -53,7 +53,7 @@ describe("index tickers", () => {
   });
 
   it("“INDEX_TICKER (GWA / MWA): id, indexId, indexType, price, volume, timestamp”; “indexType alone subscribes to all indices of that type”", async () => {
-    const client = await stage.connectAndSubscribe("MWA");
+    const client = await fixture.connectAndSubscribe("MWA");
     const ticks = await nextTicks(client, "INDEX_TICKER");
     const active = universe().markets.filter(
       ({ base, quote }) => base.status === "ACTIVE" && quote.status === "ACTIVE",
@@ -66,30 +66,30 @@ describe("index tickers", () => {
       );
   });
 
-  it("“indexId for MWA is a market id; for GWA an asset id”: one index, one tick a refresh, the very record of REST", async () => {
-    const client = await stage.connect();
+  it("“indexId for MWA is a market id; for GWA an asset id”: one index, one tick per refresh, the same record as REST", async () => {
+    const client = await fixture.connect();
     const id = universe().markets[3]?.id;
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: id });
     await client.waitFor("SUBSCRIBED_INDEX_TICKER");
     const [tick, ...more] = await nextTicks(client, "INDEX_TICKER");
     const { event: _, ...record } = tick ?? {};
-    const { content } = await stage.rest.getPage(`/index-ticker?indexType=MWA&indexId=${id}`);
+    const { content } = await fixture.rest.getPage(`/index-ticker?indexType=MWA&indexId=${id}`);
     expect(more).toEqual([]);
     expect(content).toEqual([record]);
-    expect(Date.parse(String(tick?.timestamp))).toBe(stage.clock.now());
+    expect(Date.parse(String(tick?.timestamp))).toBe(fixture.clock.now());
   });
 
-  it("ticks every refreshSeconds, at the moments of the records, and not before the subscription", async () => {
-    const client = await stage.connectAndSubscribe("LX");
-    await stage.clock.runUntil(client.waitFor("INDEX_TICKER", 9));
+  it("sends ticks every refreshSeconds at their timestamps, and none before the subscription", async () => {
+    const client = await fixture.connectAndSubscribe("LX");
+    await fixture.clock.runUntil(client.waitFor("INDEX_TICKER", 9));
     const times = client.messagesOf("INDEX_TICKER").map(({ timestamp }) => Date.parse(String(timestamp)));
     const distinct = [...new Set(times)];
     expect(distinct.every((time) => time % 30_000 === 0)).toBe(true);
     expect(distinct.slice(1).map((time, at) => time - (distinct[at] ?? 0))).toEqual([30_000, 30_000]);
   });
 
-  it("“A client may hold several subscriptions at once”; a tick that two of them name comes once", async () => {
-    const client = await stage.connectAndSubscribe("LX");
+  it("“A client may hold several subscriptions at once”; sends a tick of two subscriptions once", async () => {
+    const client = await fixture.connectAndSubscribe("LX");
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: universe().liquidIndexes[0]?.id });
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: universe().assets[0]?.id });
     await client.waitFor("SUBSCRIBED_INDEX_TICKER", 3);
@@ -98,7 +98,7 @@ describe("index tickers", () => {
   });
 
   it("“A subscribed client receives ticks until it sends the matching UNSUBSCRIBE message”", async () => {
-    const client = await stage.connectAndSubscribe("LX");
+    const client = await fixture.connectAndSubscribe("LX");
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "GWA", requestId: 1 });
     await client.waitFor("SUBSCRIBED_INDEX_TICKER", 2);
     client.send({ event: "UNSUBSCRIBE_INDEX_TICKER", indexType: "GWA", requestId: 2 });
@@ -106,29 +106,29 @@ describe("index tickers", () => {
     expect(new Set(ticks.map(({ indexType }) => indexType))).toEqual(new Set(["LX"]));
   });
 
-  it("keeps no timer when nobody is subscribed any more", async () => {
-    const client = await stage.connectAndSubscribe("LX");
+  it("has no timer when no client is subscribed", async () => {
+    const client = await fixture.connectAndSubscribe("LX");
     client.send({ event: "UNSUBSCRIBE_INDEX_TICKER", indexType: "LX" });
     client.send({ event: "PING" });
     await client.waitFor("PONG");
-    await stage.clock.advance(60_000);
-    expect(stage.clock.timerCount).toBe(0);
+    await fixture.clock.advance(60_000);
+    expect(fixture.clock.timerCount).toBe(0);
   });
 });
 
 describe("exchange tickers", () => {
   const subscribe = async (body: Record<string, unknown>) => {
-    const client = await stage.connect();
+    const client = await fixture.connect();
     client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", ...body });
     const [confirmed] = await client.waitFor("SUBSCRIBED_EXCHANGE_TICKER");
     return { client, confirmed };
   };
   const rest = async (query: string) => {
-    const { content } = await stage.rest.getPage(`/exchange-ticker?${query}`);
+    const { content } = await fixture.rest.getPage(`/exchange-ticker?${query}`);
     return content.map(({ lastMoved: _, ...record }) => ({ event: "EXCHANGE_TICKER", ...record }));
   };
 
-  it("“exchangeId alone: all ticks of that exchange”, the very records of REST but for lastMoved", async () => {
+  it("“exchangeId alone: all ticks of that exchange”, the same records as REST, without lastMoved", async () => {
     const exchangeId = universe().exchanges[0]?.id;
     const { client, confirmed } = await subscribe({ exchangeId, requestId: 3 });
     expect(confirmed).toEqual({
@@ -186,9 +186,9 @@ describe("exchange tickers", () => {
 });
 
 describe("bursts for benchmarks", () => {
-  it("publish sends so many real records to every subscriber, oldest first", async () => {
-    const clients = [await stage.connectAndSubscribe("LX"), await stage.connectAndSubscribe("LX")];
-    expect(stage.simulator.live.publish(300)).toBe(600);
+  it("publish sends the number of records to each subscriber, oldest first", async () => {
+    const clients = [await fixture.connectAndSubscribe("LX"), await fixture.connectAndSubscribe("LX")];
+    expect(fixture.simulator.live.publish(300)).toBe(600);
     for (const client of clients) {
       const ticks = await client.waitFor("INDEX_TICKER", 300);
       expect(ticks.length).toBe(300);
@@ -196,6 +196,6 @@ describe("bursts for benchmarks", () => {
       const times = ticks.map(({ timestamp }) => String(timestamp));
       expect(times).toEqual(times.toSorted());
     }
-    expect(stage.simulator.live.clients).toBe(2);
+    expect(fixture.simulator.live.clients).toBe(2);
   });
 });

@@ -2,15 +2,15 @@ import { type Agent, type IncomingHttpHeaders, request } from "node:http";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
 
-/** What a client sees of one request, down to a broken transfer. */
+/** The result of one request, including a broken transfer. */
 export interface RequestOutcome {
   status: number;
   headers: IncomingHttpHeaders;
   body: Buffer;
   text: string;
-  /** Whether the body came as whole as its framing promised. */
+  /** Whether the body is complete according to its framing. */
   isWhole: boolean;
-  /** The error code of a connection that broke. */
+  /** The error code of a broken connection. */
   error?: string;
 }
 
@@ -22,11 +22,11 @@ export interface Page {
 export interface RequestOptions {
   headers?: Record<string, string>;
   agent?: Agent;
-  /** Holds turned time while the request is under way, and gives up after so much of it. */
+  /** Holds the manual clock during the request, and aborts after this time. */
   deadlineMs?: number;
 }
 
-/** A plain client of the simulator, which knows nothing of what the product does. */
+/** A plain HTTP client of the simulator, independent of the client of the product. */
 export class FaultClient {
   readonly clock: ManualClock;
   readonly simulator: Simulator;
@@ -67,7 +67,7 @@ export class FaultClient {
     return JSON.parse((await this.get(path)).text);
   }
 
-  /** The path of a page of one index: the first asset of the universe, unless told. */
+  /** The path of a page of one index (default: the first asset). */
   pagePath(size: number, startAfter?: string | null, indexId = this.firstAssetId): string {
     const cursor = startAfter ? `&startAfter=${encodeURIComponent(startAfter)}` : "";
     return `/index-ticker?indexType=GWA&indexId=${indexId}&size=${size}&timestamp=2026-03-01T12:00:00Z${cursor}`;
@@ -115,7 +115,9 @@ export class FaultClient {
     );
     clientRequest.on("error", finish);
     if (options.deadlineMs !== undefined) {
-      const cancel = this.clock.after(options.deadlineMs, () => clientRequest.destroy(new Error("too late")));
+      const cancel = this.clock.after(options.deadlineMs, () =>
+        clientRequest.destroy(new Error("deadline exceeded")),
+      );
       const release = this.clock.beginWork();
       clientRequest.on("close", () => {
         cancel();

@@ -6,13 +6,13 @@ export interface RestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: a test reads answers as any stranger would.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   readonly body: any;
 }
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Asks the simulator over real HTTP, as any client of the service would. */
+/** Sends requests to the simulator over real HTTP. */
 export class RestClient {
   readonly simulator: Simulator;
   readonly clock: ManualClock;
@@ -65,13 +65,13 @@ export class RestClient {
 }
 
 export async function sendRequest(url: string, init?: RequestInit): Promise<RestResponse> {
-  const answer = await fetch(url, init);
-  const text = await answer.text();
-  const body = answer.headers.get("content-type") === "application/json" ? JSON.parse(text) : undefined;
-  return { status: answer.status, headers: answer.headers, text, body };
+  const response = await fetch(url, init);
+  const text = await response.text();
+  const body = response.headers.get("content-type") === "application/json" ? JSON.parse(text) : undefined;
+  return { status: response.status, headers: response.headers, text, body };
 }
 
-/** A simulator on a turned clock and a caller with a token; stopped when the test ends. */
+/** Starts a simulator on a manual clock, and a client with a token. Stops it when the test ends. */
 export async function startRestClient(
   options: SimulatorOptions = {},
   start: string = "2026-03-01T12:00:10Z",
@@ -81,7 +81,7 @@ export async function startRestClient(
   return client;
 }
 
-/** The same for a whole file: whoever starts it stops it. */
+/** The same for a whole test file; the caller must stop the simulator. */
 export async function startSharedRestClient(
   options: SimulatorOptions = {},
   start: string = "2026-03-01T12:00:10Z",

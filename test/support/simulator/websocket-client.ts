@@ -4,13 +4,13 @@ import { FaultClient } from "./fault-client.ts";
 
 export type WebSocketMessage = Record<string, unknown> & { event?: string };
 
-/** A bare websocket client that writes down all it sees. */
+/** A plain websocket client that records all messages. */
 export class WebSocketClient {
   readonly messages: WebSocketMessage[] = [];
-  /** What was no JSON object, as it came. */
+  /** Messages that are not JSON objects. */
   readonly raw: { data: Buffer; isBinary: boolean }[] = [];
   readonly socket: WebSocket;
-  /** Close code, HTTP status of a refused upgrade, or error code. */
+  /** Close code, HTTP status of a rejected upgrade, or error code. */
   end: { code?: number; status?: number; error?: string; retryAfter?: string } = {};
   pongs = 0;
   #answersPings = true;
@@ -45,7 +45,7 @@ export class WebSocketClient {
     return this.messages.filter((message) => message.event === event);
   }
 
-  /** Resolves when so many messages of the event have come; real time passes, turned time does not. */
+  /** Waits for `count` messages of the event in real time. Does not advance the manual clock. */
   async waitFor(event: string, count = 1): Promise<WebSocketMessage[]> {
     while (this.messagesOf(event).length < count) {
       if (this.socket.readyState === WebSocket.CLOSED) throw new Error(`closed before ${event}`);
@@ -109,7 +109,7 @@ export class WebSocketFixture {
     return `${this.simulator.wsUrl}?access_token=${encodeURIComponent(token)}`;
   }
 
-  /** A client with a good token, whether or not it gets as far as CONNECTED. */
+  /** Starts to connect with a valid token. Does not wait for CONNECTED. */
   async startConnecting(options?: { answersPings?: boolean }): Promise<WebSocketClient> {
     return this.connectWithToken(await this.rest.fetchToken(this.simulator.wsUrl), options);
   }
@@ -126,7 +126,7 @@ export class WebSocketFixture {
     return client;
   }
 
-  /** Connects and subscribes to all indices of a type. */
+  /** Connects and subscribes to all indexes of a type. */
   async connectAndSubscribe(indexType = "LX"): Promise<WebSocketClient> {
     const client = await this.connect();
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType });
@@ -134,7 +134,7 @@ export class WebSocketFixture {
     return client;
   }
 
-  /** Ends the clients of one test and its faults. */
+  /** Disconnects all clients and removes all faults. */
   clear(): void {
     this.simulator.setFaults("");
     for (const client of this.#clients.splice(0)) client.socket.terminate();
