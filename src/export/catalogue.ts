@@ -1,3 +1,4 @@
+import type { RowStream } from "../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
 import { exportDictionaries } from "../warehouse/read/export-months.ts";
 import {
@@ -6,7 +7,6 @@ import {
   exportRelations,
   gapsRelation,
 } from "../warehouse/read/export-relations.ts";
-import type { RowStream } from "../warehouse/tables/row-tables.ts";
 import { barMacro, barViews, comparisonViews } from "./catalogue-views.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";

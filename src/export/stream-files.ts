@@ -1,6 +1,7 @@
+import type { RowStream } from "../model/streams.ts";
 import { exportDictionaries } from "../warehouse/read/export-months.ts";
 import type { MonthContent } from "../warehouse/read/export-rows.ts";
-import { type RowStream, rowTables } from "../warehouse/tables/row-tables.ts";
+import { rowTables } from "../warehouse/tables/row-tables.ts";
 import { quotedName, type RowSource, type SourceBlock, type SourceColumn } from "./parquet-writer.ts";
 
 /** The streams that are parted by month, in the order in which they are exported. */

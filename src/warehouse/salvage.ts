@@ -1,4 +1,4 @@
-import type { WalkedStream } from "../model/streams.ts";
+import type { HistoryStream } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import { type SettledRange, settle } from "./coverage/ledger.ts";
 import type { ObservedStream } from "./coverage/snapshot-coverage.ts";
@@ -49,7 +49,7 @@ function recordObserved(transaction: Transaction, lost: Observed): void {
 }
 
 interface Walked extends HeadRules {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
@@ -76,7 +76,7 @@ function recordWalked(transaction: Transaction, { stream, from, ...want }: Walke
 }
 
 interface Aged extends SettledRange {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;

@@ -1,4 +1,4 @@
-import type { Stream, WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream, Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type LineHoles, writeOff } from "../../warehouse/coverage/gaps.ts";
@@ -23,7 +23,7 @@ export function commitLosses(warehouse: Warehouse, lines: readonly LineHoles[]):
 /** The service answers 404 for the index: it has no records of it. */
 export function commitUnserved(
   warehouse: Warehouse,
-  unserved: { line: LedgerLine & { stream: WalkedStream }; range: TimeRange },
+  unserved: { line: LedgerLine & { stream: HistoryStream }; range: TimeRange },
 ): void {
   warehouse.transaction((transaction) => settleUnserved(transaction, unserved.line, unserved.range));
 }

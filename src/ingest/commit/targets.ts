@@ -1,4 +1,4 @@
-import type { Stream, WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream, Stream } from "../../model/streams.ts";
 import { dayOf, type Micros } from "../../model/time.ts";
 import { beginRereads } from "../../warehouse/coverage/rechecks.ts";
 import { endObservation, type ObservedStream } from "../../warehouse/coverage/snapshot-coverage.ts";
@@ -16,7 +16,7 @@ export interface SeriesWant {
 }
 
 export interface WantedDeclaration {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly wants: readonly SeriesWant[];
   readonly rules: HeadRules;
   /** Families whose selector could not be resolved: what was followed of them stays followed. */

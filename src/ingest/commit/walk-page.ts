@@ -1,5 +1,5 @@
 import type { DailyBar, IndexTick } from "../../model/records.ts";
-import type { Series, WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream, Series } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import {
@@ -192,7 +192,7 @@ function belowUnconfirmed(
  */
 function standingMoments(
   transaction: Transaction,
-  line: { stream: WalkedStream; series: number },
+  line: { stream: HistoryStream; series: number },
   { hole, upper }: WalkPosition,
   moments: readonly Micros[],
 ): readonly Micros[] {
@@ -234,12 +234,12 @@ export class AskedPages {
   readonly #lines = new Map<string, Asked[]>();
 
   /** Whether a page about this range was committed that was asked for later than this one. */
-  isOvertaken(stream: WalkedStream, series: number, { from, to }: TimeRange, askedAt: number): boolean {
+  isOvertaken(stream: HistoryStream, series: number, { from, to }: TimeRange, askedAt: number): boolean {
     const asked = this.#lines.get(`${stream} ${series}`) ?? [];
     return asked.some((page) => page.askedAt > askedAt && page.from < to && from < page.to);
   }
 
-  note(stream: WalkedStream, series: number, { from, to }: TimeRange, askedAt: number): void {
+  note(stream: HistoryStream, series: number, { from, to }: TimeRange, askedAt: number): void {
     const key = `${stream} ${series}`;
     let asked = this.#lines.get(key);
     if (!asked) {

@@ -1,7 +1,7 @@
 import type { ExchangeTick, IndexTick, Reject, UnknownField } from "../../model/records.ts";
 import { capped } from "./page.ts";
 import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
-import { type ReadRecord, readExchangeTick, readIndexTick } from "./records.ts";
+import { type ReadRecord, recordReaders } from "./records.ts";
 
 /** A message that the feed took for a tick, read. */
 export type LiveEvent =
@@ -38,8 +38,8 @@ class TickReader<R> {
  * instead of for each message is a quarter of the reading.
  */
 export class EventReader {
-  readonly #index = new TickReader(readIndexTick);
-  readonly #exchange = new TickReader(readExchangeTick);
+  readonly #index = new TickReader(recordReaders.index_ticks);
+  readonly #exchange = new TickReader(recordReaders.exchange_ticks);
 
   /** The fields that this version does not know, of all ticks so far. */
   unknownFields(): Record<"index_ticks" | "exchange_ticks", UnknownField[]> {

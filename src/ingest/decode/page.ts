@@ -2,18 +2,10 @@ import { isUtf8 } from "node:buffer";
 import { Failure } from "../../model/failure.ts";
 import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
 import type { Stream } from "../../model/streams.ts";
+import type { DecodeContext } from "./column-reader.ts";
 import { canonicalJson, elementSlices, propertySlices } from "./json-source.ts";
-import { readAsset, readDerivativeContract, readExchange, readMarket } from "./lookup-records.ts";
 import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
-import {
-  type DecodeContext,
-  type ReadRecord,
-  readDailyBar,
-  readDerivativeTick,
-  readExchangeTick,
-  readIndexTick,
-  readMarketCap,
-} from "./records.ts";
+import { type ReadRecord, recordReaders } from "./records.ts";
 
 export interface DecodedPage<R> {
   /** In the order of the page. Together with `rejects` they account for every element of `content`. */
@@ -25,18 +17,6 @@ export interface DecodedPage<R> {
   /** Elements of `content`, readable or not. */
   readonly rawCount: number;
 }
-
-const readers: { [S in Stream]: ReadRecord<StreamRecords[S]> } = {
-  assets: readAsset,
-  markets: readMarket,
-  exchanges: readExchange,
-  derivative_contracts: readDerivativeContract,
-  ohlcv: readDailyBar,
-  index_ticks: readIndexTick,
-  exchange_ticks: readExchangeTick,
-  market_caps: readMarketCap,
-  derivative_ticks: readDerivativeTick,
-};
 
 /** Longer records than this are not read by people; a bomb must not fill the warehouse. */
 const LONGEST_RAW = 65_536;
@@ -69,7 +49,7 @@ export function decodePage<S extends Stream>(
     if (name !== "content" && name !== "nextId") tally.count(`page.${name}`, canonicalJson(sourceOf(name)));
   }
   return {
-    ...readAll(readers[stream], page.content, sliceOf, context, tally),
+    ...readAll(recordReaders[stream], page.content, sliceOf, context, tally),
     nextId: cursor(page.nextId, sourceOf),
     rawCount: page.content.length,
   };

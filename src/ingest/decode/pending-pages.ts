@@ -124,7 +124,7 @@ function senseOf(
       foreign++;
     else {
       ours = record;
-      const moment = "ts" in record ? record.ts : record.start;
+      const moment = record.ts;
       if (moment < EARLIEST || moment >= end) isBelievable = false;
       present.push(moment);
     }

@@ -110,10 +110,10 @@ export class RecordReader {
     return typeof value === "number" ? this.sourceOf(name) : this.#unread(name, "is not text");
   }
 
-  /** An enum-like field: any text is kept, one that this version does not know is counted. */
-  oneOf(name: string, value: unknown, known: ReadonlySet<string>): string | null {
-    const text = this.text(name, value);
-    if (text !== null && !known.has(text)) this.#tally.count(`${this.#prefix}${name} = ${text}`, text);
+  /** Counts a text that this version does not know; it is stored like any other. */
+  known<T extends string | null>(name: string, text: T, values: ReadonlySet<string>): T {
+    if (text !== null && text !== "" && !values.has(text))
+      this.#tally.count(`${this.#prefix}${name} = ${text}`, text);
     return text;
   }
 

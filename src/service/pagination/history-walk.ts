@@ -1,5 +1,5 @@
 import type { Body } from "../../model/response-body.ts";
-import { LARGEST_PAGE, USUAL_CADENCE } from "../../model/streams.ts";
+import { DEFAULT_CADENCE, MAX_PAGE_SIZE } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Requests } from "../client/client.ts";
 import type { Priority, Query } from "../http/request.ts";
@@ -37,7 +37,7 @@ export interface Walk {
   readonly signal?: AbortSignal;
 }
 
-const usualCadence = { "/index-ticker": USUAL_CADENCE, "/ohlcv": MICROS_PER_DAY };
+const usualCadence = { "/index-ticker": DEFAULT_CADENCE, "/ohlcv": MICROS_PER_DAY };
 
 /**
  * Pages of one series from `until` back to `from`, each as soon as it has been read. What `read` was given need not
@@ -48,7 +48,7 @@ export async function* walkBackwards<P extends PageFacts>(
   walk: Walk,
   read: (body: Body) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
-  const { endpoint, filters, from, until, size = LARGEST_PAGE, cadence = usualCadence[endpoint] } = walk;
+  const { endpoint, filters, from, until, size = MAX_PAGE_SIZE, cadence = usualCadence[endpoint] } = walk;
   const claimedTo = Math.min(walk.claimedTo ?? until, until);
   const isOneIndex = filters.indexId !== undefined;
   // One index has one row at a time, so an end less than a period above the start cannot hide another.

@@ -1,5 +1,5 @@
 import type { Body } from "../../model/response-body.ts";
-import { LARGEST_PAGE } from "../../model/streams.ts";
+import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { Requests } from "../client/client.ts";
 import type { Priority, Query } from "../http/request.ts";
 import { EMPTY_PAGES_FOLLOWED, isDeadCursor, paginationCycle } from "./page.ts";
@@ -50,7 +50,7 @@ export async function* followList<P extends ListFacts>(
   let restarted = false;
 
   for (;;) {
-    const paging = cursor === undefined ? {} : { startAfter: cursor, size: LARGEST_PAGE };
+    const paging = cursor === undefined ? {} : { startAfter: cursor, size: MAX_PAGE_SIZE };
     let page: P;
     try {
       page = await client.request(

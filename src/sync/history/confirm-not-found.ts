@@ -1,7 +1,7 @@
 import { decodePage } from "../../ingest/decode/page.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import type { WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { priority } from "../../service/http/request.ts";
 import { formatMillisecond, momentThatFinds } from "../../service/pagination/page.ts";
@@ -36,7 +36,7 @@ export class Denials {
   /** On the monotonic clock: since when each line is denied. */
   readonly #since = new Map<string, number>();
   readonly #found = new Set<string>();
-  readonly #witnessed = new Map<WalkedStream, { readonly at: number; readonly found: Promise<boolean> }>();
+  readonly #witnessed = new Map<HistoryStream, { readonly at: number; readonly found: Promise<boolean> }>();
 
   constructor(reader: Connection) {
     this.#reader = reader;
@@ -90,7 +90,7 @@ interface Sought {
 
 async function findsOneOf(
   intake: Intake,
-  stream: WalkedStream,
+  stream: HistoryStream,
   witnesses: readonly Sought[],
 ): Promise<boolean> {
   const { client, tally, signal, log } = intake;
@@ -116,7 +116,7 @@ async function findsOneOf(
   return false;
 }
 
-function endpointOf(stream: WalkedStream) {
+function endpointOf(stream: HistoryStream) {
   return stream === "ohlcv" ? "/ohlcv" : "/index-ticker";
 }
 

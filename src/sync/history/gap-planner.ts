@@ -1,4 +1,4 @@
-import type { WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream } from "../../model/streams.ts";
 import { dayOf, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange, type TimeRanges, union } from "../../model/time-range.ts";
 import { followedHeads, holes, type LineHoles } from "../../warehouse/coverage/gaps.ts";
@@ -42,7 +42,7 @@ export function lineKey({ stream, series }: { stream: string; series: number }):
   return `${stream} ${series}`;
 }
 
-export function isWithin(narrowing: Narrowing, stream: WalkedStream, indexId: string): boolean {
+export function isWithin(narrowing: Narrowing, stream: HistoryStream, indexId: string): boolean {
   return (narrowing.streams?.has(stream) ?? true) && (narrowing.indexIds?.has(indexId) ?? true);
 }
 
@@ -95,7 +95,7 @@ export function planHead(
   reader: Connection,
   now: Micros,
   refreshSeconds: number,
-  { stream, series }: { stream: WalkedStream; series: number },
+  { stream, series }: { stream: HistoryStream; series: number },
   looksBack: boolean,
 ): FillPlan {
   const moment = momentOf(stream, now, refreshSeconds);
@@ -128,7 +128,7 @@ function withHot(reader: Connection, line: LedgerLine, open: TimeRanges, claim: 
 
 /** What holes of a stream are measured by, at one moment. */
 interface Moment {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly now: Micros;
   /** Where the claim ends. */
   readonly claim: Micros;
@@ -136,7 +136,7 @@ interface Moment {
   readonly settleDelay: Micros;
 }
 
-function momentOf(stream: WalkedStream, now: Micros, refreshSeconds: number): Moment {
+function momentOf(stream: HistoryStream, now: Micros, refreshSeconds: number): Moment {
   const delay = settleDelay(refreshSeconds);
   const step = stream === "ohlcv" ? MICROS_PER_DAY : 1;
   const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
@@ -177,7 +177,7 @@ function withReread(line: Line | undefined, due: DueReread, claim: Micros): Line
 export function openHoles(reader: Connection, now: Micros, narrowing: Narrowing): LineHoles[] {
   return (["index_ticks", "ohlcv"] as const)
     .flatMap((stream) => holes(reader, stream, now))
-    .filter(({ line, indexId }) => isWithin(narrowing, line.stream as WalkedStream, indexId))
+    .filter(({ line, indexId }) => isWithin(narrowing, line.stream as HistoryStream, indexId))
     .map((line) => ({
       ...line,
       open: narrowing.window ? intersect(line.open, [narrowing.window]) : line.open,

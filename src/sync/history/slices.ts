@@ -1,4 +1,4 @@
-import type { WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 
@@ -20,7 +20,7 @@ export interface Slice {
 }
 
 export interface Cut {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   /** Ascending, disjoint. */
   readonly open: readonly TimeRange[];
   /** Where the claim ends: a range that reaches it is the head. */

@@ -1,5 +1,5 @@
 import { Failure } from "../../model/failure.ts";
-import { walkedStreams } from "../../model/streams.ts";
+import { historyStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { normalise, subtract } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
@@ -78,7 +78,7 @@ export async function verify(intake: Intake, verifying: Verifying): Promise<Veri
 
 /** All that is settled and can still be asked for, in pieces of one walk each. */
 function stretches({ reader, refreshSeconds }: Verifying, now: Micros): SliceWalk[] {
-  return walkedStreams.flatMap((stream) => {
+  return historyStreams.flatMap((stream) => {
     const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
     // A walk also meets what is a little younger than its range. That must be settled too: what is provisional differs.
     const youngest = Math.floor((now - settleDelay(refreshSeconds)) / cadence - 2) * cadence;

@@ -1,8 +1,8 @@
 import type { Alarm } from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
 import { type Body, malformedBody } from "../../model/response-body.ts";
-import type { Series, WalkedStream } from "../../model/streams.ts";
-import { LARGEST_PAGE } from "../../model/streams.ts";
+import type { HistoryStream, Series } from "../../model/streams.ts";
+import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { priority } from "../../service/http/request.ts";
 import { type PagePosition, type Walk, walkBackwards } from "../../service/pagination/history-walk.ts";
@@ -12,7 +12,7 @@ import type { Slice } from "./slices.ts";
 
 /** A slice, and the series that it is of. */
 export interface SliceWalk extends Slice {
-  readonly line: LedgerLine & { readonly stream: WalkedStream };
+  readonly line: LedgerLine & { readonly stream: HistoryStream };
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
@@ -145,7 +145,7 @@ function walkOf(intake: Intake, slice: SliceWalk): Walk {
     until,
     claimedTo: range.to,
     cadence,
-    size: Math.min(LARGEST_PAGE, rows),
+    size: Math.min(MAX_PAGE_SIZE, rows),
     priority: priorities[slice.urgency],
     signal: intake.signal,
   };

@@ -1,5 +1,5 @@
 import type { Skip } from "../../ingest/commit/live-coverage.ts";
-import { walkedStreams } from "../../model/streams.ts";
+import { historyStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { Alarm, loop } from "../../runtime/loop.ts";
@@ -215,7 +215,7 @@ export class HeadKeeper {
     this.#isStale = false;
     const { reader, standing, refreshSeconds } = this.#keeping;
     const claim = serviceNow(this.#intake) - settleDelay(refreshSeconds);
-    const heads = walkedStreams.flatMap((stream) => followedHeads(reader, stream));
+    const heads = historyStreams.flatMap((stream) => followedHeads(reader, stream));
     const kept = heads.filter((head) =>
       isHeadShort(head, Math.floor(claim / MICROS_PER_DAY) * MICROS_PER_DAY),
     );

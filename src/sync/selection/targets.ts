@@ -1,12 +1,7 @@
 import type { SeriesWant } from "../../ingest/commit/targets.ts";
 import { type Selection, type Selector, select } from "../../model/selector.ts";
-import {
-  INTRADAY_BEGINS,
-  INTRADAY_WINDOW,
-  type IndexType,
-  indexTypes,
-  type WalkedStream,
-} from "../../model/streams.ts";
+import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
+import { type HistoryStream, INTRADAY_BEGINS, INTRADAY_WINDOW } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDayOrInstant } from "../../model/time.ts";
 import type { HeadRules } from "../../warehouse/coverage/targets.ts";
 import type { IndexSelectors, SyncSettings } from "../context/context.ts";
@@ -17,7 +12,7 @@ export const DAILY_BARS_BEGIN = moment("2010-01-01");
 
 /** What the settings select of one stream with a history. */
 export interface WantedStream {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly wants: readonly SeriesWant[];
   readonly rules: HeadRules;
   /** Families whose selector cannot be resolved at present. */
@@ -49,7 +44,7 @@ export function wantedSeries(settings: SyncSettings, directory: Directory, now: 
   const notices: SelectorNotice[] = [];
   const choose = (
     key: string,
-    stream: WalkedStream,
+    stream: HistoryStream,
     selectors: IndexSelectors | false,
     from: Micros,
     rules: HeadRules,

@@ -1,4 +1,4 @@
-import type { WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -52,7 +52,7 @@ const oneLine = { wanted: wantedSql("AND w.series = @series"), settled: settledS
  */
 export function holes(
   connection: Connection,
-  stream: WalkedStream,
+  stream: HistoryStream,
   now: Micros,
   series?: number,
 ): LineHoles[] {
@@ -98,7 +98,7 @@ export function writeOff(transaction: Transaction, { line, agedOut }: LineHoles)
 
 /** How far a line that follows the present is settled. */
 export interface FollowedHead {
-  readonly line: LedgerLine & { readonly stream: WalkedStream };
+  readonly line: LedgerLine & { readonly stream: HistoryStream };
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
@@ -132,7 +132,11 @@ const allSql = headsSql("");
 const oneSql = headsSql("AND w.series = ?");
 
 /** The heads of all lines of a stream that follow the present, or of one: a seek each. */
-export function followedHeads(connection: Connection, stream: WalkedStream, series?: number): FollowedHead[] {
+export function followedHeads(
+  connection: Connection,
+  stream: HistoryStream,
+  series?: number,
+): FollowedHead[] {
   const rows = (
     series === undefined
       ? connection.statement(allSql).all([stream])
@@ -151,7 +155,7 @@ export function followedHeads(connection: Connection, stream: WalkedStream, seri
 
 /** A line that is wanted, and what is proven of it. */
 export interface SettledLine {
-  readonly line: LedgerLine & { readonly stream: WalkedStream };
+  readonly line: LedgerLine & { readonly stream: HistoryStream };
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
@@ -170,7 +174,7 @@ interface Row extends TimeRange {
   readonly settleDelay: Micros;
 }
 
-export function settledLines(connection: Connection, stream: WalkedStream): SettledLine[] {
+export function settledLines(connection: Connection, stream: HistoryStream): SettledLine[] {
   const rows = connection
     .statement(
       `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS keptFor,
@@ -199,7 +203,7 @@ export function indexKey(indexType: string, indexId: string): string {
 }
 
 /** The ledger of a stream by index, under `indexKey`. Indices that it knows nothing of are left out. */
-export function settledByIndex(connection: Connection, stream: WalkedStream): Map<string, IndexLedger> {
+export function settledByIndex(connection: Connection, stream: HistoryStream): Map<string, IndexLedger> {
   const ranges = connection
     .statement(
       `SELECT s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"

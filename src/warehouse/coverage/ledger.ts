@@ -1,4 +1,4 @@
-import { isWalked, type Stream, type WalkedStream } from "../../model/streams.ts";
+import { type HistoryStream, hasHistory, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { assertNormal, describeRange, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -87,7 +87,7 @@ function enter(
   const others = touched.filter((settled) => !alike.includes(settled)).flatMap((s) => cut(s, range));
   const merged = normalise([range, ...alike]).map(({ from, to }) => ({ from, to, proof, reason }));
   replace(transaction, at, touched, [...others, ...merged]);
-  if (isWalked(at.stream)) transaction.frontier.raise(at.stream, at.series, range.to - 1);
+  if (hasHistory(at.stream)) transaction.frontier.raise(at.stream, at.series, range.to - 1);
 }
 
 function contains(outer: TimeRange | undefined, inner: TimeRange): boolean {
@@ -141,7 +141,7 @@ export function assertLedger(ranges: readonly SettledRange[]): void {
 
 /** Coverage without its rows must be impossible, and rows inside what is proven empty as well. */
 function assertNoRows(transaction: Transaction, at: LedgerLine, range: TimeRange): void {
-  if (!isWalked(at.stream)) return;
+  if (!hasHistory(at.stream)) return;
   const { table, keyColumn, momentColumn, moment } = rowTables[at.stream];
   const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? LIMIT 1`;
   if (transaction.statement(sql).get([at.series, moment(range.from), moment(range.to)])) {
@@ -155,7 +155,7 @@ export const NOTHING_OLDER = "nothing older";
 /** Whether a row stands in the range: what the service once served there, it cannot deny by "nothing older". */
 export function hasRows(
   transaction: Transaction,
-  { stream, series }: { stream: WalkedStream; series: number },
+  { stream, series }: { stream: HistoryStream; series: number },
   { from, to }: TimeRange,
 ): boolean {
   if (from >= to) return false;

@@ -1,4 +1,4 @@
-import type { WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -10,7 +10,7 @@ import { type LedgerLine, retract, settle } from "./ledger.ts";
 export const UNSERVED = "not found";
 
 /** Lines that the service once answered with 404: if it has records now, what was called empty is asked again. */
-export function unservedLines(connection: Connection, stream: WalkedStream): Set<number> {
+export function unservedLines(connection: Connection, stream: HistoryStream): Set<number> {
   const series = connection
     .statement("SELECT DISTINCT series FROM settled_ranges WHERE stream = ? AND reason = ?")
     .pluck()
@@ -30,7 +30,7 @@ export function isUnserved(connection: Connection, { stream, series }: LedgerLin
  */
 export function settleUnserved(
   transaction: Transaction,
-  line: LedgerLine & { readonly stream: WalkedStream },
+  line: LedgerLine & { readonly stream: HistoryStream },
   range: TimeRange,
 ): void {
   const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[line.stream];

@@ -1,5 +1,5 @@
 import { formatInstant } from "../../model/time.ts";
-import type { Value } from "../tables/row-tables.ts";
+import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /** A lookup's table: its key, and the columns whose changes people want to hear of. */
@@ -38,10 +38,10 @@ export interface ListWorth {
   readonly isKept?: boolean;
 }
 
-type Scope = readonly { readonly column: string; readonly value: Value }[];
+type Scope = readonly { readonly column: string; readonly value: SqlValue }[];
 
 interface Stored {
-  readonly values: readonly Value[];
+  readonly values: readonly SqlValue[];
   readonly delistedAt: string | null;
   readonly absences: number;
 }
@@ -53,7 +53,7 @@ interface Stored {
 export function reconcile(
   transaction: Transaction,
   lookup: LookupTable,
-  incoming: readonly (readonly Value[])[],
+  incoming: readonly (readonly SqlValue[])[],
   options: ListWorth & { readonly scope?: Scope },
 ): Reconciled {
   const now = formatInstant(transaction.now);
@@ -89,7 +89,7 @@ function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope)
   const rows = transaction
     .statement(`SELECT delisted_at, absences, ${columns.join(", ")} FROM ${lookup.table} WHERE true${where}`)
     .raw()
-    .all(scope.map(({ value }) => value)) as [string | null, number, ...Value[]][];
+    .all(scope.map(({ value }) => value)) as [string | null, number, ...SqlValue[]][];
   return new Map(
     rows.map(([delistedAt, absences, ...values]) => [
       keyOf(lookup, values),
@@ -101,7 +101,7 @@ function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope)
 function insert(
   transaction: Transaction,
   lookup: LookupTable,
-  values: readonly Value[],
+  values: readonly SqlValue[],
   now: string,
   isKept: boolean,
 ): number {
@@ -123,7 +123,7 @@ function update(
   transaction: Transaction,
   lookup: LookupTable,
   before: Stored,
-  after: readonly Value[],
+  after: readonly SqlValue[],
   now: string,
 ): boolean {
   const differs = after.some((value, i) => value !== before.values[i]);
@@ -164,11 +164,11 @@ function countAbsence(
 function noteChange(
   transaction: Transaction,
   lookup: LookupTable,
-  values: readonly Value[],
-  change: { field: string; old: Value; new: Value; now: string },
+  values: readonly SqlValue[],
+  change: { field: string; old: SqlValue; new: SqlValue; now: string },
 ): void {
   const isMoment = lookup.moments?.includes(change.field);
-  const text = (value: Value) =>
+  const text = (value: SqlValue) =>
     value === null ? null : isMoment && typeof value === "number" ? formatInstant(value) : String(value);
   transaction
     .statement("INSERT INTO status_changes (entity, id, field, old, new, seen_at) VALUES (?, ?, ?, ?, ?, ?)")
@@ -187,6 +187,6 @@ function whereKey({ keys }: LookupTable): string {
 }
 
 /** Identifiers are opaque and may hold any character, so they are told apart by their JSON. */
-function keyOf({ keys }: LookupTable, values: readonly Value[]): string {
+function keyOf({ keys }: LookupTable, values: readonly SqlValue[]): string {
   return keys.length === 1 ? String(values[0]) : JSON.stringify(values.slice(0, keys.length));
 }

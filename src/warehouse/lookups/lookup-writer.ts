@@ -1,6 +1,6 @@
 import type { Asset, DerivativeContract, Exchange, Market } from "../../model/records.ts";
 import { setRowCount } from "../rows/stream-stats.ts";
-import type { Value } from "../tables/row-tables.ts";
+import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { type ListWorth, type LookupTable, type Reconciled, reconcile } from "./list-diff.ts";
 
@@ -104,9 +104,9 @@ export function writeExchanges(
 ): Reconciled {
   const rows = list.map((e) => [e.id, e.name, e.url, e.status, e.quality, e.extra]);
   const listed = list.flatMap((e) =>
-    e.markets.map((m): Value[] => [e.id, m.marketId, m.status, flag(m.qualified), m.extra]),
+    e.markets.map((m): SqlValue[] => [e.id, m.marketId, m.status, flag(m.qualified), m.extra]),
   );
-  const symbols = list.flatMap((e) => e.symbols.map((s): Value[] => [e.id, s.assetId, s.symbol, s.extra]));
+  const symbols = list.flatMap((e) => e.symbols.map((s): SqlValue[] => [e.id, s.assetId, s.symbol, s.extra]));
   const result = reconcile(transaction, exchanges, rows, options);
   const parts = [
     reconcile(transaction, exchangeMarkets, listed, options),
@@ -124,7 +124,7 @@ export function writeContracts(
   options: ListWorth & { readonly derivativeType: string; readonly exchangeId: string },
 ): Reconciled {
   const { derivativeType, exchangeId, ...worth } = options;
-  const rows = list.map((c): Value[] => [
+  const rows = list.map((c): SqlValue[] => [
     c.derivativeType,
     c.id,
     c.exchangeId ?? exchangeId,

@@ -1,6 +1,7 @@
+import type { RowStream } from "../../model/streams.ts";
 import { formatInstant, type Micros, parseInstant } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type RowStream, rowTables } from "../tables/row-tables.ts";
+import { rowTables } from "../tables/row-tables.ts";
 
 /** How the rows of a stream are named and parted in an export. */
 interface Dictionary {

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
+import type { RowStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type RowStream, rowTables } from "../tables/row-tables.ts";
+import { rowTables } from "../tables/row-tables.ts";
 import { tickerPeriod } from "../views/data-views.ts";
 import { presentTs } from "../views/sql-fragments.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";

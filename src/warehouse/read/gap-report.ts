@@ -1,4 +1,4 @@
-import { type Stream, walkedStreams } from "../../model/streams.ts";
+import { historyStreams, type Stream } from "../../model/streams.ts";
 import { formatInstant, type Micros, parseInstant } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
@@ -178,7 +178,7 @@ export interface LineSelection {
 }
 
 const observedStreams: readonly Stream[] = ["exchange_ticks", "market_caps", "derivative_ticks"];
-const ledgerStreams: readonly Stream[] = [...walkedStreams, ...observedStreams];
+const ledgerStreams: readonly Stream[] = [...historyStreams, ...observedStreams];
 
 const linesSql = `SELECT l.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id,
     nullif(s.name, '') AS name, min(l.from_ts) AS first,
@@ -232,7 +232,7 @@ function standIn(lines: readonly AskedLine[], stream: Stream, named: NamedSeries
 }
 
 function usualStreams({ indexType }: NamedSeries): readonly Stream[] {
-  return indexType === null ? ["exchange_ticks"] : walkedStreams;
+  return indexType === null ? ["exchange_ticks"] : historyStreams;
 }
 
 function unknownLine(stream: Stream, named?: NamedSeries): AskedLine {

@@ -1,6 +1,7 @@
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type RowStream, type RowTable, rowTables, type Value } from "../tables/row-tables.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { keepRevision } from "./revisions.ts";
 import { countRows } from "./stream-stats.ts";
@@ -53,7 +54,7 @@ export function withdrawMissing(
   const rows = transaction
     .statement(`SELECT ${momentColumn}, ${table.columns.join(", ")} ${where}`)
     .raw()
-    .all(bounds(page.range)) as [string | number, ...Value[]][];
+    .all(bounds(page.range)) as [string | number, ...SqlValue[]][];
   const missing = rows.filter(([moment]) => !expected.has(moment));
   const believable = Math.max(BELIEVABLE_FEW, page.present.length * BELIEVABLE_SHARE);
   if (missing.length > believable) {

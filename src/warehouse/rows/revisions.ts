@@ -1,13 +1,13 @@
 import { plainNotation } from "../../model/decimal.ts";
 import type { Micros } from "../../model/time.ts";
-import type { RowTable, Value } from "../tables/row-tables.ts";
+import type { RowTable, SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /** Keeps what a row said; `after` null means that the row was withdrawn. */
 export function keepRevision(
   transaction: Transaction,
   table: RowTable<never>,
-  row: { key: number; ts: Micros; before: readonly Value[]; after: readonly Value[] | null },
+  row: { key: number; ts: Micros; before: readonly SqlValue[]; after: readonly SqlValue[] | null },
 ): void {
   transaction
     .statement(
@@ -29,8 +29,8 @@ export function keepRevision(
  */
 export function saysTheSame<Row>(
   table: RowTable<Row>,
-  before: readonly Value[],
-  after: readonly Value[],
+  before: readonly SqlValue[],
+  after: readonly SqlValue[],
 ): boolean {
   return table.columns.every((column, i) => {
     const [was, is] = [before[i] ?? null, after[i] ?? null];
@@ -41,15 +41,15 @@ export function saysTheSame<Row>(
 }
 
 /** The exact digits in a row's sidecar, without what else stands there. */
-function exactTexts(aside: Value): string {
+function exactTexts(aside: SqlValue): string {
   if (typeof aside !== "string") return "{}";
   const { quality: _quality, extra: _extra, ...digits } = JSON.parse(aside) as Record<string, string>;
   return JSON.stringify(digits);
 }
 
 /** A row as JSON: decimals as exact text, whatever stood aside put back in its place. */
-function rowJson(table: RowTable<never>, values: readonly Value[]): string {
-  const json: Record<string, Value> = {};
+function rowJson(table: RowTable<never>, values: readonly SqlValue[]): string {
+  const json: Record<string, SqlValue> = {};
   table.columns.forEach((column, i) => {
     const value = values[i] ?? null;
     if (column === "aside") Object.assign(json, typeof value === "string" ? JSON.parse(value) : {});

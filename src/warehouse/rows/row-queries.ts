@@ -1,11 +1,11 @@
 import type { StreamRecords } from "../../model/records.ts";
-import type { WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream, RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { settledRanges } from "../coverage/ledger.ts";
 import { UNSERVED } from "../coverage/not-found.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type RowStream, type RowTable, rowTables, type Value } from "../tables/row-tables.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /**
@@ -13,7 +13,7 @@ import type { Transaction } from "../tables/transaction.ts";
  * lacks. Either of the two may be the newer, so neither may be called final. To be called after the page's rows are
  * written; `standing` are moments of rows that are known to be right, on the page or not.
  */
-export function isContested<S extends WalkedStream>(
+export function isContested<S extends HistoryStream>(
   transaction: Transaction,
   { stream, series }: { readonly stream: S; readonly series: number },
   range: TimeRange,
@@ -22,10 +22,10 @@ export function isContested<S extends WalkedStream>(
 ): boolean {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
   const { keyColumn, momentColumn, moment, momentTs, sourceAt } = table;
-  const textOf = (values: readonly Value[]) => JSON.stringify(values.filter((_, i) => i !== sourceAt));
+  const textOf = (values: readonly SqlValue[]) => JSON.stringify(values.filter((_, i) => i !== sourceAt));
   const said = new Map<Micros, string[]>();
   for (const record of records) {
-    const values: Value[] = [];
+    const values: SqlValue[] = [];
     table.encode(record, 0, values);
     const ts = table.ts(record);
     said.set(ts, [...(said.get(ts) ?? []), textOf(values)]);
@@ -37,7 +37,7 @@ export function isContested<S extends WalkedStream>(
       WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`,
   );
   return subtract([range], normalise(proven)).some(({ from, to }) => {
-    const stored = rows.raw().all([series, moment(from), moment(to)]) as [string | number, ...Value[]][];
+    const stored = rows.raw().all([series, moment(from), moment(to)]) as [string | number, ...SqlValue[]][];
     return stored.some(([at, ...values]) => {
       const ts = momentTs(at);
       return !(said.get(ts)?.includes(textOf(values)) ?? isRight.has(ts));
@@ -81,7 +81,7 @@ export interface ServedLine {
 /** Whether a row of the line stands at `since` or later. */
 export function hasRowsSince(
   connection: Connection,
-  { stream, series }: { readonly stream: WalkedStream; readonly series: number },
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
   since: Micros,
 ): boolean {
   const { table, keyColumn, momentColumn, moment } = rowTables[stream];
@@ -92,7 +92,7 @@ export function hasRowsSince(
 /** Of the followed lines of a stream, the one of another index whose newest row is the newest of all. */
 export function otherServedLine(
   connection: Connection,
-  { stream, series }: { readonly stream: WalkedStream; readonly series: number },
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
   since: Micros,
 ): ServedLine | undefined {
   const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[stream];

@@ -1,8 +1,8 @@
 import type { StreamRecords } from "../../model/records.ts";
-import { isWalked } from "../../model/streams.ts";
+import { hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { retract } from "../coverage/ledger.ts";
-import { type RowStream, type RowTable, rowTables, type Value } from "../tables/row-tables.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { keepRevision, saysTheSame } from "./revisions.ts";
 import { countRows } from "./stream-stats.ts";
@@ -131,7 +131,7 @@ class RowWriter<Row> {
   readonly #table: RowTable<Row>;
   readonly #source: Source;
   readonly #width: number;
-  #fresh: Value[] = [];
+  #fresh: SqlValue[] = [];
   #newest: Micros | undefined;
   #inserted = 0;
   #changed = 0;
@@ -216,7 +216,7 @@ class RowWriter<Row> {
     const statement = this.#transaction.statement(sql);
     const bound = { key };
     const left: Row[] = [];
-    const values: Value[] = [];
+    const values: SqlValue[] = [];
     let chunk: Row[] = [];
     for (const record of records) {
       if (!lean.encode(record, values, chunk.length)) left.push(record);
@@ -247,7 +247,7 @@ class RowWriter<Row> {
       this.#append(key, record);
       return;
     }
-    const after: Value[] = [];
+    const after: SqlValue[] = [];
     table.encode(record, this.#source === "live" ? 1 : 0, after);
     if (after.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.#unchanged++;
@@ -268,16 +268,16 @@ class RowWriter<Row> {
     this.#changed++;
   }
 
-  #stored(key: number, ts: Micros): readonly Value[] | undefined {
+  #stored(key: number, ts: Micros): readonly SqlValue[] | undefined {
     return this.#transaction
       .statement(rowSql(this.#table).stored)
       .raw()
-      .get([key, this.#table.moment(ts)]) as Value[] | undefined;
+      .get([key, this.#table.moment(ts)]) as SqlValue[] | undefined;
   }
 
   #isSettled(key: number, ts: Micros): boolean {
     const { stream } = this.#table;
-    if (!isWalked(stream)) return false;
+    if (!hasHistory(stream)) return false;
     const sql = `SELECT to_ts > ? AND proof <> 'lost' FROM settled_ranges
       WHERE stream = ? AND series = ? AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
     return this.#transaction.statement(sql).pluck().get([ts, stream, key, ts]) === 1;

@@ -1,5 +1,5 @@
 import type { Stream } from "../../model/streams.ts";
-import { isWalked } from "../../model/streams.ts";
+import { hasHistory } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
@@ -54,7 +54,7 @@ export class Frontier {
       .statement(`SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
       .pluck()
       .get([key]) as number | string | null;
-    const settled = isWalked(stream)
+    const settled = hasHistory(stream)
       ? (this.#connection
           .statement(
             "SELECT to_ts - 1 FROM settled_ranges WHERE stream = ? AND series = ? ORDER BY from_ts DESC LIMIT 1",

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { WalkedStream } from "../../../src/model/streams.ts";
+import type { HistoryStream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
@@ -73,7 +73,7 @@ export function lookups(transaction: Transaction): void {
 /** Follows a series from `from` on; what is settled of it holds a row at its first moment. */
 export function follow(
   transaction: Transaction,
-  stream: WalkedStream,
+  stream: HistoryStream,
   indexId: string,
   options: { from: Micros; settled?: readonly (readonly [Micros, Micros])[]; indexType?: string },
 ): void {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { plainNotation } from "../../../src/model/decimal.ts";
-import type { WalkedStream } from "../../../src/model/streams.ts";
+import type { HistoryStream } from "../../../src/model/streams.ts";
 import { dayOf, formatInstant, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
 import { extent, intersect, normalise, subtract } from "../../../src/model/time-range.ts";
 import type { IndexType } from "../../../src/simulator/market/indexes.ts";
@@ -9,7 +9,7 @@ import { type SettledRange, settledRanges } from "../../../src/warehouse/coverag
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 
 interface WantedLine {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly series: number;
   readonly indexType: IndexType;
   readonly indexId: string;

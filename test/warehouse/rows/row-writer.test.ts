@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ExchangeTick, IndexTick } from "../../../src/model/records.ts";
+import { type ExchangeTick, emptyRecord, type IndexTick } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { settle, settledRanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
@@ -249,17 +249,14 @@ describe("exchange ticks", () => {
   it("show the names that the lookups give to exchange and pair", () => {
     const warehouse = openScratch();
     const one: ExchangeTick = {
-      recordId: null,
+      ...emptyRecord("exchange_ticks"),
       exchangeId: "kraken-id",
       marketId: "btc-usd-id",
       ts: T,
       last: decimal("1.5"),
       bid: decimal("1.4"),
-      ask: null,
       volume: decimal("10"),
       lastMoved: T - 5,
-      quality: null,
-      extra: null,
     };
     warehouse.transaction((t) => writeRecords(t, "exchange_ticks", [one], "live"));
     expect(
