@@ -220,7 +220,7 @@ export const exchangeColumns = [
 
 /** The elements of an exchange's list `markets`. */
 export const exchangeMarketColumns = [
-  stored("exchange_id", "text", "the exchange"),
+  label("exchange_id", "exchange_id", "the exchange"),
   text("market_id", "marketId", "the market", "identity"),
   text("status", "marketStatus", "the market's status there", "text"),
   flag("qualified", "qualified", "1: the market takes part in the service's averages"),
@@ -228,7 +228,7 @@ export const exchangeMarketColumns = [
 
 /** The elements of an exchange's list `symbols`. */
 export const exchangeSymbolColumns = [
-  stored("exchange_id", "text", "the exchange"),
+  label("exchange_id", "exchange_id", "the exchange"),
   text("asset_id", "assetId", "the asset", "identity"),
   text("symbol", "symbol", "what the exchange calls it", "text"),
 ] as const;

@@ -226,6 +226,9 @@ export type RowStream = HistoryStream | SnapshotStream;
 
 export const streams = Object.keys(streamTable) as readonly Stream[];
 export const historyStreams = streams.filter(hasHistory);
+export const rowStreams = streams.filter(
+  (stream): stream is RowStream => streamTable[stream].kind !== "lookup",
+);
 
 /** The definition of a stream, for callers that do not know which one it is. */
 export function streamDefinition(stream: Stream): StreamDefinition {

@@ -1,13 +1,13 @@
 import { nearest } from "../../model/did-you-mean.ts";
 import { ownRelations, undescribedColumns } from "../../warehouse/read/query.ts";
-import { relationNotes, shownNotes } from "../../warehouse/schema/column-docs.ts";
+import { publicDocs, relationDocs } from "../../warehouse/schema/column-docs.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { describedTable, wrapped } from "../output/text.ts";
 import { usageFailure } from "../support/context.ts";
 
 /** Every relation that is there to be queried, one line each; a quant's own views too where there is a warehouse. */
 export function relationList(reader: Connection | undefined, asJson: boolean): string {
-  const relations = Object.entries(shownNotes).map(([name, { summary }]) => ({ name, summary }));
+  const relations = Object.entries(publicDocs).map(([name, { summary }]) => ({ name, summary }));
   for (const name of reader ? ownRelations(reader) : []) relations.push({ name, summary: "not of mds-sync" });
   if (asJson) return JSON.stringify(relations, null, 2);
   const list = describedTable(relations.map(({ name, summary }) => [name, summary]));
@@ -16,7 +16,7 @@ export function relationList(reader: Connection | undefined, asJson: boolean): s
 
 /** The columns of one relation, with their meaning. */
 export function relationSchema(reader: Connection | undefined, given: string, asJson: boolean): string {
-  const known = [...Object.keys(relationNotes), ...(reader ? ownRelations(reader) : [])];
+  const known = [...Object.keys(relationDocs), ...(reader ? ownRelations(reader) : [])];
   const relation = known.find((name) => name.toLowerCase() === given.toLowerCase());
   if (relation === undefined) {
     const meant = nearest(given, known);
@@ -25,7 +25,7 @@ export function relationSchema(reader: Connection | undefined, given: string, as
       meant === undefined ? "`mds-sync query` lists the relations" : `did you mean ${meant}?`,
     );
   }
-  const note = relationNotes[relation];
+  const note = relationDocs[relation];
   const columns = note?.columns ?? (reader ? undescribedColumns(reader, relation) : []);
   const summary = note?.summary ?? "not of mds-sync";
   if (asJson) return JSON.stringify({ name: relation, summary, columns }, null, 2);
