@@ -1,6 +1,8 @@
-import type { RowStream } from "../model/streams.ts";
+import { createHash } from "node:crypto";
+import type { Column } from "../model/column.ts";
+import { type RowStream, streamTable } from "../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
-import { exportDictionaries } from "../warehouse/read/export-months.ts";
+import { partitionColumn } from "../warehouse/read/export-months.ts";
 import {
   coverageRelation,
   type ExportRelation,
@@ -15,6 +17,12 @@ import { relationColumns } from "./relation-files.ts";
 import { decimalsOf, fileColumns, monthlyStreams } from "./stream-files.ts";
 
 export const wholeRelations: readonly ExportRelation[] = [...exportRelations, coverageRelation, gapsRelation];
+
+/** Differs whenever a file of an export would have other columns. */
+export function columnsDigest(): string {
+  const columns = [...monthlyStreams.map((stream) => fileColumns(stream)), ...wholeRelations];
+  return createHash("sha256").update(JSON.stringify(columns)).digest("hex");
+}
 
 interface CatalogueOptions {
   readonly files: readonly ManifestFile[];
@@ -76,7 +84,7 @@ function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions
     ...wholeRelations.map((relation) => wholeView(relation, of(relation.name))),
     ...monthlyStreams.flatMap((stream) => [
       `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, tickerPeriod)} FROM ${monthlySource(stream, of(stream))}`,
-      ...(stream === "ohlcv" ? [] : [latestView(stream, present)]),
+      ...(streamTable[stream].latestSummary === null ? [] : [latestView(stream, present)]),
     ]),
     `CREATE VIEW index_ticks_stored AS SELECT * FROM ${monthlySource("index_ticks", of("index_ticks"))}`,
     `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
@@ -98,8 +106,11 @@ function wholeView(relation: ExportRelation, files: readonly ManifestFile[]): st
   return `CREATE VIEW ${relation.name} AS SELECT ${[...names, ...decimals].join(", ")} FROM ${source}`;
 }
 
+function streamColumns(stream: RowStream): readonly Column[] {
+  return streamTable[stream].columns;
+}
+
 function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
-  const { partition } = exportDictionaries[stream];
   const decimals = new Set(decimalsOf(stream));
   const columns = fileColumns(stream).flatMap(({ name }) => {
     if (name.endsWith("_digits") || name === "repeats_price") return [];
@@ -108,8 +119,9 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
     const exact = `coalesce(${name}_digits, exact_digits(${name}))`;
     return [name, `${exact} AS ${name}_exact`, `exact_decimal(${exact}) AS ${name}_decimal`];
   });
-  // Where the contract has it: before the index's id, after the contract's.
-  if (partition) columns.splice(stream === "derivative_ticks" ? 1 : 0, 0, partition);
+  // The partition is no column of the files; it goes to its place among the columns of the stream.
+  const at = streamColumns(stream).findIndex(({ isPartition }) => isPartition);
+  if (at >= 0) columns.splice(at, 0, partitionColumn(stream) as string);
   return columns.join(", ");
 }
 
@@ -126,7 +138,7 @@ function staleness(tickerPeriod: Micros): string[] {
 }
 
 function monthlySource(stream: RowStream, files: readonly ManifestFile[]): string {
-  const { partition } = exportDictionaries[stream];
+  const partition = partitionColumn(stream);
   const folders = [...(partition ? [partition] : []), "month"].map((name) => ({ name, type: "VARCHAR" }));
   if (files.length === 0) return nothing([...folders, ...fileColumns(stream)]);
   const types = folders.map(({ name, type }) => `'${name}': ${type}`).join(", ");
@@ -142,16 +154,10 @@ function nothing(columns: readonly { name: string; type: string }[]): string {
   return `(SELECT ${columns.map(({ name, type }) => `NULL::${type} AS ${quotedName(name)}`).join(", ")} WHERE false)`;
 }
 
-const seriesColumns: Readonly<Record<Exclude<RowStream, "ohlcv">, string>> = {
-  index_ticks: "index_type, index_id",
-  exchange_ticks: "exchange_id, market_id",
-  market_caps: "asset_id",
-  derivative_ticks: "derivative_type, contract_id",
-};
-
 /** A row from the far future is kept, but it is nobody's latest. */
-function latestView(stream: Exclude<RowStream, "ohlcv">, present: Micros): string {
-  const series = seriesColumns[stream];
+function latestView(stream: RowStream, present: Micros): string {
+  const identity = streamColumns(stream).filter(({ reading }) => reading === "identity");
+  const series = identity.map(({ name }) => name).join(", ");
   return `CREATE VIEW latest_${stream} AS SELECT t.* FROM ${stream} t JOIN (
     SELECT ${series}, max(ts) AS ts FROM ${stream} WHERE ts < ${present + MICROS_PER_DAY} GROUP BY ALL) USING (${series}, ts)`;
 }

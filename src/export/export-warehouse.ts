@@ -15,7 +15,7 @@ import { readCorrections, readPresent, readTickerPeriod } from "../warehouse/rea
 import { asReadersFailure, openReader } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, resolvePath } from "../warehouse/sqlite/disk.ts";
-import { wholeRelations, writeCatalogue } from "./catalogue.ts";
+import { columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
 import { type Claim, claimsOf, coverageRow, gapRow } from "./coverage-files.ts";
 import { asExportFailure, stopped } from "./errors.ts";
 import {
@@ -178,10 +178,10 @@ async function exportTo(
   }
 }
 
-/** What can be gone on from: the previous export of this very warehouse. */
+/** The previous export of this very warehouse, with the same columns: this export may keep files of it. */
 function previousExport(folder: string, { path }: Connection): Manifest | undefined {
   const manifest = readManifest(folder);
-  return manifest?.warehouse === path ? manifest : undefined;
+  return manifest?.warehouse === path && manifest.columns === columnsDigest() ? manifest : undefined;
 }
 
 /**
@@ -278,6 +278,7 @@ function manifestOf(
   const namesakes = generationsOf(folder).filter((name) => name.startsWith(stamp)).length;
   return {
     format: FILE_FORMAT,
+    columns: columnsDigest(),
     program,
     warehouse: path,
     generation: `${stamp}-${namesakes}`,

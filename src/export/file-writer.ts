@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type ExportMonth, exportDictionaries } from "../warehouse/read/export-months.ts";
+import { type ExportMonth, partitionColumn } from "../warehouse/read/export-months.ts";
 import { type ExportRelation, inSnapshot, type RelationRow } from "../warehouse/read/export-relations.ts";
 import { readMonth } from "../warehouse/read/export-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
@@ -53,7 +53,7 @@ export class FileKeeper {
   /** One snapshot: rows, ledger and fingerprint are of one moment. */
   async keepMonth(month: ExportMonth, corrections: ReadonlyMap<string, string>): Promise<void> {
     const { connection, writer, onRows } = this.#options;
-    const { partition: folder } = exportDictionaries[month.stream];
+    const folder = partitionColumn(month.stream);
     const partition = {
       ...(folder ? { [folder]: month.part ?? "" } : {}),
       month: month.month,

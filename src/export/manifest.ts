@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Raised whenever the same warehouse would give other files: everything is written anew then. */
+/** Raised when the same rows and columns would give other files: the next export then writes everything again. */
 export const FILE_FORMAT = 2;
 
 export const MANIFEST = "manifest.json";
@@ -25,6 +25,8 @@ export interface ManifestFile {
 
 export interface Manifest {
   readonly format: number;
+  /** Digest of the columns of all files: an export continues only one with the same columns. */
+  readonly columns: string;
   /** The program that wrote it. */
   readonly program: string;
   readonly warehouse: string;

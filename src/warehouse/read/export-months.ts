@@ -1,52 +1,27 @@
-import type { RowStream } from "../../model/streams.ts";
+import type { Column } from "../../model/column.ts";
+import { type Dictionary, type RowStream, streamTable } from "../../model/streams.ts";
 import { formatInstant, type Micros, parseInstant } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables } from "../tables/row-tables.ts";
 
-/** How the rows of a stream are named and parted in an export. */
-interface Dictionary {
-  readonly table: string;
-  readonly key: string;
-  /** The column whose values part the stream beside the month; null: only months do. */
-  readonly partition: string | null;
-  /** Column of the dictionary → column of the export, in the order of the contract. */
-  readonly labels: Readonly<Record<string, string>>;
-  /** Rows of one series lie together, and series in the order in which people name them: so a row group is skipped by name. */
-  readonly order: string;
+/** Rows of one series lie together, and series in the order of their names: so a reader skips row groups by name. */
+const seriesOrder: Readonly<Record<Dictionary, string>> = {
+  series: "name, index_id",
+  listings: "exchange, pair, exchange_id, market_id",
+  contracts: "id",
+};
+
+/** The columns of the dictionary of keys that every row of a file repeats. */
+export function labelColumns(stream: RowStream): readonly Column[] {
+  const columns: readonly Column[] = streamTable[stream].columns;
+  return columns.filter(({ source, isPartition }) => source === "label" && !isPartition);
 }
 
-const indices: Dictionary = {
-  table: "series",
-  key: "series",
-  partition: "index_type",
-  labels: { index_id: "index_id", name: "name" },
-  order: "name, index_id",
-};
-
-export const exportDictionaries: { readonly [S in RowStream]: Dictionary } = {
-  index_ticks: indices,
-  ohlcv: indices,
-  market_caps: { ...indices, partition: null, labels: { index_id: "asset_id", name: "symbol" } },
-  exchange_ticks: {
-    table: "listings",
-    key: "listing",
-    partition: null,
-    labels: { exchange_id: "exchange_id", market_id: "market_id", exchange: "exchange", pair: "pair" },
-    order: "exchange, pair, exchange_id, market_id",
-  },
-  derivative_ticks: {
-    table: "contracts",
-    key: "contract",
-    partition: "derivative_type",
-    labels: {
-      id: "contract_id",
-      exchange_id: "exchange_id",
-      market_id: "market_id",
-      exchange_name: "exchange_name",
-    },
-    order: "id",
-  },
-};
+/** The column whose values part the files of a stream, beside the month; undefined: only months do. */
+export function partitionColumn(stream: RowStream): string | undefined {
+  const columns: readonly Column[] = streamTable[stream].columns;
+  return columns.find(({ isPartition }) => isPartition)?.name;
+}
 
 /** One month of one part of a stream, and the series that have rows in it. */
 export interface ExportMonth {
@@ -67,9 +42,11 @@ export function exportMonths(
   since = Number.NEGATIVE_INFINITY,
 ): ExportMonth[] {
   const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[stream];
-  const { table: dictionary, key, partition, order } = exportDictionaries[stream];
+  const { dictionary } = streamTable[stream];
   const entries = connection
-    .statement(`SELECT ${key}, ${partition ?? "NULL"} FROM ${dictionary} ORDER BY ${order}`)
+    .statement(
+      `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
+    )
     .raw()
     .all() as [number, string | null][];
   const first = connection

@@ -1,3 +1,12 @@
+import type { Column, ColumnType } from "../../model/column.ts";
+import {
+  assetColumns,
+  derivativeContractColumns,
+  exchangeColumns,
+  exchangeMarketColumns,
+  exchangeSymbolColumns,
+  marketColumns,
+} from "../../model/stream-columns.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
@@ -11,8 +20,14 @@ export interface ExportRelation {
   readonly from: string;
 }
 
-const listed = { first_seen: "moment", delisted_at: "moment", quality: "text", extra: "text" } as const;
-const line = { stream: "text", index_type: "text", index_id: "text", name: "text" } as const;
+const kinds: Readonly<Record<Exclude<ColumnType, "decimal">, RelationColumnKind>> = {
+  text: "text",
+  integer: "integer",
+  real: "real",
+  timestamp: "moment",
+  source: "text",
+};
+const ledgerKey = { stream: "text", index_type: "text", index_id: "text", name: "text" } as const;
 const range = { from_ts: "integer", to_ts: "integer", from_time: "moment", to_time: "moment" } as const;
 const unknown = {
   where: "text",
@@ -22,71 +37,28 @@ const unknown = {
   sample: "text",
 } as const;
 
+/** A lookup as the contract has it, without the count of absences; in the order of its key. */
+function lookupRelation(name: string, columns: readonly Column[], key: string): ExportRelation {
+  const added = { first_seen: "moment", delisted_at: "moment", quality: "text", extra: "text" } as const;
+  const own = columns.flatMap(({ name, type }): [string, RelationColumnKind][] =>
+    type === "decimal"
+      ? [
+          [name, "real"],
+          [`${name}_exact`, "text"],
+        ]
+      : [[name, kinds[type]]],
+  );
+  return { name, columns: { ...Object.fromEntries(own), ...added }, from: `${name} ORDER BY ${key}` };
+}
+
 /** Every relation of the contract without months, in an order that no reader minds: what others refer to comes first. */
-export const exportRelations = [
-  {
-    name: "assets",
-    columns: {
-      id: "text",
-      symbol: "text",
-      name: "text",
-      type: "text",
-      status: "text",
-      url: "text",
-      contract_address: "text",
-      ...listed,
-    },
-    from: "assets ORDER BY id",
-  },
-  {
-    name: "markets",
-    columns: {
-      id: "text",
-      base_asset_id: "text",
-      quote_asset_id: "text",
-      base_symbol: "text",
-      quote_symbol: "text",
-      pair: "text",
-      ...listed,
-    },
-    from: "markets ORDER BY id",
-  },
-  {
-    name: "exchanges",
-    columns: { id: "text", name: "text", url: "text", status: "text", ...listed },
-    from: "exchanges ORDER BY id",
-  },
-  {
-    name: "exchange_markets",
-    columns: { exchange_id: "text", market_id: "text", status: "text", qualified: "integer", ...listed },
-    from: "exchange_markets ORDER BY exchange_id, market_id",
-  },
-  {
-    name: "exchange_symbols",
-    columns: { exchange_id: "text", asset_id: "text", symbol: "text", ...listed },
-    from: "exchange_symbols ORDER BY exchange_id, asset_id",
-  },
-  {
-    name: "derivative_contracts",
-    columns: {
-      id: "text",
-      derivative_type: "text",
-      exchange_id: "text",
-      market_id: "text",
-      exchange_name: "text",
-      settlement_currency: "text",
-      contract_value: "real",
-      contract_value_exact: "text",
-      value_currency: "text",
-      option_type: "text",
-      option_strike: "real",
-      option_strike_exact: "text",
-      listing: "moment",
-      expiration: "moment",
-      ...listed,
-    },
-    from: "derivative_contracts ORDER BY derivative_type, id",
-  },
+export const exportRelations: readonly ExportRelation[] = [
+  lookupRelation("assets", assetColumns, "id"),
+  lookupRelation("markets", marketColumns, "id"),
+  lookupRelation("exchanges", exchangeColumns, "id"),
+  lookupRelation("exchange_markets", exchangeMarketColumns, "exchange_id, market_id"),
+  lookupRelation("exchange_symbols", exchangeSymbolColumns, "exchange_id, asset_id"),
+  lookupRelation("derivative_contracts", derivativeContractColumns, "derivative_type, id"),
   {
     name: "series",
     columns: { index_type: "text", index_id: "text", name: "text", refresh_us: "integer" },
@@ -98,7 +70,7 @@ export const exportRelations = [
   {
     name: "revisions",
     columns: {
-      ...line,
+      ...ledgerKey,
       ts: "integer",
       time: "moment",
       before: "text",
@@ -119,17 +91,17 @@ export const exportRelations = [
   },
   { name: "unknown_fields", columns: unknown, from: 'unknown_fields ORDER BY "where", name' },
   { name: "unknown_events", columns: unknown, from: 'unknown_events ORDER BY "where", name' },
-] as const satisfies readonly ExportRelation[];
+];
 
 export const coverageRelation: ExportRelation = {
   name: "coverage",
-  columns: { ...line, ...range, proof: "text", reason: "text" },
+  columns: { ...ledgerKey, ...range, proof: "text", reason: "text" },
   from: "coverage",
 };
 
 export const gapsRelation: ExportRelation = {
   name: "gaps",
-  columns: { ...line, ...range, state: "text", reason: "text", lost_at: "moment" },
+  columns: { ...ledgerKey, ...range, state: "text", reason: "text", lost_at: "moment" },
   from: "gaps",
 };
 

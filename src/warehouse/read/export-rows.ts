@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
-import type { RowStream } from "../../model/streams.ts";
+import type { Column } from "../../model/column.ts";
+import { hasHistory, isDaily, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { rowTables } from "../tables/row-tables.ts";
+import { rowColumns, rowTables } from "../tables/row-tables.ts";
 import { tickerPeriod } from "../views/data-views.ts";
 import { presentTs } from "../views/sql-fragments.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";
-import { type ExportMonth, exportDictionaries, monthOf } from "./export-months.ts";
+import { type ExportMonth, labelColumns, monthOf } from "./export-months.ts";
 
 const ROWS_A_BLOCK = 8_192;
 
@@ -54,7 +55,7 @@ export function readMonth(
 ): MonthContent {
   const { stream, keys } = month;
   const labels = keys.map((key) => labelsOf(connection, stream, key));
-  const ledger = isProvable(stream) ? provenRanges(connection, month) : undefined;
+  const ledger = hasHistory(stream) ? provenRanges(connection, month) : undefined;
   const hash = createHash("sha256");
   const digest = connection.statement(digestSql(stream)).raw();
   const [from, to] = bounds(month);
@@ -65,10 +66,10 @@ export function readMonth(
     rows += figures[0] as number;
     if (figures.at(-1) !== null) hasAside = true;
     const corrected = corrections.get(`${key} ${month.month}`) ?? null;
-    const before = stream === "exchange_ticks" ? tickerBefore(connection, key, month.from) : undefined;
+    const before = comparesPrices(stream) ? tickerBefore(connection, key, month.from) : undefined;
     hash.update(JSON.stringify([labels[at], figures, corrected, ledger?.get(key) ?? [], before]));
   });
-  if (stream === "exchange_ticks") hash.update(String(readTickerPeriod(connection)));
+  if (comparesPrices(stream)) hash.update(String(readTickerPeriod(connection)));
   return {
     fingerprint: hash.digest("hex"),
     rows,
@@ -102,12 +103,16 @@ export function readTickerPeriod(connection: Connection): Micros {
   return connection.statement(`SELECT ${tickerPeriod}`).pluck().get() as Micros;
 }
 
-const isProvable = (stream: RowStream) => stream === "index_ticks" || stream === "ohlcv";
+/** Whether an export tells of each row whether its price repeats that of the row before. */
+export function comparesPrices(stream: RowStream): boolean {
+  return (streamTable[stream].columns as readonly Column[]).some(({ name }) => name === "is_stale");
+}
 
 function labelsOf(connection: Connection, stream: RowStream, key: number): (string | null)[] {
-  const { table, key: keyColumn, labels } = exportDictionaries[stream];
+  const { dictionary } = streamTable[stream];
+  const names = labelColumns(stream).map(({ from }) => from);
   return connection
-    .statement(`SELECT ${Object.keys(labels).join(", ")} FROM ${table} WHERE ${keyColumn} = ?`)
+    .statement(`SELECT ${names.join(", ")} FROM ${dictionary} WHERE ${keyColumns[dictionary]} = ?`)
     .raw()
     .get([key]) as (string | null)[];
 }
@@ -118,10 +123,10 @@ function bounds({ stream, from, to }: ExportMonth): [number | string, number | s
 }
 
 function digestSql(stream: RowStream): string {
-  const { table, keyColumn, momentColumn, columns } = rowTables[stream];
-  const figures = columns.slice(0, -1).map((column) => {
-    if (column === "record_id") return `group_concat(${column}, char(10))`;
-    return column === "source" ? `total(${column})` : `total(${column}), count(${column})`;
+  const { table, keyColumn, momentColumn } = rowTables[stream];
+  const figures = rowColumns(stream).map(({ name, type }) => {
+    if (type === "text") return `group_concat(${name}, char(10))`;
+    return type === "source" ? `total(${name})` : `total(${name}), count(${name})`;
   });
   return `SELECT count(*), min(${momentColumn}), max(${momentColumn}), ${figures.join(", ")}, group_concat(${momentColumn} || ' ' || aside, char(10))
     FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
@@ -130,7 +135,7 @@ function digestSql(stream: RowStream): string {
 /** What the ledger holds of the month as present or empty, by series, cut to the month: its growth elsewhere changes nothing here. */
 function provenRanges(connection: Connection, { stream, from, to }: ExportMonth): Map<number, TimeRange[]> {
   // A bar of a day that is not over is never final, whatever the ledger says.
-  const end = stream === "ohlcv" ? Math.min(to, startOfDay(readPresent(connection))) : to;
+  const end = isDaily(stream) ? Math.min(to, startOfDay(readPresent(connection))) : to;
   const ranges = connection
     .statement(
       `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges
@@ -155,16 +160,15 @@ function* readBlocks(
 ): Generator<RowBlock> {
   const { stream, keys } = month;
   const { table, keyColumn, momentColumn, columns, moment } = rowTables[stream];
-  const isBar = momentColumn === "day";
   const read = connection
     .statement(
-      `SELECT ${isBar ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : momentColumn}, ${columns.join(", ")} FROM ${table}
+      `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : momentColumn}, ${columns.join(", ")} FROM ${table}
       WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? ORDER BY ${momentColumn} LIMIT ${ROWS_A_BLOCK}`,
     )
     .raw();
   const [first, end] = bounds(month);
-  const unit = isBar ? MICROS_PER_DAY : 1;
-  const period = stream === "exchange_ticks" ? readTickerPeriod(connection) : undefined;
+  const unit = isDaily(stream) ? MICROS_PER_DAY : 1;
+  const period = comparesPrices(stream) ? readTickerPeriod(connection) : undefined;
   const lastAt = columns.indexOf("last") + 1;
   const flagOf = (key: number): ((row: ExportedRow) => boolean | null) | undefined => {
     if (period !== undefined) {
