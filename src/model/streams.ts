@@ -235,6 +235,24 @@ export function streamDefinition(stream: Stream): StreamDefinition {
   return streamTable[stream];
 }
 
+const streamsByEndpoint = new Map<string, Stream>(
+  streams.map((stream) => [streamTable[stream].endpoint, stream]),
+);
+
+export type HistoryEndpoint = StreamTable[HistoryStream]["endpoint"];
+
+/** The stream that a path below /v3, as a template, serves; undefined for other paths. */
+export function streamOfEndpoint(endpoint: HistoryEndpoint): HistoryStream;
+export function streamOfEndpoint(endpoint: string): Stream | undefined;
+export function streamOfEndpoint(endpoint: string): Stream | undefined {
+  return streamsByEndpoint.get(endpoint);
+}
+
+/** The period between two records of a series. */
+export function cadenceOf(stream: HistoryStream, refreshSeconds: number): Micros {
+  return streamTable[stream].cadence ?? refreshSeconds * MICROS_PER_SECOND;
+}
+
 export function hasHistory(stream: Stream): stream is HistoryStream {
   return streamTable[stream].kind === "history";
 }

@@ -1,7 +1,6 @@
-import type { HistoryStream } from "../model/streams.ts";
+import type { HistoryStream, SnapshotStream } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import { type SettledRange, settle } from "./coverage/ledger.ts";
-import type { ObservedStream } from "./coverage/snapshot-coverage.ts";
 import { follow, type HeadRules } from "./coverage/targets.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import type { SetAside } from "./sqlite/quarantine.ts";
@@ -22,7 +21,7 @@ export function recordLoss(transaction: Transaction, { files }: SetAside): void 
 }
 
 interface Observed {
-  readonly stream: ObservedStream;
+  readonly stream: SnapshotStream;
   readonly exchangeId: string;
   readonly from: Micros;
   /** Null: it is followed. */

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { nearest } from "../../model/did-you-mean.ts";
-import { type Stream, streams } from "../../model/streams.ts";
+import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { type Micros, parseDayOrInstant } from "../../model/time.ts";
 import { usageFailure } from "./context.ts";
 
@@ -22,13 +22,7 @@ export interface Selection {
 }
 
 /** The settings' keys below `sync`, and the streams that each stands for. */
-const streamsOfSetting: Readonly<Record<string, readonly Stream[]>> = {
-  lookups: ["assets", "markets", "exchanges"],
-  intraday: ["index_ticks"],
-  exchangeTickers: ["exchange_ticks"],
-  marketCap: ["market_caps"],
-  derivatives: ["derivative_contracts", "derivative_ticks"],
-};
+const streamsOfSetting = Map.groupBy(streams, (stream): string => streamTable[stream].setting);
 
 export function addSelectionFlags(command: Command): Command {
   return command
@@ -56,9 +50,9 @@ export function readSelection(flags: SelectionFlags): Selection {
 function streamsNamed(name: string): readonly Stream[] {
   const stream = streams.find((known) => known === name);
   if (stream) return [stream];
-  const ofSetting = Object.hasOwn(streamsOfSetting, name) ? streamsOfSetting[name] : undefined;
+  const ofSetting = streamsOfSetting.get(name);
   if (ofSetting) return ofSetting;
-  const meant = nearest(name, [...streams, ...Object.keys(streamsOfSetting)]);
+  const meant = nearest(name, [...streams, ...streamsOfSetting.keys()]);
   throw usageFailure(
     `--stream cannot be ${name}`,
     meant ? `did you mean ${meant}?` : `give one of ${streams.join(", ")}`,

@@ -1,6 +1,7 @@
 import type { DerivativeTick, ExchangeTick, MarketCap } from "../../model/records.ts";
+import type { SnapshotStream } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { type ObservedStream, observe, wasObserved } from "../../warehouse/coverage/snapshot-coverage.ts";
+import { observe, wasObserved } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownFields, keepRejects } from "../../warehouse/rows/rejects.ts";
 import { type Written, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
@@ -9,7 +10,7 @@ import type { HeldPages } from "../decode/pending-pages.ts";
 
 /** One page of a latest-only stream, read before. */
 export interface SnapshotPage {
-  readonly stream: ObservedStream;
+  readonly stream: SnapshotStream;
   readonly held: number;
   /** Of exchange ticks: only these markets are kept; left out: all. */
   readonly markets?: ReadonlySet<string>;
@@ -56,7 +57,7 @@ type SnapshotRecord = ExchangeTick | MarketCap | DerivativeTick;
 
 function write(
   transaction: Transaction,
-  stream: ObservedStream,
+  stream: SnapshotStream,
   records: readonly SnapshotRecord[],
 ): Written {
   switch (stream) {
@@ -89,7 +90,7 @@ export interface ListSeen {
 
 /** All lists of a subscription, taken and stored. */
 export interface SubscriptionSeen {
-  readonly stream: ObservedStream;
+  readonly stream: SnapshotStream;
   /** Null: the subscription is to everything. */
   readonly exchangeId: string | null;
   readonly cadence: Micros;

@@ -1,7 +1,7 @@
-import type { HistoryStream, Stream } from "../../model/streams.ts";
+import type { HistoryStream, SnapshotStream, Stream } from "../../model/streams.ts";
 import { dayOf, type Micros } from "../../model/time.ts";
 import { beginRereads } from "../../warehouse/coverage/rechecks.ts";
-import { endObservation, type ObservedStream } from "../../warehouse/coverage/snapshot-coverage.ts";
+import { endObservation } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { declareWanted, type HeadRules, type Want } from "../../warehouse/coverage/targets.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { Warehouse } from "../../warehouse/writer.ts";
@@ -59,7 +59,7 @@ function followed(
 /** Ends every subscription of a latest-only stream that the settings no longer ask for. */
 export function commitSubscriptions(
   warehouse: Warehouse,
-  subscriptions: { stream: ObservedStream; exchangeIds: readonly (string | null)[]; at: Micros },
+  subscriptions: { stream: SnapshotStream; exchangeIds: readonly (string | null)[]; at: Micros },
 ): void {
   const { stream, exchangeIds, at } = subscriptions;
   const wanted = new Set(exchangeIds.map((id) => id ?? ""));

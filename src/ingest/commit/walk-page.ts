@@ -1,6 +1,6 @@
 import type { DailyBar, IndexTick } from "../../model/records.ts";
-import type { HistoryStream, Series } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import {
   hasRows,
@@ -95,9 +95,8 @@ export function commitWalkPage(
     const compared = page.compares ? proves : undefined;
     const before = compared ? storedCount(transaction, line, compared) : 0;
     const written =
-      stream === "ohlcv"
-        ? writeRecords(transaction, stream, decoded.records as DailyBar[], source)
-        : writeRecords(transaction, stream, decoded.records as IndexTick[], source);
+      // A page has records of its own stream alone.
+      writeRecords(transaction, stream, decoded.records as (DailyBar & IndexTick)[], source);
     transaction.carry(line.stream, line.series);
     keepRejects(transaction, stream, decoded.rejects, page.request);
     countUnknownFields(transaction, stream, decoded.unknownFields);
@@ -163,7 +162,7 @@ function asFarAsItSpeaks(
   { series, settleDelay }: Pick<WalkPage, "series" | "settleDelay">,
 ): TimeRange | undefined {
   if (proven === undefined || asOf === undefined) return proven;
-  const step = series.stream === "ohlcv" ? MICROS_PER_DAY : 1;
+  const { step } = streamTable[series.stream];
   const spoken = Math.floor((asOf + (isKept ? 0 : DATE_SLACK) - settleDelay) / step) * step;
   const to = Math.min(proven.to, spoken);
   return proven.from < to ? { from: proven.from, to } : undefined;
@@ -179,7 +178,7 @@ function belowUnconfirmed(
   proven: TimeRange | undefined,
   { hole, upper, newest, now }: WalkPosition & { newest: Micros | undefined; now: Micros },
 ): TimeRange | undefined {
-  if (proven === undefined || upper < hole.to || line.stream !== "index_ticks") return proven;
+  if (proven === undefined || upper < hole.to || streamTable[line.stream].event === null) return proven;
   const from = Math.max(newest ?? proven.from, now - LAG_BORNE);
   if (newestLiveRow(transaction, line.series, { from: from + 1, to: proven.to }) === undefined) return proven;
   const to = newest === undefined ? proven.from : newest + 1;

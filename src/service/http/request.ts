@@ -1,3 +1,4 @@
+import { streamOfEndpoint, streamTable } from "../../model/streams.ts";
 /** Higher goes first: the head heals, then what is about to leave the window, then history. */
 export const priority = { head: 2, expiring: 1, history: 0 } as const;
 export type Priority = (typeof priority)[keyof typeof priority];
@@ -39,11 +40,8 @@ export function pathOf(prefix: string, { endpoint, params = {}, query = {} }: As
 
 /** The scope that the service names for an endpoint. The lookups' are not known. */
 function ownScope(endpoint: string): string | undefined {
-  if (endpoint === "/exchange-ticker") return "read:exchange-ticker";
-  if (endpoint === "/index-ticker") return "read:index-ticker";
-  if (endpoint === "/ohlcv") return "read:ohlcv";
-  if (endpoint === "/market-cap") return "read:market-cap";
-  return endpoint.startsWith("/derivatives/") ? "read:derivatives" : undefined;
+  const stream = streamOfEndpoint(endpoint);
+  return stream === undefined ? undefined : (streamTable[stream].scope ?? undefined);
 }
 
 /**

@@ -1,7 +1,7 @@
-import { INTRADAY_WINDOW } from "../../model/streams.ts";
+import { type HistoryEndpoint, streamOfEndpoint, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { PageFacts } from "./page.ts";
-import { downToMillisecond, momentThatFinds, type WalkedEndpoint } from "./page.ts";
+import { downToMillisecond, momentThatFinds } from "./page.ts";
 
 /** Where a page was asked for. */
 export interface Standing {
@@ -13,7 +13,7 @@ export interface Standing {
 }
 
 export interface Doubting {
-  readonly endpoint: WalkedEndpoint;
+  readonly endpoint: HistoryEndpoint;
   /** All rows are of one index, which has one at a time. */
   readonly isOneIndex: boolean;
   readonly cadence: Micros;
@@ -63,7 +63,8 @@ export function createDoubts(doubting: Doubting): Doubts {
   /** Only what has left the window may be gone a moment after it was served. */
   function hasLeftWindow(row: Micros): boolean {
     const now = servedAt();
-    return endpoint === "/index-ticker" && now !== undefined && row < now - INTRADAY_WINDOW + WINDOW_MARGIN;
+    const { window } = streamTable[streamOfEndpoint(endpoint)];
+    return window !== null && now !== undefined && row < now - window + WINDOW_MARGIN;
   }
 
   return {

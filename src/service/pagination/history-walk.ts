@@ -1,11 +1,17 @@
 import type { Body } from "../../model/response-body.ts";
-import { DEFAULT_CADENCE, MAX_PAGE_SIZE } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import {
+  DEFAULT_CADENCE,
+  type HistoryEndpoint,
+  MAX_PAGE_SIZE,
+  streamOfEndpoint,
+  streamTable,
+} from "../../model/streams.ts";
+import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Requests } from "../client/client.ts";
 import type { Priority, Query } from "../http/request.ts";
 import { createDoubts } from "./cross-checks.ts";
 import type { PageFacts } from "./page.ts";
-import { formatMillisecond, isDeadCursor, type WalkedEndpoint } from "./page.ts";
+import { formatMillisecond, isDeadCursor } from "./page.ts";
 import { WalkTrail } from "./walk-state.ts";
 
 /** What the walk knows about a page: enough to say what it proves. */
@@ -21,7 +27,7 @@ export interface PagePosition {
 }
 
 export interface Walk {
-  readonly endpoint: WalkedEndpoint;
+  readonly endpoint: HistoryEndpoint;
   /** Sent with every page. */
   readonly filters: Query;
   /** The walk ends with the first page that goes below this moment. */
@@ -37,8 +43,6 @@ export interface Walk {
   readonly signal?: AbortSignal;
 }
 
-const usualCadence = { "/index-ticker": DEFAULT_CADENCE, "/ohlcv": MICROS_PER_DAY };
-
 /**
  * Pages of one series from `until` back to `from`, each as soon as it has been read. What `read` was given need not
  * come out: a page that contradicts the service's other answers is asked for again instead.
@@ -48,7 +52,8 @@ export async function* walkBackwards<P extends PageFacts>(
   walk: Walk,
   read: (body: Body) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
-  const { endpoint, filters, from, until, size = MAX_PAGE_SIZE, cadence = usualCadence[endpoint] } = walk;
+  const { endpoint, filters, from, until, size = MAX_PAGE_SIZE } = walk;
+  const cadence = walk.cadence ?? streamTable[streamOfEndpoint(endpoint)].cadence ?? DEFAULT_CADENCE;
   const claimedTo = Math.min(walk.claimedTo ?? until, until);
   const isOneIndex = filters.indexId !== undefined;
   // One index has one row at a time, so an end less than a period above the start cannot hide another.

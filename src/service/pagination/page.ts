@@ -1,14 +1,13 @@
 import { exitCode, Failure } from "../../model/failure.ts";
+import { type HistoryEndpoint, isDaily, streamOfEndpoint } from "../../model/streams.ts";
 import { formatInstant, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
-
-export type WalkedEndpoint = "/index-ticker" | "/ohlcv";
 
 /**
  * The earliest timestamp that surely finds the row of this moment: even if the service takes the bound as exclusive,
  * and even if it compares it with the end of a bar.
  */
-export function momentThatFinds(endpoint: WalkedEndpoint, row: Micros): Micros {
-  return upToMillisecond(row + 1) + (endpoint === "/ohlcv" ? MICROS_PER_DAY : 0);
+export function momentThatFinds(endpoint: HistoryEndpoint, row: Micros): Micros {
+  return upToMillisecond(row + 1) + (isDaily(streamOfEndpoint(endpoint)) ? MICROS_PER_DAY : 0);
 }
 
 export function downToMillisecond(moment: Micros): Micros {

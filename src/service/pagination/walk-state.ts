@@ -1,17 +1,12 @@
+import type { HistoryEndpoint } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { WalkTrouble } from "../http/events.ts";
 import type { Standing } from "./cross-checks.ts";
 import type { PageFacts } from "./page.ts";
-import {
-  EMPTY_PAGES_FOLLOWED,
-  momentThatFinds,
-  paginationCycle,
-  upToMillisecond,
-  type WalkedEndpoint,
-} from "./page.ts";
+import { EMPTY_PAGES_FOLLOWED, momentThatFinds, paginationCycle, upToMillisecond } from "./page.ts";
 
 export interface Route {
-  readonly endpoint: WalkedEndpoint;
+  readonly endpoint: HistoryEndpoint;
   readonly until: Micros;
   /** Rows asked for with each page. */
   readonly size: number;

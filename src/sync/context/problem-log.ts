@@ -1,9 +1,8 @@
 import type { StreamNote } from "../../ingest/commit/bookkeeping.ts";
 import { Failure } from "../../model/failure.ts";
-import { type Stream, streams } from "../../model/streams.ts";
+import { type Stream, streamOfEndpoint, streams } from "../../model/streams.ts";
 import type { Parked } from "../../service/auth/endpoint-access.ts";
 import type { Problem } from "./error-policy.ts";
-import { streamOf } from "./run-stats.ts";
 
 /**
  * What stands in the way of many lines, told in few words: one problem of each kind, and again only when the kinds
@@ -92,7 +91,7 @@ export class StreamNotes {
   take(parked: readonly Parked[]): StreamNote[] | undefined {
     const problems = [...this.#problems.values()].flat();
     const notes = streams.map((stream) => {
-      const own = parked.filter(({ endpoint }) => streamOf(endpoint) === stream);
+      const own = parked.filter(({ endpoint }) => streamOfEndpoint(endpoint) === stream);
       return {
         stream,
         error:

@@ -1,4 +1,4 @@
-import type { Stream } from "../../model/streams.ts";
+import { type Stream, streamOfEndpoint } from "../../model/streams.ts";
 import type { Observation } from "../../service/http/events.ts";
 import type { Written } from "../../warehouse/rows/row-writer.ts";
 
@@ -17,21 +17,6 @@ export interface StreamTally {
   /** Microseconds of series that are to be walked, and that have been. */
   planned: number;
   done: number;
-}
-
-export function streamOf(endpoint: string): Stream | undefined {
-  if (endpoint.startsWith("/derivatives/contract")) return "derivative_contracts";
-  if (endpoint.startsWith("/derivatives/ticker")) return "derivative_ticks";
-  const streams: Record<string, Stream> = {
-    "/asset": "assets",
-    "/market": "markets",
-    "/exchange": "exchanges",
-    "/exchange-ticker": "exchange_ticks",
-    "/index-ticker": "index_ticks",
-    "/ohlcv": "ohlcv",
-    "/market-cap": "market_caps",
-  };
-  return streams[endpoint];
 }
 
 /** What one commit of records from REST brought. */
@@ -91,7 +76,7 @@ export class Tally {
 
   observe(observation: Observation): void {
     if (observation.kind !== "request") return;
-    const stream = streamOf(observation.endpoint);
+    const stream = streamOfEndpoint(observation.endpoint);
     if (stream === undefined) return;
     this.of(stream).requests++;
     if (observation.status === 200) this.answers++;

@@ -1,13 +1,13 @@
 import type { ListSeen } from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
-import type { DerivativeType } from "../../model/streams.ts";
+import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { dayOf, MICROS_PER_SECOND } from "../../model/time.ts";
 import { priority } from "../../service/http/request.ts";
 import { heldPages, type Intake, requestText, serviceNow } from "../context/context.ts";
 import { observeLists, PagesSeen } from "./record-snapshot.ts";
 
-const contractEndpoint = "/derivatives/contract/{derivativeType}";
-const tickerEndpoint = "/derivatives/ticker/{derivativeType}";
+const { endpoint: contractEndpoint } = streamTable.derivative_contracts;
+const { endpoint: tickerEndpoint } = streamTable.derivative_ticks;
 
 /**
  * Refreshes the contracts of one type on one exchange, expired ones too; says whether there are any. Only seven of two

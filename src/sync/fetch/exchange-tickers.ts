@@ -1,12 +1,13 @@
 import type { ListSeen } from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
+import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { priority } from "../../service/http/request.ts";
 import { heldPages, type Intake, requestText } from "../context/context.ts";
 import { observeLists, PagesSeen } from "./record-snapshot.ts";
 
-const endpoint = "/exchange-ticker";
 const stream = "exchange_ticks";
+const { endpoint } = streamTable[stream];
 /** A list that spans a refresh of the service is asked for again so often. */
 const POLLS = 3;
 

@@ -2,6 +2,7 @@ import { decodePage } from "../../ingest/decode/page.ts";
 import { Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { Candidate } from "../../model/selector.ts";
+import { type HistoryStream, streamTable } from "../../model/streams.ts";
 import { formatInstant, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { Requests } from "../../service/client/client.ts";
 import { priority } from "../../service/http/request.ts";
@@ -17,22 +18,22 @@ export async function learnLiquidIndices(
   now: Micros,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const learn = (endpoint: "/index-ticker" | "/ohlcv") => {
+  const learn = (stream: HistoryStream) => {
+    const { endpoint } = streamTable[stream];
     const timestamp = `${formatInstant(now + MICROS_PER_DAY).slice(0, 19)}Z`;
     const query = { indexType: "LX", timestamp, size: PAGE };
     return client.request({ endpoint, query, priority: priority.head, signal }, async (body) => {
-      const stream = endpoint === "/ohlcv" ? "ohlcv" : "index_ticks";
       const { records } = decodePage(stream, decodeBody(body));
       const liquid = records.filter(({ indexType }) => indexType === "LX");
       return [...new Set(liquid.map(({ indexId }) => indexId))];
     });
   };
   try {
-    return await learn("/index-ticker");
+    return await learn("index_ticks");
   } catch (error) {
     // Who may not see the ticks may still see the bars.
     if (!(error instanceof Failure) || error.code !== "forbidden") throw error;
-    return learn("/ohlcv");
+    return learn("ohlcv");
   }
 }
 

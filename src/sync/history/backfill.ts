@@ -1,7 +1,7 @@
 import { nearest } from "../../model/did-you-mean.ts";
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
 import { select } from "../../model/selector.ts";
-import { type Stream, streams } from "../../model/streams.ts";
+import { hasHistory, type Stream, streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
@@ -9,7 +9,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { type Intake, serviceNow } from "../context/context.ts";
 import type { Problem } from "../context/error-policy.ts";
-import { type StreamTally, streamOf } from "../context/run-stats.ts";
+import type { StreamTally } from "../context/run-stats.ts";
 import { takeSnapshots } from "../polling/one-shot.ts";
 import type { Directory } from "../selection/directory.ts";
 import { endDeselected } from "../selection/exchanges.ts";
@@ -55,8 +55,7 @@ export async function backfill(
   { settings, reader, random, scope }: Backfill,
 ): Promise<BackfillReport> {
   const isNarrow = scope.series !== undefined || scope.window !== undefined;
-  const isWanted = (stream: Stream) =>
-    scope.streams?.has(stream) ?? (!isNarrow || stream === "ohlcv" || stream === "index_ticks");
+  const isWanted = (stream: Stream) => scope.streams?.has(stream) ?? (!isNarrow || hasHistory(stream));
   const begun = intake.clock.monotonic();
 
   const { directory, problems: first } = await prepare(intake, {
@@ -101,18 +100,7 @@ function isActive(
   { streams: settings }: SyncSettings,
   isWanted: (stream: Stream) => boolean,
 ): boolean {
-  const keys: Record<Stream, keyof typeof settings> = {
-    assets: "lookups",
-    markets: "lookups",
-    exchanges: "lookups",
-    derivative_contracts: "derivatives",
-    derivative_ticks: "derivatives",
-    ohlcv: "ohlcv",
-    index_ticks: "intraday",
-    exchange_ticks: "exchangeTickers",
-    market_caps: "marketCap",
-  };
-  return isWanted(stream) && settings[keys[stream]] !== false;
+  return isWanted(stream) && settings[streamTable[stream].setting] !== false;
 }
 
 /** The ids of the indices that people name. An unknown one is a mistake of the command line, before anything is filled. */
@@ -147,7 +135,9 @@ async function noteStreams(
     error: problems.find((problem) => problem.stream === stream)?.message ?? null,
     missingScopes: [
       ...new Set(
-        parked.filter(({ endpoint }) => streamOf(endpoint) === stream).flatMap(({ scopes }) => scopes),
+        parked
+          .filter(({ endpoint }) => streamOfEndpoint(endpoint) === stream)
+          .flatMap(({ scopes }) => scopes),
       ),
     ],
   }));

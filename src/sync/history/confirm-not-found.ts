@@ -1,7 +1,7 @@
 import { decodePage } from "../../ingest/decode/page.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import type { HistoryStream } from "../../model/streams.ts";
+import { type HistoryStream, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { priority } from "../../service/http/request.ts";
 import { formatMillisecond, momentThatFinds } from "../../service/pagination/page.ts";
@@ -94,7 +94,7 @@ async function findsOneOf(
   witnesses: readonly Sought[],
 ): Promise<boolean> {
   const { client, tally, signal, log } = intake;
-  const endpoint = endpointOf(stream);
+  const endpoint = streamTable[stream].endpoint;
   let code: string | undefined;
   for (const { ts, ...filters } of witnesses) {
     const query = { ...filters, timestamp: formatMillisecond(momentThatFinds(endpoint, ts)), size: 1 };
@@ -116,16 +116,12 @@ async function findsOneOf(
   return false;
 }
 
-function endpointOf(stream: HistoryStream) {
-  return stream === "ohlcv" ? "/ohlcv" : "/index-ticker";
-}
-
 export function isDenial(error: unknown): boolean {
   return error instanceof Failure && error.code === "denied";
 }
 
 function denied({ line, indexType, name }: SliceWalk): Failure {
-  return new Failure(`${endpointOf(line.stream)} no longer finds ${indexType} ${name} (404)`, {
+  return new Failure(`${streamTable[line.stream].endpoint} no longer finds ${indexType} ${name} (404)`, {
     family: "retry",
     code: "denied",
     remedy: "it is asked again before it is believed: the service has served it",
@@ -134,7 +130,7 @@ function denied({ line, indexType, name }: SliceWalk): Failure {
 }
 
 function pathGone({ line }: SliceWalk): Failure {
-  return new Failure(`${endpointOf(line.stream)} finds nothing any more that it has served (404)`, {
+  return new Failure(`${streamTable[line.stream].endpoint} finds nothing any more that it has served (404)`, {
     family: "retry",
     code: "upstream_version",
     remedy: "what is missing stays open; if it lasts, check service.baseUrl and tell the service's operator",

@@ -1,6 +1,6 @@
 import { select } from "../../model/selector.ts";
-import type { Stream } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDayOrInstant } from "../../model/time.ts";
+import { cadenceOf, isDaily, type Stream, streamTable } from "../../model/streams.ts";
+import { type Micros, parseDayOrInstant } from "../../model/time.ts";
 import { extent, intersect, normalise, subtract } from "../../model/time-range.ts";
 import { indexKey, settledByIndex } from "../../warehouse/coverage/gaps.ts";
 import { contractCount } from "../../warehouse/lookups/lookup-queries.ts";
@@ -26,18 +26,6 @@ export interface Plan {
   readonly notices: readonly SelectorNotice[];
 }
 
-/** Measured on ordinary rows, indices and page overhead included. */
-const bytesARow: Record<Stream, number> = {
-  index_ticks: 42,
-  ohlcv: 150,
-  exchange_ticks: 60,
-  market_caps: 130,
-  derivative_ticks: 90,
-  assets: 200,
-  markets: 160,
-  exchanges: 200,
-  derivative_contracts: 260,
-};
 /** What a request takes, and what the ingest thread writes, unless a rate is set. */
 const SECONDS_A_REQUEST = 0.25;
 const ROWS_A_SECOND = 50_000;
@@ -60,7 +48,7 @@ export function planBackfill(planning: Planning): Plan {
   const { settings, directory, now } = planning;
   const wanted = wantedSeries(settings, directory, now);
   const walked = wanted.streams
-    .filter(({ stream }) => settings.streams[stream === "ohlcv" ? "ohlcv" : "intraday"] !== false)
+    .filter(({ stream }) => settings.streams[streamTable[stream].setting] !== false)
     .map((stream) => walkedPlan(planning, stream));
   return {
     streams: [...lookupPlans(planning), ...walked, ...snapshotPlans(planning)],
@@ -71,7 +59,7 @@ export function planBackfill(planning: Planning): Plan {
 function walkedPlan(planning: Planning, { stream, wants, rules }: WantedStream): StreamPlan {
   const { reader, now, settings } = planning;
   const known = reader ? settledByIndex(reader, stream) : new Map();
-  const cadence = stream === "ohlcv" ? MICROS_PER_DAY : settings.refreshSeconds * MICROS_PER_SECOND;
+  const cadence = cadenceOf(stream, settings.refreshSeconds);
   const claim = Math.floor((now - rules.settleDelay) / rules.step) * rules.step;
   const edge = rules.keptFor === null ? undefined : now - rules.keptFor;
   let [holes, requests, rows] = [0, 0, 0];
@@ -79,8 +67,9 @@ function walkedPlan(planning: Planning, { stream, wants, rules }: WantedStream):
     const ledger = known.get(indexKey(want.indexType, want.indexId));
     const from = Math.max(Math.min(want.from, ledger?.wantedFrom ?? want.from), edge ?? want.from);
     const open = subtract(normalise([{ from, to: claim }]), normalise(ledger?.settled ?? []));
-    const served =
-      stream === "ohlcv" ? intersect(open, [{ from: OLDEST_BAR, to: Number.POSITIVE_INFINITY }]) : open;
+    const served = isDaily(stream)
+      ? intersect(open, [{ from: OLDEST_BAR, to: Number.POSITIVE_INFINITY }])
+      : open;
     holes += open.length;
     rows += Math.ceil(extent(served) / cadence);
     for (const { range } of slicesOf({ stream, open: served, claim, edge, cadence })) {
@@ -137,7 +126,7 @@ function priced(
   const adaptive = settings.concurrency / SECONDS_A_REQUEST;
   const rate = maxRequestsPerSecond > 0 ? Math.min(maxRequestsPerSecond, adaptive) : adaptive;
   const seconds = Math.max(counts.requests / rate, counts.rows / ROWS_A_SECOND);
-  return { stream, ...counts, bytes: counts.rows * bytesARow[stream], minutes: seconds / 60 };
+  return { stream, ...counts, bytes: counts.rows * streamTable[stream].bytesPerRow, minutes: seconds / 60 };
 }
 
 /** What the estimates rest on, in one sentence. */

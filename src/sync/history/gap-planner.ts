@@ -1,4 +1,4 @@
-import type { HistoryStream } from "../../model/streams.ts";
+import { cadenceOf, type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
 import { dayOf, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange, type TimeRanges, union } from "../../model/time-range.ts";
 import { followedHeads, holes, type LineHoles } from "../../warehouse/coverage/gaps.ts";
@@ -103,7 +103,7 @@ export function planHead(
   const [found] = holes(reader, stream, now, series);
   const [due] = dueRereads(reader, stream, day, series);
   const open = found ? intersect(found.open, [headOf(moment)]) : [];
-  const isHot = looksBack && stream === "index_ticks";
+  const isHot = looksBack && streamTable[stream].event !== null;
   const head = found && { ...found, open: isHot ? withHot(reader, found.line, open, moment.claim) : open };
   const line = due ? withReread(head, due, moment.claim) : head;
   return {
@@ -138,14 +138,14 @@ interface Moment {
 
 function momentOf(stream: HistoryStream, now: Micros, refreshSeconds: number): Moment {
   const delay = settleDelay(refreshSeconds);
-  const step = stream === "ohlcv" ? MICROS_PER_DAY : 1;
-  const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
+  const { step } = streamTable[stream];
+  const cadence = cadenceOf(stream, refreshSeconds);
   return { stream, now, claim: Math.floor((now - delay) / step) * step, cadence, settleDelay: delay };
 }
 
 /** The youngest stretch of a line: what one page holds, or a month of daily bars. */
 function headOf({ stream, claim, cadence }: Moment): TimeRange {
-  return { from: claim - (stream === "ohlcv" ? BARS_IN_HEAD : ROWS_A_PAGE) * cadence, to: claim };
+  return { from: claim - (isDaily(stream) ? BARS_IN_HEAD : ROWS_A_PAGE) * cadence, to: claim };
 }
 
 function walksOf(line: Line, { stream, now, claim, cadence, settleDelay }: Moment): SliceWalk[] {

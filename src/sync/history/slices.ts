@@ -1,4 +1,4 @@
-import type { HistoryStream } from "../../model/streams.ts";
+import { type HistoryStream, isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 
@@ -36,7 +36,7 @@ export interface Cut {
  * of the concurrency. Daily bars are not cut: their whole history is a few pages.
  */
 export function slicesOf({ stream, open, claim, edge, cadence }: Cut): Slice[] {
-  if (stream === "ohlcv") return open.toReversed().map((range) => ({ range, urgency: "bars" }));
+  if (isDaily(stream)) return open.toReversed().map((range) => ({ range, urgency: "bars" }));
   const length = sliceLength(cadence);
   const atRiskUntil = edge === undefined ? Number.NEGATIVE_INFINITY : edge + AT_RISK;
   const slices: Slice[] = [];

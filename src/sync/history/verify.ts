@@ -1,6 +1,6 @@
 import { Failure } from "../../model/failure.ts";
-import { historyStreams } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { cadenceOf, historyStreams, isDaily } from "../../model/streams.ts";
+import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { normalise, subtract } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { settledLines } from "../../warehouse/coverage/gaps.ts";
@@ -79,7 +79,7 @@ export async function verify(intake: Intake, verifying: Verifying): Promise<Veri
 /** All that is settled and can still be asked for, in pieces of one walk each. */
 function stretches({ reader, refreshSeconds }: Verifying, now: Micros): SliceWalk[] {
   return historyStreams.flatMap((stream) => {
-    const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
+    const cadence = cadenceOf(stream, refreshSeconds);
     // A walk also meets what is a little younger than its range. That must be settled too: what is provisional differs.
     const youngest = Math.floor((now - settleDelay(refreshSeconds)) / cadence - 2) * cadence;
     return settledLines(reader, stream).flatMap(({ proven, ...line }) => {
@@ -88,7 +88,7 @@ function stretches({ reader, refreshSeconds }: Verifying, now: Micros): SliceWal
         { from: youngest, to: Number.POSITIVE_INFINITY },
       ]);
       // Always the same pieces, so that whoever compares some of them each night comes round.
-      const pieces = stream === "ohlcv" ? open : cutOnGrid(open, cadence);
+      const pieces = isDaily(stream) ? open : cutOnGrid(open, cadence);
       const slices = slicesOf({ stream, open: pieces, claim: Number.POSITIVE_INFINITY, edge, cadence });
       return slices.map((slice) => ({
         ...slice,
@@ -138,6 +138,6 @@ export function dueTonight(stretches: readonly SliceWalk[], now: Micros): readon
 const SPREAD = 7919;
 
 function nightOf({ line, range, cadence }: SliceWalk, nights: number): number {
-  const cell = line.stream === "ohlcv" ? 0 : gridCell(range, cadence);
+  const cell = isDaily(line.stream) ? 0 : gridCell(range, cadence);
   return (line.series * SPREAD + cell) % nights;
 }

@@ -1,8 +1,7 @@
 import type { Alarm } from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
 import { type Body, malformedBody } from "../../model/response-body.ts";
-import type { HistoryStream, Series } from "../../model/streams.ts";
-import { MAX_PAGE_SIZE } from "../../model/streams.ts";
+import { type HistoryStream, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { priority } from "../../service/http/request.ts";
 import { type PagePosition, type Walk, walkBackwards } from "../../service/pagination/history-walk.ts";
@@ -130,8 +129,7 @@ export async function walkSlice(
 
 function walkOf(intake: Intake, slice: SliceWalk): Walk {
   const { range, isHead, cadence } = slice;
-  const isBars = slice.line.stream === "ohlcv";
-  const until = isBars
+  const until = isDaily(slice.line.stream)
     ? // Whether a bar is found by its start or its end is not said, so a day more; and today's bar ends tomorrow.
       range.to + (isHead ? 2 : 1) * MICROS_PER_DAY
     : isHead
@@ -139,7 +137,7 @@ function walkOf(intake: Intake, slice: SliceWalk): Walk {
       : range.to;
   const rows = Math.ceil((until - range.from) / cadence) + SPARE_ROWS;
   return {
-    endpoint: isBars ? "/ohlcv" : "/index-ticker",
+    endpoint: streamTable[slice.line.stream].endpoint,
     filters: { indexType: slice.indexType, indexId: slice.indexId },
     from: range.from,
     until,

@@ -1,5 +1,6 @@
 import { Failure } from "../../model/failure.ts";
 import { type Body, decodeBody, malformedBody } from "../../model/response-body.ts";
+import { streamTable } from "../../model/streams.ts";
 import { formatInstant, type Micros, parseInstant } from "../../model/time.ts";
 import { type Ask, priority } from "../../service/http/request.ts";
 import type { Subscription } from "../../service/live/messages.ts";
@@ -56,9 +57,9 @@ function questionAbout(intake: Pick<Intake, "client" | "clock" | "signal">, subs
   const usual = { priority: priority.head, signal: intake.signal, attempts: 2 };
   if (subscription.source === "exchange") {
     const { exchangeId, marketId } = subscription;
-    return { ...usual, endpoint: "/exchange-ticker", query: { exchangeId, marketId } };
+    return { ...usual, endpoint: streamTable.exchange_ticks.endpoint, query: { exchangeId, marketId } };
   }
   const { indexId, indexType } = subscription;
   const query = { indexId, indexType, timestamp: formatInstant(serviceNow(intake)), size: 1 };
-  return { ...usual, endpoint: "/index-ticker", query };
+  return { ...usual, endpoint: streamTable.index_ticks.endpoint, query };
 }

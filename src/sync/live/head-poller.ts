@@ -1,5 +1,5 @@
 import type { Skip } from "../../ingest/commit/live-coverage.ts";
-import { historyStreams } from "../../model/streams.ts";
+import { historyStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { Alarm, loop } from "../../runtime/loop.ts";
@@ -228,7 +228,7 @@ export class HeadKeeper {
       const entry = before.get(lineKey(line)) ?? newEntry(head);
       entry.head = head;
       this.#entries.set(lineKey(line), entry);
-      if (line.stream !== "index_ticks") continue;
+      if (streamTable[line.stream].event === null) continue;
       this.#indices.set(indexKey(head), entry);
       const isHeard = standing.sinceOfIndex(indexType, indexId) !== undefined;
       if (!isHeard && !head.isUnserved) this.#polled++;

@@ -1,4 +1,5 @@
 import type { Skip } from "../../ingest/commit/live-coverage.ts";
+import { isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { FollowedHead } from "../../warehouse/coverage/gaps.ts";
 import { storedCount } from "../../warehouse/rows/row-queries.ts";
@@ -46,7 +47,7 @@ export function headDue(head: FollowedHead, rules: DueRules): Micros {
   const roundOf = (count: number) => (count / rules.pollsASecond) * MICROS_PER_SECOND;
   const phase = phaseOf(head);
   const nightly = rules.isHurried ? 0 : phase;
-  if (head.line.stream === "ohlcv") return barsDue(head, settleDelay, nightly);
+  if (isDaily(head.line.stream)) return barsDue(head, settleDelay, nightly);
   // The claim of whoever asked last ended where the head begins.
   const askedAt = head.from + settleDelay;
   if (head.isUnserved) return nextDay(askedAt) + settleDelay + nightly * HOUR;
@@ -69,7 +70,7 @@ function barsDue(head: FollowedHead, settleDelay: Micros, phase: number): Micros
 
 /** Whether the head's hole is short enough to be filled by one page beside everything else. */
 export function isHeadShort(head: FollowedHead, claim: Micros): boolean {
-  return head.line.stream !== "ohlcv" || (!head.isNew && claim - head.from <= BARS_IN_HEAD * MICROS_PER_DAY);
+  return !isDaily(head.line.stream) || (!head.isNew && claim - head.from <= BARS_IN_HEAD * MICROS_PER_DAY);
 }
 
 function nextDay(moment: Micros): Micros {

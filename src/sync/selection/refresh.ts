@@ -1,4 +1,4 @@
-import type { Stream } from "../../model/streams.ts";
+import { type Stream, streamTable } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { isShrunken, storedRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -14,7 +14,7 @@ import { Complaints } from "../context/problem-log.ts";
 import { persistently } from "../context/retry.ts";
 import { SHRUNKEN_LIST } from "../context/run-stats.ts";
 import { learnLiquidIndices, liquidCandidates } from "../fetch/liquid-indices.ts";
-import { type LookupStream, lookupEndpoints, refreshLookup } from "../fetch/lookups.ts";
+import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
 import { takeMarketCaps } from "../fetch/market-caps.ts";
 import { type Directory, storedDirectory } from "./directory.ts";
 import {
@@ -108,7 +108,7 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
   };
 
   if (settings.streams.lookups !== false) {
-    const streams = Object.keys(lookupEndpoints) as LookupStream[];
+    const streams = wholeLookups;
     await Promise.all(
       streams.map(async (stream) => {
         const commit = await tryFor(stream, undefined, () => refreshLookup(intake, stream));
@@ -150,7 +150,7 @@ export async function prepare(intake: Intake, preparation: Preparation): Promise
     }
   }
   const told = wanted.streams.flatMap(({ stream }) => {
-    const key = stream === "ohlcv" ? "sync.ohlcv." : "sync.intraday.";
+    const key = `sync.${streamTable[stream].setting}.`;
     return noticeProblems(
       stream,
       wanted.notices.filter(({ setting }) => setting.startsWith(key)),
@@ -181,7 +181,7 @@ function shrunkenLookup(
   stream: LookupStream,
   { missing, listed }: { missing: number; listed: number },
 ): Problem {
-  const message = `${lookupEndpoints[stream]} lacks ${missing} of ${listed} that it listed: nothing is taken off until it is whole again`;
+  const message = `${streamTable[stream].endpoint} lacks ${missing} of ${listed} that it listed: nothing is taken off until it is whole again`;
   return { stream, code: SHRUNKEN_LIST, message };
 }
 

@@ -1,5 +1,4 @@
-import type { HistoryStream } from "../../model/streams.ts";
-import { MICROS_PER_DAY } from "../../model/time.ts";
+import { type HistoryStream, streamTable } from "../../model/streams.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables } from "../tables/row-tables.ts";
@@ -37,7 +36,7 @@ export function settleUnserved(
   const sql = `SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
   const bounds = [line.series, moment(range.from), moment(range.to)];
   const last = transaction.statement(sql).pluck().get(bounds) as string | number | null;
-  const step = line.stream === "ohlcv" ? MICROS_PER_DAY : 1;
+  const { step } = streamTable[line.stream];
   const emptyFrom = last === null ? range.from : Math.min(range.to, momentTs(last) + step);
   if (range.from < emptyFrom)
     settle(transaction, line, { from: range.from, to: emptyFrom }, "lost", UNSERVED);

@@ -1,14 +1,12 @@
+import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { type LedgerLine, settle } from "./ledger.ts";
 import { endWanted, follow } from "./targets.ts";
 
-/** A latest-only stream has no history: what was seen at cadence is all there will ever be. */
-export type ObservedStream = "exchange_ticks" | "market_caps" | "derivative_ticks";
-
 export interface Observation {
-  readonly stream: ObservedStream;
+  readonly stream: SnapshotStream;
   /** Null: the subscription is to everything. */
   readonly exchangeId: string | null;
   readonly at: Micros;
@@ -63,7 +61,7 @@ function provenRows(transaction: Transaction, line: LedgerLine, { from, to }: Ti
 /** The settings no longer ask for this subscription. */
 export function endObservation(
   transaction: Transaction,
-  subscription: { stream: ObservedStream; exchangeId: string | null; at: Micros },
+  subscription: { stream: SnapshotStream; exchangeId: string | null; at: Micros },
 ): void {
   const line = subscriptionLine(transaction, subscription.stream, subscription.exchangeId);
   endWanted(transaction, line, subscription.at);
@@ -71,7 +69,7 @@ export function endObservation(
 
 function subscriptionLine(
   transaction: Transaction,
-  stream: ObservedStream,
+  stream: SnapshotStream,
   exchangeId: string | null,
 ): LedgerLine {
   return { stream, series: transaction.dictionary.subscription(exchangeId) };

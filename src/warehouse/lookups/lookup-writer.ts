@@ -1,4 +1,14 @@
+import { type Column, camelCase } from "../../model/column.ts";
+import type { Decimal } from "../../model/decimal.ts";
 import type { Asset, DerivativeContract, Exchange, Market } from "../../model/records.ts";
+import {
+  assetColumns,
+  derivativeContractColumns,
+  exchangeColumns,
+  exchangeMarketColumns,
+  exchangeSymbolColumns,
+  marketColumns,
+} from "../../model/stream-columns.ts";
 import { setRowCount } from "../rows/stream-stats.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -6,60 +16,54 @@ import { type ListWorth, type LookupTable, type Reconciled, reconcile } from "./
 
 const kept = ["quality", "extra"];
 
-const assets: LookupTable = {
-  entity: "asset",
-  table: "assets",
-  keys: ["id"],
-  tracked: ["symbol", "name", "type", "status", "url", "contract_address"],
-  kept,
-};
-const markets: LookupTable = {
-  entity: "market",
-  table: "market_rows",
-  keys: ["id"],
-  tracked: ["base_asset_id", "quote_asset_id"],
-  kept,
-};
-const exchanges: LookupTable = {
+/** The part of a lookup's table that the stream table describes. */
+function lookupTable(columns: readonly Column[], table: Omit<LookupTable, "tracked">): LookupTable {
+  const tracked = columns.filter(({ name, source }) => source === "row" && !table.keys.includes(name));
+  const moments = tracked.filter(({ type }) => type === "timestamp");
+  const names = ({ name }: Column) => name;
+  return { ...table, tracked: tracked.map(names), moments: moments.map(names) };
+}
+
+const assets = lookupTable(assetColumns, { entity: "asset", table: "assets", keys: ["id"], kept });
+const markets = lookupTable(marketColumns, { entity: "market", table: "market_rows", keys: ["id"], kept });
+const exchanges = lookupTable(exchangeColumns, {
   entity: "exchange",
   table: "exchanges",
   keys: ["id"],
-  tracked: ["name", "url", "status"],
   kept,
-};
-const exchangeMarkets: LookupTable = {
+});
+const exchangeMarkets = lookupTable(exchangeMarketColumns, {
   entity: "exchange_market",
   table: "exchange_markets",
   keys: ["exchange_id", "market_id"],
-  tracked: ["status", "qualified"],
   kept: ["extra"],
-};
-const exchangeSymbols: LookupTable = {
+});
+const exchangeSymbols = lookupTable(exchangeSymbolColumns, {
   entity: "exchange_symbol",
   table: "exchange_symbols",
   keys: ["exchange_id", "asset_id"],
-  tracked: ["symbol"],
   kept: ["extra"],
-};
-const contracts: LookupTable = {
+});
+const contracts = lookupTable(derivativeContractColumns, {
   entity: "contract",
   table: "contracts",
   keys: ["derivative_type", "id"],
-  tracked: [
-    "exchange_id",
-    "market_id",
-    "exchange_name",
-    "settlement_currency",
-    "contract_value",
-    "value_currency",
-    "option_type",
-    "option_strike",
-    "listing",
-    "expiration",
-  ],
   kept: ["aside", "described", ...kept],
-  moments: ["listing", "expiration"],
-};
+});
+
+/** The values of a row, in the order of the table's columns; `own`: those that the record does not have by their name. */
+function rowOf(
+  { keys, tracked, kept }: LookupTable,
+  record: object,
+  own: Readonly<Record<string, SqlValue>> = {},
+): SqlValue[] {
+  const values = record as Readonly<Record<string, SqlValue | boolean | Decimal>>;
+  return [...keys, ...tracked, ...kept].map((name) => {
+    const value = own[name] ?? values[camelCase(name)] ?? null;
+    if (typeof value === "boolean") return Number(value);
+    return value !== null && typeof value === "object" ? value.real : value;
+  });
+}
 
 /** Stores the service's list of assets; with `complete` it is the whole list, and what it lacks counts as absent. */
 export function writeAssets(
@@ -67,17 +71,7 @@ export function writeAssets(
   list: readonly Asset[],
   options: ListWorth,
 ): Reconciled {
-  const rows = list.map((a) => [
-    a.id,
-    a.symbol,
-    a.name,
-    a.type,
-    a.status,
-    a.url,
-    a.contractAddress,
-    a.quality,
-    a.extra,
-  ]);
+  const rows = list.map((asset) => rowOf(assets, asset));
   const result = reconcile(transaction, assets, rows, options);
   setRowCount(transaction, "assets", assets.table);
   refreshNames(transaction);
@@ -89,7 +83,7 @@ export function writeMarkets(
   list: readonly Market[],
   options: ListWorth,
 ): Reconciled {
-  const rows = list.map((m) => [m.id, m.baseAssetId, m.quoteAssetId, m.quality, m.extra]);
+  const rows = list.map((market) => rowOf(markets, market));
   const result = reconcile(transaction, markets, rows, options);
   setRowCount(transaction, "markets", markets.table);
   refreshNames(transaction);
@@ -102,11 +96,13 @@ export function writeExchanges(
   list: readonly Exchange[],
   options: ListWorth,
 ): Reconciled {
-  const rows = list.map((e) => [e.id, e.name, e.url, e.status, e.quality, e.extra]);
-  const listed = list.flatMap((e) =>
-    e.markets.map((m): SqlValue[] => [e.id, m.marketId, m.status, flag(m.qualified), m.extra]),
+  const rows = list.map((exchange) => rowOf(exchanges, exchange));
+  const listed = list.flatMap(({ id, markets: own }) =>
+    own.map((market) => rowOf(exchangeMarkets, market, { exchange_id: id })),
   );
-  const symbols = list.flatMap((e) => e.symbols.map((s): SqlValue[] => [e.id, s.assetId, s.symbol, s.extra]));
+  const symbols = list.flatMap(({ id, symbols: own }) =>
+    own.map((symbol) => rowOf(exchangeSymbols, symbol, { exchange_id: id })),
+  );
   const result = reconcile(transaction, exchanges, rows, options);
   const parts = [
     reconcile(transaction, exchangeMarkets, listed, options),
@@ -124,24 +120,13 @@ export function writeContracts(
   options: ListWorth & { readonly derivativeType: string; readonly exchangeId: string },
 ): Reconciled {
   const { derivativeType, exchangeId, ...worth } = options;
-  const rows = list.map((c): SqlValue[] => [
-    c.derivativeType,
-    c.id,
-    c.exchangeId ?? exchangeId,
-    c.marketId,
-    c.exchangeName,
-    c.settlementCurrency,
-    c.contractValue?.real ?? null,
-    c.valueCurrency,
-    c.optionType,
-    c.optionStrike?.real ?? null,
-    c.listing,
-    c.expiration,
-    exactAside(c),
-    1,
-    c.quality,
-    c.extra,
-  ]);
+  const rows = list.map((contract) =>
+    rowOf(contracts, contract, {
+      exchange_id: contract.exchangeId ?? exchangeId,
+      aside: exactAside(contract),
+      described: 1,
+    }),
+  );
   const result = reconcile(transaction, contracts, rows, {
     ...worth,
     scope: [
@@ -154,17 +139,17 @@ export function writeContracts(
   return result;
 }
 
-function exactAside({ contractValue, optionStrike }: DerivativeContract): string | null {
-  const entries = {
-    ...(contractValue?.exact && { contract_value: contractValue.exact }),
-    ...(optionStrike?.exact && { option_strike: optionStrike.exact }),
-  };
-  return Object.keys(entries).length === 0 ? null : JSON.stringify(entries);
+/** The exact digits of the decimals that a REAL cannot give back. */
+function exactAside(contract: DerivativeContract): string | null {
+  const values = contract as object as Readonly<Record<string, Decimal | null>>;
+  const exact = decimals.flatMap(({ name }) => {
+    const digits = values[camelCase(name)]?.exact;
+    return digits ? [[name, digits]] : [];
+  });
+  return exact.length === 0 ? null : JSON.stringify(Object.fromEntries(exact));
 }
 
-function flag(value: boolean | null): number | null {
-  return value === null ? null : Number(value);
-}
+const decimals = derivativeContractColumns.filter(({ type }) => type === "decimal");
 
 /** The dictionaries repeat what people call things, so that a query by name is an index seek. */
 function refreshNames(transaction: Transaction): void {

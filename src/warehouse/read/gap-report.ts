@@ -1,4 +1,4 @@
-import { historyStreams, type Stream } from "../../model/streams.ts";
+import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatInstant, type Micros, parseInstant } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
@@ -177,9 +177,6 @@ export interface LineSelection {
   readonly series: readonly NamedSeries[] | undefined;
 }
 
-const observedStreams: readonly Stream[] = ["exchange_ticks", "market_caps", "derivative_ticks"];
-const ledgerStreams: readonly Stream[] = [...historyStreams, ...observedStreams];
-
 const linesSql = `SELECT l.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id,
     nullif(s.name, '') AS name, min(l.from_ts) AS first,
     CASE max(l.followed) WHEN 0 THEN max(l.to_ts) END AS last, max(l.followed) AS followed, max(l.observed) AS observed, max(l.kept_for) AS keptFor
@@ -222,7 +219,7 @@ export function askedLines(known: readonly AskedLine[], { streams, series }: Lin
 
 /** Whether every second of the stream is accounted for; the lookups only have a present. */
 export function hasLedger(stream: Stream): boolean {
-  return ledgerStreams.includes(stream);
+  return streamTable[stream].kind !== "lookup";
 }
 
 /** A subscription to everything speaks for each of its parts. */
@@ -244,7 +241,7 @@ function unknownLine(stream: Stream, named?: NamedSeries): AskedLine {
     first: null,
     last: null,
     followed: false,
-    observed: observedStreams.includes(stream),
+    observed: streamTable[stream].kind === "snapshot",
     keptFor: null,
   };
 }

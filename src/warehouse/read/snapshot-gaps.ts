@@ -1,3 +1,4 @@
+import { historyStreams } from "../../model/streams.ts";
 import { formatInstant, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -24,7 +25,7 @@ interface Claim extends ObservedLine, TimeRange {
 }
 
 /** For a condition on `stream`: lines of these have a history, and a ledger of few ranges. */
-export const isWalkedSql = "stream IN ('index_ticks', 'ohlcv')";
+export const isWalkedSql = `stream IN (${historyStreams.map((stream) => `'${stream}'`).join(", ")})`;
 
 /** Many at once are read in half the time of one by one; all at once would be a heap of them. */
 const RANGES_AT_ONCE = 10_000;

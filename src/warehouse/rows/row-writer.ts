@@ -1,5 +1,5 @@
 import type { StreamRecords } from "../../model/records.ts";
-import { hasHistory, type RowStream } from "../../model/streams.ts";
+import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { retract } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
@@ -261,7 +261,7 @@ class RowWriter<Row> {
       return;
     }
     // A bar of a day that is not settled yet is provisional by nature: every poll replaces it.
-    const isNews = settled || table.stream !== "ohlcv";
+    const isNews = settled || !streamTable[table.stream].isProvisional;
     if (isNews && !saysTheSame(table, before, after))
       keepRevision(this.#transaction, table, { key, ts, before, after });
     this.#transaction.statement(rowSql(table).replaceOne).run([key, table.moment(ts), ...after]);

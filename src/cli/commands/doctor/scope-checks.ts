@@ -1,7 +1,7 @@
 import type { Settings } from "../../../config/option-table.ts";
 import { exitCode, Failure } from "../../../model/failure.ts";
 import type { Selector } from "../../../model/selector.ts";
-import type { Stream } from "../../../model/streams.ts";
+import { type HistoryStream, type Stream, streamTable } from "../../../model/streams.ts";
 import { formatInstant, MICROS_PER_MS } from "../../../model/time.ts";
 import type { Timely } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
@@ -75,13 +75,13 @@ async function isForbidden(client: ServiceClient, ask: Ask, timely: Timely): Pro
 const asks = (selector: Selector) => selector.kind !== "none";
 
 function needsOf(sync: Settings["sync"], timestamp: string): Need[] {
-  const history = (stream: Stream, endpoint: string, chosen: Settings["sync"]["ohlcv"]): Need[] => {
+  const history = (stream: HistoryStream, chosen: Settings["sync"]["ohlcv"]): Need[] => {
     if (chosen === false) return [];
     const types = (["GWA", "MWA", "LX"] as const).filter((type) => asks(chosen[type]));
-    const live = stream === "index_ticks";
+    const { endpoint, event } = streamTable[stream];
     return types.map((indexType) => ({
       stream,
-      live,
+      live: event !== null,
       ask: { endpoint, query: { timestamp, size: 1, indexType } },
     }));
   };
@@ -90,14 +90,20 @@ function needsOf(sync: Settings["sync"], timestamp: string): Need[] {
   const tickers =
     exchangeTickers !== false && asks(exchangeTickers.exchanges) && asks(exchangeTickers.markets);
   return [
-    ...history("ohlcv", "/ohlcv", sync.ohlcv),
-    ...history("index_ticks", "/index-ticker", sync.intraday),
+    ...history("ohlcv", sync.ohlcv),
+    ...history("index_ticks", sync.intraday),
     ...(tickers
-      ? [need("exchange_ticks", { endpoint: "/exchange-ticker", query: { marketId: nowhere } }, true)]
+      ? [
+          need(
+            "exchange_ticks",
+            { endpoint: streamTable.exchange_ticks.endpoint, query: { marketId: nowhere } },
+            true,
+          ),
+        ]
       : []),
     ...(marketCap === false
       ? []
-      : [need("market_caps", { endpoint: "/market-cap", query: { assetId: nowhere } })]),
+      : [need("market_caps", { endpoint: streamTable.market_caps.endpoint, query: { assetId: nowhere } })]),
     ...(derivatives === false || !asks(derivatives.exchanges)
       ? []
       : [need("derivative_ticks", contractsOf(nowhere))]),
@@ -110,7 +116,7 @@ function need(stream: Stream, ask: Ask, live = false): Need {
 
 function contractsOf(exchangeId: string): Ask {
   return {
-    endpoint: "/derivatives/contract/{derivativeType}",
+    endpoint: streamTable.derivative_contracts.endpoint,
     params: { derivativeType: "futures" },
     query: { exchangeId },
   };
