@@ -56,7 +56,7 @@ function bars(length: string, ticks: string, present: Micros): string {
   ) b`;
 }
 
-export function barViews(present: Micros): string[] {
+export function catalogueBarViews(present: Micros): string[] {
   const ticks = "index_ticks_stored WHERE price IS NOT NULL";
   return Object.entries(barLengths).map(
     ([name, length]) => `CREATE VIEW bars_${name} AS ${bars(String(length), ticks, present)}`,

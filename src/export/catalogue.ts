@@ -9,7 +9,7 @@ import {
   exportRelations,
   gapsRelation,
 } from "../warehouse/read/export-relations.ts";
-import { barMacro, barViews, comparisonViews } from "./catalogue-views.ts";
+import { barMacro, catalogueBarViews, comparisonViews } from "./catalogue-views.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
 import { openDuckDb, quoted, quotedName } from "./parquet-writer.ts";
@@ -90,7 +90,7 @@ function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions
     `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
       SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
       USING (index_type, index_id, ts)`,
-    ...barViews(present),
+    ...catalogueBarViews(present),
     barMacro(present),
     ...comparisonViews,
   ];

@@ -29,7 +29,7 @@ import {
   switchCatalogue,
   switchManifest,
 } from "./export-folder.ts";
-import { FileKeeper } from "./file-writer.ts";
+import { FileWriter } from "./file-writer.ts";
 import {
   CATALOGUE,
   FILE_FORMAT,
@@ -133,7 +133,7 @@ async function exportTo(
     const previous = previousExport(folder, connection);
     const allRows = storedRows(connection);
     let rows = 0;
-    const keeper = new FileKeeper({
+    const keeper = new FileWriter({
       connection,
       writer,
       folder,
@@ -204,7 +204,7 @@ function sparedBefore(
 
 /** Makes every file, and tells the moment that they are of, by the service's clock. */
 async function keepFiles(
-  keeper: FileKeeper,
+  keeper: FileWriter,
   {
     connection,
     writer,

@@ -34,7 +34,7 @@ interface MadeFile {
 }
 
 /** Makes the files of an export, or keeps those of the previous one whose content has not changed. */
-export class FileKeeper {
+export class FileWriter {
   readonly files: ManifestFile[] = [];
   readonly written: ManifestFile[] = [];
   readonly #options: KeeperOptions;

@@ -142,9 +142,9 @@ export function assertLedger(ranges: readonly SettledRange[]): void {
 /** Coverage without its rows must be impossible, and rows inside what is proven empty as well. */
 function assertNoRows(transaction: Transaction, at: LedgerLine, range: TimeRange): void {
   if (!hasHistory(at.stream)) return;
-  const { table, keyColumn, momentColumn, moment } = rowTables[at.stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? LIMIT 1`;
-  if (transaction.statement(sql).get([at.series, moment(range.from), moment(range.to)])) {
+  const { table, keyColumn, timeColumn, storedTime } = rowTables[at.stream];
+  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? LIMIT 1`;
+  if (transaction.statement(sql).get([at.series, storedTime(range.from), storedTime(range.to)])) {
     throw new Error(`rows of ${at.stream} stand in a range said to be empty: ${describeRange(range)}`);
   }
 }
@@ -159,9 +159,9 @@ export function hasRows(
   { from, to }: TimeRange,
 ): boolean {
   if (from >= to) return false;
-  const { table, keyColumn, momentColumn, moment }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? LIMIT 1`;
-  return transaction.statement(sql).get([series, moment(from), moment(to)]) !== undefined;
+  const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? LIMIT 1`;
+  return transaction.statement(sql).get([series, storedTime(from), storedTime(to)]) !== undefined;
 }
 
 /** The service has shown a row of this moment: wherever it said "nothing older" of a later one is open again. */

@@ -32,12 +32,12 @@ export function settleUnserved(
   line: LedgerLine & { readonly stream: HistoryStream },
   range: TimeRange,
 ): void {
-  const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[line.stream];
-  const sql = `SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
-  const bounds = [line.series, moment(range.from), moment(range.to)];
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[line.stream];
+  const sql = `SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
+  const bounds = [line.series, storedTime(range.from), storedTime(range.to)];
   const last = transaction.statement(sql).pluck().get(bounds) as string | number | null;
   const { step } = streamTable[line.stream];
-  const emptyFrom = last === null ? range.from : Math.min(range.to, momentTs(last) + step);
+  const emptyFrom = last === null ? range.from : Math.min(range.to, tsOfStored(last) + step);
   if (range.from < emptyFrom)
     settle(transaction, line, { from: range.from, to: emptyFrom }, "lost", UNSERVED);
   if (emptyFrom < range.to) settle(transaction, line, { from: emptyFrom, to: range.to }, "empty", UNSERVED);

@@ -41,7 +41,7 @@ export function exportMonths(
   stream: RowStream,
   since = Number.NEGATIVE_INFINITY,
 ): ExportMonth[] {
-  const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[stream];
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
   const { dictionary } = streamTable[stream];
   const entries = connection
     .statement(
@@ -50,17 +50,17 @@ export function exportMonths(
     .raw()
     .all() as [number, string | null][];
   const first = connection
-    .statement(`SELECT min(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
+    .statement(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
     .pluck();
   const next = connection
-    .statement(`SELECT min(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ?`)
+    .statement(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ?`)
     .pluck();
   const bounded = Number.isFinite(since);
   const found = new Map<string, ExportMonth & { keys: number[] }>();
   for (const [entry, part] of entries) {
-    let at = (bounded ? next.get([entry, moment(since)]) : first.get([entry])) as number | string | null;
+    let at = (bounded ? next.get([entry, storedTime(since)]) : first.get([entry])) as number | string | null;
     while (at !== null) {
-      const month = monthOf(momentTs(at));
+      const month = monthOf(tsOfStored(at));
       const name = `${part ?? ""} ${month}`;
       const { from, to } = monthRange(month);
       let own = found.get(name);
@@ -69,7 +69,7 @@ export function exportMonths(
         found.set(name, own);
       }
       own.keys.push(entry);
-      at = next.get([entry, moment(to)]) as number | string | null;
+      at = next.get([entry, storedTime(to)]) as number | string | null;
     }
   }
   return [...found.values()].sort((a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.month, b.month));

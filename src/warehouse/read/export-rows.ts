@@ -118,18 +118,18 @@ function labelsOf(connection: Connection, stream: RowStream, key: number): (stri
 }
 
 function bounds({ stream, from, to }: ExportMonth): [number | string, number | string] {
-  const { moment } = rowTables[stream];
-  return [moment(from), moment(to)];
+  const { storedTime } = rowTables[stream];
+  return [storedTime(from), storedTime(to)];
 }
 
 function digestSql(stream: RowStream): string {
-  const { table, keyColumn, momentColumn } = rowTables[stream];
+  const { table, keyColumn, timeColumn } = rowTables[stream];
   const figures = rowColumns(stream).map(({ name, type }) => {
     if (type === "text") return `group_concat(${name}, char(10))`;
     return type === "source" ? `total(${name})` : `total(${name}), count(${name})`;
   });
-  return `SELECT count(*), min(${momentColumn}), max(${momentColumn}), ${figures.join(", ")}, group_concat(${momentColumn} || ' ' || aside, char(10))
-    FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
+  return `SELECT count(*), min(${timeColumn}), max(${timeColumn}), ${figures.join(", ")}, group_concat(${timeColumn} || ' ' || aside, char(10))
+    FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
 }
 
 /** What the ledger holds of the month as present or empty, by series, cut to the month: its growth elsewhere changes nothing here. */
@@ -159,11 +159,11 @@ function* readBlocks(
   ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined,
 ): Generator<RowBlock> {
   const { stream, keys } = month;
-  const { table, keyColumn, momentColumn, columns, moment } = rowTables[stream];
+  const { table, keyColumn, timeColumn, columns, storedTime } = rowTables[stream];
   const read = connection
     .statement(
-      `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : momentColumn}, ${columns.join(", ")} FROM ${table}
-      WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? ORDER BY ${momentColumn} LIMIT ${ROWS_A_BLOCK}`,
+      `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : timeColumn}, ${columns.join(", ")} FROM ${table}
+      WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ${ROWS_A_BLOCK}`,
     )
     .raw();
   const [first, end] = bounds(month);
@@ -187,7 +187,7 @@ function* readBlocks(
       if (!last) break;
       yield { at, rows, flags: flag && rows.map(flag) };
       if (rows.length < ROWS_A_BLOCK) break;
-      from = moment((last[0] as number) * unit + unit);
+      from = storedTime((last[0] as number) * unit + unit);
     }
   }
 }

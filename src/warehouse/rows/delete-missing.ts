@@ -34,9 +34,9 @@ export function withdrawMissing(
   },
 ): Withdrawal {
   const table: RowTable<never> = rowTables[page.stream];
-  const { keyColumn, momentColumn } = table;
-  const where = `FROM ${table.table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
-  const bounds = ({ from, to }: TimeRange) => [page.series, table.moment(from), table.moment(to)];
+  const { keyColumn, timeColumn } = table;
+  const where = `FROM ${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
+  const bounds = ({ from, to }: TimeRange) => [page.series, table.storedTime(from), table.storedTime(to)];
   const count = (range: TimeRange) =>
     range.from < range.to
       ? (transaction.statement(`SELECT count(*) ${where}`).pluck().get(bounds(range)) as number)
@@ -50,9 +50,9 @@ export function withdrawMissing(
       : count(page.range);
   if (stored === countDistinct(page.present, page.range)) return { withdrawn: 0, refused: 0 };
 
-  const expected = new Set(within(page.present, page.range).map((ts) => table.moment(ts)));
+  const expected = new Set(within(page.present, page.range).map((ts) => table.storedTime(ts)));
   const rows = transaction
-    .statement(`SELECT ${momentColumn}, ${table.columns.join(", ")} ${where}`)
+    .statement(`SELECT ${timeColumn}, ${table.columns.join(", ")} ${where}`)
     .raw()
     .all(bounds(page.range)) as [string | number, ...SqlValue[]][];
   const missing = rows.filter(([moment]) => !expected.has(moment));
@@ -61,10 +61,10 @@ export function withdrawMissing(
     return { withdrawn: 0, refused: missing.length };
   }
   const erase = transaction.statement(
-    `DELETE FROM ${table.table} WHERE ${keyColumn} = ? AND ${momentColumn} = ?`,
+    `DELETE FROM ${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
   );
   for (const [moment, ...before] of missing) {
-    keepRevision(transaction, table, { key: page.series, ts: table.momentTs(moment), before, after: null });
+    keepRevision(transaction, table, { key: page.series, ts: table.tsOfStored(moment), before, after: null });
     erase.run([page.series, moment]);
   }
   countRows(transaction, page.stream, -missing.length);

@@ -21,7 +21,7 @@ export function isContested<S extends HistoryStream>(
   standing: readonly Micros[],
 ): boolean {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const { keyColumn, momentColumn, moment, momentTs, sourceAt } = table;
+  const { keyColumn, timeColumn, storedTime, tsOfStored, sourceAt } = table;
   const textOf = (values: readonly SqlValue[]) => JSON.stringify(values.filter((_, i) => i !== sourceAt));
   const said = new Map<Micros, string[]>();
   for (const record of records) {
@@ -33,13 +33,16 @@ export function isContested<S extends HistoryStream>(
   const isRight = new Set(standing);
   const proven = settledRanges(transaction, { stream, series }).filter(({ proof }) => proof !== "lost");
   const rows = transaction.statement(
-    `SELECT ${momentColumn}, ${table.columns.join(", ")} FROM ${table.table}
-      WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`,
+    `SELECT ${timeColumn}, ${table.columns.join(", ")} FROM ${table.table}
+      WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
   );
   return subtract([range], normalise(proven)).some(({ from, to }) => {
-    const stored = rows.raw().all([series, moment(from), moment(to)]) as [string | number, ...SqlValue[]][];
+    const stored = rows.raw().all([series, storedTime(from), storedTime(to)]) as [
+      string | number,
+      ...SqlValue[],
+    ][];
     return stored.some(([at, ...values]) => {
-      const ts = momentTs(at);
+      const ts = tsOfStored(at);
       return !(said.get(ts)?.includes(textOf(values)) ?? isRight.has(ts));
     });
   });
@@ -51,12 +54,12 @@ export function storedCount(
   { stream, series }: { stream: RowStream; series: number },
   range: TimeRange,
 ): number {
-  const { table, keyColumn, momentColumn, moment }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT count(*) FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
+  const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT count(*) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
   return connection
     .statement(sql)
     .pluck()
-    .get([series, moment(range.from), moment(range.to)]) as number;
+    .get([series, storedTime(range.from), storedTime(range.to)]) as number;
 }
 
 /** The newest tick of a series in the range that only the websocket has told of so far. */
@@ -84,9 +87,9 @@ export function hasRowsSince(
   { stream, series }: { readonly stream: HistoryStream; readonly series: number },
   since: Micros,
 ): boolean {
-  const { table, keyColumn, momentColumn, moment } = rowTables[stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? LIMIT 1`;
-  return connection.statement(sql).get([series, moment(since)]) !== undefined;
+  const { table, keyColumn, timeColumn, storedTime } = rowTables[stream];
+  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? LIMIT 1`;
+  return connection.statement(sql).get([series, storedTime(since)]) !== undefined;
 }
 
 /** Of the followed lines of a stream, the one of another index whose newest row is the newest of all. */
@@ -95,20 +98,20 @@ export function otherServedLine(
   { stream, series }: { readonly stream: HistoryStream; readonly series: number },
   since: Micros,
 ): ServedLine | undefined {
-  const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[stream];
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
   const row = connection
     .statement(
       `SELECT s.index_type AS indexType, s.index_id AS indexId,
-          (SELECT max(r.${momentColumn}) FROM ${table} r WHERE r.${keyColumn} = w.series) AS newest
+          (SELECT max(r.${timeColumn}) FROM ${table} r WHERE r.${keyColumn} = w.series) AS newest
         FROM wanted_ranges w JOIN series s ON s.series = w.series
         WHERE w.stream = ? AND w.to_ts IS NULL AND w.series <> ? AND newest >= ? AND NOT EXISTS
           (SELECT 1 FROM settled_ranges g WHERE g.stream = w.stream AND g.series = w.series AND g.reason = ?)
         ORDER BY newest DESC LIMIT 1`,
     )
-    .get([stream, series, moment(since), UNSERVED]) as
+    .get([stream, series, storedTime(since), UNSERVED]) as
     | { indexType: string; indexId: string; newest: number | string }
     | undefined;
-  return row && { indexType: row.indexType, indexId: row.indexId, ts: momentTs(row.newest) };
+  return row && { indexType: row.indexType, indexId: row.indexId, ts: tsOfStored(row.newest) };
 }
 
 /** The newest tick of one index. */

@@ -29,25 +29,25 @@ interface RowSql {
 /** Written once a table: the long text of 50 rows is the key under which its prepared statement is found. */
 const written = new Map<string, RowSql>();
 
-export function rowSql<Row>({ table, keyColumn, momentColumn, columns, lean }: RowTable<Row>): RowSql {
+export function rowSql<Row>({ table, keyColumn, timeColumn, columns, lean }: RowTable<Row>): RowSql {
   let sql = written.get(table);
   if (!sql) {
-    const names = [keyColumn, momentColumn, ...columns];
+    const names = [keyColumn, timeColumn, ...columns];
     const row = `(${names.map(() => "?").join(", ")})`;
     const into = `INTO ${table} (${names.join(", ")}) VALUES`;
     sql = {
       insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_A_STATEMENT).fill(row).join(", ")}`,
       insertLean:
         lean &&
-        `INSERT OR FAIL INTO ${table} (${[keyColumn, momentColumn, ...lean.columns, "source"].join(", ")}) VALUES ${Array(
+        `INSERT OR FAIL INTO ${table} (${[keyColumn, timeColumn, ...lean.columns, "source"].join(", ")}) VALUES ${Array(
           ROWS_A_STATEMENT,
         )
           .fill(`(@key, ?, ${lean.columns.map(() => "?").join(", ")}, 0)`)
           .join(", ")}`,
       insertOne: `INSERT ${into} ${row}`,
       replaceOne: `REPLACE ${into} ${row}`,
-      stored: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} = ?`,
-      occupied: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} BETWEEN ? AND ? LIMIT 1`,
+      stored: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
+      occupied: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} BETWEEN ? AND ? LIMIT 1`,
     };
     written.set(table, sql);
   }
@@ -96,7 +96,7 @@ function groupByKey<Row>(
   let last: Row | undefined;
   let group: Row[] = [];
   for (const record of records) {
-    if (last === undefined || !table.alike(last, record)) {
+    if (last === undefined || !table.hasSameKey(last, record)) {
       const key = table.key(transaction, record);
       group = groups.get(key) ?? [];
       groups.set(key, group);
@@ -193,9 +193,9 @@ class RowWriter<Row> {
 
   /** True when nothing is stored from the first to the last of them: the ordinary case of a first backfill. */
   #isVacant(key: number, records: readonly Row[]): boolean {
-    const { moment, ts } = this.#table;
-    const first = moment(ts(records[0] as Row));
-    const last = moment(ts(records.at(-1) as Row));
+    const { storedTime, ts } = this.#table;
+    const first = storedTime(ts(records[0] as Row));
+    const last = storedTime(ts(records.at(-1) as Row));
     return this.#transaction.statement(rowSql(this.#table).occupied).get([key, first, last]) === undefined;
   }
 
@@ -231,8 +231,8 @@ class RowWriter<Row> {
   }
 
   #append(key: number, record: Row): void {
-    const { moment, ts, encode } = this.#table;
-    this.#fresh.push(key, moment(ts(record)));
+    const { storedTime, ts, encode } = this.#table;
+    this.#fresh.push(key, storedTime(ts(record)));
     encode(record, this.#source === "live" ? 1 : 0, this.#fresh);
     const full = ROWS_A_STATEMENT * this.#width;
     if (this.#fresh.length === full) this.#flush(full);
@@ -264,7 +264,7 @@ class RowWriter<Row> {
     const isNews = settled || !streamTable[table.stream].isProvisional;
     if (isNews && !saysTheSame(table, before, after))
       keepRevision(this.#transaction, table, { key, ts, before, after });
-    this.#transaction.statement(rowSql(table).replaceOne).run([key, table.moment(ts), ...after]);
+    this.#transaction.statement(rowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
     this.#changed++;
   }
 
@@ -272,7 +272,7 @@ class RowWriter<Row> {
     return this.#transaction
       .statement(rowSql(this.#table).stored)
       .raw()
-      .get([key, this.#table.moment(ts)]) as SqlValue[] | undefined;
+      .get([key, this.#table.storedTime(ts)]) as SqlValue[] | undefined;
   }
 
   #isSettled(key: number, ts: Micros): boolean {

@@ -7,8 +7,8 @@ import type { Connection } from "../sqlite/connection.ts";
 interface RowPlace {
   readonly table: string;
   readonly keyColumn: string;
-  readonly momentColumn: string;
-  momentTs(moment: number | string): Micros;
+  readonly timeColumn: string;
+  tsOfStored(moment: number | string): Micros;
 }
 
 /**
@@ -49,9 +49,9 @@ export class Frontier {
     this.#reached.clear();
   }
 
-  #read(stream: Stream, { table, keyColumn, momentColumn, momentTs }: RowPlace, key: number): Micros {
+  #read(stream: Stream, { table, keyColumn, timeColumn, tsOfStored }: RowPlace, key: number): Micros {
     const newest = this.#connection
-      .statement(`SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
+      .statement(`SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
       .pluck()
       .get([key]) as number | string | null;
     const settled = hasHistory(stream)
@@ -63,7 +63,7 @@ export class Frontier {
           .get([stream, key]) as Micros | undefined)
       : undefined;
     return Math.max(
-      newest === null ? Number.NEGATIVE_INFINITY : momentTs(newest),
+      newest === null ? Number.NEGATIVE_INFINITY : tsOfStored(newest),
       settled ?? Number.NEGATIVE_INFINITY,
     );
   }

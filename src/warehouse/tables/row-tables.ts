@@ -13,7 +13,7 @@ export interface RowTable<Row> {
   readonly stream: RowStream;
   readonly table: string;
   readonly keyColumn: string;
-  readonly momentColumn: string;
+  readonly timeColumn: string;
   /** The columns after key and time: the decimals, the others, `aside`. */
   readonly columns: readonly string[];
   /** How many of `columns`, from the first, are decimals. */
@@ -23,10 +23,10 @@ export interface RowTable<Row> {
   key(transaction: Transaction, record: Row): number;
   ts(record: Row): Micros;
   /** A timestamp as the table's time column holds it. */
-  moment(ts: Micros): StoredTime;
-  momentTs(moment: StoredTime): Micros;
+  storedTime(ts: Micros): StoredTime;
+  tsOfStored(moment: StoredTime): Micros;
   /** Whether two records certainly have the same key: saves a lookup for each row of a page. */
-  alike(a: Row, b: Row): boolean;
+  hasSameKey(a: Row, b: Row): boolean;
   /** Appends the values of `columns`. `source`: 0 REST, 1 live. */
   encode(record: Row, source: number, values: SqlValue[]): void;
   readonly lean?: LeanForm<Row>;
@@ -45,16 +45,16 @@ export interface LeanForm<Row> {
 }
 
 const byTs = {
-  momentColumn: "ts",
-  moment: (ts: Micros): StoredTime => ts,
-  momentTs: (moment: StoredTime): Micros => moment as Micros,
+  timeColumn: "ts",
+  storedTime: (ts: Micros): StoredTime => ts,
+  tsOfStored: (moment: StoredTime): Micros => moment as Micros,
 };
 
 /** A bound inside a day means the next day, as for any row that begins at midnight. */
 const byDay = {
-  momentColumn: "day",
-  moment: (ts: Micros): StoredTime => dayOf(Math.ceil(ts / MICROS_PER_DAY) * MICROS_PER_DAY),
-  momentTs: (moment: StoredTime): Micros => Date.parse(`${moment}T00:00:00Z`) * 1000,
+  timeColumn: "day",
+  storedTime: (ts: Micros): StoredTime => dayOf(Math.ceil(ts / MICROS_PER_DAY) * MICROS_PER_DAY),
+  tsOfStored: (moment: StoredTime): Micros => Date.parse(`${moment}T00:00:00Z`) * 1000,
 };
 
 /** The columns of a stream's row table after key and time, without `aside`: the decimals first. */
@@ -141,7 +141,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
   index_ticks: {
     ...derived("index_ticks"),
     key: (transaction, tick) => transaction.dictionary.series(tick.indexType, tick.indexId),
-    alike: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
+    hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
     lean: leanTick,
     // Only ticks of liquid indices have a name; the lookups name assets and markets.
     nameOf: (tick) => (tick.indexType === "LX" ? tick.name : null),
@@ -149,17 +149,17 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
   ohlcv: {
     ...derived("ohlcv"),
     key: (transaction, bar) => transaction.dictionary.series(bar.indexType, bar.indexId),
-    alike: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
+    hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
   },
   exchange_ticks: {
     ...derived("exchange_ticks"),
     key: (transaction, tick) => transaction.dictionary.listing(tick.exchangeId, tick.marketId),
-    alike: (a, b) => a.marketId === b.marketId && a.exchangeId === b.exchangeId,
+    hasSameKey: (a, b) => a.marketId === b.marketId && a.exchangeId === b.exchangeId,
   },
   market_caps: {
     ...derived("market_caps"),
     key: (transaction, cap) => transaction.dictionary.series("GWA", cap.assetId),
-    alike: (a, b) => a.assetId === b.assetId,
+    hasSameKey: (a, b) => a.assetId === b.assetId,
   },
   derivative_ticks: {
     ...derived("derivative_ticks"),
@@ -169,6 +169,6 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
         marketId: tick.marketId,
         firstSeen: formatInstant(transaction.now),
       }),
-    alike: (a, b) => a.contractId === b.contractId && a.derivativeType === b.derivativeType,
+    hasSameKey: (a, b) => a.contractId === b.contractId && a.derivativeType === b.derivativeType,
   },
 };
