@@ -28,9 +28,9 @@ interface CatalogueOptions {
   readonly files: readonly ManifestFile[];
   /** Where the export lies while this is written. */
   readonly folder: string;
-  /** The moment of the export by the service's clock. */
+  /** The time of the export by the service's clock. */
   readonly present: Micros;
-  /** How long one exchange ticker speaks for. */
+  /** The period of one exchange ticker. */
   readonly tickerPeriod: Micros;
 }
 
@@ -39,7 +39,7 @@ export async function writeCatalogue(file: string, options: CatalogueOptions): P
   const instance = await openDuckDb(file);
   try {
     const connection = await instance.connect();
-    // This one lies elsewhere until it is whole.
+    // The catalogue lies in the work folder until it is complete.
     await connection.run(`SET VARIABLE mds_export = ${quoted(`${options.folder}/`)}`);
     for (const statement of catalogueSql(options)) await connection.run(statement);
     await connection.run("CHECKPOINT");
@@ -50,10 +50,10 @@ export async function writeCatalogue(file: string, options: CatalogueOptions): P
 }
 
 /**
- * Views cannot ask where their own file lies, and relative paths are relative to the reader's working directory. But DuckDB
- * keeps its temporary files beside the database that it was started with, and a setting tells where: so a folder that was
- * moved, or is mounted elsewhere, is found. A catalogue that is attached to another database falls back to the place where
- * it was written, unless the reader sets the variable.
+ * A view cannot find out where its own file is, and relative paths depend on the reader's working directory. But DuckDB
+ * puts its temporary files beside the database that it opened, and a setting holds that path: so the files are found
+ * also after the folder was moved. A catalogue that is attached to another database uses the folder where it was
+ * written, unless the reader sets the variable.
  */
 function folderMacro(folder: string): string {
   const temporary = "current_setting('temp_directory')";
@@ -64,14 +64,14 @@ function folderMacro(folder: string): string {
 }
 
 /**
- * The digits of a DOUBLE that came from at most 15 of them and lies between 1e-7 and 1e15: the shortest text that gives the
- * same DOUBLE is that very text, but for its form.
+ * The digits of a DOUBLE that came from at most 15 digits and lies between 1e-7 and 1e15: the shortest text that gives
+ * the same DOUBLE has exactly those digits.
  */
 const digitsMacro = `CREATE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
   WHEN abs(x) < 0.001 THEN rtrim(CAST(TRY_CAST(CAST(x AS VARCHAR) AS DECIMAL(38, 22)) AS VARCHAR), '0')
   ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END`;
 
-/** Null where 38 digits, 18 of them of the fraction, do not hold the value: a DECIMAL is exact or it is not there. */
+/** Null where DECIMAL(38, 18) cannot hold the value: a DECIMAL is exact or absent. */
 const decimalMacro = `CREATE MACRO exact_decimal(digits) AS CASE WHEN length(split_part(digits, '.', 2)) <= 18
   THEN TRY_CAST(digits AS DECIMAL(38, 18)) END`;
 
@@ -98,11 +98,11 @@ function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions
 
 function wholeView(relation: ExportRelation, files: readonly ManifestFile[]): string {
   const names = relationColumns(relation).map(({ name }) => quotedName(name));
-  // Exact digits stand in the file as they are, since such a relation is small.
+  // Such a relation is small, so its file holds the exact digits themselves.
   const decimals = names.flatMap((name) =>
     name.endsWith('_exact"') ? [`exact_decimal(${name}) AS ${name.replace("_exact", "_decimal")}`] : [],
   );
-  const source = files.length > 0 ? scan(files) : nothing(relationColumns(relation));
+  const source = files.length > 0 ? parquetSource(files) : emptySource(relationColumns(relation));
   return `CREATE VIEW ${relation.name} AS SELECT ${[...names, ...decimals].join(", ")} FROM ${source}`;
 }
 
@@ -126,8 +126,8 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
 }
 
 /**
- * For how long the exchange's price had not moved, and whether that is longer than one ticker speaks for; where the service
- * does not say, whether the ticker repeats the price of the one before.
+ * How long the exchange's price had not moved, and whether that is longer than one ticker's period; where the service
+ * does not send it, whether the ticker repeats the price of the one before.
  */
 function staleness(tickerPeriod: Micros): string[] {
   const unmoved = "(ts - epoch_us(last_moved))";
@@ -140,21 +140,21 @@ function staleness(tickerPeriod: Micros): string[] {
 function monthlySource(stream: RowStream, files: readonly ManifestFile[]): string {
   const partition = partitionColumn(stream);
   const folders = [...(partition ? [partition] : []), "month"].map((name) => ({ name, type: "VARCHAR" }));
-  if (files.length === 0) return nothing([...folders, ...fileColumns(stream)]);
+  if (files.length === 0) return emptySource([...folders, ...fileColumns(stream)]);
   const types = folders.map(({ name, type }) => `'${name}': ${type}`).join(", ");
-  return scan(files, `, hive_partitioning = true, hive_types = {${types}}`);
+  return parquetSource(files, `, hive_partitioning = true, hive_types = {${types}}`);
 }
 
-function scan(files: readonly ManifestFile[], options = ""): string {
+function parquetSource(files: readonly ManifestFile[], options = ""): string {
   const paths = files.map(({ version }) => `mds_folder() || ${quoted(version)}`);
   return `read_parquet([${paths.join(", ")}]${options})`;
 }
 
-function nothing(columns: readonly { name: string; type: string }[]): string {
+function emptySource(columns: readonly { name: string; type: string }[]): string {
   return `(SELECT ${columns.map(({ name, type }) => `NULL::${type} AS ${quotedName(name)}`).join(", ")} WHERE false)`;
 }
 
-/** A row from the far future is kept, but it is nobody's latest. */
+/** A row from the far future is stored, but it is never the latest. */
 function latestView(stream: RowStream, present: Micros): string {
   const identity = streamColumns(stream).filter(({ reading }) => reading === "identity");
   const series = identity.map(({ name }) => name).join(", ");

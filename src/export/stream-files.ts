@@ -5,14 +5,14 @@ import { comparesPrices, type MonthContent } from "../warehouse/read/export-rows
 import { rowColumns, rowTables } from "../warehouse/tables/row-tables.ts";
 import { quotedName, type RowSource, type SourceBlock, type SourceColumn } from "./parquet-writer.ts";
 
-/** The streams that are parted by month, in the order in which they are exported. */
+/** The streams whose files are parted by month, in the order of the export. */
 export const monthlyStreams = Object.keys(rowTables) as RowStream[];
 
 /** A column of the files of a stream. */
 export interface FileColumn {
   readonly name: string;
   readonly type: string;
-  /** What gives it from the rows handed over. */
+  /** The SQL that computes it from the rows handed over. */
   readonly value: string;
 }
 
@@ -33,9 +33,9 @@ export function decimalsOf(stream: RowStream): readonly string[] {
 }
 
 /**
- * The columns of a stream's files without those of its folders. Beside each decimal stands `NAME_digits`: the exact text, only
- * where the DOUBLE cannot give it back. Moments are TIMESTAMP without a zone, in UTC: with one, DuckDB would cut days and
- * print times by the zone of whoever asks, and the same SQL would give each reader other bars.
+ * The columns of a stream's files without those of its folders. Beside each decimal is `NAME_digits`: the exact text, only
+ * where the DOUBLE cannot give it back. Timestamps are TIMESTAMP without a zone, in UTC: with a zone, DuckDB would cut
+ * days by the zone of the reader, and the same SQL would give each reader other bars.
  */
 export function fileColumns(stream: RowStream, hasAside = true): FileColumn[] {
   const aside = (entry: string) => (hasAside ? fromAside(entry) : "NULL::VARCHAR");
@@ -74,7 +74,7 @@ function otherColumn(name: string, type: ColumnType): FileColumn {
   return { name, type: "INTEGER", value: number(name, "INTEGER") };
 }
 
-/** What the series of a month are called, to be shared by their rows. */
+/** The labels of the series of a month, shared by their rows. */
 export function labelSource(stream: RowStream, { labels }: MonthContent): RowSource {
   const names = labelColumns(stream).map(({ name }) => name);
   const rows = labels.map((of, at) => [at, ...of]);
@@ -87,7 +87,7 @@ export function labelSource(stream: RowStream, { labels }: MonthContent): RowSou
   };
 }
 
-/** The rows of a month as they are handed over, and the SQL that makes the file's columns of them. */
+/** The rows of a month as they are handed over, and the SQL that selects the file's columns from them. */
 export function monthSource(
   stream: RowStream,
   content: MonthContent,
@@ -99,7 +99,7 @@ export function monthSource(
     ...rowColumns(stream).map(
       ({ name, type }): SourceColumn => ({ name, kind: type === "text" ? "text" : "number" }),
     ),
-    // Hardly any month has anything aside; a column of nulls that nobody reads would cost as much as the prices.
+    // Hardly any month has an `aside`; a column of nulls would cost as much as the prices.
     ...(content.hasAside ? [{ name: "aside", kind: "text" } as const] : []),
     ...(flagColumn(stream) ? [{ name: "flag", kind: "number" } as const] : []),
   ];

@@ -32,7 +32,7 @@ export interface FieldValues {
   /** The timestamp of the record, without which it is rejected. */
   timestamp: Micros;
   /** Any other timestamp. */
-  moment: Micros | null;
+  optionalTimestamp: Micros | null;
 }
 export type FieldReading = keyof FieldValues;
 
@@ -107,8 +107,16 @@ export function timestamp<const Name extends string>(
   name: Name,
   field: string,
   meaning: string,
-): Column<Name, "timestamp", "row", "moment"> {
-  return { ...defaults, name, type: "timestamp", source: "row", reading: "moment", field, meaning };
+): Column<Name, "timestamp", "row", "optionalTimestamp"> {
+  return {
+    ...defaults,
+    name,
+    type: "timestamp",
+    source: "row",
+    reading: "optionalTimestamp",
+    field,
+    meaning,
+  };
 }
 
 export function text<const Name extends string, const Reading extends "identity" | "id" | "text">(

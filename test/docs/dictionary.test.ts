@@ -34,7 +34,7 @@ describe("the dictionary", () => {
     }
   });
 
-  it("is the page in docs", () => {
+  it("equals docs/dictionary.md", () => {
     expect(readFileSync(dictionaryFile, "utf8"), "run `node test/docs/dictionary-page.ts`").toBe(
       dictionaryPage(),
     );

@@ -102,7 +102,7 @@ function firstWarehouse(): string {
 }
 
 describe("migrations", () => {
-  it("ascend in the journal, one file each, and none is left out", () => {
+  it("are listed in ascending order in the journal, one file each", () => {
     const { entries } = journal();
     expect(entries.map(({ idx }) => idx)).toEqual(entries.map((_, i) => i));
     expect(entries.map(({ when }) => when)).toEqual(entries.map(({ when }) => when).sort((a, b) => a - b));
@@ -111,7 +111,7 @@ describe("migrations", () => {
     expect(files.sort()).toEqual(entries.map(({ tag }) => `${tag}.sql`).sort());
   });
 
-  it("are all applied to a new warehouse, and the version counts them", () => {
+  it("are all applied to a new warehouse, and user_version counts them", () => {
     const warehouse = openScratch();
     const applied = rows(warehouse, "SELECT hash FROM __drizzle_migrations ORDER BY created_at");
     const files = journal().entries.map(({ tag }) => ({
@@ -177,7 +177,7 @@ describe("migrations", () => {
     expect(existsSync(`${path}-wal`)).toBe(false);
   });
 
-  it("F14: a file of the first version becomes one of this, with every row as it was and every view at work", () => {
+  it("F14: a warehouse of the first version is migrated with every row, and every view works", () => {
     const path = firstWarehouse();
     const contents = (database: Database.Database) => {
       const names = database
@@ -232,7 +232,7 @@ describe("migrations", () => {
     reader.close();
   });
 
-  it("F13: a migration that fails halfway leaves nothing behind and is done whole the next time", () => {
+  it("F13: a migration that fails halfway is rolled back and applied again the next time", () => {
     const path = join(scratch(), "mds.sqlite");
     openWarehouse(path, { clock: new TurnedClock() }).close();
     const broken = laterMigrations(
@@ -250,7 +250,7 @@ describe("migrations", () => {
     first.close();
   });
 
-  it("F13: a migration that is killed halfway is done whole the next time, with the rows that were there", async () => {
+  it("F13: a migration that is killed halfway is applied again the next time, without losing rows", async () => {
     const path = join(scratch(), "mds.sqlite");
     const warehouse = openWarehouse(path, { clock: new TurnedClock() });
     warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1, "1.5")], "rest"));
@@ -270,7 +270,7 @@ describe("migrations", () => {
     again.close();
   });
 
-  it("F13: a migration does not begin without the space that it may need", () => {
+  it("F13: a migration does not start without the space that it may need", () => {
     const path = join(scratch(), "mds.sqlite");
     const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
     const failure = failureOf(() => openWarehouse(path, { clock: new TurnedClock(), fileSystem: tiny }));
@@ -278,7 +278,7 @@ describe("migrations", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it("replace the views of another version and leave a quant's own alone", () => {
+  it("replace the views of another version and keep a quant's own views", () => {
     const path = join(scratch(), "mds.sqlite");
     openWarehouse(path, { clock: new TurnedClock() }).close();
     const database = new Database(path);
@@ -291,7 +291,7 @@ describe("migrations", () => {
     expect(rows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
   });
 
-  it("refuse another program's database as it is", () => {
+  it("refuse another program's database and leave it untouched", () => {
     const path = join(scratch(), "mds.sqlite");
     const database = new Database(path);
     database.exec("CREATE TABLE theirs (x)");
@@ -304,7 +304,7 @@ describe("migrations", () => {
     expect(digest(path)).toBe(before);
   });
 
-  it("start over when the creation of the file was cut short", () => {
+  it("start over when the creation of the file was interrupted", () => {
     const directory = scratch();
     const path = join(directory, "mds.sqlite");
     mkdirSync(directory, { recursive: true });

@@ -80,7 +80,7 @@ function nestedReader(outer: string, columns: readonly Column[]): ReadNested {
     if (!nested) return;
     for (const { property, name, reading } of inner)
       record[property] = nested.reader[reading](name, nested.properties[name]);
-    reader.adopt(nested.reader.quality());
-    if (nested.reader.extra(known) !== null) reader.keep(outer, canonicalJson(reader.sourceOf(outer)));
+    reader.addQuality(nested.reader.quality());
+    if (nested.reader.extra(known) !== null) reader.addExtra(outer, canonicalJson(reader.sourceOf(outer)));
   };
 }

@@ -31,8 +31,8 @@ function elementReader<E>(columns: readonly Column[]): ReadElement<E> {
 function readList<E>(reader: RecordReader, name: string, value: unknown, read: ReadElement<E>): E[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) {
-    reader.note(name, "is not a list");
-    reader.keep(name, canonicalJson(reader.sourceOf(name)));
+    reader.noteDoubt(name, "is not a list");
+    reader.addExtra(name, canonicalJson(reader.sourceOf(name)));
     return [];
   }
   let slices: string[] | undefined;
@@ -47,7 +47,7 @@ function readList<E>(reader: RecordReader, name: string, value: unknown, read: R
     if (isProperties(item)) {
       elements.begin(item, index);
       const element = read(elements, item);
-      reader.adopt(elements.quality());
+      reader.addQuality(elements.quality());
       if (elements.rejection === null) {
         list.push(element);
         continue;
@@ -56,8 +56,8 @@ function readList<E>(reader: RecordReader, name: string, value: unknown, read: R
     unread.push(canonicalJson(sliceOf(index)));
   }
   if (unread.length > 0) {
-    reader.note(name, `has ${unread.length} elements that cannot be read`);
-    reader.keep(name, `[${unread.join(",")}]`);
+    reader.noteDoubt(name, `has ${unread.length} elements that cannot be read`);
+    reader.addExtra(name, `[${unread.join(",")}]`);
   }
   return list;
 }

@@ -38,11 +38,11 @@ function recordReader(stream: Stream): ReadRecord<unknown> {
 }
 
 function checkBar(reader: RecordReader, _fields: Properties, { open, high, low, close }: DailyBar): object {
-  if (high && low && high.real < low.real) reader.note("high", "is below low");
+  if (high && low && high.real < low.real) reader.noteDoubt("high", "is below low");
   else {
     for (const [name, figure] of [["open", open] as const, ["close", close] as const]) {
-      if (figure && high && figure.real > high.real) reader.note(name, "is above high");
-      if (figure && low && figure.real < low.real) reader.note(name, "is below low");
+      if (figure && high && figure.real > high.real) reader.noteDoubt(name, "is above high");
+      if (figure && low && figure.real < low.real) reader.noteDoubt(name, "is below low");
     }
   }
   return {};
@@ -50,16 +50,16 @@ function checkBar(reader: RecordReader, _fields: Properties, { open, high, low, 
 
 /** The day that a bar covers, from the first of its timestamps that can be read. */
 function barStart(reader: RecordReader, fields: Properties): Micros {
-  const end = reader.moment("endTimestamp", fields.endTimestamp);
+  const end = reader.optionalTimestamp("endTimestamp", fields.endTimestamp);
   for (const name of ["startTimestamp", "timestamp"]) {
-    const ts = reader.moment(name, fields[name]);
+    const ts = reader.optionalTimestamp(name, fields[name]);
     if (ts === null) continue;
     const start = startOfDay(ts);
-    if (start !== ts) reader.note(name, "is not the start of a UTC day", String(fields[name]));
+    if (start !== ts) reader.noteDoubt(name, "is not the start of a UTC day", String(fields[name]));
     // An earlier end belongs to today's unfinished bar; a later one is not the end of a day.
     if (end !== null && endOfDay(end) > start + MICROS_PER_DAY)
-      reader.note("endTimestamp", "is past the day", String(fields.endTimestamp));
-    return reader.plausible(name, start);
+      reader.noteDoubt("endTimestamp", "is past the day", String(fields.endTimestamp));
+    return reader.checkPlausible(name, start);
   }
   if (end === null) {
     const named = ["startTimestamp", "timestamp", "endTimestamp"].find((name) => fields[name] != null);
@@ -68,8 +68,8 @@ function barStart(reader: RecordReader, fields: Properties): Micros {
   }
   const midnight = endOfDay(end);
   if (midnight % MICROS_PER_DAY !== 0)
-    reader.note("endTimestamp", "is not the end of a UTC day", String(fields.endTimestamp));
-  return reader.plausible("endTimestamp", startOfDay(midnight - 1));
+    reader.noteDoubt("endTimestamp", "is not the end of a UTC day", String(fields.endTimestamp));
+  return reader.checkPlausible("endTimestamp", startOfDay(midnight - 1));
 }
 
 /** A bar's end comes as the next midnight or as the last second, millisecond or microsecond before it. */

@@ -26,7 +26,7 @@ export function partitionColumn(stream: RowStream): string | undefined {
 /** One month of one part of a stream, and the series that have rows in it. */
 export interface ExportMonth {
   readonly stream: RowStream;
-  /** The index type or derivative type; null for a stream that only months part. */
+  /** The index type or derivative type; null for a stream without a partition column. */
   readonly part: string | null;
   /** `YYYY-MM` */
   readonly month: string;
@@ -35,7 +35,7 @@ export interface ExportMonth {
   readonly keys: readonly number[];
 }
 
-/** The months that hold rows, from the one of `since` on. One index seek per series and month. */
+/** The months that hold rows, from that of `since` on. One index seek per series and month. */
 export function exportMonths(
   connection: Connection,
   stream: RowStream,
@@ -75,7 +75,7 @@ export function exportMonths(
   return [...found.values()].sort((a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.month, b.month));
 }
 
-/** How many rows there are to export, at most: kept in step by the writer, so nothing is counted. */
+/** How many rows there are to export at most, from the count that the writer maintains. */
 export function storedRows(connection: Connection): number {
   const names = Object.keys(rowTables).map((stream) => `'${stream}'`);
   const sql = `SELECT coalesce(sum(rows), 0) FROM stream_states WHERE stream IN (${names.join(", ")})`;

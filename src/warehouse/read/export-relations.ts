@@ -10,13 +10,13 @@ import {
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-export type RelationColumnKind = "text" | "integer" | "real" | "moment";
+export type RelationColumnKind = "text" | "integer" | "real" | "timestamp";
 
 /** A relation that an export writes as one file. */
 export interface ExportRelation {
   readonly name: string;
   readonly columns: Readonly<Record<string, RelationColumnKind>>;
-  /** What stands for the columns where the name alone does not. */
+  /** The FROM clause, with the order of the rows. */
   readonly from: string;
 }
 
@@ -24,22 +24,27 @@ const kinds: Readonly<Record<Exclude<ColumnType, "decimal">, RelationColumnKind>
   text: "text",
   integer: "integer",
   real: "real",
-  timestamp: "moment",
+  timestamp: "timestamp",
   source: "text",
 };
 const ledgerKey = { stream: "text", index_type: "text", index_id: "text", name: "text" } as const;
-const range = { from_ts: "integer", to_ts: "integer", from_time: "moment", to_time: "moment" } as const;
+const range = { from_ts: "integer", to_ts: "integer", from_time: "timestamp", to_time: "timestamp" } as const;
 const unknown = {
   where: "text",
   name: "text",
-  first_seen: "moment",
+  first_seen: "timestamp",
   count: "integer",
   sample: "text",
 } as const;
 
 /** A lookup as the contract has it, without the count of absences; in the order of its key. */
 function lookupRelation(name: string, columns: readonly Column[], key: string): ExportRelation {
-  const added = { first_seen: "moment", delisted_at: "moment", quality: "text", extra: "text" } as const;
+  const added = {
+    first_seen: "timestamp",
+    delisted_at: "timestamp",
+    quality: "text",
+    extra: "text",
+  } as const;
   const own = columns.flatMap(({ name, type }): [string, RelationColumnKind][] =>
     type === "decimal"
       ? [
@@ -51,7 +56,7 @@ function lookupRelation(name: string, columns: readonly Column[], key: string): 
   return { name, columns: { ...Object.fromEntries(own), ...added }, from: `${name} ORDER BY ${key}` };
 }
 
-/** Every relation of the contract without months, in an order that no reader minds: what others refer to comes first. */
+/** Every relation of the contract that is not parted by month. */
 export const exportRelations: readonly ExportRelation[] = [
   lookupRelation("assets", assetColumns, "id"),
   lookupRelation("markets", marketColumns, "id"),
@@ -72,21 +77,21 @@ export const exportRelations: readonly ExportRelation[] = [
     columns: {
       ...ledgerKey,
       ts: "integer",
-      time: "moment",
+      time: "timestamp",
       before: "text",
       after: "text",
-      changed_at: "moment",
+      changed_at: "timestamp",
     },
     from: "revisions",
   },
   {
     name: "status_changes",
-    columns: { entity: "text", id: "text", field: "text", old: "text", new: "text", seen_at: "moment" },
+    columns: { entity: "text", id: "text", field: "text", old: "text", new: "text", seen_at: "timestamp" },
     from: "status_changes ORDER BY change",
   },
   {
     name: "rejects",
-    columns: { stream: "text", received_at: "moment", reason: "text", raw: "text", request: "text" },
+    columns: { stream: "text", received_at: "timestamp", reason: "text", raw: "text", request: "text" },
     from: "rejects ORDER BY reject",
   },
   { name: "unknown_fields", columns: unknown, from: 'unknown_fields ORDER BY "where", name' },
@@ -101,7 +106,7 @@ export const coverageRelation: ExportRelation = {
 
 export const gapsRelation: ExportRelation = {
   name: "gaps",
-  columns: { ...ledgerKey, ...range, state: "text", reason: "text", lost_at: "moment" },
+  columns: { ...ledgerKey, ...range, state: "text", reason: "text", lost_at: "timestamp" },
   from: "gaps",
 };
 
@@ -118,7 +123,7 @@ export function readRelation(
     .iterate() as Iterable<RelationRow>;
 }
 
-/** A range of the ledger with the words that the views have for its line. */
+/** A range of the ledger with the names of its key, as in the views. */
 export interface LedgerEntry extends TimeRange {
   readonly stream: string;
   readonly indexType: string | null;
@@ -130,7 +135,7 @@ export interface LedgerEntry extends TimeRange {
   readonly lostAt: string | null;
 }
 
-/** Coverage and gaps of one moment, as the views say it. */
+/** Coverage and gaps of one snapshot, from the views. */
 export function readLedger(connection: Connection): {
   readonly coverage: readonly LedgerEntry[];
   readonly gaps: readonly LedgerEntry[];
@@ -145,7 +150,7 @@ export function readLedger(connection: Connection): {
   };
 }
 
-/** Runs `work` on one snapshot of the warehouse. A long one keeps the writer's log from being cut back: one file's worth at most. */
+/** Runs `work` on one snapshot of the warehouse. The writer cannot truncate the WAL meanwhile: one file at most. */
 export async function inSnapshot<T>(connection: Connection, work: () => T | Promise<T>): Promise<T> {
   connection.database.exec("BEGIN");
   try {

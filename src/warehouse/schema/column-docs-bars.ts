@@ -44,7 +44,7 @@ export const barDocs: Readonly<Record<string, RelationDoc>> = {
   ),
 
   reconcile_ohlcv: relation(
-    "each daily bar made from ticks against the service's own",
+    "each daily bar from ticks against the service's own",
     `${index}
 ts INTEGER the start of the day, microseconds since 1970 UTC
 time TEXT the same as text, YYYY-MM-DDTHH:MM:SS.ffffffZ

@@ -19,7 +19,7 @@ sample TEXT one value of it, as it came`;
 /** Coverage, gaps, changes and what could not be read. */
 export const coverageDocs: Readonly<Record<string, RelationDoc>> = {
   coverage: relation(
-    "the ledger: what is covered or lost, as ranges [from, to)",
+    "the ledger: covered and lost ranges [from, to)",
     `${ledgerKey}
 ${range}
 proof TEXT rows: all rows of the range are stored; empty: the service has none; lost: it no longer serves them
@@ -34,7 +34,7 @@ reason TEXT pending, settling (it only awaits confirmation), forbidden, aged out
 lost_at TEXT when an open range leaves the service's window; NULL: never`,
   ),
   revisions: relation(
-    "earlier versions of rows that were corrected or withdrawn",
+    "earlier versions of corrected or withdrawn rows",
     `stream TEXT the stream of the row
 index_type TEXT GWA, MWA or LX; NULL where the row belongs to no index
 index_id TEXT the index, asset, contract, or EXCHANGE/MARKET of an exchange tick

@@ -34,7 +34,7 @@ export const dataDocs = {
   derivative_contracts,
   ...rows,
   index_tick_versions: relation(
-    "every version of a tick, with the time during which the warehouse held it",
+    "every version of a tick, with when it was valid",
     `${index}
 ts INTEGER the timestamp, microseconds since 1970 UTC
 time TEXT the same as text, YYYY-MM-DDTHH:MM:SS.ffffffZ
