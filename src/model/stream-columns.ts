@@ -133,6 +133,18 @@ export const exchangeTickColumns = [
   extra,
 ] as const;
 
+const inOlderRows = "; rows of earlier versions have it in extra";
+
+/** The changes of a figure over three periods, from one nested object. */
+function percentChanges<const Name extends string>(name: Name, outer: string, figure: string, note = "") {
+  const meaning = (period: string) => `percent change of ${figure} over ${period}${note}`;
+  return [
+    decimal(`${name}_24h`, `${outer}.change24h`, meaning("24 hours"), "rate"),
+    decimal(`${name}_7d`, `${outer}.change7d`, meaning("7 days"), "rate"),
+    decimal(`${name}_30d`, `${outer}.change30d`, meaning("30 days"), "rate"),
+  ] as const;
+}
+
 export const marketCapColumns = [
   label("asset_id", "index_id", "the asset", { field: "assetId", reading: "identity" }),
   label("symbol", "name", "its symbol; its id until it is known"),
@@ -146,18 +158,14 @@ export const marketCapColumns = [
   decimal("total_market_cap", "totalMarketCap", "total supply × price, as the service computes it"),
   decimal("free_float_supply", "freeFloatSupply", "units in circulation"),
   decimal("total_supply", "totalSupply", "units that exist"),
-  decimal(
-    "change_24h",
-    "marketCapPercentChange.change24h",
-    "percent change of market_cap over 24 hours",
-    "rate",
-  ),
-  decimal("change_7d", "marketCapPercentChange.change7d", "percent change of market_cap over 7 days", "rate"),
-  decimal(
-    "change_30d",
-    "marketCapPercentChange.change30d",
-    "percent change of market_cap over 30 days",
-    "rate",
+  ...percentChanges("change", "marketCapPercentChange", "market_cap"),
+  ...percentChanges("price_change", "pricePercentChange", "price", inOlderRows),
+  ...percentChanges("volume_change", "volumePercentChange", "volume", inOlderRows),
+  ...percentChanges(
+    "total_market_cap_change",
+    "totalMarketCapPercentChange",
+    "total_market_cap",
+    inOlderRows,
   ),
   quality,
   extra,

@@ -97,7 +97,8 @@ function firstWarehouse(): string {
       (1, 1767225630000000, 0.1, NULL, NULL, 1, '{"price":"0.10000000000000000001"}');
     INSERT INTO daily_bar_rows (series, day, open, high, low, close, volume) VALUES (1, '2025-12-31', 1, 9, 0.5, 2, 100);
     INSERT INTO exchange_tick_rows VALUES (1, 1767225600000000, 60001, 60000, 60002, 5, 1767225500000000, 1, NULL);
-    INSERT INTO market_cap_rows (series, ts, price, market_cap, rank) VALUES (1, 1767225600000000, 60000, 1.2e12, 1);
+    INSERT INTO market_cap_rows (series, ts, price, market_cap, rank, aside) VALUES (1, 1767225600000000, 60000, 1.2e12, 1,
+      '{"extra":"{\\"pricePercentChange\\":{\\"change24h\\":\\"1.5\\"}}"}');
     INSERT INTO derivative_tick_rows (contract, ts, price) VALUES (1, 1767225600000000, 60010);
     INSERT INTO revision_rows VALUES (1, 'index_ticks', 1, 1767225600000000, '{"price":"1"}', NULL, 1767225700000000);
     INSERT INTO rejects VALUES (1, 'index_ticks', '2026-01-01T00:00:00.000000Z', 'no price', '{}', NULL);
@@ -207,7 +208,16 @@ describe("migrations", () => {
     // What the live feed had heard ended with the old process; whose file it is changes with every writer.
     const own = ["live_spans", "warehouse_state"];
     for (const [name, found] of before)
-      if (!own.includes(name)) expect([name, after.get(name)]).toEqual([name, found]);
+      if (!own.includes(name)) expect([name, after.get(name)]).toMatchObject([name, found]);
+    expect(
+      queryRows(warehouse, "SELECT price_change_24h, price_change_24h_exact, extra FROM market_caps"),
+    ).toEqual([
+      {
+        price_change_24h: null,
+        price_change_24h_exact: null,
+        extra: '{"pricePercentChange":{"change24h":"1.5"}}',
+      },
+    ]);
     for (const { name } of queryRows(warehouse, "SELECT name FROM sqlite_master WHERE type = 'view'"))
       expect(() => queryRows(warehouse, `SELECT * FROM "${String(name)}"`), String(name)).not.toThrow();
     expect(
