@@ -1,6 +1,6 @@
 import { barWidths, type Micros } from "../model/time.ts";
 
-/** Of each bar; any_value, since a figure that nobody asks for is not computed then, as one to group by would be. */
+/** Of each bar. any_value lets DuckDB skip a figure that no query selects; GROUP BY would compute it. */
 const figures = [
   "open",
   "open_digits",
@@ -17,9 +17,9 @@ const figures = [
 ];
 
 /**
- * Bars from ticks, labelled by their start, as the warehouse's views of the same names give them: only where there are
- * ticks, with the share of the bar that the ledger proves. `volume` is a rolling figure of 24 hours, so that the last one
- * stands for the bar and nothing is summed.
+ * Bars from ticks, labelled by their start, as in the warehouse's views of the same names: only where there are ticks,
+ * with the share of the bar that the ledger covers. `volume` is a rolling 24-hour figure: the bar takes the last one and
+ * sums nothing.
  */
 function bars(length: string, ticks: string, present: Micros): string {
   const last = (column: string) => `arg_max({v: ${column}}, ts).v`;
@@ -36,7 +36,7 @@ function bars(length: string, ticks: string, present: Micros): string {
   FROM (
     SELECT t.index_type, t.index_id, t.name, t.ts, ${figures.map((figure) => `any_value(t.${figure}) AS ${figure}`).join(", ")},
       ${length} // any_value(s.refresh_us) AS expected_ticks,
-      -- DuckDB's least and greatest pass over nulls: without the filter a bar that nothing proves would be proven whole.
+      -- DuckDB's least and greatest skip nulls: without the filter a bar without coverage would count as whole.
       coalesce(CAST(sum(least(g.to_ts, t.ts + ${length}) - greatest(g.from_ts, t.ts))
         FILTER (WHERE g.from_ts IS NOT NULL) AS BIGINT), 0) AS proven
     FROM (
@@ -56,14 +56,14 @@ function bars(length: string, ticks: string, present: Micros): string {
   ) b`;
 }
 
-export function barViews(present: Micros): string[] {
+export function catalogueBarViews(present: Micros): string[] {
   const ticks = "index_ticks_stored WHERE price IS NOT NULL";
   return Object.entries(barWidths).map(
     ([name, length]) => `CREATE VIEW bars_${name} AS ${bars(String(length), ticks, present)}`,
   );
 }
 
-/** Bars of any length of one series that begin in a window; each is whole, so that none looks complete and is cut. */
+/** Bars of any length of one series that begin in a window. The window never cuts a bar. */
 export function barMacro(present: Micros): string {
   // DuckDB would take a month for 30 days.
   const length = `(CASE WHEN datepart('year', width) <> 0 OR datepart('month', width) <> 0
@@ -77,14 +77,14 @@ export function barMacro(present: Micros): string {
 
 const prices = ["open", "high", "low", "close"] as const;
 
-/** Relative to what the service says; null where it says nothing or nought. */
+/** The difference, relative to the service's figure; null where that is null or zero. */
 const relative = (ours: string, theirs: string) => `(${ours} - ${theirs}) / abs(nullif(${theirs}, 0))`;
 
 const exact = (alias: string, column: string, name = column) =>
   `${alias}.${column} AS ${name}, ${alias}.${column}_exact AS ${name}_exact`;
 
 const differences = prices.map((price) => relative(`b.${price}`, `r.${price}`));
-/** DuckDB's greatest passes over nulls; a comparison that lacks one of the four has no largest difference. */
+/** DuckDB's greatest skips nulls; a comparison that lacks one of the four has no largest difference. */
 const largest = `CASE WHEN ${differences.map((difference) => `${difference} IS NOT NULL`).join(" AND ")}
   THEN greatest(${differences.map((difference) => `abs(${difference})`).join(", ")}) END`;
 
@@ -99,7 +99,7 @@ const ohlcv = `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, CAST(b.tim
 FROM bars_1d b LEFT JOIN ohlcv r
   ON r.index_type = b.index_type AND r.index_id = b.index_id AND CAST(r.day AS DATE) = CAST(b.time AS DATE)`;
 
-/** What a figure should come to, beside what it is said to be. */
+/** The service's figure beside the one computed from price and supply. */
 const computed = (column: string, supply: string) => `${exact("r", column)},
   r.price * r.${supply} AS computed_${column}, r.${column} - r.price * r.${supply} AS ${column}_diff,
   ${relative(`r.${column}`, `(r.price * r.${supply})`)} AS ${column}_rel_diff`;
@@ -134,7 +134,7 @@ SELECT index_type, index_id, name, ts, time,
   ${known("since", "changed_at")}, before ->> '$.quality'
 FROM changes`;
 
-/** Our figures against the service's own, and every version of a tick: as the warehouse's views of the same names. */
+/** Computed figures against the service's own, and every version of a tick: as the warehouse's views of the same names. */
 export const comparisonViews: readonly string[] = [
   `CREATE VIEW reconcile_ohlcv AS ${ohlcv}`,
   `CREATE VIEW reconcile_market_caps AS ${marketCaps}`,

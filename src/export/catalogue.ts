@@ -1,13 +1,15 @@
+import { createHash } from "node:crypto";
+import type { Column } from "../model/column.ts";
+import { type RowStream, streamTable } from "../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
-import { exportDictionaries } from "../warehouse/read/export-months.ts";
+import { partitionColumn } from "../warehouse/read/export-months.ts";
 import {
   coverageRelation,
   type ExportRelation,
   exportRelations,
   gapsRelation,
 } from "../warehouse/read/export-relations.ts";
-import type { RowStream } from "../warehouse/tables/row-tables.ts";
-import { barMacro, barViews, comparisonViews } from "./catalogue-views.ts";
+import { barMacro, catalogueBarViews, comparisonViews } from "./catalogue-views.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
 import { openDuckDb, quoted, quotedName } from "./parquet-writer.ts";
@@ -16,13 +18,19 @@ import { decimalsOf, fileColumns, monthlyStreams } from "./stream-files.ts";
 
 export const wholeRelations: readonly ExportRelation[] = [...exportRelations, coverageRelation, gapsRelation];
 
+/** Differs whenever a file of an export would have other columns. */
+export function columnsDigest(): string {
+  const columns = [...monthlyStreams.map((stream) => fileColumns(stream)), ...wholeRelations];
+  return createHash("sha256").update(JSON.stringify(columns)).digest("hex");
+}
+
 interface CatalogueOptions {
   readonly files: readonly ManifestFile[];
   /** Where the export lies while this is written. */
   readonly folder: string;
-  /** The moment of the export by the service's clock. */
+  /** The time of the export by the service's clock. */
   readonly present: Micros;
-  /** How long one exchange ticker speaks for. */
+  /** The period of one exchange ticker. */
   readonly tickerPeriod: Micros;
 }
 
@@ -31,7 +39,7 @@ export async function writeCatalogue(file: string, options: CatalogueOptions): P
   const instance = await openDuckDb(file);
   try {
     const connection = await instance.connect();
-    // This one lies elsewhere until it is whole.
+    // The catalogue lies in the work folder until it is complete.
     await connection.run(`SET VARIABLE mds_export = ${quoted(`${options.folder}/`)}`);
     for (const statement of catalogueSql(options)) await connection.run(statement);
     await connection.run("CHECKPOINT");
@@ -42,10 +50,10 @@ export async function writeCatalogue(file: string, options: CatalogueOptions): P
 }
 
 /**
- * Views cannot ask where their own file lies, and relative paths are relative to the reader's working directory. But DuckDB
- * keeps its temporary files beside the database that it was started with, and a setting tells where: so a folder that was
- * moved, or is mounted elsewhere, is found. A catalogue that is attached to another database falls back to the place where
- * it was written, unless the reader sets the variable.
+ * A view cannot find out where its own file is, and relative paths depend on the reader's working directory. But DuckDB
+ * puts its temporary files beside the database that it opened, and a setting holds that path: so the files are found
+ * also after the folder was moved. A catalogue that is attached to another database uses the folder where it was
+ * written, unless the reader sets the variable.
  */
 function folderMacro(folder: string): string {
   const temporary = "current_setting('temp_directory')";
@@ -56,14 +64,14 @@ function folderMacro(folder: string): string {
 }
 
 /**
- * The digits of a DOUBLE that came from at most 15 of them and lies between 1e-7 and 1e15: the shortest text that gives the
- * same DOUBLE is that very text, but for its form.
+ * The digits of a DOUBLE that came from at most 15 digits and lies between 1e-7 and 1e15: the shortest text that gives
+ * the same DOUBLE has exactly those digits.
  */
 const digitsMacro = `CREATE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
   WHEN abs(x) < 0.001 THEN rtrim(CAST(TRY_CAST(CAST(x AS VARCHAR) AS DECIMAL(38, 22)) AS VARCHAR), '0')
   ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END`;
 
-/** Null where 38 digits, 18 of them of the fraction, do not hold the value: a DECIMAL is exact or it is not there. */
+/** Null where DECIMAL(38, 18) cannot hold the value: a DECIMAL is exact or absent. */
 const decimalMacro = `CREATE MACRO exact_decimal(digits) AS CASE WHEN length(split_part(digits, '.', 2)) <= 18
   THEN TRY_CAST(digits AS DECIMAL(38, 18)) END`;
 
@@ -76,13 +84,13 @@ function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions
     ...wholeRelations.map((relation) => wholeView(relation, of(relation.name))),
     ...monthlyStreams.flatMap((stream) => [
       `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, tickerPeriod)} FROM ${monthlySource(stream, of(stream))}`,
-      ...(stream === "ohlcv" ? [] : [latestView(stream, present)]),
+      ...(streamTable[stream].latestSummary === null ? [] : [latestView(stream, present)]),
     ]),
     `CREATE VIEW index_ticks_stored AS SELECT * FROM ${monthlySource("index_ticks", of("index_ticks"))}`,
     `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
       SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
       USING (index_type, index_id, ts)`,
-    ...barViews(present),
+    ...catalogueBarViews(present),
     barMacro(present),
     ...comparisonViews,
   ];
@@ -90,16 +98,19 @@ function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions
 
 function wholeView(relation: ExportRelation, files: readonly ManifestFile[]): string {
   const names = relationColumns(relation).map(({ name }) => quotedName(name));
-  // Exact digits stand in the file as they are, since such a relation is small.
+  // Such a relation is small, so its file holds the exact digits themselves.
   const decimals = names.flatMap((name) =>
     name.endsWith('_exact"') ? [`exact_decimal(${name}) AS ${name.replace("_exact", "_decimal")}`] : [],
   );
-  const source = files.length > 0 ? scan(files) : nothing(relationColumns(relation));
+  const source = files.length > 0 ? parquetSource(files) : emptySource(relationColumns(relation));
   return `CREATE VIEW ${relation.name} AS SELECT ${[...names, ...decimals].join(", ")} FROM ${source}`;
 }
 
+function streamColumns(stream: RowStream): readonly Column[] {
+  return streamTable[stream].columns;
+}
+
 function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
-  const { partition } = exportDictionaries[stream];
   const decimals = new Set(decimalsOf(stream));
   const columns = fileColumns(stream).flatMap(({ name }) => {
     if (name.endsWith("_digits") || name === "repeats_price") return [];
@@ -108,14 +119,15 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
     const exact = `coalesce(${name}_digits, exact_digits(${name}))`;
     return [name, `${exact} AS ${name}_exact`, `exact_decimal(${exact}) AS ${name}_decimal`];
   });
-  // Where the contract has it: before the index's id, after the contract's.
-  if (partition) columns.splice(stream === "derivative_ticks" ? 1 : 0, 0, partition);
+  // The partition is no column of the files; it goes to its place among the columns of the stream.
+  const at = streamColumns(stream).findIndex(({ isPartition }) => isPartition);
+  if (at >= 0) columns.splice(at, 0, partitionColumn(stream) as string);
   return columns.join(", ");
 }
 
 /**
- * For how long the exchange's price had not moved, and whether that is longer than one ticker speaks for; where the service
- * does not say, whether the ticker repeats the price of the one before.
+ * How long the exchange's price had not moved, and whether that is longer than one ticker's period; where the service
+ * does not send it, whether the ticker repeats the price of the one before.
  */
 function staleness(tickerPeriod: Micros): string[] {
   const unmoved = "(ts - epoch_us(last_moved))";
@@ -126,32 +138,26 @@ function staleness(tickerPeriod: Micros): string[] {
 }
 
 function monthlySource(stream: RowStream, files: readonly ManifestFile[]): string {
-  const { partition } = exportDictionaries[stream];
+  const partition = partitionColumn(stream);
   const folders = [...(partition ? [partition] : []), "month"].map((name) => ({ name, type: "VARCHAR" }));
-  if (files.length === 0) return nothing([...folders, ...fileColumns(stream)]);
+  if (files.length === 0) return emptySource([...folders, ...fileColumns(stream)]);
   const types = folders.map(({ name, type }) => `'${name}': ${type}`).join(", ");
-  return scan(files, `, hive_partitioning = true, hive_types = {${types}}`);
+  return parquetSource(files, `, hive_partitioning = true, hive_types = {${types}}`);
 }
 
-function scan(files: readonly ManifestFile[], options = ""): string {
+function parquetSource(files: readonly ManifestFile[], options = ""): string {
   const paths = files.map(({ version }) => `mds_folder() || ${quoted(version)}`);
   return `read_parquet([${paths.join(", ")}]${options})`;
 }
 
-function nothing(columns: readonly { name: string; type: string }[]): string {
+function emptySource(columns: readonly { name: string; type: string }[]): string {
   return `(SELECT ${columns.map(({ name, type }) => `NULL::${type} AS ${quotedName(name)}`).join(", ")} WHERE false)`;
 }
 
-const seriesColumns: Readonly<Record<Exclude<RowStream, "ohlcv">, string>> = {
-  index_ticks: "index_type, index_id",
-  exchange_ticks: "exchange_id, market_id",
-  market_caps: "asset_id",
-  derivative_ticks: "derivative_type, contract_id",
-};
-
-/** A row from the far future is kept, but it is nobody's latest. */
-function latestView(stream: Exclude<RowStream, "ohlcv">, present: Micros): string {
-  const series = seriesColumns[stream];
+/** A row from the far future is stored, but it is never the latest. */
+function latestView(stream: RowStream, present: Micros): string {
+  const identity = streamColumns(stream).filter(({ reading }) => reading === "identity");
+  const series = identity.map(({ name }) => name).join(", ");
   return `CREATE VIEW latest_${stream} AS SELECT t.* FROM ${stream} t JOIN (
     SELECT ${series}, max(ts) AS ts FROM ${stream} WHERE ts < ${present + MICROS_PER_DAY} GROUP BY ALL) USING (${series}, ts)`;
 }

@@ -2,7 +2,7 @@ import { formatTimestamp, type Micros } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 import type { LedgerEntry, RelationRow } from "../warehouse/read/export-relations.ts";
 
-/** A claim about rows: the least that is needed to compare it with another. */
+/** What two ranges of the ledger are compared by. */
 export type Claim = Pick<
   LedgerEntry,
   "stream" | "indexType" | "indexId" | "state" | "reason" | "from" | "to"
@@ -14,21 +14,21 @@ export interface Claims {
 }
 
 /**
- * What the export may claim. Months are read one after another while the writer goes on, so only what the ledger held both
- * before the first and after the last of them is true of the rows that were written; and of months that were not looked at
- * (`since`), only what the previous export claimed already. The rest of what the ledger held becomes a gap, reason
- * `not exported`: coverage and gaps together still say something about every moment.
+ * The coverage that the export may claim. Months are read one after another while the writer continues, so only what the
+ * ledger covered both before the first month and after the last is true of the exported rows. Of months that were not
+ * read (`since`), only what the previous export claimed holds. The rest becomes a gap, reason `not exported`: coverage
+ * and gaps together still account for all time.
  */
-export function claimsOf(
+export function exportableClaims(
   before: Claims,
   after: readonly Claim[],
   earlier: { readonly since: Micros; readonly claims: readonly Claim[] } | undefined,
 ): Claims {
-  const later = byLine(after);
-  const previous = byLine(earlier?.claims ?? []);
+  const later = rangesByKey(after);
+  const previous = rangesByKey(earlier?.claims ?? []);
   const coverage: LedgerEntry[] = [];
   const withheld: LedgerEntry[] = [];
-  for (const [line, entries] of Map.groupBy(before.coverage, lineOf)) {
+  for (const [line, entries] of Map.groupBy(before.coverage, claimKey)) {
     const [first] = entries;
     if (!first) continue;
     const held = normalise(entries);
@@ -51,21 +51,21 @@ export function claimsOf(
   return { coverage, gaps: [...before.gaps, ...withheld] };
 }
 
-function byLine(claims: readonly Claim[]): Map<string, TimeRanges> {
-  return new Map([...Map.groupBy(claims, lineOf)].map(([line, ranges]) => [line, normalise(ranges)]));
+function rangesByKey(claims: readonly Claim[]): Map<string, TimeRanges> {
+  return new Map([...Map.groupBy(claims, claimKey)].map(([line, ranges]) => [line, normalise(ranges)]));
 }
 
-/** Claims of one line with different words are different claims. */
-const lineOf = ({ stream, indexType, indexId, state, reason }: Claim) =>
+/** Claims of one ledger key with different states or reasons are different claims. */
+const claimKey = ({ stream, indexType, indexId, state, reason }: Claim) =>
   JSON.stringify([stream, indexType, indexId, state, reason]);
 
-const lineColumns = ({ stream, indexType, indexId, name }: LedgerEntry) => [stream, indexType, indexId, name];
-const rangeColumns = ({ from, to }: TimeRange) => [from, to, formatTimestamp(from), formatTimestamp(to)];
+const keyValues = ({ stream, indexType, indexId, name }: LedgerEntry) => [stream, indexType, indexId, name];
+const rangeValues = ({ from, to }: TimeRange) => [from, to, formatTimestamp(from), formatTimestamp(to)];
 
 export function coverageRow(entry: LedgerEntry): RelationRow {
-  return [...lineColumns(entry), ...rangeColumns(entry), entry.state, entry.reason];
+  return [...keyValues(entry), ...rangeValues(entry), entry.state, entry.reason];
 }
 
 export function gapRow(entry: LedgerEntry): RelationRow {
-  return [...lineColumns(entry), ...rangeColumns(entry), entry.state, entry.reason, entry.lostAt];
+  return [...keyValues(entry), ...rangeValues(entry), entry.state, entry.reason, entry.lostAt];
 }

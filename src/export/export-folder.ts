@@ -17,7 +17,7 @@ import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
 import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
-import { unusable } from "./errors.ts";
+import { folderRefused } from "./errors.ts";
 import {
   CATALOGUE,
   hasManifest,
@@ -29,12 +29,12 @@ import {
 import { openDuckDb } from "./parquet-writer.ts";
 
 /*
- * DIR/manifest.json, DIR/mds.duckdb        what the export consists of; each replaced in one step, the manifest last
- * DIR/<relation>/…/data.parquet            the files for those who read folders; each replaced in one step
- * DIR/versions/<relation>/…/<sha>.parquet  the same files (hard links) under names that are never reused: what manifest
- *                                          and catalogue name, so that a reader of an old one sees the old export, whole
- * DIR/versions/generations/                the manifests and catalogues whose readers may still be at it
- * DIR/work/                                unfinished; of no use to anybody
+ * DIR/manifest.json, DIR/mds.duckdb        the list of files and the catalogue; each replaced atomically, manifest last
+ * DIR/<relation>/…/data.parquet            the files for those who read folders; each replaced atomically
+ * DIR/versions/<relation>/…/<sha>.parquet  the same files (hard links) under names that are never reused. Manifest and
+ *                                          catalogue name these, so a reader of an old one sees the whole old export
+ * DIR/versions/generations/                earlier manifests and catalogues that somebody may still read
+ * DIR/work/                                unfinished files
  */
 const VERSIONS = "versions";
 const GENERATIONS = "versions/generations";
@@ -42,13 +42,13 @@ const WORK = "work";
 const LOCK = "export";
 const DATA = "data.parquet";
 
-/** Takes the folder for one export; refuses one that holds anything else. */
-export function openFolder(folder: string): { readonly work: string; release(): void } {
+/** Locks the folder for one export; refuses a folder that holds anything else. */
+export function openExportFolder(folder: string): { readonly work: string; release(): void } {
   mkdirSync(folder, { recursive: true });
-  // Things below are removed, so the folder must be ours: many a folder has a manifest.json.
+  // An export removes files, so the folder must be its own: a manifest.json alone proves nothing.
   const names = readdirSync(folder);
   if (names.length > 0 && !names.includes(`${LOCK}.lock`) && !readManifest(folder)) {
-    throw unusable(`${folder} holds other files`, "give a folder of its own, new or empty");
+    throw folderRefused(`${folder} holds other files`, "give a folder of its own, new or empty");
   }
   const lock = lockFolder(folder);
   const work = join(folder, WORK);
@@ -73,13 +73,13 @@ function lockFolder(folder: string): { release(): void } {
     throw new Failure(`another mds-sync exports to ${folder} (${holder})`, {
       family: "retry",
       code: "export_elsewhere",
-      remedy: "leave the work to it, or stop it first",
+      remedy: "wait for it, or stop it first",
     });
   }
 }
 
-/** Gives a finished file its name for good. */
-export function keepVersion(
+/** Moves a finished file to its permanent name. */
+export function storeVersion(
   folder: string,
   unfinished: string,
   place: string,
@@ -95,13 +95,13 @@ export function keepVersion(
   return { version, path: `${place}/${DATA}`, bytes, sha256 };
 }
 
-/** Whether the file that a manifest names is still there, as far as a look at its size tells. */
-export function isThere(folder: string, { version, bytes }: ManifestFile): boolean {
+/** Whether the file that a manifest names still exists with the same size. */
+export function hasFile(folder: string, { version, bytes }: ManifestFile): boolean {
   return statSync(join(folder, version), { throwIfNoEntry: false })?.size === bytes;
 }
 
-/** Notes the export among those whose readers are to be spared: before anybody can see it. */
-export function noteGeneration(folder: string, manifest: Manifest, catalogue: string): void {
+/** Stores manifest and catalogue of the export among the generations, before any reader can see it. */
+export function storeGeneration(folder: string, manifest: Manifest, catalogue: string): void {
   const place = join(folder, GENERATIONS, manifest.generation);
   writeSynced(`${place}.json`, manifestText(manifest));
   sync(catalogue);
@@ -110,7 +110,7 @@ export function noteGeneration(folder: string, manifest: Manifest, catalogue: st
 }
 
 export function switchCatalogue(folder: string, catalogue: string): void {
-  // What somebody wrote into the old catalogue and has not closed: DuckDB would play it into the new one.
+  // A WAL of the old catalogue, left by a reader that wrote into it: DuckDB would replay it into the new one.
   rmSync(join(folder, `${CATALOGUE}.wal`), { force: true });
   renameSync(catalogue, join(folder, CATALOGUE));
   sync(folder);
@@ -123,8 +123,8 @@ export function switchManifest(folder: string, manifest: Manifest): void {
   sync(folder);
 }
 
-/** Puts the manifest's files where readers of folders look, and takes away what it no longer names. */
-export function publish(folder: string, { files }: Manifest, relations: readonly string[]): void {
+/** Links the files of the manifest to where readers of folders look, and removes those that it no longer names. */
+export function publishFiles(folder: string, { files }: Manifest, relations: readonly string[]): void {
   const wanted = new Set(files.map(({ path }) => path));
   for (const { path, version } of files) {
     const [target, source] = [join(folder, path), join(folder, version)];
@@ -140,13 +140,13 @@ export function publish(folder: string, { files }: Manifest, relations: readonly
       if (path.endsWith(`/${DATA}`) && !wanted.has(path)) removeWithFolders(folder, path);
 }
 
-/** Removes the versions that no export names any more. */
-export function removeUnnamed(folder: string, named: ReadonlySet<string>): void {
+/** Removes the versions that no manifest names any more. */
+export function removeUnlistedVersions(folder: string, named: ReadonlySet<string>): void {
   for (const path of filesBelow(folder, VERSIONS))
     if (path.endsWith(".parquet") && !named.has(path)) removeWithFolders(folder, path);
 }
 
-/** The exports that are kept for their readers, and when each was made: by name. */
+/** The names of the stored generations, oldest first. */
 export function generationsOf(folder: string): string[] {
   return readdirSync(join(folder, GENERATIONS))
     .filter((name) => name.endsWith(".json"))
@@ -158,7 +158,7 @@ export const generationManifest = (generation: string) => `${GENERATIONS}/${gene
 export const generationCatalogue = (folder: string, generation: string) =>
   join(folder, GENERATIONS, `${generation}.duckdb`);
 
-export function forgetGeneration(folder: string, generation: string): void {
+export function removeGeneration(folder: string, generation: string): void {
   for (const end of [".duckdb.wal", ".duckdb", ".json"])
     rmSync(join(folder, GENERATIONS, generation + end), { force: true });
 }
@@ -183,7 +183,7 @@ function sameFile(a: string, b: string): boolean {
   return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
 }
 
-/** A second name where the file system has such a thing, a second file where it has not. */
+/** A hard link, or a copy where the file system has no links. */
 function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to);
@@ -227,42 +227,42 @@ function sync(path: string): void {
   }
 }
 
-/** For readers that took a list of files from a manifest: nobody can see whether they are still at it. */
-const GRACE: Micros = 3600 * MICROS_PER_SECOND;
+/** Readers that took a list of files from a manifest hold no lock, so old files stay this long. */
+const READER_GRACE_MICROS: Micros = 3600 * MICROS_PER_SECOND;
 
-/** Removes the files of older exports, but for those that somebody may still read. */
-export async function spareReaders(folder: string, current: Manifest, now: Micros): Promise<void> {
+/** Removes the files of older exports, except those that somebody may still read. */
+export async function removeOldGenerations(folder: string, current: Manifest, now: Micros): Promise<void> {
   const named = new Set(current.files.map(({ version }) => version));
   let supersededAt = parseTimestamp(current.exported_at) ?? now;
   for (const generation of generationsOf(folder).reverse()) {
     if (generation === current.generation) continue;
     const manifest = readManifest(folder, generationManifest(generation));
-    const isRecent = now - supersededAt < GRACE;
+    const isRecent = now - supersededAt < READER_GRACE_MICROS;
     if (manifest && (isRecent || (await isOpen(generationCatalogue(folder, generation)))))
       for (const { version } of manifest.files) named.add(version);
-    else forgetGeneration(folder, generation);
+    else removeGeneration(folder, generation);
     supersededAt = parseTimestamp(manifest?.exported_at ?? "") ?? supersededAt;
   }
-  removeUnnamed(folder, named);
+  removeUnlistedVersions(folder, named);
 }
 
 /**
- * Removes what an export that failed or was killed left behind: gigabytes perhaps, on the disk that the warehouse needs, and
- * the next one may fail as well. Names of files that cannot be read are no reason to remove any.
+ * Removes what a failed or killed export left: it may be gigabytes on the warehouse's own disk. If any manifest cannot
+ * be read, nothing is removed.
  */
-export function removeDebris(folder: string): void {
+export function removeLeftovers(folder: string): void {
   const manifests = [undefined, ...generationsOf(folder).map(generationManifest)].map((name) => ({
     isThere: name !== undefined || hasManifest(folder),
     manifest: readManifest(folder, name),
   }));
   if (manifests.some(({ isThere, manifest }) => isThere && !manifest)) return;
-  removeUnnamed(
+  removeUnlistedVersions(
     folder,
     new Set(manifests.flatMap(({ manifest }) => manifest?.files.map(({ version }) => version) ?? [])),
   );
 }
 
-/** DuckDB locks the file that it has open, also one that it only reads, for as long as the process lives. */
+/** DuckDB locks the file that it has open, also read-only, until the process ends. */
 async function isOpen(catalogue: string): Promise<boolean> {
   try {
     const instance = await openDuckDb(catalogue);

@@ -5,7 +5,7 @@ import { systemClock } from "../runtime/clock.ts";
 import { exportWarehouse } from "./export-warehouse.ts";
 import type { ExportReport, ExportRequest } from "./run-export.ts";
 
-// A process of its own: it takes no turn from those who store ticks, and can be ended at any moment.
+// A separate process: it takes no time from the threads that store ticks, and can be killed at any time.
 setPriority(constants.priority.PRIORITY_LOW);
 process.on("disconnect", () => process.exit(exitCode.unexpected));
 

@@ -15,21 +15,21 @@ import { readCorrections, readPresent, readTickerPeriod } from "../warehouse/rea
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, resolvePath } from "../warehouse/sqlite/disk.ts";
-import { wholeRelations, writeCatalogue } from "./catalogue.ts";
-import { type Claim, claimsOf, coverageRow, gapRow } from "./coverage-files.ts";
-import { asExportFailure, stopped } from "./errors.ts";
+import { columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
+import { type Claim, coverageRow, exportableClaims, gapRow } from "./coverage-files.ts";
+import { asExportFailure, exportStopped } from "./errors.ts";
 import {
   generationsOf,
-  isThere,
-  noteGeneration,
-  openFolder,
-  publish,
-  removeDebris,
-  spareReaders,
+  hasFile,
+  openExportFolder,
+  publishFiles,
+  removeLeftovers,
+  removeOldGenerations,
+  storeGeneration,
   switchCatalogue,
   switchManifest,
 } from "./export-folder.ts";
-import { FileKeeper } from "./file-writer.ts";
+import { FileWriter } from "./file-writer.ts";
 import {
   CATALOGUE,
   FILE_FORMAT,
@@ -41,7 +41,7 @@ import {
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
 import { monthlyStreams } from "./stream-files.ts";
 
-/** Each is reached once an export, in this order; `file kept` once a file. */
+/** An export reaches each step once, in this order; `file kept` once a file. */
 export type ExportStep =
   | "begun"
   | "file kept"
@@ -53,7 +53,7 @@ export type ExportStep =
   | "cleared up";
 
 export interface ExportProgress {
-  /** Rows of months looked at so far, and all that there are. */
+  /** Rows of the months read so far, and of all months. */
   readonly rows: number;
   readonly allRows: number;
 }
@@ -61,7 +61,7 @@ export interface ExportProgress {
 export interface ExportOptions {
   readonly warehouse: string;
   readonly to: string;
-  /** Months before this moment's are left as the previous export has them. */
+  /** Months before that of this timestamp stay as the previous export has them. */
   readonly since?: Micros | undefined;
   /** The program's version, for the manifest. */
   readonly program: string;
@@ -70,7 +70,7 @@ export interface ExportOptions {
   readonly stopping?: AbortSignal | undefined;
   readonly onProgress?: (progress: ExportProgress) => void;
   readonly onStep?: (step: ExportStep) => void;
-  /** Tests put a full disk here. */
+  /** For tests of a full disk. */
   readonly fileSystem?: FileSystemInfo | undefined;
 }
 
@@ -84,27 +84,27 @@ export interface ExportResult {
   readonly files_written: number;
   readonly rows_written: number;
   readonly bytes_written: number;
-  /** The files of months that had changed. */
+  /** The files of months that have changed. */
   readonly months_written: readonly string[];
   readonly seconds: number;
 }
 
 /**
- * Writes what changed since the previous export, then switches to it in one step. Killed at any moment it leaves the
- * previous export whole, and the next one clears up. Reads beside any writer: one snapshot a file, so that the writer's
- * log can be cut back between them.
+ * Writes what changed since the previous export, then switches to it atomically. A kill at any time leaves the previous
+ * export whole, and the next export removes the leftovers. Reads beside any writer, with one snapshot a file, so that the
+ * writer can truncate its WAL in between.
  */
 export async function exportWarehouse(options: ExportOptions): Promise<ExportResult> {
   const connection = openReader(options.warehouse);
   const given = resolve(options.to);
   try {
-    const folder = openFolder(given);
+    const folder = openExportFolder(given);
     try {
-      // Killed, the last one could not clear up after itself.
-      removeDebris(given);
+      // A killed export could not remove its own leftovers.
+      removeLeftovers(given);
       return await exportTo(resolvePath(given), folder.work, connection, options);
     } catch (error) {
-      removeDebris(given);
+      removeLeftovers(given);
       throw error;
     } finally {
       folder.release();
@@ -133,7 +133,7 @@ async function exportTo(
     const previous = previousExport(folder, connection);
     const allRows = storedRows(connection);
     let rows = 0;
-    const keeper = new FileKeeper({
+    const keeper = new FileWriter({
       connection,
       writer,
       folder,
@@ -141,7 +141,7 @@ async function exportTo(
       previous,
       fileSystem: options.fileSystem,
       onRows(count) {
-        if (options.stopping?.aborted) throw stopped(folder);
+        if (options.stopping?.aborted) throw exportStopped(folder);
         rows += count;
         options.onProgress?.({ rows, allRows });
       },
@@ -150,27 +150,23 @@ async function exportTo(
         onStep("file kept");
       },
     });
-    const since = sparedBefore(folder, previous, options.since);
-    if (since !== options.since)
-      log.warn(
-        { folder },
-        "the last export there cannot be gone on from: every month is looked at, whatever --since says",
-      );
-    const moment = await keepFiles(keeper, { connection, writer, folder, previous, since });
+    const since = effectiveSince(folder, previous, options.since);
+    if (since !== options.since) log.warn({ folder }, "previous export unusable, exporting all months");
+    const moment = await writeFiles(keeper, { connection, writer, folder, previous, since });
     const manifest = manifestOf(folder, keeper.files, connection, { ...options, since });
     const catalogue = join(work, CATALOGUE);
     await writeCatalogue(catalogue, { files: manifest.files, folder, ...moment });
     onStep("catalogue written");
-    if (options.stopping?.aborted) throw stopped(folder);
-    noteGeneration(folder, manifest, catalogue);
+    if (options.stopping?.aborted) throw exportStopped(folder);
+    storeGeneration(folder, manifest, catalogue);
     onStep("generation noted");
     switchCatalogue(folder, catalogue);
     onStep("catalogue switched");
     switchManifest(folder, manifest);
     onStep("manifest switched");
-    publish(folder, manifest, [...monthlyStreams, ...wholeRelations.map(({ name }) => name)]);
+    publishFiles(folder, manifest, [...monthlyStreams, ...wholeRelations.map(({ name }) => name)]);
     onStep("published");
-    await spareReaders(folder, manifest, clock.now() * MICROS_PER_MS);
+    await removeOldGenerations(folder, manifest, clock.now() * MICROS_PER_MS);
     onStep("cleared up");
     return resultOf(folder, manifest, keeper.written, (clock.monotonic() - begun) / 1000);
   } finally {
@@ -178,17 +174,17 @@ async function exportTo(
   }
 }
 
-/** What can be gone on from: the previous export of this very warehouse. */
+/** The previous export of this very warehouse, with the same columns: this export may keep files of it. */
 function previousExport(folder: string, { path }: Connection): Manifest | undefined {
   const manifest = readManifest(folder);
-  return manifest?.warehouse === path ? manifest : undefined;
+  return manifest?.warehouse === path && manifest.columns === columnsDigest() ? manifest : undefined;
 }
 
 /**
- * Months before `since` are left as they are where they are: where the folder holds an export that lacks some of its files, or
- * is of a warehouse elsewhere, leaving them out would take away what it has.
+ * `since`, or undefined where the folder holds an export that this one cannot continue: skipping the months before
+ * `since` would then remove them from the export.
  */
-function sparedBefore(
+function effectiveSince(
   folder: string,
   previous: Manifest | undefined,
   since: Micros | undefined,
@@ -199,12 +195,12 @@ function sparedBefore(
       relation === coverageRelation.name ||
       (partition.month !== undefined && partition.month < monthOf(since)),
   );
-  return spared?.every((file) => isThere(folder, file)) ? since : undefined;
+  return spared?.every((file) => hasFile(folder, file)) ? since : undefined;
 }
 
-/** Makes every file, and tells the moment that they are of, by the service's clock. */
-async function keepFiles(
-  keeper: FileKeeper,
+/** Writes every file; returns the time of the snapshot by the service's clock. */
+async function writeFiles(
+  keeper: FileWriter,
   {
     connection,
     writer,
@@ -219,7 +215,7 @@ async function keepFiles(
     since: Micros | undefined;
   },
 ): Promise<{ present: Micros; tickerPeriod: Micros }> {
-  // The ledger first: what it holds now stands in the rows that are read later.
+  // The ledger first: every row that it covers now is among the rows that are read later.
   const { before, ...moment } = await inSnapshot(connection, () => ({
     before: readLedger(connection),
     present: readPresent(connection),
@@ -229,20 +225,20 @@ async function keepFiles(
   const firstMonth = since === undefined ? "" : monthOf(since);
   for (const stream of monthlyStreams) {
     for (const file of previous?.files ?? [])
-      if (file.relation === stream && (file.partition.month ?? "") < firstMonth) keeper.carryOver(file);
+      if (file.relation === stream && (file.partition.month ?? "") < firstMonth) keeper.keepPrevious(file);
     const corrections = readCorrections(connection, stream);
-    for (const month of exportMonths(connection, stream, from)) await keeper.keepMonth(month, corrections);
+    for (const month of exportMonths(connection, stream, from)) await keeper.writeMonth(month, corrections);
   }
   for (const relation of exportRelations)
     await inSnapshot(connection, () =>
-      keeper.keepRelation(relation, [...readRelation(connection, relation)]),
+      keeper.writeRelation(relation, [...readRelation(connection, relation)]),
     );
   const after = await inSnapshot(connection, () => readLedger(connection).coverage);
   const earlier =
     from === undefined ? undefined : { since: from, claims: await claimsBefore(writer, folder, previous) };
-  const { coverage, gaps } = claimsOf(before, after, earlier);
-  await keeper.keepRelation(coverageRelation, coverage.map(coverageRow));
-  await keeper.keepRelation(gapsRelation, gaps.map(gapRow));
+  const { coverage, gaps } = exportableClaims(before, after, earlier);
+  await keeper.writeRelation(coverageRelation, coverage.map(coverageRow));
+  await keeper.writeRelation(gapsRelation, gaps.map(gapRow));
   return moment;
 }
 
@@ -278,6 +274,7 @@ function manifestOf(
   const namesakes = generationsOf(folder).filter((name) => name.startsWith(stamp)).length;
   return {
     format: FILE_FORMAT,
+    columns: columnsDigest(),
     program,
     warehouse: path,
     generation: `${stamp}-${namesakes}`,

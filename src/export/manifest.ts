@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Raised whenever the same warehouse would give other files: everything is written anew then. */
+/** Raised when the same rows and columns would give other files: the next export then writes everything again. */
 export const FILE_FORMAT = 2;
 
 export const MANIFEST = "manifest.json";
@@ -10,28 +10,30 @@ export const CATALOGUE = "mds.duckdb";
 /** One Parquet file. */
 export interface ManifestFile {
   readonly relation: string;
-  /** The values of its folders, such as `index_type` and `month`. */
+  /** The names and values of its folders, such as `index_type` and `month`. */
   readonly partition: Readonly<Record<string, string>>;
-  /** Where those find it who read folders: replaced by each export that changes it. */
+  /** The path for those who read folders: an export that changes the file replaces it. */
   readonly path: string;
-  /** The same bytes under a name that no other content will ever have. */
+  /** The same file under a name that is never reused. */
   readonly version: string;
   readonly rows: number;
   readonly bytes: number;
   readonly sha256: string;
-  /** Of the warehouse's content that it was made from. */
+  /** Of the content of the warehouse that the file was made from. */
   readonly fingerprint: string;
 }
 
 export interface Manifest {
   readonly format: number;
-  /** The program that wrote it. */
+  /** Digest of the columns of all files: an export continues only one with the same columns. */
+  readonly columns: string;
+  /** The version of the program that wrote it. */
   readonly program: string;
   readonly warehouse: string;
-  /** The name of this export among those kept for readers that are still at it. */
+  /** The name of this export among the stored generations. */
   readonly generation: string;
   readonly exported_at: string;
-  /** Months before this one were not looked at, where it is given. */
+  /** The export did not read the months before this one; null: it read all. */
   readonly since: string | null;
   readonly rows: number;
   readonly bytes: number;
@@ -40,7 +42,7 @@ export interface Manifest {
 
 export const hasManifest = (folder: string) => existsSync(join(folder, MANIFEST));
 
-/** Undefined where there is none, or none that this version can go on from. */
+/** Undefined where there is none, or none that this version can read. */
 export function readManifest(folder: string, name = MANIFEST): Manifest | undefined {
   let text: string;
   try {

@@ -7,7 +7,7 @@ import {
   VARCHAR,
 } from "@duckdb/node-api";
 
-/** Numbers travel as doubles, NaN standing for null: setting a bit for each null would cost more than the value. */
+/** Numbers travel as doubles, null as NaN: setting a validity bit for each null would cost more than the value. */
 export interface SourceColumn {
   readonly name: string;
   readonly kind: "number" | "text";
@@ -15,7 +15,7 @@ export interface SourceColumn {
 
 export type SourceRow = readonly (number | string | null)[];
 
-/** Rows, in the order in which they are to stand. */
+/** Rows, in the order of the file. */
 export interface RowSource {
   readonly columns: readonly SourceColumn[];
   readonly blocks: Iterator<SourceBlock>;
@@ -29,22 +29,22 @@ export interface SourceBlock {
   readonly flags?: readonly (boolean | null)[] | undefined;
 }
 
-/** What a chunk of DuckDB's holds at most. */
-const ROWS_A_CHUNK = 2_048;
+/** DuckDB's own limit. */
+const MAX_ROWS_PER_CHUNK = 2_048;
 /**
- * A month of one series at 30 seconds fills three of these: a reader of one series decodes little else, and the figures
- * that a group carries for being skipped cost next to nothing.
+ * A month of one series at 30 seconds fills three groups: a reader of one series decodes little else, and the statistics
+ * of a group, by which readers skip it, cost next to nothing.
  */
-const ROWS_A_GROUP = 15 * ROWS_A_CHUNK;
+const ROWS_PER_GROUP = 15 * MAX_ROWS_PER_CHUNK;
 
-/** Writes Parquet files from rows that are handed over as they are asked for: memory does not grow with the file. */
+/** Writes Parquet files from rows that DuckDB pulls as it needs them: memory does not grow with the file. */
 export class ParquetWriter {
   readonly #instance: DuckDBInstance;
   readonly #connection: DuckDBConnection;
   #source: RowSource | undefined;
   #block: SourceBlock | undefined;
   #at = 0;
-  #trouble: unknown;
+  #error: unknown;
 
   private constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
     this.#instance = instance;
@@ -61,8 +61,8 @@ export class ParquetWriter {
           try {
             this.#fill(chunk);
           } catch (error) {
-            this.#trouble = error;
-            info.setError("the rows could not be read");
+            this.#error = error;
+            info.setError("the rows cannot be read");
           }
         },
       }),
@@ -72,32 +72,32 @@ export class ParquetWriter {
   static async open(temporary: string): Promise<ParquetWriter> {
     const instance = await openDuckDb(":memory:", { temp_directory: temporary });
     const connection = await instance.connect();
-    // Rows stream past the labels that they are joined with, in their own order; never the other way round.
+    // DuckDB must probe the labels with the rows, which keeps the rows in order; never the other way round.
     await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side'");
     return new ParquetWriter(instance, connection);
   }
 
-  /** `select` reads from `handed_over()`, whose columns are the source's. */
+  /** `select` reads from `handed_over()`, which has the columns of the source. */
   write(file: string, source: RowSource, select: string): Promise<void> {
     return this.#run(
       source,
-      `COPY (${select}) TO ${quoted(file)} (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE ${ROWS_A_GROUP})`,
+      `COPY (${select}) TO ${quoted(file)} (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE ${ROWS_PER_GROUP})`,
     );
   }
 
-  /** Texts that many rows share: `select` joins them to its rows, from the table `labels`. */
-  async share(source: RowSource): Promise<void> {
+  /** Fills the table `labels`: texts that many rows share and that `select` joins to them. */
+  async setLabels(source: RowSource): Promise<void> {
     await this.#run(source, "CREATE OR REPLACE TEMP TABLE labels AS FROM handed_over()");
   }
 
   async #run(source: RowSource, sql: string): Promise<void> {
     this.#source = source;
     this.#block = undefined;
-    this.#trouble = undefined;
+    this.#error = undefined;
     try {
       await this.#connection.run(sql);
     } catch (error) {
-      throw this.#trouble ?? error;
+      throw this.#error ?? error;
     } finally {
       source.blocks.return?.();
       this.#source = undefined;
@@ -122,7 +122,7 @@ export class ParquetWriter {
     const { columns } = this.#source;
     const { prefix, rows, flags } = block;
     const from = this.#at;
-    const count = Math.min(ROWS_A_CHUNK, rows.length - from);
+    const count = Math.min(MAX_ROWS_PER_CHUNK, rows.length - from);
     chunk.rowCount = count;
     columns.forEach(({ kind }, column) => {
       const vector = chunk.getColumnVector(column);
@@ -151,8 +151,8 @@ export class ParquetWriter {
 }
 
 /**
- * Never asks the network for an extension, and stays small beside a daemon: one thread, since rows come from one place and a
- * second would only spin while it waits for them.
+ * Never loads an extension from the network, and stays small beside a daemon: one thread, since all rows come from one
+ * source and a second thread would only spin while it waits for them.
  */
 export function openDuckDb(path: string, options: Record<string, string> = {}): Promise<DuckDBInstance> {
   return DuckDBInstance.create(path, {
@@ -164,7 +164,7 @@ export function openDuckDb(path: string, options: Record<string, string> = {}): 
   });
 }
 
-/** Nulls go over as NaN. */
+/** Null becomes NaN. */
 function numberOf(flag: boolean | null | undefined): number {
   return flag === null || flag === undefined ? Number.NaN : Number(flag);
 }

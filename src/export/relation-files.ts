@@ -2,20 +2,20 @@ import { createHash } from "node:crypto";
 import type { ExportRelation, RelationColumnKind, RelationRow } from "../warehouse/read/export-relations.ts";
 import { quotedName, type RowSource, type SourceBlock } from "./parquet-writer.ts";
 
-const ROWS_A_BLOCK = 8_192;
+const ROWS_PER_BLOCK = 8_192;
 
 const types: Readonly<Record<RelationColumnKind, string>> = {
   text: "VARCHAR",
   integer: "BIGINT",
   real: "DOUBLE",
-  moment: "TIMESTAMP",
+  timestamp: "TIMESTAMP",
 };
 
 export function relationColumns({ columns }: ExportRelation): { name: string; type: string }[] {
   return Object.entries(columns).map(([name, kind]) => ({ name, type: types[kind] }));
 }
 
-/** Differs whenever a row does. */
+/** Differs whenever a row differs. */
 export function relationFingerprint({ name }: ExportRelation, rows: Iterable<RelationRow>): string {
   const hash = createHash("sha256").update(name);
   for (const row of rows) hash.update(JSON.stringify(row));
@@ -48,7 +48,7 @@ function* inBlocks(rows: Iterable<RelationRow>): Generator<SourceBlock> {
   let block: RelationRow[] = [];
   for (const row of rows) {
     block.push(row);
-    if (block.length < ROWS_A_BLOCK) continue;
+    if (block.length < ROWS_PER_BLOCK) continue;
     yield { prefix: [], rows: block };
     block = [];
   }

@@ -1,17 +1,17 @@
 import { deserialiseFailure, type SerialisedFailure } from "../model/failure.ts";
 import { resolveSiblingModule, runChildProcess } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { stopped } from "./errors.ts";
+import { exportStopped } from "./errors.ts";
 import type { ExportOptions, ExportResult } from "./export-warehouse.ts";
 
 export type ExportRequest = Pick<ExportOptions, "warehouse" | "to" | "since" | "program">;
 
-/** What the process says once, before it ends. */
+/** What the process reports before it ends. */
 export type ExportReport = { readonly result: ExportResult } | { readonly failure: SerialisedFailure };
 
 /**
- * Exports in a process of low priority, for a daemon whose own threads must not wait. It ends at once when `stopping`
- * aborts: killed anywhere, it leaves the previous export whole.
+ * Exports in a process of low priority, so that the threads of the daemon do not wait. The process is killed when
+ * `stopping` aborts; the previous export stays whole.
  */
 export async function exportInProcess(
   request: ExportRequest,
@@ -24,7 +24,7 @@ export async function exportInProcess(
       [JSON.stringify(request)],
       { signal: stopping },
     );
-    if (report === undefined) throw stopped(request.to);
+    if (report === undefined) throw exportStopped(request.to);
     if ("failure" in report) throw deserialiseFailure(report.failure);
     return report.result;
   } finally {

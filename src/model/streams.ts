@@ -1,50 +1,269 @@
+import type { Column } from "./column.ts";
+import {
+  assetColumns,
+  derivativeContractColumns,
+  derivativeTickColumns,
+  exchangeColumns,
+  exchangeTickColumns,
+  indexTickColumns,
+  marketCapColumns,
+  marketColumns,
+  ohlcvColumns,
+} from "./stream-columns.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "./time.ts";
 
-/** True where a ledger line is a series of rows; the others keep one line per subscription. */
-export function isWalked(stream: Stream): stream is WalkedStream {
-  return (walkedStreams as readonly Stream[]).includes(stream);
-}
+/* What the service's documentation promises in figures. */
 
-/** The streams, by the names that SQL, flags, JSON and metrics use. */
-export const streams = [
-  "assets",
-  "markets",
-  "exchanges",
-  "derivative_contracts",
-  "ohlcv",
-  "index_ticks",
-  "exchange_ticks",
-  "market_caps",
-  "derivative_ticks",
-] as const;
-export type Stream = (typeof streams)[number];
-
-/** Streams with a history to walk: every second of theirs can be proven. */
-export const walkedStreams = ["ohlcv", "index_ticks"] as const;
-export type WalkedStream = (typeof walkedStreams)[number];
-
-/** The index families that we ask for. Records of others are kept under the name that they came with. */
-export const indexTypes = ["GWA", "MWA", "LX"] as const;
-export type IndexType = (typeof indexTypes)[number];
+/** How long the service keeps intraday values, in days. */
+export const INTRADAY_DAYS = 200;
+export const INTRADAY_WINDOW: Micros = INTRADAY_DAYS * MICROS_PER_DAY;
+/** The service has no intraday values from before this day. */
+export const INTRADAY_BEGINS: Micros = Date.UTC(2019, 5, 1) * 1000;
+/** The default refresh period of intraday values and exchange tickers. */
+export const DEFAULT_CADENCE: Micros = 30 * MICROS_PER_SECOND;
+/** Records of a page. */
+export const MAX_PAGE_SIZE = 2000;
 
 export const derivativeTypes = ["futures", "perpetuals", "options"] as const;
 export type DerivativeType = (typeof derivativeTypes)[number];
 
-/** One line of history: all records of one index in one stream. */
+interface StreamDefinition {
+  /** `history`: pages reach back; `snapshot`: only the latest state is served; `lookup`: a list of entities. */
+  readonly kind: "history" | "snapshot" | "lookup";
+  /** The path below /v3, as a template. */
+  readonly endpoint: string;
+  /** The scope that the service documents for the endpoint; null: not documented. */
+  readonly scope: string | null;
+  /** The key below `sync` in the settings. */
+  readonly setting: "lookups" | "ohlcv" | "intraday" | "exchangeTickers" | "marketCap" | "derivatives";
+  /** The websocket event that carries its records; null: REST only. */
+  readonly event: string | null;
+  /** The period between two records of a series; null: the settings tell. */
+  readonly cadence: Micros | null;
+  /** A covered range of the ledger begins and ends at multiples of this. */
+  readonly step: Micros;
+  /** How far back the service serves; null: without end. */
+  readonly window: Micros | null;
+  /** A row may change until it is settled: such a change is no revision. */
+  readonly isProvisional: boolean;
+  /** Measured on ordinary rows, indexes and page overhead included. */
+  readonly bytesPerRow: number;
+  /** The SQL table; its name differs from the stream's where quants read a view of it. */
+  readonly table: string;
+  /** The dictionary of keys that the primary key refers to; null: the table is keyed by the service's id. */
+  readonly dictionary: Dictionary | null;
+  /** One line of the dictionary page, for the relation and for its `latest_…` view. */
+  readonly summary: string;
+  readonly latestSummary: string | null;
+  readonly columns: readonly Column[];
+  /** Properties that are read for no column: other forms of the timestamp, and what says nothing. */
+  readonly otherFields: readonly string[];
+  /** Known properties that are stored in `extra`. */
+  readonly extraFields: readonly string[];
+}
+
+/** A table that gives the service's ids small integer keys. */
+export type Dictionary = "series" | "listings" | "contracts";
+
+export const keyColumns: Readonly<Record<Dictionary, string>> = {
+  series: "series",
+  listings: "listing",
+  contracts: "contract",
+};
+
+const lookup = {
+  kind: "lookup",
+  scope: null,
+  setting: "lookups",
+  event: null,
+  cadence: null,
+  step: 1,
+  window: null,
+  isProvisional: false,
+  dictionary: null,
+  latestSummary: null,
+  otherFields: [],
+  extraFields: [],
+} as const;
+
+const snapshot = {
+  kind: "snapshot",
+  event: null,
+  cadence: null,
+  step: 1,
+  window: null,
+  isProvisional: false,
+  otherFields: ["id"],
+  extraFields: [],
+} as const;
+
+/** Everything that differs from stream to stream, by the names that SQL, flags, JSON and metrics use. */
+export const streamTable = {
+  assets: {
+    ...lookup,
+    endpoint: "/asset",
+    bytesPerRow: 200,
+    table: "assets",
+    summary: "every asset that the service has ever listed",
+    columns: assetColumns,
+  },
+  markets: {
+    ...lookup,
+    endpoint: "/market",
+    bytesPerRow: 160,
+    table: "market_rows",
+    summary: "every pair of assets that the service tracks",
+    columns: marketColumns,
+  },
+  exchanges: {
+    ...lookup,
+    endpoint: "/exchange",
+    bytesPerRow: 200,
+    table: "exchanges",
+    summary: "every exchange that the service has ever listed",
+    columns: exchangeColumns,
+    otherFields: ["markets", "symbols"],
+  },
+  derivative_contracts: {
+    ...lookup,
+    endpoint: "/derivatives/contract/{derivativeType}",
+    scope: "read:derivatives",
+    setting: "derivatives",
+    bytesPerRow: 260,
+    table: "contracts",
+    summary: "futures, perpetuals and options, expired ones too",
+    columns: derivativeContractColumns,
+  },
+  ohlcv: {
+    kind: "history",
+    endpoint: "/ohlcv",
+    scope: "read:ohlcv",
+    setting: "ohlcv",
+    event: null,
+    cadence: MICROS_PER_DAY,
+    step: MICROS_PER_DAY,
+    window: null,
+    isProvisional: true,
+    bytesPerRow: 150,
+    table: "daily_bar_rows",
+    dictionary: "series",
+    summary: "the service's own end-of-day bars",
+    latestSummary: null,
+    columns: ohlcvColumns,
+    otherFields: ["startTimestamp", "endTimestamp", "timestamp"],
+    extraFields: [],
+  },
+  index_ticks: {
+    kind: "history",
+    endpoint: "/index-ticker",
+    scope: "read:index-ticker",
+    setting: "intraday",
+    event: "INDEX_TICKER",
+    cadence: null,
+    step: 1,
+    window: INTRADAY_WINDOW,
+    isProvisional: false,
+    bytesPerRow: 42,
+    table: "index_tick_rows",
+    dictionary: "series",
+    summary: "GWA, MWA and LX values, every 30 seconds",
+    latestSummary: "the newest tick of each index",
+    columns: indexTickColumns,
+    otherFields: ["id", "event"],
+    extraFields: [],
+  },
+  exchange_ticks: {
+    ...snapshot,
+    endpoint: "/exchange-ticker",
+    scope: "read:exchange-ticker",
+    setting: "exchangeTickers",
+    event: "EXCHANGE_TICKER",
+    bytesPerRow: 60,
+    table: "exchange_tick_rows",
+    dictionary: "listings",
+    summary: "tickers of each market on each exchange, as observed",
+    latestSummary: "the newest ticker of each market on each exchange",
+    columns: exchangeTickColumns,
+    otherFields: ["id", "event"],
+  },
+  market_caps: {
+    ...snapshot,
+    endpoint: "/market-cap",
+    scope: "read:market-cap",
+    setting: "marketCap",
+    bytesPerRow: 220,
+    table: "market_cap_rows",
+    dictionary: "series",
+    summary: "the ranking by market capitalisation, as observed",
+    latestSummary: "the newest ranking of each asset",
+    columns: marketCapColumns,
+  },
+  derivative_ticks: {
+    ...snapshot,
+    endpoint: "/derivatives/ticker/{derivativeType}",
+    scope: "read:derivatives",
+    setting: "derivatives",
+    bytesPerRow: 90,
+    table: "derivative_tick_rows",
+    dictionary: "contracts",
+    summary: "tickers of derivative contracts, as observed",
+    latestSummary: "the newest ticker of each contract",
+    columns: derivativeTickColumns,
+  },
+} as const satisfies Readonly<Record<string, StreamDefinition>>;
+
+type StreamTable = typeof streamTable;
+export type Stream = keyof StreamTable;
+type StreamsOfKind<Kind> = {
+  [S in Stream]: StreamTable[S]["kind"] extends Kind ? S : never;
+}[Stream];
+
+export type HistoryStream = StreamsOfKind<"history">;
+export type SnapshotStream = StreamsOfKind<"snapshot">;
+/** The streams whose records are rows with a timestamp. */
+export type RowStream = HistoryStream | SnapshotStream;
+
+export const streams = Object.keys(streamTable) as readonly Stream[];
+export const historyStreams = streams.filter(hasHistory);
+export const rowStreams = streams.filter(
+  (stream): stream is RowStream => streamTable[stream].kind !== "lookup",
+);
+
+/** The definition of a stream, for callers that do not know which one it is. */
+export function streamDefinition(stream: Stream): StreamDefinition {
+  return streamTable[stream];
+}
+
+const streamsByEndpoint = new Map<string, Stream>(
+  streams.map((stream) => [streamTable[stream].endpoint, stream]),
+);
+
+export type HistoryEndpoint = StreamTable[HistoryStream]["endpoint"];
+
+/** The stream that a path below /v3, as a template, serves; undefined for other paths. */
+export function streamOfEndpoint(endpoint: HistoryEndpoint): HistoryStream;
+export function streamOfEndpoint(endpoint: string): Stream | undefined;
+export function streamOfEndpoint(endpoint: string): Stream | undefined {
+  return streamsByEndpoint.get(endpoint);
+}
+
+/** The period between two records of a series. */
+export function cadenceOf(stream: HistoryStream, refreshSeconds: number): Micros {
+  return streamTable[stream].cadence ?? refreshSeconds * MICROS_PER_SECOND;
+}
+
+export function hasHistory(stream: Stream): stream is HistoryStream {
+  return streamTable[stream].kind === "history";
+}
+
+/** Whether a row covers a UTC day instead of standing at a timestamp. */
+export function isDaily(stream: Stream): boolean {
+  return streamTable[stream].step === MICROS_PER_DAY;
+}
+
+/** One index in one history stream. */
 export interface Series {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly indexType: string;
   readonly indexId: string;
 }
-
-/* What the service's documentation promises in figures. */
-
-/** How long intraday values are kept, in days. */
-export const INTRADAY_DAYS = 200;
-export const INTRADAY_WINDOW: Micros = INTRADAY_DAYS * MICROS_PER_DAY;
-/** No intraday values are computed before this day. */
-export const INTRADAY_BEGINS: Micros = Date.UTC(2019, 5, 1) * 1000;
-/** How often intraday values and exchange tickers are refreshed, unless the settings say otherwise. */
-export const USUAL_CADENCE: Micros = 30 * MICROS_PER_SECOND;
-/** The most records of a page. */
-export const LARGEST_PAGE = 2000;

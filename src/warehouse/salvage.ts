@@ -1,7 +1,6 @@
-import type { WalkedStream } from "../model/streams.ts";
+import type { HistoryStream, SnapshotStream } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import { type SettledRange, settle } from "./coverage/ledger.ts";
-import type { SnapshotStream } from "./coverage/snapshot-coverage.ts";
 import { openTarget, type TargetRules } from "./coverage/targets.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import type { QuarantinedFiles } from "./sqlite/quarantine.ts";
@@ -50,7 +49,7 @@ function recordLostSnapshots(transaction: Transaction, target: SnapshotTarget): 
 }
 
 interface HistoryTarget extends TargetRules {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
@@ -77,7 +76,7 @@ function restoreHistoryTarget(transaction: Transaction, { stream, from, ...targe
 }
 
 interface ExpiredRange extends SettledRange {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import { CATALOGUE } from "../../src/export/manifest.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { relationNotes } from "../../src/warehouse/schema/column-docs.ts";
+import { relationDocs } from "../../src/warehouse/schema/column-docs.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { openCatalogue, queryDuckDb, querySqlite } from "./cookbook-engines.ts";
@@ -68,7 +68,7 @@ describe("the cookbook", () => {
 
 describe("the dictionary", () => {
   it("has the types of the stored values", () => {
-    for (const [relation, { columns }] of Object.entries(relationNotes)) {
+    for (const [relation, { columns }] of Object.entries(relationDocs)) {
       const types = columns.map(({ name }) => `group_concat(DISTINCT typeof("${name}")) AS "${name}"`);
       const sql = `SELECT ${types.join(", ")} FROM (SELECT * FROM ${relation} LIMIT 300)`;
       const found = reader.database.prepare(sql).get() as Record<string, string | null>;

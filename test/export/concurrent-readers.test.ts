@@ -32,8 +32,8 @@ async function quantAt(
   };
 }
 
-describe("those who read an export", () => {
-  it("go on undisturbed while it is written anew, for as long as they stay", async () => {
+describe("readers of an export", () => {
+  it("keep reading the old one while a new one is written, until they close it", async () => {
     const folder = temporaryFolder();
     const warehouse = openAt(folder);
     onTestFinished(() => warehouse.close());

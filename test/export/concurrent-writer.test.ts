@@ -7,7 +7,7 @@ import { DAY, fillEverything, monthStart, openAt, STEP } from "../support/export
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { tick } from "../support/warehouse/records.ts";
 
-it("beside a writer, an export claims only rows that it has, and every moment is claimed or a gap", async () => {
+it("beside a writer, an export covers only rows that it has, and all time is covered or a gap", async () => {
   const folder = temporaryFolder();
   const warehouse = openAt(folder);
   onTestFinished(() => warehouse.close());

@@ -32,7 +32,7 @@ async function failureOf(work: Promise<unknown>): Promise<Failure> {
 }
 
 describe("mds-sync export", () => {
-  it("tells what it wrote, and writes nothing twice", async () => {
+  it("reports what it wrote, and writes no unchanged file again", async () => {
     const folder = filled();
     const first = await command(folder, "--to", "out/deep", "--json");
     expect(first.status).toBe(0);
@@ -55,7 +55,7 @@ describe("mds-sync export", () => {
     expect((await onTerminal()).stderr).not.toContain("file exported");
   });
 
-  it("refuses in one line what cannot work", async () => {
+  it("refuses unusable folders and warehouses in one line", async () => {
     const folder = filled();
     writeFileSync(join(folder, "file"), "");
     mkdirSync(join(folder, "mine"));
@@ -79,7 +79,7 @@ describe("mds-sync export", () => {
     expect(nothing.status).toBe(4);
   });
 
-  it("of an empty warehouse has every relation, and no rows", async () => {
+  it("of an empty warehouse has every relation and no rows", async () => {
     const folder = temporaryFolder();
     openAt(folder).close();
     await exportIn(folder);
@@ -97,7 +97,7 @@ describe("mds-sync export", () => {
       ]);
   });
 
-  it("leaves the old export whole when the disk is full, when it is stopped, and to one who is at it already", async () => {
+  it("leaves the old export whole when the disk is full, when it is stopped, and when another export holds the folder", async () => {
     const folder = filled();
     await exportIn(folder);
     const manifest = join(folder, "export/manifest.json");
@@ -111,7 +111,7 @@ describe("mds-sync export", () => {
     );
     expect(full.exit).toBe(75);
     expect(full.summary).toMatch(
-      /^no room for the export in .*: only 4 MiB are left, 65 MiB are needed: free some space/,
+      /^no space for the export in .*: 4 MiB are free, 65 MiB are needed: free some space/,
     );
     const stopping = AbortSignal.abort();
     expect((await failureOf(exportIn(folder, { stopping }))).summary).toMatch(
@@ -127,14 +127,12 @@ describe("mds-sync export", () => {
     });
     await holder.catch(() => {});
     const refused = await rival;
-    expect(refused?.summary).toMatch(
-      /^another mds-sync exports to .*export \(pid \d+ on .*\): leave the work to it/,
-    );
+    expect(refused?.summary).toMatch(/^another mds-sync exports to .*export \(pid \d+ on .*\): wait for it/);
     expect(refused?.exit).toBe(75);
     expect(readFileSync(manifest, "utf8")).not.toBe(before);
   });
 
-  it("runs in a process of its own, and ends at once when it is told to", async () => {
+  it("runs in a separate process, and ends at once when it is stopped", async () => {
     const folder = filled();
     const request = { warehouse: join(folder, "mds.sqlite"), to: join(folder, "out"), program: "0.0.0" };
     const result = await exportInProcess(request, {

@@ -86,7 +86,7 @@ function plain(value: unknown): unknown {
 }
 
 describe("an export", () => {
-  it("says in DuckDB what the warehouse says, relation by relation and row by row", async () => {
+  it("has the same rows in DuckDB as in the warehouse, in every relation", async () => {
     for (const relation of relations) {
       const sides = await bothSides(folder, relation, "true", ask);
       expect(sides.catalogue, relation).toEqual(sides.warehouse);
@@ -96,7 +96,7 @@ describe("an export", () => {
     expect(gaps.catalogue).toEqual(gaps.warehouse);
   });
 
-  it("says the same to a reader that is not DuckDB, sorted by series and time", async () => {
+  it("has the same rows for another Parquet reader, sorted by series and time", async () => {
     const columns =
       "index_id, name, ts, price, volume, tick_volume, is_settled, source, quality, extra".split(", ");
     for (const file of manifest.files) expect((await readParquet(file)).length, file.path).toBe(file.rows);
@@ -121,7 +121,7 @@ describe("an export", () => {
     }
   });
 
-  it("has real moments, and decimals that are exact or not there", async () => {
+  it("has real timestamps, and decimals that are exact or NULL", async () => {
     const types = await ask("DESCRIBE index_ticks");
     const typeOf = new Map(types.map(([name, type]) => [name, type]));
     expect(
@@ -149,7 +149,7 @@ describe("an export", () => {
     );
   });
 
-  it("gives the price of each series as of a moment, and bars of any length that are never cut", async () => {
+  it("gives the price of each series as of a timestamp, and bars of any length that no window cuts", async () => {
     const at = monthStart(2) + 45_000_000;
     expect(
       await ask(`SELECT name, ts::DOUBLE FROM index_ticks_as_of(make_timestamp(${at})) ORDER BY name`),
@@ -172,7 +172,7 @@ describe("an export", () => {
     ]);
   });
 
-  it("names what it consists of: rows, bytes, checksums, and where it came from", () => {
+  it("lists its files in a manifest: rows, bytes, checksums, and the warehouse", () => {
     expect(manifest).toMatchObject({ format: 2, program: "0.0.0", warehouse: warehouse.path, since: null });
     expect(manifest.rows).toBe(manifest.files.reduce((sum, { rows }) => sum + rows, 0));
     const lx = manifest.files.find(({ partition }) => partition.index_type === "LX");

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
@@ -41,7 +41,7 @@ const gwa = (back: number) => `index_ticks/index_type=GWA/month=${month(back)}/d
 const btc = (transaction: Transaction) => transaction.dictionary.getSeriesKey("GWA", "btc-id");
 
 describe("a second export", () => {
-  it("writes no month that has not changed, and each month that has", async () => {
+  it("writes only the months that have changed", async () => {
     const { folder, warehouse } = await exported();
     const path = join(folder, "export", gwa(3));
     const before = statSync(path);
@@ -73,7 +73,7 @@ describe("a second export", () => {
     await expectSame(folder, "index_ticks", "ohlcv", "coverage", "revisions");
   });
 
-  it("writes every month of a series that has another name", async () => {
+  it("writes every month of a series that was renamed", async () => {
     const { folder, warehouse } = await exported();
     warehouse.transaction((t) => t.dictionary.nameSeries(t.dictionary.getSeriesKey("LX", "lx/1 %"), "ELX"));
     const { months_written } = await exportIn(folder);
@@ -81,7 +81,7 @@ describe("a second export", () => {
     await expectSame(folder, "index_ticks");
   });
 
-  it("drops a month whose rows are gone, and does not claim it", async () => {
+  it("drops a month whose rows are gone, and does not cover it", async () => {
     const { folder, warehouse } = await exported();
     const place = join(folder, "export/exchange_ticks");
     expect(readdirSync(place).sort()).toEqual([`month=${month(1)}`, `month=${month(0)}`]);
@@ -91,7 +91,7 @@ describe("a second export", () => {
     await expectSame(folder, "exchange_ticks", "coverage");
   });
 
-  it("with --since leaves older months alone, and claims of them only what it had claimed", async () => {
+  it("with --since keeps older months, and covers of them only what the previous export covered", async () => {
     const { folder, warehouse } = await exported();
     const ts = monthStart(3) + 20 * DAY;
     warehouse.transaction((t) => {
@@ -130,7 +130,17 @@ describe("a second export", () => {
     expect(manifest().since).toBe(null);
   });
 
-  it("is of the lookups too, and of what they rename", async () => {
+  it("writes every month again after an export by a version with other columns, even with --since", async () => {
+    const { folder } = await exported();
+    const file = join(folder, "export/manifest.json");
+    const manifest = JSON.parse(readFileSync(file, "utf8"));
+    writeFileSync(file, JSON.stringify({ ...manifest, columns: "of another version" }));
+    const { months_written } = await exportIn(folder, { since: monthStart(0) });
+    expect(months_written).toContain(gwa(3));
+    await expectSame(folder, "index_ticks", "market_caps");
+  });
+
+  it("updates the lookups too, and what they rename", async () => {
     const { folder, warehouse } = await exported();
     warehouse.transaction((t) => lookups(t, "ACTIVE"));
     const { months_written, files_written } = await exportIn(folder);

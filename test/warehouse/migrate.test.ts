@@ -19,8 +19,7 @@ import {
   migrationsFolder,
 } from "../../src/warehouse/migrate.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import * as daemon from "../../src/warehouse/schema/coverage.ts";
-import * as ledger from "../../src/warehouse/schema/coverage.ts";
+import * as coverage from "../../src/warehouse/schema/coverage.ts";
 import * as lookups from "../../src/warehouse/schema/lookups.ts";
 import * as rowSchema from "../../src/warehouse/schema/rows.ts";
 import { connectReader, connectWriter } from "../../src/warehouse/sqlite/connection.ts";
@@ -43,7 +42,7 @@ interface JournalEntry {
 const journal = (folder = migrationsFolder) =>
   JSON.parse(readFileSync(join(folder, "meta/_journal.json"), "utf8")) as { entries: JournalEntry[] };
 
-const tables = Object.values({ ...rowSchema, ...lookups, ...ledger, ...daemon }) as SQLiteTable[];
+const tables = Object.values({ ...rowSchema, ...lookups, ...coverage }) as SQLiteTable[];
 const digest = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
 
 /** The migrations with one more at the end, as a later version would have them. */
@@ -98,7 +97,8 @@ function firstWarehouse(): string {
       (1, 1767225630000000, 0.1, NULL, NULL, 1, '{"price":"0.10000000000000000001"}');
     INSERT INTO daily_bar_rows (series, day, open, high, low, close, volume) VALUES (1, '2025-12-31', 1, 9, 0.5, 2, 100);
     INSERT INTO exchange_tick_rows VALUES (1, 1767225600000000, 60001, 60000, 60002, 5, 1767225500000000, 1, NULL);
-    INSERT INTO market_cap_rows (series, ts, price, market_cap, rank) VALUES (1, 1767225600000000, 60000, 1.2e12, 1);
+    INSERT INTO market_cap_rows (series, ts, price, market_cap, rank, aside) VALUES (1, 1767225600000000, 60000, 1.2e12, 1,
+      '{"extra":"{\\"pricePercentChange\\":{\\"change24h\\":\\"1.5\\"}}"}');
     INSERT INTO derivative_tick_rows (contract, ts, price) VALUES (1, 1767225600000000, 60010);
     INSERT INTO revision_rows VALUES (1, 'index_ticks', 1, 1767225600000000, '{"price":"1"}', NULL, 1767225700000000);
     INSERT INTO rejects VALUES (1, 'index_ticks', '2026-01-01T00:00:00.000000Z', 'no price', '{}', NULL);
@@ -113,7 +113,7 @@ function firstWarehouse(): string {
 }
 
 describe("migrations", () => {
-  it("ascend in the journal, one file each, and none is left out", () => {
+  it("are listed in ascending order in the journal, one file each", () => {
     const { entries } = journal();
     expect(entries.map(({ idx }) => idx)).toEqual(entries.map((_, i) => i));
     expect(entries.map(({ when }) => when)).toEqual(entries.map(({ when }) => when).sort((a, b) => a - b));
@@ -122,7 +122,7 @@ describe("migrations", () => {
     expect(files.sort()).toEqual(entries.map(({ tag }) => `${tag}.sql`).sort());
   });
 
-  it("are all applied to a new warehouse, and the version counts them", () => {
+  it("are all applied to a new warehouse, and user_version counts them", () => {
     const warehouse = openTestWarehouse();
     const applied = queryRows(warehouse, "SELECT hash FROM __drizzle_migrations ORDER BY created_at");
     const files = journal().entries.map(({ tag }) => ({
@@ -167,7 +167,10 @@ describe("migrations", () => {
         notnull: c.notnull,
         pk: c.pk,
       }));
-      expect({ name, columns: actual }).toEqual({ name, columns: declared });
+      // A migration appends its columns to a table, wherever the schema has them.
+      const byName = (columns: { name: unknown }[]) =>
+        columns.toSorted((a, b) => String(a.name).localeCompare(String(b.name)));
+      expect({ name, columns: byName(actual) }).toEqual({ name, columns: byName(declared) });
     }
   });
 
@@ -185,7 +188,7 @@ describe("migrations", () => {
     expect(existsSync(`${path}-wal`)).toBe(false);
   });
 
-  it("F14: a file of the first version becomes one of this, with every row as it was and every view at work", () => {
+  it("F14: a warehouse of the first version is migrated with every row, and every view works", () => {
     const path = firstWarehouse();
     const contents = (database: Database.Database) => {
       const names = database
@@ -205,7 +208,16 @@ describe("migrations", () => {
     // What the live feed had heard ended with the old process; whose file it is changes with every writer.
     const own = ["live_spans", "warehouse_state"];
     for (const [name, found] of before)
-      if (!own.includes(name)) expect([name, after.get(name)]).toEqual([name, found]);
+      if (!own.includes(name)) expect([name, after.get(name)]).toMatchObject([name, found]);
+    expect(
+      queryRows(warehouse, "SELECT price_change_24h, price_change_24h_exact, extra FROM market_caps"),
+    ).toEqual([
+      {
+        price_change_24h: null,
+        price_change_24h_exact: null,
+        extra: '{"pricePercentChange":{"change24h":"1.5"}}',
+      },
+    ]);
     for (const { name } of queryRows(warehouse, "SELECT name FROM sqlite_master WHERE type = 'view'"))
       expect(() => queryRows(warehouse, `SELECT * FROM "${String(name)}"`), String(name)).not.toThrow();
     expect(
@@ -242,7 +254,7 @@ describe("migrations", () => {
     reader.close();
   });
 
-  it("F13: a migration that fails halfway leaves nothing behind and is done whole the next time", () => {
+  it("F13: a migration that fails halfway is rolled back and applied again the next time", () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     openWriter(path, { clock: new ManualClock() }).close();
     const broken = laterMigrations(
@@ -260,7 +272,7 @@ describe("migrations", () => {
     first.close();
   });
 
-  it("F13: a migration that is killed halfway is done whole the next time, with the rows that were there", async () => {
+  it("F13: a migration that is killed halfway is applied again the next time, without losing rows", async () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     const warehouse = openWriter(path, { clock: new ManualClock() });
     warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1, "1.5")], "rest"));
@@ -280,7 +292,7 @@ describe("migrations", () => {
     again.close();
   });
 
-  it("F13: a migration does not begin without the space that it may need", () => {
+  it("F13: a migration does not start without the space that it may need", () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
     const failure = catchFailure(() => openWriter(path, { clock: new ManualClock(), fileSystem: tiny }));
@@ -288,7 +300,7 @@ describe("migrations", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  it("replace the views of another version and leave a quant's own alone", () => {
+  it("replace the views of another version and keep a quant's own views", () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     openWriter(path, { clock: new ManualClock() }).close();
     const database = new Database(path);
@@ -301,7 +313,7 @@ describe("migrations", () => {
     expect(queryRows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
   });
 
-  it("refuse another program's database as it is", () => {
+  it("refuse another program's database and leave it untouched", () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     const database = new Database(path);
     database.exec("CREATE TABLE theirs (x)");
@@ -314,7 +326,7 @@ describe("migrations", () => {
     expect(digest(path)).toBe(before);
   });
 
-  it("start over when the creation of the file was cut short", () => {
+  it("start over when the creation of the file was interrupted", () => {
     const directory = makeTempFolder();
     const path = join(directory, "mds.sqlite");
     mkdirSync(directory, { recursive: true });

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { ExchangeTick } from "../../src/model/records.ts";
+import { type ExchangeTick, emptyRecord } from "../../src/model/records.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
@@ -173,17 +173,11 @@ describe("retention", () => {
     warehouse.transaction((transaction) => {
       for (let n = 0; n < 100; n++) {
         const one: ExchangeTick = {
-          recordId: null,
+          ...emptyRecord("exchange_ticks"),
           exchangeId: "kraken-id",
           marketId: "btc-usd-id",
           ts: at(n),
           last: decimal("1.5"),
-          bid: null,
-          ask: null,
-          volume: null,
-          lastMoved: null,
-          quality: null,
-          extra: null,
         };
         writeRecords(transaction, "exchange_ticks", [one], "rest");
         settleSnapshot(transaction, {

@@ -1,13 +1,13 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
 import { readUndescribedColumns, readUserRelations } from "../../warehouse/read/query.ts";
-import { relationNotes, shownNotes } from "../../warehouse/schema/column-docs.ts";
+import { publicDocs, relationDocs } from "../../warehouse/schema/column-docs.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatDescriptionTable, wrapText } from "../output/text.ts";
 import { usageFailure } from "../support/context.ts";
 
 /** Lists every relation that users query, including views that they added to the warehouse. */
 export function describeRelations(reader: Connection | undefined, asJson: boolean): string {
-  const relations = Object.entries(shownNotes).map(([name, { summary }]) => ({ name, summary }));
+  const relations = Object.entries(publicDocs).map(([name, { summary }]) => ({ name, summary }));
   for (const name of reader ? readUserRelations(reader) : [])
     relations.push({ name, summary: "not part of mds-sync" });
   if (asJson) return JSON.stringify(relations, null, 2);
@@ -17,7 +17,7 @@ export function describeRelations(reader: Connection | undefined, asJson: boolea
 
 /** Lists the columns of one relation with their meaning. */
 export function describeRelation(reader: Connection | undefined, given: string, asJson: boolean): string {
-  const known = [...Object.keys(relationNotes), ...(reader ? readUserRelations(reader) : [])];
+  const known = [...Object.keys(relationDocs), ...(reader ? readUserRelations(reader) : [])];
   const relation = known.find((name) => name.toLowerCase() === given.toLowerCase());
   if (relation === undefined) {
     const suggestion = findClosestWord(given, known);
@@ -26,7 +26,7 @@ export function describeRelation(reader: Connection | undefined, given: string, 
       suggestion === undefined ? "`mds-sync query` lists the relations" : `did you mean ${suggestion}?`,
     );
   }
-  const note = relationNotes[relation];
+  const note = relationDocs[relation];
   const columns = note?.columns ?? (reader ? readUndescribedColumns(reader, relation) : []);
   const summary = note?.summary ?? "not part of mds-sync";
   if (asJson) return JSON.stringify({ name: relation, summary, columns }, null, 2);

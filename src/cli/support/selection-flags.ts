@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { findClosestWord } from "../../model/did-you-mean.ts";
-import { type Stream, streams } from "../../model/streams.ts";
+import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import { usageFailure } from "./context.ts";
 
@@ -22,13 +22,7 @@ export interface SelectionFilter {
 }
 
 /** The keys below `sync` in the settings, with the streams that each selects. */
-const STREAMS_BY_SETTING: Readonly<Record<string, readonly Stream[]>> = {
-  lookups: ["assets", "markets", "exchanges"],
-  intraday: ["index_ticks"],
-  exchangeTickers: ["exchange_ticks"],
-  marketCap: ["market_caps"],
-  derivatives: ["derivative_contracts", "derivative_ticks"],
-};
+const STREAMS_BY_SETTING = Map.groupBy(streams, (stream): string => streamTable[stream].setting);
 
 export function addSelectionFlags(command: Command): Command {
   return command
@@ -56,9 +50,9 @@ export function readSelection(flags: SelectionFlags): SelectionFilter {
 function resolveStreams(name: string): readonly Stream[] {
   const stream = streams.find((known) => known === name);
   if (stream) return [stream];
-  const ofSetting = Object.hasOwn(STREAMS_BY_SETTING, name) ? STREAMS_BY_SETTING[name] : undefined;
+  const ofSetting = STREAMS_BY_SETTING.get(name);
   if (ofSetting) return ofSetting;
-  const meant = findClosestWord(name, [...streams, ...Object.keys(STREAMS_BY_SETTING)]);
+  const meant = findClosestWord(name, [...streams, ...STREAMS_BY_SETTING.keys()]);
   throw usageFailure(
     `--stream cannot be ${name}`,
     meant ? `did you mean ${meant}?` : `give one of ${streams.join(", ")}`,

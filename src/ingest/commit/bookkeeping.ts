@@ -1,4 +1,4 @@
-import type { Stream, WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream, Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type SeriesGaps, settleAgedOut } from "../../warehouse/coverage/gaps.ts";
@@ -27,7 +27,7 @@ export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly Seri
 /** The service responds 404 for the index: it has no records of it. */
 export function commitIndexNotFound(
   warehouse: WarehouseWriter,
-  { key, range }: { key: LedgerKey & { stream: WalkedStream }; range: TimeRange },
+  { key, range }: { key: LedgerKey & { stream: HistoryStream }; range: TimeRange },
 ): void {
   warehouse.transaction((transaction) => settleNotFound(transaction, key, range));
 }

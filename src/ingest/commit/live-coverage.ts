@@ -1,5 +1,5 @@
 import type { ExchangeTick, IndexTick } from "../../model/records.ts";
-import { USUAL_CADENCE } from "../../model/streams.ts";
+import { DEFAULT_CADENCE } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { retract } from "../../warehouse/coverage/ledger.ts";
@@ -58,7 +58,7 @@ interface OpenPeriod {
 export class LiveCoverage {
   #exchanges = new Map<string | null, Micros>();
   #markets: ReadonlySet<string> | null = null;
-  #cadence: Micros = USUAL_CADENCE;
+  #cadence: Micros = DEFAULT_CADENCE;
   /** By exchange: the period that is settled once a tick of the next one arrives. */
   #openPeriods = new Map<string | null, OpenPeriod>();
   readonly #skipDetector = new SkippedTickDetector();

@@ -1,10 +1,7 @@
 import type { DerivativeTick, ExchangeTick, MarketCap } from "../../model/records.ts";
+import type { SnapshotStream } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import {
-  hasSnapshotRows,
-  type SnapshotStream,
-  settleSnapshot,
-} from "../../warehouse/coverage/snapshot-coverage.ts";
+import { hasSnapshotRows, settleSnapshot } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";

@@ -1,7 +1,7 @@
-import type { Stream, WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream, SnapshotStream, Stream } from "../../model/streams.ts";
 import { formatDay, type Micros } from "../../model/time.ts";
 import { startRechecks } from "../../warehouse/coverage/rechecks.ts";
-import { endSnapshotTarget, type SnapshotStream } from "../../warehouse/coverage/snapshot-coverage.ts";
+import { endSnapshotTarget } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets, type Target, type TargetRules } from "../../warehouse/coverage/targets.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
@@ -16,7 +16,7 @@ export interface SeriesTarget {
 }
 
 interface TargetDeclaration {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly targets: readonly SeriesTarget[];
   readonly rules: TargetRules;
   /** Index types whose selector could not be resolved: their open targets stay open. */

@@ -1,6 +1,6 @@
 import type { DailyBar, IndexTick } from "../../model/records.ts";
-import type { Series, WalkedStream } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import {
   hasRowsInRange,
@@ -103,9 +103,8 @@ export function commitWalkPage(
     const compared = page.shouldCountMissing ? provenByPage : undefined;
     const before = compared ? countStoredRows(transaction, key, compared) : 0;
     const written =
-      stream === "ohlcv"
-        ? writeRecords(transaction, stream, decoded.records as DailyBar[], source)
-        : writeRecords(transaction, stream, decoded.records as IndexTick[], source);
+      // A page has records of its own stream alone.
+      writeRecords(transaction, stream, decoded.records as (DailyBar & IndexTick)[], source);
     transaction.markWritten(stream, series);
     storeRejects(transaction, stream, decoded.rejects, page.request);
     countUnknownFields(transaction, stream, decoded.unknownFields);
@@ -175,7 +174,7 @@ function clampToResponseTime(
   { series, settleDelay }: Pick<WalkPage, "series" | "settleDelay">,
 ): TimeRange | undefined {
   if (proven === undefined || asOf === undefined) return proven;
-  const step = series.stream === "ohlcv" ? MICROS_PER_DAY : 1;
+  const { step } = streamTable[series.stream];
   const limit = Math.floor((asOf + (isStale ? 0 : DATE_HEADER_SLACK_MICROS) - settleDelay) / step) * step;
   const to = Math.min(proven.to, limit);
   return proven.from < to ? { from: proven.from, to } : undefined;
@@ -191,7 +190,7 @@ function clampBelowUnconfirmedTicks(
   proven: TimeRange | undefined,
   { gap, provenFrom, newest, now }: WalkPosition & { newest: Micros | undefined; now: Micros },
 ): TimeRange | undefined {
-  if (proven === undefined || provenFrom < gap.to || key.stream !== "index_ticks") return proven;
+  if (proven === undefined || provenFrom < gap.to || streamTable[key.stream].event === null) return proven;
   const from = Math.max(newest ?? proven.from, now - MAX_REST_LAG_MICROS);
   if (findNewestLiveRow(transaction, key.series, { from: from + 1, to: proven.to }) === undefined)
     return proven;
@@ -205,7 +204,7 @@ function clampBelowUnconfirmedTicks(
  */
 function listExpectedTimestamps(
   transaction: Transaction,
-  key: { stream: WalkedStream; series: number },
+  key: { stream: HistoryStream; series: number },
   { gap, provenFrom }: WalkPosition,
   timestamps: readonly Micros[],
 ): readonly Micros[] {
@@ -249,12 +248,12 @@ export class CommittedPages {
   readonly #pagesBySeries = new Map<string, CommittedPage[]>();
 
   /** Whether a page of this range that was requested later is already committed. */
-  isSuperseded(stream: WalkedStream, series: number, { from, to }: TimeRange, requestedAt: number): boolean {
+  isSuperseded(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): boolean {
     const pages = this.#pagesBySeries.get(`${stream} ${series}`) ?? [];
     return pages.some((page) => page.requestedAt > requestedAt && page.from < to && from < page.to);
   }
 
-  add(stream: WalkedStream, series: number, { from, to }: TimeRange, requestedAt: number): void {
+  add(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): void {
     const key = `${stream} ${series}`;
     let pages = this.#pagesBySeries.get(key);
     if (!pages) {

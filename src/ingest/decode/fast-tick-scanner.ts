@@ -1,6 +1,6 @@
 import type { Decimal } from "../../model/decimal.ts";
 import type { IndexTick } from "../../model/records.ts";
-import { indexTypes } from "../../model/streams.ts";
+import { indexTypes } from "../../model/stream-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import { ByteReader, ExpectedText } from "./byte-reader.ts";
 import type { DecodedPage } from "./page.ts";

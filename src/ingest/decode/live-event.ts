@@ -1,7 +1,7 @@
 import type { ExchangeTick, IndexTick, Reject, UnknownField } from "../../model/records.ts";
 import { truncateRaw } from "./page.ts";
 import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
-import { type ReadRecord, readExchangeTick, readIndexTick } from "./records.ts";
+import { type ReadRecord, recordReaders } from "./records.ts";
 
 /** A decoded websocket message. */
 type LiveEvent =
@@ -35,8 +35,8 @@ class LiveTickReader<R> {
 
 /** Decodes a batch of messages. One instance per batch: the setup takes a quarter of the time of one message. */
 export class LiveEventReader {
-  readonly #index = new LiveTickReader(readIndexTick);
-  readonly #exchange = new LiveTickReader(readExchangeTick);
+  readonly #index = new LiveTickReader(recordReaders.index_ticks);
+  readonly #exchange = new LiveTickReader(recordReaders.exchange_ticks);
 
   /** The fields of all ticks so far that this version does not know. */
   unknownFields(): Record<"index_ticks" | "exchange_ticks", UnknownField[]> {

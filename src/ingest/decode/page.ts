@@ -2,18 +2,10 @@ import { isUtf8 } from "node:buffer";
 import { Failure } from "../../model/failure.ts";
 import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
 import type { Stream } from "../../model/streams.ts";
+import type { DecodeContext } from "./column-reader.ts";
 import { sliceElements, sliceProperties, toCanonicalJson } from "./json-source.ts";
-import { readAsset, readDerivativeContract, readExchange, readMarket } from "./lookup-records.ts";
 import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
-import {
-  type DecodeContext,
-  type ReadRecord,
-  readDailyBar,
-  readDerivativeTick,
-  readExchangeTick,
-  readIndexTick,
-  readMarketCap,
-} from "./records.ts";
+import { type ReadRecord, recordReaders } from "./records.ts";
 
 export interface DecodedPage<R> {
   /** In page order. Every element of `content` is either here or in `rejects`. */
@@ -25,18 +17,6 @@ export interface DecodedPage<R> {
   /** The number of elements of `content`, readable or not. */
   readonly rawCount: number;
 }
-
-const recordReaders: { [S in Stream]: ReadRecord<StreamRecords[S]> } = {
-  assets: readAsset,
-  markets: readMarket,
-  exchanges: readExchange,
-  derivative_contracts: readDerivativeContract,
-  ohlcv: readDailyBar,
-  index_ticks: readIndexTick,
-  exchange_ticks: readExchangeTick,
-  market_caps: readMarketCap,
-  derivative_ticks: readDerivativeTick,
-};
 
 /** Longer rejects are truncated, so that a huge one cannot fill the warehouse. */
 const MAX_RAW_LENGTH = 65_536;

@@ -133,7 +133,7 @@ function collectTimestamps(
       foreign++;
     else {
       ours = record;
-      const ts = "ts" in record ? record.ts : record.start;
+      const ts = record.ts;
       if (ts < EARLIEST_PLAUSIBLE_TS || ts >= end) areAllPlausible = false;
       timestamps.push(ts);
     }

@@ -5,40 +5,40 @@ import { sliceProperties, toCanonicalJson } from "./json-source.ts";
 
 export type Properties = Readonly<Record<string, unknown>>;
 
-/** Gives the text of a record as it came, when something about it cannot be told from the parsed value. */
+/** Gives the text of a record as it came, for what the parsed value no longer shows. */
 export type RecordText = (index: number) => string;
 
 const MINUS = 45;
-const LONGEST_RAW = 4096;
-const LONGEST_QUALITY = 16_384;
+const MAX_RAW_LENGTH = 4096;
+const MAX_QUALITY_LENGTH = 16_384;
 
-/** Bitcoin's first block was mined in January 2009; no market has been older, and none of today's bars is from the 2090s. */
-const EARLIEST = parseTimestamp("2009-01-01T00:00:00Z") ?? 0;
-const LATEST = parseTimestamp("2090-01-01T00:00:00Z") ?? 0;
+/** No market is older than Bitcoin's first block of January 2009. */
+const MIN_PLAUSIBLE_TS = parseTimestamp("2009-01-01T00:00:00Z") ?? 0;
+const MAX_PLAUSIBLE_TS = parseTimestamp("2090-01-01T00:00:00Z") ?? 0;
 
 export function isPlausible(micros: Micros): boolean {
-  return micros >= EARLIEST && micros < LATEST;
+  return micros >= MIN_PLAUSIBLE_TS && micros < MAX_PLAUSIBLE_TS;
 }
 
 /**
  * Reads the fields of one record after the other: a page has one reader. Callers pass each value beside its name
  * instead of the name alone, since a property read with a fixed name is several times cheaper; the hot path never
- * asks for the record's text.
+ * needs the record's text.
  */
 export class RecordReader {
-  /** Why the record cannot be kept as a record; the first reason stands. */
+  /** Why the record is rejected: the first reason found; null while there is none. */
   rejection: string | null = null;
 
   #record: Properties = {};
   #index = 0;
   #quality: string | null = null;
   #slices: Map<string, string> | undefined;
-  /** The names of the last record that had only known ones: the next record has the same, nearly always. */
+  /** The names of the last record that had only known ones: the next record nearly always has the same. */
   #usualNames: readonly string[] = [];
   #extras: [name: string, json: string][] = [];
   readonly #text: RecordText;
   readonly #tally: UnknownTally;
-  /** What a nested object's names are called in notes and counts: `marketCapPercentChange.`. */
+  /** What precedes the names of a nested object in notes and counts: `marketCapPercentChange.`. */
   readonly #prefix: string;
 
   constructor(text: RecordText, tally: UnknownTally, prefix = "") {
@@ -56,7 +56,7 @@ export class RecordReader {
     if (this.#extras.length > 0) this.#extras = [];
   }
 
-  /** A figure that cannot be below zero: with a minus sign it is an error upstream, `-0` included. */
+  /** A figure that cannot be negative: a minus sign is an error of the service, also in `-0`. */
   amount(name: string, value: unknown): Decimal | null {
     if (typeof value === "string" && value.charCodeAt(0) !== MINUS) {
       const decimal = parseDecimal(value);
@@ -65,13 +65,13 @@ export class RecordReader {
     return value === undefined ? null : this.#unusualDecimal(name, value, false);
   }
 
-  /** A figure without which the record says little: its absence is noted. */
+  /** A figure that every record should have: its absence is noted. */
   coreAmount(name: string, value: unknown): Decimal | null {
-    if (value === undefined) this.note(name, "is missing");
+    if (value === undefined) this.noteDoubt(name, "is missing");
     return this.amount(name, value);
   }
 
-  /** A figure that only some records have: null is as good as absent. */
+  /** A figure that only some records have: null counts as absent. */
   optionalAmount(name: string, value: unknown): Decimal | null {
     return value === null ? null : this.amount(name, value);
   }
@@ -110,14 +110,14 @@ export class RecordReader {
     return typeof value === "number" ? this.sourceOf(name) : this.#unread(name, "is not text");
   }
 
-  /** An enum-like field: any text is kept, one that this version does not know is counted. */
-  oneOf(name: string, value: unknown, known: ReadonlySet<string>): string | null {
-    const text = this.text(name, value);
-    if (text !== null && !known.has(text)) this.#tally.count(`${this.#prefix}${name} = ${text}`, text);
+  /** Counts a text that this version does not know; it is stored like any other. */
+  known<T extends string | null>(name: string, text: T, values: ReadonlySet<string>): T {
+    if (text !== null && text !== "" && !values.has(text))
+      this.#tally.count(`${this.#prefix}${name} = ${text}`, text);
     return text;
   }
 
-  /** An id that the record cannot be filed without. */
+  /** An id without which the record is rejected. */
   identity(name: string, value: unknown): string {
     if (typeof value === "string" && value !== "") return value;
     const id = this.id(name, value);
@@ -125,7 +125,7 @@ export class RecordReader {
     return id ?? "";
   }
 
-  /** An id that may be absent, but not be something that no id can be. */
+  /** An id that may be absent; any value that cannot be an id rejects the record. */
   id(name: string, value: unknown): string | null {
     if (typeof value === "string") return value === "" ? null : value;
     if (value === undefined || value === null) return null;
@@ -134,28 +134,28 @@ export class RecordReader {
     return null;
   }
 
-  /** The moment that the record is filed under. */
+  /** The timestamp of the record, without which it is rejected. */
   timestamp(name: string, value: unknown): Micros {
     const micros = typeof value === "string" ? parseTimestamp(value) : undefined;
-    if (micros !== undefined) return this.plausible(name, micros);
+    if (micros !== undefined) return this.checkPlausible(name, micros);
     this.rejection ??=
       value === undefined || value === null ? `${name} is missing` : `${name} is not a UTC moment`;
     return 0;
   }
 
-  /** A moment that no market can have had is kept, with a doubt: it must not move anybody's idea of "newest". */
-  plausible(name: string, micros: Micros): Micros {
-    if (!isPlausible(micros)) this.note(name, "is implausible", formatTimestamp(micros));
+  /** Notes a timestamp that no market can have had: such a record is stored, but never counts as the newest. */
+  checkPlausible(name: string, micros: Micros): Micros {
+    if (!isPlausible(micros)) this.noteDoubt(name, "is implausible", formatTimestamp(micros));
     return micros;
   }
 
-  moment(name: string, value: unknown): Micros | null {
+  optionalTimestamp(name: string, value: unknown): Micros | null {
     if (value === undefined || value === null) return null;
     const micros = typeof value === "string" ? parseTimestamp(value) : undefined;
     return micros ?? this.#unread(name, "is not a UTC moment");
   }
 
-  /** The properties of a nested object, with a reader of their own; undefined where there is none. */
+  /** The properties of a nested object, with a reader for them; undefined where there is none. */
   nested(name: string, value: unknown): { reader: RecordReader; properties: Properties } | undefined {
     if (value === undefined || value === null) return undefined;
     if (!isProperties(value)) {
@@ -167,27 +167,27 @@ export class RecordReader {
     return { reader, properties: value };
   }
 
-  /** A reader for the elements of the list `name`, whose text is given by position. */
+  /** A reader for the elements of the list `name`; `text` gives the text of each by its position. */
   elements(name: string, text: RecordText): RecordReader {
     return new RecordReader(text, this.#tally, `${this.#prefix}${name}[].`);
   }
 
-  /** Records a doubt about a field, in words. The same record always gives the same words. */
-  note(name: string, doubt: string, raw?: string): void {
-    const words = `${this.#prefix}${name} ${doubt}${raw === undefined ? "" : `: ${raw.slice(0, LONGEST_RAW)}`}`;
-    this.adopt(words);
+  /** Adds a doubt about a field to `quality`. The same record always gives the same words. */
+  noteDoubt(name: string, doubt: string, raw?: string): void {
+    const words = `${this.#prefix}${name} ${doubt}${raw === undefined ? "" : `: ${raw.slice(0, MAX_RAW_LENGTH)}`}`;
+    this.addQuality(words);
   }
 
-  /** Takes over what a nested reader had to say. */
-  adopt(quality: string | null): void {
+  /** Adds what a nested reader found doubtful. */
+  addQuality(quality: string | null): void {
     if (quality === null) return;
     if (this.#quality === null) this.#quality = quality;
-    else if (this.#quality.length < LONGEST_QUALITY) this.#quality += `; ${quality}`;
+    else if (this.#quality.length < MAX_QUALITY_LENGTH) this.#quality += `; ${quality}`;
     else if (!this.#quality.endsWith("; …")) this.#quality += "; …";
   }
 
-  /** Keeps something beside the fields that the record type has. */
-  keep(name: string, json: string): void {
+  /** Stores a JSON text in `extra`. */
+  addExtra(name: string, json: string): void {
     this.#extras.push([name, json]);
   }
 
@@ -196,15 +196,15 @@ export class RecordReader {
   }
 
   /**
-   * All properties that are not in `known`, as canonical JSON. Those in `foreseen` are kept without being counted as
-   * unknown.
+   * All properties that are not in `known`, as canonical JSON. Those in `foreseen` are stored like the others, but not
+   * counted as unknown.
    */
   extra(known: ReadonlySet<string>, foreseen?: ReadonlySet<string>): string | null {
     if (this.#extras.length === 0 && this.#hasUsualNames()) return null;
     for (const name in this.#record) {
       if (known.has(name)) continue;
       const value = this.#record[name];
-      // Strings, booleans and null have one form each, so that a new field of those kinds does not slow a page down.
+      // Strings, booleans and null have one form each: a new field of those kinds must not slow a page down.
       const json =
         typeof value === "number" || (typeof value === "object" && value !== null)
           ? toCanonicalJson(this.sourceOf(name))
@@ -233,7 +233,7 @@ export class RecordReader {
   }
 
   #unread(name: string, doubt: string): null {
-    this.note(name, doubt, toCanonicalJson(this.sourceOf(name)));
+    this.noteDoubt(name, doubt, toCanonicalJson(this.sourceOf(name)));
     return null;
   }
 }
@@ -242,12 +242,12 @@ export function isProperties(value: unknown): value is Properties {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A page that invents a new name for every record must not fill the memory with names. */
-const MOST_NAMES = 500;
-const LONGEST_NAME = 200;
-const LONGEST_SAMPLE = 500;
+/** A page with a new name in every record must not fill the memory with names. */
+const MAX_NAMES = 500;
+const MAX_NAME_LENGTH = 200;
+const MAX_SAMPLE_LENGTH = 500;
 
-/** Counts what this version does not know, with the first sample of each name. */
+/** Counts the names that this version does not know, with the first sample of each. */
 export class UnknownTally {
   readonly #seen = new Map<string, { count: number; sample: string }>();
 
@@ -257,11 +257,11 @@ export class UnknownTally {
       known.count++;
       return;
     }
-    const short = name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name;
-    const key = this.#seen.has(short) || this.#seen.size < MOST_NAMES ? short : "(other names)";
+    const short = name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
+    const key = this.#seen.has(short) || this.#seen.size < MAX_NAMES ? short : "(other names)";
     const entry = this.#seen.get(key);
     if (entry) entry.count++;
-    else this.#seen.set(key, { count: 1, sample: sample.slice(0, LONGEST_SAMPLE) });
+    else this.#seen.set(key, { count: 1, sample: sample.slice(0, MAX_SAMPLE_LENGTH) });
   }
 
   fields(): UnknownField[] {

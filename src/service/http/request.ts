@@ -1,3 +1,4 @@
+import { streamOfEndpoint, streamTable } from "../../model/streams.ts";
 /** The higher priority goes first: the head, then gaps about to leave the window, then the rest of the history. */
 export const requestPriority = { head: 2, expiring: 1, history: 0 } as const;
 export type RequestPriority = (typeof requestPriority)[keyof typeof requestPriority];
@@ -42,11 +43,8 @@ export function buildRequestPath(
 
 /** The scope that the service documents for an endpoint. It documents none for the lookups. */
 function endpointScope(endpoint: string): string | undefined {
-  if (endpoint === "/exchange-ticker") return "read:exchange-ticker";
-  if (endpoint === "/index-ticker") return "read:index-ticker";
-  if (endpoint === "/ohlcv") return "read:ohlcv";
-  if (endpoint === "/market-cap") return "read:market-cap";
-  return endpoint.startsWith("/derivatives/") ? "read:derivatives" : undefined;
+  const stream = streamOfEndpoint(endpoint);
+  return stream === undefined ? undefined : (streamTable[stream].scope ?? undefined);
 }
 
 /**

@@ -1,7 +1,7 @@
-import { INTRADAY_WINDOW } from "../../model/streams.ts";
+import { type HistoryEndpoint, streamOfEndpoint, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { PageSummary } from "./page.ts";
-import { anchorForRow, floorToMillisecond, type HistoryEndpoint } from "./page.ts";
+import { anchorForRow, floorToMillisecond } from "./page.ts";
 
 /** How far the walk has come when it requests a page. */
 export interface WalkProgress {
@@ -63,9 +63,8 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
   /** Leaving the window is the only good reason for a row to vanish right after it was served. */
   function hasLeftWindow(ts: Micros): boolean {
     const now = responseTime();
-    return (
-      endpoint === "/index-ticker" && now !== undefined && ts < now - INTRADAY_WINDOW + WINDOW_MARGIN_MICROS
-    );
+    const { window } = streamTable[streamOfEndpoint(endpoint)];
+    return window !== null && now !== undefined && ts < now - window + WINDOW_MARGIN_MICROS;
   }
 
   return {

@@ -1,11 +1,17 @@
 import type { ResponseBody } from "../../model/response-body.ts";
-import { LARGEST_PAGE, USUAL_CADENCE } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import {
+  DEFAULT_CADENCE,
+  type HistoryEndpoint,
+  MAX_PAGE_SIZE,
+  streamOfEndpoint,
+  streamTable,
+} from "../../model/streams.ts";
+import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
 import { createCrossChecks } from "./cross-checks.ts";
 import type { PageSummary } from "./page.ts";
-import { formatToMillisecond, type HistoryEndpoint, isDeadCursorError } from "./page.ts";
+import { formatToMillisecond, isDeadCursorError } from "./page.ts";
 import { WalkState } from "./walk-state.ts";
 
 /** The place of a page in the walk; its proven range follows from it. */
@@ -43,8 +49,6 @@ export interface HistoryWalkOptions {
   readonly signal?: AbortSignal;
 }
 
-const defaultCadence = { "/index-ticker": USUAL_CADENCE, "/ohlcv": MICROS_PER_DAY };
-
 /**
  * Yields the pages of one series from `until` back to `from`. Not every page that `read` parsed is yielded: a
  * page that contradicts other responses is requested again.
@@ -54,7 +58,8 @@ export async function* walkHistoryPages<P extends PageSummary>(
   options: HistoryWalkOptions,
   read: (body: ResponseBody) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
-  const { endpoint, filters, from, until, size = LARGEST_PAGE, cadence = defaultCadence[endpoint] } = options;
+  const { endpoint, filters, from, until, size = MAX_PAGE_SIZE } = options;
+  const cadence = options.cadence ?? streamTable[streamOfEndpoint(endpoint)].cadence ?? DEFAULT_CADENCE;
   const coverageEnd = Math.min(options.coverageEnd ?? until, until);
   const isOneIndex = filters.indexId !== undefined;
   // Rows of one index are a period apart: none fits between `from` and an oldest row closer than that.

@@ -1,5 +1,5 @@
 import type { ResponseBody } from "../../model/response-body.ts";
-import { LARGEST_PAGE } from "../../model/streams.ts";
+import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
 import { isDeadCursorError, MAX_EMPTY_PAGES, paginationCycleFailure } from "./page.ts";
@@ -52,7 +52,7 @@ export async function* walkListPages<P extends ListPageSummary>(
   let isRestarted = false;
 
   for (;;) {
-    const paging = cursor === undefined ? {} : { startAfter: cursor, size: LARGEST_PAGE };
+    const paging = cursor === undefined ? {} : { startAfter: cursor, size: MAX_PAGE_SIZE };
     let page: P;
     try {
       page = await client.request(

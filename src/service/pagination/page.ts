@@ -1,14 +1,13 @@
 import { exitCode, Failure } from "../../model/failure.ts";
+import { type HistoryEndpoint, isDaily, streamOfEndpoint } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
-
-export type HistoryEndpoint = "/index-ticker" | "/ohlcv";
 
 /**
  * The lowest anchor that surely includes this row, even if the service excludes the bound or compares it with
  * a bar's end.
  */
 export function anchorForRow(endpoint: HistoryEndpoint, row: Micros): Micros {
-  return ceilToMillisecond(row + 1) + (endpoint === "/ohlcv" ? MICROS_PER_DAY : 0);
+  return ceilToMillisecond(row + 1) + (isDaily(streamOfEndpoint(endpoint)) ? MICROS_PER_DAY : 0);
 }
 
 export function floorToMillisecond(ts: Micros): Micros {

@@ -1,14 +1,9 @@
+import type { HistoryEndpoint } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { WalkAnomaly } from "../http/client-events.ts";
 import type { WalkProgress } from "./cross-checks.ts";
 import type { PageSummary } from "./page.ts";
-import {
-  anchorForRow,
-  ceilToMillisecond,
-  type HistoryEndpoint,
-  MAX_EMPTY_PAGES,
-  paginationCycleFailure,
-} from "./page.ts";
+import { anchorForRow, ceilToMillisecond, MAX_EMPTY_PAGES, paginationCycleFailure } from "./page.ts";
 
 interface WalkStateOptions {
   readonly endpoint: HistoryEndpoint;

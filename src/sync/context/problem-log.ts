@@ -1,9 +1,8 @@
 import type { StreamHealth } from "../../ingest/commit/bookkeeping.ts";
 import { Failure } from "../../model/failure.ts";
-import { type Stream, streams } from "../../model/streams.ts";
+import { type Stream, streamOfEndpoint, streams } from "../../model/streams.ts";
 import type { ParkedEndpoint } from "../../service/auth/endpoint-access.ts";
 import type { Problem } from "./error-policy.ts";
-import { streamOfEndpoint } from "./run-stats.ts";
 
 /** Collects the problems of many keys. Reports one problem per kind, and only when the set of kinds changes. */
 export class ProblemLog {

@@ -1,4 +1,4 @@
-import type { Stream } from "../../model/streams.ts";
+import { type Stream, streamOfEndpoint } from "../../model/streams.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
 import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
 
@@ -17,21 +17,6 @@ export interface StreamStats {
   /** Sum over all series: microseconds to walk, and walked. */
   plannedMicros: number;
   doneMicros: number;
-}
-
-export function streamOfEndpoint(endpoint: string): Stream | undefined {
-  if (endpoint.startsWith("/derivatives/contract")) return "derivative_contracts";
-  if (endpoint.startsWith("/derivatives/ticker")) return "derivative_ticks";
-  const streams: Record<string, Stream> = {
-    "/asset": "assets",
-    "/market": "markets",
-    "/exchange": "exchanges",
-    "/exchange-ticker": "exchange_ticks",
-    "/index-ticker": "index_ticks",
-    "/ohlcv": "ohlcv",
-    "/market-cap": "market_caps",
-  };
-  return streams[endpoint];
 }
 
 /** Counts of one commit of records from REST. */

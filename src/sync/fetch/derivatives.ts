@@ -1,14 +1,14 @@
 import type { SnapshotPart } from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
-import type { DerivativeType } from "../../model/streams.ts";
+import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
 import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
 import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
-const contractEndpoint = "/derivatives/contract/{derivativeType}";
-const tickerEndpoint = "/derivatives/ticker/{derivativeType}";
+const { endpoint: contractEndpoint } = streamTable.derivative_contracts;
+const { endpoint: tickerEndpoint } = streamTable.derivative_ticks;
 
 /**
  * Refreshes the contracts of one type on one exchange, including expired ones. Returns whether there are any. Only seven

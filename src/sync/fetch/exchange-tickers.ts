@@ -1,12 +1,13 @@
 import type { SnapshotPart } from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
+import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
 import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
-const endpoint = "/exchange-ticker";
 const stream = "exchange_ticks";
+const { endpoint } = streamTable[stream];
 /** A list whose pages span a refresh of the service is fetched again at most this often. */
 const MAX_POLLS = 3;
 

@@ -2,6 +2,7 @@ import { decodePage } from "../../ingest/decode/page.ts";
 import { Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { SelectorCandidate } from "../../model/selector.ts";
+import { type HistoryStream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
@@ -17,22 +18,22 @@ export async function fetchLiquidIndices(
   now: Micros,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const fetchFrom = (endpoint: "/index-ticker" | "/ohlcv") => {
+  const fetchFrom = (stream: HistoryStream) => {
+    const { endpoint } = streamTable[stream];
     const timestamp = `${formatTimestamp(now + MICROS_PER_DAY).slice(0, 19)}Z`;
     const query = { indexType: "LX", timestamp, size: PAGE_SIZE };
     return client.request({ endpoint, query, priority: requestPriority.head, signal }, async (body) => {
-      const stream = endpoint === "/ohlcv" ? "ohlcv" : "index_ticks";
       const { records } = decodePage(stream, decodeBody(body));
       const liquid = records.filter(({ indexType }) => indexType === "LX");
       return [...new Set(liquid.map(({ indexId }) => indexId))];
     });
   };
   try {
-    return await fetchFrom("/index-ticker");
+    return await fetchFrom("index_ticks");
   } catch (error) {
     // A profile without access to ticks may still have access to bars.
     if (!(error instanceof Failure) || error.code !== "forbidden") throw error;
-    return fetchFrom("/ohlcv");
+    return fetchFrom("ohlcv");
   }
 }
 

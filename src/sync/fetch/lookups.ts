@@ -1,14 +1,16 @@
 import type { LookupCommitResult } from "../../ingest/commit/lookup.ts";
+import { type Stream, streamTable } from "../../model/streams.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
 
-export const lookupEndpoints = { assets: "/asset", markets: "/market", exchanges: "/exchange" } as const;
-export type LookupStream = keyof typeof lookupEndpoints;
+/** The lookups that are one list each; contracts are a list per exchange and type. */
+export const wholeLookups = ["assets", "markets", "exchanges"] as const satisfies readonly Stream[];
+export type LookupStream = (typeof wholeLookups)[number];
 
 /** Refreshes one lookup. Uses no filter: a filter by status would miss MAINTENANCE. */
 export async function refreshLookup(context: SyncContext, stream: LookupStream): Promise<LookupCommitResult> {
   const { ingest, log, stats, signal } = context;
-  const endpoint = lookupEndpoints[stream];
+  const { endpoint } = streamTable[stream];
   const pageIds: number[] = [];
   const list = { endpoint, priority: requestPriority.head };
   for await (const { page } of fetchListPages(context, list, { stream })) pageIds.push(page.pageId);

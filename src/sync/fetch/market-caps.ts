@@ -1,13 +1,14 @@
 import { decodePage } from "../../ingest/decode/page.ts";
 import type { MarketCap } from "../../model/records.ts";
 import { decodeBody } from "../../model/response-body.ts";
+import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { describeRequest, type SyncContext } from "../context/context.ts";
 import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
-const endpoint = "/market-cap";
+const { endpoint } = streamTable.market_caps;
 const filters = { percentChange: true };
 
 /**

@@ -1,7 +1,7 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
 import { resolveSelector } from "../../model/selector.ts";
-import { type Stream, streams } from "../../model/streams.ts";
+import { hasHistory, type Stream, streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
@@ -9,7 +9,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import type { Problem } from "../context/error-policy.ts";
-import { type StreamStats, streamOfEndpoint } from "../context/run-stats.ts";
+import type { StreamStats } from "../context/run-stats.ts";
 import { fetchSnapshots } from "../polling/fetch-snapshots.ts";
 import type { Directory } from "../selection/directory.ts";
 import { endDeselectedSnapshots } from "../selection/exchanges.ts";
@@ -56,7 +56,7 @@ export async function backfill(
 ): Promise<BackfillReport> {
   const isFiltered = filter.series !== undefined || filter.range !== undefined;
   const includesStream = (stream: Stream) =>
-    filter.streams?.has(stream) ?? (!isFiltered || stream === "ohlcv" || stream === "index_ticks");
+    filter.streams?.has(stream) ?? (!isFiltered || hasHistory(stream));
   const startedAt = context.clock.monotonic();
 
   const { directory, problems: selectionProblems } = await refreshSelection(context, {
@@ -106,18 +106,7 @@ function isStreamActive(
   { streams: settings }: SyncSettings,
   includesStream: (stream: Stream) => boolean,
 ): boolean {
-  const settingKeys: Record<Stream, keyof typeof settings> = {
-    assets: "lookups",
-    markets: "lookups",
-    exchanges: "lookups",
-    derivative_contracts: "derivatives",
-    derivative_ticks: "derivatives",
-    ohlcv: "ohlcv",
-    index_ticks: "intraday",
-    exchange_ticks: "exchangeTickers",
-    market_caps: "marketCap",
-  };
-  return includesStream(stream) && settings[settingKeys[stream]] !== false;
+  return includesStream(stream) && settings[streamTable[stream].setting] !== false;
 }
 
 /** Resolves names to index ids. An unknown name is a usage error, raised before anything is filled. */

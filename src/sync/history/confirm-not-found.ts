@@ -1,7 +1,7 @@
 import { decodePage } from "../../ingest/decode/page.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import type { WalkedStream } from "../../model/streams.ts";
+import { type HistoryStream, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow, formatToMillisecond } from "../../service/pagination/page.ts";
@@ -35,7 +35,7 @@ export class NotFoundConfirmer {
   /** Monotonic time of the first 404 of each series. */
   readonly #notFoundSince = new Map<string, number>();
   readonly #foundSeries = new Set<string>();
-  readonly #probes = new Map<WalkedStream, { readonly at: number; readonly isHealthy: Promise<boolean> }>();
+  readonly #probes = new Map<HistoryStream, { readonly at: number; readonly isHealthy: Promise<boolean> }>();
 
   constructor(reader: Connection) {
     this.#reader = reader;
@@ -95,11 +95,11 @@ interface SeriesProbe {
 
 async function findsAny(
   context: SyncContext,
-  stream: WalkedStream,
+  stream: HistoryStream,
   probes: readonly SeriesProbe[],
 ): Promise<boolean> {
   const { client, stats, signal, log } = context;
-  const endpoint = endpointOfStream(stream);
+  const endpoint = streamTable[stream].endpoint;
   let lastCode: string | undefined;
   for (const { ts, ...filters } of probes) {
     const query = { ...filters, timestamp: formatToMillisecond(anchorForRow(endpoint, ts)), size: 1 };
@@ -121,16 +121,12 @@ async function findsAny(
   return false;
 }
 
-function endpointOfStream(stream: WalkedStream) {
-  return stream === "ohlcv" ? "/ohlcv" : "/index-ticker";
-}
-
 export function isUnconfirmedNotFound(error: unknown): boolean {
   return error instanceof Failure && error.code === "denied";
 }
 
 function unconfirmedFailure({ key, indexType, name }: SliceWalk): Failure {
-  return new Failure(`${endpointOfStream(key.stream)} no longer finds ${indexType} ${name} (404)`, {
+  return new Failure(`${streamTable[key.stream].endpoint} no longer finds ${indexType} ${name} (404)`, {
     family: "retry",
     code: "denied",
     remedy:
@@ -140,10 +136,13 @@ function unconfirmedFailure({ key, indexType, name }: SliceWalk): Failure {
 }
 
 function endpointFailure({ key }: SliceWalk): Failure {
-  return new Failure(`${endpointOfStream(key.stream)} no longer finds any index that it has served (404)`, {
-    family: "retry",
-    code: "upstream_version",
-    remedy: "the gaps stay open; if it lasts, check service.baseUrl and contact the service's operator",
-    exit: exitCode.incomplete,
-  });
+  return new Failure(
+    `${streamTable[key.stream].endpoint} no longer finds any index that it has served (404)`,
+    {
+      family: "retry",
+      code: "upstream_version",
+      remedy: "the gaps stay open; if it lasts, check service.baseUrl and contact the service's operator",
+      exit: exitCode.incomplete,
+    },
+  );
 }

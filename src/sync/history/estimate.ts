@@ -1,6 +1,6 @@
 import { resolveSelector } from "../../model/selector.ts";
-import type { Stream } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
+import { cadenceOf, isDaily, type Stream, streamTable } from "../../model/streams.ts";
+import { type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, totalDuration } from "../../model/time-range.ts";
 import { indexKey, readIndexLedgers } from "../../warehouse/coverage/gaps.ts";
 import { countContracts } from "../../warehouse/lookups/lookup-queries.ts";
@@ -26,18 +26,6 @@ export interface BackfillEstimate {
   readonly notices: readonly SelectorNotice[];
 }
 
-/** Measured on typical rows, including SQLite indices and page overhead. */
-const bytesPerRow: Record<Stream, number> = {
-  index_ticks: 42,
-  ohlcv: 150,
-  exchange_ticks: 60,
-  market_caps: 130,
-  derivative_ticks: 90,
-  assets: 200,
-  markets: 160,
-  exchanges: 200,
-  derivative_contracts: 260,
-};
 /** Assumed duration of a request and write rate of the ingest thread. */
 const SECONDS_PER_REQUEST = 0.25;
 const ROWS_PER_SECOND = 50_000;
@@ -60,7 +48,7 @@ export function estimateBackfill(options: EstimateOptions): BackfillEstimate {
   const { settings, directory, now } = options;
   const targets = resolveTargets(settings, directory, now);
   const historyEstimates = targets.streams
-    .filter(({ stream }) => settings.streams[stream === "ohlcv" ? "ohlcv" : "intraday"] !== false)
+    .filter(({ stream }) => settings.streams[streamTable[stream].setting] !== false)
     .map((stream) => estimateHistory(options, stream));
   return {
     streams: [...estimateLookups(options), ...historyEstimates, ...estimateSnapshots(options)],
@@ -74,7 +62,7 @@ function estimateHistory(
 ): StreamEstimate {
   const { reader, now, settings } = options;
   const ledgers = reader && readIndexLedgers(reader, stream);
-  const cadence = stream === "ohlcv" ? MICROS_PER_DAY : settings.refreshSeconds * MICROS_PER_SECOND;
+  const cadence = cadenceOf(stream, settings.refreshSeconds);
   const targetEnd = Math.floor((now - rules.settleDelay) / rules.step) * rules.step;
   const windowStart = rules.serviceWindow === null ? undefined : now - rules.serviceWindow;
   let [holes, requests, rows] = [0, 0, 0];
@@ -85,8 +73,9 @@ function estimateHistory(
       windowStart ?? target.from,
     );
     const open = subtract(normalise([{ from, to: targetEnd }]), normalise(ledger?.settled ?? []));
-    const fetchable =
-      stream === "ohlcv" ? intersect(open, [{ from: OLDEST_BAR_TS, to: Number.POSITIVE_INFINITY }]) : open;
+    const fetchable = isDaily(stream)
+      ? intersect(open, [{ from: OLDEST_BAR_TS, to: Number.POSITIVE_INFINITY }])
+      : open;
     holes += open.length;
     rows += Math.ceil(totalDuration(fetchable) / cadence);
     for (const { range } of cutIntoSlices({
@@ -155,7 +144,7 @@ function addCosts(
   const unlimitedRate = settings.concurrency / SECONDS_PER_REQUEST;
   const rate = maxRequestsPerSecond > 0 ? Math.min(maxRequestsPerSecond, unlimitedRate) : unlimitedRate;
   const seconds = Math.max(counts.requests / rate, counts.rows / ROWS_PER_SECOND);
-  return { stream, ...counts, bytes: counts.rows * bytesPerRow[stream], minutes: seconds / 60 };
+  return { stream, ...counts, bytes: counts.rows * streamTable[stream].bytesPerRow, minutes: seconds / 60 };
 }
 
 /** States the assumptions of the estimate in one sentence. */

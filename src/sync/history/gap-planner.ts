@@ -1,4 +1,4 @@
-import type { WalkedStream } from "../../model/streams.ts";
+import { cadenceOf, type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange, type TimeRanges, union } from "../../model/time-range.ts";
 import { readGaps, readSeriesHeads, type SeriesGaps } from "../../warehouse/coverage/gaps.ts";
@@ -42,7 +42,7 @@ export function seriesKey({ stream, series }: { stream: string; series: number }
   return `${stream} ${series}`;
 }
 
-function matchesFilter(filter: GapFilter, stream: WalkedStream, indexId: string): boolean {
+function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string): boolean {
   return (filter.streams?.has(stream) ?? true) && (filter.indexIds?.has(indexId) ?? true);
 }
 
@@ -97,7 +97,7 @@ export function planHeadWalks(
   reader: Connection,
   now: Micros,
   refreshSeconds: number,
-  { stream, series }: { stream: WalkedStream; series: number },
+  { stream, series }: { stream: HistoryStream; series: number },
   includesRecent: boolean,
 ): WalkPlan {
   const timing = streamTiming(stream, now, refreshSeconds);
@@ -105,7 +105,7 @@ export function planHeadWalks(
   const [found] = readGaps(reader, stream, now, series);
   const [due] = readDueRechecks(reader, stream, day, series);
   const open = found ? intersect(found.open, [headRange(timing)]) : [];
-  const shouldRecheckRecent = includesRecent && stream === "index_ticks";
+  const shouldRecheckRecent = includesRecent && streamTable[stream].event !== null;
   const head = found && {
     ...found,
     open: shouldRecheckRecent ? addRecentRange(reader, found.key, open, timing.targetEnd) : open,
@@ -133,7 +133,7 @@ function addRecentRange(reader: Connection, key: LedgerKey, open: TimeRanges, ta
 
 /** The parameters from which the gaps of a stream are computed at `now`. */
 interface StreamTiming {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly now: Micros;
   /** End of the target: newer records are not settled yet. */
   readonly targetEnd: Micros;
@@ -141,16 +141,16 @@ interface StreamTiming {
   readonly settleDelay: Micros;
 }
 
-function streamTiming(stream: WalkedStream, now: Micros, refreshSeconds: number): StreamTiming {
+function streamTiming(stream: HistoryStream, now: Micros, refreshSeconds: number): StreamTiming {
   const delay = settleDelay(refreshSeconds);
-  const step = stream === "ohlcv" ? MICROS_PER_DAY : 1;
-  const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
+  const { step } = streamTable[stream];
+  const cadence = cadenceOf(stream, refreshSeconds);
   return { stream, now, targetEnd: Math.floor((now - delay) / step) * step, cadence, settleDelay: delay };
 }
 
 /** The newest part of a series: what one page holds, or a month of daily bars. */
 function headRange({ stream, targetEnd, cadence }: StreamTiming): TimeRange {
-  return { from: targetEnd - (stream === "ohlcv" ? HEAD_BARS : ROWS_PER_PAGE) * cadence, to: targetEnd };
+  return { from: targetEnd - (isDaily(stream) ? HEAD_BARS : ROWS_PER_PAGE) * cadence, to: targetEnd };
 }
 
 function toWalks(
@@ -189,7 +189,7 @@ function addRecheck(series: OpenSeries | undefined, due: DueRecheck, targetEnd: 
 export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter): SeriesGaps[] {
   return (["index_ticks", "ohlcv"] as const)
     .flatMap((stream) => readGaps(reader, stream, now))
-    .filter(({ key, indexId }) => matchesFilter(filter, key.stream as WalkedStream, indexId))
+    .filter(({ key, indexId }) => matchesFilter(filter, key.stream as HistoryStream, indexId))
     .map((series) => ({
       ...series,
       open: filter.range ? intersect(series.open, [filter.range]) : series.open,

@@ -1,4 +1,4 @@
-import type { WalkedStream } from "../../model/streams.ts";
+import { type HistoryStream, isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 
@@ -20,7 +20,7 @@ export interface Slice {
 }
 
 interface SliceOptions {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   /** Ascending, disjoint. */
   readonly open: readonly TimeRange[];
   /** End of the target: a range that reaches it is the head. */
@@ -36,7 +36,7 @@ interface SliceOptions {
  * concurrency. Daily bars are not cut: their whole history is a few pages.
  */
 export function cutIntoSlices({ stream, open, targetEnd, windowStart, cadence }: SliceOptions): Slice[] {
-  if (stream === "ohlcv") return open.toReversed().map((range) => ({ range, urgency: "bars" }));
+  if (isDaily(stream)) return open.toReversed().map((range) => ({ range, urgency: "bars" }));
   const length = sliceLength(cadence);
   const atRiskUntil = windowStart === undefined ? Number.NEGATIVE_INFINITY : windowStart + AT_RISK_MICROS;
   const slices: Slice[] = [];

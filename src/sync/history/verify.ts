@@ -1,6 +1,6 @@
 import { Failure } from "../../model/failure.ts";
-import { walkedStreams } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { cadenceOf, historyStreams, isDaily } from "../../model/streams.ts";
+import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { normalise, subtract } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { readSeriesCoverage } from "../../warehouse/coverage/gaps.ts";
@@ -82,8 +82,8 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
 
 /** Everything that is covered and still served, in slices of one walk each. */
 function coveredSlices({ reader, refreshSeconds }: VerifyOptions, now: Micros): SliceWalk[] {
-  return walkedStreams.flatMap((stream) => {
-    const cadence = stream === "ohlcv" ? MICROS_PER_DAY : refreshSeconds * MICROS_PER_SECOND;
+  return historyStreams.flatMap((stream) => {
+    const cadence = cadenceOf(stream, refreshSeconds);
     // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
     const newestSettled = Math.floor((now - settleDelay(refreshSeconds)) / cadence - 2) * cadence;
     return readSeriesCoverage(reader, stream).flatMap(({ covered, key, serviceWindow, ...named }) => {
@@ -93,7 +93,7 @@ function coveredSlices({ reader, refreshSeconds }: VerifyOptions, now: Micros): 
         { from: newestSettled, to: Number.POSITIVE_INFINITY },
       ]);
       // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them.
-      const pieces = stream === "ohlcv" ? open : cutOnGrid(open, cadence);
+      const pieces = isDaily(stream) ? open : cutOnGrid(open, cadence);
       const slices = cutIntoSlices({
         stream,
         open: pieces,
@@ -151,6 +151,6 @@ export function selectDueTonight(slices: readonly SliceWalk[], now: Micros): rea
 const SERIES_STRIDE = 7919;
 
 function nightOfSlice({ key, range, cadence }: SliceWalk, nights: number): number {
-  const cellIndex = key.stream === "ohlcv" ? 0 : gridIndex(range, cadence);
+  const cellIndex = isDaily(key.stream) ? 0 : gridIndex(range, cadence);
   return (key.series * SERIES_STRIDE + cellIndex) % nights;
 }

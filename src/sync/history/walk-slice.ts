@@ -1,8 +1,7 @@
 import type { PageAlarm } from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
 import { malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
-import type { Series, WalkedStream } from "../../model/streams.ts";
-import { LARGEST_PAGE } from "../../model/streams.ts";
+import { type HistoryStream, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import {
@@ -16,7 +15,7 @@ import type { Slice } from "./slices.ts";
 
 /** A slice and its series. */
 export interface SliceWalk extends Slice {
-  readonly key: LedgerKey & { readonly stream: WalkedStream };
+  readonly key: LedgerKey & { readonly stream: HistoryStream };
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
@@ -135,8 +134,7 @@ export async function walkSlice(
 
 function buildWalk(context: SyncContext, slice: SliceWalk): HistoryWalkOptions {
   const { range, isHead, cadence } = slice;
-  const isOhlcv = slice.key.stream === "ohlcv";
-  const until = isOhlcv
+  const until = isDaily(slice.key.stream)
     ? // The spec does not say whether a bar is found by its start or its end, so add a day; today's bar ends tomorrow.
       range.to + (isHead ? 2 : 1) * MICROS_PER_DAY
     : isHead
@@ -144,13 +142,13 @@ function buildWalk(context: SyncContext, slice: SliceWalk): HistoryWalkOptions {
       : range.to;
   const rows = Math.ceil((until - range.from) / cadence) + SPARE_ROWS;
   return {
-    endpoint: isOhlcv ? "/ohlcv" : "/index-ticker",
+    endpoint: streamTable[slice.key.stream].endpoint,
     filters: { indexType: slice.indexType, indexId: slice.indexId },
     from: range.from,
     until,
     coverageEnd: range.to,
     cadence,
-    size: Math.min(LARGEST_PAGE, rows),
+    size: Math.min(MAX_PAGE_SIZE, rows),
     priority: priorityByUrgency[slice.urgency],
     signal: context.signal,
   };

@@ -1,5 +1,6 @@
 import { Failure } from "../../model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
+import { streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
 import type { Subscription } from "../../service/live/messages.ts";
@@ -60,9 +61,9 @@ function buildRequest(
   const base = { priority: requestPriority.head, signal: context.signal, maxAttempts: 2 };
   if (subscription.source === "exchange") {
     const { exchangeId, marketId } = subscription;
-    return { ...base, endpoint: "/exchange-ticker", query: { exchangeId, marketId } };
+    return { ...base, endpoint: streamTable.exchange_ticks.endpoint, query: { exchangeId, marketId } };
   }
   const { indexId, indexType } = subscription;
   const query = { indexId, indexType, timestamp: formatTimestamp(serviceNow(context)), size: 1 };
-  return { ...base, endpoint: "/index-ticker", query };
+  return { ...base, endpoint: streamTable.index_ticks.endpoint, query };
 }

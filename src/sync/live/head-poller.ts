@@ -1,5 +1,5 @@
 import type { SkippedTicks } from "../../ingest/commit/live-coverage.ts";
-import { walkedStreams } from "../../model/streams.ts";
+import { historyStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { runLoop, WakeSignal } from "../../runtime/loop.ts";
@@ -214,7 +214,7 @@ export class HeadPoller {
     this.#isStale = false;
     const { reader, coverage, refreshSeconds } = this.#options;
     const settledUntil = serviceNow(this.#context) - settleDelay(refreshSeconds);
-    const heads = walkedStreams.flatMap((stream) => readSeriesHeads(reader, stream));
+    const heads = historyStreams.flatMap((stream) => readSeriesHeads(reader, stream));
     const shortHeads = heads.filter((head) =>
       isHeadShort(head, Math.floor(settledUntil / MICROS_PER_DAY) * MICROS_PER_DAY),
     );
@@ -227,7 +227,7 @@ export class HeadPoller {
       const entry = before.get(seriesKey(key)) ?? createEntry(head);
       entry.head = head;
       this.#entries.set(seriesKey(key), entry);
-      if (key.stream !== "index_ticks") continue;
+      if (streamTable[key.stream].event === null) continue;
       this.#entriesByIndex.set(indexKey(head), entry);
       const isLive = coverage.indexLiveSince(indexType, indexId) !== undefined;
       if (!isLive && !head.isNotFound) this.#polledCount++;

@@ -1,4 +1,5 @@
 import type { SkippedTicks } from "../../ingest/commit/live-coverage.ts";
+import { isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { SeriesHead } from "../../warehouse/coverage/gaps.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
@@ -47,7 +48,7 @@ export function nextHeadPoll(head: SeriesHead, rules: HeadScheduleRules): Micros
   const roundOf = (count: number) => (count / rules.pollsPerSecond) * MICROS_PER_SECOND;
   const phase = phaseOf(head);
   const dailyPhase = rules.isHurried ? 0 : phase;
-  if (head.key.stream === "ohlcv") return nextBarPoll(head, settleDelay, dailyPhase);
+  if (isDaily(head.key.stream)) return nextBarPoll(head, settleDelay, dailyPhase);
   // The last poll covered everything up to `head.from`, one settle delay before it ran.
   const polledAt = head.from + settleDelay;
   if (head.isNotFound) return startOfNextDay(polledAt) + settleDelay + dailyPhase * HOUR;
@@ -73,7 +74,7 @@ function nextBarPoll(head: SeriesHead, settleDelay: Micros, phase: number): Micr
 
 /** Whether one page fills the gap of the head up to `until`. */
 export function isHeadShort(head: SeriesHead, until: Micros): boolean {
-  return head.key.stream !== "ohlcv" || (!head.isNew && until - head.from <= HEAD_BARS * MICROS_PER_DAY);
+  return !isDaily(head.key.stream) || (!head.isNew && until - head.from <= HEAD_BARS * MICROS_PER_DAY);
 }
 
 function startOfNextDay(ts: Micros): Micros {

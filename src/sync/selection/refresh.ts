@@ -1,4 +1,4 @@
-import type { Stream } from "../../model/streams.ts";
+import { type Stream, streamTable } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -14,7 +14,7 @@ import { ProblemLog } from "../context/problem-log.ts";
 import { retryUntilDone } from "../context/retry.ts";
 import { SHRUNKEN_LIST_CODE } from "../context/run-stats.ts";
 import { fetchLiquidIndices, liquidCandidates } from "../fetch/liquid-indices.ts";
-import { type LookupStream, lookupEndpoints, refreshLookup } from "../fetch/lookups.ts";
+import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
 import { fetchMarketCaps } from "../fetch/market-caps.ts";
 import { type Directory, readStoredDirectory } from "./directory.ts";
 import {
@@ -116,7 +116,7 @@ export async function refreshSelection(
   };
 
   if (settings.streams.lookups !== false) {
-    const streams = Object.keys(lookupEndpoints) as LookupStream[];
+    const streams = wholeLookups;
     await Promise.all(
       streams.map(async (stream) => {
         const commit = await attempt(stream, undefined, () => refreshLookup(context, stream));
@@ -155,7 +155,7 @@ export async function refreshSelection(
     }
   }
   const selectorProblems = targets.streams.flatMap(({ stream }) => {
-    const key = stream === "ohlcv" ? "sync.ohlcv." : "sync.intraday.";
+    const key = `sync.${streamTable[stream].setting}.`;
     return noticesToProblems(
       stream,
       targets.notices.filter(({ setting }) => setting.startsWith(key)),
@@ -198,7 +198,7 @@ function shrunkenLookupProblem(
   stream: LookupStream,
   { missing, listed }: { missing: number; listed: number },
 ): Problem {
-  const message = `${lookupEndpoints[stream]} lacks ${missing} of ${listed} known entries: nothing is delisted until they are back`;
+  const message = `${streamTable[stream].endpoint} lacks ${missing} of ${listed} known entries: nothing is delisted until they are back`;
   return { stream, code: SHRUNKEN_LIST_CODE, message };
 }
 

@@ -1,12 +1,7 @@
 import type { SeriesTarget } from "../../ingest/commit/targets.ts";
 import { resolveSelector, type Selection, type Selector } from "../../model/selector.ts";
-import {
-  INTRADAY_BEGINS,
-  INTRADAY_WINDOW,
-  type IndexType,
-  indexTypes,
-  type WalkedStream,
-} from "../../model/streams.ts";
+import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
+import { type HistoryStream, INTRADAY_BEGINS, INTRADAY_WINDOW } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import type { TargetRules } from "../../warehouse/coverage/targets.ts";
 import type { IndexSelectors, SyncSettings } from "../context/context.ts";
@@ -17,7 +12,7 @@ const OHLCV_HISTORY_START = parseDay("2010-01-01");
 
 /** The targets of one history stream. */
 export interface StreamTargets {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly targets: readonly SeriesTarget[];
   readonly rules: TargetRules;
   /** Index types whose selector cannot be resolved now. */
@@ -49,7 +44,7 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
   const notices: SelectorNotice[] = [];
   const resolveStream = (
     key: string,
-    stream: WalkedStream,
+    stream: HistoryStream,
     selectors: IndexSelectors | false,
     from: Micros,
     rules: TargetRules,

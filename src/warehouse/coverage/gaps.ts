@@ -1,4 +1,4 @@
-import type { WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -57,7 +57,7 @@ const oneSeriesSql = {
  */
 export function readGaps(
   connection: Connection,
-  stream: WalkedStream,
+  stream: HistoryStream,
   now: Micros,
   series?: number,
 ): SeriesGaps[] {
@@ -104,7 +104,7 @@ export function settleAgedOut(transaction: Transaction, { key, agedOut }: Series
 
 /** The head of a series whose target has no end. */
 export interface SeriesHead {
-  readonly key: LedgerKey & { readonly stream: WalkedStream };
+  readonly key: LedgerKey & { readonly stream: HistoryStream };
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
@@ -138,7 +138,11 @@ const allHeadsSql = headsSql("");
 const oneHeadSql = headsSql("AND w.series = ?");
 
 /** The heads of all series of a stream, or of one, that have a target without an end: one index seek each. */
-export function readSeriesHeads(connection: Connection, stream: WalkedStream, series?: number): SeriesHead[] {
+export function readSeriesHeads(
+  connection: Connection,
+  stream: HistoryStream,
+  series?: number,
+): SeriesHead[] {
   const rows = (
     series === undefined
       ? connection.statement(allHeadsSql).all([stream])
@@ -157,7 +161,7 @@ export function readSeriesHeads(connection: Connection, stream: WalkedStream, se
 
 /** The covered ranges of a series whose target has no end. */
 interface SeriesCoverage {
-  readonly key: LedgerKey & { readonly stream: WalkedStream };
+  readonly key: LedgerKey & { readonly stream: HistoryStream };
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
@@ -176,7 +180,7 @@ interface CoveredRow extends TimeRange {
   readonly settleDelay: Micros;
 }
 
-export function readSeriesCoverage(connection: Connection, stream: WalkedStream): SeriesCoverage[] {
+export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
   const rows = connection
     .statement(
       `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
@@ -205,7 +209,7 @@ export function indexKey(indexType: string, indexId: string): string {
 }
 
 /** The ledger of a stream by `indexKey`. Indices without an entry are left out. */
-export function readIndexLedgers(connection: Connection, stream: WalkedStream): Map<string, IndexLedger> {
+export function readIndexLedgers(connection: Connection, stream: HistoryStream): Map<string, IndexLedger> {
   const ranges = connection
     .statement(
       `SELECT s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"

@@ -1,4 +1,4 @@
-import { isWalked, type Stream, type WalkedStream } from "../../model/streams.ts";
+import { type HistoryStream, hasHistory, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import {
   assertNormalised,
@@ -95,7 +95,7 @@ function writeRange(
   const others = touched.filter((settled) => !same.includes(settled)).flatMap((s) => cutOut(s, range));
   const merged = normalise([range, ...same]).map(({ from, to }) => ({ from, to, proof, reason }));
   replaceRanges(transaction, key, touched, [...others, ...merged]);
-  if (isWalked(key.stream)) transaction.highWaterMarks.raise(key.stream, key.series, range.to - 1);
+  if (hasHistory(key.stream)) transaction.highWaterMarks.raise(key.stream, key.series, range.to - 1);
 }
 
 function contains(outer: TimeRange | undefined, inner: TimeRange): boolean {
@@ -158,10 +158,10 @@ export function assertValidLedger(ranges: readonly SettledRange[]): void {
 
 /** A range with rows must never be settled as empty. */
 function assertNoRows(transaction: Transaction, key: LedgerKey, range: TimeRange): void {
-  if (!isWalked(key.stream)) return;
-  const { table, keyColumn, momentColumn, moment } = rowTables[key.stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? LIMIT 1`;
-  if (transaction.statement(sql).get([key.series, moment(range.from), moment(range.to)])) {
+  if (!hasHistory(key.stream)) return;
+  const { table, keyColumn, timeColumn, storedTime } = rowTables[key.stream];
+  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? LIMIT 1`;
+  if (transaction.statement(sql).get([key.series, storedTime(range.from), storedTime(range.to)])) {
     throw new Error(`cannot settle ${key.stream} as empty: the range has rows: ${formatRange(range)}`);
   }
 }
@@ -172,13 +172,13 @@ export const NOTHING_OLDER_REASON = "nothing older";
 /** Whether the range has rows. If so, the service's claim to have "nothing older" is not believed. */
 export function hasRowsInRange(
   transaction: Transaction,
-  { stream, series }: { stream: WalkedStream; series: number },
+  { stream, series }: { stream: HistoryStream; series: number },
   { from, to }: TimeRange,
 ): boolean {
   if (from >= to) return false;
-  const { table, keyColumn, momentColumn, moment }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? LIMIT 1`;
-  return transaction.statement(sql).get([series, moment(from), moment(to)]) !== undefined;
+  const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? LIMIT 1`;
+  return transaction.statement(sql).get([series, storedTime(from), storedTime(to)]) !== undefined;
 }
 
 /**

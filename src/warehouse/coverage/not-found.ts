@@ -1,5 +1,4 @@
-import type { WalkedStream } from "../../model/streams.ts";
-import { MICROS_PER_DAY } from "../../model/time.ts";
+import { type HistoryStream, streamTable } from "../../model/streams.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables } from "../tables/row-tables.ts";
@@ -10,7 +9,7 @@ import { type LedgerKey, retract, settle } from "./ledger.ts";
 export const NOT_FOUND_REASON = "not found";
 
 /** Series for which the service once answered 404. If it serves records now, those ranges are fetched again. */
-export function readNotFoundSeries(connection: Connection, stream: WalkedStream): Set<number> {
+export function readNotFoundSeries(connection: Connection, stream: HistoryStream): Set<number> {
   const series = connection
     .statement("SELECT DISTINCT series FROM settled_ranges WHERE stream = ? AND reason = ?")
     .pluck()
@@ -30,15 +29,15 @@ export function wasNotFound(connection: Connection, { stream, series }: LedgerKe
  */
 export function settleNotFound(
   transaction: Transaction,
-  key: LedgerKey & { readonly stream: WalkedStream },
+  key: LedgerKey & { readonly stream: HistoryStream },
   range: TimeRange,
 ): void {
-  const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[key.stream];
-  const sql = `SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
-  const bounds = [key.series, moment(range.from), moment(range.to)];
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[key.stream];
+  const sql = `SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
+  const bounds = [key.series, storedTime(range.from), storedTime(range.to)];
   const newest = transaction.statement(sql).pluck().get(bounds) as string | number | null;
-  const step = key.stream === "ohlcv" ? MICROS_PER_DAY : 1;
-  const emptyFrom = newest === null ? range.from : Math.min(range.to, momentTs(newest) + step);
+  const { step } = streamTable[key.stream];
+  const emptyFrom = newest === null ? range.from : Math.min(range.to, tsOfStored(newest) + step);
   if (range.from < emptyFrom)
     settle(transaction, key, { from: range.from, to: emptyFrom }, "lost", NOT_FOUND_REASON);
   if (emptyFrom < range.to)

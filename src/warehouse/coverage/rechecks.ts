@@ -1,4 +1,4 @@
-import type { WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -30,7 +30,7 @@ const oneSeriesSql = dueSql("AND w.series = ?");
 /** Selected series of a stream, or one of them, whose last recheck was before `day` (`YYYY-MM-DD`). */
 export function readDueRechecks(
   connection: Connection,
-  stream: WalkedStream,
+  stream: HistoryStream,
   day: string,
   series?: number,
 ): DueRecheck[] {

@@ -1,11 +1,9 @@
+import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { type LedgerKey, settle } from "./ledger.ts";
 import { endTarget, openTarget } from "./targets.ts";
-
-/** Only the latest state of these streams is served: what was not received in time is lost. */
-export type SnapshotStream = "exchange_ticks" | "market_caps" | "derivative_ticks";
 
 /** What one snapshot of a subscription covers. */
 interface SnapshotCoverage {

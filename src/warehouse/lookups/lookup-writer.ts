@@ -1,6 +1,16 @@
+import { type Column, camelCase } from "../../model/column.ts";
+import type { Decimal } from "../../model/decimal.ts";
 import type { Asset, DerivativeContract, Exchange, Market } from "../../model/records.ts";
+import {
+  assetColumns,
+  derivativeContractColumns,
+  exchangeColumns,
+  exchangeMarketColumns,
+  exchangeSymbolColumns,
+  marketColumns,
+} from "../../model/stream-columns.ts";
 import { setRowCount } from "../rows/stream-stats.ts";
-import type { Value } from "../tables/row-tables.ts";
+import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import {
   type LookupTable,
@@ -11,77 +21,67 @@ import {
 
 const untracked = ["quality", "extra"];
 
-const assets: LookupTable = {
-  entity: "asset",
-  table: "assets",
-  keys: ["id"],
-  tracked: ["symbol", "name", "type", "status", "url", "contract_address"],
-  untracked,
-};
-const markets: LookupTable = {
+/** The part of a lookup's table that the stream table describes. */
+function lookupTable(columns: readonly Column[], table: Omit<LookupTable, "tracked">): LookupTable {
+  const tracked = columns.filter(({ name, source }) => source === "row" && !table.keys.includes(name));
+  const timestamps = tracked.filter(({ type }) => type === "timestamp");
+  const names = ({ name }: Column) => name;
+  return { ...table, tracked: tracked.map(names), timestamps: timestamps.map(names) };
+}
+
+const assets = lookupTable(assetColumns, { entity: "asset", table: "assets", keys: ["id"], untracked });
+const markets = lookupTable(marketColumns, {
   entity: "market",
   table: "market_rows",
   keys: ["id"],
-  tracked: ["base_asset_id", "quote_asset_id"],
   untracked,
-};
-const exchanges: LookupTable = {
+});
+const exchanges = lookupTable(exchangeColumns, {
   entity: "exchange",
   table: "exchanges",
   keys: ["id"],
-  tracked: ["name", "url", "status"],
   untracked,
-};
-const exchangeMarkets: LookupTable = {
+});
+const exchangeMarkets = lookupTable(exchangeMarketColumns, {
   entity: "exchange_market",
   table: "exchange_markets",
   keys: ["exchange_id", "market_id"],
-  tracked: ["status", "qualified"],
   untracked: ["extra"],
-};
-const exchangeSymbols: LookupTable = {
+});
+const exchangeSymbols = lookupTable(exchangeSymbolColumns, {
   entity: "exchange_symbol",
   table: "exchange_symbols",
   keys: ["exchange_id", "asset_id"],
-  tracked: ["symbol"],
   untracked: ["extra"],
-};
-const contracts: LookupTable = {
+});
+const contracts = lookupTable(derivativeContractColumns, {
   entity: "contract",
   table: "contracts",
   keys: ["derivative_type", "id"],
-  tracked: [
-    "exchange_id",
-    "market_id",
-    "exchange_name",
-    "settlement_currency",
-    "contract_value",
-    "value_currency",
-    "option_type",
-    "option_strike",
-    "listing",
-    "expiration",
-  ],
   untracked: ["aside", "described", ...untracked],
-  timestamps: ["listing", "expiration"],
-};
+});
 
+/** The values of a row, in the order of the table's columns; `own`: those that the record does not have by their name. */
+function rowOf(
+  { keys, tracked, untracked }: LookupTable,
+  record: object,
+  own: Readonly<Record<string, SqlValue>> = {},
+): SqlValue[] {
+  const values = record as Readonly<Record<string, SqlValue | boolean | Decimal>>;
+  return [...keys, ...tracked, ...untracked].map((name) => {
+    const value = own[name] ?? values[camelCase(name)] ?? null;
+    if (typeof value === "boolean") return Number(value);
+    return value !== null && typeof value === "object" ? value.real : value;
+  });
+}
+
+/** Stores the service's list of assets; with `complete` it is the whole list, and what it lacks counts as absent. */
 export function writeAssets(
   transaction: Transaction,
   list: readonly Asset[],
   options: ReconcileOptions,
 ): ReconcileResult {
-  const rows = list.map((a) => [
-    a.id,
-    a.symbol,
-    a.name,
-    a.type,
-    a.status,
-    a.url,
-    a.contractAddress,
-    a.quality,
-    a.extra,
-  ]);
+  const rows = list.map((asset) => rowOf(assets, asset));
   const result = reconcileLookup(transaction, assets, rows, options);
   setRowCount(transaction, "assets", assets.table);
   refreshNames(transaction);
@@ -93,24 +93,26 @@ export function writeMarkets(
   list: readonly Market[],
   options: ReconcileOptions,
 ): ReconcileResult {
-  const rows = list.map((m) => [m.id, m.baseAssetId, m.quoteAssetId, m.quality, m.extra]);
+  const rows = list.map((market) => rowOf(markets, market));
   const result = reconcileLookup(transaction, markets, rows, options);
   setRowCount(transaction, "markets", markets.table);
   refreshNames(transaction);
   return result;
 }
 
-/** Stores exchanges with their markets and symbols; an incident in either is reported for the exchanges. */
+/** Exchanges with their markets and symbols; an incident in either list of parts is reported as the exchanges' own. */
 export function writeExchanges(
   transaction: Transaction,
   list: readonly Exchange[],
   options: ReconcileOptions,
 ): ReconcileResult {
-  const rows = list.map((e) => [e.id, e.name, e.url, e.status, e.quality, e.extra]);
-  const listed = list.flatMap((e) =>
-    e.markets.map((m): Value[] => [e.id, m.marketId, m.status, toInteger(m.qualified), m.extra]),
+  const rows = list.map((exchange) => rowOf(exchanges, exchange));
+  const listed = list.flatMap(({ id, markets: own }) =>
+    own.map((market) => rowOf(exchangeMarkets, market, { exchange_id: id })),
   );
-  const symbols = list.flatMap((e) => e.symbols.map((s): Value[] => [e.id, s.assetId, s.symbol, s.extra]));
+  const symbols = list.flatMap(({ id, symbols: own }) =>
+    own.map((symbol) => rowOf(exchangeSymbols, symbol, { exchange_id: id })),
+  );
   const result = reconcileLookup(transaction, exchanges, rows, options);
   const parts = [
     reconcileLookup(transaction, exchangeMarkets, listed, options),
@@ -121,31 +123,20 @@ export function writeExchanges(
   return { ...result, incident: result.incident ?? parts.find((part) => part.incident)?.incident ?? null };
 }
 
-/** Stores the contracts of one type on one exchange. */
+/** The contracts of one type on one exchange. */
 export function writeContracts(
   transaction: Transaction,
   list: readonly DerivativeContract[],
   options: ReconcileOptions & { readonly derivativeType: string; readonly exchangeId: string },
 ): ReconcileResult {
   const { derivativeType, exchangeId, ...reconcileOptions } = options;
-  const rows = list.map((c): Value[] => [
-    c.derivativeType,
-    c.id,
-    c.exchangeId ?? exchangeId,
-    c.marketId,
-    c.exchangeName,
-    c.settlementCurrency,
-    c.contractValue?.real ?? null,
-    c.valueCurrency,
-    c.optionType,
-    c.optionStrike?.real ?? null,
-    c.listing,
-    c.expiration,
-    encodeExactTexts(c),
-    1,
-    c.quality,
-    c.extra,
-  ]);
+  const rows = list.map((contract) =>
+    rowOf(contracts, contract, {
+      exchange_id: contract.exchangeId ?? exchangeId,
+      aside: exactAside(contract),
+      described: 1,
+    }),
+  );
   const result = reconcileLookup(transaction, contracts, rows, {
     ...reconcileOptions,
     scope: [
@@ -158,19 +149,19 @@ export function writeContracts(
   return result;
 }
 
-function encodeExactTexts({ contractValue, optionStrike }: DerivativeContract): string | null {
-  const entries = {
-    ...(contractValue?.exact && { contract_value: contractValue.exact }),
-    ...(optionStrike?.exact && { option_strike: optionStrike.exact }),
-  };
-  return Object.keys(entries).length === 0 ? null : JSON.stringify(entries);
+/** The exact digits of the decimals that a REAL cannot give back. */
+function exactAside(contract: DerivativeContract): string | null {
+  const values = contract as object as Readonly<Record<string, Decimal | null>>;
+  const exact = decimals.flatMap(({ name }) => {
+    const digits = values[camelCase(name)]?.exact;
+    return digits ? [[name, digits]] : [];
+  });
+  return exact.length === 0 ? null : JSON.stringify(Object.fromEntries(exact));
 }
 
-function toInteger(value: boolean | null): number | null {
-  return value === null ? null : Number(value);
-}
+const decimals = derivativeContractColumns.filter(({ type }) => type === "decimal");
 
-/** `series` and `listings` duplicate the readable names, so that a query by name is an index seek. */
+/** The dictionaries repeat what people call things, so that a query by name is an index seek. */
 function refreshNames(transaction: Transaction): void {
   for (const sql of [
     `UPDATE series SET name = a.symbol FROM assets a

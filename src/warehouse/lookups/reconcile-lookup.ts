@@ -1,5 +1,5 @@
 import { formatTimestamp } from "../../model/time.ts";
-import type { Value } from "../tables/row-tables.ts";
+import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /** The table of a lookup: its key columns, and the columns whose changes go to `status_changes`. */
@@ -39,10 +39,10 @@ export interface ReconcileOptions {
   readonly isStale?: boolean;
 }
 
-type Scope = readonly { readonly column: string; readonly value: Value }[];
+type Scope = readonly { readonly column: string; readonly value: SqlValue }[];
 
 interface StoredRow {
-  readonly values: readonly Value[];
+  readonly values: readonly SqlValue[];
   readonly delistedAt: string | null;
   readonly absences: number;
 }
@@ -54,7 +54,7 @@ interface StoredRow {
 export function reconcileLookup(
   transaction: Transaction,
   lookup: LookupTable,
-  incoming: readonly (readonly Value[])[],
+  incoming: readonly (readonly SqlValue[])[],
   options: ReconcileOptions & { readonly scope?: Scope },
 ): ReconcileResult {
   const now = formatTimestamp(transaction.now);
@@ -90,7 +90,7 @@ function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope)
   const rows = transaction
     .statement(`SELECT delisted_at, absences, ${columns.join(", ")} FROM ${lookup.table} WHERE true${where}`)
     .raw()
-    .all(scope.map(({ value }) => value)) as [string | null, number, ...Value[]][];
+    .all(scope.map(({ value }) => value)) as [string | null, number, ...SqlValue[]][];
   return new Map(
     rows.map(([delistedAt, absences, ...values]) => [
       keyOf(lookup, values),
@@ -102,7 +102,7 @@ function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope)
 function insert(
   transaction: Transaction,
   lookup: LookupTable,
-  values: readonly Value[],
+  values: readonly SqlValue[],
   now: string,
   isStale: boolean,
 ): number {
@@ -124,7 +124,7 @@ function update(
   transaction: Transaction,
   lookup: LookupTable,
   before: StoredRow,
-  after: readonly Value[],
+  after: readonly SqlValue[],
   now: string,
 ): boolean {
   const differs = after.some((value, i) => value !== before.values[i]);
@@ -170,11 +170,11 @@ function countAbsence(
 function recordChange(
   transaction: Transaction,
   lookup: LookupTable,
-  values: readonly Value[],
-  change: { field: string; old: Value; new: Value; now: string },
+  values: readonly SqlValue[],
+  change: { field: string; old: SqlValue; new: SqlValue; now: string },
 ): void {
   const isTimestamp = lookup.timestamps?.includes(change.field);
-  const text = (value: Value) =>
+  const text = (value: SqlValue) =>
     value === null ? null : isTimestamp && typeof value === "number" ? formatTimestamp(value) : String(value);
   transaction
     .statement("INSERT INTO status_changes (entity, id, field, old, new, seen_at) VALUES (?, ?, ?, ?, ?, ?)")
@@ -193,6 +193,6 @@ function whereKey({ keys }: LookupTable): string {
 }
 
 /** Identifiers may contain any character, so composite keys are compared as JSON. */
-function keyOf({ keys }: LookupTable, values: readonly Value[]): string {
+function keyOf({ keys }: LookupTable, values: readonly SqlValue[]): string {
   return keys.length === 1 ? String(values[0]) : JSON.stringify(values.slice(0, keys.length));
 }

@@ -1,56 +1,32 @@
+import type { Column } from "../../model/column.ts";
+import { type Dictionary, type RowStream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type RowStream, rowTables } from "../tables/row-tables.ts";
+import { rowTables } from "../tables/row-tables.ts";
 
-/** How the rows of a stream are named and parted in an export. */
-interface Dictionary {
-  readonly table: string;
-  readonly key: string;
-  /** The column whose values part the stream beside the month; null: only months do. */
-  readonly partition: string | null;
-  /** Column of the dictionary → column of the export, in the order of the contract. */
-  readonly labels: Readonly<Record<string, string>>;
-  /** Rows of one series lie together, and series in the order in which people name them: so a row group is skipped by name. */
-  readonly order: string;
+/** Rows of one series lie together, and series in the order of their names: so a reader skips row groups by name. */
+const seriesOrder: Readonly<Record<Dictionary, string>> = {
+  series: "name, index_id",
+  listings: "exchange, pair, exchange_id, market_id",
+  contracts: "id",
+};
+
+/** The columns of the dictionary of keys that every row of a file repeats. */
+export function labelColumns(stream: RowStream): readonly Column[] {
+  const columns: readonly Column[] = streamTable[stream].columns;
+  return columns.filter(({ source, isPartition }) => source === "label" && !isPartition);
 }
 
-const indices: Dictionary = {
-  table: "series",
-  key: "series",
-  partition: "index_type",
-  labels: { index_id: "index_id", name: "name" },
-  order: "name, index_id",
-};
-
-export const exportDictionaries: { readonly [S in RowStream]: Dictionary } = {
-  index_ticks: indices,
-  ohlcv: indices,
-  market_caps: { ...indices, partition: null, labels: { index_id: "asset_id", name: "symbol" } },
-  exchange_ticks: {
-    table: "listings",
-    key: "listing",
-    partition: null,
-    labels: { exchange_id: "exchange_id", market_id: "market_id", exchange: "exchange", pair: "pair" },
-    order: "exchange, pair, exchange_id, market_id",
-  },
-  derivative_ticks: {
-    table: "contracts",
-    key: "contract",
-    partition: "derivative_type",
-    labels: {
-      id: "contract_id",
-      exchange_id: "exchange_id",
-      market_id: "market_id",
-      exchange_name: "exchange_name",
-    },
-    order: "id",
-  },
-};
+/** The column whose values part the files of a stream, beside the month; undefined: only months do. */
+export function partitionColumn(stream: RowStream): string | undefined {
+  const columns: readonly Column[] = streamTable[stream].columns;
+  return columns.find(({ isPartition }) => isPartition)?.name;
+}
 
 /** One month of one part of a stream, and the series that have rows in it. */
 export interface ExportMonth {
   readonly stream: RowStream;
-  /** The index type or derivative type; null for a stream that only months part. */
+  /** The index type or derivative type; null for a stream without a partition column. */
   readonly part: string | null;
   /** `YYYY-MM` */
   readonly month: string;
@@ -59,30 +35,32 @@ export interface ExportMonth {
   readonly keys: readonly number[];
 }
 
-/** The months that hold rows, from the one of `since` on. One index seek per series and month. */
+/** The months that hold rows, from that of `since` on. One index seek per series and month. */
 export function exportMonths(
   connection: Connection,
   stream: RowStream,
   since = Number.NEGATIVE_INFINITY,
 ): ExportMonth[] {
-  const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[stream];
-  const { table: dictionary, key, partition, order } = exportDictionaries[stream];
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
+  const { dictionary } = streamTable[stream];
   const entries = connection
-    .statement(`SELECT ${key}, ${partition ?? "NULL"} FROM ${dictionary} ORDER BY ${order}`)
+    .statement(
+      `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
+    )
     .raw()
     .all() as [number, string | null][];
   const first = connection
-    .statement(`SELECT min(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
+    .statement(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
     .pluck();
   const next = connection
-    .statement(`SELECT min(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ?`)
+    .statement(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ?`)
     .pluck();
   const bounded = Number.isFinite(since);
   const found = new Map<string, ExportMonth & { keys: number[] }>();
   for (const [entry, part] of entries) {
-    let at = (bounded ? next.get([entry, moment(since)]) : first.get([entry])) as number | string | null;
+    let at = (bounded ? next.get([entry, storedTime(since)]) : first.get([entry])) as number | string | null;
     while (at !== null) {
-      const month = monthOf(momentTs(at));
+      const month = monthOf(tsOfStored(at));
       const name = `${part ?? ""} ${month}`;
       const { from, to } = monthRange(month);
       let own = found.get(name);
@@ -91,13 +69,13 @@ export function exportMonths(
         found.set(name, own);
       }
       own.keys.push(entry);
-      at = next.get([entry, moment(to)]) as number | string | null;
+      at = next.get([entry, storedTime(to)]) as number | string | null;
     }
   }
   return [...found.values()].sort((a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.month, b.month));
 }
 
-/** How many rows there are to export, at most: kept in step by the writer, so nothing is counted. */
+/** How many rows there are to export at most, from the count that the writer maintains. */
 export function storedRows(connection: Connection): number {
   const names = Object.keys(rowTables).map((stream) => `'${stream}'`);
   const sql = `SELECT coalesce(sum(rows), 0) FROM stream_states WHERE stream IN (${names.join(", ")})`;

@@ -1,92 +1,69 @@
+import type { Column, ColumnType } from "../../model/column.ts";
+import {
+  assetColumns,
+  derivativeContractColumns,
+  exchangeColumns,
+  exchangeMarketColumns,
+  exchangeSymbolColumns,
+  marketColumns,
+} from "../../model/stream-columns.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-export type RelationColumnKind = "text" | "integer" | "real" | "moment";
+export type RelationColumnKind = "text" | "integer" | "real" | "timestamp";
 
 /** A relation that an export writes as one file. */
 export interface ExportRelation {
   readonly name: string;
   readonly columns: Readonly<Record<string, RelationColumnKind>>;
-  /** What stands for the columns where the name alone does not. */
+  /** The FROM clause, with the order of the rows. */
   readonly from: string;
 }
 
-const listed = { first_seen: "moment", delisted_at: "moment", quality: "text", extra: "text" } as const;
-const line = { stream: "text", index_type: "text", index_id: "text", name: "text" } as const;
-const range = { from_ts: "integer", to_ts: "integer", from_time: "moment", to_time: "moment" } as const;
+const kinds: Readonly<Record<Exclude<ColumnType, "decimal">, RelationColumnKind>> = {
+  text: "text",
+  integer: "integer",
+  real: "real",
+  timestamp: "timestamp",
+  source: "text",
+};
+const ledgerKey = { stream: "text", index_type: "text", index_id: "text", name: "text" } as const;
+const range = { from_ts: "integer", to_ts: "integer", from_time: "timestamp", to_time: "timestamp" } as const;
 const unknown = {
   where: "text",
   name: "text",
-  first_seen: "moment",
+  first_seen: "timestamp",
   count: "integer",
   sample: "text",
 } as const;
 
-/** Every relation of the contract without months, in an order that no reader minds: what others refer to comes first. */
-export const exportRelations = [
-  {
-    name: "assets",
-    columns: {
-      id: "text",
-      symbol: "text",
-      name: "text",
-      type: "text",
-      status: "text",
-      url: "text",
-      contract_address: "text",
-      ...listed,
-    },
-    from: "assets ORDER BY id",
-  },
-  {
-    name: "markets",
-    columns: {
-      id: "text",
-      base_asset_id: "text",
-      quote_asset_id: "text",
-      base_symbol: "text",
-      quote_symbol: "text",
-      pair: "text",
-      ...listed,
-    },
-    from: "markets ORDER BY id",
-  },
-  {
-    name: "exchanges",
-    columns: { id: "text", name: "text", url: "text", status: "text", ...listed },
-    from: "exchanges ORDER BY id",
-  },
-  {
-    name: "exchange_markets",
-    columns: { exchange_id: "text", market_id: "text", status: "text", qualified: "integer", ...listed },
-    from: "exchange_markets ORDER BY exchange_id, market_id",
-  },
-  {
-    name: "exchange_symbols",
-    columns: { exchange_id: "text", asset_id: "text", symbol: "text", ...listed },
-    from: "exchange_symbols ORDER BY exchange_id, asset_id",
-  },
-  {
-    name: "derivative_contracts",
-    columns: {
-      id: "text",
-      derivative_type: "text",
-      exchange_id: "text",
-      market_id: "text",
-      exchange_name: "text",
-      settlement_currency: "text",
-      contract_value: "real",
-      contract_value_exact: "text",
-      value_currency: "text",
-      option_type: "text",
-      option_strike: "real",
-      option_strike_exact: "text",
-      listing: "moment",
-      expiration: "moment",
-      ...listed,
-    },
-    from: "derivative_contracts ORDER BY derivative_type, id",
-  },
+/** A lookup as the contract has it, without the count of absences; in the order of its key. */
+function lookupRelation(name: string, columns: readonly Column[], key: string): ExportRelation {
+  const added = {
+    first_seen: "timestamp",
+    delisted_at: "timestamp",
+    quality: "text",
+    extra: "text",
+  } as const;
+  const own = columns.flatMap(({ name, type }): [string, RelationColumnKind][] =>
+    type === "decimal"
+      ? [
+          [name, "real"],
+          [`${name}_exact`, "text"],
+        ]
+      : [[name, kinds[type]]],
+  );
+  return { name, columns: { ...Object.fromEntries(own), ...added }, from: `${name} ORDER BY ${key}` };
+}
+
+/** Every relation of the contract that is not parted by month. */
+export const exportRelations: readonly ExportRelation[] = [
+  lookupRelation("assets", assetColumns, "id"),
+  lookupRelation("markets", marketColumns, "id"),
+  lookupRelation("exchanges", exchangeColumns, "id"),
+  lookupRelation("exchange_markets", exchangeMarketColumns, "exchange_id, market_id"),
+  lookupRelation("exchange_symbols", exchangeSymbolColumns, "exchange_id, asset_id"),
+  lookupRelation("derivative_contracts", derivativeContractColumns, "derivative_type, id"),
   {
     name: "series",
     columns: { index_type: "text", index_id: "text", name: "text", refresh_us: "integer" },
@@ -98,38 +75,38 @@ export const exportRelations = [
   {
     name: "revisions",
     columns: {
-      ...line,
+      ...ledgerKey,
       ts: "integer",
-      time: "moment",
+      time: "timestamp",
       before: "text",
       after: "text",
-      changed_at: "moment",
+      changed_at: "timestamp",
     },
     from: "revisions",
   },
   {
     name: "status_changes",
-    columns: { entity: "text", id: "text", field: "text", old: "text", new: "text", seen_at: "moment" },
+    columns: { entity: "text", id: "text", field: "text", old: "text", new: "text", seen_at: "timestamp" },
     from: "status_changes ORDER BY change",
   },
   {
     name: "rejects",
-    columns: { stream: "text", received_at: "moment", reason: "text", raw: "text", request: "text" },
+    columns: { stream: "text", received_at: "timestamp", reason: "text", raw: "text", request: "text" },
     from: "rejects ORDER BY reject",
   },
   { name: "unknown_fields", columns: unknown, from: 'unknown_fields ORDER BY "where", name' },
   { name: "unknown_events", columns: unknown, from: 'unknown_events ORDER BY "where", name' },
-] as const satisfies readonly ExportRelation[];
+];
 
 export const coverageRelation: ExportRelation = {
   name: "coverage",
-  columns: { ...line, ...range, proof: "text", reason: "text" },
+  columns: { ...ledgerKey, ...range, proof: "text", reason: "text" },
   from: "coverage",
 };
 
 export const gapsRelation: ExportRelation = {
   name: "gaps",
-  columns: { ...line, ...range, state: "text", reason: "text", lost_at: "moment" },
+  columns: { ...ledgerKey, ...range, state: "text", reason: "text", lost_at: "timestamp" },
   from: "gaps",
 };
 
@@ -146,7 +123,7 @@ export function readRelation(
     .iterate() as Iterable<RelationRow>;
 }
 
-/** A range of the ledger with the words that the views have for its line. */
+/** A range of the ledger with the names of its key, as in the views. */
 export interface LedgerEntry extends TimeRange {
   readonly stream: string;
   readonly indexType: string | null;
@@ -158,7 +135,7 @@ export interface LedgerEntry extends TimeRange {
   readonly lostAt: string | null;
 }
 
-/** Coverage and gaps of one moment, as the views say it. */
+/** Coverage and gaps of one snapshot, from the views. */
 export function readLedger(connection: Connection): {
   readonly coverage: readonly LedgerEntry[];
   readonly gaps: readonly LedgerEntry[];
@@ -173,7 +150,7 @@ export function readLedger(connection: Connection): {
   };
 }
 
-/** Runs `work` on one snapshot of the warehouse. A long one keeps the writer's log from being cut back: one file's worth at most. */
+/** Runs `work` on one snapshot of the warehouse. The writer cannot truncate the WAL meanwhile: one file at most. */
 export async function inSnapshot<T>(connection: Connection, work: () => T | Promise<T>): Promise<T> {
   connection.database.exec("BEGIN");
   try {

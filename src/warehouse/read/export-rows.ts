@@ -1,16 +1,18 @@
 import { createHash } from "node:crypto";
+import type { Column } from "../../model/column.ts";
+import { hasHistory, isDaily, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type RowStream, rowTables } from "../tables/row-tables.ts";
+import { rowColumns, rowTables } from "../tables/row-tables.ts";
 import { tickerPeriod } from "../views/data-views.ts";
 import { presentTs } from "../views/sql-fragments.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";
-import { type ExportMonth, exportDictionaries, monthOf } from "./export-months.ts";
+import { type ExportMonth, labelColumns, monthOf } from "./export-months.ts";
 
-const ROWS_A_BLOCK = 8_192;
+const ROWS_PER_BLOCK = 8_192;
 
-/** [moment, columns of the table … , aside]; a bar's moment is its number of days since 1970. */
+/** [time, columns of the table … , aside]; a bar's time is its number of days since 1970. */
 type ExportedRow = readonly (number | string | null)[];
 
 /** Rows of one series in order of time. */
@@ -18,19 +20,16 @@ export interface RowBlock {
   /** Which of the month's series, counted from 0. */
   readonly at: number;
   readonly rows: readonly ExportedRow[];
-  /**
-   * What the table's columns do not say of each row: whether the ledger holds it as proven; of an exchange's ticker, whether
-   * it repeats the price of the one before.
-   */
+  /** What no column of the table holds: whether the ledger covers the row, or whether a ticker repeats the price before. */
   readonly flags: readonly (boolean | null)[] | undefined;
 }
 
 /** A month as it is in the snapshot that is open on the connection. */
 export interface MonthContent {
-  /** Different whenever anything of what an export writes of the month differs. */
+  /** Differs whenever the content of the file would. */
   readonly fingerprint: string;
   readonly rows: number;
-  /** Whether any row has something aside: exact digits, doubts or unknown properties. */
+  /** Whether any row has an `aside`: exact digits, doubts or unknown properties. */
   readonly hasAside: boolean;
   /** The dictionary's columns of each series. */
   readonly labels: readonly (readonly (string | null)[])[];
@@ -38,13 +37,13 @@ export interface MonthContent {
 }
 
 /**
- * Reads the month's figures, all but the rows themselves. Must be called inside a read transaction, which must stay open
- * until the blocks are read: so rows, ledger and fingerprint are of one moment.
+ * Reads everything about a month but its rows. The caller holds a read transaction open until the blocks are read: so
+ * rows, ledger and fingerprint belong to one snapshot.
  *
- * The fingerprint is made from the content, not from notes that writers take: nothing that changes a row can forget to say
- * so. Per series: how many rows, the first and the last, the sum and number of each column, every text aside, the corrections,
- * what the ledger proves of the month, and the labels. Two corrections whose sums agree still differ in `revisions`, and
- * what is replaced without a revision (a doubt, an unknown property, a provisional bar) shows in its texts or sums.
+ * The fingerprint comes from the content, not from notes of the writers, so no change of a row can be missed. It holds
+ * per series: the number of rows, the first and the last, the sum and count of each column, every `aside`, the
+ * corrections, the covered ranges of the month, and the labels. Two corrections with equal sums still differ in
+ * `revisions`; a replacement without a revision (a doubt, an unknown property, a provisional bar) changes texts or sums.
  */
 export function readMonth(
   connection: Connection,
@@ -53,7 +52,7 @@ export function readMonth(
 ): MonthContent {
   const { stream, keys } = month;
   const labels = keys.map((key) => labelsOf(connection, stream, key));
-  const ledger = isProvable(stream) ? provenRanges(connection, month) : undefined;
+  const ledger = hasHistory(stream) ? provenRanges(connection, month) : undefined;
   const hash = createHash("sha256");
   const digest = connection.statement(digestSql(stream)).raw();
   const [from, to] = bounds(month);
@@ -64,10 +63,10 @@ export function readMonth(
     rows += figures[0] as number;
     if (figures.at(-1) !== null) hasAside = true;
     const corrected = corrections.get(`${key} ${month.month}`) ?? null;
-    const before = stream === "exchange_ticks" ? tickerBefore(connection, key, month.from) : undefined;
+    const before = comparesPrices(stream) ? tickerBefore(connection, key, month.from) : undefined;
     hash.update(JSON.stringify([labels[at], figures, corrected, ledger?.get(key) ?? [], before]));
   });
-  if (stream === "exchange_ticks") hash.update(String(readTickerPeriod(connection)));
+  if (comparesPrices(stream)) hash.update(String(readTickerPeriod(connection)));
   return {
     fingerprint: hash.digest("hex"),
     rows,
@@ -77,7 +76,7 @@ export function readMonth(
   };
 }
 
-/** How often, and when last, the rows of each series and month were corrected: `key YYYY-MM` → a text that differs. */
+/** The number of corrections and the last one, per series and month: `key YYYY-MM` → a text. */
 export function readCorrections(connection: Connection, stream: RowStream): Map<string, string> {
   const found = new Map<string, { count: number; last: number }>();
   const all = connection
@@ -91,45 +90,49 @@ export function readCorrections(connection: Connection, stream: RowStream): Map<
   return new Map([...found].map(([name, { count, last }]) => [name, `${count}/${last}`]));
 }
 
-/** The moment by the service's clock, as the views have it. */
+/** Now by the service's clock, as the views compute it. */
 export function readPresent(connection: Connection): Micros {
   return connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
 }
 
-/** How long one ticker speaks for, as the views have it. */
+/** The period of one exchange ticker, as the views compute it. */
 export function readTickerPeriod(connection: Connection): Micros {
   return connection.statement(`SELECT ${tickerPeriod}`).pluck().get() as Micros;
 }
 
-const isProvable = (stream: RowStream) => stream === "index_ticks" || stream === "ohlcv";
+/** Whether an export marks each row that repeats the price of the row before. */
+export function comparesPrices(stream: RowStream): boolean {
+  return (streamTable[stream].columns as readonly Column[]).some(({ name }) => name === "is_stale");
+}
 
 function labelsOf(connection: Connection, stream: RowStream, key: number): (string | null)[] {
-  const { table, key: keyColumn, labels } = exportDictionaries[stream];
+  const { dictionary } = streamTable[stream];
+  const names = labelColumns(stream).map(({ from }) => from);
   return connection
-    .statement(`SELECT ${Object.keys(labels).join(", ")} FROM ${table} WHERE ${keyColumn} = ?`)
+    .statement(`SELECT ${names.join(", ")} FROM ${dictionary} WHERE ${keyColumns[dictionary]} = ?`)
     .raw()
     .get([key]) as (string | null)[];
 }
 
 function bounds({ stream, from, to }: ExportMonth): [number | string, number | string] {
-  const { moment } = rowTables[stream];
-  return [moment(from), moment(to)];
+  const { storedTime } = rowTables[stream];
+  return [storedTime(from), storedTime(to)];
 }
 
 function digestSql(stream: RowStream): string {
-  const { table, keyColumn, momentColumn, columns } = rowTables[stream];
-  const figures = columns.slice(0, -1).map((column) => {
-    if (column === "record_id") return `group_concat(${column}, char(10))`;
-    return column === "source" ? `total(${column})` : `total(${column}), count(${column})`;
+  const { table, keyColumn, timeColumn } = rowTables[stream];
+  const figures = rowColumns(stream).map(({ name, type }) => {
+    if (type === "text") return `group_concat(${name}, char(10))`;
+    return type === "source" ? `total(${name})` : `total(${name}), count(${name})`;
   });
-  return `SELECT count(*), min(${momentColumn}), max(${momentColumn}), ${figures.join(", ")}, group_concat(${momentColumn} || ' ' || aside, char(10))
-    FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
+  return `SELECT count(*), min(${timeColumn}), max(${timeColumn}), ${figures.join(", ")}, group_concat(${timeColumn} || ' ' || aside, char(10))
+    FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
 }
 
-/** What the ledger holds of the month as present or empty, by series, cut to the month: its growth elsewhere changes nothing here. */
+/** The covered ranges of the month by series, cut to the month so that growth elsewhere changes no fingerprint. */
 function provenRanges(connection: Connection, { stream, from, to }: ExportMonth): Map<number, TimeRange[]> {
-  // A bar of a day that is not over is never final, whatever the ledger says.
-  const end = stream === "ohlcv" ? Math.min(to, startOfDay(readPresent(connection))) : to;
+  // A bar of a day that is not over is never final, even where the ledger covers it.
+  const end = isDaily(stream) ? Math.min(to, startOfDay(readPresent(connection))) : to;
   const ranges = connection
     .statement(
       `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges
@@ -153,24 +156,23 @@ function* readBlocks(
   ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined,
 ): Generator<RowBlock> {
   const { stream, keys } = month;
-  const { table, keyColumn, momentColumn, columns, moment } = rowTables[stream];
-  const isBar = momentColumn === "day";
+  const { table, keyColumn, timeColumn, columns, storedTime } = rowTables[stream];
   const read = connection
     .statement(
-      `SELECT ${isBar ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : momentColumn}, ${columns.join(", ")} FROM ${table}
-      WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ? ORDER BY ${momentColumn} LIMIT ${ROWS_A_BLOCK}`,
+      `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : timeColumn}, ${columns.join(", ")} FROM ${table}
+      WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ${ROWS_PER_BLOCK}`,
     )
     .raw();
   const [first, end] = bounds(month);
-  const unit = isBar ? MICROS_PER_DAY : 1;
-  const period = stream === "exchange_ticks" ? readTickerPeriod(connection) : undefined;
+  const unit = isDaily(stream) ? MICROS_PER_DAY : 1;
+  const period = comparesPrices(stream) ? readTickerPeriod(connection) : undefined;
   const lastAt = columns.indexOf("last") + 1;
   const flagOf = (key: number): ((row: ExportedRow) => boolean | null) | undefined => {
     if (period !== undefined) {
       const repeats = repetitions(tickerBefore(connection, key, month.from), period);
       return (row) => repeats({ ts: row[0] as Micros, last: row[lastAt] as number | null });
     }
-    const isProven = ledger && provenIn(ledger.get(key) ?? [], unit);
+    const isProven = ledger && coverageTest(ledger.get(key) ?? [], unit);
     return isProven && ((row) => isProven((row[0] as number) * unit));
   };
   for (const [at, key] of keys.entries()) {
@@ -181,14 +183,14 @@ function* readBlocks(
       const last = rows.at(-1);
       if (!last) break;
       yield { at, rows, flags: flag && rows.map(flag) };
-      if (rows.length < ROWS_A_BLOCK) break;
-      from = moment((last[0] as number) * unit + unit);
+      if (rows.length < ROWS_PER_BLOCK) break;
+      from = storedTime((last[0] as number) * unit + unit);
     }
   }
 }
 
-/** Asked for moments that only rise. */
-function provenIn(ranges: readonly TimeRange[], length: Micros): (ts: Micros) => boolean {
+/** Tells whether a row is covered; for timestamps in ascending order. */
+function coverageTest(ranges: readonly TimeRange[], length: Micros): (ts: Micros) => boolean {
   let i = 0;
   return (ts) => {
     while (i < ranges.length && (ranges[i] as TimeRange).to <= ts) i++;

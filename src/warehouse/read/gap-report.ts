@@ -1,4 +1,4 @@
-import { type Stream, walkedStreams } from "../../model/streams.ts";
+import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
@@ -182,9 +182,6 @@ interface KeySelection {
   readonly series: readonly NamedSeries[] | undefined;
 }
 
-const snapshotStreams: readonly Stream[] = ["exchange_ticks", "market_caps", "derivative_ticks"];
-const ledgerStreams: readonly Stream[] = [...walkedStreams, ...snapshotStreams];
-
 const ledgerKeysSql = `SELECT l.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id,
     nullif(s.name, '') AS name, min(l.from_ts) AS firstTs,
     CASE max(l.followed) WHEN 0 THEN max(l.to_ts) END AS endTs,
@@ -233,7 +230,7 @@ function selectKeys(
 
 /** Whether the ledger covers the stream. The lookups have no history and no ledger. */
 export function hasLedger(stream: Stream): boolean {
-  return ledgerStreams.includes(stream);
+  return streamTable[stream].kind !== "lookup";
 }
 
 /** A subscription to all exchanges covers each of them. */
@@ -247,7 +244,7 @@ function wholeSubscription(
 }
 
 function defaultStreams({ indexType }: NamedSeries): readonly Stream[] {
-  return indexType === null ? ["exchange_ticks"] : walkedStreams;
+  return indexType === null ? ["exchange_ticks"] : historyStreams;
 }
 
 function unknownKey(stream: Stream, named?: NamedSeries): LedgerKeySummary {
@@ -259,7 +256,7 @@ function unknownKey(stream: Stream, named?: NamedSeries): LedgerKeySummary {
     firstTs: null,
     endTs: null,
     isSelected: false,
-    isSnapshot: snapshotStreams.includes(stream),
+    isSnapshot: streamTable[stream].kind === "snapshot",
     serviceWindow: null,
   };
 }

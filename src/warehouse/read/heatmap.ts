@@ -1,3 +1,4 @@
+import { isDaily, type Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -200,7 +201,8 @@ function groupKey({ stream, index_type }: HeatmapKey): string {
 }
 
 function stepOf(members: readonly HeatmapKey[], now: Micros): HeatmapStep {
-  if (members[0]?.stream === "ohlcv") return "month";
+  const [first] = members;
+  if (first && isDaily(first.stream as Stream)) return "month";
   return now - earliestTs(members, now) > MAX_HOURS * MICROS_PER_HOUR ? "day" : "hour";
 }
 

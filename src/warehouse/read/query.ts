@@ -1,7 +1,7 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
-import type { ColumnNote } from "../schema/column-doc.ts";
-import { relationNotes } from "../schema/column-docs.ts";
+import type { ColumnDoc } from "../schema/column-doc.ts";
+import { relationDocs } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 const DEFAULT_REMEDY =
@@ -62,13 +62,13 @@ export function readUserRelations({ database }: Connection): string[] {
     .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
     .pluck()
     .all() as string[];
-  return found.filter((name) => !(name in relationNotes) && !/^(sqlite_|__drizzle)/.test(name));
+  return found.filter((name) => !(name in relationDocs) && !/^(sqlite_|__drizzle)/.test(name));
 }
 
 /** The columns of a relation without documentation. */
-export function readUndescribedColumns({ database }: Connection, relation: string): ColumnNote[] {
+export function readUndescribedColumns({ database }: Connection, relation: string): ColumnDoc[] {
   const columns = database.prepare("SELECT name, type FROM pragma_table_info(?)").all(relation);
-  return (columns as ColumnNote[]).map((column) => ({ ...column, meaning: "" }));
+  return (columns as ColumnDoc[]).map((column) => ({ ...column, meaning: "" }));
 }
 
 /** SQLite counts a pragma that returns a row as reading, even if it sets something. */
@@ -102,7 +102,7 @@ function suggestRemedy({ database }: Connection, sql: string, error: unknown): s
   if (/Too few parameter values/.test(String(error))) return "name the parameters: write :from instead of ?";
   const [, kind, given = ""] = /no such (table|column): (\S+)/.exec(String(error)) ?? [];
   if (kind === undefined) return undefined;
-  if (kind === "table" && given.toLowerCase() in relationNotes)
+  if (kind === "table" && given.toLowerCase() in relationDocs)
     return "this file was last written by an older version; `mds-sync run` or `mds-sync backfill` adds it";
   const relations = database
     .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")

@@ -1,3 +1,4 @@
+import { historyStreams } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -24,7 +25,7 @@ interface TargetRow extends SnapshotKey, TimeRange {
 }
 
 /** SQL condition on `stream`. The ledger of a history stream has few ranges, that of a snapshot stream may have many. */
-export const isHistoryStreamSql = "stream IN ('index_ticks', 'ohlcv')";
+export const isHistoryStreamSql = `stream IN (${historyStreams.map((stream) => `'${stream}'`).join(", ")})`;
 
 /** Chunks take half the time of single rows; all rows at once would need much memory. */
 const RANGES_PER_READ = 10_000;

@@ -1,3 +1,4 @@
+import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { settleAsLost } from "../coverage/ledger.ts";
 import { rowTables } from "../tables/row-tables.ts";
@@ -27,7 +28,7 @@ export function prune(
     settleAsLost(transaction, { stream, series }, { from, to: before }, "retention");
   }
   const { table, keyColumn } = rowTables[stream];
-  const dictionary = stream === "exchange_ticks" ? "listings" : "contracts";
+  const { dictionary } = streamTable[stream];
   const keys = transaction
     .statement(
       `SELECT ${keyColumn} FROM ${dictionary} d WHERE EXISTS (SELECT 1 FROM ${table} r WHERE r.${keyColumn} = d.${keyColumn} AND r.ts < ?)`,

@@ -1,13 +1,13 @@
 import { toPlainNotation } from "../../model/decimal.ts";
 import type { Micros } from "../../model/time.ts";
-import type { RowTable, Value } from "../tables/row-tables.ts";
+import type { RowTable, SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /** Stores the earlier version of a row; `after` is null if the row was withdrawn. */
 export function storeRevision(
   transaction: Transaction,
   table: RowTable<never>,
-  row: { key: number; ts: Micros; before: readonly Value[]; after: readonly Value[] | null },
+  row: { key: number; ts: Micros; before: readonly SqlValue[]; after: readonly SqlValue[] | null },
 ): void {
   transaction
     .statement(
@@ -29,8 +29,8 @@ export function storeRevision(
  */
 export function hasSameValues<Row>(
   table: RowTable<Row>,
-  before: readonly Value[],
-  after: readonly Value[],
+  before: readonly SqlValue[],
+  after: readonly SqlValue[],
 ): boolean {
   return table.columns.every((column, i) => {
     const [old, latest] = [before[i] ?? null, after[i] ?? null];
@@ -41,15 +41,15 @@ export function hasSameValues<Row>(
 }
 
 /** The exact decimals in `aside`, without `quality` and `extra`. */
-function exactTextsOf(aside: Value): string {
+function exactTextsOf(aside: SqlValue): string {
   if (typeof aside !== "string") return "{}";
   const { quality: _quality, extra: _extra, ...digits } = JSON.parse(aside) as Record<string, string>;
   return JSON.stringify(digits);
 }
 
 /** A row as JSON: decimals as exact text, and the entries of `aside` merged in. */
-function toRowJson(table: RowTable<never>, values: readonly Value[]): string {
-  const json: Record<string, Value> = {};
+function toRowJson(table: RowTable<never>, values: readonly SqlValue[]): string {
+  const json: Record<string, SqlValue> = {};
   table.columns.forEach((column, i) => {
     const value = values[i] ?? null;
     if (column === "aside") Object.assign(json, typeof value === "string" ? JSON.parse(value) : {});

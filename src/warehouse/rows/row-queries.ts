@@ -1,18 +1,18 @@
 import type { StreamRecords } from "../../model/records.ts";
-import type { WalkedStream } from "../../model/streams.ts";
+import type { HistoryStream, RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { readSettledRanges } from "../coverage/ledger.ts";
 import { NOT_FOUND_REASON } from "../coverage/not-found.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type RowStream, type RowTable, rowTables, type Value } from "../tables/row-tables.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /**
  * Whether an uncovered row in `range` differs from a stale page, or is missing on it. Either may be newer, so the range
  * must not be settled. Call it after the page's rows are written. `trustedTimestamps`: of rows known to be correct.
  */
-export function hasConflictingRows<S extends WalkedStream>(
+export function hasConflictingRows<S extends HistoryStream>(
   transaction: Transaction,
   { stream, series }: { readonly stream: S; readonly series: number },
   range: TimeRange,
@@ -20,12 +20,12 @@ export function hasConflictingRows<S extends WalkedStream>(
   trustedTimestamps: readonly Micros[],
 ): boolean {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const { keyColumn, momentColumn, moment, momentTs, sourceAt } = table;
-  const toComparableText = (values: readonly Value[]) =>
+  const { keyColumn, timeColumn, storedTime, tsOfStored, sourceAt } = table;
+  const toComparableText = (values: readonly SqlValue[]) =>
     JSON.stringify(values.filter((_, i) => i !== sourceAt));
   const receivedTexts = new Map<Micros, string[]>();
   for (const record of records) {
-    const values: Value[] = [];
+    const values: SqlValue[] = [];
     table.encode(record, 0, values);
     const ts = table.ts(record);
     receivedTexts.set(ts, [...(receivedTexts.get(ts) ?? []), toComparableText(values)]);
@@ -35,13 +35,16 @@ export function hasConflictingRows<S extends WalkedStream>(
     ({ proof }) => proof !== "lost",
   );
   const rows = transaction.statement(
-    `SELECT ${momentColumn}, ${table.columns.join(", ")} FROM ${table.table}
-      WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`,
+    `SELECT ${timeColumn}, ${table.columns.join(", ")} FROM ${table.table}
+      WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
   );
   return subtract([range], normalise(coveredRanges)).some(({ from, to }) => {
-    const stored = rows.raw().all([series, moment(from), moment(to)]) as [string | number, ...Value[]][];
+    const stored = rows.raw().all([series, storedTime(from), storedTime(to)]) as [
+      string | number,
+      ...SqlValue[],
+    ][];
     return stored.some(([at, ...values]) => {
-      const ts = momentTs(at);
+      const ts = tsOfStored(at);
       return !(receivedTexts.get(ts)?.includes(toComparableText(values)) ?? trusted.has(ts));
     });
   });
@@ -52,12 +55,12 @@ export function countStoredRows(
   { stream, series }: { stream: RowStream; series: number },
   range: TimeRange,
 ): number {
-  const { table, keyColumn, momentColumn, moment }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT count(*) FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
+  const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT count(*) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
   return connection
     .statement(sql)
     .pluck()
-    .get([series, moment(range.from), moment(range.to)]) as number;
+    .get([series, storedTime(range.from), storedTime(range.to)]) as number;
 }
 
 /** The timestamp of the newest tick in the range that came from the websocket and that REST has not confirmed. */
@@ -82,34 +85,34 @@ interface ServedSeries {
 /** Whether the series has a row at `since` or later. */
 export function hasRowsSince(
   connection: Connection,
-  { stream, series }: { readonly stream: WalkedStream; readonly series: number },
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
   since: Micros,
 ): boolean {
-  const { table, keyColumn, momentColumn, moment } = rowTables[stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? LIMIT 1`;
-  return connection.statement(sql).get([series, moment(since)]) !== undefined;
+  const { table, keyColumn, timeColumn, storedTime } = rowTables[stream];
+  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? LIMIT 1`;
+  return connection.statement(sql).get([series, storedTime(since)]) !== undefined;
 }
 
 /** Of the other selected series of a stream, finds the one with the newest row. */
 export function findOtherServedSeries(
   connection: Connection,
-  { stream, series }: { readonly stream: WalkedStream; readonly series: number },
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
   since: Micros,
 ): ServedSeries | undefined {
-  const { table, keyColumn, momentColumn, moment, momentTs } = rowTables[stream];
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
   const row = connection
     .statement(
       `SELECT s.index_type AS indexType, s.index_id AS indexId,
-          (SELECT max(r.${momentColumn}) FROM ${table} r WHERE r.${keyColumn} = w.series) AS newest
+          (SELECT max(r.${timeColumn}) FROM ${table} r WHERE r.${keyColumn} = w.series) AS newest
         FROM wanted_ranges w JOIN series s ON s.series = w.series
         WHERE w.stream = ? AND w.to_ts IS NULL AND w.series <> ? AND newest >= ? AND NOT EXISTS
           (SELECT 1 FROM settled_ranges g WHERE g.stream = w.stream AND g.series = w.series AND g.reason = ?)
         ORDER BY newest DESC LIMIT 1`,
     )
-    .get([stream, series, moment(since), NOT_FOUND_REASON]) as
+    .get([stream, series, storedTime(since), NOT_FOUND_REASON]) as
     | { indexType: string; indexId: string; newest: number | string }
     | undefined;
-  return row && { indexType: row.indexType, indexId: row.indexId, ts: momentTs(row.newest) };
+  return row && { indexType: row.indexType, indexId: row.indexId, ts: tsOfStored(row.newest) };
 }
 
 /** The newest tick of one index. */

@@ -1,8 +1,8 @@
 import type { StreamRecords } from "../../model/records.ts";
-import { isWalked } from "../../model/streams.ts";
+import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { retract } from "../coverage/ledger.ts";
-import { type RowStream, type RowTable, rowTables, type Value } from "../tables/row-tables.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
 import { addRowCount } from "./stream-stats.ts";
@@ -25,10 +25,10 @@ interface RowSql {
 /** Built once per table: the prepared statement is looked up by this long text. */
 const sqlByTable = new Map<string, RowSql>();
 
-function getRowSql<Row>({ table, keyColumn, momentColumn, columns, lean }: RowTable<Row>): RowSql {
+function getRowSql<Row>({ table, keyColumn, timeColumn, columns, lean }: RowTable<Row>): RowSql {
   let sql = sqlByTable.get(table);
   if (!sql) {
-    const names = [keyColumn, momentColumn, ...columns];
+    const names = [keyColumn, timeColumn, ...columns];
     const row = `(${names.map(() => "?").join(", ")})`;
     const into = `INTO ${table} (${names.join(", ")}) VALUES`;
     // OR FAIL spares SQLite the journal that undoes a single statement: an error rolls back the whole transaction.
@@ -36,15 +36,15 @@ function getRowSql<Row>({ table, keyColumn, momentColumn, columns, lean }: RowTa
       insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_PER_STATEMENT).fill(row).join(", ")}`,
       insertLean:
         lean &&
-        `INSERT OR FAIL INTO ${table} (${[keyColumn, momentColumn, ...lean.columns, "source"].join(", ")}) VALUES ${Array(
+        `INSERT OR FAIL INTO ${table} (${[keyColumn, timeColumn, ...lean.columns, "source"].join(", ")}) VALUES ${Array(
           ROWS_PER_STATEMENT,
         )
           .fill(`(@key, ?, ${lean.columns.map(() => "?").join(", ")}, 0)`)
           .join(", ")}`,
       insertOne: `INSERT ${into} ${row}`,
       replaceOne: `REPLACE ${into} ${row}`,
-      selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} = ?`,
-      selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${momentColumn} BETWEEN ? AND ? LIMIT 1`,
+      selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
+      selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} BETWEEN ? AND ? LIMIT 1`,
     };
     sqlByTable.set(table, sql);
   }
@@ -92,7 +92,7 @@ function groupByKey<Row>(
   let last: Row | undefined;
   let group: Row[] = [];
   for (const record of records) {
-    if (last === undefined || !table.alike(last, record)) {
+    if (last === undefined || !table.hasSameKey(last, record)) {
       const key = table.key(transaction, record);
       group = groups.get(key) ?? [];
       groups.set(key, group);
@@ -131,7 +131,7 @@ class RowWriter<Row> {
   readonly #table: RowTable<Row>;
   readonly #source: RecordSource;
   readonly #width: number;
-  #pendingValues: Value[] = [];
+  #pendingValues: SqlValue[] = [];
   #newestTs: Micros | undefined;
   #inserted = 0;
   #changed = 0;
@@ -193,9 +193,9 @@ class RowWriter<Row> {
 
   /** Whether no row exists between the first and the last record: the usual case in the first backfill. */
   #isVacant(key: number, records: readonly Row[]): boolean {
-    const { moment, ts } = this.#table;
-    const first = moment(ts(records[0] as Row));
-    const last = moment(ts(records.at(-1) as Row));
+    const { storedTime, ts } = this.#table;
+    const first = storedTime(ts(records[0] as Row));
+    const last = storedTime(ts(records.at(-1) as Row));
     return (
       this.#transaction.statement(getRowSql(this.#table).selectAny).get([key, first, last]) === undefined
     );
@@ -218,7 +218,7 @@ class RowWriter<Row> {
     const statement = this.#transaction.statement(sql);
     const bound = { key };
     const remaining: Row[] = [];
-    const values: Value[] = [];
+    const values: SqlValue[] = [];
     let chunk: Row[] = [];
     for (const record of records) {
       if (!lean.encode(record, values, chunk.length)) remaining.push(record);
@@ -233,8 +233,8 @@ class RowWriter<Row> {
   }
 
   #append(key: number, record: Row): void {
-    const { moment, ts, encode } = this.#table;
-    this.#pendingValues.push(key, moment(ts(record)));
+    const { storedTime, ts, encode } = this.#table;
+    this.#pendingValues.push(key, storedTime(ts(record)));
     encode(record, this.#source === "live" ? 1 : 0, this.#pendingValues);
     const full = ROWS_PER_STATEMENT * this.#width;
     if (this.#pendingValues.length === full) this.#flush(full);
@@ -249,7 +249,7 @@ class RowWriter<Row> {
       this.#append(key, record);
       return;
     }
-    const after: Value[] = [];
+    const after: SqlValue[] = [];
     table.encode(record, this.#source === "live" ? 1 : 0, after);
     if (after.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.#unchanged++;
@@ -263,23 +263,23 @@ class RowWriter<Row> {
       return;
     }
     // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
-    const needsRevision = settled || table.stream !== "ohlcv";
+    const needsRevision = settled || !streamTable[table.stream].isProvisional;
     if (needsRevision && !hasSameValues(table, before, after))
       storeRevision(this.#transaction, table, { key, ts, before, after });
-    this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.moment(ts), ...after]);
+    this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
     this.#changed++;
   }
 
-  #readStored(key: number, ts: Micros): readonly Value[] | undefined {
+  #readStored(key: number, ts: Micros): readonly SqlValue[] | undefined {
     return this.#transaction
       .statement(getRowSql(this.#table).selectOne)
       .raw()
-      .get([key, this.#table.moment(ts)]) as Value[] | undefined;
+      .get([key, this.#table.storedTime(ts)]) as SqlValue[] | undefined;
   }
 
   #isSettled(key: number, ts: Micros): boolean {
     const { stream } = this.#table;
-    if (!isWalked(stream)) return false;
+    if (!hasHistory(stream)) return false;
     const sql = `SELECT to_ts > ? AND proof <> 'lost' FROM settled_ranges
       WHERE stream = ? AND series = ? AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
     return this.#transaction.statement(sql).pluck().get([ts, stream, key, ts]) === 1;

@@ -1,6 +1,7 @@
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type RowStream, type RowTable, rowTables, type Value } from "../tables/row-tables.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { storeRevision } from "./revisions.ts";
 import { addRowCount } from "./stream-stats.ts";
@@ -36,9 +37,9 @@ export function withdrawMissing(
   },
 ): WithdrawResult {
   const table: RowTable<never> = rowTables[page.stream];
-  const { keyColumn, momentColumn } = table;
-  const where = `FROM ${table.table} WHERE ${keyColumn} = ? AND ${momentColumn} >= ? AND ${momentColumn} < ?`;
-  const bounds = ({ from, to }: TimeRange) => [page.series, table.moment(from), table.moment(to)];
+  const { keyColumn, timeColumn } = table;
+  const where = `FROM ${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
+  const bounds = ({ from, to }: TimeRange) => [page.series, table.storedTime(from), table.storedTime(to)];
   const count = (range: TimeRange) =>
     range.from < range.to
       ? (transaction.statement(`SELECT count(*) ${where}`).pluck().get(bounds(range)) as number)
@@ -52,21 +53,26 @@ export function withdrawMissing(
       : count(page.range);
   if (stored === countDistinct(page.timestamps, page.range)) return { withdrawn: 0, refused: 0 };
 
-  const expected = new Set(filterByRange(page.timestamps, page.range).map((ts) => table.moment(ts)));
+  const expected = new Set(filterByRange(page.timestamps, page.range).map((ts) => table.storedTime(ts)));
   const rows = transaction
-    .statement(`SELECT ${momentColumn}, ${table.columns.join(", ")} ${where}`)
+    .statement(`SELECT ${timeColumn}, ${table.columns.join(", ")} ${where}`)
     .raw()
-    .all(bounds(page.range)) as [string | number, ...Value[]][];
+    .all(bounds(page.range)) as [string | number, ...SqlValue[]][];
   const missing = rows.filter(([moment]) => !expected.has(moment));
   const maxMissing = Math.max(MIN_MISSING_LIMIT, page.timestamps.length * MAX_MISSING_SHARE);
   if (missing.length > maxMissing) {
     return { withdrawn: 0, refused: missing.length };
   }
   const deleteRow = transaction.statement(
-    `DELETE FROM ${table.table} WHERE ${keyColumn} = ? AND ${momentColumn} = ?`,
+    `DELETE FROM ${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
   );
   for (const [moment, ...before] of missing) {
-    storeRevision(transaction, table, { key: page.series, ts: table.momentTs(moment), before, after: null });
+    storeRevision(transaction, table, {
+      key: page.series,
+      ts: table.tsOfStored(moment),
+      before,
+      after: null,
+    });
     deleteRow.run([page.series, moment]);
   }
   addRowCount(transaction, page.stream, -missing.length);

@@ -1,37 +1,80 @@
-export type ColumnType = "TEXT" | "INTEGER" | "REAL";
+import type { Column } from "../../model/column.ts";
 
-export interface ColumnNote {
+type SqlType = "TEXT" | "INTEGER" | "REAL";
+
+export interface ColumnDoc {
   readonly name: string;
-  readonly type: ColumnType;
+  readonly type: SqlType;
   readonly meaning: string;
 }
 
-/** What a relation is to somebody who queries it. */
-export interface RelationNote {
+/** What somebody who queries a relation needs to know about it. */
+export interface RelationDoc {
   readonly summary: string;
-  readonly columns: readonly ColumnNote[];
+  readonly columns: readonly ColumnDoc[];
 }
 
 const line = /^(?<name>\w+) (?<type>TEXT|INTEGER|REAL|DECIMAL) (?<meaning>.+)$/;
 
 /**
- * A note from text, a line a column: its name, its type, its meaning. DECIMAL stands for two columns, as everywhere in
- * the contract: the REAL and, under `NAME_exact`, its digits.
+ * Documentation from text, one line a column: its name, its type, its meaning. DECIMAL stands for two columns: the REAL
+ * and, under `NAME_exact`, its digits.
  */
-export function relation(summary: string, columns: string): RelationNote {
+export function relation(summary: string, columns: string): RelationDoc {
   return { summary, columns: columns.trim().split("\n").flatMap(readLine) };
 }
 
-function readLine(text: string): ColumnNote[] {
+function readLine(text: string): ColumnDoc[] {
   const { name, type, meaning } = line.exec(text.trim())?.groups ?? {};
   if (name === undefined || type === undefined || meaning === undefined)
-    throw new Error(`not a column's note: ${text}`);
-  if (type !== "DECIMAL") return [{ name, type: type as ColumnType, meaning }];
+    throw new Error(`not the documentation of a column: ${text}`);
+  return type === "DECIMAL" ? decimalDocs(name, meaning) : [{ name, type: type as SqlType, meaning }];
+}
+
+function decimalDocs(name: string, meaning: string): ColumnDoc[] {
   return [
     { name, type: "REAL", meaning },
     { name: `${name}_exact`, type: "TEXT", meaning: `${name}, every digit of it` },
   ];
 }
+
+/** The columns of a stream as its view shows them. */
+export function viewDocs(columns: readonly Column[]): ColumnDoc[] {
+  return columns.flatMap(({ name, type, meaning }) =>
+    type === "decimal" ? decimalDocs(name, meaning) : [{ name, type: viewTypes[type], meaning }],
+  );
+}
+
+/** The columns of a table as it stores them; `view`: where their meaning is told. */
+export function tableDocs(columns: readonly Column[], view?: string): ColumnDoc[] {
+  return columns.map(({ name, type, meaning }) => ({
+    name,
+    type: tableTypes[type],
+    meaning: ownMeanings[type] ?? (view === undefined ? meaning : `as in ${view}`),
+  }));
+}
+
+const viewTypes: Readonly<Record<Exclude<Column["type"], "decimal">, SqlType>> = {
+  text: "TEXT",
+  integer: "INTEGER",
+  real: "REAL",
+  timestamp: "TEXT",
+  source: "TEXT",
+};
+
+const tableTypes: Readonly<Record<Column["type"], SqlType>> = {
+  text: "TEXT",
+  integer: "INTEGER",
+  real: "REAL",
+  decimal: "REAL",
+  timestamp: "INTEGER",
+  source: "INTEGER",
+};
+
+const ownMeanings: Partial<Record<Column["type"], string>> = {
+  timestamp: "microseconds since 1970 UTC",
+  source: "0: a REST page had it; 1: so far only the websocket did",
+};
 
 /* Columns that many relations share. */
 
@@ -39,17 +82,4 @@ export const index = `index_type TEXT GWA (an asset in USD), MWA (a market) or L
 index_id TEXT the asset's id (GWA), the market's (MWA) or the index's own (LX)
 name TEXT what a person calls it: BTC (GWA), BTC/USD (MWA), BLX (LX); the id until a name is known`;
 
-export const moment = `ts INTEGER the moment, microseconds since 1970 UTC
-time TEXT the same moment, YYYY-MM-DDTHH:MM:SS.ffffffZ`;
-
-export const doubt = "quality TEXT what is doubtful about the row, in words; NULL when nothing is";
-
-export const extra =
-  "extra TEXT properties without a column of their own, a JSON object; NULL when there are none";
-
-export const doubtAndExtra = `${doubt}\n${extra}`;
-
-export const listed = `first_seen TEXT when the service first listed it
-delisted_at TEXT since when the service lists it no longer; NULL while it does`;
-
-export const absences = "absences INTEGER complete lists in a row that lacked it; delisted after several";
+export const quality = "quality TEXT what is doubtful about the row, in words; NULL when nothing is";

@@ -1,29 +1,29 @@
-import type { RelationNote } from "./column-doc.ts";
-import { barNotes } from "./column-docs-bars.ts";
-import { ledgerNotes } from "./column-docs-coverage.ts";
-import { rowNotes } from "./column-docs-data.ts";
-import { insideNotes } from "./column-docs-internal.ts";
+import type { RelationDoc } from "./column-doc.ts";
+import { barDocs } from "./column-docs-bars.ts";
+import { coverageDocs } from "./column-docs-coverage.ts";
+import { dataDocs } from "./column-docs-data.ts";
+import { internalDocs } from "./column-docs-internal.ts";
 
 /** The meaning of every relation and column, in groups: for `mds-sync query --schema` and docs/dictionary.md. */
 export const relationGroups: readonly {
   readonly title: string;
-  readonly notes: Readonly<Record<string, RelationNote>>;
+  readonly docs: Readonly<Record<string, RelationDoc>>;
 }[] = [
-  { title: "Lookups and data", notes: rowNotes },
-  { title: "Bars and comparisons", notes: barNotes },
-  { title: "The ledger and what was odd", notes: ledgerNotes },
-  { title: "Inside", notes: insideNotes },
+  { title: "Lookups and data", docs: dataDocs },
+  { title: "Bars and comparisons", docs: barDocs },
+  { title: "The ledger, changes and rejects", docs: coverageDocs },
+  { title: "Internal tables", docs: internalDocs },
 ];
 
-export const relationNotes: Readonly<Record<string, RelationNote>> = Object.assign(
+export const relationDocs: Readonly<Record<string, RelationDoc>> = Object.assign(
   {},
-  ...relationGroups.map(({ notes }) => notes),
+  ...relationGroups.map(({ docs }) => docs),
 );
 
-/** What quants are shown first; the tables inside are for those who ask, but for the one that is there to be joined. */
-export const shownNotes: Readonly<Record<string, RelationNote>> = {
-  ...rowNotes,
-  ...barNotes,
-  ...ledgerNotes,
-  series: insideNotes.series,
+/** What `query --schema` lists: all but the internal tables, of which only `series` is meant to be joined. */
+export const publicDocs: Readonly<Record<string, RelationDoc>> = {
+  ...dataDocs,
+  ...barDocs,
+  ...coverageDocs,
+  series: internalDocs.series,
 };

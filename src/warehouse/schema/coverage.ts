@@ -1,6 +1,6 @@
 import { integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
-/** The ledger: what is proven, as half-open ranges, disjoint per stream and series. View: `coverage`. */
+/** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
 export const settledRanges = sqliteTable(
   "settled_ranges",
   {
@@ -10,7 +10,7 @@ export const settledRanges = sqliteTable(
     fromTs: integer("from_ts").notNull(),
     /** Exclusive. */
     toTs: integer("to_ts").notNull(),
-    /** `rows`: the rows of this range are all here; `empty`: the service has none; `lost`: it no longer says. */
+    /** `rows`: all rows of the range are stored; `empty`: the service has none; `lost`: it no longer serves them. */
     proof: text("proof").notNull(),
     /** Why it is empty or lost; null for rows. */
     reason: text("reason"),
@@ -19,8 +19,8 @@ export const settledRanges = sqliteTable(
 );
 
 /**
- * What the settings ask for. It lives here so that `gaps` is true also while nothing runs: the view subtracts the
- * ledger from it at the moment of the query.
+ * The targets: what the settings select. They are stored so that `gaps` is right while no daemon runs: the view
+ * subtracts the ledger from them when it is queried.
  */
 export const wantedRanges = sqliteTable(
   "wanted_ranges",
@@ -31,23 +31,23 @@ export const wantedRanges = sqliteTable(
     fromTs: integer("from_ts").notNull(),
     /** Null: it follows the present. */
     toTs: integer("to_ts"),
-    /** The claim ends this many microseconds before now: the service may still add rows to what is younger. */
+    /** The target ends this many microseconds before now: the service may still add newer rows. */
     settleDelay: integer("settle_delay").notNull(),
-    /** The claim moves in steps of this length: a day for daily bars, 1 for ticks. */
+    /** The end of the target moves in steps of this length: a day for daily bars, 1 for ticks. */
     step: integer("step").notNull(),
-    /** How long the service keeps history, in microseconds; null: for ever. What is open and older is lost. */
+    /** How long the service keeps history, in microseconds; null: for ever. An open range that is older is lost. */
     keptFor: integer("kept_for"),
-    /** 1: a latest-only stream without a history to walk: what was not observed is lost. */
+    /** 1: a snapshot stream: what was not observed is lost. */
     observed: integer("observed").notNull(),
-    /** Why open ranges stay open at present (`forbidden` …); null while nothing hinders them. */
+    /** Why open ranges cannot be fetched at present (`forbidden` …); null while they can. */
     hindrance: text("hindrance"),
   },
   (table) => [primaryKey({ columns: [table.stream, table.series, table.fromTs] })],
 );
 
 /**
- * What the live feed has heard without a break until now, one row a subscription: a head inside it only awaits its
- * confirmation. A break deletes the row; a dead process leaves rows that stop moving.
+ * The live spans, one row a subscription: a head inside its live span only waits to be confirmed. A break deletes the
+ * row; a process that died leaves rows that no longer change.
  */
 export const liveSpans = sqliteTable(
   "live_spans",
@@ -58,33 +58,33 @@ export const liveSpans = sqliteTable(
     indexId: text("index_id").notNull(),
     /** When the service confirmed the subscription. */
     fromTs: integer("from_ts").notNull(),
-    /** The newest tick of the family that was heard and stored. */
+    /** The newest tick of the family that was received and stored. */
     toTs: integer("to_ts").notNull(),
   },
   (table) => [primaryKey({ columns: [table.stream, table.indexType, table.indexId] })],
 );
 
-/** When the youngest settled stretch of a line was last read again for late corrections: once a UTC day is enough. */
+/** When the newest covered range of a ledger key was last fetched again for late corrections: once a UTC day. */
 export const rereads = sqliteTable(
   "rereads",
   {
     stream: text("stream").notNull(),
     /** → series.series */
     series: integer("series").notNull(),
-    /** The UTC day of it, `YYYY-MM-DD`. A line that was never settled before counts as read on its first day. */
+    /** The UTC day, `YYYY-MM-DD`. A key without settled ranges counts as fetched on its first day. */
     day: text("day").notNull(),
   },
   (table) => [primaryKey({ columns: [table.stream, table.series] })],
 );
 
-/** One row a stream: figures that would cost a scan to find out. */
+/** One row a stream: figures that would otherwise need a scan. */
 export const streamStates = sqliteTable("stream_states", {
   stream: text("stream").primaryKey().notNull(),
-  /** Rows stored, kept in the transaction that stores them. */
+  /** Rows stored; updated in the transaction that stores them. */
   rows: integer("rows").notNull(),
-  /** The newest moment of a stored row, rows from the future left out. */
+  /** The newest timestamp of a stored row, without rows from the future. */
   newestTs: integer("newest_ts"),
-  /** The last error in one line, null once the stream works again; and its moment. */
+  /** The last error in one line, null once the stream works again; and when it happened. */
   lastError: text("last_error"),
   lastErrorAt: text("last_error_at"),
   /** JSON array of the scopes that the token lacks for this stream. */
@@ -94,15 +94,15 @@ export const streamStates = sqliteTable("stream_states", {
 /** One row. */
 export const warehouseState = sqliteTable("warehouse_state", {
   one: integer("one").primaryKey().notNull(),
-  /** Raised by each process that becomes the writer; a writer with an older one is a zombie and cannot commit. */
+  /** Each process that becomes the writer increments it; a writer with an older value cannot commit. */
   epoch: integer("epoch").notNull(),
   /** The service's clock minus this machine's, in microseconds, when last compared: `gaps` adds it to SQLite's now. */
   clockSkew: integer("clock_skew").notNull(),
-  /** Digest of the view definitions in place, so that another version replaces them. */
+  /** Digest of the stored view definitions, so that another version replaces them. */
   views: text("views").notNull(),
 });
 
-/** Powers of ten with which the `*_exact` columns turn a REAL into digits by integer arithmetic; never changes. */
+/** Powers of ten with which the `*_exact` columns turn a REAL into digits by integer arithmetic; constant. */
 export const decimalScales = sqliteTable("decimal_scales", {
   /** The row serves magnitudes from here up to the next row's. */
   low: real("low").primaryKey().notNull(),
@@ -114,7 +114,7 @@ export const decimalScales = sqliteTable("decimal_scales", {
   zeros: text("zeros").notNull(),
 });
 
-/** Records that could not be read, as they came; one that comes again is not kept twice. */
+/** Records that could not be read, as they came; the same record is stored once. */
 export const rejects = sqliteTable(
   "rejects",
   {
@@ -156,17 +156,17 @@ export const unknownEvents = sqliteTable(
   (table) => [primaryKey({ columns: [table.where, table.name] })],
 );
 
-/** The last run of each scheduled job: a moment that was missed while nothing ran is made up for at the next start. */
+/** The last run of each scheduled job: the next start makes up for a run that was missed. */
 export const jobRuns = sqliteTable("job_runs", {
   job: text("job").primaryKey().notNull(),
-  /** The moment of the schedule that it served, in microseconds; the run itself may have come later. */
+  /** The scheduled time that it ran for, in microseconds; the run itself may have been later. */
   moment: integer("moment").notNull(),
   endedAt: text("ended_at").notNull(),
   /** `ok`, `new` (never run so far), or the code of the failure. */
   outcome: text("outcome").notNull(),
 });
 
-/** How large the warehouse was, every ten minutes of the last two days: tells when the disk will be full. */
+/** The size of the warehouse, every ten minutes of the last two days: the basis of the disk forecast. */
 export const sizeSamples = sqliteTable("size_samples", {
   /** By the service's clock, in microseconds. */
   at: integer("at").primaryKey().notNull(),

@@ -1,5 +1,5 @@
 import type { Stream } from "../../model/streams.ts";
-import { isWalked } from "../../model/streams.ts";
+import { hasHistory } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
@@ -7,8 +7,8 @@ import type { Connection } from "../sqlite/connection.ts";
 interface RowLocation {
   readonly table: string;
   readonly keyColumn: string;
-  readonly momentColumn: string;
-  momentTs(moment: number | string): Micros;
+  readonly timeColumn: string;
+  tsOfStored(moment: number | string): Micros;
 }
 
 /**
@@ -49,12 +49,12 @@ export class HighWaterMarks {
     this.#marks.clear();
   }
 
-  #readMark(stream: Stream, { table, keyColumn, momentColumn, momentTs }: RowLocation, key: number): Micros {
+  #readMark(stream: Stream, { table, keyColumn, timeColumn, tsOfStored }: RowLocation, key: number): Micros {
     const newest = this.#connection
-      .statement(`SELECT max(${momentColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
+      .statement(`SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
       .pluck()
       .get([key]) as number | string | null;
-    const settled = isWalked(stream)
+    const settled = hasHistory(stream)
       ? (this.#connection
           .statement(
             "SELECT to_ts - 1 FROM settled_ranges WHERE stream = ? AND series = ? ORDER BY from_ts DESC LIMIT 1",
@@ -63,7 +63,7 @@ export class HighWaterMarks {
           .get([stream, key]) as Micros | undefined)
       : undefined;
     return Math.max(
-      newest === null ? Number.NEGATIVE_INFINITY : momentTs(newest),
+      newest === null ? Number.NEGATIVE_INFINITY : tsOfStored(newest),
       settled ?? Number.NEGATIVE_INFINITY,
     );
   }

@@ -1,3 +1,4 @@
+import { type Dictionary, rowStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import { NOT_FOUND_REASON } from "../coverage/not-found.ts";
 import { decimalColumns, presentTs, timeText } from "./sql-fragments.ts";
@@ -87,6 +88,12 @@ SELECT s.stream, ${seriesColumns}, s.from_ts, s.to_ts,
   CASE WHEN s.state = 'open' THEN ${timeText("s.from_ts + s.kept_for")} END AS lost_at
 FROM parts s WHERE s.from_ts < s.to_ts`;
 
+/** Whether the rows of the revision's stream are keyed by this dictionary. */
+function isKeyedBy(dictionary: Dictionary): string {
+  const names = rowStreams.filter((stream) => streamTable[stream].dictionary === dictionary);
+  return `v.stream IN (${names.map((name) => `'${name}'`).join(", ")})`;
+}
+
 export const ledgerViews: Record<string, string> = {
   gaps,
 
@@ -99,9 +106,9 @@ FROM settled_ranges g CROSS JOIN series s ON s.series = g.series`,
   CAST(coalesce(s.name, l.exchange || ' ' || l.pair, c.exchange_name) AS TEXT) AS name,
   v.ts, ${timeText("v.ts")} AS time, v.before, v.after, ${timeText("v.changed_at")} AS changed_at
 FROM revision_rows v
-  LEFT JOIN series s ON v.stream IN ('ohlcv', 'index_ticks', 'market_caps') AND s.series = v.key
-  LEFT JOIN listings l ON v.stream = 'exchange_ticks' AND l.listing = v.key
-  LEFT JOIN contracts c ON v.stream = 'derivative_ticks' AND c.contract = v.key`,
+  LEFT JOIN series s ON ${isKeyedBy("series")} AND s.series = v.key
+  LEFT JOIN listings l ON ${isKeyedBy("listings")} AND l.listing = v.key
+  LEFT JOIN contracts c ON ${isKeyedBy("contracts")} AND c.contract = v.key`,
 };
 
 export const lookupViews: Record<string, string> = {

@@ -1,16 +1,16 @@
 /*
- * SQL that several views share. Only what SQLite 3.37 has, and never a cast from REAL to TEXT: its digits differ
+ * SQL that several views share. It uses only what SQLite 3.37 has, and never casts REAL to TEXT: the digits differ
  * between versions.
  */
 
-/** Microseconds since 1970 as `YYYY-MM-DDTHH:MM:SS.ffffffZ`. Whole seconds go through strftime, so nothing is rounded. */
+/** Microseconds since 1970 as `YYYY-MM-DDTHH:MM:SS.ffffffZ`. Only whole seconds go through strftime, which rounds. */
 export function timeText(ts: string): string {
   const fraction = `((${ts}) % 1000000 + 1000000) % 1000000`;
   const seconds = `((${ts}) - ${fraction}) / 1000000`;
   return `strftime('%Y-%m-%dT%H:%M:%S', ${seconds}, 'unixepoch') || '.' || substr(CAST(1000000 + ${fraction} AS TEXT), 2) || 'Z'`;
 }
 
-/** This moment by the service's clock, in microseconds. */
+/** Now by the service's clock, in microseconds. */
 export const presentTs =
   "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + (SELECT clock_skew FROM warehouse_state))";
 
@@ -25,18 +25,18 @@ export function digitsOf(real: string): string {
     FROM decimal_scales d WHERE d.low <= abs(${real}) ORDER BY d.low DESC LIMIT 1)`;
 }
 
-/** A decimal column and its `_exact` companion: the digits kept aside where the REAL cannot give them back. */
+/** A decimal column and its `_exact` twin: the digits from `aside` where the REAL cannot give them back. */
 export function decimalColumns(row: string, column: string): string {
   const real = `${row}.${column}`;
   return `${real} AS ${column}, coalesce(${fromAside(row, column)}, ${digitsOf(real)}) AS ${column}_exact`;
 }
 
-/** One entry of a row's nullable sidecar. */
+/** One entry of a row's `aside`. */
 export function fromAside(row: string, entry: string): string {
   return `json_extract(${row}.aside, '$.${entry}')`;
 }
 
-/** 1 where the ledger holds `ts` up to `until` as proven present or empty. One index seek. */
+/** 1 where the ledger covers `[ts, until)`. One index seek. */
 export function isSettled(stream: string, series: string, ts: string, until = `${ts} + 1`): string {
   return `coalesce((SELECT g.to_ts >= ${until} AND g.proof <> 'lost' FROM settled_ranges g
     WHERE g.stream = '${stream}' AND g.series = ${series} AND g.from_ts <= ${ts}

@@ -17,7 +17,7 @@ describe("mds-sync query without SQL", () => {
     const [listed, json] = await Promise.all([query(nowhere()), query(nowhere(), "--json")]);
     expect(listed).toMatchObject({ stderr: "", status: 0 });
     expect(listed.stdout).toMatch(/^index_ticks {2,}GWA, MWA and LX values, every 30 seconds$/m);
-    expect(listed.stdout).toMatch(/^bars_1h {2,}bars of one hour; one without ticks is no row$/m);
+    expect(listed.stdout).toMatch(/^bars_1h {2,}bars of one hour; a bar without ticks has no row$/m);
     const lines = listed.stdout.split("\n");
     expect(lines.filter((line) => line.startsWith(" ") || line.length > 80)).toEqual([]);
     expect(listed.stdout).toMatch(/^series {2,}/m);
@@ -36,7 +36,7 @@ describe("mds-sync query without SQL", () => {
       query(nowhere(), "--schema", "settled_ranges"),
     ]);
     expect(table.stdout).toMatch(/^bars_1h: bars of one hour/);
-    expect(table.stdout).toMatch(/^is_complete +INTEGER +1: all of the bar is proven/m);
+    expect(table.stdout).toMatch(/^is_complete +INTEGER +1: the whole bar is covered/m);
     expect(JSON.parse(json.stdout)).toMatchObject({
       name: "bars_1h",
       columns: expect.arrayContaining([

@@ -116,19 +116,22 @@ describe("market caps", () => {
   const cap = (fields: string) =>
     decodePage("market_caps", page(`{"assetId":"a",${head},"price":"1","marketCap":"2",${fields}}`));
 
-  it("read the percent changes of the market cap, and store the others in extra", () => {
+  it("read the percent changes of each figure into columns of their own", () => {
     const { records, unknownFields } = cap(
       '"marketCapRank":3,"volumeRank":"4","marketCapPercentChange":{"change24h":"-1.5","change7d":2.50,"change30d":null},' +
-        '"pricePercentChange":{"change7d":1.0,"change24h":"2"}',
+        '"pricePercentChange":{"change7d":1.0,"change24h":"2"},"volumePercentChange":{"change30d":"3.25"},' +
+        '"totalMarketCapPercentChange":{"change24h":"4","change7d":"5","change30d":"0.12345678901234567"}',
     );
     expect(records[0]).toMatchObject({
       rank: 3,
       volumeRank: 4,
-      change24h: { real: -1.5 },
-      change7d: { real: 2.5 },
-      change30d: null,
+      ...{ change24h: { real: -1.5 }, change7d: { real: 2.5 }, change30d: null },
+      ...{ priceChange24h: { real: 2 }, priceChange7d: { real: 1 }, priceChange30d: null },
+      ...{ volumeChange24h: null, volumeChange7d: null, volumeChange30d: { real: 3.25 } },
+      ...{ totalMarketCapChange24h: { real: 4 }, totalMarketCapChange7d: { real: 5 } },
+      totalMarketCapChange30d: { exact: "0.12345678901234567" },
       quality: null,
-      extra: '{"pricePercentChange":{"change24h":"2","change7d":1.0}}',
+      extra: null,
     });
     expect(unknownFields).toEqual([]);
   });

@@ -182,7 +182,7 @@ describe("D10: new enum values", () => {
       page('{"id":"a","status":"PAUSED","type":"STABLE"}', '{"id":"b","status":"ACTIVE","type":"FIAT"}'),
     );
     expect(records[0]).toMatchObject({ status: "PAUSED", type: "STABLE", quality: null });
-    expect(unknownFields.map(({ name }) => name)).toEqual(["status = PAUSED", "type = STABLE"]);
+    expect(unknownFields.map(({ name }) => name)).toEqual(["type = STABLE", "status = PAUSED"]);
     const lx = decodePage("index_ticks", page(tick.replace("GWA", "NX")));
     expect(lx.records[0]?.indexType).toBe("NX");
     expect(lx.unknownFields).toEqual([{ name: "indexType = NX", count: 1, sample: "NX" }]);

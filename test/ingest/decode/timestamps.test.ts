@@ -83,12 +83,12 @@ describe("D8: daily bars", () => {
     ["the next midnight", { endTimestamp: "2026-03-02T00:00:00Z" }],
     ["its start while the day is not over", { startTimestamp: day, endTimestamp: "2026-03-01T14:00:00Z" }],
   ])("belong to the day given by %s", (_, fields) => {
-    expect(bar(fields).records[0]).toMatchObject({ start: parseTimestamp(day), quality: null });
+    expect(bar(fields).records[0]).toMatchObject({ ts: parseTimestamp(day), quality: null });
   });
 
   it("fall back to the next readable timestamp, with a quality flag", () => {
     expect(bar({ startTimestamp: "yesterday", timestamp: day }).records[0]).toMatchObject({
-      start: parseTimestamp(day),
+      ts: parseTimestamp(day),
       quality: 'startTimestamp is not a UTC moment: "yesterday"',
     });
     expect(bar({ startTimestamp: "2026-03-01T00:00:00" }).rejects[0]?.reason).toBe(
@@ -119,6 +119,6 @@ describe("D8: daily bars", () => {
   ])("are stored unchanged, with a quality flag: %j", (fields, quality) => {
     const [record] = bar(fields).records;
     expect(record?.quality).toBe(quality);
-    expect((record?.start ?? 1) % 86_400_000_000).toBe(0);
+    expect((record?.ts ?? 1) % 86_400_000_000).toBe(0);
   });
 });

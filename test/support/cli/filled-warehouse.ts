@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { WalkedStream } from "../../../src/model/streams.ts";
+import type { HistoryStream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
@@ -83,7 +83,7 @@ export function addLookups(transaction: Transaction): void {
 /** Adds a series with a target from `from` on; each settled range has one row at its start. */
 export function addSeries(
   transaction: Transaction,
-  stream: WalkedStream,
+  stream: HistoryStream,
   indexId: string,
   options: { from: Micros; settled?: readonly (readonly [Micros, Micros])[]; indexType?: string },
 ): void {

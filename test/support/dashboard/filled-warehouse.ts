@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { WalkedStream } from "../../../src/model/streams.ts";
+import { emptyRecord } from "../../../src/model/records.ts";
+import type { HistoryStream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
@@ -52,7 +53,7 @@ export function openFilledWarehouse(fill: (transaction: Transaction) => void = f
 /** Adds series with their targets and settled ranges, and rows at both ends of each settled range. */
 export function addSeries(
   transaction: Transaction,
-  stream: WalkedStream,
+  stream: HistoryStream,
   lines: readonly {
     indexType: string;
     indexId: string;
@@ -170,14 +171,11 @@ function fillAll(transaction: Transaction): void {
     }
   }
   const caps = symbols.map((symbol, i) => ({
-    recordId: null,
+    ...emptyRecord("market_caps"),
     assetId: idOf(symbol),
     ts: nowTs - 120 * MICROS_PER_SECOND,
     rank: i + 1,
-    volumeRank: null,
-    ...{ price: decimal("1"), volume: null, marketCap: null, totalMarketCap: null },
-    ...{ freeFloatSupply: null, totalSupply: null, change24h: null, change7d: null, change30d: null },
-    ...emptyFields,
+    price: decimal("1"),
   }));
   writeRecords(transaction, "market_caps", caps, "rest");
   recordStreamError(transaction, "derivative_ticks", "403 Forbidden: the token lacks read:derivatives");

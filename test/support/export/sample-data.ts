@@ -1,5 +1,11 @@
 import { join } from "node:path";
-import type { DerivativeTick, ExchangeTick, IndexTick, MarketCap } from "../../../src/model/records.ts";
+import {
+  type DerivativeTick,
+  type ExchangeTick,
+  emptyRecord,
+  type IndexTick,
+  type MarketCap,
+} from "../../../src/model/records.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
@@ -50,16 +56,14 @@ export function ticks(count: number, from: Micros, more: Partial<IndexTick> = {}
 
 export function exchangeTick(ts: Micros, last: string, more: Partial<ExchangeTick> = {}): ExchangeTick {
   return {
-    recordId: null,
+    ...emptyRecord("exchange_ticks"),
     exchangeId: "kraken-id",
     marketId: "btc-usd-id",
     ts,
     last: decimal(last),
     bid: decimal("1.5"),
-    ask: null,
     volume: decimal("12345.678"),
     lastMoved: ts - 1234567,
-    ...kept,
     ...more,
   };
 }
@@ -235,7 +239,7 @@ export function fillEverything(transaction: Transaction): void {
 function cap(ts: Micros, assetId: string): MarketCap {
   const [price, big, change] = ["60000.5", "1190000000000.123456", "-1.25"].map(decimal);
   return {
-    recordId: null,
+    ...emptyRecord("market_caps"),
     assetId,
     ts,
     rank: assetId === "btc-id" ? 1 : null,
@@ -244,34 +248,27 @@ function cap(ts: Micros, assetId: string): MarketCap {
     volume: big ?? null,
     marketCap: big ?? null,
     totalMarketCap: big ?? null,
-    freeFloatSupply: null,
     totalSupply: big ?? null,
     change24h: change ?? null,
-    change7d: null,
     change30d: change ?? null,
-    ...kept,
   };
 }
 
 function derivative(ts: Micros, contractId: string): DerivativeTick {
   const some = decimal("60000.5");
   return {
-    recordId: null,
+    ...emptyRecord("derivative_ticks"),
     contractId,
     derivativeType: contractId === "perp-1" ? "perpetuals" : "options",
     exchangeId: "kraken-id",
-    marketId: null,
     ts,
     price: some,
     volume: some,
-    volumeUsd: null,
     openInterest: decimal("123456789012345678.5"),
-    openInterestUsd: null,
     bid: some,
     ask: some,
     indexPrice: some,
     markPrice: some,
     fundingRate: decimal("0.000012345"),
-    ...kept,
   };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { toPlainNotation } from "../../../src/model/decimal.ts";
-import type { WalkedStream } from "../../../src/model/streams.ts";
+import type { HistoryStream } from "../../../src/model/streams.ts";
 import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
 import { intersect, normalise, subtract, totalDuration } from "../../../src/model/time-range.ts";
 import type { SimulatedIndexType } from "../../../src/simulator/market/indexes.ts";
@@ -9,7 +9,7 @@ import { readSettledRanges, type SettledRange } from "../../../src/warehouse/cov
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 
 interface TargetRow {
-  readonly stream: WalkedStream;
+  readonly stream: HistoryStream;
   readonly series: number;
   readonly indexType: SimulatedIndexType;
   readonly indexId: string;

@@ -29,12 +29,12 @@ export function tick(ts: number, price: string, more: Partial<IndexTick> = {}): 
   };
 }
 
-export function bar(start: number, close: string, more: Partial<DailyBar> = {}): DailyBar {
+export function bar(ts: number, close: string, more: Partial<DailyBar> = {}): DailyBar {
   return {
-    recordId: `bar-${start}`,
+    recordId: `bar-${ts}`,
     indexType: "GWA",
     indexId: "btc-id",
-    start,
+    ts,
     open: decimal("1"),
     high: decimal("9"),
     low: decimal("0.5"),

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type {
-  Asset,
-  DerivativeContract,
-  DerivativeTick,
-  Exchange,
-  Market,
+import {
+  type Asset,
+  type DerivativeContract,
+  type DerivativeTick,
+  type Exchange,
+  emptyRecord,
+  type Market,
 } from "../../../src/model/records.ts";
 import {
   writeAssets,
@@ -174,23 +175,12 @@ describe("lookups", () => {
   it("complete the stub of a contract that was inserted for a tick", () => {
     const warehouse = openTestWarehouse();
     const derivative: DerivativeTick = {
-      recordId: null,
+      ...emptyRecord("derivative_ticks"),
       contractId: "c1",
       derivativeType: "options",
-      exchangeId: null,
-      marketId: null,
       ts: 1,
       price: decimal("1"),
-      volume: null,
-      volumeUsd: null,
-      openInterest: null,
-      openInterestUsd: null,
-      bid: null,
-      ask: null,
-      indexPrice: null,
-      markPrice: null,
       fundingRate: decimal("0.000000000123"),
-      ...noQualityOrExtra,
     };
     const contract: DerivativeContract = {
       id: "c1",

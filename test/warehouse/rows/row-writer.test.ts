@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ExchangeTick, IndexTick } from "../../../src/model/records.ts";
+import { type ExchangeTick, emptyRecord, type IndexTick } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
@@ -250,17 +250,14 @@ describe("exchange ticks", () => {
   it("show ids as exchange and pair while the lookups have no names for them", () => {
     const warehouse = openTestWarehouse();
     const one: ExchangeTick = {
-      recordId: null,
+      ...emptyRecord("exchange_ticks"),
       exchangeId: "kraken-id",
       marketId: "btc-usd-id",
       ts: T,
       last: decimal("1.5"),
       bid: decimal("1.4"),
-      ask: null,
       volume: decimal("10"),
       lastMoved: T - 5,
-      quality: null,
-      extra: null,
     };
     warehouse.transaction((t) => writeRecords(t, "exchange_ticks", [one], "live"));
     expect(

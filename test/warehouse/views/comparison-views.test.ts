@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ExchangeTick, MarketCap } from "../../../src/model/records.ts";
+import { type ExchangeTick, emptyRecord, type MarketCap } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
@@ -16,7 +16,6 @@ import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts"
 
 const T = parseTs("2026-03-01T00:00:00Z");
 const HALF_MINUTE = 30_000_000;
-const noQuality = { quality: null, extra: null };
 
 const directory = mkdtempSync(join(tmpdir(), "mds-reconcile-"));
 const clock = new ManualClock("2026-03-03T00:00:00Z");
@@ -63,10 +62,9 @@ describe("the own daily bar beside the service's", () => {
 describe("a market cap beside price × supply", () => {
   it("shows the computed market cap, and the index tick at or before it", () => {
     const cap: MarketCap = {
-      ...{ recordId: null, assetId: "eth-id", ts: T + 100, rank: 1, volumeRank: null, volume: null },
+      ...{ ...emptyRecord("market_caps"), assetId: "eth-id", ts: T + 100, rank: 1 },
       ...{ price: decimal("2.5"), marketCap: decimal("260"), totalMarketCap: decimal("500") },
       ...{ freeFloatSupply: decimal("100"), totalSupply: decimal("200") },
-      ...{ change24h: null, change7d: null, change30d: null, ...noQuality },
     };
     warehouse.transaction((transaction) => {
       const ticks = [tick(T, "2", { indexId: "eth-id" }), tick(T + HALF_MINUTE, "3", { indexId: "eth-id" })];
@@ -118,8 +116,8 @@ describe("the versions of a tick", () => {
 
 describe("an exchange tick", () => {
   const ticker = (marketId: string, lastMoved: number | null, ts = T, last = "1"): ExchangeTick => ({
-    ...{ exchangeId: "kraken-id", marketId, ts, last: decimal(last), bid: null, ask: null, volume: null },
-    ...{ recordId: null, lastMoved, ...noQuality },
+    ...emptyRecord("exchange_ticks"),
+    ...{ exchangeId: "kraken-id", marketId, ts, last: decimal(last), lastMoved },
   });
 
   it("without the time of its last move, as on the websocket, is stale if it repeats the previous price", () => {

@@ -1,7 +1,7 @@
 import type { Settings } from "../../../config/option-table.ts";
 import { exitCode, Failure } from "../../../model/failure.ts";
 import type { Selector } from "../../../model/selector.ts";
-import type { Stream } from "../../../model/streams.ts";
+import { type HistoryStream, type Stream, streamTable } from "../../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
 import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
@@ -81,13 +81,13 @@ async function isForbidden(
 const isSelected = (selector: Selector) => selector.kind !== "none";
 
 function probesFor(sync: Settings["sync"], timestamp: string): ScopeProbe[] {
-  const history = (stream: Stream, endpoint: string, chosen: Settings["sync"]["ohlcv"]): ScopeProbe[] => {
+  const history = (stream: HistoryStream, chosen: Settings["sync"]["ohlcv"]): ScopeProbe[] => {
     if (chosen === false) return [];
     const types = (["GWA", "MWA", "LX"] as const).filter((type) => isSelected(chosen[type]));
-    const hasLiveFeed = stream === "index_ticks";
+    const { endpoint, event } = streamTable[stream];
     return types.map((indexType) => ({
       stream,
-      hasLiveFeed,
+      hasLiveFeed: event !== null,
       request: { endpoint, query: { timestamp, size: 1, indexType } },
     }));
   };
@@ -96,20 +96,25 @@ function probesFor(sync: Settings["sync"], timestamp: string): ScopeProbe[] {
   const hasTickers =
     exchangeTickers !== false && isSelected(exchangeTickers.exchanges) && isSelected(exchangeTickers.markets);
   return [
-    ...history("ohlcv", "/ohlcv", sync.ohlcv),
-    ...history("index_ticks", "/index-ticker", sync.intraday),
+    ...history("ohlcv", sync.ohlcv),
+    ...history("index_ticks", sync.intraday),
     ...(hasTickers
       ? [
           createProbe(
             "exchange_ticks",
-            { endpoint: "/exchange-ticker", query: { marketId: unknownId } },
+            { endpoint: streamTable.exchange_ticks.endpoint, query: { marketId: unknownId } },
             true,
           ),
         ]
       : []),
     ...(marketCap === false
       ? []
-      : [createProbe("market_caps", { endpoint: "/market-cap", query: { assetId: unknownId } })]),
+      : [
+          createProbe("market_caps", {
+            endpoint: streamTable.market_caps.endpoint,
+            query: { assetId: unknownId },
+          }),
+        ]),
     ...(derivatives === false || !isSelected(derivatives.exchanges)
       ? []
       : [createProbe("derivative_ticks", contractsRequest(unknownId))]),
@@ -122,7 +127,7 @@ function createProbe(stream: Stream, request: ServiceRequest, hasLiveFeed = fals
 
 function contractsRequest(exchangeId: string): ServiceRequest {
   return {
-    endpoint: "/derivatives/contract/{derivativeType}",
+    endpoint: streamTable.derivative_contracts.endpoint,
     params: { derivativeType: "futures" },
     query: { exchangeId },
   };
