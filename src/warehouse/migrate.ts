@@ -70,7 +70,7 @@ function selectPending(
 ): (readonly [number, MigrationMeta])[] {
   const { database, path } = connection;
   const id = database.pragma("application_id", { simple: true });
-  const tables = database.prepare("SELECT count(*) FROM sqlite_master").pluck().get() as number;
+  const tables = connection.value<number>("SELECT count(*) FROM sqlite_master");
   if (id !== APPLICATION_ID && tables > 0) {
     throw new Failure(`${path} is the database of another program`, {
       family: "operator",
@@ -80,7 +80,7 @@ function selectPending(
     });
   }
   const applied = tables === 0 ? [] : readAppliedMigrations(connection);
-  const version = database.pragma("user_version", { simple: true }) as number;
+  const version = Number(database.pragma("user_version", { simple: true }));
   const known = applied.every(({ hash }, position) => migrations[position]?.hash === hash);
   if (!known || applied.length > migrations.length || version > migrations.length) {
     throw new Failure(`${path} was written by a newer version of mds-sync`, {
@@ -99,8 +99,8 @@ function readAppliedMigrations({ database }: Connection): AppliedMigration[] {
     .get();
   if (!journal) return [];
   return database
-    .prepare("SELECT hash, created_at FROM __drizzle_migrations ORDER BY created_at")
-    .all() as AppliedMigration[];
+    .prepare<[], AppliedMigration>("SELECT hash, created_at FROM __drizzle_migrations ORDER BY created_at")
+    .all();
 }
 
 function runImmediate({ database }: Connection, work: () => void): void {

@@ -1,7 +1,8 @@
 import type { HistoryStream, SnapshotStream } from "../model/streams.ts";
-import type { Micros } from "../model/time.ts";
-import { type SettledRange, settle } from "./coverage/ledger.ts";
-import { openTarget, type TargetRules } from "./coverage/targets.ts";
+import { settle } from "./coverage/ledger.ts";
+import { openTarget } from "./coverage/targets.ts";
+import type { SettledRangeRow, TargetRow } from "./schema/coverage.ts";
+import type { SeriesRow } from "./schema/lookups.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import type { QuarantinedFiles } from "./sqlite/quarantine.ts";
 import type { Transaction } from "./tables/transaction.ts";
@@ -20,22 +21,18 @@ export function salvageLedger(transaction: Transaction, { files }: QuarantinedFi
   for (const range of tryRead(file, readExpiredRanges)) recordExpiredRange(transaction, range);
 }
 
-interface SnapshotTarget {
+interface SnapshotTarget extends Pick<TargetRow, "from" | "to" | "settleDelay"> {
   readonly stream: SnapshotStream;
   readonly exchangeId: string;
-  readonly from: Micros;
-  /** Null: the target is open-ended. */
-  readonly to: Micros | null;
-  readonly settleDelay: Micros;
 }
 
-function readSnapshotTargets({ database }: Connection): SnapshotTarget[] {
-  return database
-    .prepare(
+function readSnapshotTargets(connection: Connection): SnapshotTarget[] {
+  return connection
+    .statement<SnapshotTarget>(
       `SELECT w.stream, s.index_id AS exchangeId, w.from_ts AS "from", w.to_ts AS "to", w.settle_delay AS settleDelay
       FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 1 ORDER BY w.stream, w.series, w.from_ts`,
     )
-    .all() as SnapshotTarget[];
+    .all();
 }
 
 function recordLostSnapshots(transaction: Transaction, target: SnapshotTarget): void {
@@ -48,24 +45,25 @@ function recordLostSnapshots(transaction: Transaction, target: SnapshotTarget): 
   settle(transaction, key, { from, to }, "lost", LOSS_REASON);
 }
 
-interface HistoryTarget extends TargetRules {
+/** What names a series in any warehouse: its key differs from file to file. */
+type SeriesNames = Pick<SeriesRow, "indexType" | "indexId" | "name">;
+
+interface HistoryTarget
+  extends SeriesNames,
+    Pick<TargetRow, "from" | "settleDelay" | "step" | "serviceWindow"> {
   readonly stream: HistoryStream;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  readonly from: Micros;
 }
 
 /** Only series whose history leaves the service's window; all others are fetched again completely. */
-function readHistoryTargets({ database }: Connection): HistoryTarget[] {
-  return database
-    .prepare(
+function readHistoryTargets(connection: Connection): HistoryTarget[] {
+  return connection
+    .statement<HistoryTarget>(
       `SELECT w.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
         w.settle_delay AS settleDelay, w.step, w.kept_for AS serviceWindow
       FROM wanted_ranges w JOIN series s ON s.series = w.series
       WHERE w.observed = 0 AND w.kept_for IS NOT NULL AND w.to_ts IS NULL`,
     )
-    .all() as HistoryTarget[];
+    .all();
 }
 
 /** Keeps the old start of the target, so that history out of reach is reported as lost and not as never selected. */
@@ -75,20 +73,17 @@ function restoreHistoryTarget(transaction: Transaction, { stream, from, ...targe
   openTarget(transaction, { key, from, settleDelay, step, serviceWindow }, false);
 }
 
-interface ExpiredRange extends SettledRange {
+interface ExpiredRange extends SeriesNames, Omit<SettledRangeRow, "series"> {
   readonly stream: HistoryStream;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
 }
 
 /**
  * Settled ranges older than the service's window. "Now" is the newest proven timestamp of the old ledger, not this
  * machine's clock: that may be wrong, and ranges marked lost are never fetched again.
  */
-function readExpiredRanges({ database }: Connection): ExpiredRange[] {
-  return database
-    .prepare(
+function readExpiredRanges(connection: Connection): ExpiredRange[] {
+  return connection
+    .statement<ExpiredRange>(
       `SELECT g.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, g.from_ts AS "from",
         min(g.to_ts, w.edge) AS "to", g.proof, g.reason
       FROM (SELECT stream, series, (SELECT max(to_ts) FROM settled_ranges WHERE proof = 'rows') - max(kept_for) AS edge
@@ -96,7 +91,7 @@ function readExpiredRanges({ database }: Connection): ExpiredRange[] {
         JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts < w.edge
         JOIN series s ON s.series = g.series`,
     )
-    .all() as ExpiredRange[];
+    .all();
 }
 
 function recordExpiredRange(
@@ -108,10 +103,7 @@ function recordExpiredRange(
   else settle(transaction, key, { from, to }, proof, reason);
 }
 
-function seriesKeyOf(
-  { dictionary }: Transaction,
-  { indexType, indexId, name }: { indexType: string; indexId: string; name: string },
-): number {
+function seriesKeyOf({ dictionary }: Transaction, { indexType, indexId, name }: SeriesNames): number {
   const key = dictionary.getSeriesKey(indexType, indexId);
   dictionary.nameSeries(key, name);
   return key;

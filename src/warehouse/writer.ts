@@ -8,6 +8,7 @@ import { type Log, silentLog } from "../runtime/log.ts";
 import { captureFileIdentity, type FileIdentity, type InspectionResult, inspectFile } from "./integrity.ts";
 import { migrate } from "./migrate.ts";
 import { salvageLedger } from "./salvage.ts";
+import type { WarehouseStateRow } from "./schema/coverage.ts";
 import { type Connection, connectWriter } from "./sqlite/connection.ts";
 import { recordKilledWriter } from "./sqlite/crash-marker.ts";
 import {
@@ -286,11 +287,9 @@ function createFile(path: string, fileSystem: FileSystemInfo): void {
 /**
  * Adds a random amount, so that no other warehouse has the same epoch: it also identifies which file a WAL belongs to.
  */
-function advanceEpoch({ database }: Connection): number {
-  return database
-    .prepare("UPDATE warehouse_state SET epoch = epoch + 1 + abs(random() % 1000000000) RETURNING epoch")
-    .pluck()
-    .get() as number;
+function advanceEpoch(connection: Connection): number {
+  const sql = "UPDATE warehouse_state SET epoch = epoch + 1 + abs(random() % 1000000000) RETURNING epoch";
+  return connection.value<WarehouseStateRow["epoch"]>(sql);
 }
 
 function readInode(path: string): number | undefined {

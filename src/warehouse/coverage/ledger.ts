@@ -7,11 +7,10 @@ import {
   subtract,
   type TimeRange,
 } from "../../model/time-range.ts";
+import type { LedgerProof, SettledRangeRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-
-export type LedgerProof = "rows" | "empty" | "lost";
 
 /** What one part of the ledger is about: a stream, and the dictionary key of a series or of a subscription. */
 export interface LedgerKey {
@@ -19,10 +18,7 @@ export interface LedgerKey {
   readonly series: number;
 }
 
-export interface SettledRange extends TimeRange {
-  readonly proof: LedgerProof;
-  readonly reason: string | null;
-}
+export type SettledRange = Omit<SettledRangeRow, "stream" | "series">;
 
 const rangeColumns = 'from_ts AS "from", to_ts AS "to", proof, reason';
 const matchesKey = "stream = ? AND series = ?";
@@ -33,7 +29,7 @@ export function readSettledRanges(
   { stream, series }: LedgerKey,
 ): SettledRange[] {
   const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} ORDER BY from_ts`;
-  const ranges = connection.statement(sql).all([stream, series]) as SettledRange[];
+  const ranges = connection.statement<SettledRange>(sql).all([stream, series]);
   assertValidLedger(ranges);
   return ranges;
 }
@@ -110,19 +106,11 @@ function cutOut(settled: SettledRange, range: TimeRange): SettledRange[] {
 /** The settled ranges that overlap or touch `range`. Two index seeks, however many ranges the key has. */
 function findTouching(transaction: Transaction, key: LedgerKey, range: TimeRange): SettledRange[] {
   const found = transaction
-    .statement(
+    .statement<SettledRange>(
       `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? AND from_ts >=
         coalesce((SELECT max(from_ts) FROM settled_ranges WHERE ${matchesKey} AND from_ts < ?), ?) ORDER BY from_ts`,
     )
-    .all([
-      key.stream,
-      key.series,
-      range.to,
-      key.stream,
-      key.series,
-      range.from,
-      range.from,
-    ]) as SettledRange[];
+    .all([key.stream, key.series, range.to, key.stream, key.series, range.from, range.from]);
   assertValidLedger(found);
   return found.filter(({ to }) => to >= range.from);
 }
@@ -187,11 +175,11 @@ export function hasRowsInRange(
  */
 export function retractNothingOlder(transaction: Transaction, key: LedgerKey, rowTs: Micros): boolean {
   const disproved = transaction
-    .statement(
+    .statement<TimeRange>(
       `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
         WHERE stream = ? AND series = ? AND to_ts > ? AND reason = ?`,
     )
-    .all([key.stream, key.series, rowTs, NOTHING_OLDER_REASON]) as TimeRange[];
+    .all([key.stream, key.series, rowTs, NOTHING_OLDER_REASON]);
   for (const range of disproved) retract(transaction, key, range);
   return disproved.length > 0;
 }

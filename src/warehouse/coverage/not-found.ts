@@ -1,5 +1,6 @@
 import { type HistoryStream, streamTable } from "../../model/streams.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -11,9 +12,9 @@ export const NOT_FOUND_REASON = "not found";
 /** Series for which the service once answered 404. If it serves records now, those ranges are fetched again. */
 export function readNotFoundSeries(connection: Connection, stream: HistoryStream): Set<number> {
   const series = connection
-    .statement("SELECT DISTINCT series FROM settled_ranges WHERE stream = ? AND reason = ?")
+    .statement<number>("SELECT DISTINCT series FROM settled_ranges WHERE stream = ? AND reason = ?")
     .pluck()
-    .all([stream, NOT_FOUND_REASON]) as number[];
+    .all([stream, NOT_FOUND_REASON]);
   return new Set(series);
 }
 
@@ -35,7 +36,7 @@ export function settleNotFound(
   const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[key.stream];
   const sql = `SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
   const bounds = [key.series, storedTime(range.from), storedTime(range.to)];
-  const newest = transaction.statement(sql).pluck().get(bounds) as string | number | null;
+  const newest = transaction.value<StoredTime | null>(sql, bounds);
   const { step } = streamTable[key.stream];
   const emptyFrom = newest === null ? range.from : Math.min(range.to, tsOfStored(newest) + step);
   if (range.from < emptyFrom)
@@ -47,9 +48,9 @@ export function settleNotFound(
 /** The service has the index after all: retracts what a 404 settled. */
 export function reopenNotFound(transaction: Transaction, key: LedgerKey): void {
   const ranges = transaction
-    .statement(
+    .statement<TimeRange>(
       'SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE stream = ? AND series = ? AND reason = ?',
     )
-    .all([key.stream, key.series, NOT_FOUND_REASON]) as TimeRange[];
+    .all([key.stream, key.series, NOT_FOUND_REASON]);
   for (const range of ranges) retract(transaction, key, range);
 }

@@ -1,48 +1,38 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { AssetRow, ExchangeMarketRow, ExchangeRow, MarketRow, SeriesRow } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-interface ListedAsset {
-  readonly id: string;
-  readonly symbol: string | null;
-  readonly name: string | null;
-}
-
-interface ListedMarket {
-  readonly id: string;
-  readonly baseAssetId: string | null;
-  readonly pair: string | null;
-}
-
-interface NamedEntity {
-  readonly id: string;
-  readonly name: string | null;
-}
+type ListedAsset = Pick<AssetRow, "id" | "symbol" | "name">;
+type ListedExchange = Pick<ExchangeRow, "id" | "name">;
+/** The view `markets` adds `pair` to the row. */
+type ListedMarket = Pick<MarketRow, "id" | "baseAssetId"> & { readonly pair: string | null };
+type StoredIndex = Pick<SeriesRow, "name"> & { readonly id: SeriesRow["indexId"] };
 
 /** Every asset that was ever listed, including delisted ones: their history is still served. */
 export function readListedAssets(connection: Connection): ListedAsset[] {
-  return connection.statement("SELECT id, symbol, name FROM assets ORDER BY id").all() as ListedAsset[];
+  return connection.statement<ListedAsset>("SELECT id, symbol, name FROM assets ORDER BY id").all();
 }
 
 export function readListedMarkets(connection: Connection): ListedMarket[] {
   return connection
-    .statement("SELECT id, base_asset_id AS baseAssetId, pair FROM markets ORDER BY id")
-    .all() as ListedMarket[];
+    .statement<ListedMarket>("SELECT id, base_asset_id AS baseAssetId, pair FROM markets ORDER BY id")
+    .all();
 }
 
-export function readListedExchanges(connection: Connection): NamedEntity[] {
-  return connection.statement("SELECT id, name FROM exchanges ORDER BY id").all() as NamedEntity[];
+export function readListedExchanges(connection: Connection): ListedExchange[] {
+  return connection.statement<ListedExchange>("SELECT id, name FROM exchanges ORDER BY id").all();
 }
 
 /** Includes delisted contracts. */
 export function countContracts(connection: Connection): number {
-  return connection.statement("SELECT count(*) FROM derivative_contracts").pluck().get() as number;
+  return connection.value<number>("SELECT count(*) FROM derivative_contracts");
 }
 
 /** Indices of a type that have stored records, for index types that no lookup lists. */
-export function readStoredIndices(connection: Connection, indexType: string): NamedEntity[] {
+export function readStoredIndices(connection: Connection, indexType: string): StoredIndex[] {
   return connection
-    .statement("SELECT index_id AS id, name FROM series WHERE index_type = ? ORDER BY series")
-    .all([indexType]) as NamedEntity[];
+    .statement<StoredIndex>("SELECT index_id AS id, name FROM series WHERE index_type = ? ORDER BY series")
+    .all([indexType]);
 }
 
 /** The records of one ranking have nearly the same timestamp; the service needs some time to compute them. */
@@ -56,12 +46,12 @@ const RECENT_RANKING_MICROS = 7 * MICROS_PER_DAY;
  */
 export function readRanking(connection: Connection): string[] | undefined {
   const ranked = connection
-    .statement(
+    .statement<{ id: string; age: Micros }>(
       `WITH latest AS MATERIALIZED (SELECT asset_id AS id, ts, rank, market_cap FROM latest_market_caps)
       SELECT id, (SELECT max(ts) FROM latest) - ts AS age FROM latest WHERE age < ?
       ORDER BY rank IS NULL, rank, market_cap DESC`,
     )
-    .all([RECENT_RANKING_MICROS]) as { id: string; age: Micros }[];
+    .all([RECENT_RANKING_MICROS]);
   const newest = ranked.filter(({ age }) => age < MAX_RANKING_SPREAD_MICROS);
   const ids = (isSuspiciouslyShort(newest.length, ranked.length) ? ranked : newest).map(({ id }) => id);
   return ids.length === 0 ? undefined : ids;
@@ -75,13 +65,13 @@ export function isSuspiciouslyShort(listed: number, known: number): boolean {
 /** Listed market ids by exchange id. */
 export function readMarketsByExchange(connection: Connection): Map<string, string[]> {
   const rows = connection
-    .statement(
-      "SELECT exchange_id, market_id FROM exchange_markets WHERE delisted_at IS NULL ORDER BY exchange_id, market_id",
+    .statement<Pick<ExchangeMarketRow, "exchangeId" | "marketId">>(
+      `SELECT exchange_id AS exchangeId, market_id AS marketId FROM exchange_markets WHERE delisted_at IS NULL
+      ORDER BY exchange_id, market_id`,
     )
-    .raw()
-    .all() as [string, string][];
+    .all();
   const markets = new Map<string, string[]>();
-  for (const [exchangeId, marketId] of rows) {
+  for (const { exchangeId, marketId } of rows) {
     const listed = markets.get(exchangeId);
     if (listed) listed.push(marketId);
     else markets.set(exchangeId, [marketId]);

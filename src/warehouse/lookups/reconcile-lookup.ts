@@ -88,9 +88,11 @@ function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope)
   const columns = [...lookup.keys, ...lookup.tracked, ...lookup.untracked];
   const where = scope.map(({ column }) => ` AND ${column} = ?`).join("");
   const rows = transaction
-    .statement(`SELECT delisted_at, absences, ${columns.join(", ")} FROM ${lookup.table} WHERE true${where}`)
+    .statement<readonly [delistedAt: string | null, absences: number, ...values: SqlValue[]]>(
+      `SELECT delisted_at, absences, ${columns.join(", ")} FROM ${lookup.table} WHERE true${where}`,
+    )
     .raw()
-    .all(scope.map(({ value }) => value)) as [string | null, number, ...SqlValue[]][];
+    .all(scope.map(({ value }) => value));
   return new Map(
     rows.map(([delistedAt, absences, ...values]) => [
       keyOf(lookup, values),

@@ -29,7 +29,7 @@ export function resolveNames(
   connection: Connection,
   names: readonly string[],
 ): { readonly found: readonly NamedSeries[]; readonly shared: readonly string[] } {
-  const known = connection.statement(knownNamesSql).all() as KnownName[];
+  const known = connection.statement<KnownName>(knownNamesSql).all();
   const byId = Map.groupBy(known, ({ id }) => id);
   const candidates = [...byId].map(
     ([id, rows]): SelectorCandidate => ({ id, labels: rows.flatMap(({ label }) => label ?? []) }),

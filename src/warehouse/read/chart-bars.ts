@@ -6,6 +6,8 @@ import {
   type Micros,
 } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import type { SettledRange } from "../coverage/ledger.ts";
+import type { SeriesRow } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /** Which bars of which index to read. The range consists of whole bars. */
@@ -69,12 +71,14 @@ export function readChartBars(
   const { indexType, indexId, width, to } = options;
   return connection.database.transaction(() => {
     const found = connection
-      .statement("SELECT series, name FROM series WHERE index_type = ? AND index_id = ?")
-      .get([indexType, indexId]) as { series: number; name: string } | undefined;
+      .statement<Pick<SeriesRow, "series" | "name">>(
+        "SELECT series, name FROM series WHERE index_type = ? AND index_id = ?",
+      )
+      .get([indexType, indexId]);
     if (!found) return undefined;
     const read = connection
-      .statement(
-        `SELECT ts, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete FROM bars_${width}
+      .statement<ChartBar>(
+        `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete FROM bars_${width}
           WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
       )
       .raw();
@@ -85,9 +89,7 @@ export function readChartBars(
     while (from > options.from && (from === to || hasTime())) {
       const until = from;
       from = Math.max(options.from, until - chunkLength);
-      chunks.unshift(
-        (read.all([indexType, indexId, from, until]) as [Micros, ...unknown[]][]).map(toChartBar),
-      );
+      chunks.unshift(read.all([indexType, indexId, from, until]));
     }
     return {
       index_type: indexType,
@@ -101,10 +103,6 @@ export function readChartBars(
       spans: readUnprovenRanges(connection, found.series, { ...options, from }, now),
     };
   })();
-}
-
-function toChartBar([ts, ...rest]: [Micros, ...unknown[]]): ChartBar {
-  return [ts / MICROS_PER_SECOND, ...rest] as unknown as ChartBar;
 }
 
 interface UnprovenRow extends TimeRange {
@@ -128,12 +126,9 @@ function readUnprovenRanges(
 ): ChartRange[] {
   const requested = normalise([options]);
   const gaps = connection
-    .statement(gapsSql)
-    .all([options.indexType, options.indexId, options.to, options.from]) as UnprovenRow[];
-  const settled = connection.statement(settledSql).all([series, options.to, options.from]) as (TimeRange & {
-    proof: string;
-    reason: string | null;
-  })[];
+    .statement<UnprovenRow>(gapsSql)
+    .all([options.indexType, options.indexId, options.to, options.from]);
+  const settled = connection.statement<SettledRange>(settledSql).all([series, options.to, options.from]);
   const empty = settled
     .filter(({ proof, from, to }) => proof === "empty" && to - from >= MIN_EMPTY_MICROS)
     .map(({ reason, ...range }): UnprovenRow => ({ ...range, state: "empty", reason: reason ?? "no ticks" }));

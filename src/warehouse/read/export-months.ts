@@ -1,6 +1,7 @@
 import type { Column } from "../../model/column.ts";
 import { type Dictionary, type RowStream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
+import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables } from "../tables/row-tables.ts";
 
@@ -44,22 +45,24 @@ export function exportMonths(
   const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
   const { dictionary } = streamTable[stream];
   const entries = connection
-    .statement(
+    .statement<readonly [key: number, part: string | null]>(
       `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
     )
     .raw()
-    .all() as [number, string | null][];
+    .all();
   const first = connection
-    .statement(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
+    .statement<StoredTime | null>(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
     .pluck();
   const next = connection
-    .statement(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ?`)
+    .statement<StoredTime | null>(
+      `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ?`,
+    )
     .pluck();
   const bounded = Number.isFinite(since);
   const found = new Map<string, ExportMonth & { keys: number[] }>();
   for (const [entry, part] of entries) {
-    let at = (bounded ? next.get([entry, storedTime(since)]) : first.get([entry])) as number | string | null;
-    while (at !== null) {
+    let at = bounded ? next.get([entry, storedTime(since)]) : first.get([entry]);
+    while (at !== null && at !== undefined) {
       const month = monthOf(tsOfStored(at));
       const name = `${part ?? ""} ${month}`;
       const { from, to } = monthRange(month);
@@ -69,7 +72,7 @@ export function exportMonths(
         found.set(name, own);
       }
       own.keys.push(entry);
-      at = next.get([entry, storedTime(to)]) as number | string | null;
+      at = next.get([entry, storedTime(to)]);
     }
   }
   return [...found.values()].sort((a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.month, b.month));
@@ -79,7 +82,7 @@ export function exportMonths(
 export function storedRows(connection: Connection): number {
   const names = Object.keys(rowTables).map((stream) => `'${stream}'`);
   const sql = `SELECT coalesce(sum(rows), 0) FROM stream_states WHERE stream IN (${names.join(", ")})`;
-  return connection.statement(sql).pluck().get() as number;
+  return connection.value<number>(sql);
 }
 
 export function monthOf(ts: Micros): string {

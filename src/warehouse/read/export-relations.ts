@@ -118,9 +118,9 @@ export function readRelation(
 ): Iterable<RelationRow> {
   const names = Object.keys(columns).map((name) => `"${name}"`);
   return connection
-    .statement(`SELECT ${names.join(", ")} FROM ${from}`)
+    .statement<RelationRow>(`SELECT ${names.join(", ")} FROM ${from}`)
     .raw()
-    .iterate() as Iterable<RelationRow>;
+    .iterate();
 }
 
 /** A range of the ledger with the names of its key, as in the views. */
@@ -143,7 +143,7 @@ export function readLedger(connection: Connection): {
   const shared =
     'stream, index_type AS indexType, index_id AS indexId, name, from_ts AS "from", to_ts AS "to", reason';
   const order = "ORDER BY stream, index_type, index_id, from_ts";
-  const all = (sql: string) => connection.statement(sql).all() as LedgerEntry[];
+  const all = (sql: string) => connection.statement<LedgerEntry>(sql).all();
   return {
     coverage: all(`SELECT ${shared}, proof AS state, NULL AS lostAt FROM coverage ${order}`),
     gaps: all(`SELECT ${shared}, state, lost_at AS lostAt FROM gaps ${order}`),

@@ -20,13 +20,13 @@ export function runReadQuery(
   parameters: QueryParameters = {},
 ): { columns: readonly string[]; rows: IterableIterator<readonly unknown[]> } {
   try {
-    const statement = reader.database.prepare(sql);
+    const statement = reader.database.prepare<[QueryParameters], readonly unknown[]>(sql);
     if (!statement.reader || !statement.readonly || isSettingPragma(sql))
       throw new Error("the warehouse is readonly: only statements that read are allowed");
     assertParametersUsed(sql, parameters);
     const columns = statement.columns().map(({ name }) => name);
     // Integers as BigInt: a number would round beyond 2^53.
-    const rows = statement.raw().safeIntegers().iterate(parameters) as IterableIterator<readonly unknown[]>;
+    const rows = statement.raw().safeIntegers().iterate(parameters);
     return { columns, rows: convertErrors(rows) };
   } catch (error) {
     if (error instanceof Failure) throw error;
@@ -59,16 +59,17 @@ function badQuery(error: unknown, remedy: string): Failure {
 /** Relations that users added to the file, such as their own views. */
 export function readUserRelations({ database }: Connection): string[] {
   const found = database
-    .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
+    .prepare<[], string>("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
     .pluck()
-    .all() as string[];
+    .all();
   return found.filter((name) => !(name in relationDocs) && !/^(sqlite_|__drizzle)/.test(name));
 }
 
 /** The columns of a relation without documentation. */
 export function readUndescribedColumns({ database }: Connection, relation: string): ColumnDoc[] {
-  const columns = database.prepare("SELECT name, type FROM pragma_table_info(?)").all(relation);
-  return (columns as ColumnDoc[]).map((column) => ({ ...column, meaning: "" }));
+  return database
+    .prepare<[string], ColumnDoc>("SELECT name, type, '' AS meaning FROM pragma_table_info(?)")
+    .all(relation);
 }
 
 /** SQLite counts a pragma that returns a row as reading, even if it sets something. */
@@ -105,17 +106,15 @@ function suggestRemedy({ database }: Connection, sql: string, error: unknown): s
   if (kind === "table" && given.toLowerCase() in relationDocs)
     return "this file was last written by an older version; `mds-sync run` or `mds-sync backfill` adds it";
   const relations = database
-    .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    .prepare<[], string>("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
     .pluck()
-    .all() as string[];
-  const columnsOf = database.prepare("SELECT name FROM pragma_table_info(?)").pluck();
+    .all();
+  const columnsOf = database.prepare<[string], string>("SELECT name FROM pragma_table_info(?)").pluck();
   const words = new Set(sql.toLowerCase().match(/\w+/g));
   const known =
     kind === "table"
       ? relations
-      : relations
-          .filter((name) => words.has(name.toLowerCase()))
-          .flatMap((name) => columnsOf.all(name) as string[]);
+      : relations.filter((name) => words.has(name.toLowerCase())).flatMap((name) => columnsOf.all(name));
   const suggestion = findClosestWord(given.slice(given.lastIndexOf(".") + 1), known);
   return suggestion === undefined ? undefined : `did you mean ${suggestion}?`;
 }

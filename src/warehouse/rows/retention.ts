@@ -1,6 +1,7 @@
 import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { settleAsLost } from "../coverage/ledger.ts";
+import type { SettledRangeRow } from "../schema/coverage.ts";
 import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { addRowCount } from "./stream-stats.ts";
@@ -22,28 +23,32 @@ export function prune(
   maxRows = MAX_ROWS_PER_CALL,
 ): { deleted: number; isDone: boolean } {
   const ledgerKeys = transaction
-    .statement('SELECT series, min(from_ts) AS "from" FROM settled_ranges WHERE stream = ? GROUP BY series')
-    .all([stream]) as { series: number; from: Micros }[];
+    .statement<Pick<SettledRangeRow, "series" | "from">>(
+      'SELECT series, min(from_ts) AS "from" FROM settled_ranges WHERE stream = ? GROUP BY series',
+    )
+    .all([stream]);
   for (const { series, from } of ledgerKeys) {
     settleAsLost(transaction, { stream, series }, { from, to: before }, "retention");
   }
   const { table, keyColumn } = rowTables[stream];
   const { dictionary } = streamTable[stream];
   const keys = transaction
-    .statement(
+    .statement<number>(
       `SELECT ${keyColumn} FROM ${dictionary} d WHERE EXISTS (SELECT 1 FROM ${table} r WHERE r.${keyColumn} = d.${keyColumn} AND r.ts < ?)`,
     )
     .pluck()
-    .all([before]) as number[];
+    .all([before]);
   // Oldest rows first, and a limit per series: one series may have millions of expired rows.
   const selectCutoff = transaction
-    .statement(`SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts < ? ORDER BY ts LIMIT 1 OFFSET ?`)
+    .statement<Micros>(
+      `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts < ? ORDER BY ts LIMIT 1 OFFSET ?`,
+    )
     .pluck();
   const deleteRows = transaction.statement(`DELETE FROM ${table} WHERE ${keyColumn} = ? AND ts < ?`);
   let deleted = 0;
   for (const key of keys) {
     if (deleted >= maxRows) break;
-    const until = (selectCutoff.get([key, before, maxRows - deleted]) as Micros | undefined) ?? before;
+    const until = selectCutoff.get([key, before, maxRows - deleted]) ?? before;
     deleted += deleteRows.run([key, until]).changes;
   }
   addRowCount(transaction, stream, -deleted);

@@ -4,6 +4,8 @@ import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { readSettledRanges } from "../coverage/ledger.ts";
 import { NOT_FOUND_REASON } from "../coverage/not-found.ts";
+import type { SeriesRow } from "../schema/lookups.ts";
+import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -34,15 +36,12 @@ export function hasConflictingRows<S extends HistoryStream>(
   const coveredRanges = readSettledRanges(transaction, { stream, series }).filter(
     ({ proof }) => proof !== "lost",
   );
-  const rows = transaction.statement(
+  const rows = transaction.statement<readonly [StoredTime, ...SqlValue[]]>(
     `SELECT ${timeColumn}, ${table.columns.join(", ")} FROM ${table.table}
       WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
   );
   return subtract([range], normalise(coveredRanges)).some(({ from, to }) => {
-    const stored = rows.raw().all([series, storedTime(from), storedTime(to)]) as [
-      string | number,
-      ...SqlValue[],
-    ][];
+    const stored = rows.raw().all([series, storedTime(from), storedTime(to)]);
     return stored.some(([at, ...values]) => {
       const ts = tsOfStored(at);
       return !(receivedTexts.get(ts)?.includes(toComparableText(values)) ?? trusted.has(ts));
@@ -51,16 +50,13 @@ export function hasConflictingRows<S extends HistoryStream>(
 }
 
 export function countStoredRows(
-  connection: Pick<Connection, "statement">,
+  connection: Pick<Connection, "value">,
   { stream, series }: { stream: RowStream; series: number },
   range: TimeRange,
 ): number {
   const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
   const sql = `SELECT count(*) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
-  return connection
-    .statement(sql)
-    .pluck()
-    .get([series, storedTime(range.from), storedTime(range.to)]) as number;
+  return connection.value<number>(sql, [series, storedTime(range.from), storedTime(range.to)]);
 }
 
 /** The timestamp of the newest tick in the range that came from the websocket and that REST has not confirmed. */
@@ -70,14 +66,11 @@ export function findNewestLiveRow(
   range: TimeRange,
 ): Micros | undefined {
   const sql = "SELECT max(ts) FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? AND source = 1";
-  const found = transaction.statement(sql).pluck().get([series, range.from, range.to]);
-  return typeof found === "number" ? found : undefined;
+  return transaction.value<Micros | null>(sql, [series, range.from, range.to]) ?? undefined;
 }
 
 /** An index that the service has served before. */
-interface ServedSeries {
-  readonly indexType: string;
-  readonly indexId: string;
+interface ServedSeries extends Pick<SeriesRow, "indexType" | "indexId"> {
   /** The timestamp of its newest row. */
   readonly ts: Micros;
 }
@@ -101,7 +94,7 @@ export function findOtherServedSeries(
 ): ServedSeries | undefined {
   const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
   const row = connection
-    .statement(
+    .statement<Pick<SeriesRow, "indexType" | "indexId"> & { newest: StoredTime }>(
       `SELECT s.index_type AS indexType, s.index_id AS indexId,
           (SELECT max(r.${timeColumn}) FROM ${table} r WHERE r.${keyColumn} = w.series) AS newest
         FROM wanted_ranges w JOIN series s ON s.series = w.series
@@ -109,9 +102,7 @@ export function findOtherServedSeries(
           (SELECT 1 FROM settled_ranges g WHERE g.stream = w.stream AND g.series = w.series AND g.reason = ?)
         ORDER BY newest DESC LIMIT 1`,
     )
-    .get([stream, series, storedTime(since), NOT_FOUND_REASON]) as
-    | { indexType: string; indexId: string; newest: number | string }
-    | undefined;
+    .get([stream, series, storedTime(since), NOT_FOUND_REASON]);
   return row && { indexType: row.indexType, indexId: row.indexId, ts: tsOfStored(row.newest) };
 }
 
@@ -130,9 +121,9 @@ export function readLatestTicks(
   connection: Connection,
   indices: readonly { index_type: string; index_id: string }[],
 ): LatestTick[] {
-  const newest = connection.statement(
+  const newest = connection.statement<LatestTick>(
     `SELECT index_type, index_id, name, price_exact, time, is_settled FROM latest_index_ticks
       WHERE index_type = ? AND index_id = ?`,
   );
-  return indices.flatMap(({ index_type, index_id }) => newest.all([index_type, index_id]) as LatestTick[]);
+  return indices.flatMap(({ index_type, index_id }) => newest.all([index_type, index_id]));
 }

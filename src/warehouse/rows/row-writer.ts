@@ -272,9 +272,9 @@ class RowWriter<Row> {
 
   #readStored(key: number, ts: Micros): readonly SqlValue[] | undefined {
     return this.#transaction
-      .statement(getRowSql(this.#table).selectOne)
+      .statement<readonly SqlValue[]>(getRowSql(this.#table).selectOne)
       .raw()
-      .get([key, this.#table.storedTime(ts)]) as SqlValue[] | undefined;
+      .get([key, this.#table.storedTime(ts)]);
   }
 
   #isSettled(key: number, ts: Micros): boolean {

@@ -1,6 +1,7 @@
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { StoredTime } from "../schema/rows.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { storeRevision } from "./revisions.ts";
@@ -41,9 +42,7 @@ export function withdrawMissing(
   const where = `FROM ${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
   const bounds = ({ from, to }: TimeRange) => [page.series, table.storedTime(from), table.storedTime(to)];
   const count = (range: TimeRange) =>
-    range.from < range.to
-      ? (transaction.statement(`SELECT count(*) ${where}`).pluck().get(bounds(range)) as number)
-      : 0;
+    range.from < range.to ? transaction.value<number>(`SELECT count(*) ${where}`, bounds(range)) : 0;
   const { from, to } = page.range;
   // The page's rows are already stored, so equal counts mean equal rows: the usual case, without reading them.
   const filled = transaction.filled(page.stream, page.series);
@@ -55,10 +54,12 @@ export function withdrawMissing(
 
   const expected = new Set(filterByRange(page.timestamps, page.range).map((ts) => table.storedTime(ts)));
   const rows = transaction
-    .statement(`SELECT ${timeColumn}, ${table.columns.join(", ")} ${where}`)
+    .statement<readonly [StoredTime, ...SqlValue[]]>(
+      `SELECT ${timeColumn}, ${table.columns.join(", ")} ${where}`,
+    )
     .raw()
-    .all(bounds(page.range)) as [string | number, ...SqlValue[]][];
-  const missing = rows.filter(([moment]) => !expected.has(moment));
+    .all(bounds(page.range));
+  const missing = rows.filter(([time]) => !expected.has(time));
   const maxMissing = Math.max(MIN_MISSING_LIMIT, page.timestamps.length * MAX_MISSING_SHARE);
   if (missing.length > maxMissing) {
     return { withdrawn: 0, refused: missing.length };
@@ -66,14 +67,14 @@ export function withdrawMissing(
   const deleteRow = transaction.statement(
     `DELETE FROM ${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
   );
-  for (const [moment, ...before] of missing) {
+  for (const [time, ...before] of missing) {
     storeRevision(transaction, table, {
       key: page.series,
-      ts: table.tsOfStored(moment),
+      ts: table.tsOfStored(time),
       before,
       after: null,
     });
-    deleteRow.run([page.series, moment]);
+    deleteRow.run([page.series, time]);
   }
   addRowCount(transaction, page.stream, -missing.length);
   return { withdrawn: missing.length, refused: 0 };

@@ -1,49 +1,54 @@
 import { integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { Stream } from "../../model/streams.ts";
+
+/** `rows`: all rows of the range are stored; `empty`: the service has none; `lost`: it no longer serves them. */
+export type LedgerProof = "rows" | "empty" | "lost";
 
 /** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
 export const settledRanges = sqliteTable(
   "settled_ranges",
   {
-    stream: text("stream").notNull(),
+    stream: text("stream").$type<Stream>().notNull(),
     /** → series.series */
     series: integer("series").notNull(),
-    fromTs: integer("from_ts").notNull(),
+    from: integer("from_ts").notNull(),
     /** Exclusive. */
-    toTs: integer("to_ts").notNull(),
-    /** `rows`: all rows of the range are stored; `empty`: the service has none; `lost`: it no longer serves them. */
-    proof: text("proof").notNull(),
+    to: integer("to_ts").notNull(),
+    proof: text("proof").$type<LedgerProof>().notNull(),
     /** Why it is empty or lost; null for rows. */
     reason: text("reason"),
   },
-  (table) => [primaryKey({ columns: [table.stream, table.series, table.fromTs] })],
+  (table) => [primaryKey({ columns: [table.stream, table.series, table.from] })],
 );
+export type SettledRangeRow = typeof settledRanges.$inferSelect;
 
 /**
  * The targets: what the settings select. They are stored so that `gaps` is right while no daemon runs: the view
  * subtracts the ledger from them when it is queried.
  */
-export const wantedRanges = sqliteTable(
+export const targets = sqliteTable(
   "wanted_ranges",
   {
-    stream: text("stream").notNull(),
+    stream: text("stream").$type<Stream>().notNull(),
     /** → series.series */
     series: integer("series").notNull(),
-    fromTs: integer("from_ts").notNull(),
+    from: integer("from_ts").notNull(),
     /** Null: it follows the present. */
-    toTs: integer("to_ts"),
+    to: integer("to_ts"),
     /** The target ends this many microseconds before now: the service may still add newer rows. */
     settleDelay: integer("settle_delay").notNull(),
     /** The end of the target moves in steps of this length: a day for daily bars, 1 for ticks. */
     step: integer("step").notNull(),
     /** How long the service keeps history, in microseconds; null: for ever. An open range that is older is lost. */
-    keptFor: integer("kept_for"),
+    serviceWindow: integer("kept_for"),
     /** 1: a snapshot stream: what was not observed is lost. */
-    observed: integer("observed").notNull(),
+    isSnapshot: integer("observed").$type<0 | 1>().notNull(),
     /** Why open ranges cannot be fetched at present (`forbidden` …); null while they can. */
-    hindrance: text("hindrance"),
+    blockedReason: text("hindrance"),
   },
-  (table) => [primaryKey({ columns: [table.stream, table.series, table.fromTs] })],
+  (table) => [primaryKey({ columns: [table.stream, table.series, table.from] })],
 );
+export type TargetRow = typeof targets.$inferSelect;
 
 /**
  * The live spans, one row a subscription: a head inside its live span only waits to be confirmed. A break deletes the
@@ -57,9 +62,9 @@ export const liveSpans = sqliteTable(
     /** Empty: the subscription is to the whole family. */
     indexId: text("index_id").notNull(),
     /** When the service confirmed the subscription. */
-    fromTs: integer("from_ts").notNull(),
+    from: integer("from_ts").notNull(),
     /** The newest tick of the family that was received and stored. */
-    toTs: integer("to_ts").notNull(),
+    to: integer("to_ts").notNull(),
   },
   (table) => [primaryKey({ columns: [table.stream, table.indexType, table.indexId] })],
 );
@@ -79,7 +84,7 @@ export const rereads = sqliteTable(
 
 /** One row a stream: figures that would otherwise need a scan. */
 export const streamStates = sqliteTable("stream_states", {
-  stream: text("stream").primaryKey().notNull(),
+  stream: text("stream").$type<Stream>().primaryKey().notNull(),
   /** Rows stored; updated in the transaction that stores them. */
   rows: integer("rows").notNull(),
   /** The newest timestamp of a stored row, without rows from the future. */
@@ -90,6 +95,7 @@ export const streamStates = sqliteTable("stream_states", {
   /** JSON array of the scopes that the token lacks for this stream. */
   missingScopes: text("missing_scopes").notNull(),
 });
+export type StreamStateRow = typeof streamStates.$inferSelect;
 
 /** One row. */
 export const warehouseState = sqliteTable("warehouse_state", {
@@ -101,6 +107,7 @@ export const warehouseState = sqliteTable("warehouse_state", {
   /** Digest of the stored view definitions, so that another version replaces them. */
   views: text("views").notNull(),
 });
+export type WarehouseStateRow = typeof warehouseState.$inferSelect;
 
 /** Powers of ten with which the `*_exact` columns turn a REAL into digits by integer arithmetic; constant. */
 export const decimalScales = sqliteTable("decimal_scales", {
@@ -160,11 +167,12 @@ export const unknownEvents = sqliteTable(
 export const jobRuns = sqliteTable("job_runs", {
   job: text("job").primaryKey().notNull(),
   /** The scheduled time that it ran for, in microseconds; the run itself may have been later. */
-  moment: integer("moment").notNull(),
+  scheduledAt: integer("moment").notNull(),
   endedAt: text("ended_at").notNull(),
   /** `ok`, `new` (never run so far), or the code of the failure. */
   outcome: text("outcome").notNull(),
 });
+export type JobRunRow = typeof jobRuns.$inferSelect;
 
 /** The size of the warehouse, every ten minutes of the last two days: the basis of the disk forecast. */
 export const sizeSamples = sqliteTable("size_samples", {
@@ -173,3 +181,4 @@ export const sizeSamples = sqliteTable("size_samples", {
   /** The file and its WAL. */
   bytes: integer("bytes").notNull(),
 });
+export type SizeSampleRow = typeof sizeSamples.$inferSelect;

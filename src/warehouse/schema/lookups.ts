@@ -28,6 +28,7 @@ export const assets = sqliteTable("assets", {
   ...schemaColumns(assetColumns),
   ...listed,
 });
+export type AssetRow = typeof assets.$inferSelect;
 
 /** View: `markets`, with the symbols of both assets. */
 export const marketRows = sqliteTable("market_rows", {
@@ -35,12 +36,14 @@ export const marketRows = sqliteTable("market_rows", {
   ...schemaColumns(marketColumns),
   ...listed,
 });
+export type MarketRow = typeof marketRows.$inferSelect;
 
 export const exchanges = sqliteTable("exchanges", {
   id: text("id").primaryKey().notNull(),
   ...schemaColumns(exchangeColumns),
   ...listed,
 });
+export type ExchangeRow = typeof exchanges.$inferSelect;
 
 /** The markets of an exchange. */
 export const exchangeMarkets = sqliteTable(
@@ -53,6 +56,7 @@ export const exchangeMarkets = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.exchangeId, table.marketId] })],
 );
+export type ExchangeMarketRow = typeof exchangeMarkets.$inferSelect;
 
 /** An exchange's own symbol for an asset, where it differs from usage. */
 export const exchangeSymbols = sqliteTable(
@@ -102,6 +106,7 @@ export const series = sqliteTable(
     index("series_by_name").on(table.name),
   ],
 );
+export type SeriesRow = typeof series.$inferSelect;
 
 /** The dictionary of markets on exchanges. */
 export const listings = sqliteTable(

@@ -6,6 +6,7 @@ import {
   marketCapColumns,
   ohlcvColumns,
 } from "../../model/stream-columns.ts";
+import type { RowStream } from "../../model/streams.ts";
 import { schemaColumns } from "./stream-schema.ts";
 
 /*
@@ -59,6 +60,7 @@ export const exchangeTickRows = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.listing, table.ts] })],
 );
+export type ExchangeTickRow = typeof exchangeTickRows.$inferSelect;
 
 /** View: `market_caps`. */
 export const marketCapRows = sqliteTable(
@@ -86,10 +88,13 @@ export const derivativeTickRows = sqliteTable(
   (table) => [primaryKey({ columns: [table.contract, table.ts] })],
 );
 
+/** The time of a row as its table stores it: microseconds, or the day of a daily bar. */
+export type StoredTime = ExchangeTickRow["ts"] | (typeof dailyBarRows.$inferSelect)["day"];
+
 /** Earlier versions of rows that were corrected or withdrawn. View: `revisions`. */
 export const revisionRows = sqliteTable("revision_rows", {
   revision: integer("revision").primaryKey(),
-  stream: text("stream").notNull(),
+  stream: text("stream").$type<RowStream>().notNull(),
   /** The row's key in the dictionary of its stream. */
   key: integer("key").notNull(),
   ts,
@@ -100,3 +105,4 @@ export const revisionRows = sqliteTable("revision_rows", {
   /** Microseconds since 1970 UTC. */
   changedAt: integer("changed_at").notNull(),
 });
+export type RevisionRow = typeof revisionRows.$inferSelect;

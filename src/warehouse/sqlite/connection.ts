@@ -3,7 +3,8 @@ import Database from "better-sqlite3";
 import { Failure } from "../../model/failure.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
-export type Statement = Database.Statement<unknown[], unknown>;
+/** A prepared statement. `Row`: what it returns, a row type of the schema or the shape of a view or an aggregate. */
+export type Statement<Row = unknown> = Database.Statement<unknown[], Row>;
 
 /**
  * How long a statement waits for another program's write transaction. Short, so that a shutdown is not delayed; callers
@@ -48,14 +49,21 @@ export class Connection {
     this.database = database;
   }
 
-  /** Returns the prepared statement for `sql`, prepared once per connection. */
-  statement(sql: string): Statement {
+  /** Returns the prepared statement for `sql`, prepared once per connection. `Row` must match the columns of `sql`. */
+  statement<Row = unknown>(sql: string): Statement<Row> {
     let statement = this.#statements.get(sql);
     if (!statement) {
       statement = this.database.prepare(sql);
       this.#statements.set(sql, statement);
     }
-    return statement;
+    return statement as Statement<Row>;
+  }
+
+  /** The only value of a query that always returns one row, such as an aggregate. */
+  value<Value>(sql: string, parameters: readonly unknown[] = []): Value {
+    const value = this.statement<Value>(sql).pluck().get(parameters);
+    if (value === undefined) throw new Error(`the query returned no row: ${sql}`);
+    return value;
   }
 
   close(): void {

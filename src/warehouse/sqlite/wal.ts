@@ -10,6 +10,12 @@ export interface TruncateWalResult {
   readonly holders: LockHolders;
 }
 
+/** The length of the WAL, and how much of it is checkpointed; in pages. */
+interface WalProgress {
+  readonly log: number;
+  readonly checkpointed: number;
+}
+
 export function readWalBytes(path: string): number {
   return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -40,11 +46,8 @@ export class WalCheckpointer {
     this.#blockedAtPages = after.checkpointed < after.log ? after.log : 0;
   }
 
-  #runCheckpoint(mode: "NOOP" | "PASSIVE"): { readonly log: number; readonly checkpointed: number } {
-    const [wal] = this.#connection.statement(`PRAGMA wal_checkpoint(${mode})`).all() as {
-      log: number;
-      checkpointed: number;
-    }[];
+  #runCheckpoint(mode: "NOOP" | "PASSIVE"): WalProgress {
+    const [wal] = this.#connection.statement<WalProgress>(`PRAGMA wal_checkpoint(${mode})`).all();
     return wal ?? { log: 0, checkpointed: 0 };
   }
 }
@@ -52,16 +55,17 @@ export class WalCheckpointer {
 /** Checkpoints the whole WAL and truncates it to zero bytes, unless a reader blocks that; then reports the readers. */
 export function truncateWal(connection: Connection): TruncateWalResult {
   const { database, path } = connection;
-  const [result] = translateErrors(path, () => {
+  const isBusy = translateErrors(path, () => {
     // Do not wait for readers: one may stay for an hour, and the writer has other work.
     database.pragma("busy_timeout = 0");
     try {
-      return database.pragma("wal_checkpoint(TRUNCATE)") as { busy: number }[];
+      // `simple` returns the first column: `busy`.
+      return database.pragma("wal_checkpoint(TRUNCATE)", { simple: true });
     } finally {
       database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
     }
   });
-  const isTruncated = result?.busy === 0;
+  const isTruncated = isBusy === 0;
   return {
     walBytes: readWalBytes(path),
     isTruncated,

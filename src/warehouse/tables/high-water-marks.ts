@@ -1,6 +1,7 @@
 import type { Stream } from "../../model/streams.ts";
 import { hasHistory } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /** The part of a `RowTable` that does not depend on the record type. */
@@ -8,7 +9,7 @@ interface RowLocation {
   readonly table: string;
   readonly keyColumn: string;
   readonly timeColumn: string;
-  tsOfStored(moment: number | string): Micros;
+  tsOfStored(time: StoredTime): Micros;
 }
 
 /**
@@ -50,17 +51,17 @@ export class HighWaterMarks {
   }
 
   #readMark(stream: Stream, { table, keyColumn, timeColumn, tsOfStored }: RowLocation, key: number): Micros {
-    const newest = this.#connection
-      .statement(`SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
-      .pluck()
-      .get([key]) as number | string | null;
+    const newest = this.#connection.value<StoredTime | null>(
+      `SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`,
+      [key],
+    );
     const settled = hasHistory(stream)
-      ? (this.#connection
-          .statement(
+      ? this.#connection
+          .statement<Micros>(
             "SELECT to_ts - 1 FROM settled_ranges WHERE stream = ? AND series = ? ORDER BY from_ts DESC LIMIT 1",
           )
           .pluck()
-          .get([stream, key]) as Micros | undefined)
+          .get([stream, key])
       : undefined;
     return Math.max(
       newest === null ? Number.NEGATIVE_INFINITY : tsOfStored(newest),

@@ -20,7 +20,7 @@ export class KeyDictionary {
     return getOrCreate(this.#series, indexType, indexId, () => {
       const known = this.findSeriesKey(indexType, indexId);
       if (known !== undefined) return known;
-      const name = this.#selectValue(seriesNameSql, { indexType, indexId }) ?? indexId;
+      const name = this.#find<string | null>(seriesNameSql, { indexType, indexId }) ?? indexId;
       return this.#insert("INSERT INTO series (index_type, index_id, name) VALUES (?, ?, ?)", [
         indexType,
         indexId,
@@ -44,19 +44,19 @@ export class KeyDictionary {
   }
 
   findSeriesKey(indexType: string, indexId: string): number | undefined {
-    return this.#selectValue("SELECT series FROM series WHERE index_type = ? AND index_id = ?", [
+    return this.#find<number>("SELECT series FROM series WHERE index_type = ? AND index_id = ?", [
       indexType,
       indexId,
-    ]) as number | undefined;
+    ]);
   }
 
   getListingKey(exchangeId: string, marketId: string): number {
     return getOrCreate(this.#listings, exchangeId, marketId, () => {
-      const known = this.#selectValue(
+      const known = this.#find<number>(
         "SELECT listing FROM listings WHERE exchange_id = ? AND market_id = ?",
         [exchangeId, marketId],
       );
-      if (known !== undefined) return known as number;
+      if (known !== undefined) return known;
       return this.#insert(
         `INSERT INTO listings (exchange_id, market_id, exchange, pair) VALUES (@exchangeId, @marketId,
           coalesce((SELECT name FROM exchanges WHERE id = @exchangeId), @exchangeId), coalesce((SELECT pair FROM markets WHERE id = @marketId), @marketId))`,
@@ -72,11 +72,11 @@ export class KeyDictionary {
     stub: { exchangeId: string | null; marketId: string | null; firstSeen: string },
   ): number {
     return getOrCreate(this.#contracts, derivativeType, id, () => {
-      const known = this.#selectValue("SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?", [
-        derivativeType,
-        id,
-      ]);
-      if (known !== undefined) return known as number;
+      const known = this.#find<number>(
+        "SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?",
+        [derivativeType, id],
+      );
+      if (known !== undefined) return known;
       return this.#insert(
         `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, described, first_seen, absences)
           VALUES (?, ?, ?, ?, 0, ?, 0)`,
@@ -92,8 +92,8 @@ export class KeyDictionary {
     this.#contracts.clear();
   }
 
-  #selectValue(sql: string, values: unknown): unknown {
-    return this.#connection.statement(sql).pluck().get(values);
+  #find<Value>(sql: string, values: unknown): Value | undefined {
+    return this.#connection.statement<Value>(sql).pluck().get(values);
   }
 
   #insert(sql: string, values: unknown): number {

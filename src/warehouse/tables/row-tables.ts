@@ -3,10 +3,10 @@ import type { Decimal } from "../../model/decimal.ts";
 import { type IndexTick, propertyOf, type StreamRecords } from "../../model/records.ts";
 import { isDaily, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import type { StoredTime } from "../schema/rows.ts";
 import type { Transaction } from "./transaction.ts";
 
 export type SqlValue = number | string | null;
-type StoredTime = number | string;
 
 /** How the records of one stream become rows of its table: key, time, the columns below, in this order. */
 export interface RowTable<Row> {
@@ -24,7 +24,7 @@ export interface RowTable<Row> {
   ts(record: Row): Micros;
   /** A timestamp as the table's time column holds it. */
   storedTime(ts: Micros): StoredTime;
-  tsOfStored(moment: StoredTime): Micros;
+  tsOfStored(time: StoredTime): Micros;
   /** Whether two records certainly have the same key: saves a lookup for each row of a page. */
   hasSameKey(a: Row, b: Row): boolean;
   /** Appends the values of `columns`. `source`: 0 REST, 1 live. */
@@ -47,14 +47,14 @@ export interface LeanForm<Row> {
 const byTs = {
   timeColumn: "ts",
   storedTime: (ts: Micros): StoredTime => ts,
-  tsOfStored: (moment: StoredTime): Micros => moment as Micros,
+  tsOfStored: (time: StoredTime): Micros => Number(time),
 };
 
 /** A bound inside a day means the next day, as for any row that begins at midnight. */
 const byDay = {
   timeColumn: "day",
   storedTime: (ts: Micros): StoredTime => formatDay(Math.ceil(ts / MICROS_PER_DAY) * MICROS_PER_DAY),
-  tsOfStored: (moment: StoredTime): Micros => Date.parse(`${moment}T00:00:00Z`) * 1000,
+  tsOfStored: (day: StoredTime): Micros => Date.parse(`${day}T00:00:00Z`) * 1000,
 };
 
 /** The columns of a stream's row table after key and time, without `aside`: the decimals first. */

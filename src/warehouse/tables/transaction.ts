@@ -31,9 +31,14 @@ export class Transaction {
     this.now = now;
   }
 
-  statement(sql: string): Statement {
-    if (!this.#isOpen) throw new Error("the transaction has ended: it accepts no more statements");
-    return this.#connection.statement(sql);
+  statement<Row = unknown>(sql: string): Statement<Row> {
+    this.#assertOpen();
+    return this.#connection.statement<Row>(sql);
+  }
+
+  value<Value>(sql: string, parameters?: readonly unknown[]): Value {
+    this.#assertOpen();
+    return this.#connection.value<Value>(sql, parameters);
   }
 
   /** Records that this transaction wrote a page of this series, even if no row changed. */
@@ -56,5 +61,9 @@ export class Transaction {
 
   end(): void {
     this.#isOpen = false;
+  }
+
+  #assertOpen(): void {
+    if (!this.#isOpen) throw new Error("the transaction has ended: it accepts no more statements");
   }
 }

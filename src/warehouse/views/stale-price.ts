@@ -1,4 +1,5 @@
 import type { Micros } from "../../model/time.ts";
+import type { ExchangeTickRow } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /*
@@ -13,18 +14,15 @@ export function repeatsPrice(row: string, period: string): string {
     AND p.ts >= ${row}.ts - ${MAX_PERIODS_BACK} * ${period} ORDER BY p.ts DESC LIMIT 1)`;
 }
 
-interface Ticker {
-  readonly ts: Micros;
-  readonly last: number | null;
-}
+type Ticker = Pick<ExchangeTickRow, "ts" | "last">;
 
 /** The newest ticker before `ts`. */
 export function tickerBefore(connection: Connection, listing: number, ts: Micros): Ticker | undefined {
   return connection
-    .statement(
+    .statement<Ticker>(
       "SELECT ts, last FROM exchange_tick_rows WHERE listing = ? AND ts < ? ORDER BY ts DESC LIMIT 1",
     )
-    .get([listing, ts]) as Ticker | undefined;
+    .get([listing, ts]);
 }
 
 /** The same as `repeatsPrice` as a function, for the tickers of one market in ascending order after `before`. */

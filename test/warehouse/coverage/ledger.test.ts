@@ -1,14 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import {
-  type LedgerProof,
-  readSettledRanges,
-  retract,
-  settle,
-  settleAsLost,
-} from "../../../src/warehouse/coverage/ledger.ts";
+import { readSettledRanges, retract, settle, settleAsLost } from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import type { LedgerProof } from "../../../src/warehouse/schema/coverage.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
