@@ -81,10 +81,9 @@ export class DemoScreen {
 
   #formatPrices(): string {
     const sql = `SELECT name, price FROM latest_index_ticks WHERE index_type = 'GWA' AND name IN (${SHOWN_ASSETS.map(() => "?").join()})`;
-    const rows = withReader(this.#path, (reader) => reader.statement(sql).all(SHOWN_ASSETS)) as {
-      name: string;
-      price: number | null;
-    }[];
+    const rows = withReader(this.#path, (reader) =>
+      reader.statement<{ name: string; price: number | null }>(sql).all(SHOWN_ASSETS),
+    );
     const known = rows.toSorted((a, b) => SHOWN_ASSETS.indexOf(a.name) - SHOWN_ASSETS.indexOf(b.name));
     return known.map(({ name, price }) => `, ${name} ${formatPrice(price)}`).join("");
   }

@@ -3,6 +3,8 @@ import { formatDay, type Micros } from "../../model/time.ts";
 import { startRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { endSnapshotTarget } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets, type Target, type TargetRules } from "../../warehouse/coverage/targets.ts";
+import type { TargetRow } from "../../warehouse/schema/coverage.ts";
+import type { SeriesRow } from "../../warehouse/schema/lookups.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
@@ -51,11 +53,11 @@ function readOpenTargets(
   indexTypes: readonly string[],
 ): Target[] {
   const rows = transaction
-    .statement(
+    .statement<Pick<TargetRow, "series" | "from"> & Pick<SeriesRow, "indexType">>(
       `SELECT w.series, w.from_ts AS "from", s.index_type AS indexType FROM wanted_ranges w
       JOIN series s ON s.series = w.series WHERE w.stream = ? AND w.to_ts IS NULL`,
     )
-    .all([stream]) as { series: number; from: Micros; indexType: string }[];
+    .all([stream]);
   return rows
     .filter(({ indexType }) => indexTypes.includes(indexType))
     .map(({ series, from }) => ({ key: { stream, series }, from, ...rules }));
@@ -70,12 +72,12 @@ export function commitSnapshotTargets(
   const selectedIds = new Set(exchangeIds.map((id) => id ?? ""));
   warehouse.transaction((transaction) => {
     const openIds = transaction
-      .statement(
+      .statement<SeriesRow["indexId"]>(
         `SELECT s.index_id FROM wanted_ranges w JOIN series s ON s.series = w.series
         WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 1`,
       )
       .pluck()
-      .all([stream]) as string[];
+      .all([stream]);
     for (const id of openIds) {
       if (!selectedIds.has(id))
         endSnapshotTarget(transaction, { stream, exchangeId: id === "" ? null : id, at });
