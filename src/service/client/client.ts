@@ -6,7 +6,7 @@ import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { type AccessTokens, createAccessTokens } from "../auth/access-tokens.ts";
-import { ForbiddenEndpoints, type ParkedEndpoint, UnauthorizedEndpoints } from "../auth/endpoint-access.ts";
+import { EndpointAccess, type ParkedEndpoint } from "../auth/endpoint-access.ts";
 import { createTokenEndpoint } from "../auth/token-endpoint.ts";
 import { Bulkhead } from "../http/bulkhead.ts";
 import { CircuitBreaker } from "../http/circuit-breaker.ts";
@@ -14,10 +14,16 @@ import type { AuthState, ClientEventListener } from "../http/client-events.ts";
 import type { ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
-import { NotFoundTracker } from "../http/status-errors.ts";
 import { createTransport, parseServiceUrl } from "../http/transport.ts";
 import { attemptRequest } from "./attempt.ts";
-import { type AttemptContext, noRetry, RetryBudget, type RetryState } from "./retry-policy.ts";
+import { NotFoundJudge } from "./not-found-judge.ts";
+import {
+  type AttemptContext,
+  MAX_REQUEST_WAIT_MS,
+  noRetry,
+  RetryBudget,
+  type RetryState,
+} from "./retry-policy.ts";
 
 export interface ServiceClientOptions {
   readonly baseUrl: string;
@@ -67,8 +73,6 @@ export interface ServiceClient extends RequestSender {
 }
 
 const DEFAULT_MAX_ATTEMPTS = 6;
-/** How long a request waits for the circuit breaker. Must exceed `MAX_RETRY_AFTER_MS`. */
-const MAX_REQUEST_WAIT_MS = 20 * 60_000;
 const BACKOFF = { baseMs: 1_000, maxMs: 60_000 };
 
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
@@ -88,7 +92,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     });
   const breaker = createBreaker("data");
   const retryBudget = new RetryBudget(clock);
-  const forbiddenEndpoints = new ForbiddenEndpoints(clock);
+  const endpointAccess = new EndpointAccess(clock, random);
   const bulkhead = new Bulkhead({
     clock,
     maxConcurrency: options.concurrency,
@@ -124,9 +128,8 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     transport,
     breaker,
     bulkhead,
-    forbiddenEndpoints,
-    unauthorizedEndpoints: new UnauthorizedEndpoints(clock, random),
-    notFoundTracker: new NotFoundTracker(),
+    endpointAccess,
+    notFoundJudge: new NotFoundJudge(),
     redactor,
   };
 
@@ -141,7 +144,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       conflicts: 0,
       decision: noRetry,
     };
-    // p-retry only counts: every wait uses the injected clock.
+    // p-retry only counts: its own waits would use the system clock.
     const page = await pRetry((attempt) => attemptRequest(context, request, read, state, attempt), {
       retries: (request.maxAttempts ?? DEFAULT_MAX_ATTEMPTS) - 1,
       minTimeout: 0,
@@ -150,6 +153,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
         if (error instanceof Failure) lastFailure = error;
         if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
+        // The only delay between two attempts: backoff, `Retry-After` and the retry budget, whichever is longest.
         const backoffMs = backoffDelay(retriesConsumed, BACKOFF, random);
         const waitMs = Math.max(backoffMs, state.decision.minDelayMs, retryBudget.spend());
         const code = error instanceof Failure ? error.code : "unexpected";
@@ -176,7 +180,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       breaker: breaker.isOpen ? "open" : "closed",
       lastSuccessAt,
       lastFailure,
-      parkedEndpoints: forbiddenEndpoints.parked,
+      parkedEndpoints: endpointAccess.parked,
       skewMs: server.skewMs(),
     }),
     close: () => transport.close(),

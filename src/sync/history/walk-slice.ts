@@ -36,7 +36,7 @@ const SPARE_ROWS = 8;
 /** The service's time is known to about a second, and its window moves while a response travels. */
 export const WINDOW_EDGE_MARGIN_MICROS = 3 * MICROS_PER_SECOND;
 /** A row this far inside the window cannot have left it while a response travelled. */
-const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
+export const SAFE_WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 
 const priorityByUrgency = {
   head: requestPriority.head,
@@ -101,7 +101,7 @@ export async function walkSlice(
         settleDelay: slice.settleDelay,
         ...(slice.serviceWindow === null
           ? {}
-          : { windowStart: serviceNow(context) - slice.serviceWindow + WINDOW_MARGIN_MICROS }),
+          : { windowStart: serviceNow(context) - slice.serviceWindow + SAFE_WINDOW_MARGIN_MICROS }),
         request,
         shouldCountMissing: slice.isComparison ?? false,
       },
