@@ -1,4 +1,5 @@
 import type { Selector } from "../model/selector.ts";
+import { findUrlProblem } from "../model/service-url.ts";
 import { type DerivativeType, derivativeTypes } from "../model/streams.ts";
 
 /**
@@ -63,25 +64,17 @@ export function textOption(description: OptionDescription, defaultValue: string)
   );
 }
 
-const loopbackPattern = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-
-/**
- * A URL, stored verbatim because it is also the token's audience. Unencrypted schemes only for loopback, since requests
- * carry tokens.
- */
+/** A URL, stored verbatim because it is also the token's audience. */
 export function serviceUrlOption(
   description: OptionDescription,
   schemes: { secure: string; plain: string },
 ): Option<string | undefined> {
   const expected = `an address such as ${schemes.secure}//host (${schemes.plain}// only to localhost), without user name or password`;
   return makeScalarOption<string | undefined>(description, undefined, expected, (raw) => {
-    if (!URL.canParse(raw)) return undefined;
-    const url = new URL(raw);
-    const isAllowed =
-      url.protocol === schemes.secure ||
-      (url.protocol === schemes.plain && loopbackPattern.test(url.hostname));
-    const isClean = url.username === "" && url.password === "" && url.search === "" && url.hash === "";
-    return isAllowed && isClean ? raw : undefined;
+    if (findUrlProblem(raw) !== undefined) return undefined;
+    const { protocol, search, hash } = new URL(raw);
+    const hasScheme = protocol === schemes.secure || protocol === schemes.plain;
+    return hasScheme && search === "" && hash === "" ? raw : undefined;
   });
 }
 

@@ -78,7 +78,6 @@ export function createClient(info: PageServerInfo): ServiceClient {
   return createServiceClient({
     baseUrl: info.baseUrl,
     authUrl: info.baseUrl,
-    wsUrl: info.wsUrl,
     clientId: info.clientId,
     readSecret: async () => info.clientSecret,
     concurrency: CONCURRENCY,

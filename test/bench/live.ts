@@ -67,7 +67,6 @@ class LivePath {
     const client = createServiceClient({
       baseUrl,
       authUrl: baseUrl,
-      wsUrl,
       clientId: "bench",
       readSecret: async () => "bench",
       concurrency: 8,

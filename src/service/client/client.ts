@@ -1,6 +1,7 @@
 import pRetry from "p-retry";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
+import { parseServiceUrl } from "../../model/service-url.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -14,7 +15,7 @@ import type { AuthState, ClientEventListener } from "../http/client-events.ts";
 import type { ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
-import { createTransport, parseServiceUrl } from "../http/transport.ts";
+import { createTransport } from "../http/transport.ts";
 import { attemptRequest } from "./attempt.ts";
 import { NotFoundJudge } from "./not-found-judge.ts";
 import {
@@ -28,7 +29,6 @@ import {
 export interface ServiceClientOptions {
   readonly baseUrl: string;
   readonly authUrl: string;
-  readonly wsUrl: string;
   readonly clientId: string;
   /** Called for every token request, so that the client notices a rotated secret. */
   readonly readSecret: () => Promise<string>;
@@ -79,7 +79,6 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   const { clock, random, log, onEvent } = options;
   const baseUrl = parseServiceUrl("service.baseUrl", options.baseUrl);
   const authUrl = parseServiceUrl("service.authUrl", options.authUrl);
-  parseServiceUrl("service.wsUrl", options.wsUrl);
 
   const server = new ServerClock(clock);
   const transport = createTransport({ clock, server });

@@ -1,12 +1,12 @@
 import { Agent } from "node:https";
 import { Failure } from "../../model/failure.ts";
+import { isLoopback, parseServiceUrl } from "../../model/service-url.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import { percentEncode } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
-import { parseServiceUrl } from "../http/transport.ts";
 import type { CloseReason } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
 import { type Frame, parseTickIdentity, ServiceTime } from "./frames.ts";
@@ -348,7 +348,7 @@ export function buildFeedUrl(wsUrl: URL, token: string): string {
 /** Uses `HTTPS_PROXY` where the environment sets it; loopback addresses are always connected directly. */
 export function createProxyAgent(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | undefined {
   if (wsUrl.protocol !== "wss:" || (!env.HTTPS_PROXY && !env.https_proxy)) return undefined;
-  if (/^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(wsUrl.hostname)) return undefined;
+  if (isLoopback(wsUrl)) return undefined;
   return new Agent({ proxyEnv: env, keepAlive: false });
 }
 

@@ -81,7 +81,6 @@ class SimulatedFeed {
     const client = createServiceClient({
       baseUrl: simulator.baseUrl,
       authUrl: simulator.baseUrl,
-      wsUrl: simulator.wsUrl,
       clientId: simulator.clientId,
       readSecret: async () => simulator.clientSecret,
       concurrency: 4,
