@@ -56,7 +56,7 @@ export function requestEvent(
     ...fields,
     status: response?.status,
     ms: response?.durationMs ?? ms,
-    bytes: response?.body.bytes.byteLength ?? 0,
+    bytes: response?.bodyBytes ?? 0,
     stale: (response?.body.ageMs ?? 0) > 0,
   };
 }

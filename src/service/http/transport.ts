@@ -24,6 +24,8 @@ export interface TransportResponse {
   /** From the `Retry-After` header; 0 without one. */
   readonly retryAfterMs: number;
   readonly durationMs: number;
+  /** Compressed size. `body.bytes` is empty once its memory was transferred to another thread. */
+  readonly bodyBytes: number;
 }
 
 export interface Transport {
@@ -91,6 +93,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
         body: { bytes, ...responseAge, requestedAt },
         retryAfterMs: parseRetryAfter(header("retry-after"), dateHeaderMs ?? server.now() ?? clock.now()),
         durationMs: clock.monotonic() - startedAt,
+        bodyBytes: bytes.byteLength,
       };
     } catch (error) {
       if (exchangeAbort.signal.aborted) throw exchangeAbort.signal.reason;
