@@ -112,7 +112,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     requestsPerSecond: () => daemonMetrics.requestRate.perSecond(),
     recentErrors: () => daemonMetrics.recentErrors.list(),
   };
-  const dashboardReader = new ReaderThread({ path, clock, now });
+  const dashboardReader = new ReaderThread({ path, now });
   const heartbeat = telemetry.heartbeatUrl
     ? createHeartbeat(telemetry.heartbeatUrl, { clock, log })
     : undefined;

@@ -25,7 +25,6 @@ const AUTH_STATES = [
   "auth_unreachable",
 ];
 const INGEST_STATES = ["working", "disk_full", "db_locked"];
-const EXPOSITION_TTL_MS = 500;
 
 type Instrument = Counter | Gauge | Histogram;
 
@@ -34,11 +33,10 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #instruments = new Map<string, Instrument>();
   readonly #labels = new Map<string, BoundedLabel>();
-  readonly #clock: Pick<Clock, "now" | "monotonic">;
+  readonly #clock: Pick<Clock, "now">;
   readonly #collectors: (() => void)[] = [];
-  #cached: { readonly value: Promise<string>; readonly until: number } | undefined;
 
-  constructor(clock: Pick<Clock, "now" | "monotonic">, version: string) {
+  constructor(clock: Pick<Clock, "now">, version: string) {
     this.#clock = clock;
     for (const [name, declaration] of Object.entries(metricTable)) {
       this.#instruments.set(name, createInstrument(name, declaration, this.#registry));
@@ -190,19 +188,15 @@ export class Metrics {
     this.#set("healthy", healthy ? 1 : 0);
   }
 
-  /** The metrics in text format, cached for half a second. */
+  /** The metrics in text format. */
   exposition(): Promise<string> {
-    const now = this.#clock.monotonic();
-    if (!this.#cached || now >= this.#cached.until) {
-      for (const collect of this.#collectors) collect();
-      this.#set("resident_memory_bytes", process.memoryUsage.rss());
-      const { user, system } = process.cpuUsage();
-      const cpu = this.#counter("cpu_seconds_total");
-      cpu.reset();
-      cpu.inc((user + system) / 1e6);
-      this.#cached = { value: this.#registry.metrics(), until: now + EXPOSITION_TTL_MS };
-    }
-    return this.#cached.value;
+    for (const collect of this.#collectors) collect();
+    this.#set("resident_memory_bytes", process.memoryUsage.rss());
+    const { user, system } = process.cpuUsage();
+    const cpu = this.#counter("cpu_seconds_total");
+    cpu.reset();
+    cpu.inc((user + system) / 1e6);
+    return this.#registry.metrics();
   }
 
   #now(): number {

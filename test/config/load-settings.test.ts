@@ -213,7 +213,10 @@ describe("an invalid setting fails with one line, a remedy and exit code 2", () 
 
   it("warns about a variable that looks like a misspelt setting", () => {
     expect(load(undefined, { env: { MDS_BASEURL: "x" } }).warnings).toEqual([
-      "the environment sets MDS_BASEURL, which is not a setting: did you mean MDS_BASE_URL?",
+      {
+        message: "the environment sets MDS_BASEURL, which is not a setting",
+        remedy: "did you mean MDS_BASE_URL?",
+      },
     ]);
   });
 });
@@ -274,7 +277,9 @@ describe("the client secret", () => {
     const file = join(temporaryFolder(), "secret");
     writeFileSync(file, canary, { mode: 0o644 });
     const { warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: file } });
-    expect(warnings).toEqual([`the secret file ${file} can be read by other users: chmod o= ${file}`]);
+    expect(warnings).toEqual([
+      { message: `the secret file ${file} can be read by other users`, remedy: `chmod o= ${file}` },
+    ]);
   });
 
   it("reports that its file is missing or empty, or that none is set", () => {

@@ -60,8 +60,9 @@ const SOLE_IMPORTER: Record<string, string> = {
   "node-cron": "daemon",
 };
 
+/** `response.setTimeout` is not a timer: it limits how long a socket may be idle. */
 const clockPattern =
-  /\b(Date\.now|new Date\(\)|performance\.now|process\.hrtime|setTimeout|setInterval|setImmediate)\b|node:timers/;
+  /\b(Date\.now|new Date\(\)|performance\.now|process\.hrtime|(?<!\bresponse\.)setTimeout|setInterval|setImmediate)\b|node:timers/;
 
 interface Import {
   from: string;

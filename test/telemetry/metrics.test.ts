@@ -159,14 +159,6 @@ describe("the metrics", () => {
     expect([...values.keys()].filter((name) => name.startsWith("feed_events_total"))).toHaveLength(65);
     expect(await metrics.exposition()).not.toMatch(/1f0c7a52|eyJ|quoted/);
   });
-
-  it("are rendered once per half second", async () => {
-    const { clock, metrics } = start();
-    const first = metrics.exposition();
-    expect(metrics.exposition()).toBe(first);
-    await clock.advance(600);
-    expect(metrics.exposition()).not.toBe(first);
-  });
 });
 
 describe("docs/metrics.md", () => {

@@ -6,7 +6,7 @@ import { classifyError, isInvalidResponse } from "./error-policy.ts";
 
 const MAX_TRIES = 4;
 const RETRY_BACKOFF = { baseMs: 5_000, maxMs: 60_000 };
-const SILENCE_TIMEOUT_MS = 15 * 60_000;
+export const SILENCE_TIMEOUT_MS = 15 * 60_000;
 /** After this time the other requests may all be done, so every success since the start counts, not only recent ones. */
 const COUNT_ALL_SUCCESSES_AFTER_MS = 120_000;
 
@@ -92,7 +92,7 @@ export class SilenceTimeout {
 }
 
 function silenceFailure(): Failure {
-  return new Failure("the service has not answered for 15 minutes", {
+  return new Failure(`the service has not answered for ${SILENCE_TIMEOUT_MS / 60_000} minutes`, {
     family: "retry",
     code: "gave_up",
     remedy: "check the network and service.baseUrl, then run again: what was fetched stays stored",

@@ -57,7 +57,7 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
       "settings",
       file ? `read from ${file}` : "no settings file: built-in defaults and the environment",
     ),
-    ...loaded.warnings.map((text) => warningFinding("settings", ...splitRemedy(text))),
+    ...loaded.warnings.map(({ message, remedy }) => warningFinding("settings", message, remedy)),
     ...settingsFindings,
     ...serviceFindings,
     ...warehouseFindings,
@@ -73,12 +73,6 @@ function checkServiceSettings(loaded: LoadedSettings): [ServiceSettings | undefi
   } catch (error) {
     return [undefined, [problemFinding("service", error)]];
   }
-}
-
-/** A warning of the settings is one line, with the remedy after the last colon. */
-function splitRemedy(text: string): [string, string] {
-  const at = text.lastIndexOf(": ");
-  return [text.slice(0, at), text.slice(at + 2)];
 }
 
 function formatFinding({ check, verdict, message, remedy }: Finding): string {

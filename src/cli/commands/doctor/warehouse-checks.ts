@@ -19,6 +19,7 @@ import {
   resolvePath,
 } from "../../../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../../../warehouse/sqlite/quick-check.ts";
+import { formatBytes } from "../../output/text.ts";
 import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 
 const QUICK_CHECK_TIMEOUT_MS = 5_000;
@@ -108,8 +109,7 @@ function recentSizes(given: string): SizeSample[] {
 function checkSpace(directory: string, fileSystem: FileSystemInfo, samples: readonly SizeSample[]): Finding {
   const check = "disk";
   const free = readFreeBytes(join(directory, "mds.sqlite"), fileSystem);
-  const text =
-    free >= 1024 ** 3 ? `${(free / 1024 ** 3).toFixed(1)} GiB` : `${Math.floor(free / 1024 ** 2)} MiB`;
+  const text = formatBytes(free);
   if (free < MIN_FREE_BYTES) {
     const failure = new Failure(`only ${text} are left: nothing is written`, {
       family: "retry",
