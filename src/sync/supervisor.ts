@@ -5,7 +5,7 @@ import type { Random } from "../runtime/backoff.ts";
 import { runLoop, WakeSignal } from "../runtime/loop.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import type { FeedMessage } from "../service/live/messages.ts";
-import { SubscriptionList } from "../service/live/subscription-status.ts";
+import { SubscriptionStates } from "../service/live/subscription-states.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { SyncContext, SyncSettings } from "./context/context.ts";
 import type { Problem } from "./context/error-policy.ts";
@@ -64,7 +64,8 @@ export class SyncSupervisor {
   readonly #context: SyncContext;
   readonly #options: SupervisorOptions;
   readonly #liveCoverage: SubscriptionCoverage;
-  readonly #subscriptions = new SubscriptionList();
+  /** What the live feed subscribes to, and the state of each subscription. */
+  readonly subscriptions = new SubscriptionStates();
   readonly #headPoller: HeadPoller;
   readonly #exchangePoller: ExchangePoller;
   readonly #snapshotPoller: SnapshotPoller;
@@ -173,7 +174,7 @@ export class SyncSupervisor {
     this.#directory = directory;
     this.#desired = desired;
     this.#liveCoverage.setDesired(desired);
-    this.#subscriptions.replace(this.#liveCoverage.subscriptions);
+    this.subscriptions.replace(this.#liveCoverage.subscriptions);
     await commitSubscriptionCoverage(this.#context, this.#liveCoverage);
     // Only after unsubscribing: a live tick of a deselected key would reopen its target.
     await endDeselectedSnapshots(this.#context, this.#options.settings, directory);
@@ -217,11 +218,11 @@ export class SyncSupervisor {
       part: "live feed",
       delayMs: () => 5_000,
       runOnce: async () => {
-        while (this.#subscriptions.current.length === 0 && !signal.aborted)
+        while (this.subscriptions.current.length === 0 && !signal.aborted)
           await this.#subscriptionsChanged.wait(signal);
         await followLiveFeed(this.#context, {
           wsUrl,
-          subscriptions: this.#subscriptions,
+          subscriptions: this.subscriptions,
           coverage: this.#liveCoverage,
           refreshSeconds: settings.refreshSeconds,
           random,

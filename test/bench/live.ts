@@ -9,7 +9,7 @@ import { IngestThread } from "../../src/ingest/thread/ingest-thread.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../src/service/client/client.ts";
-import { SubscriptionList } from "../../src/service/live/subscription-status.ts";
+import { SubscriptionStates } from "../../src/service/live/subscription-states.ts";
 import type { SyncContext } from "../../src/sync/context/context.ts";
 import { RunStats } from "../../src/sync/context/run-stats.ts";
 import { followLiveFeed } from "../../src/sync/live/follower.ts";
@@ -134,7 +134,7 @@ class LivePath {
     });
     this.#following = followLiveFeed(context, {
       wsUrl,
-      subscriptions: new SubscriptionList(coverage.subscriptions),
+      subscriptions: new SubscriptionStates(coverage.subscriptions),
       coverage,
       refreshSeconds: CADENCE_SECONDS,
       random: Math.random,

@@ -4,7 +4,7 @@ import type { Random } from "../../runtime/backoff.ts";
 import type { Cancel } from "../../runtime/clock.ts";
 import { type FeedEvent, followFeed } from "../../service/live/feed.ts";
 import type { FeedMessage } from "../../service/live/messages.ts";
-import type { SubscriptionList } from "../../service/live/subscription-status.ts";
+import type { SubscriptionStates } from "../../service/live/subscription-states.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { checkQuietMarket } from "./check-quiet-market.ts";
 import type { SubscriptionCoverage } from "./subscription-coverage.ts";
@@ -12,7 +12,7 @@ import { TickBatcher } from "./tick-batcher.ts";
 
 interface LiveFollowerOptions {
   readonly wsUrl: string;
-  readonly subscriptions: SubscriptionList;
+  readonly subscriptions: SubscriptionStates;
   readonly coverage: SubscriptionCoverage;
   readonly refreshSeconds: number;
   readonly random: Random;
