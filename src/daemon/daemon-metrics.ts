@@ -10,7 +10,6 @@ import { RunStats } from "../sync/context/run-stats.ts";
 import type { SliceDifference } from "../sync/history/verify.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../telemetry/recent-activity.ts";
-import { SubscriptionCounter } from "../telemetry/subscription-counter.ts";
 import { isRecentCrash, type LastCrash } from "../warehouse/sqlite/crash-marker.ts";
 
 /** Collects metrics, recent errors and stream states while the daemon runs. Decides nothing. */
@@ -21,7 +20,6 @@ export class DaemonMetrics {
   /** Last error and missing scopes of each stream, for `status`. */
   readonly streamErrors = new StreamErrors();
   readonly stats: RunStats;
-  readonly #subscriptions = new SubscriptionCounter();
   readonly #clock: Clock;
   readonly #log: Log;
 
@@ -45,7 +43,6 @@ export class DaemonMetrics {
   }
 
   onFeedMessage(message: FeedMessage): void {
-    this.metrics.setFeed(this.#subscriptions.update(message));
     if (message.kind === "gap") this.metrics.countDroppedTicks(message.dropped);
     if (message.kind === "unknown") this.metrics.countUnknownEvents(message.count);
   }

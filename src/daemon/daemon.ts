@@ -193,7 +193,10 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     const previousRuns = readJobRuns(reader);
     for (const { job, outcome, endedAt } of previousRuns)
       if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
-    metrics.onCollect(() => metrics.setIngest(storage.queuedCalls, storage.state));
+    metrics.onCollect(() => {
+      metrics.setIngest(storage.queuedCalls, storage.state);
+      metrics.setFeed(supervisor.subscriptions);
+    });
 
     // The service manager's watchdog starts here. READY does not wait for the market-data service.
     notifyServiceManager("READY=1");
