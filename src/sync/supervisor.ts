@@ -11,9 +11,9 @@ import type { SyncContext, SyncSettings } from "./context/context.ts";
 import type { Problem } from "./context/error-policy.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
-import { commitSubscriptionCoverage, followLiveFeed } from "./live/follower.ts";
+import { followLiveFeed } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
-import { SubscriptionCoverage } from "./live/subscription-coverage.ts";
+import { CoverageCommitter, SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { ExchangePoller } from "./polling/exchange-poller.ts";
 import { delayToNextPeriod, SnapshotPoller } from "./polling/snapshot-poller.ts";
 import type { Directory } from "./selection/directory.ts";
@@ -64,6 +64,7 @@ export class SyncSupervisor {
   readonly #context: SyncContext;
   readonly #options: SupervisorOptions;
   readonly #liveCoverage: SubscriptionCoverage;
+  readonly #coverageCommitter: CoverageCommitter;
   /** What the live feed subscribes to, and the state of each subscription. */
   readonly subscriptions = new SubscriptionStates();
   readonly #headPoller: HeadPoller;
@@ -85,6 +86,7 @@ export class SyncSupervisor {
     const { refreshSeconds, concurrency, maxRequestsPerSecond } = settings;
     const liveCoverage = new SubscriptionCoverage(refreshSeconds * MICROS_PER_SECOND);
     this.#liveCoverage = liveCoverage;
+    this.#coverageCommitter = new CoverageCommitter(context, liveCoverage);
     this.#headPoller = new HeadPoller(context, {
       ...{
         reader,
@@ -175,7 +177,7 @@ export class SyncSupervisor {
     this.#desired = desired;
     this.#liveCoverage.setDesired(desired);
     this.subscriptions.replace(this.#liveCoverage.subscriptions);
-    await commitSubscriptionCoverage(this.#context, this.#liveCoverage);
+    await this.#coverageCommitter.commit();
     // Only after unsubscribing: a live tick of a deselected key would reopen its target.
     await endDeselectedSnapshots(this.#context, this.#options.settings, directory);
     this.#subscriptionsChanged.notify();
@@ -224,6 +226,7 @@ export class SyncSupervisor {
           wsUrl,
           subscriptions: this.subscriptions,
           coverage: this.#liveCoverage,
+          committer: this.#coverageCommitter,
           refreshSeconds: settings.refreshSeconds,
           random,
           onEvent: onFeedEvent,

@@ -13,7 +13,7 @@ import { SubscriptionStates } from "../../src/service/live/subscription-states.t
 import type { SyncContext } from "../../src/sync/context/context.ts";
 import { RunStats } from "../../src/sync/context/run-stats.ts";
 import { followLiveFeed } from "../../src/sync/live/follower.ts";
-import { SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
+import { CoverageCommitter, SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
 import { type Figure, formatFigures, isMissed } from "./figures.ts";
 import { createClient, fillSeries, startPageServer } from "./ingest.ts";
 import {
@@ -136,6 +136,7 @@ class LivePath {
       wsUrl,
       subscriptions: new SubscriptionStates(coverage.subscriptions),
       coverage,
+      committer: new CoverageCommitter(context, coverage),
       refreshSeconds: CADENCE_SECONDS,
       random: Math.random,
       onEvent: () => {},
