@@ -181,5 +181,5 @@ function setAtPath(settings: Record<string, unknown>, path: string, value: unkno
 }
 
 function settingsFailure(message: string, remedy: string): Failure {
-  return new Failure(message, { family: "operator", code: "settings", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "settings", remedy, exit: exitCode.usage });
 }

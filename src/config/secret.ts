@@ -63,5 +63,5 @@ function fileModeWarnings(file: string): readonly SettingsWarning[] {
 }
 
 function failSecretMissing(message: string, remedy: string): never {
-  throw new Failure(message, { family: "operator", code: "secret_missing", remedy, exit: exitCode.usage });
+  throw new Failure(message, { code: "secret_missing", remedy, exit: exitCode.usage });
 }

@@ -1,5 +1,5 @@
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
-import { Failure } from "../model/failure.ts";
+import { Failure, failureCode } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { ClientEvent } from "../service/http/client-events.ts";
@@ -63,7 +63,7 @@ export class DaemonMetrics {
   /** A part of the work failed as a whole. */
   recordFailure(part: string, error: unknown): void {
     this.streamErrors.setFailure(part, error);
-    const code = error instanceof Failure ? error.code : "unexpected";
+    const code = failureCode(error);
     const message = error instanceof Failure ? error.summary : String(error);
     this.recentErrors.record({ where: part, code, message });
     this.#log.error({ part, code, message }, "task failed, retrying");

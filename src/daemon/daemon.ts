@@ -7,7 +7,7 @@ import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { exportInProcess } from "../export/run-export.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
-import { exitCode, Failure } from "../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Random } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
@@ -288,7 +288,5 @@ function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions)
 /** Errors that end the daemon. Rejected credentials do so only before they have worked once. */
 function isFatal(error: unknown, hasServiceAnswered: boolean, successCount: number): boolean {
   if (error instanceof Failure && error.exit === exitCode.credentials) return !hasServiceAnswered;
-  return (
-    classifyError(error, successCount) === "stop" && !(error instanceof Failure && error.code === "stopped")
-  );
+  return classifyError(error, successCount) === "stop" && failureCode(error) !== "stopped";
 }

@@ -1,5 +1,5 @@
 import { parse } from "node-cron";
-import { Failure } from "../model/failure.ts";
+import { failureCode } from "../model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
@@ -96,7 +96,7 @@ async function runOnce(
     onEnd(undefined, "ok");
     return "ok";
   } catch (error) {
-    const code = error instanceof Failure ? error.code : "unexpected";
+    const code = failureCode(error);
     if (!signal.aborted) onEnd(error, code);
     return code;
   }

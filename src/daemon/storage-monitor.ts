@@ -75,7 +75,6 @@ export async function checkInBackground(context: SyncContext, path: string): Pro
   await ingest.call("recordIntegrityCheck", damage, [], signal);
   if (damage === undefined) return;
   throw new Failure(`${path} is damaged (${damage})`, {
-    family: "operator",
     code: "db_corrupt",
     remedy: "restart: the damaged file is quarantined, never deleted, and a new one is filled",
   });

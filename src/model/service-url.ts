@@ -24,7 +24,6 @@ export function parseServiceUrl(name: string, text: string): URL {
   const problem = findUrlProblem(text);
   if (problem === undefined) return new URL(text);
   throw new Failure(`${name} ${problem}`, {
-    family: "operator",
     code: "bad_address",
     remedy: "use an https or wss URL (http and ws are allowed for localhost only)",
     exit: exitCode.usage,

@@ -11,7 +11,7 @@ export async function withTimeout<T>(
 ): Promise<T> {
   const timeout = new AbortController();
   const cancel = clock.after(ms, () =>
-    timeout.abort(new Failure(`no answer within ${ms / 1000} seconds`, { family: "retry", code: "timeout" })),
+    timeout.abort(new Failure(`no answer within ${ms / 1000} seconds`, { code: "timeout" })),
   );
   const signal = AbortSignal.any([timeout.signal, stopping]);
   const aborted = new Promise<never>((_, reject) => {

@@ -35,5 +35,5 @@ export function incompleteFailure(message: string, remedy = "the report lists wh
 
 /** The operator gave a wrong flag or argument. */
 export function usageFailure(message: string, remedy: string): Failure {
-  return new Failure(message, { family: "operator", code: "usage", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
 }

@@ -1,7 +1,7 @@
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { requireServiceSettings } from "../../config/service-settings.ts";
 import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
-import { Failure } from "../../model/failure.ts";
+import { Failure, type FailureCode, failureCode } from "../../model/failure.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
@@ -72,7 +72,7 @@ export async function withSyncSession<T>(
 }
 
 function isStopFailure(error: unknown): boolean {
-  return error instanceof Failure && error.code === "stopped";
+  return failureCode(error) === "stopped";
 }
 
 /** Exit code 0 would tell a cron job that everything selected is synced. */
@@ -88,8 +88,8 @@ function unfinishedFailure(reason: unknown): Failure {
 /** Returns the storage problem that kept the run from making progress, if any. */
 function storageFailure(ingest: IngestThread | undefined, path: string): Failure | undefined {
   if (ingest?.state === "working") return undefined;
-  const failure = (message: string, code: string, remedy: string) =>
-    new Failure(message, { family: "retry", code, remedy });
+  const failure = (message: string, code: FailureCode, remedy: string) =>
+    new Failure(message, { code, remedy });
   const minutes = SILENCE_TIMEOUT_MS / 60_000;
   switch (ingest?.state) {
     case "disk_full":

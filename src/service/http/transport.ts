@@ -1,5 +1,5 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
-import { Failure } from "../../model/failure.ts";
+import { Failure, type FailureCode } from "../../model/failure.ts";
 import { MAX_BODY_BYTES, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import { isLoopback } from "../../model/service-url.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
@@ -209,7 +209,7 @@ class ExchangeTimeout {
 }
 
 interface NetworkFailureKind {
-  code: string;
+  code: FailureCode;
   message: string;
   remedy?: string;
 }
@@ -265,7 +265,10 @@ export function toNetworkFailure(error: unknown): Failure {
   const known = codes
     .map((code) => (tlsErrorCode.test(code) ? tlsFailure : kindByErrorCode[code]))
     .find((kind) => kind !== undefined);
-  const kind = known ?? { code: "network_failed", message: "the request to the service failed" };
+  const kind: NetworkFailureKind = known ?? {
+    code: "network_failed",
+    message: "the request to the service failed",
+  };
   // Pass on only the codes, never the error object: it could hold a secret.
   const suffix = codes.length > 0 ? ` (${[...new Set(codes)].join(", ")})` : "";
   return new Failure(`${kind.message}${suffix}`, { family: "retry", code: kind.code, remedy: kind.remedy });

@@ -93,7 +93,6 @@ export class SilenceTimeout {
 
 function silenceFailure(): Failure {
   return new Failure(`the service has not answered for ${SILENCE_TIMEOUT_MS / 60_000} minutes`, {
-    family: "retry",
     code: "gave_up",
     remedy: "check the network and service.baseUrl, then run again: what was fetched stays stored",
   });

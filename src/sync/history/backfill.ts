@@ -120,7 +120,6 @@ function resolveIndexNames(names: readonly string[], { GWA, MWA, LX }: Directory
       candidates.flatMap(({ labels }) => labels),
     );
     throw new Failure(`--series: no index is called ${first}`, {
-      family: "operator",
       code: "usage",
       remedy: suggestion ? `did you mean ${suggestion}?` : "give a symbol, a pair, a name or an id",
       exit: exitCode.usage,

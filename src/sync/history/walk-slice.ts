@@ -169,7 +169,6 @@ const alarmTexts: Record<PageAlarm, string> = {
 
 function alarmFailure(alarm: PageAlarm, endpoint: string): Failure {
   return new Failure(`${endpoint} contradicts itself: ${alarmTexts[alarm]}`, {
-    family: "retry",
     code: "alarm",
     remedy: "the range stays open and is fetched again; if it lasts, contact the service's operator",
   });
@@ -177,7 +176,6 @@ function alarmFailure(alarm: PageAlarm, endpoint: string): Failure {
 
 function unprovenFailure(endpoint: string): Failure {
   return new Failure(`${endpoint} ended before the range was complete`, {
-    family: "retry",
     code: "unproven",
     remedy: "the range stays open and is fetched again",
   });

@@ -85,7 +85,6 @@ function formatFinding({ check, verdict, message, remedy }: Finding): string {
 function problemsFailure(findings: readonly Finding[], exit: ExitCode): Failure {
   const problems = findings.filter(({ verdict }) => verdict === "problem").length;
   return new Failure(`${pluralize(problems, "problem")} found`, {
-    family: "operator",
     code: "unwell",
     remedy: "see the remedy of each",
     exit,
