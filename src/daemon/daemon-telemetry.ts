@@ -13,7 +13,7 @@ import { RecentErrors, RequestRate } from "../telemetry/recent-activity.ts";
 import { isRecentCrash, type LastCrash } from "../warehouse/sqlite/crash-marker.ts";
 
 /** Collects metrics, recent errors and stream states while the daemon runs. Decides nothing. */
-export class DaemonMetrics {
+export class DaemonTelemetry {
   readonly metrics: Metrics;
   readonly requestRate: RequestRate;
   readonly recentErrors: RecentErrors;
