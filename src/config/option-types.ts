@@ -1,3 +1,4 @@
+import { validate } from "node-cron";
 import type { Selector } from "../model/selector.ts";
 import { findUrlProblem } from "../model/service-url.ts";
 import { type DerivativeType, derivativeTypes } from "../model/streams.ts";
@@ -154,37 +155,11 @@ export function retentionOption(description: OptionDescription): Option<number |
   );
 }
 
-const cronFieldPattern = /^(\*|[0-9]+(-[0-9]+)?)(\/[0-9]+)?(,(\*|[0-9]+(-[0-9]+)?)(\/[0-9]+)?)*$/;
-const cronFieldBounds = [
-  [0, 59],
-  [0, 23],
-  [1, 31],
-  [1, 12],
-  [0, 7],
-] as const;
-
-/** A schedule for 31 February would never run. */
-const maxDaysInMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+/** Five numeric fields. node-cron also accepts seconds, names and nicknames, which the schedule does not support. */
+const cronPattern = /^[\d*,/-]+( +[\d*,/-]+){4}$/;
 
 function isCron(raw: string): boolean {
-  const fields = raw.split(/\s+/);
-  const [, , day = "", month = ""] = fields;
-  const isPossibleDate =
-    /^\d+$/.test(day) && /^\d+$/.test(month) ? Number(day) <= (maxDaysInMonth[Number(month) - 1] ?? 0) : true;
-  return (
-    isPossibleDate &&
-    fields.length === cronFieldBounds.length &&
-    cronFieldBounds.every(([least, most], i) => isCronField(fields[i] ?? "", least, most))
-  );
-}
-
-function isCronField(field: string, min: number, max: number): boolean {
-  if (!cronFieldPattern.test(field)) return false;
-  return field.split(",").every((part) => {
-    const [range = "", step] = part.split("/");
-    const [from = min, to = from] = range === "*" ? [] : range.split("-").map(Number);
-    return from >= min && to <= max && from <= to && (step === undefined || Number(step) > 0);
-  });
+  return cronPattern.test(raw) && validate(raw);
 }
 
 /** Five cron fields, in UTC; empty: never. */

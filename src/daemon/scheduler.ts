@@ -106,7 +106,10 @@ const MICROS_PER_MINUTE = 60_000 * MICROS_PER_MS;
 /** 29 February occurs at least once in eight years, even around 2100. */
 const MAX_SEARCH_DAYS = 8 * 366 + 1;
 
-/** The times of a cron expression in UTC. Pure arithmetic, because the injected clock owns the timers. */
+/**
+ * The times of a cron expression in UTC. node-cron parses it, but computes run times only from its own clock, and only
+ * future ones.
+ */
 export class CronSchedule {
   /** Minutes since midnight, ascending. */
   readonly #minutesOfDay: readonly number[];

@@ -180,6 +180,18 @@ describe("an invalid setting fails with one line, a remedy and exit code 2", () 
       'FILE: schedule.nightly cannot be "61 0 * * *": give five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
     ],
     [
+      'schedule: { nightly: "5/10 0 * * *" }',
+      'FILE: schedule.nightly cannot be "5/10 0 * * *": give five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
+    ],
+    [
+      'schedule: { export: "0 0 31 2,4 *" }',
+      'FILE: schedule.export cannot be "0 0 31 2,4 *": give five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
+    ],
+    [
+      'schedule: { export: "@daily" }',
+      'FILE: schedule.export cannot be "@daily": give five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
+    ],
+    [
       "schedule: { nightly: * 0 }",
       "FILE:1:22 is not YAML (BAD_ALIAS): put a value that begins with * into quotes",
     ],

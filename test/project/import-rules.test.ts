@@ -62,7 +62,7 @@ const IMPORTERS: Record<string, string[]> = {
   commander: ["cli"],
   yaml: ["config"],
   "@duckdb": ["export"],
-  "node-cron": ["daemon"],
+  "node-cron": ["config", "daemon"],
 };
 
 /** `response.setTimeout` is not a timer: it limits how long a socket may be idle. */
