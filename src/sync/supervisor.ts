@@ -16,7 +16,7 @@ import { HeadPoller } from "./live/head-poller.ts";
 import { CoverageCommitter, SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { ExchangePoller } from "./polling/exchange-poller.ts";
 import { delayToNextPeriod, SnapshotPoller } from "./polling/snapshot-poller.ts";
-import type { Directory } from "./selection/directory.ts";
+import { type Directory, exchangeName } from "./selection/directory.ts";
 import { endDeselectedSnapshots } from "./selection/exchanges.ts";
 import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
 import { selectorNotices } from "./selection/targets.ts";
@@ -104,7 +104,7 @@ export class SyncSupervisor {
     this.#exchangePoller = new ExchangePoller(context, {
       ...{ refreshSeconds, liveCoverage },
       selection: () => this.#desired?.selection,
-      nameOf: (id) => this.#directory?.exchanges.find((each) => each.id === id)?.labels[0] ?? id,
+      nameOf: (id) => exchangeName(this.#directory, id),
       delayMs: delayToNextPeriod(context, refreshSeconds),
       onProblems: (problems) => options.onProblems("exchange tickers", problems),
       onFailure: (error) => options.onFailure("exchange tickers", error),

@@ -1,3 +1,4 @@
+import PQueue from "p-queue";
 import { Failure } from "../../model/failure.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -104,19 +105,13 @@ export async function runConcurrently<T>(
   concurrency: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  let next = 0;
-  let hasFailed = false;
-  const workers = Array.from({ length: Math.min(concurrency, items.length) }, async () => {
-    while (next < items.length && !hasFailed) {
-      try {
-        await work(items[next++] as T);
-      } catch (error) {
-        hasFailed = true;
-        throw error;
-      }
-    }
-  });
-  const results = await Promise.allSettled(workers);
-  const rejected = results.find((result) => result.status === "rejected");
-  if (rejected) throw rejected.reason;
+  const queue = new PQueue({ concurrency });
+  const errors: unknown[] = [];
+  const onError = (error: unknown) => {
+    errors.push(error);
+    queue.clear();
+  };
+  for (const item of items) queue.add(() => work(item)).catch(onError);
+  await queue.onIdle();
+  if (errors.length > 0) throw errors[0];
 }
