@@ -14,13 +14,8 @@ export async function withTimeout<T>(
     timeout.abort(new Failure(`no answer within ${ms / 1000} seconds`, { code: "timeout" })),
   );
   const signal = AbortSignal.any([timeout.signal, stopping]);
-  const aborted = new Promise<never>((_, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-  });
   try {
-    return await Promise.race([work(signal), aborted]);
+    return await raceAbort(work(signal), signal);
   } finally {
     cancel();
   }
