@@ -2,7 +2,7 @@ import { findClosestWord } from "../model/did-you-mean.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import { optionEntries, type Settings, toggleGroupPaths } from "./option-table.ts";
 import type { RawValue } from "./option-types.ts";
-import { createSecretSource, type SecretSource } from "./secret.ts";
+import { createSecretSource, type SecretSource, type SettingsWarning } from "./secret.ts";
 import { findSettingsFile, type SettingsFile } from "./settings-file.ts";
 
 export interface SettingsSources {
@@ -22,8 +22,7 @@ export interface LoadedSettings {
   /** Where each value comes from: `default`, a file's path, a variable's name or a flag. */
   readonly origins: ReadonlyMap<string, string>;
   readonly file: string | undefined;
-  /** Allowed, but probably a mistake. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly SettingsWarning[];
 }
 
 interface GivenValue {
@@ -154,14 +153,19 @@ function formatRawValue(raw: RawValue): string {
   return json.length > 60 ? `${json.slice(0, 57)}…` : json;
 }
 
-function unknownVariableWarnings(env: SettingsSources["env"]): string[] {
+function unknownVariableWarnings(env: SettingsSources["env"]): SettingsWarning[] {
   const known = [...optionEntries.flatMap(({ option }) => option.env ?? []), ...otherEnvNames];
   return Object.keys(env)
     .filter((name) => name.startsWith("MDS_") && !known.includes(name))
     .flatMap((name) => {
       const suggestion = findClosestWord(name, known);
       return suggestion
-        ? [`the environment sets ${name}, which is not a setting: did you mean ${suggestion}?`]
+        ? [
+            {
+              message: `the environment sets ${name}, which is not a setting`,
+              remedy: `did you mean ${suggestion}?`,
+            },
+          ]
         : [];
     });
 }
@@ -177,5 +181,5 @@ function setAtPath(settings: Record<string, unknown>, path: string, value: unkno
 }
 
 function settingsFailure(message: string, remedy: string): Failure {
-  return new Failure(message, { family: "operator", code: "settings", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "settings", remedy, exit: exitCode.usage });
 }

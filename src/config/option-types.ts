@@ -1,4 +1,6 @@
+import { validate } from "node-cron";
 import type { Selector } from "../model/selector.ts";
+import { findUrlProblem } from "../model/service-url.ts";
 import { type DerivativeType, derivativeTypes } from "../model/streams.ts";
 
 /**
@@ -63,25 +65,17 @@ export function textOption(description: OptionDescription, defaultValue: string)
   );
 }
 
-const loopbackPattern = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-
-/**
- * A URL, stored verbatim because it is also the token's audience. Unencrypted schemes only for loopback, since requests
- * carry tokens.
- */
+/** A URL, stored verbatim because it is also the token's audience. */
 export function serviceUrlOption(
   description: OptionDescription,
   schemes: { secure: string; plain: string },
 ): Option<string | undefined> {
   const expected = `an address such as ${schemes.secure}//host (${schemes.plain}// only to localhost), without user name or password`;
   return makeScalarOption<string | undefined>(description, undefined, expected, (raw) => {
-    if (!URL.canParse(raw)) return undefined;
-    const url = new URL(raw);
-    const isAllowed =
-      url.protocol === schemes.secure ||
-      (url.protocol === schemes.plain && loopbackPattern.test(url.hostname));
-    const isClean = url.username === "" && url.password === "" && url.search === "" && url.hash === "";
-    return isAllowed && isClean ? raw : undefined;
+    if (findUrlProblem(raw) !== undefined) return undefined;
+    const { protocol, search, hash } = new URL(raw);
+    const hasScheme = protocol === schemes.secure || protocol === schemes.plain;
+    return hasScheme && search === "" && hash === "" ? raw : undefined;
   });
 }
 
@@ -161,37 +155,11 @@ export function retentionOption(description: OptionDescription): Option<number |
   );
 }
 
-const cronFieldPattern = /^(\*|[0-9]+(-[0-9]+)?)(\/[0-9]+)?(,(\*|[0-9]+(-[0-9]+)?)(\/[0-9]+)?)*$/;
-const cronFieldBounds = [
-  [0, 59],
-  [0, 23],
-  [1, 31],
-  [1, 12],
-  [0, 7],
-] as const;
-
-/** A schedule for 31 February would never run. */
-const maxDaysInMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+/** Five numeric fields. node-cron also accepts seconds, names and nicknames, which the schedule does not support. */
+const cronPattern = /^[\d*,/-]+( +[\d*,/-]+){4}$/;
 
 function isCron(raw: string): boolean {
-  const fields = raw.split(/\s+/);
-  const [, , day = "", month = ""] = fields;
-  const isPossibleDate =
-    /^\d+$/.test(day) && /^\d+$/.test(month) ? Number(day) <= (maxDaysInMonth[Number(month) - 1] ?? 0) : true;
-  return (
-    isPossibleDate &&
-    fields.length === cronFieldBounds.length &&
-    cronFieldBounds.every(([least, most], i) => isCronField(fields[i] ?? "", least, most))
-  );
-}
-
-function isCronField(field: string, min: number, max: number): boolean {
-  if (!cronFieldPattern.test(field)) return false;
-  return field.split(",").every((part) => {
-    const [range = "", step] = part.split("/");
-    const [from = min, to = from] = range === "*" ? [] : range.split("-").map(Number);
-    return from >= min && to <= max && from <= to && (step === undefined || Number(step) > 0);
-  });
+  return cronPattern.test(raw) && validate(raw);
 }
 
 /** Five cron fields, in UTC; empty: never. */

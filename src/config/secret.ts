@@ -1,12 +1,18 @@
 import { readFileSync, statSync } from "node:fs";
 import { exitCode, Failure } from "../model/failure.ts";
 
+/** Allowed, but probably a mistake. */
+export interface SettingsWarning {
+  readonly message: string;
+  readonly remedy: string;
+}
+
 /** Where the client secret comes from. It reads the secret on demand and never stores it: printing this is safe. */
 export interface SecretSource {
   /** `file …`, `environment`, or `not set`. */
   readonly origin: string;
   /** For example about the mode of the file. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly SettingsWarning[];
   /** Reads the file each time, so that a rotated secret needs no restart. */
   read(): string;
 }
@@ -49,13 +55,13 @@ function fileSecret(file: string): SecretSource {
   return { origin: `file ${file}`, warnings: fileModeWarnings(file), read };
 }
 
-function fileModeWarnings(file: string): readonly string[] {
+function fileModeWarnings(file: string): readonly SettingsWarning[] {
   const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
   return mode & OTHER_USERS_MODE
-    ? [`the secret file ${file} can be read by other users: chmod o= ${file}`]
+    ? [{ message: `the secret file ${file} can be read by other users`, remedy: `chmod o= ${file}` }]
     : [];
 }
 
 function failSecretMissing(message: string, remedy: string): never {
-  throw new Failure(message, { family: "operator", code: "secret_missing", remedy, exit: exitCode.usage });
+  throw new Failure(message, { code: "secret_missing", remedy, exit: exitCode.usage });
 }

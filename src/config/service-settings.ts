@@ -44,7 +44,6 @@ function unsetFailure(names: readonly string[]): Failure {
   const variables = names.map(envNameOf);
   const verb = names.length > 1 ? "are" : "is";
   return new Failure(`${joinNames(names)} ${verb} not set`, {
-    family: "operator",
     code: "service_unset",
     remedy: `set ${joinNames(variables)}, or name a settings file with --config`,
     exit: exitCode.usage,

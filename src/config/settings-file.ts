@@ -79,5 +79,5 @@ function toPlainContent(document: Document): unknown {
 }
 
 function settingsFileFailure(message: string, remedy: string): Failure {
-  return new Failure(message, { family: "operator", code: "settings_file", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "settings_file", remedy, exit: exitCode.usage });
 }

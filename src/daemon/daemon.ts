@@ -1,18 +1,20 @@
+import { once } from "node:events";
 import { dirname, join } from "node:path";
 import type { LoadedSettings } from "../config/load-settings.ts";
-import { requireServiceSettings } from "../config/service-settings.ts";
+import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { exportInProcess } from "../export/run-export.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
-import { exitCode, Failure } from "../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../model/failure.ts";
+import type { Micros } from "../model/time.ts";
 import type { Random } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
-import { createServiceClient } from "../service/client/client.ts";
+import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
@@ -25,7 +27,7 @@ import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection
 import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts";
 import { isCorruption, toFailure } from "../warehouse/sqlite/sqlite-errors.ts";
 import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
-import { DaemonMetrics } from "./daemon-metrics.ts";
+import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
@@ -54,146 +56,145 @@ const TASKS_STOP_TIMEOUT_MS = 2_000;
 
 /** Runs until it is stopped, or until an error that only a new process can repair. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const { loaded, clock, log, stopping, version, random = Math.random } = options;
-  const { http, schedule, telemetry, warehouse, retention } = loaded.settings;
-  const service = requireServiceSettings(loaded);
-  const { path } = warehouse;
+  const service = requireServiceSettings(options.loaded);
   // An unreadable secret is a settings error, so it is reported before the warehouse is touched.
   await service.readSecret();
-  const failureStop = new AbortController();
-  const signal = AbortSignal.any([stopping, failureStop.signal]);
-  const stopWith = (failure: unknown) => {
-    if (!signal.aborted) failureStop.abort(failure);
-  };
-  let stopDeadline: number | undefined;
-  signal.addEventListener("abort", () => {
-    stopDeadline = clock.monotonic() + STOP_TIMEOUT_MS;
-    notifyServiceManager("STOPPING=1");
-    log.info({}, "stopping");
-  });
+  await new Daemon(options, service).run();
+}
 
-  const daemonMetrics = new DaemonMetrics({ clock, version, log });
-  const { metrics, streamErrors, stats } = daemonMetrics;
-  const client = createServiceClient({
-    ...service,
-    clock,
-    random,
-    log,
-    onEvent: (event) => daemonMetrics.onClientEvent(event),
-  });
-  const now = () => serviceNow({ client, clock });
-  let hasFeedConnected = false;
-  /** REST or the live feed: while REST is down, the live feed works alone. */
-  const hasServiceAnswered = () => hasFeedConnected || client.health().lastSuccessAt !== undefined;
-  let activity = "starting";
-  const setActivity = (what: string) => {
-    activity = what;
-    notifyServiceManager(`STATUS=${what}`);
-  };
-  let openingIngest: IngestThread | undefined;
-  let ingest: IngestThread | undefined;
-  let endError: unknown;
-  let reader: Connection | undefined;
-  // Only the daemon that owns the warehouse may record a crash.
-  const onCrash = (error: unknown) => reader && recordCrash(reader.path, error, now());
+class Daemon {
+  readonly #options: DaemonOptions;
+  readonly #service: ServiceSettings;
+  readonly #random: Random;
+  readonly #failureStop = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #telemetry: DaemonTelemetry;
+  readonly #client: ServiceClient;
+  readonly #view: DaemonView;
+  readonly #dashboardReader: ReaderThread;
+  readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
+  #server: DashboardServer | undefined;
+  #openingIngest: IngestThread | undefined;
+  #ingest: IngestThread | undefined;
+  #reader: Connection | undefined;
+  #activity = "starting";
+  #hasFeedConnected = false;
+  #isFilled = false;
+  #stopDeadline: number | undefined;
 
-  const view: DaemonView = {
-    version,
-    startedAt: now(),
-    now,
-    isReady: () => ingest !== undefined && hasServiceAnswered(),
-    // Opening may take long (migration, check) without being stuck, so its silence is not a problem.
-    problem: () =>
-      describeProblem(
-        ingest ?? (openingIngest && { blockedBy: openingIngest.blockedBy, oldestCallAgeMs: 0 }),
-        client.health().authState,
-      ),
-    activity: () => activity,
-    requestsPerSecond: () => daemonMetrics.requestRate.perSecond(),
-    recentErrors: () => daemonMetrics.recentErrors.list(),
-  };
-  const dashboardReader = new ReaderThread({ path, clock, now });
-  const heartbeat = telemetry.heartbeatUrl
-    ? createHeartbeat(telemetry.heartbeatUrl, { clock, log })
-    : undefined;
-  let server: DashboardServer | undefined;
-  try {
+  constructor(options: DaemonOptions, service: ServiceSettings) {
+    const { loaded, clock, log, stopping, version, random = Math.random } = options;
+    this.#options = options;
+    this.#service = service;
+    this.#random = random;
+    this.#signal = AbortSignal.any([stopping, this.#failureStop.signal]);
+    this.#signal.addEventListener("abort", () => {
+      this.#stopDeadline = clock.monotonic() + STOP_TIMEOUT_MS;
+      notifyServiceManager("STOPPING=1");
+      log.info({}, "stopping");
+    });
+    const telemetry = new DaemonTelemetry({ clock, version, log });
+    this.#telemetry = telemetry;
+    this.#client = createServiceClient({
+      ...service,
+      clock,
+      random,
+      log,
+      onEvent: (event) => telemetry.onClientEvent(event),
+    });
+    this.#view = {
+      version,
+      startedAt: this.#now(),
+      now: () => this.#now(),
+      isReady: () => this.#ingest !== undefined && this.#hasServiceAnswered(),
+      problem: () => this.#describeProblem(),
+      activity: () => this.#activity,
+      requestsPerSecond: () => telemetry.requestRate.perSecond(),
+      recentErrors: () => telemetry.recentErrors.list(),
+    };
+    const { warehouse, telemetry: telemetrySettings } = loaded.settings;
+    this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
+    const { heartbeatUrl } = telemetrySettings;
+    this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
+  }
+
+  async run(): Promise<void> {
+    const { clock, stopping, loaded } = this.#options;
+    let endError: unknown;
+    try {
+      const { context, reader } = await this.#open();
+      const progress = this.#options.startProgress?.(context);
+      const tasks = this.#start(context, reader, () => progress?.end());
+      if (!this.#signal.aborted) await once(this.#signal, "abort");
+      progress?.end();
+      await finishesWithin(clock, TASKS_STOP_TIMEOUT_MS, Promise.all(tasks));
+      this.#failureStop.signal.throwIfAborted();
+    } catch (error) {
+      // Stopped during the start.
+      if (error === stopping.reason) return;
+      endError = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
+      this.#recordCrash(endError);
+      throw endError;
+    } finally {
+      await this.#stop(endError);
+    }
+  }
+
+  /** Opens everything in order; what is already open when a step fails is closed by `#stop`. */
+  async #open(): Promise<{ context: SyncContext; reader: Connection }> {
+    const { loaded, clock, log, onServing } = this.#options;
+    const { path } = loaded.settings.warehouse;
+    const { metrics, stats } = this.#telemetry;
+    const client = this.#client;
+    const signal = this.#signal;
     // Checked before the port: another daemon on this warehouse also uses the port, and its lock explains more.
     assertNoWriter(path);
     // Bind the port before touching the warehouse.
-    const routes = createRoutes({ view, reader: dashboardReader, metrics, clock });
-    const onError = (error: unknown) => log.error({ error: String(error) }, "dashboard page failed");
-    server = await startHttpServer({ ...http, routes, onError });
-    options.onServing?.(server.address);
+    this.#server = await startHttpServer({
+      ...loaded.settings.http,
+      routes: createRoutes({ view: this.#view, reader: this.#dashboardReader, metrics, clock }),
+      onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
+    });
+    onServing?.(this.#server.address);
 
     // Request the token while the warehouse opens; the first request that needs it reports a failure.
-    client.tokens.get(service.baseUrl, signal).catch(() => {});
-    setActivity("opening the warehouse");
-    const storage = await IngestThread.start({
+    client.tokens.get(this.#service.baseUrl, signal).catch(() => {});
+    this.#setActivity("opening the warehouse");
+    const ingest = await IngestThread.start({
       path,
       clock: serviceClock(client, clock),
       log,
       signal,
       mayDeferCheck: true,
       onOpening: (thread) => {
-        openingIngest = thread;
+        this.#openingIngest = thread;
       },
     });
-    ingest = storage;
-    reader = openReader(path, SMALL_CACHE_KIB);
+    this.#ingest = ingest;
+    const reader = openReader(path, SMALL_CACHE_KIB);
+    this.#reader = reader;
     const lastCrash = readLastCrash(reader.path);
-    if (lastCrash) daemonMetrics.reportLastCrash(lastCrash);
+    if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
-    process.on("uncaughtExceptionMonitor", onCrash);
-    const context: SyncContext = { client, ingest, clock, log, stats, signal };
-    const progress = options.startProgress?.(context);
-    let isFilled = false;
-    const supervisor = new SyncSupervisor(context, {
-      settings: options.settings,
-      wsUrl: service.wsUrl,
-      reader,
-      random,
-      onActivity: setActivity,
-      onProblems: (part, problems) => daemonMetrics.setProblems(part, problems),
-      onFailure(part, error) {
-        daemonMetrics.recordFailure(part, error);
-        if (isFatal(error, hasServiceAnswered(), stats.successCount)) stopWith(error);
-      },
-      onFilled() {
-        if (isFilled) return;
-        isFilled = true;
-        // Everything fetchable is done; what the service no longer has must not hold back the progress bar.
-        for (const counts of [stats.forStream("index_ticks"), stats.forStream("ohlcv")])
-          counts.doneMicros = counts.plannedMicros;
-        progress?.end();
-        options.onFilled?.(stats.forStream("index_ticks").inserted + stats.forStream("ohlcv").inserted);
-      },
-      onLiveCommit(commit, lagMs) {
-        daemonMetrics.onLiveCommit(commit, lagMs);
-        options.onLiveRows?.(commit.indexTicks.inserted + commit.exchangeTicks.inserted);
-      },
-      onFeedMessage(message) {
-        hasFeedConnected ||= message.kind === "connected";
-        daemonMetrics.onFeedMessage(message);
-      },
-      onFeedEvent: (event) => metrics.observe(event),
-    });
+    process.on("uncaughtExceptionMonitor", this.#recordCrash);
+    return { context: { client, ingest, clock, log, stats, signal }, reader };
+  }
 
-    const jobs: ScheduledJob[] = nightlyJobs(context, {
-      settings: options.settings,
-      nightly: schedule.nightly,
-      retention: { exchange_ticks: retention.exchangeTicks, derivative_ticks: retention.derivativeTicks },
-      supervisor,
-      reader,
-      random,
-      onProblems: (problems) => streamErrors.setProblems("audit", problems),
-      onDifferences: (differences) => daemonMetrics.recordDifferences(differences),
-    });
-    if (schedule.export) jobs.push(exportJob(schedule.export, options));
+  /** Starts every task. They run until the signal aborts; a task that fails stops the daemon. */
+  #start(context: SyncContext, reader: Connection, onFilled: () => void): Promise<void>[] {
+    const { clock, log, loaded } = this.#options;
+    const { ingest, signal } = context;
+    const { metrics, streamErrors } = this.#telemetry;
+    const { path } = loaded.settings.warehouse;
+    const supervisor = this.#createSupervisor(context, reader, onFilled);
+    const jobs = this.#createJobs(context, reader, supervisor);
     const previousRuns = readJobRuns(reader);
     for (const { job, outcome, endedAt } of previousRuns)
       if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
-    metrics.onCollect(() => metrics.setIngest(storage.queuedCalls, storage.state));
+    metrics.onCollect(() => {
+      metrics.setIngest(ingest.queuedCalls, ingest.state);
+      metrics.setFeed(supervisor.subscriptions);
+    });
 
     // The service manager's watchdog starts here. READY does not wait for the market-data service.
     notifyServiceManager("READY=1");
@@ -202,25 +203,25 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       runSchedule({
         jobs,
         clock,
-        now: () => (hasServiceAnswered() ? now() : undefined),
+        now: () => (this.#hasServiceAnswered() ? this.#now() : undefined),
         signal,
         log,
         previousRuns,
-        storeRun: (run) => storage.call("commitJobRun", run, [], signal),
-        onRunEnd(job, outcome, error) {
-          daemonMetrics.recordJobEnd(job.name, outcome, error);
+        storeRun: (run) => ingest.call("commitJobRun", run, [], signal),
+        onRunEnd: (job, outcome, error) => {
+          this.#telemetry.recordJobEnd(job.name, outcome, error);
           // A failed job runs again later. It ends the daemon only if the warehouse has lost its writer.
-          if (!job.isSeparateProcess && isWriterLost(error)) stopWith(error);
+          if (!job.isSeparateProcess && isWriterLost(error)) this.#stopWith(error);
         },
       }),
       monitorStorage(context, {
         path,
         reader,
         streamErrors,
-        hasFilled: () => isFilled,
-        onMeasured(measurement) {
+        hasFilled: () => this.#isFilled,
+        onMeasured: (measurement) => {
           metrics.setStorage(measurement);
-          const { skewMs } = client.health();
+          const { skewMs } = this.#client.health();
           if (skewMs !== undefined) metrics.setClockSkew(-skewMs / 1000);
         },
       }),
@@ -228,42 +229,115 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       runWatchdog({
         clock,
         signal,
-        ingest: storage,
-        ping: () => storage.call("ping", undefined, [], signal),
-        problem: view.problem,
-        isReady: view.isReady,
+        ingest,
+        ping: () => ingest.call("ping", undefined, [], signal),
+        problem: this.#view.problem,
+        isReady: this.#view.isReady,
         feedWatchdog: () => notifyServiceManager("WATCHDOG=1"),
-        onHealthyMinute: () => heartbeat?.send(),
+        onHealthyMinute: () => this.#heartbeat?.send(),
       }),
-    ].map((task) => task.catch(stopWith));
-    const stopped = new Promise<void>((resolve) =>
-      signal.addEventListener("abort", () => resolve(), { once: true }),
-    );
-    if (!signal.aborted) await stopped;
-    progress?.end();
-    await finishesWithin(clock, TASKS_STOP_TIMEOUT_MS, Promise.all(tasks));
-    if (failureStop.signal.aborted) throw failureStop.signal.reason;
-  } catch (error) {
-    // Stopped during the start.
-    if (error === stopping.reason) return;
-    endError = isCorruption(error) ? toFailure(error, path) : error;
-    onCrash(endError);
-    throw endError;
-  } finally {
-    process.off("uncaughtExceptionMonitor", onCrash);
-    reader?.close();
+    ];
+    return tasks.map((task) => task.catch((error) => this.#stopWith(error)));
+  }
+
+  #createSupervisor(context: SyncContext, reader: Connection, onFilled: () => void): SyncSupervisor {
+    const { settings, ...options } = this.#options;
+    const { metrics, stats } = this.#telemetry;
+    return new SyncSupervisor(context, {
+      settings,
+      wsUrl: this.#service.wsUrl,
+      reader,
+      random: this.#random,
+      onActivity: (what) => this.#setActivity(what),
+      onProblems: (part, problems) => this.#telemetry.setProblems(part, problems),
+      onFailure: (part, error) => {
+        this.#telemetry.recordFailure(part, error);
+        if (isFatal(error, this.#hasServiceAnswered(), stats.successCount)) this.#stopWith(error);
+      },
+      onFilled: () => {
+        if (this.#isFilled) return;
+        this.#isFilled = true;
+        // Everything fetchable is done; what the service no longer has must not hold back the progress bar.
+        for (const counts of [stats.forStream("index_ticks"), stats.forStream("ohlcv")])
+          counts.doneMicros = counts.plannedMicros;
+        onFilled();
+        options.onFilled?.(stats.forStream("index_ticks").inserted + stats.forStream("ohlcv").inserted);
+      },
+      onLiveCommit: (commit, lagMs) => {
+        this.#telemetry.onLiveCommit(commit, lagMs);
+        options.onLiveRows?.(commit.indexTicks.inserted + commit.exchangeTicks.inserted);
+      },
+      onFeedMessage: (message) => {
+        this.#hasFeedConnected ||= message.kind === "connected";
+        this.#telemetry.onFeedMessage(message);
+      },
+      onFeedEvent: (event) => metrics.observe(event),
+    });
+  }
+
+  #createJobs(context: SyncContext, reader: Connection, supervisor: SyncSupervisor): ScheduledJob[] {
+    const { loaded, settings } = this.#options;
+    const { schedule, retention } = loaded.settings;
+    const jobs = nightlyJobs(context, {
+      settings,
+      nightly: schedule.nightly,
+      retention: { exchange_ticks: retention.exchangeTicks, derivative_ticks: retention.derivativeTicks },
+      supervisor,
+      reader,
+      random: this.#random,
+      onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
+      onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
+    });
+    return schedule.export ? [...jobs, exportJob(schedule.export, this.#options)] : jobs;
+  }
+
+  async #stop(endError: unknown): Promise<void> {
+    const { clock } = this.#options;
+    process.off("uncaughtExceptionMonitor", this.#recordCrash);
+    this.#reader?.close();
     const remainingMs =
-      stopDeadline === undefined ? STOP_TIMEOUT_MS : Math.max(0, stopDeadline - clock.monotonic());
+      this.#stopDeadline === undefined
+        ? STOP_TIMEOUT_MS
+        : Math.max(0, this.#stopDeadline - clock.monotonic());
     // Keeps a manual clock from advancing while sockets and threads close.
     const release = clock.beginWork();
     const closing = [
-      server?.close(),
-      dashboardReader.close(),
-      heartbeat?.close(),
-      client.close(),
-      ingest?.close({ withinMs: remainingMs, endedBy: endError }),
+      this.#server?.close(),
+      this.#dashboardReader.close(),
+      this.#heartbeat?.close(),
+      this.#client.close(),
+      this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),
     ];
     await finishesWithin(clock, remainingMs, Promise.all(closing)).finally(release);
+  }
+
+  #stopWith(failure: unknown): void {
+    if (!this.#signal.aborted) this.#failureStop.abort(failure);
+  }
+
+  /** Only the daemon that owns the warehouse, and so has a reader, may record a crash. */
+  readonly #recordCrash = (error: unknown): void => {
+    if (this.#reader) recordCrash(this.#reader.path, error, this.#now());
+  };
+
+  #now(): Micros {
+    return serviceNow({ client: this.#client, clock: this.#options.clock });
+  }
+
+  /** REST or the live feed: while REST is down, the live feed works alone. */
+  #hasServiceAnswered(): boolean {
+    return this.#hasFeedConnected || this.#client.health().lastSuccessAt !== undefined;
+  }
+
+  #setActivity(what: string): void {
+    this.#activity = what;
+    notifyServiceManager(`STATUS=${what}`);
+  }
+
+  #describeProblem(): string | undefined {
+    // Opening may take long (migration, check) without being stuck, so its silence is not a problem.
+    const opening = this.#openingIngest && { blockedBy: this.#openingIngest.blockedBy, oldestCallAgeMs: 0 };
+    return describeProblem(this.#ingest ?? opening, this.#client.health().authState);
   }
 }
 
@@ -285,7 +359,5 @@ function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions)
 /** Errors that end the daemon. Rejected credentials do so only before they have worked once. */
 function isFatal(error: unknown, hasServiceAnswered: boolean, successCount: number): boolean {
   if (error instanceof Failure && error.exit === exitCode.credentials) return !hasServiceAnswered;
-  return (
-    classifyError(error, successCount) === "stop" && !(error instanceof Failure && error.code === "stopped")
-  );
+  return classifyError(error, successCount) === "stop" && failureCode(error) !== "stopped";
 }

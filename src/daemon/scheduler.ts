@@ -1,5 +1,5 @@
 import { parse } from "node-cron";
-import { Failure } from "../model/failure.ts";
+import { failureCode } from "../model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
@@ -96,7 +96,7 @@ async function runOnce(
     onEnd(undefined, "ok");
     return "ok";
   } catch (error) {
-    const code = error instanceof Failure ? error.code : "unexpected";
+    const code = failureCode(error);
     if (!signal.aborted) onEnd(error, code);
     return code;
   }
@@ -106,7 +106,10 @@ const MICROS_PER_MINUTE = 60_000 * MICROS_PER_MS;
 /** 29 February occurs at least once in eight years, even around 2100. */
 const MAX_SEARCH_DAYS = 8 * 366 + 1;
 
-/** The times of a cron expression in UTC. Pure arithmetic, because the injected clock owns the timers. */
+/**
+ * The times of a cron expression in UTC. node-cron parses it, but computes run times only from its own clock, and only
+ * future ones.
+ */
 export class CronSchedule {
   /** Minutes since midnight, ascending. */
   readonly #minutesOfDay: readonly number[];

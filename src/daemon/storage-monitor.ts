@@ -3,19 +3,12 @@ import { runLoop } from "../runtime/loop.ts";
 import type { SyncContext } from "../sync/context/context.ts";
 import { storeClockSkew } from "../sync/context/context.ts";
 import type { StreamErrors } from "../sync/context/problem-log.ts";
+import type { StorageMeasurement } from "../telemetry/metrics.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../warehouse/read/size-history.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { readFreeBytes } from "../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../warehouse/sqlite/quick-check.ts";
 import { readWarehouseBytes } from "../warehouse/sqlite/wal.ts";
-
-interface StorageMeasurement {
-  readonly warehouseBytes: number;
-  readonly walBytes: number;
-  readonly freeBytes: number;
-  /** Undefined until sizes of an hour are known; Infinity without growth. */
-  readonly daysUntilFull: number | undefined;
-}
 
 interface StorageMonitorOptions {
   readonly path: string;
@@ -82,7 +75,6 @@ export async function checkInBackground(context: SyncContext, path: string): Pro
   await ingest.call("recordIntegrityCheck", damage, [], signal);
   if (damage === undefined) return;
   throw new Failure(`${path} is damaged (${damage})`, {
-    family: "operator",
     code: "db_corrupt",
     remedy: "restart: the damaged file is quarantined, never deleted, and a new one is filled",
   });

@@ -44,6 +44,9 @@ export interface DashboardServer {
 
 const DEFAULT_IDLE_TIMEOUT_MS = 10_000;
 const MAX_HEADER_BYTES = 8 * 1024;
+const MAX_CONNECTIONS = 256;
+/** The response to the last one says `Connection: close`, so a well-behaved client reconnects. */
+const MAX_REQUESTS_PER_CONNECTION = 16;
 
 const SECURITY_HEADERS = {
   "content-security-policy":
@@ -56,25 +59,26 @@ const SECURITY_HEADERS = {
 export async function startHttpServer(options: DashboardServerOptions): Promise<DashboardServer> {
   const { idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS } = options;
   const limits = { maxHeaderSize: MAX_HEADER_BYTES, connectionsCheckingInterval: idleTimeoutMs / 2 };
-  const connections = new ConnectionLimiter();
   const server = createServer(limits, (request, response) => {
-    const endRequest = connections.beginRequest(request, response);
-    if (!endRequest) return;
     handle(request, options)
       .catch((error: unknown) => {
         options.onError(error);
         return textResponse(500, "this page failed; see the log for the reason");
       })
-      .then((page) => send(request, response, page))
-      .catch(options.onError)
-      .finally(endRequest);
+      .then((page) => {
+        // Set only now: a page that takes long to read must not time out.
+        response.setTimeout(idleTimeoutMs);
+        send(request, response, page);
+      })
+      .catch(options.onError);
   });
-  server.on("connection", (socket) => connections.add(socket));
   server.headersTimeout = idleTimeoutMs;
   server.requestTimeout = idleTimeoutMs;
   server.keepAliveTimeout = idleTimeoutMs;
-  server.timeout = idleTimeoutMs;
-  server.on("timeout", (socket) => connections.onTimeout(socket));
+  // Unread responses stay in memory. A client that pipelines more requests than allowed does not intend to read them.
+  server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
+  server.on("dropRequest", (_request, socket) => socket.destroy());
+  limitConnections(server);
   const port = await listen(server, options);
   const urlHost = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
@@ -167,66 +171,21 @@ function listen(server: Server, { host, port }: DashboardServerOptions): Promise
   });
 }
 
-const MAX_CONNECTIONS = 256;
-/** Responses on one connection that the client has not read, while it sends further requests. */
-const MAX_UNREAD_RESPONSES = 16;
-
-interface ConnectionState {
-  /** Requests without a response yet. */
-  pending: number;
-  /** Requests whose response the client has not read completely. */
-  unread: number;
-}
-
 /**
- * Tracks connections. Idle are those that have sent no request, or do not read their response. Beyond the limit the longest
- * idle connection is closed, so that a crowd of idle connections cannot keep a health check out.
+ * Closes the least recently used connection beyond the limit. Node's `maxConnections` refuses the newest instead: a crowd of
+ * idle connections would keep a health check out.
  */
-class ConnectionLimiter {
-  readonly #connections = new Map<Socket, ConnectionState>();
-  /** The longest idle connection comes first. */
-  readonly #idle = new Set<Socket>();
-
-  add(socket: Socket): void {
-    this.#connections.set(socket, { pending: 0, unread: 0 });
-    this.#idle.add(socket);
-    socket.once("close", () => {
-      this.#connections.delete(socket);
-      this.#idle.delete(socket);
-    });
-    const [longestIdle] = this.#idle;
-    if (this.#connections.size > MAX_CONNECTIONS && longestIdle) this.#close(longestIdle);
-  }
-
-  /** Returns false for a closed connection; otherwise a function to call once the response is being sent. */
-  beginRequest({ socket }: IncomingMessage, response: ServerResponse): (() => void) | false {
-    const connection = this.#connections.get(socket);
-    if (!connection) return false;
-    // Unread responses stay in memory; a client that keeps sending requests does not intend to read them.
-    if (connection.unread >= MAX_UNREAD_RESPONSES) {
-      this.#close(socket);
-      return false;
-    }
-    connection.unread++;
-    connection.pending++;
-    this.#idle.delete(socket);
-    response.once("close", () => {
-      connection.unread--;
-    });
-    return () => {
-      connection.pending--;
-      if (connection.pending === 0 && this.#connections.has(socket)) this.#idle.add(socket);
-    };
-  }
-
-  /** Closes a stalled connection, unless the server itself is still working on its request. */
-  onTimeout(socket: Socket): void {
-    if (this.#idle.has(socket)) this.#close(socket);
-  }
-
-  #close(socket: Socket): void {
-    this.#connections.delete(socket);
-    this.#idle.delete(socket);
-    socket.destroy();
-  }
+function limitConnections(server: Server): void {
+  const connections = new Set<Socket>();
+  server.on("connection", (socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
+    const [leastRecentlyUsed] = connections;
+    if (connections.size <= MAX_CONNECTIONS || !leastRecentlyUsed) return;
+    connections.delete(leastRecentlyUsed);
+    leastRecentlyUsed.destroy();
+  });
+  server.on("request", ({ socket }) => {
+    if (connections.delete(socket)) connections.add(socket);
+  });
 }

@@ -7,6 +7,7 @@ import { readStatus, type WarehouseStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/rows/row-queries.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
+import { TtlCache } from "./ttl-cache.ts";
 
 /** The results of the dashboard's queries, by kind. */
 export interface QueryResults {
@@ -39,8 +40,6 @@ export type PageQuery = {
     readonly asBytes: boolean;
     /** By the service's clock. */
     readonly now: Micros;
-    /** Monotonic milliseconds of the main thread. */
-    readonly at: number;
   };
 }[keyof QueryResults];
 
@@ -58,46 +57,36 @@ const BARS_TIMEOUT_MS = 2_000;
 
 /** Runs the dashboard's queries; lives in the reader thread and has its own connection. */
 export class PageQueries {
-  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #clock: Pick<Clock, "monotonic" | "beginWork">;
+  readonly #heatmaps: TtlCache<Heatmap>;
   #reader: Connection | undefined;
-  #cached: { readonly heatmap: Heatmap; readonly at: number } | undefined;
 
-  constructor(clock: Pick<Clock, "monotonic">) {
+  constructor(clock: Pick<Clock, "monotonic" | "beginWork">) {
     this.#clock = clock;
+    this.#heatmaps = new TtlCache(clock);
   }
 
-  run(query: PageQuery): QueryResults[keyof QueryResults] {
-    const reader = this.#openReader(query.path);
+  async run(query: PageQuery): Promise<QueryResults[keyof QueryResults]> {
+    this.#reader ??= openReader(query.path, SMALL_CACHE_KIB);
+    const reader = this.#reader;
+    // Four queries use the heat map, and building it is the slowest part of them.
+    const heatmap = () =>
+      this.#heatmaps.get("heatmap", HEATMAP_TTL_MS, async () => new Heatmap(reader, query.now));
     switch (query.kind) {
       case "status":
         return readStatus(reader, query.now);
       case "coverage":
-        return this.#heatmap(reader, query).toResult({
-          defaultLimit: DEFAULT_ROWS,
-          byGroup: query.params,
-        });
+        return (await heatmap()).toResult({ defaultLimit: DEFAULT_ROWS, byGroup: query.params });
       case "missing":
-        return this.#heatmap(reader, query).summarizeGaps(MAX_MISSING_PARTS);
+        return (await heatmap()).summarizeGaps(MAX_MISSING_PARTS);
       case "latest":
-        return readLatestTicks(reader, this.#heatmap(reader, query).topSeries(MAX_TICKS_SHOWN));
+        return readLatestTicks(reader, (await heatmap()).topSeries(MAX_TICKS_SHOWN));
       case "bars": {
         const until = this.#clock.monotonic() + BARS_TIMEOUT_MS;
         return readChartBars(reader, query.params, query.now, () => this.#clock.monotonic() < until);
       }
       case "series":
-        return this.#heatmap(reader, query).findSeries(query.params, MAX_SERIES_FOUND);
+        return (await heatmap()).findSeries(query.params, MAX_SERIES_FOUND);
     }
-  }
-
-  #openReader(path: string): Connection {
-    this.#reader ??= openReader(path, SMALL_CACHE_KIB);
-    return this.#reader;
-  }
-
-  #heatmap(reader: Connection, { now, at }: PageQuery): Heatmap {
-    if (!this.#cached || at - this.#cached.at >= HEATMAP_TTL_MS) {
-      this.#cached = { heatmap: new Heatmap(reader, now), at };
-    }
-    return this.#cached.heatmap;
   }
 }

@@ -2,13 +2,11 @@ import { Worker } from "node:worker_threads";
 import { Failure, threadStartFailure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { resolveSiblingModule } from "../runtime/child-process.ts";
-import type { Clock } from "../runtime/clock.ts";
 import type { PageQuery, PageQueryReply, ParamsOf, QueryResults } from "./page-queries.ts";
 
 interface ReaderThreadOptions {
   /** The warehouse file; it may not exist yet. */
   readonly path: string;
-  readonly clock: Pick<Clock, "monotonic">;
   /** By the service's clock. */
   readonly now: () => Micros;
 }
@@ -20,8 +18,6 @@ interface PendingQuery {
 
 /** A larger ledger ends this thread, not the daemon. */
 const MAX_HEAP_MB = 160;
-/** No dashboard page has this many queries pending. */
-const MAX_PENDING = 40;
 
 /**
  * Reads the warehouse for the dashboard in its own thread: with thousands of series a query takes a good part of a second,
@@ -53,14 +49,12 @@ export class ReaderThread {
   #post(query: Pick<PageQuery, "kind" | "params" | "asBytes">): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(readFailure("the daemon is stopping"));
-      if (this.#pending.size >= MAX_PENDING)
-        return reject(readFailure("too many requests at once; try again"));
-      const { path, clock, now } = this.#options;
+      const { path, now } = this.#options;
       // Start the thread before registering the query: if the start throws, no query may stay pending.
       const thread = this.#thread();
       const id = this.#nextId++;
       this.#pending.set(id, { resolve, reject });
-      thread.postMessage({ ...query, id, path, now: now(), at: clock.monotonic() });
+      thread.postMessage({ ...query, id, path, now: now() });
     });
   }
 

@@ -7,22 +7,21 @@ const port = parentPort;
 if (port === null) throw new Error("reader-worker runs as a worker thread only");
 lowerPriority();
 const queries = new PageQueries(systemClock);
-port.on("message", (query: PageQuery) => {
-  let reply: PageQueryReply;
-  const transferred: ArrayBuffer[] = [];
+port.on("message", async (query: PageQuery) => {
   try {
-    const value = queries.run(query);
-    reply = { id: query.id, value };
+    const value = await queries.run(query);
     if (query.asBytes && value !== undefined) {
       const bytes = new TextEncoder().encode(`${JSON.stringify(value)}\n`);
-      transferred.push(bytes.buffer);
-      reply = { id: query.id, value: bytes };
-    }
+      send({ id: query.id, value: bytes }, [bytes.buffer]);
+    } else send({ id: query.id, value });
   } catch (error) {
-    reply = { id: query.id, failure: error instanceof Error ? error.message : String(error) };
+    send({ id: query.id, failure: error instanceof Error ? error.message : String(error) });
   }
-  port.postMessage(reply, transferred);
 });
+
+function send(reply: PageQueryReply, transferred: readonly ArrayBuffer[] = []): void {
+  port?.postMessage(reply, transferred);
+}
 
 /** On Linux this affects only the calling thread: when the CPU is busy, the dashboard waits for ingest. */
 function lowerPriority(): void {
@@ -30,6 +29,6 @@ function lowerPriority(): void {
   try {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // A hardened unit forbids the call. There, caching and throttling alone limit the CPU time of this thread.
+    // A hardened unit forbids the call. There, the cache alone limits the CPU time of this thread.
   }
 }

@@ -2,7 +2,6 @@ import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { WarehouseStatus } from "../warehouse/read/status.ts";
-import { CachedValue, KeyedCache, ThrottledQueue } from "./cache.ts";
 import type { DaemonView } from "./daemon-status.ts";
 import { describeDaemonState } from "./daemon-status.ts";
 import { jsonResponse, type PageResponse, type RequestHandler, textResponse } from "./http-server.ts";
@@ -10,82 +9,89 @@ import type { ParamsOf, QueryResults } from "./page-queries.ts";
 import { parseBarsQuery, parseRowsQuery } from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 import { createFileRoutes } from "./static-files.ts";
+import { TtlCache } from "./ttl-cache.ts";
 
 interface RoutesOptions {
   readonly view: DaemonView;
   readonly reader: Pick<ReaderThread, "query" | "queryBytes">;
   readonly metrics: Metrics;
-  readonly clock: Pick<Clock, "monotonic" | "beginWork" | "beginWait" | "sleep">;
+  readonly clock: Pick<Clock, "monotonic" | "beginWork">;
 }
 
 const STATUS_TTL_MS = 3_000;
 const LATEST_TTL_MS = 2_000;
-const PICTURE_TTL_MS = 10_000;
-const BARS_TTL_MS = 2_000;
-/** Per kind of page. */
-const MAX_CACHED_VARIANTS = 16;
+const HEATMAP_PAGE_TTL_MS = 10_000;
+const METRICS_TTL_MS = 500;
+/** Short, so that a person who types a name fast does not fill the cache. */
+const VARIANT_TTL_MS = 2_000;
 const MAX_NAME_LENGTH = 80;
 
-interface CachedResponse {
+interface StatusPage {
+  readonly status: WarehouseStatus;
   readonly response: PageResponse;
 }
 
 /** Everything that is served over HTTP, by path. */
 export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): Map<string, RequestHandler> {
-  const status = new CachedValue(clock, STATUS_TTL_MS, async () => {
-    const value = await reader.query("status");
-    return { value, response: jsonResponse(value) };
-  });
-  const fetchPage = async <K extends keyof QueryResults>(
+  const statuses = new TtlCache<StatusPage>(clock);
+  const pages = new TtlCache<PageResponse>(clock);
+  // A cache of its own: a flood of variants must not keep the pages above out.
+  const variants = new TtlCache<PageResponse>(clock);
+
+  const readStatus = () =>
+    statuses.get("status", STATUS_TTL_MS, async () => {
+      const status = await reader.query("status");
+      return { status, response: jsonResponse(status) };
+    });
+  const readStatusIfPossible = () =>
+    readStatus().then(
+      ({ status }) => status,
+      () => undefined,
+    );
+  const read = async <K extends keyof QueryResults>(
     kind: K,
     ...params: ParamsOf<K>
-  ): Promise<CachedResponse> => {
+  ): Promise<PageResponse> => {
     const body = await reader.queryBytes(kind, ...params);
-    return {
-      response: body
-        ? { type: "application/json", body }
-        : textResponse(404, "no index has this type and id"),
-    };
+    return body ? { type: "application/json", body } : textResponse(404, "no index has this type and id");
   };
-  const latest = new CachedValue(clock, LATEST_TTL_MS, () => fetchPage("latest"));
-  const missing = new CachedValue(clock, PICTURE_TTL_MS, () => fetchPage("missing"));
-  const exposition = new MetricsPage(view, metrics);
-  const queue = new ThrottledQueue(clock);
-  const createCache = (minTtlMs: number) =>
-    new KeyedCache<CachedResponse>({ clock, queue, minTtlMs, maxEntries: MAX_CACHED_VARIANTS });
-  const heatMapCache = createCache(PICTURE_TTL_MS);
   const heatMap: RequestHandler = (query) => {
     const { key, shown } = parseRowsQuery(query);
-    return respond(heatMapCache.entry(key, () => fetchPage("coverage", shown)));
+    return respond(variants.get(`coverage ${key}`, HEATMAP_PAGE_TTL_MS, () => read("coverage", shown)));
   };
-  const seriesCache = createCache(PICTURE_TTL_MS);
   const series: RequestHandler = (query) => {
     const name = (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
-    return respond(seriesCache.entry(name, () => fetchPage("series", name)));
+    return respond(variants.get(`series ${name}`, VARIANT_TTL_MS, () => read("series", name)));
   };
-  const barsCache = createCache(BARS_TTL_MS);
   const bars: RequestHandler = (query) => {
     const parsed = parseBarsQuery(query, view.now());
     if (typeof parsed === "string") return textResponse(400, parsed);
-    return respond(barsCache.entry(JSON.stringify(parsed), () => fetchPage("bars", parsed)));
+    const key = `bars ${JSON.stringify(parsed)}`;
+    return respond(variants.get(key, VARIANT_TTL_MS, () => read("bars", parsed)));
   };
-  const pages: [string, RequestHandler][] = [
+  const routes: [string, RequestHandler][] = [
     ["/healthz", () => healthResponse(view)],
     [
       "/readyz",
       () =>
         view.isReady() ? textResponse(200, "ready") : textResponse(503, `not ready: ${view.activity()}`),
     ],
-    ["/metrics", async () => exposition.page(await valueOrUndefined(status))],
-    ["/api/status", () => respond(status)],
-    ["/api/daemon", async () => jsonResponse(daemonJson(view, await valueOrUndefined(status)))],
-    ["/api/latest", () => respond(latest)],
-    ["/api/missing", () => respond(missing)],
+    [
+      "/metrics",
+      async () => {
+        const status = await readStatusIfPossible();
+        return pages.get("metrics", METRICS_TTL_MS, () => renderMetrics(view, metrics, status));
+      },
+    ],
+    ["/api/status", () => respond(readStatus().then(({ response }) => response))],
+    ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
+    ["/api/latest", () => respond(pages.get("latest", LATEST_TTL_MS, () => read("latest")))],
+    ["/api/missing", () => respond(pages.get("missing", HEATMAP_PAGE_TTL_MS, () => read("missing")))],
     ["/api/coverage", heatMap],
     ["/api/series", series],
     ["/api/bars", bars],
   ];
-  return new Map([...createFileRoutes(), ...pages]);
+  return new Map([...createFileRoutes(), ...routes]);
 }
 
 function healthResponse(view: DaemonView): PageResponse {
@@ -93,26 +99,14 @@ function healthResponse(view: DaemonView): PageResponse {
   return problem === undefined ? textResponse(200, "ok") : textResponse(503, problem);
 }
 
-/** Serves the metrics. Equal texts share one buffer, because many slow clients may hold it. */
-class MetricsPage {
-  readonly #view: DaemonView;
-  readonly #metrics: Metrics;
-  #cached: { readonly text: string; readonly page: PageResponse } | undefined;
-
-  constructor(view: DaemonView, metrics: Metrics) {
-    this.#view = view;
-    this.#metrics = metrics;
-  }
-
-  async page(status?: WarehouseStatus): Promise<PageResponse> {
-    if (status) this.#metrics.setStreams(status.streams);
-    this.#metrics.setHealth(this.#view.isReady(), this.#view.problem() === undefined);
-    const text = await this.#metrics.exposition();
-    if (this.#cached?.text !== text) {
-      this.#cached = { text, page: { type: "text/plain; version=0.0.4", body: Buffer.from(text) } };
-    }
-    return this.#cached.page;
-  }
+async function renderMetrics(
+  view: DaemonView,
+  metrics: Metrics,
+  status: WarehouseStatus | undefined,
+): Promise<PageResponse> {
+  if (status) metrics.setStreams(status.streams);
+  metrics.setHealth(view.isReady(), view.problem() === undefined);
+  return { type: "text/plain; version=0.0.4", body: Buffer.from(await metrics.exposition()) };
 }
 
 /** What the daemon knows; `/api/status` has what the warehouse knows. */
@@ -141,18 +135,10 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
 }
 
 /** Answers 503 with the error while the warehouse does not exist or cannot be read. */
-async function respond(cached: CachedValue<CachedResponse>): Promise<PageResponse> {
+async function respond(page: Promise<PageResponse>): Promise<PageResponse> {
   try {
-    return (await cached.get()).response;
+    return await page;
   } catch (error) {
     return jsonResponse({ error: error instanceof Error ? error.message : String(error) }, 503);
-  }
-}
-
-async function valueOrUndefined<T>(cached: CachedValue<{ readonly value: T }>): Promise<T | undefined> {
-  try {
-    return (await cached.get()).value;
-  } catch {
-    return undefined;
   }
 }

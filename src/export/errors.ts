@@ -17,7 +17,6 @@ export function asExportFailure(error: unknown, folder: string): unknown {
 
 export function outOfSpace(folder: string, why: string, cause?: unknown): Failure {
   return new Failure(`no space for the export in ${folder}: ${why}`, {
-    family: "retry",
     code: "disk_full",
     remedy: "free some space, or export to another disk; the previous export is untouched",
     cause,
@@ -26,7 +25,6 @@ export function outOfSpace(folder: string, why: string, cause?: unknown): Failur
 
 export function folderRefused(message: string, remedy: string, cause?: unknown): Failure {
   return new Failure(message, {
-    family: "operator",
     code: "export_refused",
     remedy,
     exit: exitCode.usage,

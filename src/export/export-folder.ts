@@ -71,7 +71,6 @@ function lockFolder(folder: string): { release(): void } {
     if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
     const holder = /\(([^)]*)\)$/.exec(error.message)?.[1] ?? "pid unknown";
     throw new Failure(`another mds-sync exports to ${folder} (${holder})`, {
-      family: "retry",
       code: "export_elsewhere",
       remedy: "wait for it, or stop it first",
     });

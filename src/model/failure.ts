@@ -4,6 +4,131 @@
  */
 type FailureFamily = "retry" | "operator" | "bug";
 
+/** What the sync does about a failure. */
+export type SyncReaction =
+  /** Ends the run: everything else would fail too. */
+  | "stop"
+  /** Ends the process too: only a new process or an operator can give the warehouse a writer again. */
+  | "end_process"
+  /** Skips everything that needs the scope that the profile lacks. */
+  | "forbidden"
+  /** The service does not have it. */
+  | "not_found"
+  /** Tries again later. A try counts only if the service answered other requests meanwhile. */
+  | "retry"
+  /** The service answered with something unusable, so every try counts: a long wait does not help. */
+  | "retry_limited"
+  /** Cannot succeed in this run. */
+  | "give_up"
+  /** Like `give_up`, for every other request to the same endpoint too. */
+  | "give_up_endpoint";
+
+interface FailurePolicy {
+  /** Some codes occur with a second family; the place that throws it says so. */
+  readonly family: FailureFamily;
+  readonly sync: SyncReaction;
+}
+
+/** Every failure code. Codes are stable across releases: metrics, logs and `--json` output contain them. */
+const failurePolicies = {
+  // The warehouse and its file
+  db_corrupt: { family: "operator", sync: "end_process" },
+  db_locked: { family: "retry", sync: "stop" },
+  db_not_writable: { family: "operator", sync: "end_process" },
+  db_replaced: { family: "operator", sync: "end_process" },
+  db_unreadable: { family: "operator", sync: "give_up" },
+  disk_full: { family: "retry", sync: "stop" },
+  foreign_database: { family: "operator", sync: "give_up" },
+  ingest_bug: { family: "bug", sync: "stop" },
+  ingest_died: { family: "bug", sync: "end_process" },
+  io_error: { family: "operator", sync: "end_process" },
+  killed: { family: "operator", sync: "give_up" },
+  network_file_system: { family: "operator", sync: "give_up" },
+  newer_warehouse: { family: "operator", sync: "give_up" },
+  no_temporary_files: { family: "operator", sync: "give_up" },
+  no_thread: { family: "operator", sync: "give_up" },
+  no_warehouse: { family: "operator", sync: "give_up" },
+  not_a_warehouse: { family: "operator", sync: "give_up" },
+  not_opened: { family: "retry", sync: "retry" },
+  older_warehouse: { family: "operator", sync: "give_up" },
+  page_forgotten: { family: "retry", sync: "retry" },
+  pragma_refused: { family: "operator", sync: "give_up" },
+  writer_elsewhere: { family: "retry", sync: "retry" },
+  writer_replaced: { family: "operator", sync: "end_process" },
+  // Credentials and scopes
+  auth_failed: { family: "operator", sync: "give_up_endpoint" },
+  auth_malformed: { family: "retry", sync: "retry" },
+  auth_undecided: { family: "retry", sync: "retry" },
+  auth_unreachable: { family: "retry", sync: "retry" },
+  credentials_rejected: { family: "operator", sync: "stop" },
+  forbidden: { family: "operator", sync: "forbidden" },
+  secret_missing: { family: "operator", sync: "stop" },
+  secret_unreadable: { family: "operator", sync: "stop" },
+  // The network
+  answer_cut: { family: "retry", sync: "retry" },
+  bad_address: { family: "operator", sync: "give_up" },
+  connect_timeout: { family: "retry", sync: "retry" },
+  connection_lost: { family: "retry", sync: "retry" },
+  connection_refused: { family: "retry", sync: "retry" },
+  dns_failed: { family: "retry", sync: "retry" },
+  network_failed: { family: "retry", sync: "retry" },
+  network_unreachable: { family: "retry", sync: "retry" },
+  service_unreachable: { family: "retry", sync: "retry" },
+  timeout: { family: "retry", sync: "retry" },
+  tls_failed: { family: "retry", sync: "retry" },
+  too_many_files: { family: "retry", sync: "retry" },
+  // Responses of the service
+  alarm: { family: "retry", sync: "retry_limited" },
+  conflict: { family: "retry", sync: "retry_limited" },
+  denied: { family: "retry", sync: "retry" },
+  doubtful_list: { family: "retry", sync: "retry_limited" },
+  malformed_body: { family: "retry", sync: "retry_limited" },
+  not_found: { family: "operator", sync: "not_found" },
+  pagination_cycle: { family: "retry", sync: "retry_limited" },
+  redirect_refused: { family: "operator", sync: "give_up" },
+  rejected: { family: "operator", sync: "give_up" },
+  server_failure: { family: "retry", sync: "retry" },
+  too_many_requests: { family: "retry", sync: "retry" },
+  torn_list: { family: "retry", sync: "retry_limited" },
+  unproven: { family: "retry", sync: "retry_limited" },
+  upstream_version: { family: "retry", sync: "retry" },
+  // The run as a whole
+  gave_up: { family: "retry", sync: "stop" },
+  stopped: { family: "operator", sync: "stop" },
+  // Settings and commands
+  backup_bug: { family: "bug", sync: "stop" },
+  backup_refused: { family: "operator", sync: "give_up" },
+  bad_query: { family: "operator", sync: "give_up" },
+  copy_damaged: { family: "operator", sync: "give_up" },
+  demo: { family: "bug", sync: "stop" },
+  export_bug: { family: "bug", sync: "stop" },
+  export_elsewhere: { family: "retry", sync: "retry" },
+  export_refused: { family: "operator", sync: "give_up" },
+  http_port: { family: "operator", sync: "give_up" },
+  incomplete: { family: "operator", sync: "give_up" },
+  no_greeting: { family: "retry", sync: "retry" },
+  not_readable: { family: "retry", sync: "retry" },
+  not_whole: { family: "operator", sync: "give_up" },
+  nothing_synced: { family: "operator", sync: "give_up" },
+  service_unset: { family: "operator", sync: "give_up" },
+  settings: { family: "operator", sync: "give_up" },
+  settings_file: { family: "operator", sync: "give_up" },
+  too_many: { family: "retry", sync: "retry" },
+  unknown_series: { family: "operator", sync: "give_up" },
+  unwell: { family: "operator", sync: "give_up" },
+  usage: { family: "operator", sync: "give_up" },
+} as const satisfies Record<string, FailurePolicy>;
+
+type FixedFailureCode = keyof typeof failurePolicies;
+export type FailureCode = FixedFailureCode | `http_${number}`;
+
+const unexpectedStatus: FailurePolicy = { family: "operator", sync: "give_up" };
+
+export function policyOf(code: FailureCode): FailurePolicy {
+  const isFixed = (each: FailureCode): each is FixedFailureCode => Object.hasOwn(failurePolicies, each);
+  return isFixed(code) ? failurePolicies[code] : unexpectedStatus;
+}
+
 /** Cron jobs and service managers depend on these. */
 export const exitCode = {
   ok: 0,
@@ -16,9 +141,9 @@ export const exitCode = {
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
 export interface FailureOptions {
-  family: FailureFamily;
-  /** A machine-readable name, stable across releases: `credentials_rejected`, `pagination_cycle`. */
-  code: string;
+  code: FailureCode;
+  /** Only if it is not the one of the table. */
+  family?: FailureFamily;
   /** What to do about it, in one sentence. */
   remedy?: string;
   exit?: ExitCode;
@@ -28,23 +153,28 @@ export interface FailureOptions {
 /** The error class that modules throw on purpose. Its message never contains a secret. */
 export class Failure extends Error {
   readonly family: FailureFamily;
-  readonly code: string;
+  readonly code: FailureCode;
   readonly remedy: string | undefined;
   readonly exit: ExitCode;
 
   constructor(message: string, details: FailureOptions) {
     super(message, { cause: details.cause });
     this.name = "Failure";
-    this.family = details.family;
     this.code = details.code;
+    this.family = details.family ?? policyOf(details.code).family;
     this.remedy = details.remedy;
-    this.exit = details.exit ?? (details.family === "retry" ? exitCode.tryLater : exitCode.unexpected);
+    this.exit = details.exit ?? (this.family === "retry" ? exitCode.tryLater : exitCode.unexpected);
   }
 
   /** Message and remedy in one line, for the operator. */
   get summary(): string {
     return this.remedy ? `${this.message}: ${this.remedy}` : this.message;
   }
+}
+
+/** The code of a failure; `unexpected` for any other error. */
+export function failureCode(error: unknown): FailureCode | "unexpected" {
+  return error instanceof Failure ? error.code : "unexpected";
 }
 
 /** A failure that can be sent to another thread or process. */
@@ -54,7 +184,7 @@ export interface SerialisedFailure extends Omit<FailureOptions, "cause"> {
 }
 
 /** Any error that is not a `Failure` becomes a `bug` with the code `bugCode`. */
-export function serialiseFailure(error: unknown, bugCode: string): SerialisedFailure {
+export function serialiseFailure(error: unknown, bugCode: FailureCode): SerialisedFailure {
   if (error instanceof Failure) {
     const { message, family, code, remedy, exit } = error;
     return { message, family, code, exit, ...(remedy === undefined ? {} : { remedy }) };
@@ -63,9 +193,7 @@ export function serialiseFailure(error: unknown, bugCode: string): SerialisedFai
   return {
     message: isError ? error.message : String(error),
     stack: isError ? error.stack : undefined,
-    family: "bug",
     code: bugCode,
-    exit: exitCode.unexpected,
   };
 }
 
@@ -86,7 +214,6 @@ export function threadStartFailure(error: unknown): Failure {
   const text = error instanceof Error ? error.message : String(error);
   const code = /\bE[A-Z]+\b/.exec(text)?.[0] ?? text;
   return new Failure(`cannot start a thread (${code})`, {
-    family: "operator",
     code: "no_thread",
     remedy: systemErrorRemedies[code],
     cause: error,

@@ -26,7 +26,6 @@ export const MAX_BODY_BYTES = MAX_DECODED_BODY_BYTES;
  */
 export function malformedBodyFailure(why: string): Failure {
   return new Failure(`the service's response cannot be read (${why})`, {
-    family: "retry",
     code: "malformed_body",
     remedy:
       "retried automatically; if it persists, look for a proxy or portal that answers instead of the service",

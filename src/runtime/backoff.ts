@@ -17,10 +17,16 @@ interface BackoffOptions {
   baseMs: number;
   /** The upper limit of every delay. */
   maxMs: number;
+  /** The random share of a delay. 1, the default, is full jitter: any delay from zero to the upper limit. */
+  jitter?: number;
 }
 
-/** Capped exponential backoff with full jitter: attempt 0 waits up to `baseMs`, each further one up to twice as long. */
-export function backoffDelay(attempt: number, options: BackoffOptions, random: Random): number {
-  const ceiling = Math.min(options.maxMs, options.baseMs * 2 ** Math.min(attempt, 52));
-  return random() * ceiling;
+/** Capped exponential backoff with jitter: attempt 0 waits up to `baseMs`, each further one up to twice as long. */
+export function backoffDelay(
+  attempt: number,
+  { baseMs, maxMs, jitter = 1 }: BackoffOptions,
+  random: Random,
+): number {
+  const ceiling = Math.min(maxMs, baseMs * 2 ** Math.min(attempt, 52));
+  return ceiling * (1 - jitter + jitter * random());
 }

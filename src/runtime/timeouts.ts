@@ -11,16 +11,11 @@ export async function withTimeout<T>(
 ): Promise<T> {
   const timeout = new AbortController();
   const cancel = clock.after(ms, () =>
-    timeout.abort(new Failure(`no answer within ${ms / 1000} seconds`, { family: "retry", code: "timeout" })),
+    timeout.abort(new Failure(`no answer within ${ms / 1000} seconds`, { code: "timeout" })),
   );
   const signal = AbortSignal.any([timeout.signal, stopping]);
-  const aborted = new Promise<never>((_, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-  });
   try {
-    return await Promise.race([work(signal), aborted]);
+    return await raceAbort(work(signal), signal);
   } finally {
     cancel();
   }

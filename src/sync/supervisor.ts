@@ -5,18 +5,18 @@ import type { Random } from "../runtime/backoff.ts";
 import { runLoop, WakeSignal } from "../runtime/loop.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import type { FeedMessage } from "../service/live/messages.ts";
-import { SubscriptionList } from "../service/live/subscription-status.ts";
+import { SubscriptionStates } from "../service/live/subscription-states.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { SyncContext, SyncSettings } from "./context/context.ts";
 import type { Problem } from "./context/error-policy.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
-import { commitSubscriptionCoverage, followLiveFeed } from "./live/follower.ts";
+import { followLiveFeed } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
-import { SubscriptionCoverage } from "./live/subscription-coverage.ts";
+import { CoverageCommitter, SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { ExchangePoller } from "./polling/exchange-poller.ts";
 import { delayToNextPeriod, SnapshotPoller } from "./polling/snapshot-poller.ts";
-import type { Directory } from "./selection/directory.ts";
+import { type Directory, exchangeName } from "./selection/directory.ts";
 import { endDeselectedSnapshots } from "./selection/exchanges.ts";
 import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
 import { selectorNotices } from "./selection/targets.ts";
@@ -64,7 +64,9 @@ export class SyncSupervisor {
   readonly #context: SyncContext;
   readonly #options: SupervisorOptions;
   readonly #liveCoverage: SubscriptionCoverage;
-  readonly #subscriptions = new SubscriptionList();
+  readonly #coverageCommitter: CoverageCommitter;
+  /** What the live feed subscribes to, and the state of each subscription. */
+  readonly subscriptions = new SubscriptionStates();
   readonly #headPoller: HeadPoller;
   readonly #exchangePoller: ExchangePoller;
   readonly #snapshotPoller: SnapshotPoller;
@@ -84,6 +86,7 @@ export class SyncSupervisor {
     const { refreshSeconds, concurrency, maxRequestsPerSecond } = settings;
     const liveCoverage = new SubscriptionCoverage(refreshSeconds * MICROS_PER_SECOND);
     this.#liveCoverage = liveCoverage;
+    this.#coverageCommitter = new CoverageCommitter(context, liveCoverage);
     this.#headPoller = new HeadPoller(context, {
       ...{
         reader,
@@ -101,7 +104,7 @@ export class SyncSupervisor {
     this.#exchangePoller = new ExchangePoller(context, {
       ...{ refreshSeconds, liveCoverage },
       selection: () => this.#desired?.selection,
-      nameOf: (id) => this.#directory?.exchanges.find((each) => each.id === id)?.labels[0] ?? id,
+      nameOf: (id) => exchangeName(this.#directory, id),
       delayMs: delayToNextPeriod(context, refreshSeconds),
       onProblems: (problems) => options.onProblems("exchange tickers", problems),
       onFailure: (error) => options.onFailure("exchange tickers", error),
@@ -173,8 +176,8 @@ export class SyncSupervisor {
     this.#directory = directory;
     this.#desired = desired;
     this.#liveCoverage.setDesired(desired);
-    this.#subscriptions.replace(this.#liveCoverage.subscriptions);
-    await commitSubscriptionCoverage(this.#context, this.#liveCoverage);
+    this.subscriptions.replace(this.#liveCoverage.subscriptions);
+    await this.#coverageCommitter.commit();
     // Only after unsubscribing: a live tick of a deselected key would reopen its target.
     await endDeselectedSnapshots(this.#context, this.#options.settings, directory);
     this.#subscriptionsChanged.notify();
@@ -217,12 +220,13 @@ export class SyncSupervisor {
       part: "live feed",
       delayMs: () => 5_000,
       runOnce: async () => {
-        while (this.#subscriptions.current.length === 0 && !signal.aborted)
+        while (this.subscriptions.current.length === 0 && !signal.aborted)
           await this.#subscriptionsChanged.wait(signal);
         await followLiveFeed(this.#context, {
           wsUrl,
-          subscriptions: this.#subscriptions,
+          subscriptions: this.subscriptions,
           coverage: this.#liveCoverage,
+          committer: this.#coverageCommitter,
           refreshSeconds: settings.refreshSeconds,
           random,
           onEvent: onFeedEvent,

@@ -1,13 +1,10 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type {
-  CommitMetrics,
-  FeedMetrics,
-  ServiceMetricEvent,
-  StorageMetrics,
-  StreamMetrics,
-} from "./metric-inputs.ts";
+import type { AuthState, ClientEvent } from "../service/http/client-events.ts";
+import type { FeedEvent } from "../service/live/feed.ts";
+import type { SubscriptionState, SubscriptionStates } from "../service/live/subscription-states.ts";
+import type { StreamStatus } from "../warehouse/read/status.ts";
 import {
   type LabelsOf,
   METRIC_PREFIX,
@@ -16,7 +13,7 @@ import {
   metricTable,
 } from "./metric-table.ts";
 
-const AUTH_STATES = [
+const AUTH_STATES: readonly AuthState[] = [
   "unknown",
   "ok",
   "auth_failed",
@@ -25,7 +22,36 @@ const AUTH_STATES = [
   "auth_unreachable",
 ];
 const INGEST_STATES = ["working", "disk_full", "db_locked"];
-const EXPOSITION_TTL_MS = 500;
+/** The label of each state; undefined: not counted. */
+const subscriptionLabels: Readonly<Record<SubscriptionState, "following" | "doubt" | "parked" | undefined>> =
+  {
+    requested: undefined,
+    live: "following",
+    interrupted: "doubt",
+    "no answer": "doubt",
+    refused: "doubt",
+    silent: "doubt",
+    parked: "parked",
+  };
+
+/** The records of one commit by result. */
+type CommitCounts = Readonly<
+  Partial<
+    Record<"inserted" | "changed" | "unchanged" | "outranked" | "withdrawn" | "rejected" | "foreign", number>
+  >
+>;
+
+export interface StorageMeasurement {
+  /** The file without its WAL. */
+  readonly warehouseBytes: number;
+  readonly walBytes: number;
+  readonly freeBytes: number;
+  /** Undefined until sizes of an hour are known; Infinity without growth. */
+  readonly daysUntilFull: number | undefined;
+}
+
+/** The part of a stream's status that has metrics. */
+type StreamFigures = Omit<StreamStatus, "from_time" | "to_time" | "last_error_at">;
 
 type Instrument = Counter | Gauge | Histogram;
 
@@ -34,11 +60,10 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #instruments = new Map<string, Instrument>();
   readonly #labels = new Map<string, BoundedLabel>();
-  readonly #clock: Pick<Clock, "now" | "monotonic">;
+  readonly #clock: Pick<Clock, "now">;
   readonly #collectors: (() => void)[] = [];
-  #cached: { readonly value: Promise<string>; readonly until: number } | undefined;
 
-  constructor(clock: Pick<Clock, "now" | "monotonic">, version: string) {
+  constructor(clock: Pick<Clock, "now">, version: string) {
     this.#clock = clock;
     for (const [name, declaration] of Object.entries(metricTable)) {
       this.#instruments.set(name, createInstrument(name, declaration, this.#registry));
@@ -53,7 +78,7 @@ export class Metrics {
   }
 
   /** Records an event of the service client or the live feed. */
-  observe(event: ServiceMetricEvent): void {
+  observe(event: ClientEvent | FeedEvent): void {
     switch (event.kind) {
       case "request": {
         const endpoint = this.#boundLabel("endpoint", event.endpoint);
@@ -95,10 +120,14 @@ export class Metrics {
     }
   }
 
-  setFeed({ connected, ...subscriptions }: FeedMetrics): void {
-    this.#set("feed_connected", connected ? 1 : 0);
-    for (const [state, count] of Object.entries(subscriptions))
-      this.#set("feed_subscriptions", count, { state });
+  setFeed({ isConnected, current }: Pick<SubscriptionStates, "isConnected" | "current">): void {
+    this.#set("feed_connected", isConnected ? 1 : 0);
+    const counts = { following: 0, doubt: 0, parked: 0 };
+    for (const { state } of current) {
+      const label = subscriptionLabels[state];
+      if (label) counts[label]++;
+    }
+    for (const [state, count] of Object.entries(counts)) this.#set("feed_subscriptions", count, { state });
   }
 
   countDroppedTicks(count: number): void {
@@ -106,7 +135,7 @@ export class Metrics {
   }
 
   /** One transaction that stored records of a stream. */
-  countCommit(stream: Stream, source: "rest" | "live", counts: CommitMetrics): void {
+  countCommit(stream: Stream, source: "rest" | "live", counts: CommitCounts): void {
     this.#increment("commits_total", 1, { stream, source });
     this.#set("last_commit_timestamp_seconds", this.#now(), { stream });
     for (const [kind, count] of Object.entries(counts)) {
@@ -134,7 +163,7 @@ export class Metrics {
   }
 
   /** Called every minute. */
-  setStorage({ warehouseBytes, walBytes, freeBytes, daysUntilFull }: StorageMetrics): void {
+  setStorage({ warehouseBytes, walBytes, freeBytes, daysUntilFull }: StorageMeasurement): void {
     this.#set("warehouse_bytes", warehouseBytes);
     this.#set("wal_bytes", walBytes);
     this.#set("disk_free_bytes", freeBytes);
@@ -146,7 +175,7 @@ export class Metrics {
   }
 
   /** The figures of each stream, as `status` shows them. */
-  setStreams(streams: readonly StreamMetrics[]): void {
+  setStreams(streams: readonly StreamFigures[]): void {
     for (const figures of streams) {
       const { stream } = figures;
       this.#set("stream_rows", figures.rows, { stream });
@@ -190,19 +219,15 @@ export class Metrics {
     this.#set("healthy", healthy ? 1 : 0);
   }
 
-  /** The metrics in text format, cached for half a second. */
+  /** The metrics in text format. */
   exposition(): Promise<string> {
-    const now = this.#clock.monotonic();
-    if (!this.#cached || now >= this.#cached.until) {
-      for (const collect of this.#collectors) collect();
-      this.#set("resident_memory_bytes", process.memoryUsage.rss());
-      const { user, system } = process.cpuUsage();
-      const cpu = this.#counter("cpu_seconds_total");
-      cpu.reset();
-      cpu.inc((user + system) / 1e6);
-      this.#cached = { value: this.#registry.metrics(), until: now + EXPOSITION_TTL_MS };
-    }
-    return this.#cached.value;
+    for (const collect of this.#collectors) collect();
+    this.#set("resident_memory_bytes", process.memoryUsage.rss());
+    const { user, system } = process.cpuUsage();
+    const cpu = this.#counter("cpu_seconds_total");
+    cpu.reset();
+    cpu.inc((user + system) / 1e6);
+    return this.#registry.metrics();
   }
 
   #now(): number {

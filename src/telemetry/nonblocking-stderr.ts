@@ -15,6 +15,9 @@ const MAX_BUFFERED_CHARS = 1024 * 1024;
  * Writes to stderr without ever blocking. A pipe whose reader hangs would block the whole program, and a closed pipe would
  * end it; so lines that nobody reads are dropped, and their count is written once the reader continues. While the reader
  * keeps up, every line is written when `write` returns, even right before a crash.
+ *
+ * Pino's sonic-boom cannot replace it: its write blocks a thread that the exit waits for, so a stuck reader would keep the
+ * process alive.
  */
 export class NonblockingStderr implements TextOutput {
   readonly #stream: Writable & { readonly isTTY?: boolean };
@@ -22,9 +25,9 @@ export class NonblockingStderr implements TextOutput {
   #isFull = false;
   #dropped = 0;
 
-  constructor(stream: Writable & { readonly isTTY?: boolean }, mostWaiting = MAX_BUFFERED_CHARS) {
+  constructor(stream: Writable & { readonly isTTY?: boolean }, maxBufferedChars = MAX_BUFFERED_CHARS) {
     this.#stream = stream;
-    this.#maxBufferedChars = mostWaiting;
+    this.#maxBufferedChars = maxBufferedChars;
     // The write callback receives the error too; without this listener it would end the process.
     stream.on("error", () => {});
   }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { exitCode, Failure } from "../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import { openReader } from "./reader.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import {
@@ -27,7 +27,7 @@ export function openForBackup(path: string): Connection {
   try {
     return openReader(path);
   } catch (error) {
-    if (error instanceof Failure && error.code === "older_warehouse") return connectReader(resolvePath(path));
+    if (failureCode(error) === "older_warehouse") return connectReader(resolvePath(path));
     throw error;
   }
 }
@@ -76,9 +76,7 @@ function vacuumInto(reader: Connection, partial: string, file: string): void {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     // Errors that mean damage come from reading the warehouse, all others from writing the copy.
     const failure = toFailure(error, /^SQLITE_(CORRUPT|NOTADB|IOERR_READ)/.test(code) ? reader.path : file);
-    throw failure instanceof Failure && failure.code === "disk_full"
-      ? notEnoughSpace(file, "the disk is full")
-      : failure;
+    throw failureCode(failure) === "disk_full" ? notEnoughSpace(file, "the disk is full") : failure;
   } finally {
     reader.database.pragma("query_only = 1");
   }
@@ -90,7 +88,6 @@ function assertIntact(partial: string, file: string): void {
     const verdict = translateErrors(file, () => copy.database.pragma("integrity_check(1)", { simple: true }));
     if (verdict === "ok") return;
     throw new Failure(`the copy for ${file} is damaged (${String(verdict).split("\n")[0]})`, {
-      family: "operator",
       code: "copy_damaged",
       remedy: "check the warehouse with `mds-sync doctor`, and both disks; no copy was written",
     });
@@ -102,7 +99,7 @@ function assertIntact(partial: string, file: string): void {
 /** Also rejects a destination with a WAL or journal beside it: SQLite would apply that to the new file. */
 function assertUsableDestination(warehouse: string, file: string, replace: boolean): void {
   const reject = (message: string, remedy: string): never => {
-    throw new Failure(message, { family: "operator", code: "backup_refused", remedy, exit: exitCode.usage });
+    throw new Failure(message, { code: "backup_refused", remedy, exit: exitCode.usage });
   };
   if (["", "-wal", "-shm", "-journal", ".lock"].some((end) => file === warehouse + end)) {
     reject(`${file} is the warehouse itself`, "give the copy another name");
@@ -132,7 +129,6 @@ function assertSpaceForCopy({ database }: Connection, file: string, info?: FileS
 
 function notEnoughSpace(file: string, why: string): Failure {
   return new Failure(`not enough space for the copy ${file}: ${why}`, {
-    family: "retry",
     code: "disk_full",
     remedy: "free some space, or copy to another disk; no copy was written",
   });

@@ -116,7 +116,6 @@ export function captureFileIdentity(path: string): FileIdentity {
       const now = readStat();
       if (isSame(now)) return;
       throw new Failure(`${path} was ${now ? "replaced" : "removed"} while it was open`, {
-        family: "operator",
         code: "db_replaced",
         remedy: "restart; data written since then went into the old file",
       });

@@ -73,7 +73,6 @@ function selectPending(
   const tables = connection.value<number>("SELECT count(*) FROM sqlite_master");
   if (id !== APPLICATION_ID && tables > 0) {
     throw new Failure(`${path} is the database of another program`, {
-      family: "operator",
       code: "foreign_database",
       remedy: "set warehouse.path to another file",
       exit: exitCode.usage,
@@ -84,7 +83,6 @@ function selectPending(
   const known = applied.every(({ hash }, position) => migrations[position]?.hash === hash);
   if (!known || applied.length > migrations.length || version > migrations.length) {
     throw new Failure(`${path} was written by a newer version of mds-sync`, {
-      family: "operator",
       code: "newer_warehouse",
       remedy: "install that version again; the file was not changed",
       exit: exitCode.usage,

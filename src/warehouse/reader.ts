@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { exitCode, Failure, type FailureOptions } from "../model/failure.ts";
+import { exitCode, Failure } from "../model/failure.ts";
 import { findPendingMigrations } from "./migrate.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import { resolvePath } from "./sqlite/disk.ts";
@@ -43,14 +43,14 @@ function assertWarehouseFile(path: string): void {
   }
   if (!found || found.size === 0) {
     const what = found ? `${path} is empty` : `there is no warehouse at ${path}`;
-    throw failure(`${what}: nothing is synced yet`, {
+    throw new Failure(`${what}: nothing is synced yet`, {
       code: "no_warehouse",
       remedy: "`mds-sync backfill` creates and fills it; if it is elsewhere, set warehouse.path",
       exit: exitCode.incomplete,
     });
   }
   if (!found.isFile()) {
-    throw failure(`${path} is not a file`, {
+    throw new Failure(`${path} is not a file`, {
       code: "not_a_warehouse",
       remedy: "set warehouse.path to the SQLite file",
       exit: exitCode.usage,
@@ -59,7 +59,7 @@ function assertWarehouseFile(path: string): void {
 }
 
 function olderVersion(path: string): Failure {
-  return failure(`${path} was written by an older version of mds-sync`, {
+  return new Failure(`${path} was written by an older version of mds-sync`, {
     code: "older_warehouse",
     remedy: "`mds-sync run` or `mds-sync backfill` upgrades it",
     exit: exitCode.usage,
@@ -72,7 +72,7 @@ export function toReaderFailure(thrown: unknown, path: string): unknown {
   if (!(error instanceof Failure)) return error;
   const { cause } = error;
   if (codeOf(cause) === "SQLITE_NOTADB") {
-    return failure(`${path} is not an SQLite database`, {
+    return new Failure(`${path} is not an SQLite database`, {
       code: "not_a_warehouse",
       remedy: "set warehouse.path to the warehouse; if this was one, `mds-sync backfill` quarantines it",
       exit: exitCode.usage,
@@ -83,7 +83,7 @@ export function toReaderFailure(thrown: unknown, path: string): unknown {
     return unreadable(path, cause);
   }
   if (error.code === "db_corrupt") {
-    return failure(error.message, {
+    return new Failure(error.message, {
       code: "db_corrupt",
       remedy: "`mds-sync backfill` quarantines the file, never deletes it, and fills a new one",
       cause,
@@ -93,7 +93,7 @@ export function toReaderFailure(thrown: unknown, path: string): unknown {
 }
 
 function unreadable(path: string, cause: unknown): Failure {
-  return failure(`${path} cannot be read (${codeOf(cause)})`, {
+  return new Failure(`${path} cannot be read (${codeOf(cause)})`, {
     code: "db_unreadable",
     remedy: "let this user read the file, its -wal and -shm files, and its directory",
     exit: exitCode.usage,
@@ -103,8 +103,4 @@ function unreadable(path: string, cause: unknown): Failure {
 
 function codeOf(cause: unknown): string {
   return cause instanceof Error && "code" in cause ? String(cause.code) : "no reason given";
-}
-
-function failure(message: string, details: Omit<FailureOptions, "family">): Failure {
-  return new Failure(message, { family: "operator", ...details });
 }

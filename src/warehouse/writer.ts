@@ -221,7 +221,6 @@ export class WarehouseWriter {
     const epoch = this.connection.statement("SELECT epoch FROM warehouse_state").pluck().get();
     if (epoch === this.#epoch) return;
     this.#fatalFailure = new Failure(`another mds-sync has become the writer of ${this.path}`, {
-      family: "operator",
       code: "writer_replaced",
       remedy: "stop this process: another one has taken over",
     });

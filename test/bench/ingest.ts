@@ -78,7 +78,6 @@ export function createClient(info: PageServerInfo): ServiceClient {
   return createServiceClient({
     baseUrl: info.baseUrl,
     authUrl: info.baseUrl,
-    wsUrl: info.wsUrl,
     clientId: info.clientId,
     readSecret: async () => info.clientSecret,
     concurrency: CONCURRENCY,
@@ -154,7 +153,7 @@ export async function fillSeries(
     commit = ingest.call("commitWalkPage", {
       pageId: page.pageId,
       series,
-      position: { gap: gap, provenFrom: position.ceiling },
+      position: { gap: gap, provenFrom: position.provenFrom },
       isLast: position.end === "exhausted",
       settleDelay: 60_000_000,
       request: "",

@@ -9,11 +9,11 @@ import { IngestThread } from "../../src/ingest/thread/ingest-thread.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../src/service/client/client.ts";
-import { SubscriptionList } from "../../src/service/live/subscription-status.ts";
+import { SubscriptionStates } from "../../src/service/live/subscription-states.ts";
 import type { SyncContext } from "../../src/sync/context/context.ts";
 import { RunStats } from "../../src/sync/context/run-stats.ts";
 import { followLiveFeed } from "../../src/sync/live/follower.ts";
-import { SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
+import { CoverageCommitter, SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
 import { type Figure, formatFigures, isMissed } from "./figures.ts";
 import { createClient, fillSeries, startPageServer } from "./ingest.ts";
 import {
@@ -67,7 +67,6 @@ class LivePath {
     const client = createServiceClient({
       baseUrl,
       authUrl: baseUrl,
-      wsUrl,
       clientId: "bench",
       readSecret: async () => "bench",
       concurrency: 8,
@@ -135,8 +134,9 @@ class LivePath {
     });
     this.#following = followLiveFeed(context, {
       wsUrl,
-      subscriptions: new SubscriptionList(coverage.subscriptions),
+      subscriptions: new SubscriptionStates(coverage.subscriptions),
       coverage,
+      committer: new CoverageCommitter(context, coverage),
       refreshSeconds: CADENCE_SECONDS,
       random: Math.random,
       onEvent: () => {},

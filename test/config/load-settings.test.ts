@@ -180,6 +180,18 @@ describe("an invalid setting fails with one line, a remedy and exit code 2", () 
       'FILE: schedule.nightly cannot be "61 0 * * *": give five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
     ],
     [
+      'schedule: { nightly: "5/10 0 * * *" }',
+      'FILE: schedule.nightly cannot be "5/10 0 * * *": give five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
+    ],
+    [
+      'schedule: { export: "0 0 31 2,4 *" }',
+      'FILE: schedule.export cannot be "0 0 31 2,4 *": give five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
+    ],
+    [
+      'schedule: { export: "@daily" }',
+      'FILE: schedule.export cannot be "@daily": give five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
+    ],
+    [
       "schedule: { nightly: * 0 }",
       "FILE:1:22 is not YAML (BAD_ALIAS): put a value that begins with * into quotes",
     ],
@@ -213,7 +225,10 @@ describe("an invalid setting fails with one line, a remedy and exit code 2", () 
 
   it("warns about a variable that looks like a misspelt setting", () => {
     expect(load(undefined, { env: { MDS_BASEURL: "x" } }).warnings).toEqual([
-      "the environment sets MDS_BASEURL, which is not a setting: did you mean MDS_BASE_URL?",
+      {
+        message: "the environment sets MDS_BASEURL, which is not a setting",
+        remedy: "did you mean MDS_BASE_URL?",
+      },
     ]);
   });
 });
@@ -274,7 +289,9 @@ describe("the client secret", () => {
     const file = join(temporaryFolder(), "secret");
     writeFileSync(file, canary, { mode: 0o644 });
     const { warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: file } });
-    expect(warnings).toEqual([`the secret file ${file} can be read by other users: chmod o= ${file}`]);
+    expect(warnings).toEqual([
+      { message: `the secret file ${file} can be read by other users`, remedy: `chmod o= ${file}` },
+    ]);
   });
 
   it("reports that its file is missing or empty, or that none is set", () => {

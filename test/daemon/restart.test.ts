@@ -24,7 +24,7 @@ const rowsOf = (name: string) =>
   `SELECT count(*) AS n, max(ts) AS newest FROM index_ticks WHERE name = '${name}'`;
 
 describe("a daemon that starts on an existing warehouse", () => {
-  it("ends deselected targets at the start, follows new ones, and resumes reselected ones", async () => {
+  it("G9: ends deselected targets at the start, follows new ones, and resumes reselected ones", async () => {
     const daemon = await createDaemonHarness({ settings: only("BTC, ETH", "Kraken, Binance") });
     const { clock, query } = daemon;
     const micros = () => clock.now() * 1000;
@@ -69,7 +69,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     daemon.expectMatchesService();
   }, 120_000);
 
-  it("on an old copy fetches what the copy lacks, and matches the service in the end", async () => {
+  it("F15: on an old copy fetches what the copy lacks, and matches the service in the end", async () => {
     const daemon = await createDaemonHarness({ settings: only("BTC, ETH", "Kraken") });
     const { clock, query, path, folder } = daemon;
     const first = await daemon.startFilled();
@@ -96,7 +96,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     expect(lost.some(({ state, span }) => state === "lost" && Number(span) > 0.45 * HOUR * 1000)).toBe(true);
   }, 120_000);
 
-  it("checks a large file in the background after an unclean end; the next start quarantines a damaged one", async () => {
+  it("F10: checks a large file in the background after an unclean end; the next start quarantines a damaged one", async () => {
     const daemon = await createDaemonHarness({ settings: only("BTC", "") });
     const { path, folder, clock } = daemon;
     await (await daemon.startFilled()).stop();

@@ -6,6 +6,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
@@ -159,7 +160,7 @@ describe("mds-sync run", () => {
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
   }, 60_000);
 
-  it("works and stops cleanly when nobody reads its stderr, and when stderr is closed", async () => {
+  it("G7: works and stops cleanly when nobody reads its stderr, and when stderr is closed", async () => {
     const simulator = await service();
     const pipe = createFullPipe();
     const stuckEnd = pipe.open();
@@ -178,7 +179,7 @@ describe("mds-sync run", () => {
     }
   }, 60_000);
 
-  it("stops within five seconds during a backfill, and leaves a clean file", async () => {
+  it("G1: stops within five seconds during a backfill, and leaves a clean file", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
     const file = join(folder, "mds-sync.yaml");
@@ -197,6 +198,32 @@ describe("mds-sync run", () => {
     expect(
       query(folder, "SELECT count(*) AS n FROM gaps WHERE state = 'open' AND stream = 'index_ticks'"),
     ).not.toEqual([{ n: 0 }]);
+  }, 60_000);
+
+  it("G8: an uncaught exception ends it with exit 1, is recorded, and the next start reports it", async () => {
+    const simulator = await service();
+    const folder = folderWithSettings();
+    const path = join(folder, "mds.sqlite");
+    // Node runs this before the program.
+    const preload = `process.on("SIGUSR2", () => { throw new Error("a bug in one stream"); })`;
+    const daemon = run(folder, simulator, {
+      NODE_OPTIONS: `--import="data:text/javascript,${encodeURIComponent(preload)}"`,
+    });
+    await until(() => lookInto(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
+    daemon.child.kill("SIGUSR2");
+    expect((await daemon.ended).code).toBe(1);
+    const crash = { code: "unexpected", line: "Error: a bug in one stream" };
+    expect(readLastCrash(path)).toMatchObject(crash);
+    expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
+
+    const address = await run(folder, simulator).address();
+    const lastCrash = await until(async () => {
+      const status = await fetch(new URL("/api/status", address));
+      return status.status === 200
+        ? ((await status.json()) as { last_crash: unknown }).last_crash
+        : undefined;
+    });
+    expect(lastCrash).toMatchObject(crash);
   }, 60_000);
 
   it("reports what it waits for while the warehouse is locked, and can be stopped", async () => {
@@ -226,7 +253,7 @@ describe("mds-sync run", () => {
     expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
   }, 60_000);
 
-  it("checks the settings before it touches the warehouse", async () => {
+  it("G9: checks the settings before it touches the warehouse", async () => {
     const folder = folderWithSettings();
     const env = { MDS_BASE_URL: "http://127.0.0.1:9", MDS_WS_URL: "ws://127.0.0.1:9", MDS_CLIENT_ID: "me" };
     const wrong = [
@@ -244,7 +271,7 @@ describe("mds-sync run", () => {
     expect(existsSync(join(folder, "mds.sqlite"))).toBe(false);
   });
 
-  it("a second daemon on the same file fails with one line, exit 75; a second signal ends a daemon at once", async () => {
+  it("F9, G1: a second daemon on the same file fails with one line, exit 75; a second signal ends a daemon at once", async () => {
     const simulator = await service();
     const folder = folderWithSettings();
     const first = run(folder, simulator);

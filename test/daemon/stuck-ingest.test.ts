@@ -28,7 +28,7 @@ sync:
   derivatives: false
 `;
 
-describe("an ingest thread that hangs while the event loop runs", () => {
+describe("G13: an ingest thread that hangs while the event loop runs", () => {
   it("shows in /healthz and /metrics within two minutes, stops the watchdog pings, and does not block the stop", async () => {
     const daemon = await createDaemonHarness({ settings });
     const manager = fakeSystemdNotify(daemon.folder);

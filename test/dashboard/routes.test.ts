@@ -37,6 +37,19 @@ describe("/metrics", () => {
     expect(body).not.toContain("-id");
   });
 
+  it("is rendered once per half second", async () => {
+    const clock = new ManualClock();
+    const { fetchPage, metrics } = await serveDashboard(openFilledWarehouse().path, clock);
+    let renderCount = 0;
+    metrics.onCollect(() => void renderCount++);
+    await fetchPage("/metrics");
+    await fetchPage("/metrics");
+    expect(renderCount).toBe(1);
+    await clock.advance(600);
+    await fetchPage("/metrics");
+    expect(renderCount).toBe(2);
+  });
+
   it("is served before the warehouse exists", async () => {
     const { fetchPage } = await serveDashboard(join(temporaryFolder(), "none.sqlite"));
     expect(await fetchPage("/metrics")).toMatchObject({

@@ -33,7 +33,7 @@ async function quantAt(
 }
 
 describe("readers of an export", () => {
-  it("keep reading the old one while a new one is written, until they close it", async () => {
+  it("F16: keep reading the old one while a new one is written, until they close it", async () => {
     const folder = temporaryFolder();
     const warehouse = openAt(folder);
     onTestFinished(() => warehouse.close());

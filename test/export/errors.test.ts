@@ -97,7 +97,7 @@ describe("mds-sync export", () => {
       ]);
   });
 
-  it("leaves the old export whole when the disk is full, when it is stopped, and when another export holds the folder", async () => {
+  it("F16: leaves the old export whole when the disk is full, when it is stopped, and when another export holds the folder", async () => {
     const folder = filled();
     await exportIn(folder);
     const manifest = join(folder, "export/manifest.json");

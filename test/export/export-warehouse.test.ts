@@ -121,7 +121,7 @@ describe("an export", () => {
     }
   });
 
-  it("has real timestamps, and decimals that are exact or NULL", async () => {
+  it("F16: has real timestamps, and decimals that are exact or NULL", async () => {
     const types = await ask("DESCRIBE index_ticks");
     const typeOf = new Map(types.map(([name, type]) => [name, type]));
     expect(

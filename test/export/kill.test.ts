@@ -30,7 +30,7 @@ function expectWhole(folder: string, { files }: Manifest): void {
 const ticksOf = (folder: string) =>
   inCatalogue(join(folder, "export/mds.duckdb"), "SELECT count(*)::INTEGER FROM index_ticks");
 
-it("kill -9 at any step leaves an export whole, and the next one is right and removes the leftovers", async () => {
+it("F16: kill -9 at any step leaves an export whole, and the next one is right and removes the leftovers", async () => {
   const folder = temporaryFolder();
   const warehouse = openAt(folder);
   onTestFinished(() => warehouse.close());

@@ -49,7 +49,7 @@ describe("the systemd unit", () => {
     expect(installed.split("\n")).toContain(line);
   });
 
-  it("stops a crash loop, but only after two hours", () => {
+  it("G8: stops a crash loop, but only after two hours", () => {
     const seconds = (key: string) => Number(new RegExp(`^${key}=(\\d+)$`, "m").exec(unit)?.[1]);
     const starts = seconds("StartLimitBurst");
     expect(starts * seconds("RestartSec")).toBeGreaterThanOrEqual(7200);

@@ -92,6 +92,14 @@ describe("a daemon matches the service again", () => {
     await expectHealed(since);
   });
 
+  it("G2: after it was stopped by SIGSTOP for two minutes", async () => {
+    const since = scene.now();
+    daemon.child.kill("SIGSTOP");
+    await scene.advance(120);
+    daemon.child.kill("SIGCONT");
+    await expectHealed(since);
+  });
+
   it("after every token was revoked and the socket dropped", async () => {
     const since = scene.now();
     await scene.control("POST", "revoke");

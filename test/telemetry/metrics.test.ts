@@ -1,9 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { ClientEvent } from "../../src/service/http/client-events.ts";
-import type { FeedEvent } from "../../src/service/live/feed.ts";
-import type { ServiceMetricEvent } from "../../src/telemetry/metric-inputs.ts";
+import { SubscriptionStates } from "../../src/service/live/subscription-states.ts";
 import { METRIC_PREFIX, type MetricDeclaration, metricTable } from "../../src/telemetry/metric-table.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -40,11 +38,6 @@ function start() {
 }
 
 describe("the metrics", () => {
-  it("accept the events of the client and the live feed without conversion", () => {
-    const fits = (observation: ClientEvent | FeedEvent): ServiceMetricEvent => observation;
-    expect(fits(request)).toBe(request);
-  });
-
   it("count requests by endpoint and outcome, their time, bytes and retries", async () => {
     const { metrics, read } = start();
     metrics.observe(request);
@@ -76,6 +69,31 @@ describe("the metrics", () => {
     expect(values.get("ingest_queued")).toBe(3);
   });
 
+  it("count the current subscriptions of the live feed by state", async () => {
+    const { metrics, read } = start();
+    const ids = ["live", "silent", "refused", "parked", "new"];
+    const subscriptions = new SubscriptionStates(ids.map((indexId) => ({ source: "index", indexId })));
+    metrics.onCollect(() => metrics.setFeed(subscriptions));
+    const readCounts = async () => {
+      const values = await read();
+      const count = (state: string) => values.get(`feed_subscriptions{state="${state}"}`);
+      return [values.get("feed_connected"), count("following"), count("doubt"), count("parked")];
+    };
+    expect(await readCounts()).toEqual([0, 0, 0, 0]);
+    const [live, silent, refused, parked] = subscriptions.current;
+    subscriptions.connect();
+    live?.confirm();
+    silent?.confirm();
+    silent?.apply("silent");
+    refused?.apply("refused");
+    parked?.park("403", 0);
+    expect(await readCounts()).toEqual([1, 1, 2, 1]);
+    subscriptions.disconnect();
+    expect(await readCounts()).toEqual([0, 0, 3, 1]);
+    subscriptions.replace([]);
+    expect(await readCounts()).toEqual([0, 0, 0, 0]);
+  });
+
   it("count committed rows by stream and kind", async () => {
     const { metrics, read } = start();
     metrics.countCommit("index_ticks", "rest", { inserted: 2000, changed: 0, withdrawn: 1, rejected: 2 });
@@ -92,7 +110,7 @@ describe("the metrics", () => {
   it("show the figures of each stream, and remove the age of a stream without rows", async () => {
     const { metrics, read } = start();
     const figures = {
-      stream: "index_ticks",
+      stream: "index_ticks" as const,
       rows: 7,
       open: 2,
       open_seconds: 90,
@@ -158,14 +176,6 @@ describe("the metrics", () => {
     expect(values.get('requests_total{endpoint="other",outcome="other"}')).toBe(3);
     expect([...values.keys()].filter((name) => name.startsWith("feed_events_total"))).toHaveLength(65);
     expect(await metrics.exposition()).not.toMatch(/1f0c7a52|eyJ|quoted/);
-  });
-
-  it("are rendered once per half second", async () => {
-    const { clock, metrics } = start();
-    const first = metrics.exposition();
-    expect(metrics.exposition()).toBe(first);
-    await clock.advance(600);
-    expect(metrics.exposition()).not.toBe(first);
   });
 });
 

@@ -165,7 +165,7 @@ describe("a query", () => {
   });
 });
 
-describe("retention", () => {
+describe("F18: retention", () => {
   it("marks the whole range as lost in the ledger before it deletes the first row", () => {
     const warehouse = openTestWarehouse({ clock: systemClock });
     const cadence = 30 * MICROS_PER_SECOND;

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
+import { exitCode } from "../../model/failure.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
-import { formatNumberTable, wrapText } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
+import { formatNumber, formatNumberTable, formatProblems } from "../output/text.ts";
+import { type CommandContext, incompleteFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,
@@ -26,10 +26,7 @@ function formatReport(report: BackfillReport): string {
     formatNumber(rejected),
   ]);
   const head = ["stream", "new rows", "changed", "requests", "gaps left", "rejects"];
-  const lines = [formatNumberTable([head, ...rows])];
-  for (const { stream, what, message } of report.problems) {
-    lines.push(wrapText(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`, "- "));
-  }
+  const lines = [formatNumberTable([head, ...rows]), ...formatProblems(report.problems)];
   const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);
   lines.push(`${formatNumber(total)} new rows in ${report.seconds.toFixed(1)} s`);
   return `${lines.join("\n")}\n`;
@@ -56,10 +53,6 @@ function toReportJson(report: BackfillReport): string {
     null,
     2,
   );
-}
-
-function formatNumber(value: number): string {
-  return value.toLocaleString("en-US");
 }
 
 interface BackfillFlags extends SelectionFlags {
@@ -104,17 +97,11 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         }
       });
       context.stdout.write(flags.json ? `${toReportJson(report)}\n` : formatReport(report));
-      if (report.exit !== exitCode.ok) throw incompleteFailure(report.problems.length, report.exit);
+      if (report.exit !== exitCode.ok)
+        throw incompleteFailure(
+          report.problems.length > 0
+            ? "not everything selected could be synced"
+            : "some records or ranges are missing",
+        );
     });
-}
-
-function incompleteFailure(problems: number, exit: ExitCode): Failure {
-  const what =
-    problems > 0 ? "not everything selected could be synced" : "some records or ranges are missing";
-  return new Failure(what, {
-    family: "operator",
-    code: "incomplete",
-    remedy: "the report lists what is left",
-    exit,
-  });
 }

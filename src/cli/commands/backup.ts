@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { deserialiseFailure, Failure } from "../../model/failure.ts";
 import { resolveSiblingModule, runChildProcess } from "../../runtime/child-process.ts";
 import { removePartialCopyOf } from "../../warehouse/backup.ts";
+import { formatBytes } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 import type { BackupProcessReport } from "./backup-process.ts";
@@ -31,9 +32,8 @@ export function addBackupCommand(program: Command, context: CommandContext): voi
       const bytes = await copyInProcess(warehouse, file, flags.force ?? false, context.stopping);
       const seconds = Math.round(context.clock.monotonic() - startedAt) / 1000;
       if (flags.json) context.stdout.write(`${JSON.stringify({ warehouse, file, bytes, seconds })}\n`);
-      const mebibytes = (bytes / 1024 / 1024).toFixed(1);
       context.stderr.write(
-        `${warehouse} is copied to ${file}: ${mebibytes} MiB in ${seconds.toFixed(1)} s\n`,
+        `${warehouse} is copied to ${file}: ${formatBytes(bytes)} in ${seconds.toFixed(1)} s\n`,
       );
     });
 }

@@ -2,6 +2,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { withReader } from "../../warehouse/reader.ts";
 import { isTerminal } from "../output/progress-bar.ts";
+import { formatNumber } from "../output/text.ts";
 
 /** Without a terminal a line cannot be redrawn, so lines come less often. */
 const LINE_INTERVAL_MS = 10_000;
@@ -60,11 +61,10 @@ export class DemoScreen {
     if (!this.#isFilled || this.#tickCount === 0 || this.#clock.monotonic() - this.#shownAt < intervalMs)
       return;
     this.#shownAt = this.#clock.monotonic();
-    const line =
-      `live: ${this.#tickCount.toLocaleString("en-US")} ticks on disk${this.#formatPrices()}`.slice(
-        0,
-        SCREEN_WIDTH - 1,
-      );
+    const line = `live: ${formatNumber(this.#tickCount)} ticks on disk${this.#formatPrices()}`.slice(
+      0,
+      SCREEN_WIDTH - 1,
+    );
     this.#stderr.write(this.#isTerminal ? `\r\u001b[2K${line}\r` : `${line}\n`);
     this.#hasDrawnLine = this.#isTerminal;
   }

@@ -47,7 +47,6 @@ export async function startDemo(
   if (!env.MDS_CLIENT_SECRET) {
     await stop();
     throw new Failure("the simulator did not start", {
-      family: "bug",
       code: "demo",
       remedy: "try mds-sync simulate",
     });

@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import type { ExportProgress, ExportResult } from "../../export/export-warehouse.ts";
-import { isTerminal } from "../output/progress-bar.ts";
+import type { ExportResult } from "../../export/export-warehouse.ts";
+import { drawBars, isTerminal, type ProgressCounts } from "../output/progress-bar.ts";
+import { formatBytes, formatNumber } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import { programVersion } from "../support/context.ts";
 import {
@@ -20,9 +21,6 @@ interface ExportFlags {
   progress: boolean;
   logLevel?: string;
 }
-
-const BAR_WIDTH = 20;
-const REDRAW_INTERVAL_MS = 250;
 
 export function addExportCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("export").requiredOption("--to <dir>", "the folder to write"))
@@ -45,7 +43,8 @@ export function addExportCommand(program: Command, context: CommandContext): voi
       const log = createCommandLogger(flags.logLevel ?? (showsBar ? "warn" : "info"), context.stderr);
       // Loaded lazily, so that other commands do not load SQLite and DuckDB.
       const { exportWarehouse } = await import("../../export/export-warehouse.ts");
-      const bar = showsBar ? drawBar(context) : undefined;
+      let counts: ProgressCounts = { rows: 0, done: 0, planned: 0 };
+      const bar = showsBar ? drawBars(context.clock, context.stderr, () => [["export", counts]]) : undefined;
       try {
         const result = await exportWarehouse({
           warehouse,
@@ -55,47 +54,20 @@ export function addExportCommand(program: Command, context: CommandContext): voi
           clock: context.clock,
           log,
           stopping: context.stopping,
-          ...(bar ? { onProgress: bar.show } : {}),
+          onProgress({ rows, allRows }) {
+            counts = { rows, done: rows, planned: allRows };
+          },
         });
         bar?.end();
         if (flags.json) context.stdout.write(`${JSON.stringify(result)}\n`);
         context.stderr.write(`${summarize(result)}\n`);
-      } catch (error) {
+      } finally {
         bar?.end();
-        throw error;
       }
     });
 }
 
 function summarize(result: ExportResult): string {
   const { folder, files, files_written: written, rows_written: rows, bytes_written: bytes, seconds } = result;
-  const mebibytes = (bytes / 1024 / 1024).toFixed(1);
-  return `${folder} is up to date: ${written} of ${files} files written, ${rows.toLocaleString("en-US")} rows, ${mebibytes} MiB in ${seconds.toFixed(1)} s`;
-}
-
-function drawBar({ clock, stderr }: CommandContext): { show(progress: ExportProgress): void; end(): void } {
-  const startedAt = clock.monotonic();
-  let drawnAt = Number.NEGATIVE_INFINITY;
-  let last: ExportProgress = { rows: 0, allRows: 0 };
-  const draw = () => {
-    const ms = clock.monotonic() - startedAt;
-    const share = last.allRows === 0 ? 1 : Math.min(1, last.rows / last.allRows);
-    const full = Math.round(share * BAR_WIDTH);
-    const rate = ms === 0 ? 0 : Math.round((last.rows / ms) * 1000);
-    stderr.write(
-      `\r\u001b[2Kexport ${"█".repeat(full)}${"░".repeat(BAR_WIDTH - full)} ${String(Math.floor(share * 100)).padStart(3)} %  ${last.rows.toLocaleString("en-US")} rows  ${rate.toLocaleString("en-US")}/s`,
-    );
-    drawnAt = clock.monotonic();
-  };
-  return {
-    show(progress) {
-      last = progress;
-      if (clock.monotonic() - drawnAt >= REDRAW_INTERVAL_MS) draw();
-    },
-    end() {
-      if (drawnAt === Number.NEGATIVE_INFINITY) return;
-      draw();
-      stderr.write("\n");
-    },
-  };
+  return `${folder} is up to date: ${written} of ${files} files written, ${formatNumber(rows)} rows, ${formatBytes(bytes)} in ${seconds.toFixed(1)} s`;
 }

@@ -73,7 +73,6 @@ function isComplete({ keys, gaps, outsideRange }: GapReport): boolean {
 function notCompleteFailure({ gaps, keys }: GapReport): Failure {
   const reasons = new Set(gaps.map(({ reason }) => reason));
   return new Failure("the window is not complete", {
-    family: "operator",
     code: "not_whole",
     remedy: remedyFor(reasons, keys.length === 0),
     exit: exitCode.incomplete,

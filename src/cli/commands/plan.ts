@@ -10,7 +10,7 @@ import { fetchDirectory } from "../../sync/selection/fetch-directory.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { formatNumberTable, wrapText } from "../output/text.ts";
+import { formatBytes, formatNumber, formatNumberTable, wrapText } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import {
   addSettingsFlags,
@@ -75,10 +75,9 @@ async function withSources<T>(
 
 function formatPlan({ streams, notices }: BackfillEstimate, basis: string): string {
   const head = ["stream", "series", "gaps", "requests", "rows", "disk", "minutes"];
-  const count = (value: number) => value.toLocaleString("en-US");
   const rows = streams.map(({ stream, series, holes, requests, rows, bytes, minutes }) => [
     stream,
-    ...[series, holes, requests, rows].map(count),
+    ...[series, holes, requests, rows].map(formatNumber),
     formatBytes(bytes),
     minutes.toFixed(1),
   ]);
@@ -88,8 +87,8 @@ function formatPlan({ streams, notices }: BackfillEstimate, basis: string): stri
     "total",
     "",
     "",
-    count(sum("requests")),
-    count(sum("rows")),
+    formatNumber(sum("requests")),
+    formatNumber(sum("rows")),
     formatBytes(sum("bytes")),
     sum("minutes").toFixed(1),
   ];
@@ -103,11 +102,4 @@ function formatPlan({ streams, notices }: BackfillEstimate, basis: string): stri
 
 function toPlanJson({ streams, notices }: BackfillEstimate, basis: string): string {
   return `${JSON.stringify({ streams, notices, assumptions: basis }, null, 2)}\n`;
-}
-
-function formatBytes(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let [value, unit] = [bytes, 0];
-  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
-  return `${value < 10 && unit > 0 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { runDaemon } from "../../daemon/daemon.ts";
 import { showProgress } from "../output/progress-bar.ts";
+import { formatNumber } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import { programVersion } from "../support/context.ts";
 import {
@@ -54,7 +55,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
           ...(flags.progress ? { startProgress: (syncContext) => showProgress(syncContext, stderr) } : {}),
           onFilled(rows) {
             const seconds = ((clock.monotonic() - startedAt) / 1000).toFixed(0);
-            writeLine(`filled: ${rows.toLocaleString("en-US")} rows in ${seconds} s; now following live`);
+            writeLine(`filled: ${formatNumber(rows)} rows in ${seconds} s; now following live`);
             screen?.showExampleQueries();
           },
           ...(screen ? { onLiveRows: (ticks) => screen.showLiveTicks(ticks) } : {}),

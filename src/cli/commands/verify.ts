@@ -1,12 +1,10 @@
 import { type Command, Option } from "commander";
 import { integerOption } from "../../config/option-types.ts";
-import { exitCode, Failure } from "../../model/failure.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import { type VerifyResult, verify } from "../../sync/history/verify.ts";
 import { openReader } from "../../warehouse/reader.ts";
-import { wrapText } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import { usageFailure } from "../support/context.ts";
+import { formatNumber, formatProblems, wrapText } from "../output/text.ts";
+import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,
@@ -53,23 +51,13 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
         verify(syncContext, { reader, random, refreshSeconds, concurrency, sample }),
       );
       context.stdout.write(flags.json ? toVerifyJson(verified) : formatVerifyReport(verified));
-      if (verified.problems.length > 0)
-        throw incompleteFailure("not everything could be compared", "the report lists what is left");
+      if (verified.problems.length > 0) throw incompleteFailure("not everything could be compared");
       if (verified.sliceCount === 0)
         throw incompleteFailure(
           "nothing could be compared: nothing is settled yet",
           "run `mds-sync backfill` first",
         );
     });
-}
-
-function incompleteFailure(message: string, remedy: string): Failure {
-  return new Failure(message, {
-    family: "operator",
-    code: "incomplete",
-    remedy,
-    exit: exitCode.incomplete,
-  });
 }
 
 function readSample(text: string): number {
@@ -79,8 +67,7 @@ function readSample(text: string): number {
 }
 
 function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyResult): string {
-  const count = (value: number) => value.toLocaleString("en-US");
-  const lines = [`${count(sliceCount)} ranges compared, ${count(rows)} rows`];
+  const lines = [`${formatNumber(sliceCount)} ranges compared, ${formatNumber(rows)} rows`];
   for (const difference of differences.slice(0, MAX_DIFFERENCES_SHOWN)) {
     const { stream, name, indexType, from, to, missing, changed, withdrawn } = difference;
     const range = `${formatTimestamp(from).slice(0, 19)}Z to ${formatTimestamp(to).slice(0, 19)}Z`;
@@ -88,17 +75,14 @@ function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyR
     lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}`, "- "));
   }
   const more = differences.length - MAX_DIFFERENCES_SHOWN;
-  if (more > 0) lines.push(`  and ${count(more)} more: --json lists all of them`);
+  if (more > 0) lines.push(`  and ${formatNumber(more)} more: --json lists all of them`);
   if (differences.length === 0 && sliceCount > 0) lines.push("no difference");
   if (differences.length > 0) {
     const hasReplaced = differences.some(({ changed, withdrawn }) => changed + withdrawn > 0);
     const before = hasReplaced ? "; the replaced rows are in the view revisions" : "";
-    lines.push(wrapText(`${count(differences.length)} of them differed and were repaired${before}`));
+    lines.push(wrapText(`${formatNumber(differences.length)} of them differed and were repaired${before}`));
   }
-  for (const { stream, what, message } of problems) {
-    lines.push(wrapText(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`, "- "));
-  }
-  return `${lines.join("\n")}\n`;
+  return `${[...lines, ...formatProblems(problems)].join("\n")}\n`;
 }
 
 function toVerifyJson({ sliceCount, rows, differences, problems }: VerifyResult): string {

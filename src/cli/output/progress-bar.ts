@@ -1,46 +1,70 @@
 import type { Stream } from "../../model/streams.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { SyncContext } from "../../sync/context/context.ts";
-import type { StreamStats } from "../../sync/context/run-stats.ts";
+import type { RunStats } from "../../sync/context/run-stats.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
+import { formatNumber } from "./text.ts";
 
 const LOG_INTERVAL_MS = 10_000;
 const REDRAW_INTERVAL_MS = 250;
 const BAR_WIDTH = 20;
 const SHOWN_STREAMS = ["index_ticks", "ohlcv"] as const satisfies readonly Stream[];
 
+/** How far one piece of work is. `done` and `planned` have the same unit, any. */
+export interface ProgressCounts {
+  readonly rows: number;
+  readonly done: number;
+  readonly planned: number;
+}
+
 interface Progress {
   end(): void;
 }
 
-/** Draws bars on a terminal; elsewhere logs a line every ten seconds. */
-export function showProgress(syncContext: SyncContext, stderr: TextOutput): Progress {
-  return isTerminal(stderr) ? drawBars(syncContext, stderr) : logProgress(syncContext);
+/** Shows the progress of a backfill: bars on a terminal, elsewhere a log line every ten seconds. */
+export function showProgress({ clock, stats, log }: SyncContext, stderr: TextOutput): Progress {
+  return isTerminal(stderr)
+    ? drawBars(clock, stderr, () => SHOWN_STREAMS.map((stream) => [stream, countsOf(stats, stream)]))
+    : logProgress({ clock, stats, log });
 }
 
 export function isTerminal(stream: NodeJS.WritableStream | TextOutput): boolean {
   return "isTTY" in stream && stream.isTTY === true;
 }
 
-function logProgress({ clock, stats, log }: SyncContext): Progress {
+function countsOf(stats: RunStats, stream: Stream): ProgressCounts {
+  const { received, doneMicros, plannedMicros } = stats.forStream(stream);
+  return { rows: received, done: doneMicros, planned: plannedMicros };
+}
+
+function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" | "log">): Progress {
   const startedAt = clock.monotonic();
   return repeat(clock, LOG_INTERVAL_MS, () => {
     for (const stream of SHOWN_STREAMS) {
-      const counts = stats.forStream(stream);
-      if (counts.doneMicros >= counts.plannedMicros) continue;
+      const counts = countsOf(stats, stream);
+      if (counts.done >= counts.planned) continue;
       const { rowsPerSecond, percent, secondsLeft } = computeProgress(counts, clock.monotonic() - startedAt);
-      const { received: rows, requests } = counts;
-      log.info({ stream, rows, rowsPerSecond, requests, percent, secondsLeft }, "backfill in progress");
+      const { requests } = stats.forStream(stream);
+      log.info(
+        { stream, rows: counts.rows, rowsPerSecond, requests, percent, secondsLeft },
+        "backfill in progress",
+      );
     }
   });
 }
 
-function drawBars({ clock, stats }: SyncContext, stderr: TextOutput): Progress {
+/** Draws a bar per label on a terminal, and redraws it until `end`. A label without planned work has no bar. */
+export function drawBars(
+  clock: Pick<Clock, "monotonic" | "after">,
+  stderr: TextOutput,
+  read: () => readonly (readonly [label: string, counts: ProgressCounts])[],
+): Progress {
   const startedAt = clock.monotonic();
   let drawn = 0;
   const draw = () => {
-    const lines = SHOWN_STREAMS.filter((stream) => stats.forStream(stream).plannedMicros > 0).map((stream) =>
-      formatBar(stream, stats.forStream(stream), clock.monotonic() - startedAt),
-    );
+    const lines = read()
+      .filter(([, { planned }]) => planned > 0)
+      .map(([label, counts]) => formatBar(label, counts, clock.monotonic() - startedAt));
     const up = drawn > 0 ? `\u001b[${drawn}A` : "";
     stderr.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join("")}`);
     drawn = lines.length;
@@ -57,29 +81,25 @@ function drawBars({ clock, stats }: SyncContext, stderr: TextOutput): Progress {
   };
 }
 
-/** The progress of one stream, within 80 columns. */
-export function formatBar(stream: Stream, counts: StreamStats, ms: number): string {
+/** One bar within 80 columns. */
+export function formatBar(label: string, counts: ProgressCounts, ms: number): string {
   const { rowsPerSecond, percent, secondsLeft } = computeProgress(counts, ms);
   const full = Math.round((percent / 100) * BAR_WIDTH);
   const bar = "█".repeat(full) + "░".repeat(BAR_WIDTH - full);
-  const rows = `${counts.received.toLocaleString("en-US")} rows`;
+  const rows = `${formatNumber(counts.rows)} rows`;
   const left = secondsLeft === null ? "" : percent >= 100 ? "done" : `${formatCountdown(secondsLeft)} left`;
-  return `${stream.padEnd(12)}${bar} ${String(percent).padStart(3)} %  ${rows.padStart(16)}  ${rowsPerSecond.toLocaleString("en-US").padStart(7)}/s  ${left}`.trimEnd();
+  return `${label.padEnd(12)}${bar} ${String(percent).padStart(3)} %  ${rows.padStart(16)}  ${formatNumber(rowsPerSecond).padStart(7)}/s  ${left}`.trimEnd();
 }
 
 export function computeProgress(
-  counts: StreamStats,
+  { rows, done, planned }: ProgressCounts,
   ms: number,
 ): { rowsPerSecond: number; percent: number; secondsLeft: number | null } {
   // A range that is walked twice counts twice, so `done` can exceed `planned`.
-  const share = counts.plannedMicros === 0 ? 1 : Math.min(1, counts.doneMicros / counts.plannedMicros);
+  const share = planned === 0 ? 1 : Math.min(1, done / planned);
   const percent = share === 1 ? 100 : Math.min(99, Math.floor(share * 100));
   const secondsLeft = share === 0 ? null : Math.round(((ms / share) * (1 - share)) / 1000);
-  return {
-    rowsPerSecond: ms === 0 ? 0 : Math.round((counts.received / ms) * 1000),
-    percent,
-    secondsLeft,
-  };
+  return { rowsPerSecond: ms === 0 ? 0 : Math.round((rows / ms) * 1000), percent, secondsLeft };
 }
 
 function formatCountdown(seconds: number): string {
@@ -89,7 +109,7 @@ function formatCountdown(seconds: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-function repeat(clock: SyncContext["clock"], ms: number, work: () => void): Progress {
+function repeat(clock: Pick<Clock, "after">, ms: number, work: () => void): Progress {
   let cancel = () => {};
   const arm = () => {
     cancel = clock.after(ms, () => {

@@ -3,6 +3,7 @@ import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
 import {
   formatAge,
+  formatBytes,
   formatCount,
   formatDuration,
   formatShortCount,
@@ -57,7 +58,7 @@ function remarkLines({ streams, generated_at, disk, jobs, last_crash }: Warehous
 /** Empty unless the disk will be full soon. */
 function diskWarning({ full_in_days, free_bytes }: WarehouseStatus["disk"]): string[] {
   if (full_in_days === null || full_in_days >= DISK_FULL_WARNING_DAYS) return [];
-  const free = `${(free_bytes / 1024 ** 3).toFixed(1)} GiB are free`;
+  const free = `${formatBytes(free_bytes)} are free`;
   return [wrapText(`the disk is full in ${full_in_days} days at the current growth: ${free}`)];
 }
 

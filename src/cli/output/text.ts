@@ -1,3 +1,5 @@
+import type { Problem } from "../../sync/context/error-policy.ts";
+
 /** Every report fits into 80 columns, whatever the terminal: reports are also read in mails and logs. */
 const REPORT_WIDTH = 80;
 
@@ -65,9 +67,29 @@ export function wrapText(text: string, lead = ""): string {
     .replaceAll(NO_BREAK_SPACE, " ");
 }
 
+/** `12,345`. */
+export function formatNumber(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+/** `900 MiB`, `1.5 GiB`: one decimal below ten. Rounded down, so that free space is never overstated. */
+export function formatBytes(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let [value, unit] = [bytes, 0];
+  for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024;
+  return `${value < 10 && unit > 0 ? Math.floor(value * 10) / 10 : Math.floor(value)} ${units[unit]}`;
+}
+
+/** One wrapped line per problem, for the end of a report. */
+export function formatProblems(problems: readonly Problem[]): string[] {
+  return problems.map(({ stream, what, message }) =>
+    wrapText(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`, "- "),
+  );
+}
+
 /** A count in at most seven characters: `12,345`, `50.1M`. */
 export function formatCount(count: number): string {
-  if (count < 1_000_000) return count.toLocaleString("en-US");
+  if (count < 1_000_000) return formatNumber(count);
   const [size, unit] = count < 1_000_000_000 ? ([1e6, "M"] as const) : ([1e9, "G"] as const);
   return `${(Math.floor(count / (size / 10)) / 10).toFixed(1)}${unit}`;
 }
@@ -82,7 +104,7 @@ export function formatShortCount(count: number): string {
 
 /** `1 range`, `2 ranges`, `1,234 ranges`. */
 export function pluralize(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString("en-US")} ${count === 1 ? one : many}`;
+  return `${formatNumber(count)} ${count === 1 ? one : many}`;
 }
 
 const units = [

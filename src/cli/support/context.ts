@@ -28,7 +28,12 @@ export interface CommandContext {
   readonly dieOnSignal?: () => void;
 }
 
+/** The command ran, but its report has something left. */
+export function incompleteFailure(message: string, remedy = "the report lists what is left"): Failure {
+  return new Failure(message, { family: "operator", code: "incomplete", remedy, exit: exitCode.incomplete });
+}
+
 /** The operator gave a wrong flag or argument. */
 export function usageFailure(message: string, remedy: string): Failure {
-  return new Failure(message, { family: "operator", code: "usage", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
 }

@@ -34,7 +34,8 @@ export function addSettingsFlags(command: Command): Command {
 /** Loads the settings of a command and writes their warnings to stderr. */
 export function loadSettingsAndWarn(command: Command, context: CommandContext): LoadedSettings {
   const loaded = loadSettingsFromFlags(command, context);
-  for (const warning of loaded.warnings) context.stderr.write(`mds-sync: warning: ${warning}\n`);
+  for (const { message, remedy } of loaded.warnings)
+    context.stderr.write(`mds-sync: warning: ${message}: ${remedy}\n`);
   return loaded;
 }
 

@@ -1,13 +1,13 @@
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { requireServiceSettings } from "../../config/service-settings.ts";
 import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
-import { Failure } from "../../model/failure.ts";
+import { Failure, type FailureCode, failureCode } from "../../model/failure.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
 import type { SyncSettings } from "../../sync/context/context.ts";
 import { type SyncContext, serviceClock } from "../../sync/context/context.ts";
-import { SilenceTimeout } from "../../sync/context/retry.ts";
+import { SILENCE_TIMEOUT_MS, SilenceTimeout } from "../../sync/context/retry.ts";
 import { RunStats } from "../../sync/context/run-stats.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
@@ -72,7 +72,7 @@ export async function withSyncSession<T>(
 }
 
 function isStopFailure(error: unknown): boolean {
-  return error instanceof Failure && error.code === "stopped";
+  return failureCode(error) === "stopped";
 }
 
 /** Exit code 0 would tell a cron job that everything selected is synced. */
@@ -88,24 +88,25 @@ function unfinishedFailure(reason: unknown): Failure {
 /** Returns the storage problem that kept the run from making progress, if any. */
 function storageFailure(ingest: IngestThread | undefined, path: string): Failure | undefined {
   if (ingest?.state === "working") return undefined;
-  const failure = (message: string, code: string, remedy: string) =>
-    new Failure(message, { family: "retry", code, remedy });
+  const failure = (message: string, code: FailureCode, remedy: string) =>
+    new Failure(message, { code, remedy });
+  const minutes = SILENCE_TIMEOUT_MS / 60_000;
   switch (ingest?.state) {
     case "disk_full":
       return failure(
-        `the disk of ${path} has been full for 15 minutes`,
+        `the disk of ${path} has been full for ${minutes} minutes`,
         "disk_full",
         "free some space and run it again: fetched data stays stored",
       );
     case "db_locked":
       return failure(
-        `another program has held the write lock of ${path} for 15 minutes`,
+        `another program has held the write lock of ${path} for ${minutes} minutes`,
         "db_locked",
         "end its write transaction and run it again: readers never block the sync",
       );
     default:
       return failure(
-        `${path} could not be opened for 15 minutes`,
+        `${path} could not be opened for ${minutes} minutes`,
         "not_opened",
         "free some space on its disk, or end the program that holds its write lock, and run it again",
       );

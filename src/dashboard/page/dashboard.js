@@ -4,8 +4,6 @@ import { axis, describeCell, draw, expand, summarize } from "./heat-map.js";
 import { byId, element, poll, setText } from "./page-base.js";
 import { brief, count, countNoun, duration, minuteOf, price, secondsBetween, title } from "./text-format.js";
 
-const ROWS_PER_STEP = 40;
-
 // ---- the daemon
 
 /** The daemon's clock minus the browser's clock, in milliseconds; ages follow the daemon's clock. */
@@ -233,7 +231,8 @@ function coverageGroup(group, labels) {
   if (left > 0) {
     const more = element("button", { type: "button" }, `Show more (${count(left)})`);
     more.addEventListener("click", () => {
-      requestedRows.set(group.key, group.rows.length + ROWS_PER_STEP);
+      // The daemon rounds the number up to its next step.
+      requestedRows.set(group.key, group.rows.length + 1);
       void coverage.now();
     });
     box.append(more);

@@ -113,5 +113,5 @@ function parseJson(text: string): unknown {
 }
 
 function malformedPageFailure(message: string): Failure {
-  return new Failure(message, { family: "retry", code: "malformed_body" });
+  return new Failure(message, { code: "malformed_body" });
 }

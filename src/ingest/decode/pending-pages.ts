@@ -95,7 +95,6 @@ export class PendingPages {
     const page = this.#walkPages.get(pageId) ?? this.#listPages.get(pageId);
     if (!page)
       throw new Failure("a page was evicted before its commit", {
-        family: "retry",
         code: "page_forgotten",
       });
     return page as PendingPage<S>;

@@ -245,8 +245,8 @@ export class IngestThread {
 
   #failPendingCalls(message: string): void {
     if (this.#fatalFailure) return;
-    this.#fatalFailure = new Failure(message, { family: "bug", code: "ingest_died" });
-    const failure = { message, family: "bug", code: "ingest_died" } as const;
+    this.#fatalFailure = new Failure(message, { code: "ingest_died" });
+    const failure = { message, code: "ingest_died" } as const;
     for (const [id, { settle }] of this.#pending) settle({ id, failure, bodies: [] });
     this.#pending.clear();
   }

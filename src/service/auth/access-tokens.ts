@@ -11,7 +11,7 @@ import {
   type GrantedToken,
   MAX_TOKEN_LIFETIME_MS,
   MIN_TOKEN_LIFETIME_MS,
-  probeDelayMs,
+  REJECTED_TOKEN_BACKOFF,
 } from "./token-endpoint.ts";
 
 export interface AccessToken {
@@ -113,7 +113,7 @@ class AudienceTokens {
     if (this.#state === "auth_failed") {
       if (now < this.#probeAt) throw authFailed();
       // Set before the request: one caller probes, the others fail without a request until it has its response.
-      this.#probeAt = now + probeDelayMs(this.#rejections - 2, this.#options.random);
+      this.#probeAt = now + this.#probeDelayMs();
       return raceAbort(this.#requestShared(), signal);
     }
     const token = this.#current;
@@ -130,13 +130,13 @@ class AudienceTokens {
 
   reportRejected(token: AccessToken): void {
     if (token !== this.#current) return;
-    const { clock, random, log } = this.#options;
+    const { clock, log } = this.#options;
     this.#current = undefined;
     if (this.#isTrusted) this.#rejections = 0;
     this.#rejections++;
     log.warn({ audience: this.#audience, rejections: this.#rejections }, "access token rejected");
     if (this.#rejections < 2) return;
-    this.#probeAt = clock.boottime() + probeDelayMs(this.#rejections - 2, random);
+    this.#probeAt = clock.boottime() + this.#probeDelayMs();
     this.#setState("auth_failed");
   }
 
@@ -149,6 +149,11 @@ class AudienceTokens {
   mayHaveExpired(token: AccessToken): boolean {
     if (this.#state === "auth_failed") return false;
     return token !== this.#current || this.#rejections === 0 || this.#isTrusted;
+  }
+
+  #probeDelayMs(): number {
+    const failedProbes = Math.max(0, this.#rejections - 2);
+    return backoffDelay(failedProbes, REJECTED_TOKEN_BACKOFF, this.#options.random);
   }
 
   get #isTrusted(): boolean {

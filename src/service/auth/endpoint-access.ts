@@ -1,103 +1,49 @@
 import { exitCode, Failure } from "../../model/failure.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { requiredScope, type ServiceRequest } from "../http/request.ts";
 import type { AccessToken } from "./access-tokens.ts";
-import { probeDelayMs } from "./token-endpoint.ts";
+import { REJECTED_TOKEN_BACKOFF } from "./token-endpoint.ts";
 
-const RETRY_INTERVAL_MS = 3_600_000;
-
-/** An endpoint that the client does not request for now, because the profile lacks a scope (403). */
+/** An endpoint that the client does not request for now. */
 export interface ParkedEndpoint {
   readonly endpoint: string;
-  /** The missing scopes; empty if unknown. */
+  /** The missing scopes; empty if unknown, or if another cause parked the endpoint. */
   readonly scopes: readonly string[];
-  /** On the boot clock, like `retryAt`. */
-  readonly since: number;
-  readonly retryAt: number;
 }
 
-/** Requests are parked per endpoint and scope: a missing `read:LX` must not park the other indices. */
-function endpointScopeKey(request: ServiceRequest): string {
-  return `${request.endpoint} ${requiredScope(request) ?? ""}`;
-}
-
-/** Parks requests whose scope is missing and lets one retry through every hour. */
-export class ForbiddenEndpoints {
-  readonly #clock: Clock;
-  readonly #parked = new Map<string, ParkedEndpoint>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  get parked(): readonly ParkedEndpoint[] {
-    return [...this.#parked.values()];
-  }
-
-  /** Throws while the request is parked. True if it was parked and its hour is over. */
-  isRetryDue(request: ServiceRequest): boolean {
-    const parked = this.#parked.get(endpointScopeKey(request));
-    if (parked && this.#clock.boottime() < parked.retryAt) throw forbiddenFailure(parked);
-    return parked !== undefined;
-  }
-
-  /** `missing`: the scopes that the token lacks, or that a 403 is most likely about. */
-  park(request: ServiceRequest, missing: readonly string[]): Failure {
-    const now = this.#clock.boottime();
-    const since = this.#parked.get(endpointScopeKey(request))?.since ?? now;
-    const parked = { endpoint: request.endpoint, scopes: missing, since, retryAt: now + RETRY_INTERVAL_MS };
-    this.#parked.set(endpointScopeKey(request), parked);
-    return forbiddenFailure(parked);
-  }
-
-  unpark(request: ServiceRequest): void {
-    this.#parked.delete(endpointScopeKey(request));
-  }
-}
-
-/** Returns the required scopes that the token provably lacks. */
-export function findMissingScopes(
-  request: ServiceRequest,
-  scopes: ReadonlySet<string> | undefined,
-): readonly string[] {
-  const scope = requiredScope(request);
-  return scope === undefined || !scopes || scopes.has(scope) ? [] : [scope];
-}
-
-function forbiddenFailure({ endpoint, scopes }: ParkedEndpoint): Failure {
-  const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${endpoint}`;
-  return new Failure(`the service denies access to ${endpoint}: ${what} is missing`, {
-    family: "operator",
-    code: "forbidden",
-    remedy: `ask the provider to add ${what} to the client's profile; the client retries hourly`,
-    exit: exitCode.incomplete,
-  });
-}
-
-interface TokenRejection {
-  readonly count: number;
-  /** Monotonic: a 401 to a request that started earlier does not count again. */
-  readonly since: number;
+interface Parking extends ParkedEndpoint {
+  /** 403: a scope is missing, retried hourly. 401: it rejects tokens that others accept, probed at growing intervals. */
+  readonly status: 401 | 403;
+  readonly failure: Failure;
+  /** Monotonic. */
+  readonly parkedAt: number;
+  readonly failedProbes: number;
   /** On the boot clock. */
-  probeAt: number;
+  retryAt: number;
 }
 
+const FORBIDDEN_RETRY_INTERVAL_MS = 3_600_000;
 /** No record has this id: any response but 401 shows that the endpoint accepts the token. */
 const UNKNOWN_ID = "00000000-0000-0000-0000-000000000000";
 const crossCheckLookups = ["/asset/{id}", "/market/{id}"] as const;
 /** Several endpoints may break together: cross-check this many others before the token counts as rejected everywhere. */
 const MAX_CROSS_CHECKS = 2;
 
+/** Endpoints are parked per scope: a missing `read:LX` must not park the other indices. */
+function endpointScopeKey(request: ServiceRequest): string {
+  return `${request.endpoint} ${requiredScope(request) ?? ""}`;
+}
+
 /**
- * Parks endpoints that answer 401 to a token that others accept, and probes them at growing intervals. Without this, one
- * broken endpoint would make the client drop every token.
+ * Knows which endpoints accept the client's token, and parks the others: a missing scope or one broken endpoint must not make
+ * the client drop every token.
  */
-export class UnauthorizedEndpoints {
+export class EndpointAccess {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #rejections = new Map<string, TokenRejection>();
-  /** The last successful request per key, the latest last. */
+  readonly #parked = new Map<string, Parking>();
+  /** The last successful request per key, the latest last. Sent again, it shows whether an endpoint still works. */
   readonly #succeeded = new Map<string, ServiceRequest>();
   readonly #crossChecks = new WeakMap<AccessToken, Promise<boolean>>();
 
@@ -106,29 +52,61 @@ export class UnauthorizedEndpoints {
     this.#random = random;
   }
 
-  /** Throws while the request is parked. True for the one request that may probe the endpoint. */
-  claimProbe(request: ServiceRequest): boolean {
-    const rejection = this.#rejections.get(endpointScopeKey(request));
-    if (!rejection) return false;
-    const now = this.#clock.boottime();
-    if (now < rejection.probeAt) throw unauthorizedFailure(request);
-    // Set before the request: one caller probes, the others fail without a request until it has its response.
-    rejection.probeAt = now + probeDelayMs(rejection.count, this.#random);
-    return true;
+  get parked(): readonly ParkedEndpoint[] {
+    return [...this.#parked.values()];
   }
 
-  has(request: ServiceRequest): boolean {
-    return this.#rejections.has(endpointScopeKey(request));
+  isUnauthorized(request: ServiceRequest): boolean {
+    return this.#parked.get(endpointScopeKey(request))?.status === 401;
+  }
+
+  /** Throws while the request is parked. If its retry is due, returns the status that parked it. */
+  claimRetry(request: ServiceRequest): 401 | 403 | undefined {
+    const parked = this.#parked.get(endpointScopeKey(request));
+    if (!parked) return undefined;
+    const now = this.#clock.boottime();
+    if (now < parked.retryAt) throw parked.failure;
+    // Set before the request: one caller probes, the others fail without a request until it has its response.
+    if (parked.status === 401) parked.retryAt = now + this.#probeDelayMs(parked.failedProbes + 1);
+    return parked.status;
+  }
+
+  /** `scopes`: those that the token lacks, or that a 403 is most likely about. */
+  parkForbidden(request: ServiceRequest, scopes: readonly string[]): Failure {
+    const failure = forbiddenFailure(request, scopes);
+    return this.#park(
+      request,
+      { status: 403, scopes, failure, failedProbes: 0 },
+      FORBIDDEN_RETRY_INTERVAL_MS,
+    );
   }
 
   /** `startedAt` (monotonic): when the rejected request started. */
-  park(request: ServiceRequest, startedAt: number): Failure {
-    const existing = this.#rejections.get(endpointScopeKey(request));
-    if (existing && startedAt <= existing.since) return unauthorizedFailure(request);
-    const count = (existing?.count ?? 0) + 1;
-    const probeAt = this.#clock.boottime() + probeDelayMs(count - 1, this.#random);
-    this.#rejections.set(endpointScopeKey(request), { count, since: this.#clock.monotonic(), probeAt });
-    return unauthorizedFailure(request);
+  parkUnauthorized(request: ServiceRequest, startedAt: number): Failure {
+    const parked = this.#parked.get(endpointScopeKey(request));
+    const previous = parked?.status === 401 ? parked : undefined;
+    // A request that was in flight when the endpoint was parked is no failed probe.
+    if (previous && startedAt <= previous.parkedAt) return previous.failure;
+    const failedProbes = previous ? previous.failedProbes + 1 : 0;
+    const failure = unauthorizedFailure(request);
+    return this.#park(
+      request,
+      { status: 401, scopes: [], failure, failedProbes },
+      this.#probeDelayMs(failedProbes),
+    );
+  }
+
+  recordSuccess(request: ServiceRequest): void {
+    const key = endpointScopeKey(request);
+    this.#parked.delete(key);
+    // A cursor may expire, so sending such a request again proves nothing.
+    if (request.query?.startAfter !== undefined) return;
+    this.#succeeded.delete(key);
+    this.#succeeded.set(key, request);
+  }
+
+  lastSuccess(endpoint: string): ServiceRequest | undefined {
+    return [...this.#succeeded.values()].findLast((succeeded) => succeeded.endpoint === endpoint);
   }
 
   /** Whether any other endpoint accepts the token. Concurrent callers share one cross-check. */
@@ -147,20 +125,33 @@ export class UnauthorizedEndpoints {
     return check;
   }
 
-  recordSuccess(request: ServiceRequest): void {
-    const key = endpointScopeKey(request);
-    this.#rejections.delete(key);
-    // A cursor may expire, so such a request is no cross-check.
-    if (request.query?.startAfter !== undefined) return;
-    this.#succeeded.delete(key);
-    this.#succeeded.set(key, request);
+  #park(
+    request: ServiceRequest,
+    parking: Pick<Parking, "status" | "scopes" | "failure" | "failedProbes">,
+    delayMs: number,
+  ): Failure {
+    this.#parked.set(endpointScopeKey(request), {
+      ...parking,
+      endpoint: request.endpoint,
+      parkedAt: this.#clock.monotonic(),
+      retryAt: this.#clock.boottime() + delayMs,
+    });
+    return parking.failure;
+  }
+
+  #probeDelayMs(failedProbes: number): number {
+    return backoffDelay(failedProbes, REJECTED_TOKEN_BACKOFF, this.#random);
   }
 
   /** Requests to other endpoints: the last successful ones, and a lookup that needs only a valid token. */
   #crossCheckRequests({ endpoint }: ServiceRequest): ServiceRequest[] {
     const others = new Map<string, ServiceRequest>();
-    for (const [key, succeeded] of [...this.#succeeded].reverse())
-      if (succeeded.endpoint !== endpoint && !this.#rejections.has(key) && !others.has(succeeded.endpoint))
+    for (const succeeded of [...this.#succeeded.values()].reverse())
+      if (
+        succeeded.endpoint !== endpoint &&
+        !this.isUnauthorized(succeeded) &&
+        !others.has(succeeded.endpoint)
+      )
         others.set(succeeded.endpoint, succeeded);
     const lookup = endpoint.startsWith("/asset") ? crossCheckLookups[1] : crossCheckLookups[0];
     return [
@@ -176,6 +167,25 @@ async function anyTrue(
 ): Promise<boolean> {
   for (const each of requests) if (await check(each)) return true;
   return false;
+}
+
+/** Returns the required scopes that the token provably lacks. */
+export function findMissingScopes(
+  request: ServiceRequest,
+  scopes: ReadonlySet<string> | undefined,
+): readonly string[] {
+  const scope = requiredScope(request);
+  return scope === undefined || !scopes || scopes.has(scope) ? [] : [scope];
+}
+
+function forbiddenFailure({ endpoint }: ServiceRequest, scopes: readonly string[]): Failure {
+  const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${endpoint}`;
+  return new Failure(`the service denies access to ${endpoint}: ${what} is missing`, {
+    family: "operator",
+    code: "forbidden",
+    remedy: `ask the provider to add ${what} to the client's profile; the client retries hourly`,
+    exit: exitCode.incomplete,
+  });
 }
 
 function unauthorizedFailure({ endpoint }: ServiceRequest): Failure {

@@ -3,7 +3,8 @@ import { decodeBody } from "../../model/response-body.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { CircuitBreaker } from "../http/circuit-breaker.ts";
-import type { ClientEventListener } from "../http/client-events.ts";
+import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
+import { unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
 
 interface TokenEndpointOptions {
@@ -68,11 +69,8 @@ export function createTokenEndpoint(
 
   async function attempt(audience: string, secret: string): Promise<GrantedToken> {
     const deadline = clock.monotonic() + MAX_BREAKER_WAIT_MS;
-    let permit = breaker.tryAcquire();
-    while (!permit) {
-      if (!(await breaker.waitUntilAvailable(deadline, undefined))) throw tokenEndpointUnreachable();
-      permit = breaker.tryAcquire();
-    }
+    const permit = await breaker.enterWhenAvailable(deadline, undefined, () => breaker.tryAcquire());
+    if (!permit) throw unreachableFailure("token", MAX_BREAKER_WAIT_MS);
     const startedAt = clock.monotonic();
     let response: TransportResponse | undefined;
     let outcome = "ok";
@@ -91,16 +89,8 @@ export function createTokenEndpoint(
       else permit.recordSuccess();
       throw error;
     } finally {
-      options.onEvent({
-        kind: "request",
-        endpoint: "/oauth/token",
-        status: response?.status,
-        outcome,
-        ms: clock.monotonic() - startedAt,
-        bytes: response?.body.bytes.byteLength ?? 0,
-        attempt: 1,
-        stale: false,
-      });
+      const ms = clock.monotonic() - startedAt;
+      options.onEvent(requestEvent({ endpoint: "/oauth/token", outcome, ms, attempt: 1 }, response));
     }
   }
 
@@ -147,14 +137,6 @@ function failureFromTokenStatus({ status }: TransportResponse): Failure | undefi
   return credentialsRejected(status);
 }
 
-function tokenEndpointUnreachable(): Failure {
-  return new Failure("the token endpoint has not answered for a long time", {
-    family: "retry",
-    code: "auth_unreachable",
-    remedy: "check the network and service.authUrl",
-  });
-}
-
 /** Shorter lifetimes count as this: `expires_in: 0` must not cause a token request per request. */
 export const MIN_TOKEN_LIFETIME_MS = 30_000;
 /** No token is used longer than this after it was first seen, whatever the response says. */
@@ -199,13 +181,8 @@ function parseGrantedToken(response: TransportResponse): GrantedToken {
   };
 }
 
-const PROBE_DELAY = { baseMs: 60_000, maxMs: 1_800_000 };
-
-/** Delay before the next probe after a rejected token: one minute, doubling to half an hour, with jitter. */
-export function probeDelayMs(probes: number, random: Random): number {
-  const doubled = Math.min(PROBE_DELAY.maxMs, PROBE_DELAY.baseMs * 2 ** Math.max(0, probes));
-  return doubled * (1 + random() / 5);
-}
+/** Before the next probe with a rejected token: at least one minute, later at least half an hour. */
+export const REJECTED_TOKEN_BACKOFF = { baseMs: 75_000, maxMs: 2_250_000, jitter: 0.2 };
 
 export function authMalformed(reason: string): Failure {
   return new Failure(`the response of the token endpoint ${reason}`, {

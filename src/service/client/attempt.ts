@@ -3,7 +3,9 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import { findMissingScopes } from "../auth/endpoint-access.ts";
+import { requestEvent } from "../http/client-events.ts";
 import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
+import { unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
 import {
   type Attempt,
@@ -11,6 +13,7 @@ import {
   decideOnErrorStatus,
   decideOnNetworkFailure,
   decideOnUnauthorized,
+  MAX_REQUEST_WAIT_MS,
   noRetry,
   type RetryState,
   retryLater,
@@ -42,13 +45,12 @@ export async function attemptRequest<T>(
     }
     if (exchanged.response.status !== 200) {
       const failure = decideOnErrorStatus(context, attempt, exchanged.response);
-      const isPathMissing = failure.code === "upstream_version";
-      throw isPathMissing && (await isPathStillFound(context, attempt)) ? failure.cause : failure;
+      if (failure.code !== "not_found" || request.mayBeMissing) throw failure;
+      throw await context.notFoundJudge.judge(request, failure, () => isPathStillFound(context, attempt));
     }
     context.tokens.reportAccepted(context.audience, token);
-    context.forbiddenEndpoints.unpark(request);
-    context.unauthorizedEndpoints.recordSuccess(request);
-    context.notFoundTracker.recordFound(request);
+    context.endpointAccess.recordSuccess(request);
+    context.notFoundJudge.recordSuccess(request.endpoint);
     context.bulkhead.recordSuccess();
     return await readPage(attempt, read, exchanged.response.body);
   } catch (error) {
@@ -56,31 +58,18 @@ export async function attemptRequest<T>(
     throw error;
   } finally {
     attempt.permit.release();
-    context.onEvent({
-      kind: "request",
-      endpoint: request.endpoint,
-      status: response?.status,
-      outcome,
-      ms: response?.durationMs ?? context.clock.monotonic() - attempt.startedAt,
-      bytes: response?.body.bytes.byteLength ?? 0,
-      attempt: attemptNumber,
-      stale: (response?.body.ageMs ?? 0) > 0,
-    });
+    const ms = context.clock.monotonic() - attempt.startedAt;
+    const { endpoint } = request;
+    context.onEvent(requestEvent({ endpoint, outcome, ms, attempt: attemptNumber }, response));
   }
 }
 
-/** Repeats the last successful request of the path. If it still succeeds, the many 404s are really missing records. */
+/** Repeats the last successful request of the path. If it still succeeds, the 404s are really about missing records. */
 async function isPathStillFound(context: AttemptContext, attempt: Attempt): Promise<boolean> {
-  const crossCheck = context.notFoundTracker.lastFoundRequest(attempt.request);
-  if (!crossCheck) return false;
-  const status = await sendCrossCheck(
-    context,
-    attempt,
-    { ...crossCheck, signal: attempt.request.signal },
-    foundStatuses,
-  );
-  if (status === 200) context.notFoundTracker.recordFound(crossCheck);
-  return status === 200;
+  const { endpoint, signal } = attempt.request;
+  const succeeded = context.endpointAccess.lastSuccess(endpoint);
+  if (!succeeded) return false;
+  return (await sendCrossCheck(context, attempt, { ...succeeded, signal }, foundStatuses)) === 200;
 }
 
 const foundStatuses: ReadonlySet<number> = new Set([200]);
@@ -92,22 +81,16 @@ function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attempt): Pr
   const { request, token } = attempt;
   const isAcceptedBy = async (crossCheck: ServiceRequest) => {
     // No signal: other callers may wait for the same cross-check.
-    const status = await sendCrossCheck(
-      context,
-      attempt,
-      { ...crossCheck, signal: undefined },
-      tokenAcceptedStatuses,
-    );
+    const shared = { ...crossCheck, signal: undefined };
+    const status = await sendCrossCheck(context, attempt, shared, tokenAcceptedStatuses);
     if (status === 401 || (status !== undefined && tokenAcceptedStatuses.has(status))) return status !== 401;
     throw new Failure("the service rejected a token, and the cross-check at other endpoints failed", {
       family: "retry",
       code: "auth_undecided",
     });
   };
-  return raceAbort(
-    context.unauthorizedEndpoints.isAcceptedElsewhere(token, isAcceptedBy, request),
-    request.signal,
-  );
+  const isAccepted = context.endpointAccess.isAcceptedElsewhere(token, isAcceptedBy, request);
+  return raceAbort(isAccepted, request.signal);
 }
 
 /** Sends another request with the same token. Returns the status; undefined without a response. */
@@ -122,32 +105,24 @@ async function sendCrossCheck(
   const isExpected = response !== undefined && expectedStatuses.has(response.status);
   if (isExpected) attempt.permit.recordSuccess();
   else attempt.permit.release();
-  context.onEvent({
-    kind: "request",
-    endpoint: crossCheck.endpoint,
-    status: response?.status,
-    outcome: isExpected ? "ok" : "no_witness",
-    ms: response?.durationMs ?? context.clock.monotonic() - attempt.startedAt,
-    bytes: response?.body.bytes.byteLength ?? 0,
-    attempt: 1,
-    stale: false,
-  });
+  const outcome = isExpected ? "ok" : "no_witness";
+  const ms = context.clock.monotonic() - attempt.startedAt;
+  context.onEvent(requestEvent({ endpoint: crossCheck.endpoint, outcome, ms, attempt: 1 }, response));
   return response?.status;
 }
 
 /** Returns a token that has the required scope, as far as the client knows. Throws while the request is parked. */
 async function acquireToken(context: AttemptContext, request: ServiceRequest): Promise<AccessToken> {
-  const { tokens, audience, forbiddenEndpoints, unauthorizedEndpoints } = context;
-  const isRetry = forbiddenEndpoints.isRetryDue(request);
-  const isProbe = unauthorizedEndpoints.claimProbe(request);
+  const { tokens, audience, endpointAccess } = context;
+  const parkedBy = endpointAccess.claimRetry(request);
   let token = await tokens.get(audience, request.signal);
   // Only a new token carries scopes granted since, even if the old one lists none. If the refresh fails, the request must
   // not be parked for another hour: nothing is known about its scopes.
-  if (isRetry) token = await tokens.refresh(audience, request.signal);
+  if (parkedBy === 403) token = await tokens.refresh(audience, request.signal);
   // A new token may solve the problem; if the refresh fails, probe with the old one.
-  else if (isProbe) token = await tokens.refresh(audience, request.signal).catch(() => token);
+  else if (parkedBy === 401) token = await tokens.refresh(audience, request.signal).catch(() => token);
   const missing = findMissingScopes(request, token.scopes);
-  if (missing.length > 0) throw forbiddenEndpoints.park(request, missing);
+  if (missing.length > 0) throw endpointAccess.parkForbidden(request, missing);
   return token;
 }
 
@@ -185,24 +160,19 @@ async function exchange(
       return { attempt: started, response: undefined, failure };
     }
   };
-  for (;;) {
-    if (!(await breaker.waitUntilAvailable(state.waitUntil, request.signal))) {
-      state.decision = noRetry;
-      throw serviceUnreachable();
-    }
-    try {
-      const exchanged = await bulkhead.run(
-        request.priority ?? requestPriority.history,
-        request.signal,
-        inSlot,
-      );
-      if (exchanged) return exchanged;
-    } catch (error) {
-      // The queue rejects an aborted caller at once; a probe without a report would keep the breaker open forever.
-      attempt?.permit.release();
-      throw error;
-    }
+  const { signal, priority = requestPriority.history } = request;
+  try {
+    const exchanged = await breaker.enterWhenAvailable(state.waitUntil, signal, () =>
+      bulkhead.run(priority, signal, inSlot),
+    );
+    if (exchanged) return exchanged;
+  } catch (error) {
+    // The queue rejects an aborted caller at once; a probe without a report would keep the breaker open forever.
+    attempt?.permit.release();
+    throw error;
   }
+  state.decision = noRetry;
+  throw unreachableFailure("data", MAX_REQUEST_WAIT_MS);
 }
 
 async function readPage<T>(
@@ -220,12 +190,4 @@ async function readPage<T>(
     if (isMalformed) permit.recordFailure(0);
     throw error;
   }
-}
-
-function serviceUnreachable(): Failure {
-  return new Failure("the service has not responded for 20 minutes", {
-    family: "retry",
-    code: "service_unreachable",
-    remedy: "check the network and service.baseUrl; the sync retries automatically",
-  });
 }

@@ -1,12 +1,13 @@
 import pRetry from "p-retry";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
+import { parseServiceUrl } from "../../model/service-url.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { type AccessTokens, createAccessTokens } from "../auth/access-tokens.ts";
-import { ForbiddenEndpoints, type ParkedEndpoint, UnauthorizedEndpoints } from "../auth/endpoint-access.ts";
+import { EndpointAccess, type ParkedEndpoint } from "../auth/endpoint-access.ts";
 import { createTokenEndpoint } from "../auth/token-endpoint.ts";
 import { Bulkhead } from "../http/bulkhead.ts";
 import { CircuitBreaker } from "../http/circuit-breaker.ts";
@@ -14,15 +15,20 @@ import type { AuthState, ClientEventListener } from "../http/client-events.ts";
 import type { ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
-import { NotFoundTracker } from "../http/status-errors.ts";
-import { createTransport, parseServiceUrl } from "../http/transport.ts";
+import { createTransport } from "../http/transport.ts";
 import { attemptRequest } from "./attempt.ts";
-import { type AttemptContext, noRetry, RetryBudget, type RetryState } from "./retry-policy.ts";
+import { NotFoundJudge } from "./not-found-judge.ts";
+import {
+  type AttemptContext,
+  MAX_REQUEST_WAIT_MS,
+  noRetry,
+  RetryBudget,
+  type RetryState,
+} from "./retry-policy.ts";
 
 export interface ServiceClientOptions {
   readonly baseUrl: string;
   readonly authUrl: string;
-  readonly wsUrl: string;
   readonly clientId: string;
   /** Called for every token request, so that the client notices a rotated secret. */
   readonly readSecret: () => Promise<string>;
@@ -67,15 +73,12 @@ export interface ServiceClient extends RequestSender {
 }
 
 const DEFAULT_MAX_ATTEMPTS = 6;
-/** How long a request waits for the circuit breaker. Must exceed `MAX_RETRY_AFTER_MS`. */
-const MAX_REQUEST_WAIT_MS = 20 * 60_000;
 const BACKOFF = { baseMs: 1_000, maxMs: 60_000 };
 
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clock, random, log, onEvent } = options;
   const baseUrl = parseServiceUrl("service.baseUrl", options.baseUrl);
   const authUrl = parseServiceUrl("service.authUrl", options.authUrl);
-  parseServiceUrl("service.wsUrl", options.wsUrl);
 
   const server = new ServerClock(clock);
   const transport = createTransport({ clock, server });
@@ -88,7 +91,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     });
   const breaker = createBreaker("data");
   const retryBudget = new RetryBudget(clock);
-  const forbiddenEndpoints = new ForbiddenEndpoints(clock);
+  const endpointAccess = new EndpointAccess(clock, random);
   const bulkhead = new Bulkhead({
     clock,
     maxConcurrency: options.concurrency,
@@ -124,9 +127,8 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     transport,
     breaker,
     bulkhead,
-    forbiddenEndpoints,
-    unauthorizedEndpoints: new UnauthorizedEndpoints(clock, random),
-    notFoundTracker: new NotFoundTracker(),
+    endpointAccess,
+    notFoundJudge: new NotFoundJudge(),
     redactor,
   };
 
@@ -141,7 +143,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       conflicts: 0,
       decision: noRetry,
     };
-    // p-retry only counts: every wait uses the injected clock.
+    // p-retry only counts: its own waits would use the system clock.
     const page = await pRetry((attempt) => attemptRequest(context, request, read, state, attempt), {
       retries: (request.maxAttempts ?? DEFAULT_MAX_ATTEMPTS) - 1,
       minTimeout: 0,
@@ -150,6 +152,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
         if (error instanceof Failure) lastFailure = error;
         if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
+        // The only delay between two attempts: backoff, `Retry-After` and the retry budget, whichever is longest.
         const backoffMs = backoffDelay(retriesConsumed, BACKOFF, random);
         const waitMs = Math.max(backoffMs, state.decision.minDelayMs, retryBudget.spend());
         const code = error instanceof Failure ? error.code : "unexpected";
@@ -176,7 +179,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       breaker: breaker.isOpen ? "open" : "closed",
       lastSuccessAt,
       lastFailure,
-      parkedEndpoints: forbiddenEndpoints.parked,
+      parkedEndpoints: endpointAccess.parked,
       skewMs: server.skewMs(),
     }),
     close: () => transport.close(),

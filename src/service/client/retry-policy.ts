@@ -1,15 +1,16 @@
 import { Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
-import type { ForbiddenEndpoints, UnauthorizedEndpoints } from "../auth/endpoint-access.ts";
+import type { EndpointAccess } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
 import type { CircuitBreaker, Permit } from "../http/circuit-breaker.ts";
 import type { ClientEventListener } from "../http/client-events.ts";
 import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
 import type { SecretRedactor } from "../http/secret-redactor.ts";
-import { failureFromStatus, type NotFoundTracker } from "../http/status-errors.ts";
+import { failureFromStatus } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
+import type { NotFoundJudge } from "./not-found-judge.ts";
 
 export interface AttemptContext {
   readonly clock: Clock;
@@ -21,9 +22,8 @@ export interface AttemptContext {
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
   readonly bulkhead: Bulkhead;
-  readonly forbiddenEndpoints: ForbiddenEndpoints;
-  readonly unauthorizedEndpoints: UnauthorizedEndpoints;
-  readonly notFoundTracker: NotFoundTracker;
+  readonly endpointAccess: EndpointAccess;
+  readonly notFoundJudge: NotFoundJudge;
   readonly redactor: SecretRedactor;
 }
 
@@ -64,6 +64,8 @@ export const retryLater = (minDelayMs = 0): RetryDecision => ({
 });
 const retryNow: RetryDecision = { shouldRetry: true, isImmediate: true, minDelayMs: 0 };
 
+/** How long a request waits for the circuit breaker, over all attempts. Must exceed `MAX_RETRY_AFTER_MS`. */
+export const MAX_REQUEST_WAIT_MS = 20 * 60_000;
 const MAX_CONFLICT_RETRIES = 3;
 
 /** For an attempt without a complete response. Sets the decision and returns the error to throw. */
@@ -94,12 +96,12 @@ export function decideOnNetworkFailure(
  * tokens, which must not stop the others. Sets the decision and returns the error to throw.
  */
 export async function decideOnUnauthorized(
-  { tokens, audience, unauthorizedEndpoints }: AttemptContext,
+  { tokens, audience, endpointAccess }: AttemptContext,
   { request, state, token, permit, startedAt }: Attempt,
   isAcceptedElsewhere: () => Promise<boolean>,
 ): Promise<Failure> {
   permit.recordSuccess();
-  const isKnownUnauthorized = unauthorizedEndpoints.has(request);
+  const isKnownUnauthorized = endpointAccess.isUnauthorized(request);
   if (!isKnownUnauthorized && !state.hasRefreshedToken && tokens.mayHaveExpired(audience, token)) {
     tokens.reportRejected(audience, token);
     state.hasRefreshedToken = true;
@@ -117,7 +119,7 @@ export async function decideOnUnauthorized(
     return authFailed();
   }
   if (!isKnownGood) tokens.reportAccepted(audience, token);
-  return unauthorizedEndpoints.park(request, startedAt);
+  return endpointAccess.parkUnauthorized(request, startedAt);
 }
 
 /** For every other status than 200 and 401. Sets the decision and returns the error to throw. */
@@ -130,13 +132,12 @@ export function decideOnErrorStatus(
   state.decision = noRetry;
   if (response.status === 403) {
     permit.recordSuccess();
-    return context.forbiddenEndpoints.park(request, guessMissingScope(request, token.scopes));
+    return context.endpointAccess.parkForbidden(request, guessMissingScope(request, token.scopes));
   }
   const failure = failureFromStatus(request.endpoint, response, context.redactor);
   if (failure.family === "operator") {
     permit.recordSuccess();
-    const isUnexpected = failure.code === "not_found" && !request.mayBeMissing;
-    return isUnexpected ? context.notFoundTracker.recordNotFound(request, failure) : failure;
+    return failure;
   }
   if (failure.code === "conflict") {
     permit.recordSuccess();

@@ -1,4 +1,4 @@
-import PQueue, { PriorityQueue, type Queue, type QueueAddOptions, type RunFunction } from "p-queue";
+import PQueue from "p-queue";
 import type { Clock } from "../../runtime/clock.ts";
 import { type RequestPriority, requestPriority } from "./request.ts";
 
@@ -15,67 +15,59 @@ interface BulkheadOptions {
 const MAX_POLL_WAIT_MS = 2_000;
 /** How long after the last poll one slot stays reserved for the next. */
 const RESERVATION_MS = 120_000;
+/** When polls fall due faster than the rate limit allows, every fourth request is still one for history. */
+const POLLS_PER_HISTORY_REQUEST = 3;
 
 /**
- * Limits concurrent requests and orders the waiting ones by priority. The limit adapts (AIMD): successes raise it by one per
- * round, a 429 or a timeout halves it. After a poll had to wait for slow history pages, the bulkhead reserves one slot for
- * polls as long as they keep coming: a missed snapshot cannot be fetched later.
+ * Limits concurrent requests. The limit adapts (AIMD): successes raise it by one per round, a 429 or a timeout halves it.
+ * Polls go before history, because a missed snapshot cannot be fetched later.
  */
 export class Bulkhead {
-  readonly #queue: PQueue<FairQueue>;
-  /** Everything but polls waits here first, so that history never occupies the reserved slot. */
-  readonly #historyQueue: PQueue;
-  #reservedUntil = Number.NEGATIVE_INFINITY;
   readonly #options: BulkheadOptions;
+  /** Holds one task per request in flight. Polls wait here. */
+  readonly #slots: PQueue;
+  /** History waits here for its share of the slots, the most urgent first. */
+  readonly #history: PQueue;
   #limit: number;
   /** Successful rounds before the limit grows by one. Higher after congestion, or every other increase would cause a 429. */
   #roundsPerIncrease = 1;
   #decreasedAt = Number.NEGATIVE_INFINITY;
+  #reservedUntil = Number.NEGATIVE_INFINITY;
   #nextStartAt = 0;
+  /** Places in the order of requests: the last one given to a poll and to history, and the last one that was started. */
+  readonly #lastPlace = { poll: 0, history: 0, started: 0 };
 
   constructor(options: BulkheadOptions) {
     this.#options = options;
     this.#limit = Math.min(2, options.maxConcurrency);
-    this.#queue = new PQueue({ concurrency: this.#limit, queueClass: FairQueue });
-    this.#historyQueue = new PQueue({ concurrency: this.#limit });
-  }
-
-  get #wholeLimit(): number {
-    return Math.floor(this.#limit);
+    this.#slots = new PQueue({ concurrency: this.#limit });
+    this.#history = new PQueue({ concurrency: this.#limit });
   }
 
   run<T>(priority: RequestPriority, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-    const { clock } = this.#options;
     const isPoll = priority === requestPriority.head;
-    const queuedAt = clock.monotonic();
-    if (isPoll && queuedAt < this.#reservedUntil) this.#reserveSlot();
-    const competesWithHistory = isPoll && this.#historyQueue.pending > 0;
-    const runInSlot = async () => {
-      this.#updateHistoryShare();
-      if (competesWithHistory && clock.monotonic() - queuedAt >= MAX_POLL_WAIT_MS) this.#reserveSlot();
-      await this.#waitForRateLimit(signal);
-      return work();
+    // Only history makes a poll late: polls that wait for each other need no reservation.
+    const lateAt =
+      this.#history.pending > 0
+        ? this.#options.clock.monotonic() + MAX_POLL_WAIT_MS
+        : Number.POSITIVE_INFINITY;
+    const takeSlot = () => {
+      const place = this.#nextPlace(isPoll ? "poll" : "history");
+      const runInSlot = async () => {
+        this.#lastPlace.started = Math.max(this.#lastPlace.started, place);
+        if (isPoll) this.#extendReservation(lateAt);
+        this.#applyLimit();
+        await this.#waitForRateLimit(signal);
+        return work();
+      };
+      return this.#slots.add(runInSlot, { priority: -place, signal });
     };
-    const enqueue = () => this.#queue.add(runInSlot, { priority, signal });
-    return isPoll ? enqueue() : this.#historyQueue.add(enqueue, { priority, signal });
-  }
-
-  #reserveSlot(): void {
-    this.#reservedUntil = this.#options.clock.monotonic() + RESERVATION_MS;
-    this.#updateHistoryShare();
-  }
-
-  /** Runs whenever a request starts, so that no timer has to end a reservation. */
-  #updateHistoryShare(): void {
-    const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
-    const share = isReserved ? Math.max(1, this.#wholeLimit - 1) : this.#wholeLimit;
-    if (this.#historyQueue.concurrency !== share) this.#historyQueue.concurrency = share;
+    return isPoll ? takeSlot() : this.#history.add(takeSlot, { priority, signal });
   }
 
   recordSuccess(): void {
-    this.#setLimit(
-      Math.min(this.#options.maxConcurrency, this.#limit + 1 / (this.#limit * this.#roundsPerIncrease)),
-    );
+    const { maxConcurrency } = this.#options;
+    this.#setLimit(Math.min(maxConcurrency, this.#limit + 1 / (this.#limit * this.#roundsPerIncrease)));
   }
 
   /** `startedAt` (monotonic): requests that started before the last decrease are no new evidence. */
@@ -86,7 +78,20 @@ export class Bulkhead {
     this.#setLimit(Math.max(1, this.#limit / 2));
   }
 
-  /** p-queue's own rate limit runs on the system clock, so this one uses the injected clock. */
+  /** Fair queueing: a history request takes as many places in the order as several polls. */
+  #nextPlace(kind: "poll" | "history"): number {
+    const cost = kind === "poll" ? 1 : POLLS_PER_HISTORY_REQUEST;
+    this.#lastPlace[kind] = Math.max(this.#lastPlace[kind], this.#lastPlace.started) + cost;
+    return this.#lastPlace[kind];
+  }
+
+  /** A late poll reserves one slot for polls; the reservation lasts as long as polls keep coming. */
+  #extendReservation(lateAt: number): void {
+    const now = this.#options.clock.monotonic();
+    if (now >= lateAt || now < this.#reservedUntil) this.#reservedUntil = now + RESERVATION_MS;
+  }
+
+  /** The only place where requests are delayed to limit their rate. p-queue's own rate limit uses the system clock. */
   async #waitForRateLimit(signal: AbortSignal | undefined): Promise<void> {
     const { clock, maxPerSecond } = this.#options;
     if (maxPerSecond <= 0) return;
@@ -97,56 +102,20 @@ export class Bulkhead {
   }
 
   #setLimit(limit: number): void {
-    const before = this.#wholeLimit;
+    const before = Math.floor(this.#limit);
     this.#limit = limit;
-    if (this.#wholeLimit === before) return;
-    this.#queue.concurrency = this.#wholeLimit;
-    this.#updateHistoryShare();
-    this.#options.onLimitChange(this.#wholeLimit);
-  }
-}
-
-const MAX_POLLS_IN_A_ROW = 3;
-
-/**
- * Polls go first, but every fourth turn belongs to the others: when polls fall due faster than the rate limit allows,
- * history would otherwise wait forever.
- */
-class FairQueue implements Queue<RunFunction, QueueAddOptions> {
-  readonly #polls = new PriorityQueue();
-  readonly #others = new PriorityQueue();
-  #pollsInARow = 0;
-
-  get size(): number {
-    return this.#polls.size + this.#others.size;
+    if (Math.floor(limit) === before) return;
+    this.#applyLimit();
+    this.#options.onLimitChange(Math.floor(limit));
   }
 
-  enqueue(run: RunFunction, options?: Partial<QueueAddOptions>): void {
-    const queue = options?.priority === requestPriority.head ? this.#polls : this.#others;
-    queue.enqueue(run, options);
-  }
-
-  dequeue(): RunFunction | undefined {
-    const isOthersTurn = this.#polls.size === 0 || this.#pollsInARow >= MAX_POLLS_IN_A_ROW;
-    if (this.#others.size === 0) {
-      this.#pollsInARow = 0;
-      return this.#polls.dequeue();
-    }
-    this.#pollsInARow = isOthersTurn ? 0 : this.#pollsInARow + 1;
-    return (isOthersTurn ? this.#others : this.#polls).dequeue();
-  }
-
-  filter(options: Readonly<Partial<QueueAddOptions>>): RunFunction[] {
-    const all = { priority: 0, ...options };
-    return [...this.#polls.filter(all), ...this.#others.filter(all)];
-  }
-
-  setPriority(): void {
-    throw new Error("the priority of a queued request cannot change");
-  }
-
-  remove(id: string): void {
-    this.#polls.remove(id);
-    this.#others.remove(id);
+  /** Also runs whenever a request starts, so that no timer has to end a reservation. */
+  #applyLimit(): void {
+    const slots = Math.floor(this.#limit);
+    const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
+    const historySlots = isReserved ? Math.max(1, slots - 1) : slots;
+    // Setting p-queue's concurrency starts waiting tasks, so set it only if it changes.
+    if (this.#slots.concurrency !== slots) this.#slots.concurrency = slots;
+    if (this.#history.concurrency !== historySlots) this.#history.concurrency = historySlots;
   }
 }

@@ -1,10 +1,9 @@
-import type { Random } from "../../runtime/backoff.ts";
+import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /** Failures in a row, over all streams, that open the breaker. */
 const FAILURES_TO_OPEN = 8;
-const MIN_PROBE_DELAY_MS = 5_000;
-const MAX_PROBE_DELAY_MS = 60_000;
+const PROBE_BACKOFF = { baseMs: 5_000, maxMs: 60_000, jitter: 0.5 };
 
 /** Re-check hourly; never set an unbounded timer. */
 const MAX_WAIT_MS = 3_600_000;
@@ -59,6 +58,22 @@ export class CircuitBreaker {
     return true;
   }
 
+  /**
+   * Calls `enter` whenever a permit may be available, until it returns a result: others may take the permit first.
+   * Undefined if there is none before `until` (monotonic).
+   */
+  async enterWhenAvailable<T>(
+    until: number,
+    signal: AbortSignal | undefined,
+    enter: () => Promise<T | undefined> | T | undefined,
+  ): Promise<T | undefined> {
+    while (await this.waitUntilAvailable(until, signal)) {
+      const result = await enter();
+      if (result !== undefined) return result;
+    }
+    return undefined;
+  }
+
   tryAcquire(): Permit | undefined {
     if (!this.#canAcquire()) return undefined;
     const isProbe = this.isOpen;
@@ -99,8 +114,7 @@ export class CircuitBreaker {
     // Requests that were in flight when the breaker opened must not delay the probe further.
     const opensNow = !this.isOpen && this.#failures >= FAILURES_TO_OPEN;
     if (!opensNow && !isProbe) return;
-    const maxDelayMs = Math.min(MAX_PROBE_DELAY_MS, MIN_PROBE_DELAY_MS * 2 ** this.#failedProbes++);
-    this.#probeAt = now + maxDelayMs * (0.5 + this.#random() / 2);
+    this.#probeAt = now + backoffDelay(this.#failedProbes++, PROBE_BACKOFF, this.#random);
     if (opensNow) this.#onStateChange("open");
   }
 

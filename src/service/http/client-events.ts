@@ -1,25 +1,29 @@
+import type { TransportResponse } from "./transport.ts";
+
 /** Events for metrics and progress reports. They must not contain identifiers, addresses or tokens. */
 export type ClientEvent =
-  | {
-      readonly kind: "request";
-      /** Path template such as `/asset/{id}`, or `/oauth/token`. */
-      readonly endpoint: string;
-      /** Undefined without a response. */
-      readonly status: number | undefined;
-      /** `ok`, or the failure code. */
-      readonly outcome: string;
-      readonly ms: number;
-      /** Compressed size of the body. */
-      readonly bytes: number;
-      /** Starts at 1. */
-      readonly attempt: number;
-      /** The response came from a cache and is older than the request. */
-      readonly stale: boolean;
-    }
+  | RequestEvent
   | { readonly kind: "concurrency"; readonly limit: number }
   | { readonly kind: "breaker"; readonly host: "data" | "token"; readonly state: "closed" | "open" }
   | { readonly kind: "auth"; readonly audience: string; readonly state: AuthState }
   | { readonly kind: "walk"; readonly endpoint: string; readonly event: WalkAnomaly };
+
+interface RequestEvent {
+  readonly kind: "request";
+  /** Path template such as `/asset/{id}`, or `/oauth/token`. */
+  readonly endpoint: string;
+  /** Undefined without a response. */
+  readonly status: number | undefined;
+  /** `ok`, or the failure code. */
+  readonly outcome: string;
+  readonly ms: number;
+  /** Compressed size of the body. */
+  readonly bytes: number;
+  /** Starts at 1. */
+  readonly attempt: number;
+  /** The response came from a cache and is older than the request. */
+  readonly stale: boolean;
+}
 
 export type AuthState =
   | "unknown"
@@ -41,3 +45,18 @@ export type WalkAnomaly =
   | "restarted";
 
 export type ClientEventListener = (event: ClientEvent) => void;
+
+/** `ms`: how long the caller waited; a response knows its own duration better. */
+export function requestEvent(
+  { ms, ...fields }: Pick<RequestEvent, "endpoint" | "outcome" | "ms" | "attempt">,
+  response: TransportResponse | undefined,
+): RequestEvent {
+  return {
+    kind: "request",
+    ...fields,
+    status: response?.status,
+    ms: response?.durationMs ?? ms,
+    bytes: response?.bodyBytes ?? 0,
+    stale: (response?.body.ageMs ?? 0) > 0,
+  };
+}

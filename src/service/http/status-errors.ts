@@ -1,6 +1,5 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import type { ServiceRequest } from "./request.ts";
 import type { SecretRedactor } from "./secret-redactor.ts";
 import type { TransportResponse } from "./transport.ts";
 
@@ -87,54 +86,18 @@ export function failureFromStatus(
   });
 }
 
-/** When this many different paths answer 404 and none succeeds, the service is at fault, not the records. */
-const MISSING_PATHS_FOR_ALARM = 3;
-/** The same holds for this many different records of one path. */
-const MISSING_RECORDS_FOR_ALARM = 100;
-/** These parameters select a page, not a record. */
-const pagingParams: ReadonlySet<string> = new Set(["timestamp", "size", "startAfter"]);
-
-/** Distinguishes missing records from a broken path or a withdrawn API version. */
-export class NotFoundTracker {
-  /** Endpoints that answered 404 since the last success of any endpoint. */
-  readonly #missingEndpoints = new Set<string>();
-  /** Records per endpoint that answered 404 since the last success of that endpoint. */
-  readonly #missingRecords = new Map<string, Set<string>>();
-  /** The last successful request per endpoint. */
-  readonly #lastFound = new Map<string, ServiceRequest>();
-
-  recordFound(request: ServiceRequest): void {
-    this.#missingEndpoints.clear();
-    this.#missingRecords.delete(request.endpoint);
-    // A request with a cursor proves nothing later, because the cursor may have expired.
-    if (request.query?.startAfter === undefined) this.#lastFound.set(request.endpoint, request);
-  }
-
-  /** The last request that this endpoint answered; sending it again shows whether the path still exists. */
-  lastFoundRequest({ endpoint }: ServiceRequest): ServiceRequest | undefined {
-    return this.#lastFound.get(endpoint);
-  }
-
-  /** Returns the failure, or `upstream_version` in its place, so that the sync does not mark every record as missing. */
-  recordNotFound({ endpoint, params = {}, query = {} }: ServiceRequest, failure: Failure): Failure {
-    this.#missingEndpoints.add(endpoint);
-    const records = this.#missingRecords.get(endpoint) ?? new Set();
-    this.#missingRecords.set(endpoint, records);
-    // The set is bounded: more records would not change the decision.
-    if (records.size <= MISSING_RECORDS_FOR_ALARM) {
-      const recordParams = Object.entries({ ...params, ...query }).filter(
-        ([name]) => !pagingParams.has(name),
-      );
-      records.add(JSON.stringify(recordParams));
-    }
-    if (this.#missingEndpoints.size < MISSING_PATHS_FOR_ALARM && records.size <= MISSING_RECORDS_FOR_ALARM)
-      return failure;
-    return new Failure(`${endpoint} answers every request with 404`, {
-      family: "retry",
-      code: "upstream_version",
-      remedy: "check service.baseUrl; the service may have withdrawn version 3 of its API",
-      exit: exitCode.incomplete,
-      cause: failure,
-    });
-  }
+/** The circuit breaker stayed open for as long as a request may wait. */
+export function unreachableFailure(host: "data" | "token", maxWaitMs: number): Failure {
+  const minutes = maxWaitMs / 60_000;
+  return host === "data"
+    ? new Failure(`the service has not responded for ${minutes} minutes`, {
+        family: "retry",
+        code: "service_unreachable",
+        remedy: "check the network and service.baseUrl; the sync retries automatically",
+      })
+    : new Failure(`the token endpoint has not responded for ${minutes} minutes`, {
+        family: "retry",
+        code: "auth_unreachable",
+        remedy: "check the network and service.authUrl; the sync retries automatically",
+      });
 }

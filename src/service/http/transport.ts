@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure, type FailureCode } from "../../model/failure.ts";
 import { MAX_BODY_BYTES, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
+import { isLoopback } from "../../model/service-url.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import { parseHttpDate, parseRetryAfter } from "./http-headers.ts";
 import type { ServerClock } from "./server-clock.ts";
@@ -23,6 +24,8 @@ export interface TransportResponse {
   /** From the `Retry-After` header; 0 without one. */
   readonly retryAfterMs: number;
   readonly durationMs: number;
+  /** Compressed size. `body.bytes` is empty once its memory was transferred to another thread. */
+  readonly bodyBytes: number;
 }
 
 export interface Transport {
@@ -34,27 +37,6 @@ export interface Transport {
 /** More of an error page is not read. */
 const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
-const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-
-/** Accepts https and wss; http and ws only to a loopback address, because requests carry credentials. */
-export function parseServiceUrl(name: string, text: string): URL {
-  const invalid = (why: string) =>
-    new Failure(`${name} ${why}`, {
-      family: "operator",
-      code: "bad_address",
-      remedy: "use an https or wss URL (http and ws are allowed for localhost only)",
-      exit: exitCode.usage,
-    });
-  if (!URL.canParse(text)) throw invalid("is not a valid URL");
-  const url = new URL(text);
-  const isSecure = url.protocol === "https:" || url.protocol === "wss:";
-  const isPlain = url.protocol === "http:" || url.protocol === "ws:";
-  if (!isSecure && !isPlain) throw invalid(`has the unsupported scheme ${url.protocol}`);
-  if (isPlain && !loopbackHost.test(url.hostname)) throw invalid("would send credentials in plain text");
-  if (url.username || url.password) throw invalid("contains a user name or password");
-  return url;
-}
-
 export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }): Transport {
   // ExchangeTimeout limits the whole exchange, slow bodies included; undici's timers only notice silence.
   const agentOptions = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
@@ -63,7 +45,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
 
   /** Loopback requests bypass the proxy: a remote proxy would connect to its own loopback. */
   function dispatcherFor(origin: string): Dispatcher {
-    if (loopbackHost.test(new URL(origin).hostname)) return directAgent;
+    if (isLoopback(new URL(origin))) return directAgent;
     proxyAgent ??= new EnvHttpProxyAgent(agentOptions);
     return proxyAgent;
   }
@@ -111,6 +93,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
         body: { bytes, ...responseAge, requestedAt },
         retryAfterMs: parseRetryAfter(header("retry-after"), dateHeaderMs ?? server.now() ?? clock.now()),
         durationMs: clock.monotonic() - startedAt,
+        bodyBytes: bytes.byteLength,
       };
     } catch (error) {
       if (exchangeAbort.signal.aborted) throw exchangeAbort.signal.reason;
@@ -226,7 +209,7 @@ class ExchangeTimeout {
 }
 
 interface NetworkFailureKind {
-  code: string;
+  code: FailureCode;
   message: string;
   remedy?: string;
 }
@@ -282,7 +265,10 @@ export function toNetworkFailure(error: unknown): Failure {
   const known = codes
     .map((code) => (tlsErrorCode.test(code) ? tlsFailure : kindByErrorCode[code]))
     .find((kind) => kind !== undefined);
-  const kind = known ?? { code: "network_failed", message: "the request to the service failed" };
+  const kind: NetworkFailureKind = known ?? {
+    code: "network_failed",
+    message: "the request to the service failed",
+  };
   // Pass on only the codes, never the error object: it could hold a secret.
   const suffix = codes.length > 0 ? ` (${[...new Set(codes)].join(", ")})` : "";
   return new Failure(`${kind.message}${suffix}`, { family: "retry", code: kind.code, remedy: kind.remedy });

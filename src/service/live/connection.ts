@@ -11,9 +11,8 @@ import {
   isProtocolError,
 } from "./close-reason.ts";
 import { type Frame, readFrame, type ServiceTime } from "./frames.ts";
-import type { Subscription } from "./messages.ts";
-import { Subscriber } from "./subscriber.ts";
-import type { SubscriptionStatus } from "./subscription-status.ts";
+import { Subscriber, type SubscriberListener } from "./subscriber.ts";
+import type { TrackedSubscription } from "./subscription-states.ts";
 
 const MAX_FRAME_BYTES = 2 ** 20;
 const MAX_FRAGMENTS = 4_096;
@@ -25,15 +24,12 @@ const MIN_SUSPENSION_MS = 10_000;
 /** A PING may arrive during a pause and must be answered within a second. */
 const MAX_PAUSE_MS = 700;
 
-interface ConnectionListener {
+interface ConnectionListener extends Omit<SubscriberListener, "onAllAnswered"> {
   onGreeting(): void;
   /** The first tick or confirmation: CONNECTED alone does not prove that the token is valid. */
   onTokenAccepted(): void;
   onTick(source: "index" | "exchange", text: string): void;
   onUnexpectedMessage(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
-  onSubscribing(subscription: Subscription): void;
-  onConfirmed(subscription: Subscription): void;
-  onParked(subscription: Subscription): void;
   /** Every subscription was answered or has timed out. */
   onReady(): void;
   onHealthCheck(): void;
@@ -46,11 +42,10 @@ interface LiveConnectionOptions {
   readonly agent: Agent | undefined;
   /** Removes the token from a text of the service. */
   readonly redact: (text: string) => string;
-  readonly subscriptions: readonly Subscription[];
+  readonly subscriptions: readonly TrackedSubscription[];
   readonly isTokenFresh: () => boolean;
   readonly clock: Clock;
   readonly random: Random;
-  readonly status: SubscriptionStatus;
   readonly serviceTime: ServiceTime;
   readonly listener: ConnectionListener;
 }
@@ -75,7 +70,7 @@ export class LiveConnection {
   readonly #endConnectWork: Cancel;
 
   constructor(options: LiveConnectionOptions) {
-    const { url, clock, random, status, subscriptions, listener, serviceTime } = options;
+    const { url, clock, random, subscriptions, listener, serviceTime } = options;
     this.#options = options;
     this.#startBoottime = clock.boottime();
     this.#startMonotonic = this.#lastReceivedMs = this.#lastPingMs = clock.monotonic();
@@ -84,15 +79,15 @@ export class LiveConnection {
       subscriptions,
       clock,
       random,
-      status,
       send: (text) => this.#send(text),
-      onSubscribing: (subscription) => {
-        this.#transition("subscribe_sent");
-        listener.onSubscribing(subscription);
+      listener: {
+        ...listener,
+        onSubscribing: (tracked) => {
+          this.#transition("subscribe_sent");
+          listener.onSubscribing(tracked);
+        },
+        onAllAnswered: () => this.#transition("all_answered"),
       },
-      onAllAnswered: () => this.#transition("all_answered"),
-      onConfirmed: (subscription) => listener.onConfirmed(subscription),
-      onParked: (subscription) => listener.onParked(subscription),
     });
     this.#socket = new WebSocket(url, {
       perMessageDeflate: false,
@@ -128,11 +123,11 @@ export class LiveConnection {
     );
   }
 
-  resubscribe(subscription: Subscription): void {
-    if (this.#state === "subscribing" || this.#state === "ready") this.#subscriber.resubscribe(subscription);
+  resubscribe(tracked: TrackedSubscription): void {
+    if (this.#state === "subscribing" || this.#state === "ready") this.#subscriber.resubscribe(tracked);
   }
 
-  replaceSubscriptions(subscriptions: readonly Subscription[]): void {
+  replaceSubscriptions(subscriptions: readonly TrackedSubscription[]): void {
     this.#subscriber.replaceSubscriptions(subscriptions);
   }
 

@@ -1,19 +1,20 @@
 import { Agent } from "node:https";
 import { Failure } from "../../model/failure.ts";
+import { isLoopback, parseServiceUrl } from "../../model/service-url.ts";
+import type { Micros } from "../../model/time.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import { percentEncode } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
-import { parseServiceUrl } from "../http/transport.ts";
 import type { CloseReason } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
 import { type Frame, parseTickIdentity, ServiceTime } from "./frames.ts";
 import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-queue.ts";
 import { type FeedMessage, type Subscription, subscriptionKeysForTick } from "./messages.ts";
 import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
-import { SubscriptionList, SubscriptionStatus } from "./subscription-status.ts";
+import { SubscriptionStates, type TrackedSubscription } from "./subscription-states.ts";
 
 /** What the feed reports to the metrics. */
 export interface FeedEvent {
@@ -27,7 +28,7 @@ export interface FeedOptions {
   /** The websocket's address; also the audience of its tokens. */
   readonly wsUrl: string;
   readonly tokens: FeedTokens;
-  readonly subscriptions: readonly Subscription[] | SubscriptionList;
+  readonly subscriptions: readonly Subscription[] | SubscriptionStates;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -89,9 +90,8 @@ class LiveFeed {
   readonly #agent: Agent | undefined;
   readonly #redactor = new SecretRedactor();
   readonly #serviceTime: ServiceTime;
-  readonly #status: SubscriptionStatus;
   readonly #watchdog: StalenessWatchdog;
-  readonly #subscriptions: SubscriptionList;
+  readonly #subscriptions: SubscriptionStates;
   /** All open connections: two during a swap. */
   readonly #connections = new Set<LiveConnection>();
   #current: LiveConnection | undefined;
@@ -104,21 +104,23 @@ class LiveFeed {
     const { clock, refreshSeconds, isMarketQuiet, subscriptions } = options;
     this.#options = options;
     this.#subscriptions =
-      subscriptions instanceof SubscriptionList ? subscriptions : new SubscriptionList(subscriptions);
+      subscriptions instanceof SubscriptionStates ? subscriptions : new SubscriptionStates(subscriptions);
+    this.#subscriptions.reset();
     this.#serviceTime = new ServiceTime(clock);
     const now = () => this.#serviceTime.now();
     this.queue = new MessageQueue(options.limits ?? DEFAULT_QUEUE_LIMITS, now);
     this.queue.onDrained = () => this.#resumeSockets();
-    this.#status = new SubscriptionStatus((message) => this.queue.push(message), now);
     this.#watchdog = new StalenessWatchdog({
+      subscriptions: this.#subscriptions,
       clock,
       refreshSeconds,
       isMarketQuiet,
       serviceNow: now,
       onStale: (stale) => this.#handleStale(stale),
-      onTicksMissed: (subscription, missingSince) =>
-        this.#status.markUnconfirmed(subscription, "silent", missingSince),
-      onRecovered: (subscription) => this.#status.recover(subscription),
+      onTicksMissed: (tracked, missingSince) => this.#reportUnconfirmed(tracked, "silent", missingSince),
+      onRecovered: (tracked) => {
+        if (tracked.apply("recovered")) this.#reportSubscribed(tracked);
+      },
     });
   }
 
@@ -128,7 +130,10 @@ class LiveFeed {
       for (const connection of this.#connections) connection.close({ reason: "stopped" });
     };
     signal.addEventListener("abort", stop, { once: true });
-    const stopListening = this.#subscriptions.onChange((removed) => this.#applySubscriptionChange(removed));
+    const stopListening = this.#subscriptions.onChange(() => {
+      for (const connection of this.#connections)
+        connection.replaceSubscriptions(this.#subscriptions.current);
+    });
     // Rejections have their own count: the first one after a long outage must not wait an hour.
     let rejections = 0;
     for (let attempt = 1; !signal.aborted; attempt++) {
@@ -144,7 +149,7 @@ class LiveFeed {
       const { reason, remedy } = closeReason;
       this.#watchdog.suspendAll();
       if (last?.hasReceivedGreeting) {
-        this.#status.clearConfirmed();
+        this.#subscriptions.disconnect();
         this.queue.push({ kind: "disconnected", reason, since: last.lastReceivedTs });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
       const fields = { reason, ...(remedy === undefined ? {} : { remedy }), attempt, inMs: Math.round(inMs) };
@@ -253,10 +258,10 @@ class LiveFeed {
       isTokenFresh: () => clock.boottime() - token.firstSeenAt < MAX_FRESH_TOKEN_AGE_MS,
       clock,
       random,
-      status: this.#status,
       serviceTime: this.#serviceTime,
       listener: {
         onGreeting: () => {
+          this.#subscriptions.connect();
           if (isFirst) this.queue.push({ kind: "connected", at: this.#serviceTime.now() });
           onEvent({ kind: "feed", event: "connected" });
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
@@ -264,9 +269,16 @@ class LiveFeed {
         onTokenAccepted: () => tokens.reportAccepted(wsUrl, token),
         onTick: (source, text) => this.#handleTick(source, text),
         onUnexpectedMessage: (frame) => this.#handleUnexpected(frame),
-        onSubscribing: (subscription) => this.#watchdog.restartTimer(subscription),
-        onConfirmed: (subscription) => this.#watchdog.watch(subscription),
-        onParked: (subscription) => this.#watchdog.unwatch(subscription),
+        onSubscribing: (tracked) => this.#watchdog.restartTimer(tracked),
+        onConfirmed: (tracked) => {
+          if (tracked.confirm()) this.#reportSubscribed(tracked);
+          this.#watchdog.watch(tracked);
+        },
+        onParked: (tracked, { code, message, until }) => {
+          const { subscription } = tracked;
+          if (tracked.park(code, until)) this.queue.push({ kind: "parked", subscription, code, message });
+        },
+        onUnconfirmed: (tracked, reason) => this.#reportUnconfirmed(tracked, reason),
         onReady: () => ready.resolve(),
         onHealthCheck: () => {
           if (connection === this.#current) void this.#watchdog.check();
@@ -309,23 +321,33 @@ class LiveFeed {
     }
   }
 
-  #applySubscriptionChange(removed: readonly Subscription[]): void {
-    for (const subscription of removed) {
-      this.#status.remove(subscription);
-      this.#watchdog.unwatch(subscription);
-    }
-    for (const connection of this.#connections) connection.replaceSubscriptions(this.#subscriptions.current);
+  #reportSubscribed({ subscription }: TrackedSubscription): void {
+    this.queue.push({ kind: "subscribed", subscription, at: this.#serviceTime.now() });
+  }
+
+  #reportUnconfirmed(
+    tracked: TrackedSubscription,
+    reason: "no answer" | "refused" | "silent",
+    missingSince?: Micros,
+  ): void {
+    if (!tracked.apply(reason)) return;
+    const { subscription } = tracked;
+    const missing = missingSince === undefined ? {} : { missingSince };
+    this.queue.push({ kind: "unconfirmed", subscription, reason, ...missing });
   }
 
   #handleStale(stale: readonly StaleSubscription[]): void {
     const { log, onEvent } = this.#options;
-    const [{ subscription, remedy } = {}] = stale;
-    log.warn({ subscriptions: stale.length, subscription, remedy }, "live ticks stopped");
-    for (const { subscription, remedy, missingSince } of stale) {
+    const [{ tracked, remedy } = {}] = stale;
+    log.warn(
+      { subscriptions: stale.length, subscription: tracked?.subscription, remedy },
+      "live ticks stopped",
+    );
+    for (const { tracked, remedy, missingSince } of stale) {
       onEvent({ kind: "feed", event: "silent", reason: remedy });
       // Ticks are missing whichever remedy helps: REST has to fetch them.
-      this.#status.markUnconfirmed(subscription, "silent", missingSince);
-      if (remedy !== "reconnect") this.#current?.resubscribe(subscription);
+      this.#reportUnconfirmed(tracked, "silent", missingSince);
+      if (remedy !== "reconnect") this.#current?.resubscribe(tracked);
     }
     if (stale.some(({ remedy }) => remedy === "reconnect")) this.#current?.close({ reason: "no_ticks" });
   }
@@ -348,7 +370,7 @@ export function buildFeedUrl(wsUrl: URL, token: string): string {
 /** Uses `HTTPS_PROXY` where the environment sets it; loopback addresses are always connected directly. */
 export function createProxyAgent(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | undefined {
   if (wsUrl.protocol !== "wss:" || (!env.HTTPS_PROXY && !env.https_proxy)) return undefined;
-  if (/^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(wsUrl.hostname)) return undefined;
+  if (isLoopback(wsUrl)) return undefined;
   return new Agent({ proxyEnv: env, keepAlive: false });
 }
 

@@ -83,26 +83,26 @@ export function subscriptionKey(subscription: Subscription): string {
     : `both ${exchangeId.length} ${exchangeId} ${marketId}`;
 }
 
-/** The service wants an index id without its type. */
 export function subscribeMessage(subscription: Subscription, requestId: number): string {
-  if (subscription.source === "exchange") {
-    const { exchangeId, marketId } = subscription;
-    return JSON.stringify({ event: "SUBSCRIBE_EXCHANGE_TICKER", exchangeId, marketId });
-  }
-  const { indexId, indexType } = subscription;
-  const which = indexId === undefined ? { indexType } : { indexId };
-  return JSON.stringify({ event: "SUBSCRIBE_INDEX_TICKER", ...which, requestId });
+  // The confirmation of an exchange subscription does not repeat its request's id.
+  const id = subscription.source === "index" ? { requestId } : {};
+  return JSON.stringify({ ...describeSubscription("SUBSCRIBE", subscription), ...id });
 }
 
-/** Needs the same body as the subscribe: the service identifies the subscription by it. */
+/** The service identifies the subscription by the fields of its subscribe message. */
 export function unsubscribeMessage(subscription: Subscription): string {
+  return JSON.stringify(describeSubscription("UNSUBSCRIBE", subscription));
+}
+
+function describeSubscription(action: "SUBSCRIBE" | "UNSUBSCRIBE", subscription: Subscription) {
   if (subscription.source === "exchange") {
     const { exchangeId, marketId } = subscription;
-    return JSON.stringify({ event: "UNSUBSCRIBE_EXCHANGE_TICKER", exchangeId, marketId });
+    return { event: `${action}_EXCHANGE_TICKER`, exchangeId, marketId };
   }
   const { indexId, indexType } = subscription;
-  const which = indexId === undefined ? { indexType } : { indexId };
-  return JSON.stringify({ event: "UNSUBSCRIBE_INDEX_TICKER", ...which });
+  const event = `${action}_INDEX_TICKER`;
+  // The service wants an index id without its type.
+  return indexId === undefined ? { event, indexType } : { event, indexId };
 }
 
 /** The keys of all subscriptions that may have caused a tick. */

@@ -1,6 +1,7 @@
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { type Subscription, subscriptionKey } from "./messages.ts";
+import type { Subscription } from "./messages.ts";
+import type { SubscriptionStates, TickWatch, TrackedSubscription } from "./subscription-states.ts";
 
 /** One late and one lost tick raise no alarm. */
 const MAX_SILENT_PERIODS = 2.5;
@@ -26,24 +27,18 @@ export type QuietMarketCheck = (
 
 /** Its ticks stopped, but REST has newer ones. */
 export interface StaleSubscription {
-  readonly subscription: Subscription;
+  readonly tracked: TrackedSubscription;
   readonly remedy: StalenessRemedy;
   readonly missingSince: Micros | undefined;
 }
 
 interface WatchedSubscription {
-  readonly subscription: Subscription;
-  /** On the monotonic clock; infinite until it is subscribed. */
-  staleAt: number;
-  lastTickTs: Micros | undefined;
-  /** REST had no newer tick at this time, so none is missing before it. */
-  quietUntil: Micros | undefined;
-  remediesTried: number;
-  /** It was silent for too long, and REST could not say whether its market was quiet. */
-  hasUnverifiedSilence: boolean;
+  readonly tracked: TrackedSubscription;
+  readonly watch: TickWatch;
 }
 
 interface StalenessWatchdogOptions {
+  readonly subscriptions: SubscriptionStates;
   readonly clock: Clock;
   readonly refreshSeconds: number;
   readonly isMarketQuiet: QuietMarketCheck;
@@ -53,9 +48,9 @@ interface StalenessWatchdogOptions {
    * Ticks are missing, without a check by REST: they returned after a long pause, or none come at all. None
    * is missing before `missingSince`; undefined: since it was subscribed.
    */
-  readonly onTicksMissed: (subscription: Subscription, missingSince: Micros | undefined) => void;
+  readonly onTicksMissed: (tracked: TrackedSubscription, missingSince: Micros | undefined) => void;
   /** Ticks returned after a remedy or a pause. */
-  readonly onRecovered: (subscription: Subscription) => void;
+  readonly onRecovered: (tracked: TrackedSubscription) => void;
 }
 
 /** Detects subscriptions without ticks: a socket may answer every PING and send none. */
@@ -63,7 +58,6 @@ export class StalenessWatchdog {
   readonly #options: StalenessWatchdogOptions;
   readonly #periodMs: number;
   readonly #staleAfterMs: number;
-  readonly #watched = new Map<string, WatchedSubscription>();
   #isChecking = false;
   /** Of any subscription, on the monotonic clock. */
   #lastTickAt = Number.NEGATIVE_INFINITY;
@@ -76,62 +70,56 @@ export class StalenessWatchdog {
   }
 
   /** The service confirmed it: ticks are due from now on. */
-  watch(subscription: Subscription): void {
-    const key = subscriptionKey(subscription);
+  watch(tracked: TrackedSubscription): void {
     const staleAt = this.#options.clock.monotonic() + this.#staleAfterMs;
-    const known = this.#watched.get(key);
-    if (known) {
-      const isWaiting = known.staleAt === Number.POSITIVE_INFINITY;
-      known.staleAt = isWaiting ? staleAt : Math.max(known.staleAt, staleAt);
+    const { watch } = tracked;
+    if (watch) {
+      const isWaiting = watch.staleAt === Number.POSITIVE_INFINITY;
+      watch.staleAt = isWaiting ? staleAt : Math.max(watch.staleAt, staleAt);
     } else
-      this.#watched.set(key, {
-        subscription,
+      tracked.watch = {
         staleAt,
         lastTickTs: undefined,
         quietUntil: undefined,
         remediesTried: 0,
         hasUnverifiedSilence: false,
-      });
+      };
   }
 
   /** The feed requests it again: its silence counts from now on. */
-  restartTimer(subscription: Subscription): void {
-    const known = this.#watched.get(subscriptionKey(subscription));
-    if (known?.staleAt === Number.POSITIVE_INFINITY)
-      known.staleAt = this.#options.clock.monotonic() + this.#staleAfterMs;
+  restartTimer({ watch }: TrackedSubscription): void {
+    if (watch?.staleAt === Number.POSITIVE_INFINITY)
+      watch.staleAt = this.#options.clock.monotonic() + this.#staleAfterMs;
   }
 
   /** The connection was lost: no ticks are due until the next one subscribes. */
   suspendAll(): void {
     const now = this.#options.clock.monotonic();
-    for (const watched of this.#watched.values()) {
+    for (const { watch } of this.#watched()) {
       // It was stale and not yet checked: its next tick reports the missing ones.
-      if (watched.staleAt <= now) watched.hasUnverifiedSilence = true;
-      watched.staleAt = Number.POSITIVE_INFINITY;
+      if (watch.staleAt <= now) watch.hasUnverifiedSilence = true;
+      watch.staleAt = Number.POSITIVE_INFINITY;
     }
-  }
-
-  unwatch(subscription: Subscription): void {
-    this.#watched.delete(subscriptionKey(subscription));
   }
 
   recordTick(keys: readonly string[]): void {
     const now = this.#options.clock.monotonic();
     this.#lastTickAt = now;
     for (const key of keys) {
-      const watched = this.#watched.get(key);
-      if (!watched) continue;
+      const tracked = this.#options.subscriptions.get(key);
+      if (!tracked?.watch) continue;
+      const { watch } = tracked;
       // The tick came before the check of a stale subscription: ticks are missing all the same.
-      if ((watched.staleAt <= now || watched.hasUnverifiedSilence) && watched.remediesTried === 0) {
-        this.#options.onTicksMissed(watched.subscription, missingSince(watched));
-        watched.remediesTried = 1;
+      if ((watch.staleAt <= now || watch.hasUnverifiedSilence) && watch.remediesTried === 0) {
+        this.#options.onTicksMissed(tracked, missingSince(watch));
+        watch.remediesTried = 1;
       }
-      watched.hasUnverifiedSilence = false;
-      watched.staleAt = now + this.#staleAfterMs;
-      watched.lastTickTs = this.#options.serviceNow();
-      if (watched.remediesTried === 0) continue;
-      watched.remediesTried = 0;
-      this.#options.onRecovered(watched.subscription);
+      watch.hasUnverifiedSilence = false;
+      watch.staleAt = now + this.#staleAfterMs;
+      watch.lastTickTs = this.#options.serviceNow();
+      if (watch.remediesTried === 0) continue;
+      watch.remediesTried = 0;
+      this.#options.onRecovered(tracked);
     }
   }
 
@@ -142,9 +130,9 @@ export class StalenessWatchdog {
   async check(): Promise<void> {
     if (this.#isChecking) return;
     const startedAt = this.#options.clock.monotonic();
-    const due = [...this.#watched.values()].filter(({ staleAt }) => staleAt <= startedAt);
+    const due = this.#watched().filter(({ watch }) => watch.staleAt <= startedAt);
     if (due.length === 0) return;
-    const checked = due.toSorted((a, b) => a.staleAt - b.staleAt).slice(0, MAX_QUIET_CHECKS);
+    const checked = due.toSorted((a, b) => a.watch.staleAt - b.watch.staleAt).slice(0, MAX_QUIET_CHECKS);
     this.#isChecking = true;
     const quietResults = new Map(
       await Promise.all(
@@ -154,19 +142,16 @@ export class StalenessWatchdog {
     this.#isChecking = false;
     const now = this.#options.clock.monotonic();
     // Skip those that got a tick, or that a new connection requested, during the check.
-    const silent = due.filter(
-      (watched) =>
-        watched.staleAt <= now && this.#watched.get(subscriptionKey(watched.subscription)) === watched,
-    );
+    const silent = due.filter(({ tracked, watch }) => watch.staleAt <= now && tracked.watch === watch);
     const isAnyStale = silent.some((watched) => quietResults.get(watched) === false);
     const stale: StaleSubscription[] = [];
     for (const watched of silent) {
       const wasChecked = quietResults.has(watched);
       if (!wasChecked && !isAnyStale) continue;
       const isQuiet = wasChecked ? quietResults.get(watched) : false;
-      watched.staleAt = now + this.#staleAfterMs;
+      watched.watch.staleAt = now + this.#staleAfterMs;
       // REST could not say whether the market was quiet: report missing ticks when the next one comes.
-      watched.hasUnverifiedSilence = isQuiet === undefined;
+      watched.watch.hasUnverifiedSilence = isQuiet === undefined;
       if (isQuiet === false) stale.push(this.#chooseRemedy(watched, now));
     }
     if (stale.length === 0) return;
@@ -174,41 +159,49 @@ export class StalenessWatchdog {
     if (now - this.#lastTickAt >= this.#staleAfterMs) this.#reportAllMissed();
   }
 
-  #chooseRemedy(watched: WatchedSubscription, now: number): StaleSubscription {
-    const isLast = watched.remediesTried >= remedies.length - 1;
+  #chooseRemedy({ tracked, watch }: WatchedSubscription, now: number): StaleSubscription {
+    const isLast = watch.remediesTried >= remedies.length - 1;
     const areAllSilent = now - this.#lastTickAt > MIN_RECONNECT_INTERVAL_MS;
-    const preferred = isLast && areAllSilent ? "reconnect" : (remedies[watched.remediesTried] ?? "poll");
+    const preferred = isLast && areAllSilent ? "reconnect" : (remedies[watch.remediesTried] ?? "poll");
     // Subscriptions that go stale together must not cause one reconnect each.
     const hasReconnected =
       preferred === "reconnect" && now - this.#lastReconnectAt < MIN_RECONNECT_INTERVAL_MS;
     const remedy = hasReconnected ? "poll" : preferred;
     if (remedy === "reconnect") this.#lastReconnectAt = now;
-    if (remedy === "resubscribe") watched.staleAt = Number.POSITIVE_INFINITY;
-    if (isLast) watched.staleAt += MIN_RECONNECT_INTERVAL_MS;
-    watched.remediesTried++;
-    return { subscription: watched.subscription, remedy, missingSince: missingSince(watched) };
+    if (remedy === "resubscribe") watch.staleAt = Number.POSITIVE_INFINITY;
+    if (isLast) watch.staleAt += MIN_RECONNECT_INTERVAL_MS;
+    watch.remediesTried++;
+    return { tracked, remedy, missingSince: missingSince(watch) };
   }
 
   /** No ticks come at all while the market moves on: no need to compare each subscription with REST. */
   #reportAllMissed(): void {
-    for (const watched of this.#watched.values()) {
-      if (watched.remediesTried > 0) continue;
-      watched.remediesTried = 1;
-      this.#options.onTicksMissed(watched.subscription, missingSince(watched));
+    for (const { tracked, watch } of this.#watched()) {
+      if (watch.remediesTried > 0) continue;
+      watch.remediesTried = 1;
+      this.#options.onTicksMissed(tracked, missingSince(watch));
     }
   }
 
+  #watched(): WatchedSubscription[] {
+    return this.#options.subscriptions.current.flatMap((tracked) =>
+      tracked.watch ? [{ tracked, watch: tracked.watch }] : [],
+    );
+  }
+
   /** Undefined if REST could not say in time: then no remedy is tried. */
-  async #checkQuietMarket(watched: WatchedSubscription): Promise<boolean | undefined> {
-    const { subscription, lastTickTs } = watched;
+  async #checkQuietMarket({ tracked, watch }: WatchedSubscription): Promise<boolean | undefined> {
     // REST may lag by one period.
     const restKnownTs = this.#options.serviceNow() - this.#periodMs * MICROS_PER_MS;
     const answered = new AbortController();
     const timeout = this.#options.clock.sleep(QUIET_CHECK_TIMEOUT_MS, answered.signal).catch(() => undefined);
     try {
       const isQuiet =
-        (await Promise.race([this.#options.isMarketQuiet(subscription, lastTickTs), timeout])) ?? undefined;
-      if (isQuiet) watched.quietUntil = restKnownTs;
+        (await Promise.race([
+          this.#options.isMarketQuiet(tracked.subscription, watch.lastTickTs),
+          timeout,
+        ])) ?? undefined;
+      if (isQuiet) watch.quietUntil = restKnownTs;
       return isQuiet;
     } catch {
       return undefined;
@@ -219,7 +212,7 @@ export class StalenessWatchdog {
 }
 
 /** No tick is known to be missing before this timestamp. */
-function missingSince({ lastTickTs, quietUntil }: WatchedSubscription): Micros | undefined {
+function missingSince({ lastTickTs, quietUntil }: TickWatch): Micros | undefined {
   if (lastTickTs === undefined || quietUntil === undefined) return lastTickTs ?? quietUntil;
   return Math.max(lastTickTs, quietUntil);
 }

@@ -2,8 +2,8 @@ import type { Random } from "../../runtime/backoff.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { FrameFields } from "./frames.ts";
-import { type Subscription, subscribeMessage, subscriptionKey, unsubscribeMessage } from "./messages.ts";
-import type { SubscriptionStatus } from "./subscription-status.ts";
+import { type Subscription, subscribeMessage, unsubscribeMessage } from "./messages.ts";
+import type { TrackedSubscription } from "./subscription-states.ts";
 
 const ANSWER_TIMEOUT_MS = 10_000;
 /** After so many timeouts in a row the others wait less: there may be thousands. */
@@ -19,27 +19,38 @@ const retryBackoff = { baseMs: 1_000, maxMs: 30_000 };
 /** The service would reject the same request again. */
 const PERMANENT_ERROR_CODES: ReadonlySet<string> = new Set(["400", "401", "403", "404"]);
 
-interface SubscriptionEntry {
-  readonly subscription: Subscription;
+/** The request of a subscription on one connection: two connections are open during a swap. */
+interface SubscribeRequest {
+  readonly tracked: TrackedSubscription;
   attempts: number;
+  /** Of the last attempt; 0 before the first. */
   requestId: number;
-  /** When to request it next, on the monotonic clock; infinite if it needs no request. */
-  requestAt: number;
+  /** When to send it next, on the monotonic clock; infinite if it is queued, in flight or confirmed. */
+  sendAt: number;
   /** Confirmed, parked or given up for now. */
   isAnswered: boolean;
 }
 
+export interface SubscriberListener {
+  onSubscribing(tracked: TrackedSubscription): void;
+  onConfirmed(tracked: TrackedSubscription): void;
+  /** The service rejects it. `until`: when it is requested again, on the monotonic clock. */
+  onParked(
+    tracked: TrackedSubscription,
+    answer: { readonly code: string; readonly message: string; readonly until: number },
+  ): void;
+  /** No attempt succeeded; it is requested again later. */
+  onUnconfirmed(tracked: TrackedSubscription, reason: "no answer" | "refused"): void;
+  /** Every subscription was answered or has timed out. */
+  onAllAnswered(): void;
+}
+
 interface SubscriberOptions {
-  readonly subscriptions: readonly Subscription[];
+  readonly subscriptions: readonly TrackedSubscription[];
   readonly clock: Clock;
   readonly random: Random;
-  readonly status: SubscriptionStatus;
   readonly send: (text: string) => void;
-  readonly onSubscribing: (subscription: Subscription) => void;
-  /** Every subscription was answered or has timed out. */
-  readonly onAllAnswered: () => void;
-  readonly onConfirmed: (subscription: Subscription) => void;
-  readonly onParked: (subscription: Subscription) => void;
+  readonly listener: SubscriberListener;
 }
 
 /**
@@ -48,12 +59,12 @@ interface SubscriberOptions {
  */
 export class Subscriber {
   readonly #options: SubscriberOptions;
-  readonly #entries = new Map<string, SubscriptionEntry>();
-  /** To be requested now, in this order. */
-  #queue: SubscriptionEntry[] = [];
+  readonly #requests = new Map<TrackedSubscription, SubscribeRequest>();
+  /** To be sent now, in this order. */
+  #queue: SubscribeRequest[] = [];
   #toUnsubscribe: Subscription[] = [];
   #isUnsubscribing = false;
-  #inFlight: SubscriptionEntry | undefined;
+  #inFlight: SubscribeRequest | undefined;
   #pendingCount = 0;
   #consecutiveTimeouts = 0;
   #lastRequestId = 0;
@@ -61,9 +72,8 @@ export class Subscriber {
 
   constructor(options: SubscriberOptions) {
     this.#options = options;
-    const isSuspect = (each: Subscription) => Number(options.status.isSuspect(each));
-    const suspectsLast = options.subscriptions.toSorted((a, b) => isSuspect(a) - isSuspect(b));
-    for (const subscription of suspectsLast) this.#add(subscription);
+    const suspectsLast = options.subscriptions.toSorted((a, b) => Number(a.isSuspect) - Number(b.isSuspect));
+    for (const tracked of suspectsLast) this.#add(tracked);
   }
 
   get isAwaitingAnswer(): boolean {
@@ -72,7 +82,7 @@ export class Subscriber {
 
   /** The one in flight got a 401 before. */
   get isInFlightSuspect(): boolean {
-    return this.#inFlight !== undefined && this.#options.status.isSuspect(this.#inFlight.subscription);
+    return this.#inFlight?.tracked.isSuspect ?? false;
   }
 
   /** Sends the next request that is due, unless one is in flight. */
@@ -89,70 +99,68 @@ export class Subscriber {
       this.#sendSubscribe(next);
       return;
     }
-    if (this.#pendingCount === 0) this.#options.onAllAnswered();
-    const soonest = this.#nextRequestAt();
+    if (this.#pendingCount === 0) this.#options.listener.onAllAnswered();
+    const soonest = this.#nextSendAt();
     if (soonest < Number.POSITIVE_INFINITY) this.#setTimer(soonest - now, () => this.sendNext());
   }
 
   /** Subscribes to additions and unsubscribes removals. */
-  replaceSubscriptions(subscriptions: readonly Subscription[]): void {
-    const desired = new Map(subscriptions.map((each) => [subscriptionKey(each), each]));
-    for (const [key, entry] of this.#entries) {
-      if (desired.has(key)) continue;
-      this.#entries.delete(key);
-      if (!entry.isAnswered) this.#pendingCount--;
-      if (entry.requestId > 0 && entry !== this.#inFlight) this.#toUnsubscribe.push(entry.subscription);
+  replaceSubscriptions(subscriptions: readonly TrackedSubscription[]): void {
+    const desired = new Set(subscriptions);
+    for (const [tracked, request] of this.#requests) {
+      if (desired.has(tracked)) continue;
+      this.#requests.delete(tracked);
+      if (!request.isAnswered) this.#pendingCount--;
+      if (request.requestId > 0 && request !== this.#inFlight) this.#toUnsubscribe.push(tracked.subscription);
     }
-    this.#queue = this.#queue.filter((entry) => this.#isCurrent(entry));
-    for (const [key, subscription] of desired) if (!this.#entries.has(key)) this.#add(subscription);
+    this.#queue = this.#queue.filter((request) => this.#isCurrent(request));
+    for (const tracked of subscriptions) if (!this.#requests.has(tracked)) this.#add(tracked);
     this.sendNext();
   }
 
   /** Requests it again although the service confirmed it: its ticks stopped. */
-  resubscribe(subscription: Subscription): void {
-    const entry = this.#entries.get(subscriptionKey(subscription));
-    if (!entry || entry === this.#inFlight || this.#queue.includes(entry)) return;
-    entry.attempts = 0;
-    this.#markPending(entry);
-    entry.requestAt = Number.POSITIVE_INFINITY;
-    this.#queue.push(entry);
+  resubscribe(tracked: TrackedSubscription): void {
+    const request = this.#requests.get(tracked);
+    if (!request || request === this.#inFlight || this.#queue.includes(request)) return;
+    request.attempts = 0;
+    if (request.isAnswered) this.#pendingCount++;
+    request.isAnswered = false;
+    this.#enqueue(request);
     this.sendNext();
   }
 
   handleConfirmation(source: Subscription["source"], fields: FrameFields): void {
-    const entry = this.#findConfirmed(source, fields);
-    if (!entry) return;
+    const request = this.#findConfirmed(source, fields);
+    if (!request) return;
+    const { tracked } = request;
     this.#consecutiveTimeouts = 0;
-    this.#markAnswered(entry, Number.POSITIVE_INFINITY);
-    if (this.#isCurrent(entry)) {
-      this.#queue = this.#queue.filter((queued) => queued !== entry);
-      this.#options.status.confirm(entry.subscription);
-      this.#options.onConfirmed(entry.subscription);
-    } else this.#toUnsubscribe.push(entry.subscription);
+    this.#markAnswered(request, Number.POSITIVE_INFINITY);
+    if (this.#isCurrent(request)) {
+      this.#queue = this.#queue.filter((queued) => queued !== request);
+      this.#options.listener.onConfirmed(tracked);
+    } else this.#toUnsubscribe.push(tracked.subscription);
     this.sendNext();
   }
 
   /** Attributes an ERROR to the request in flight; returns false if there is none. */
   handleError(code: string, message: string): boolean {
-    const entry = this.#inFlight;
-    if (!entry) return false;
+    const request = this.#inFlight;
+    if (!request) return false;
     this.#consecutiveTimeouts = 0;
-    const { clock, random, status } = this.#options;
+    const { clock, random, listener } = this.#options;
     const now = clock.monotonic();
     if (PERMANENT_ERROR_CODES.has(code)) {
-      this.#markAnswered(entry, now + PARKED_RETRY_INTERVAL_MS);
-      if (this.#isCurrent(entry)) {
-        status.park(entry.subscription, code, message, entry.requestAt);
-        this.#options.onParked(entry.subscription);
-      }
-    } else this.#retry(entry, "refused", now + backoffDelay(entry.attempts, retryBackoff, random));
+      const until = now + PARKED_RETRY_INTERVAL_MS;
+      this.#markAnswered(request, until);
+      if (this.#isCurrent(request)) listener.onParked(request.tracked, { code, message, until });
+    } else this.#retry(request, "refused", now + backoffDelay(request.attempts, retryBackoff, random));
     this.sendNext();
     return true;
   }
 
   /** The ERROR that closes the connection may concern only this one: the next connection requests it last. */
   markInFlightSuspect(): void {
-    if (this.#inFlight) this.#options.status.markSuspect(this.#inFlight.subscription);
+    if (this.#inFlight) this.#inFlight.tracked.isSuspect = true;
   }
 
   stop(): void {
@@ -161,19 +169,22 @@ export class Subscriber {
     this.#isUnsubscribing = false;
     this.#queue = [];
     this.#toUnsubscribe = [];
-    this.#entries.clear();
+    this.#requests.clear();
   }
 
-  #add(subscription: Subscription): void {
-    const { status, clock } = this.#options;
-    const requestAt = status.parkedUntil(subscription);
-    const isAnswered = requestAt > clock.monotonic();
-    const entry = { subscription, attempts: 0, requestId: 0, requestAt, isAnswered };
-    this.#entries.set(subscriptionKey(subscription), entry);
+  #add(tracked: TrackedSubscription): void {
+    const { parkedUntil } = tracked;
+    const isAnswered = parkedUntil > this.#options.clock.monotonic();
+    const request = { tracked, attempts: 0, requestId: 0, sendAt: parkedUntil, isAnswered };
+    this.#requests.set(tracked, request);
     if (isAnswered) return;
     this.#pendingCount++;
-    entry.requestAt = Number.POSITIVE_INFINITY;
-    this.#queue.push(entry);
+    this.#enqueue(request);
+  }
+
+  #enqueue(request: SubscribeRequest): void {
+    request.sendAt = Number.POSITIVE_INFINITY;
+    this.#queue.push(request);
   }
 
   /** The service does not confirm an unsubscribe: wait until an ERROR about it would have come. */
@@ -187,81 +198,74 @@ export class Subscriber {
     });
   }
 
-  #sendSubscribe(entry: SubscriptionEntry): void {
-    this.#inFlight = entry;
-    entry.attempts++;
-    entry.requestAt = Number.POSITIVE_INFINITY;
-    entry.requestId = ++this.#lastRequestId;
+  #sendSubscribe(request: SubscribeRequest): void {
+    const { clock, listener, send } = this.#options;
+    this.#inFlight = request;
+    request.attempts++;
+    request.requestId = ++this.#lastRequestId;
     const timeoutMs =
       this.#consecutiveTimeouts >= MAX_CONSECUTIVE_TIMEOUTS ? SHORT_ANSWER_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
     this.#setTimer(timeoutMs, () => {
       this.#consecutiveTimeouts++;
-      this.#retry(entry, "no answer", this.#options.clock.monotonic());
+      this.#retry(request, "no answer", clock.monotonic());
       this.sendNext();
     });
-    this.#options.onSubscribing(entry.subscription);
-    this.#options.send(subscribeMessage(entry.subscription, entry.requestId));
+    listener.onSubscribing(request.tracked);
+    send(subscribeMessage(request.tracked.subscription, request.requestId));
   }
 
-  #retry(entry: SubscriptionEntry, reason: "no answer" | "refused", at: number): void {
-    if (entry.attempts < MAX_ATTEMPTS) {
-      this.#clearInFlight(entry);
-      entry.requestAt = at;
+  #retry(request: SubscribeRequest, reason: "no answer" | "refused", at: number): void {
+    if (request.attempts < MAX_ATTEMPTS) {
+      this.#clearInFlight(request);
+      request.sendAt = at;
       return;
     }
-    entry.attempts = 0;
-    this.#markAnswered(entry, this.#options.clock.monotonic() + UNCONFIRMED_RETRY_INTERVAL_MS);
-    if (this.#isCurrent(entry)) this.#options.status.markUnconfirmed(entry.subscription, reason);
+    request.attempts = 0;
+    this.#markAnswered(request, this.#options.clock.monotonic() + UNCONFIRMED_RETRY_INTERVAL_MS);
+    if (this.#isCurrent(request)) this.#options.listener.onUnconfirmed(request.tracked, reason);
   }
 
-  #markAnswered(entry: SubscriptionEntry, requestAt: number): void {
-    this.#clearInFlight(entry);
-    if (!entry.isAnswered && this.#isCurrent(entry)) this.#pendingCount--;
-    entry.isAnswered = true;
-    entry.requestAt = requestAt;
+  #markAnswered(request: SubscribeRequest, sendAt: number): void {
+    this.#clearInFlight(request);
+    if (!request.isAnswered && this.#isCurrent(request)) this.#pendingCount--;
+    request.isAnswered = true;
+    request.sendAt = sendAt;
   }
 
-  #markPending(entry: SubscriptionEntry): void {
-    if (entry.isAnswered) this.#pendingCount++;
-    entry.isAnswered = false;
-  }
-
-  #clearInFlight(entry: SubscriptionEntry): void {
-    if (this.#inFlight !== entry) return;
+  #clearInFlight(request: SubscribeRequest): void {
+    if (this.#inFlight !== request) return;
     this.#cancelTimer();
     this.#inFlight = undefined;
   }
 
-  #isCurrent(entry: SubscriptionEntry): boolean {
-    return this.#entries.get(subscriptionKey(entry.subscription)) === entry;
+  /** False: its subscription was removed meanwhile. */
+  #isCurrent(request: SubscribeRequest): boolean {
+    return this.#requests.get(request.tracked) === request;
   }
 
   #enqueueDue(now: number): void {
-    for (const entry of this.#entries.values()) {
-      if (entry.requestAt > now) continue;
-      entry.requestAt = Number.POSITIVE_INFINITY;
-      this.#queue.push(entry);
-    }
+    for (const request of this.#requests.values()) if (request.sendAt <= now) this.#enqueue(request);
   }
 
-  #nextRequestAt(): number {
+  #nextSendAt(): number {
     let soonest = Number.POSITIVE_INFINITY;
-    for (const { requestAt } of this.#entries.values()) soonest = Math.min(soonest, requestAt);
+    for (const { sendAt } of this.#requests.values()) soonest = Math.min(soonest, sendAt);
     return soonest;
   }
 
   /** The one in flight, an earlier one that timed out, or none. */
-  #findConfirmed(source: Subscription["source"], fields: FrameFields): SubscriptionEntry | undefined {
+  #findConfirmed(source: Subscription["source"], fields: FrameFields): SubscribeRequest | undefined {
     const { requestId } = fields;
     const hasRequestId =
       source === "index" && (typeof requestId === "number" || typeof requestId === "string");
-    const isMatch = (entry: SubscriptionEntry) => {
-      if (entry.requestId === 0 || entry.subscription.source !== source) return false;
-      if (hasRequestId) return String(entry.requestId) === String(requestId);
-      return (entry === this.#inFlight || !entry.isAnswered) && matchesFields(entry.subscription, fields);
+    const isMatch = (request: SubscribeRequest) => {
+      const { subscription } = request.tracked;
+      if (request.requestId === 0 || subscription.source !== source) return false;
+      if (hasRequestId) return String(request.requestId) === String(requestId);
+      return (request === this.#inFlight || !request.isAnswered) && matchesFields(subscription, fields);
     };
     if (this.#inFlight && isMatch(this.#inFlight)) return this.#inFlight;
-    for (const entry of this.#entries.values()) if (isMatch(entry)) return entry;
+    for (const request of this.#requests.values()) if (isMatch(request)) return request;
     return undefined;
   }
 

@@ -2,15 +2,10 @@ import { type HistoryEndpoint, streamOfEndpoint, streamTable } from "../../model
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { PageSummary } from "./page.ts";
 import { anchorForRow, floorToMillisecond } from "./page.ts";
+import type { WalkState } from "./walk-state.ts";
 
 /** How far the walk has come when it requests a page. */
-export interface WalkProgress {
-  /** `timestamp`: the page is requested by `anchor` alone. */
-  readonly link: "timestamp" | "cursor";
-  readonly anchor: Micros;
-  /** The oldest row received so far. */
-  readonly oldestTs: Micros | undefined;
-}
+type WalkProgress = Pick<WalkState, "link" | "anchor" | "oldestTs">;
 
 interface CrossCheckOptions {
   readonly endpoint: HistoryEndpoint;

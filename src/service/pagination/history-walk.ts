@@ -20,8 +20,8 @@ export interface PagePosition {
   readonly number: number;
   /** `timestamp`: the walk starts or restarts with this page; `cursor`: the page continues the one before. */
   readonly link: "timestamp" | "cursor";
-  /** Exclusive. The page has all rows of the service between its oldest row and here. */
-  readonly ceiling: Micros;
+  /** The pages before have every row of the service from here on; the page continues right below. */
+  readonly provenFrom: Micros;
   /**
    * `reached`: the page goes below `from`; `exhausted`: the service has nothing older; undefined: pages
    * follow.
@@ -105,7 +105,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
 
   for (;;) {
     const { link } = state;
-    const ceiling = state.oldestTs === undefined ? coverageEnd : state.oldestTs + 1;
+    const provenFrom = state.oldestTs === undefined ? coverageEnd : state.oldestTs + 1;
     let page: P;
     try {
       page = await requestPage(state.anchor, state.cursor, size);
@@ -125,7 +125,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     const { rows, nextId, oldest, newest, isDescending } = page;
     const toResult = (end: PagePosition["end"]) => {
       number++;
-      return { page, position: { number, link, ceiling, end } as const };
+      return { page, position: { number, link, provenFrom, end } as const };
     };
     // In an unordered page one old row proves nothing about the others.
     const lowerBound = isDescending ? oldest : newest;

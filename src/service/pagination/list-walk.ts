@@ -2,7 +2,7 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
-import { isDeadCursorError, MAX_EMPTY_PAGES, paginationCycleFailure } from "./page.ts";
+import { CursorTrail, isDeadCursorError, paginationCycleFailure } from "./page.ts";
 
 interface ListPageSummary {
   readonly rows: number;
@@ -30,12 +30,6 @@ export interface ListWalkOptions {
 /** More than any list needs: 30,000 records at ten a page. */
 const MAX_PAGES = 3000;
 
-const failureReasons = {
-  cycle: "the cursors form a cycle",
-  empty_pages: "all pages are empty",
-  no_progress: "the pages do not end",
-};
-
 /**
  * Yields the pages of a list. Most lists have one page, but the walk follows `nextId` wherever it appears.
  */
@@ -45,10 +39,9 @@ export async function* walkListPages<P extends ListPageSummary>(
   read: (body: ResponseBody) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: ListPosition }, void, void> {
   const { endpoint, params = {}, filters = {}, priority = 0, mayBeMissing = false, signal } = options;
-  const cursorsSeen = new Set<string>();
+  let cursors = new CursorTrail();
   let cursor: string | undefined;
   let number = 0;
-  let emptyPages = 0;
   let isRestarted = false;
 
   for (;;) {
@@ -66,7 +59,7 @@ export async function* walkListPages<P extends ListPageSummary>(
       if (isRestarted) throw paginationCycleFailure(endpoint, "the service rejected its cursor twice");
       isRestarted = true;
       cursor = undefined;
-      cursorsSeen.clear();
+      cursors = new CursorTrail();
       continue;
     }
     number++;
@@ -76,19 +69,13 @@ export async function* walkListPages<P extends ListPageSummary>(
     if (nextId === undefined || isOwnRecord)
       return yield { page, position: { number, isLast: true, isRestarted } };
     yield { page, position: { number, isLast: false, isRestarted } };
-    emptyPages = rows === 0 ? emptyPages + 1 : 0;
-    const anomaly = cursorsSeen.has(nextId)
-      ? "cycle"
-      : emptyPages > MAX_EMPTY_PAGES
-        ? "empty_pages"
-        : number >= MAX_PAGES
-          ? "no_progress"
-          : undefined;
+    const endless = { event: "no_progress", reason: "the pages do not end" } as const;
+    const anomaly = cursors.check(nextId, rows) ?? (number >= MAX_PAGES ? endless : undefined);
     if (anomaly) {
-      client.onEvent({ kind: "walk", endpoint, event: anomaly });
-      throw paginationCycleFailure(endpoint, failureReasons[anomaly]);
+      client.onEvent({ kind: "walk", endpoint, event: anomaly.event });
+      throw paginationCycleFailure(endpoint, anomaly.reason);
     }
-    cursorsSeen.add(nextId);
+    cursors.follow(nextId);
     cursor = nextId;
   }
 }

@@ -36,7 +36,42 @@ export interface PageSummary {
 }
 
 /** In a row, with a cursor each. */
-export const MAX_EMPTY_PAGES = 5;
+const MAX_EMPTY_PAGES = 5;
+
+const anomalyReasons = {
+  cycle: "the cursors form a cycle",
+  empty_pages: "all pages are empty",
+};
+
+/** Detects cursors that lead nowhere: they repeat, or all pages are empty. */
+export class CursorTrail {
+  readonly #followed = new Set<string>();
+  #emptyPages = 0;
+
+  has(cursor: string): boolean {
+    return this.#followed.has(cursor);
+  }
+
+  /** Call it once per page, with its cursor to the next one. Undefined: the cursor may be followed. */
+  check(nextId: string, rows: number): { event: keyof typeof anomalyReasons; reason: string } | undefined {
+    this.#emptyPages = rows === 0 ? this.#emptyPages + 1 : 0;
+    const event = this.has(nextId) ? "cycle" : this.#emptyPages > MAX_EMPTY_PAGES ? "empty_pages" : undefined;
+    return event && { event, reason: anomalyReasons[event] };
+  }
+
+  follow(cursor: string): void {
+    this.#followed.add(cursor);
+  }
+
+  /** The page is requested again and may return the same cursor: that is no cycle. */
+  forget(cursor: string): void {
+    this.#followed.delete(cursor);
+  }
+
+  forgetEmptyPages(): void {
+    this.#emptyPages = 0;
+  }
+}
 
 export function paginationCycleFailure(endpoint: string, why: string): Failure {
   return new Failure(`pagination of ${endpoint} makes no progress: ${why}`, {

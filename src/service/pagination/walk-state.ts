@@ -1,9 +1,8 @@
 import type { HistoryEndpoint } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { WalkAnomaly } from "../http/client-events.ts";
-import type { WalkProgress } from "./cross-checks.ts";
 import type { PageSummary } from "./page.ts";
-import { anchorForRow, ceilToMillisecond, MAX_EMPTY_PAGES, paginationCycleFailure } from "./page.ts";
+import { anchorForRow, CursorTrail, ceilToMillisecond, paginationCycleFailure } from "./page.ts";
 
 interface WalkStateOptions {
   readonly endpoint: HistoryEndpoint;
@@ -27,14 +26,13 @@ const MAX_STALLED_PAGES_WITH_TIES = 1000;
 /**
  * The position and the anomaly counters of a walk. Throws `pagination_cycle` when the pages make no progress.
  */
-export class WalkState implements WalkProgress {
+export class WalkState {
   readonly #options: WalkStateOptions;
-  readonly #cursorsSeen = new Set<string>();
+  readonly #cursors = new CursorTrail();
   #anchor: Micros;
   #oldestTs: Micros | undefined;
   #cursor: string | undefined;
   #blankFirstPages = 0;
-  #emptyPages = 0;
   /** Accepted pages since the last older row. */
   #stalledPages = 0;
   #contradictions = 0;
@@ -49,7 +47,8 @@ export class WalkState implements WalkProgress {
     this.#previousRows = options.size;
   }
 
-  get link(): WalkProgress["link"] {
+  /** `timestamp`: the next page is requested by `anchor` alone. */
+  get link(): "timestamp" | "cursor" {
     return this.#cursor === undefined ? "timestamp" : "cursor";
   }
 
@@ -61,6 +60,7 @@ export class WalkState implements WalkProgress {
     return this.#cursor;
   }
 
+  /** The oldest row received so far. */
   get oldestTs(): Micros | undefined {
     return this.#oldestTs;
   }
@@ -116,17 +116,16 @@ export class WalkState implements WalkProgress {
 
   /** Whether this cursor leads only to rows that were received already. */
   isRepeating(nextId: string): boolean {
-    return this.#cursorsSeen.has(nextId) || this.#isStalled;
+    return this.#cursors.has(nextId) || this.#isStalled;
   }
 
   /** Goes to the next page; restarts at the oldest row's timestamp if the cursor makes no progress. */
   followCursor(nextId: string, rows: number): void {
-    this.#emptyPages = rows === 0 ? this.#emptyPages + 1 : 0;
-    if (this.#cursorsSeen.has(nextId)) this.#restart("cycle", "the cursors form a cycle");
-    else if (this.#emptyPages > MAX_EMPTY_PAGES) this.#restart("empty_pages", "all pages are empty");
+    const anomaly = this.#cursors.check(nextId, rows);
+    if (anomaly) this.#restart(anomaly.event, anomaly.reason);
     else if (this.#isStalled) this.#restart("no_progress", "no page has older rows");
     else {
-      this.#cursorsSeen.add(nextId);
+      this.#cursors.follow(nextId);
       this.#cursor = nextId;
     }
   }
@@ -153,8 +152,7 @@ export class WalkState implements WalkProgress {
       return;
     }
     onAnomaly("contradiction");
-    // The retry may return the same cursor: that is no cycle.
-    if (this.#cursor !== undefined) this.#cursorsSeen.delete(this.#cursor);
+    if (this.#cursor !== undefined) this.#cursors.forget(this.#cursor);
     this.#cursor = undefined;
   }
 
@@ -169,7 +167,7 @@ export class WalkState implements WalkProgress {
     // Include the oldest row: other rows with its timestamp may be missing.
     this.#anchor = anchorForRow(endpoint, this.#oldestTs);
     this.#cursor = undefined;
-    this.#emptyPages = 0;
+    this.#cursors.forgetEmptyPages();
     this.#stalledPages = 0;
   }
 }

@@ -90,19 +90,26 @@ export class StreamErrors {
   takeChanges(parked: readonly ParkedEndpoint[]): StreamHealth[] | undefined {
     const problems = [...this.#problems.values()].flat();
     const states = streams.map((stream) => {
-      const parkedOfStream = parked.filter(({ endpoint }) => streamOfEndpoint(endpoint) === stream);
-      return {
-        stream,
-        error:
-          problems.find((problem) => problem.stream === stream)?.message ??
-          this.#failures.get(stream) ??
-          null,
-        missingScopes: [...new Set(parkedOfStream.flatMap(({ scopes }) => scopes))],
-      };
+      const health = toStreamHealth(stream, problems, parked);
+      return { ...health, error: health.error ?? this.#failures.get(stream) ?? null };
     });
     const text = JSON.stringify(states);
     if (text === this.#lastWritten) return undefined;
     this.#lastWritten = text;
     return states;
   }
+}
+
+/** The state of one stream: its first problem, and the scopes that its endpoints lack. */
+export function toStreamHealth(
+  stream: Stream,
+  problems: readonly Problem[],
+  parked: readonly ParkedEndpoint[],
+): StreamHealth {
+  const parkedOfStream = parked.filter(({ endpoint }) => streamOfEndpoint(endpoint) === stream);
+  return {
+    stream,
+    error: problems.find((problem) => problem.stream === stream)?.message ?? null,
+    missingScopes: [...new Set(parkedOfStream.flatMap(({ scopes }) => scopes))],
+  };
 }

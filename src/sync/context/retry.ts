@@ -1,3 +1,4 @@
+import PQueue from "p-queue";
 import { Failure } from "../../model/failure.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -6,7 +7,7 @@ import { classifyError, isInvalidResponse } from "./error-policy.ts";
 
 const MAX_TRIES = 4;
 const RETRY_BACKOFF = { baseMs: 5_000, maxMs: 60_000 };
-const SILENCE_TIMEOUT_MS = 15 * 60_000;
+export const SILENCE_TIMEOUT_MS = 15 * 60_000;
 /** After this time the other requests may all be done, so every success since the start counts, not only recent ones. */
 const COUNT_ALL_SUCCESSES_AFTER_MS = 120_000;
 
@@ -92,8 +93,7 @@ export class SilenceTimeout {
 }
 
 function silenceFailure(): Failure {
-  return new Failure("the service has not answered for 15 minutes", {
-    family: "retry",
+  return new Failure(`the service has not answered for ${SILENCE_TIMEOUT_MS / 60_000} minutes`, {
     code: "gave_up",
     remedy: "check the network and service.baseUrl, then run again: what was fetched stays stored",
   });
@@ -105,19 +105,13 @@ export async function runConcurrently<T>(
   concurrency: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  let next = 0;
-  let hasFailed = false;
-  const workers = Array.from({ length: Math.min(concurrency, items.length) }, async () => {
-    while (next < items.length && !hasFailed) {
-      try {
-        await work(items[next++] as T);
-      } catch (error) {
-        hasFailed = true;
-        throw error;
-      }
-    }
-  });
-  const results = await Promise.allSettled(workers);
-  const rejected = results.find((result) => result.status === "rejected");
-  if (rejected) throw rejected.reason;
+  const queue = new PQueue({ concurrency });
+  const errors: unknown[] = [];
+  const onError = (error: unknown) => {
+    errors.push(error);
+    queue.clear();
+  };
+  for (const item of items) queue.add(() => work(item)).catch(onError);
+  await queue.onIdle();
+  if (errors.length > 0) throw errors[0];
 }

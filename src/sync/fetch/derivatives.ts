@@ -1,5 +1,5 @@
 import type { SnapshotPart } from "../../ingest/commit/snapshot.ts";
-import { Failure } from "../../model/failure.ts";
+import { failureCode } from "../../model/failure.ts";
 import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
@@ -40,7 +40,7 @@ export async function refreshContracts(
     }
   } catch (error) {
     // The spec does not say how the service reports an exchange without derivatives.
-    if (!(error instanceof Failure) || !["not_found", "rejected"].includes(error.code)) throw error;
+    if (failureCode(error) !== "not_found" && failureCode(error) !== "rejected") throw error;
     await ingest.call("commitNoContracts", noContracts, [], signal);
     return false;
   }

@@ -37,7 +37,6 @@ export async function fetchExchangeTicks(context: SyncContext, options: Exchange
     log.debug({ exchangeId: options.exchangeId, poll }, "ticker list torn by a refresh");
   }
   throw new Failure("every list of exchange tickers was torn by a refresh: nothing is covered", {
-    family: "retry",
     code: "torn_list",
     remedy: "it is fetched again; if it lasts, the service needs longer to send the list than to refresh it",
   });

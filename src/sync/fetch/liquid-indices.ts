@@ -1,5 +1,5 @@
 import { decodePage } from "../../ingest/decode/page.ts";
-import { Failure } from "../../model/failure.ts";
+import { failureCode } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { SelectorCandidate } from "../../model/selector.ts";
 import { type HistoryStream, streamTable } from "../../model/streams.ts";
@@ -32,7 +32,7 @@ export async function fetchLiquidIndices(
     return await fetchFrom("index_ticks");
   } catch (error) {
     // A profile without access to ticks may still have access to bars.
-    if (!(error instanceof Failure) || error.code !== "forbidden") throw error;
+    if (failureCode(error) !== "forbidden") throw error;
     return fetchFrom("ohlcv");
   }
 }

@@ -44,7 +44,6 @@ export async function recordSnapshot(
   throw new Failure(
     `the snapshot of ${snapshot.stream.replace("_", " ")} looks incomplete: ${incompleteReasons[problem]}`,
     {
-      family: "retry",
       code: "doubtful_list",
       remedy: "it is fetched again and covered once it is complete; unreadable records are in rejects",
     },

@@ -1,7 +1,7 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
 import { resolveSelector } from "../../model/selector.ts";
-import { hasHistory, type Stream, streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
+import { hasHistory, type Stream, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
@@ -9,6 +9,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import type { Problem } from "../context/error-policy.ts";
+import { toStreamHealth } from "../context/problem-log.ts";
 import type { StreamStats } from "../context/run-stats.ts";
 import { fetchSnapshots } from "../polling/fetch-snapshots.ts";
 import type { Directory } from "../selection/directory.ts";
@@ -83,7 +84,11 @@ export async function backfill(
 
   const openGaps = findOpenGaps(reader, fillResult.asOf, gapFilter);
   const problems = [...selectionProblems, ...fillResult.problems, ...snapshotProblems];
-  await storeStreamStates(context, streams.filter(includesStream), problems);
+  const { parkedEndpoints } = context.client.health();
+  const streamHealth = streams
+    .filter(includesStream)
+    .map((stream) => toStreamHealth(stream, problems, parkedEndpoints));
+  await context.ingest.call("commitStreamHealth", streamHealth, [], context.signal);
   const activeStreams = streams.filter((stream) => isStreamActive(stream, settings, includesStream));
   const reports = activeStreams.map((stream): BackfillStreamReport => {
     const ownGaps = openGaps.filter(({ key }) => key.stream === stream);
@@ -120,32 +125,10 @@ function resolveIndexNames(names: readonly string[], { GWA, MWA, LX }: Directory
       candidates.flatMap(({ labels }) => labels),
     );
     throw new Failure(`--series: no index is called ${first}`, {
-      family: "operator",
       code: "usage",
       remedy: suggestion ? `did you mean ${suggestion}?` : "give a symbol, a pair, a name or an id",
       exit: exitCode.usage,
     });
   }
   return new Set(ids);
-}
-
-async function storeStreamStates(
-  context: SyncContext,
-  affectedStreams: readonly Stream[],
-  problems: readonly Problem[],
-): Promise<void> {
-  const { client, ingest, signal } = context;
-  const { parkedEndpoints } = client.health();
-  const states = affectedStreams.map((stream) => ({
-    stream,
-    error: problems.find((problem) => problem.stream === stream)?.message ?? null,
-    missingScopes: [
-      ...new Set(
-        parkedEndpoints
-          .filter(({ endpoint }) => streamOfEndpoint(endpoint) === stream)
-          .flatMap(({ scopes }) => scopes),
-      ),
-    ],
-  }));
-  await ingest.call("commitStreamHealth", states, [], signal);
 }

@@ -2,7 +2,7 @@ import { decodePage } from "../../ingest/decode/page.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import { type HistoryStream, streamTable } from "../../model/streams.ts";
-import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow, formatToMillisecond } from "../../service/pagination/page.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
@@ -11,7 +11,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, toProblem } from "../context/error-policy.ts";
 import { seriesKey } from "./gap-planner.ts";
-import type { SliceWalk } from "./walk-slice.ts";
+import { SAFE_WINDOW_MARGIN_MICROS, type SliceWalk } from "./walk-slice.ts";
 
 /** What a 404 for an index means: it does not exist, or the range stays open because of `error`. */
 type NotFoundDecision =
@@ -22,13 +22,12 @@ type NotFoundDecision =
 const MIN_CONFIRM_INTERVAL_MS = 2_000;
 /** The result of an endpoint probe is reused for this long: many series may get a 404 at once. */
 const PROBE_TTL_MS = 10_000;
-/** A row this far inside the window cannot have left it while a response travelled. */
-const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 
 /**
- * Decides whether to trust a 404. For an index that never had a record, one 404 is enough. For an index that was served
- * and should still be, the 404 must repeat after a pause, and the endpoint must still find another index: a stored one, or
- * any at all, since all stored ones may be delisted. If it finds none, the endpoint is broken and the range stays open.
+ * Decides whether a `not_found` of the client means that an index does not exist. For an index that never had a record, one
+ * 404 is enough. For an index that was served and should still be, the 404 must repeat after a pause, and the endpoint must
+ * still find another index: a stored one, or any at all, since all stored ones may be delisted. If it finds none, the
+ * endpoint is broken and the range stays open.
  */
 export class NotFoundConfirmer {
   readonly #reader: Connection;
@@ -51,7 +50,7 @@ export class NotFoundConfirmer {
     const { key, serviceWindow } = walk;
     const now = serviceNow(context);
     const servedSince =
-      serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow + WINDOW_MARGIN_MICROS;
+      serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow + SAFE_WINDOW_MARGIN_MICROS;
     if (wasNotFound(this.#reader, key) || !hasRowsSince(this.#reader, key, servedSince))
       return { kind: "confirmed" };
     // This run has already found the series, so only this range fails. If the index were gone, its head walk would show it.

@@ -1,8 +1,10 @@
+import type { WalkPosition } from "../../ingest/commit/proven-range.ts";
 import type { PageAlarm } from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
 import { malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import { type HistoryStream, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import {
   type HistoryWalkOptions,
@@ -36,7 +38,7 @@ const SPARE_ROWS = 8;
 /** The service's time is known to about a second, and its window moves while a response travels. */
 export const WINDOW_EDGE_MARGIN_MICROS = 3 * MICROS_PER_SECOND;
 /** A row this far inside the window cannot have left it while a response travelled. */
-const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
+export const SAFE_WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 
 const priorityByUrgency = {
   head: requestPriority.head,
@@ -81,7 +83,6 @@ export async function walkSlice(
     return ingest.call("readPage", { stream, series }, [body], signal);
   };
   const commit = async (pageId: number, position: PagePosition) => {
-    const isRestart = position.link === "timestamp" && position.number > 1;
     // What left the window during the walk is lost, not empty: leave it open, to be recorded as lost later.
     if (position.end === "exhausted" && slice.serviceWindow !== null) {
       const windowStart = serviceNow(context) - slice.serviceWindow + WINDOW_EDGE_MARGIN_MICROS;
@@ -92,16 +93,12 @@ export async function walkSlice(
       {
         pageId,
         series,
-        position: {
-          gap,
-          provenFrom: Math.min(position.ceiling, gap.to),
-          ...(isRestart ? { anchor: gap.to } : {}),
-        },
+        position: toWalkPosition(position, gap),
         isLast: position.end === "exhausted",
         settleDelay: slice.settleDelay,
         ...(slice.serviceWindow === null
           ? {}
-          : { windowStart: serviceNow(context) - slice.serviceWindow + WINDOW_MARGIN_MICROS }),
+          : { windowStart: serviceNow(context) - slice.serviceWindow + SAFE_WINDOW_MARGIN_MICROS }),
         request,
         shouldCountMissing: slice.isComparison ?? false,
       },
@@ -130,6 +127,12 @@ export async function walkSlice(
   }
   if ((await committing) !== true) throw unprovenFailure(walk.endpoint);
   return result;
+}
+
+/** Where a page of the service stands in the proof of a gap. */
+export function toWalkPosition({ number, link, provenFrom }: PagePosition, gap: TimeRange): WalkPosition {
+  const isRestart = link === "timestamp" && number > 1;
+  return { gap, provenFrom: Math.min(provenFrom, gap.to), ...(isRestart ? { anchor: gap.to } : {}) };
 }
 
 function buildWalk(context: SyncContext, slice: SliceWalk): HistoryWalkOptions {
@@ -166,7 +169,6 @@ const alarmTexts: Record<PageAlarm, string> = {
 
 function alarmFailure(alarm: PageAlarm, endpoint: string): Failure {
   return new Failure(`${endpoint} contradicts itself: ${alarmTexts[alarm]}`, {
-    family: "retry",
     code: "alarm",
     remedy: "the range stays open and is fetched again; if it lasts, contact the service's operator",
   });
@@ -174,7 +176,6 @@ function alarmFailure(alarm: PageAlarm, endpoint: string): Failure {
 
 function unprovenFailure(endpoint: string): Failure {
   return new Failure(`${endpoint} ended before the range was complete`, {
-    family: "retry",
     code: "unproven",
     remedy: "the range stays open and is fetched again",
   });

@@ -8,7 +8,7 @@ import { type ExchangeSelection, selectExchanges } from "../selection/exchanges.
 
 /** A ledger key of `exchange_ticks` and the subscriptions that cover it. */
 interface ExchangeSubscriptions {
-  /** Null: allExchanges exchange. */
+  /** Null: all exchanges. */
   readonly exchangeId: string | null;
   readonly subscriptions: readonly Subscription[];
 }

@@ -4,16 +4,17 @@ import type { Random } from "../../runtime/backoff.ts";
 import type { Cancel } from "../../runtime/clock.ts";
 import { type FeedEvent, followFeed } from "../../service/live/feed.ts";
 import type { FeedMessage } from "../../service/live/messages.ts";
-import type { SubscriptionList } from "../../service/live/subscription-status.ts";
+import type { SubscriptionStates } from "../../service/live/subscription-states.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { checkQuietMarket } from "./check-quiet-market.ts";
-import type { SubscriptionCoverage } from "./subscription-coverage.ts";
+import type { CoverageCommitter, SubscriptionCoverage } from "./subscription-coverage.ts";
 import { TickBatcher } from "./tick-batcher.ts";
 
 interface LiveFollowerOptions {
   readonly wsUrl: string;
-  readonly subscriptions: SubscriptionList;
+  readonly subscriptions: SubscriptionStates;
   readonly coverage: SubscriptionCoverage;
+  readonly committer: CoverageCommitter;
   readonly refreshSeconds: number;
   readonly random: Random;
   readonly onEvent: (event: FeedEvent) => void;
@@ -27,7 +28,7 @@ interface LiveFollowerOptions {
 /** Stores the ticks of the live feed and tracks what it covers. Runs until the context's signal aborts. */
 export async function followLiveFeed(context: SyncContext, options: LiveFollowerOptions): Promise<void> {
   const { client, clock, ingest, log, signal } = context;
-  const { coverage, refreshSeconds } = options;
+  const { coverage, committer, refreshSeconds } = options;
   const batcher = new TickBatcher(clock, async (messages, startedAt) => {
     const commit = await ingest.call("commitLiveMessages", messages, [], signal);
     options.onCommit(commit, clock.monotonic() - startedAt);
@@ -59,7 +60,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
       }
       logMessage(message, log);
       coverage.apply(message, serviceNow(context));
-      if (await commitSubscriptionCoverage(context, coverage, batcher)) options.onCoverageChange();
+      if (await committer.commit(batcher)) options.onCoverageChange();
     }
     await batcher.flush();
     await unknown.flush();
@@ -70,22 +71,6 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
       serviceNow(context),
     );
   }
-}
-
-/** Commits coverage changes to the ledger, in order with the ticks. Returns whether there were any. */
-export async function commitSubscriptionCoverage(
-  { ingest, signal }: SyncContext,
-  coverage: SubscriptionCoverage,
-  batcher?: TickBatcher,
-): Promise<boolean> {
-  // Two callers report changes, and slow storage delays calls: an older change must not be committed last.
-  return coverage.runInOrder(async () => {
-    const change = coverage.takeChanges();
-    if (!change) return false;
-    await batcher?.flush();
-    await ingest.call("commitLiveFeedChange", change, [], signal);
-    return true;
-  });
 }
 
 function logMessage(

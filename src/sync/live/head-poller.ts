@@ -51,8 +51,8 @@ const FORBIDDEN_RETRY_INTERVAL_MICROS = 600 * MICROS_PER_SECOND;
 const MAX_SLEEP_MS = 60_000;
 /** Thousands of subscriptions may be confirmed in a row: do not reload all heads for each. */
 const MIN_RELOAD_INTERVAL_MS = 250;
-/** Skips can wait, the settle delay is longer anyway; sorting thousands of heads takes time. */
-const RESORT_DELAY_MS = 5_000;
+/** Skips can wait, the settle delay is longer anyway; scheduling thousands of heads takes time. */
+const RESCHEDULE_DELAY_MS = 5_000;
 
 /**
  * Polls the head of each selected series over REST: at once what the live feed missed, hourly what it
@@ -66,14 +66,12 @@ export class HeadPoller {
   readonly #notFoundConfirmer: NotFoundConfirmer;
   readonly #wake = new WakeSignal();
   readonly #inFlight = new Set<Promise<void>>();
-  /** Sorted by `due`, without those in flight. */
-  #queue: HeadEntry[] = [];
   #polledCount = 0;
   #isStale = true;
   /** Heads of `index_ticks`, by index type and id. */
   readonly #entriesByIndex = new Map<string, HeadEntry>();
   /** On the monotonic clock; undefined: no new skips. */
-  #resortAt: number | undefined;
+  #rescheduleAt: number | undefined;
   #recheckCount = 0;
   /** On the monotonic clock. */
   #reloadAt = 0;
@@ -102,8 +100,8 @@ export class HeadPoller {
   /** The live feed may have skipped ticks. */
   recordSkips(skips: readonly SkippedTicks[]): void {
     for (const skip of skips) this.#entriesByIndex.get(indexKey(skip))?.skips.add(skip);
-    if (skips.length === 0 || this.#resortAt !== undefined) return;
-    this.#resortAt = this.#context.clock.monotonic() + RESORT_DELAY_MS;
+    if (skips.length === 0 || this.#rescheduleAt !== undefined) return;
+    this.#rescheduleAt = this.#context.clock.monotonic() + RESCHEDULE_DELAY_MS;
     this.#wake.notify();
   }
 
@@ -125,12 +123,13 @@ export class HeadPoller {
     if (this.#isStale && clock.monotonic() >= this.#reloadAt) {
       this.#reload();
       this.#reloadAt = clock.monotonic() + MIN_RELOAD_INTERVAL_MS;
-    } else if (clock.monotonic() >= (this.#resortAt ?? Number.POSITIVE_INFINITY)) this.#sort();
+    } else if (clock.monotonic() >= (this.#rescheduleAt ?? Number.POSITIVE_INFINITY)) this.#scheduleAll();
     const maxInFlight = Math.ceil(this.#options.maxConcurrency * 1.5);
     const now = serviceNow(this.#context);
-    while (this.#inFlight.size < maxInFlight && (this.#queue[0]?.due ?? Number.POSITIVE_INFINITY) <= now) {
-      const next = this.#queue.shift();
-      if (next) this.#startPoll(next);
+    while (this.#inFlight.size < maxInFlight) {
+      const next = this.#findNext();
+      if (!next || next.due > now) break;
+      this.#startPoll(next);
     }
     if (this.#hasCaughtUp || this.#isStale) return;
     // One poll each is enough: if polls fall due faster than REST answers, history would never start.
@@ -142,12 +141,20 @@ export class HeadPoller {
   /** Until the next head is due; at the limit in flight, until a finished poll wakes the loop. */
   #idleMs(): number {
     const now = serviceNow(this.#context);
-    const due = this.#queue[0]?.due ?? Number.POSITIVE_INFINITY;
+    const due = this.#findNext()?.due ?? Number.POSITIVE_INFINITY;
     const wait = due <= now ? MAX_SLEEP_MS : (due - now) / MICROS_PER_MS;
     const reload = this.#isStale ? this.#reloadAt : Number.POSITIVE_INFINITY;
-    const sort =
-      Math.min(reload, this.#resortAt ?? Number.POSITIVE_INFINITY) - this.#context.clock.monotonic();
-    return Math.max(0, Math.min(MAX_SLEEP_MS, wait, sort));
+    const schedule =
+      Math.min(reload, this.#rescheduleAt ?? Number.POSITIVE_INFINITY) - this.#context.clock.monotonic();
+    return Math.max(0, Math.min(MAX_SLEEP_MS, wait, schedule));
+  }
+
+  /** The head that is due first and not in flight. Linear, because a poll takes far longer than the search. */
+  #findNext(): HeadEntry | undefined {
+    let next: HeadEntry | undefined;
+    for (const entry of this.#entries.values())
+      if (!entry.isInFlight && (!next || entry.due < next.due)) next = entry;
+    return next;
   }
 
   #startPoll(entry: HeadEntry): void {
@@ -162,7 +169,7 @@ export class HeadPoller {
       .finally(() => {
         this.#inFlight.delete(work);
         entry.isInFlight = false;
-        this.#requeue(entry);
+        this.#reschedule(entry);
         this.#wake.notify();
       });
     this.#inFlight.add(work);
@@ -232,34 +239,25 @@ export class HeadPoller {
       const isLive = coverage.indexLiveSince(indexType, indexId) !== undefined;
       if (!isLive && !head.isNotFound) this.#polledCount++;
     }
-    this.#sort();
+    this.#scheduleAll();
   }
 
-  #sort(): void {
-    this.#resortAt = undefined;
+  #scheduleAll(): void {
+    this.#rescheduleAt = undefined;
     this.#recheckCount = 0;
     for (const { skips } of this.#entriesByIndex.values()) if (skips.hasSkips) this.#recheckCount++;
-    this.#queue = [...this.#entries.values()].filter(({ isInFlight }) => !isInFlight);
-    for (const entry of this.#queue) this.#schedule(entry);
-    this.#queue.sort((a, b) => a.due - b.due);
+    for (const entry of this.#entries.values()) if (!entry.isInFlight) this.#schedule(entry);
   }
 
-  /** Inserts a polled head at its new place in the queue. */
-  #requeue(entry: HeadEntry): void {
-    const { reader } = this.#options;
+  /** After a poll: reads how far it got. */
+  #reschedule(entry: HeadEntry): void {
     const { key } = entry.head;
     if (this.#context.signal.aborted || this.#entries.get(seriesKey(key)) !== entry) return;
-    const [head] = readSeriesHeads(reader, key.stream, key.series);
-    if (!head) return;
-    entry.head = head;
-    this.#schedule(entry);
-    let [low, high] = [0, this.#queue.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#queue[middle] as HeadEntry).due <= entry.due) low = middle + 1;
-      else high = middle;
-    }
-    this.#queue.splice(low, 0, entry);
+    const [head] = readSeriesHeads(this.#options.reader, key.stream, key.series);
+    if (head) {
+      entry.head = head;
+      this.#schedule(entry);
+    } else this.#entries.delete(seriesKey(key));
   }
 
   #schedule(entry: HeadEntry): void {

@@ -1,19 +1,23 @@
+import PQueue from "p-queue";
 import type { LiveExchange, LiveFeedChange } from "../../ingest/commit/live-coverage.ts";
 import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import { type FeedMessage, type Subscription, subscriptionKey } from "../../service/live/messages.ts";
 import type { LiveSpan } from "../../warehouse/coverage/live-spans.ts";
+import type { SyncContext } from "../context/context.ts";
 import type { DesiredSubscriptions } from "./desired-subscriptions.ts";
+import type { TickBatcher } from "./tick-batcher.ts";
 
-interface SubscriptionState {
+interface SubscriptionSpan {
   readonly subscription: Subscription;
   /** The start of its live span; undefined: ticks are missing or may be. */
   liveSince: Micros | undefined;
   /** The service answered 404: no ticks exist. */
   isAbsent: boolean;
-  readonly exchange: ExchangeState | undefined;
+  readonly exchange: ExchangeSpan | undefined;
 }
 
-interface ExchangeState {
+interface ExchangeSpan {
   readonly exchangeId: string | null;
   readonly keys: readonly string[];
   /** Subscriptions without a live span. */
@@ -22,20 +26,21 @@ interface ExchangeState {
   liveSince: Micros;
 }
 
-/** The live span of each subscription: it decides what REST has to poll, and its changes go to the ledger. */
+/**
+ * The live span of each subscription: it decides what REST has to poll, and its changes go to the ledger.
+ * Follows the messages of the feed in order with the ticks; the feed's own states are ahead of its reader.
+ */
 export class SubscriptionCoverage {
   readonly #cadence: Micros;
-  #states = new Map<string, SubscriptionState>();
-  #exchanges = new Map<string | null, ExchangeState>();
+  #spans = new Map<string, SubscriptionSpan>();
+  #exchanges = new Map<string | null, ExchangeSpan>();
   #selectedMarkets: ReadonlySet<string> | undefined;
   /** As last committed to the ledger. */
   readonly #reportedSpans = new Map<string, LiveSpan>();
   #haveExchangesChanged = true;
-  #lastTask: Promise<unknown> = Promise.resolve();
-  #hasChanges = true;
   #isFirstReport = true;
   #changedKeys = new Set<string>();
-  #retractions: (LiveExchange & { readonly to: Micros })[] = [];
+  #retractions: ({ readonly exchangeId: string | null } & TimeRange)[] = [];
 
   constructor(cadence: Micros) {
     this.#cadence = cadence;
@@ -43,15 +48,15 @@ export class SubscriptionCoverage {
 
   /** Replaces the subscriptions; those that remain keep their state. */
   setDesired({ indices, exchanges, selection }: DesiredSubscriptions): void {
-    const before = this.#states;
-    this.#states = new Map();
+    const before = this.#spans;
+    this.#spans = new Map();
     this.#exchanges = new Map();
     this.#selectedMarkets = selection.markets;
-    const add = (subscription: Subscription, exchange: ExchangeState | undefined) => {
+    const add = (subscription: Subscription, exchange: ExchangeSpan | undefined) => {
       const key = subscriptionKey(subscription);
       const known = before.get(key);
       const { liveSince, isAbsent } = known ?? { liveSince: undefined, isAbsent: false };
-      this.#states.set(key, { subscription, liveSince, isAbsent, exchange });
+      this.#spans.set(key, { subscription, liveSince, isAbsent, exchange });
       if (exchange) this.#addToExchange(exchange, liveSince, isAbsent);
     };
     for (const subscription of indices) add(subscription, undefined);
@@ -65,25 +70,24 @@ export class SubscriptionCoverage {
       this.#exchanges.set(exchangeId, exchange);
       for (const subscription of subscriptions) add(subscription, exchange);
     }
-    for (const key of [...before.keys(), ...this.#states.keys()]) this.#changedKeys.add(key);
-    this.#hasChanges = true;
+    for (const key of [...before.keys(), ...this.#spans.keys()]) this.#changedKeys.add(key);
     this.#haveExchangesChanged = true;
   }
 
   get subscriptions(): readonly Subscription[] {
-    return [...this.#states.values()].map(({ subscription }) => subscription);
+    return [...this.#spans.values()].map(({ subscription }) => subscription);
   }
 
   /** Every subscription has a live span, or there is nothing to receive. */
   get isComplete(): boolean {
-    for (const state of this.#states.values()) if (isMissing(state)) return false;
+    for (const state of this.#spans.values()) if (isMissing(state)) return false;
     return true;
   }
 
   /** Undefined: the live feed does not cover the index. */
   indexLiveSince(indexType: string, indexId: string): Micros | undefined {
-    const single = this.#states.get(subscriptionKey({ source: "index", indexType, indexId }));
-    return (single ?? this.#states.get(subscriptionKey({ source: "index", indexType })))?.liveSince;
+    const single = this.#spans.get(subscriptionKey({ source: "index", indexType, indexId }));
+    return (single ?? this.#spans.get(subscriptionKey({ source: "index", indexType })))?.liveSince;
   }
 
   /** Undefined: the live feed does not cover the exchange (null: all exchanges). */
@@ -106,11 +110,11 @@ export class SubscriptionCoverage {
         this.#set(message.subscription, undefined, false);
         return;
       case "disconnected":
-        for (const { subscription, isAbsent } of this.#states.values())
+        for (const { subscription, isAbsent } of this.#spans.values())
           this.#set(subscription, undefined, isAbsent);
         return;
       case "gap":
-        for (const { subscription, liveSince, isAbsent } of this.#states.values()) {
+        for (const { subscription, liveSince, isAbsent } of this.#spans.values()) {
           if (liveSince === undefined) continue;
           // The period of the last queued tick is incomplete too.
           this.#retractMissed(subscription, message.from - this.#cadence, message.to);
@@ -122,44 +126,19 @@ export class SubscriptionCoverage {
     }
   }
 
-  /** Runs one task after the other, in call order. */
-  runInOrder<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#lastTask.then(work, work);
-    this.#lastTask = done.catch(() => {});
-    return done;
-  }
-
   /** The changes since the last call; undefined if there are none. */
   takeChanges(): LiveFeedChange | undefined {
-    if (!this.#hasChanges) return undefined;
-    this.#hasChanges = false;
-    const startedSpans: LiveSpan[] = [];
-    const endedSpans: Omit<LiveSpan, "from">[] = [];
-    for (const key of this.#changedKeys) {
-      const reported = this.#reportedSpans.get(key);
-      const span = this.#liveSpanOf(key);
-      if (reported?.from === span?.from) continue;
-      if (span) startedSpans.push(span);
-      else if (reported) endedSpans.push({ indexType: reported.indexType, indexId: reported.indexId });
-      if (span) this.#reportedSpans.set(key, span);
-      else this.#reportedSpans.delete(key);
-    }
-    this.#changedKeys.clear();
-    const exchangeChanges = this.#haveExchangesChanged
-      ? { exchanges: this.#completeExchanges(), markets: this.#selectedMarkets ?? null }
-      : {};
-    const haveExchangesChanged = this.#haveExchangesChanged;
-    this.#haveExchangesChanged = false;
-    const retractions = this.#retractions.map(({ exchangeId, since, to }) => ({
-      exchangeId,
-      from: since,
-      to,
-    }));
+    const { startedSpans, endedSpans } = this.#takeSpanChanges();
+    const retractions = this.#retractions;
     this.#retractions = [];
     const isReset = this.#isFirstReport;
-    this.#isFirstReport = false;
-    const spanChanges = startedSpans.length + endedSpans.length + retractions.length;
-    if (!isReset && !haveExchangesChanged && spanChanges === 0) return undefined;
+    const haveExchangesChanged = this.#haveExchangesChanged;
+    this.#isFirstReport = this.#haveExchangesChanged = false;
+    const changeCount = startedSpans.length + endedSpans.length + retractions.length;
+    if (!isReset && !haveExchangesChanged && changeCount === 0) return undefined;
+    const exchangeChanges = haveExchangesChanged
+      ? { exchanges: this.#completeExchanges(), markets: this.#selectedMarkets ?? null }
+      : {};
     return {
       isReset,
       startedSpans,
@@ -170,6 +149,26 @@ export class SubscriptionCoverage {
     };
   }
 
+  /** Compares the live spans of indices with those that were committed last. */
+  #takeSpanChanges() {
+    const startedSpans: LiveSpan[] = [];
+    const endedSpans: Omit<LiveSpan, "from">[] = [];
+    for (const key of this.#changedKeys) {
+      const reported = this.#reportedSpans.get(key);
+      const span = this.#liveSpanOf(key);
+      if (reported?.from === span?.from) continue;
+      if (span) {
+        startedSpans.push(span);
+        this.#reportedSpans.set(key, span);
+      } else if (reported) {
+        endedSpans.push({ indexType: reported.indexType, indexId: reported.indexId });
+        this.#reportedSpans.delete(key);
+      }
+    }
+    this.#changedKeys.clear();
+    return { startedSpans, endedSpans };
+  }
+
   #completeExchanges(): LiveExchange[] {
     return [...this.#exchanges.values()]
       .filter(isExchangeComplete)
@@ -177,7 +176,7 @@ export class SubscriptionCoverage {
   }
 
   #liveSpanOf(key: string): LiveSpan | undefined {
-    const state = this.#states.get(key);
+    const state = this.#spans.get(key);
     if (state?.subscription.source !== "index" || state.liveSince === undefined) return undefined;
     const { indexType = "", indexId } = state.subscription;
     return { indexType, indexId, from: state.liveSince };
@@ -185,7 +184,7 @@ export class SubscriptionCoverage {
 
   #set(subscription: Subscription, liveSince: Micros | undefined, isAbsent: boolean): void {
     const key = subscriptionKey(subscription);
-    const state = this.#states.get(key);
+    const state = this.#spans.get(key);
     // It may have been unsubscribed meanwhile.
     if (!state) return;
     const { exchange } = state;
@@ -197,31 +196,57 @@ export class SubscriptionCoverage {
     if (exchange && before !== (isExchangeComplete(exchange) ? exchange.liveSince : undefined))
       this.#haveExchangesChanged = true;
     this.#changedKeys.add(key);
-    this.#hasChanges = true;
   }
 
-  #addToExchange(exchange: ExchangeState, liveSince: Micros | undefined, isAbsent: boolean): void {
+  #addToExchange(exchange: ExchangeSpan, liveSince: Micros | undefined, isAbsent: boolean): void {
     if (liveSince === undefined && !isAbsent) exchange.missingCount++;
     exchange.liveSince = Math.max(exchange.liveSince, liveSince ?? 0);
   }
 
   /** Ticks are missing: retract what the ledger got meanwhile from the exchange's other subscriptions. */
   #retractMissed(subscription: Subscription, missingSince: Micros | undefined, until: Micros): void {
-    const state = this.#states.get(subscriptionKey(subscription));
+    const state = this.#spans.get(subscriptionKey(subscription));
     const from = missingSince ?? state?.liveSince;
     if (!state?.exchange || from === undefined) return;
     const begin = (Math.floor(from / this.#cadence) + 1) * this.#cadence;
     const end = Math.ceil(until / this.#cadence) * this.#cadence;
-    if (begin < end) this.#retractions.push({ exchangeId: state.exchange.exchangeId, since: begin, to: end });
-    this.#hasChanges = true;
+    const { exchangeId } = state.exchange;
+    if (begin < end) this.#retractions.push({ exchangeId, from: begin, to: end });
   }
 }
 
-function isMissing({ liveSince, isAbsent }: SubscriptionState): boolean {
+function isMissing({ liveSince, isAbsent }: SubscriptionSpan): boolean {
   return liveSince === undefined && !isAbsent;
 }
 
 /** False if all its subscriptions are absent: then REST reports that there is nothing. */
-function isExchangeComplete({ missingCount, liveSince, keys }: ExchangeState): boolean {
+function isExchangeComplete({ missingCount, liveSince, keys }: ExchangeSpan): boolean {
   return missingCount === 0 && liveSince > 0 && keys.length > 0;
+}
+
+/**
+ * Commits coverage changes to the ledger, one after the other: two callers report changes, and if storage
+ * delays a call, an older change must not be committed last.
+ */
+export class CoverageCommitter {
+  readonly #context: SyncContext;
+  readonly #coverage: SubscriptionCoverage;
+  readonly #queue = new PQueue({ concurrency: 1 });
+
+  constructor(context: SyncContext, coverage: SubscriptionCoverage) {
+    this.#context = context;
+    this.#coverage = coverage;
+  }
+
+  /** Commits the open batch of ticks first. Returns whether there were changes. */
+  commit(batcher?: TickBatcher): Promise<boolean> {
+    const { ingest, signal } = this.#context;
+    return this.#queue.add(async () => {
+      const change = this.#coverage.takeChanges();
+      if (!change) return false;
+      await batcher?.flush();
+      await ingest.call("commitLiveFeedChange", change, [], signal);
+      return true;
+    });
+  }
 }

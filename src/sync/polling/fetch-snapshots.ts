@@ -6,7 +6,7 @@ import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "..
 import { retryUntilDone, runConcurrently } from "../context/retry.ts";
 import { fetchDerivativeTicks, refreshContracts } from "../fetch/derivatives.ts";
 import { fetchExchangeTicks } from "../fetch/exchange-tickers.ts";
-import type { Directory } from "../selection/directory.ts";
+import { type Directory, exchangeName } from "../selection/directory.ts";
 import { selectExchanges } from "../selection/exchanges.ts";
 import { noticesToProblems } from "../selection/refresh.ts";
 import { selectorNotices } from "../selection/targets.ts";
@@ -20,10 +20,10 @@ interface FetchSnapshotsOptions {
 }
 
 /** Runs a task for each exchange; stops after an error that affects the whole endpoint. */
-type RunForExchanges = (
+type RunForExchanges = <Id extends string | null>(
   stream: Stream,
-  exchangeIds: readonly (string | null)[],
-  task: (exchangeId: string | null) => Promise<void>,
+  exchangeIds: readonly Id[],
+  task: (exchangeId: Id) => Promise<void>,
 ) => Promise<void>;
 
 /** Fetches one snapshot of the selected exchange tickers and derivatives. */
@@ -35,8 +35,6 @@ export async function fetchSnapshots(
   const { settings, directory, random } = options;
   const { clock, signal, stats } = context;
   const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
-  const nameOf = (id: string | null) =>
-    id === null ? undefined : (directory.exchanges.find((each) => each.id === id)?.labels[0] ?? id);
   const run: RunForExchanges = async (stream, exchangeIds, task) => {
     let isStopped = false;
     await runConcurrently(exchangeIds, settings.concurrency, async (exchangeId) => {
@@ -48,7 +46,8 @@ export async function fetchSnapshots(
         const affectsAll = affectsWholeEndpoint(error);
         if (affectsAll && isStopped) return;
         isStopped ||= affectsAll;
-        problems.push(toProblem(stream, affectsAll ? undefined : nameOf(exchangeId), error));
+        const isAboutAll = affectsAll || exchangeId === null;
+        problems.push(toProblem(stream, isAboutAll ? undefined : exchangeName(directory, exchangeId), error));
       }
     });
   };
@@ -95,15 +94,10 @@ async function fetchDerivatives(
     selectors,
     directory,
     (exchangeId, type) => refreshContracts(context, exchangeId, type),
-    (ids, task) => run("derivative_contracts", ids, (exchangeId) => task(exchangeId ?? "")),
+    (ids, task) => run("derivative_contracts", ids, task),
   );
   if (!includesStream(stream)) return;
   await run(stream, [...exchangeTypes.keys()], (exchangeId) =>
-    fetchDerivativeTicks(
-      context,
-      exchangeId ?? "",
-      exchangeTypes.get(exchangeId ?? "") ?? [],
-      selectors.every,
-    ),
+    fetchDerivativeTicks(context, exchangeId, exchangeTypes.get(exchangeId) ?? [], selectors.every),
   );
 }

@@ -7,7 +7,7 @@ import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "..
 import { ProblemLog } from "../context/problem-log.ts";
 import { fetchDerivativeTicks, refreshContracts } from "../fetch/derivatives.ts";
 import { fetchMarketCaps } from "../fetch/market-caps.ts";
-import type { Directory } from "../selection/directory.ts";
+import { type Directory, exchangeName } from "../selection/directory.ts";
 import { findDerivativeExchanges } from "./supported-derivatives.ts";
 
 interface SnapshotPollerOptions {
@@ -137,14 +137,9 @@ export class SnapshotPoller {
         this.#options.onFailure(name, error);
       else if (isForbidden || key === WHOLE_STREAM)
         problems.report(WHOLE_STREAM, toProblem(stream, undefined, error));
-      else problems.report(key, toProblem(stream, this.#nameOf(key), error));
+      else problems.report(key, toProblem(stream, exchangeName(this.#options.directory(), key), error));
       return isForbidden ? "forbidden" : "failed";
     }
-  }
-
-  #nameOf(exchangeId: string): string {
-    const known = this.#options.directory()?.exchanges.find(({ id }) => id === exchangeId);
-    return known?.labels[0] ?? exchangeId;
   }
 
   #repeat(part: PollerPart, delayMs: () => number, runOnce: () => Promise<void>): Promise<void> {

@@ -18,6 +18,11 @@ export interface Directory {
   readonly ranking: readonly string[] | undefined;
 }
 
+/** The name of an exchange; its id if the name is unknown. */
+export function exchangeName(directory: Directory | undefined, id: string): string {
+  return directory?.exchanges.find((exchange) => exchange.id === id)?.labels[0] ?? id;
+}
+
 interface AssetEntry {
   readonly id: string;
   readonly symbol: string | null;

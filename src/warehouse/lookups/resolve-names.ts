@@ -47,7 +47,6 @@ export function resolveNames(
 function unknownName(name: string, candidates: readonly SelectorCandidate[]): Failure {
   if (candidates.length === 0) {
     return new Failure(`the warehouse has no series yet: ${name} is unknown`, {
-      family: "operator",
       code: "nothing_synced",
       remedy: "run `mds-sync backfill` first",
       exit: exitCode.incomplete,
@@ -58,7 +57,6 @@ function unknownName(name: string, candidates: readonly SelectorCandidate[]): Fa
     candidates.flatMap(({ labels }) => labels),
   );
   return new Failure(`the warehouse has no series ${name}`, {
-    family: "operator",
     code: "unknown_series",
     remedy: suggestion
       ? `did you mean ${suggestion}?`

@@ -48,7 +48,6 @@ function* convertErrors<Row>(rows: IterableIterator<Row>): Generator<Row, void, 
 
 function badQuery(error: unknown, remedy: string): Failure {
   return new Failure(messageOf(error), {
-    family: "operator",
     code: "bad_query",
     remedy,
     exit: exitCode.usage,
@@ -85,7 +84,6 @@ function assertParametersUsed(sql: string, parameters: QueryParameters): void {
   if (unused === undefined) return;
   const suggestion = findClosestWord(unused, used);
   throw new Failure(`the statement has no parameter :${unused}`, {
-    family: "operator",
     code: "bad_query",
     remedy: suggestion === undefined ? "leave out --param" : `did you mean ${suggestion}?`,
     exit: exitCode.usage,

@@ -116,7 +116,6 @@ function setPragmas(database: Database.Database, pragmas: Pragmas): void {
     const actual = database.pragma(name, { simple: true });
     if (actual !== value) {
       throw new Failure(`SQLite did not accept ${name} = ${value}: it is ${String(actual)}`, {
-        family: "operator",
         code: "pragma_refused",
         remedy: "put the warehouse on a local file system",
       });

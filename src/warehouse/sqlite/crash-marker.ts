@@ -1,5 +1,5 @@
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { Failure } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { KilledWriter } from "./writer-lock.ts";
 
@@ -25,7 +25,7 @@ export function recordCrash(path: string, error: unknown, now: Micros): void {
   const text = error instanceof Failure ? error.summary : String(error);
   const crash: LastCrash = {
     at: formatTimestamp(now),
-    code: error instanceof Failure ? error.code : "unexpected",
+    code: failureCode(error),
     line: text.replaceAll(/\s+/g, " ").slice(0, MAX_LINE_LENGTH),
   };
   try {
@@ -43,7 +43,6 @@ export function recordKilledWriter(path: string, { holder, sinceMs }: KilledWrit
   if (changedAt(crashMarkerPath(path)) >= sinceMs) return;
   const endedAt = Math.max(sinceMs, changedAt(path), changedAt(`${path}-wal`));
   const failure = new Failure(`the writer (${holder}) was killed`, {
-    family: "operator",
     code: "killed",
     remedy: "check the system log: it may have run out of memory, or the machine went down",
   });

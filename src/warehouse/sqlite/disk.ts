@@ -42,7 +42,6 @@ export function assertFreeSpace(path: string, needed: number, info: FileSystemIn
   const free = readFreeBytes(path, info);
   if (free >= needed) return;
   throw new Failure(`only ${formatMebibytes(free)} are free on the disk of ${path}`, {
-    family: "retry",
     code: "disk_full",
     remedy: `free some space: ${formatMebibytes(needed)} are needed; the sync resumes automatically`,
   });
@@ -53,7 +52,6 @@ export function assertLocalFileSystem(path: string, info: FileSystemInfo = fileS
   const name = networkFileSystems.get(Number(type) >>> 0);
   if (name === undefined) return;
   throw new Failure(`${path} is on a network file system (${name})`, {
-    family: "operator",
     code: "network_file_system",
     remedy: "set warehouse.path to a local disk; share copies made by `mds-sync backup` or `mds-sync export`",
     exit: exitCode.usage,

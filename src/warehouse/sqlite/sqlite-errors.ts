@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { exitCode, Failure, type FailureCode } from "../../model/failure.ts";
 import { findLockHolders } from "./lock-holders.ts";
 
 interface ErrorWithCode {
@@ -16,7 +16,6 @@ export function toFailure(error: unknown, path: string): unknown {
   const { code } = error;
   if (code === "SQLITE_FULL" || code === "ENOSPC" || code === "EDQUOT") {
     return new Failure(`the disk of ${path} is full`, {
-      family: "retry",
       code: "disk_full",
       remedy: "free some space; the sync resumes automatically",
       cause: error,
@@ -24,7 +23,6 @@ export function toFailure(error: unknown, path: string): unknown {
   }
   if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
     return new Failure(`another program${describeWriters(path)} holds the write lock of ${path}`, {
-      family: "retry",
       code: "db_locked",
       remedy: "end its write transaction; readers do not block the writer",
       cause: error,
@@ -32,7 +30,6 @@ export function toFailure(error: unknown, path: string): unknown {
   }
   if (code === "SQLITE_IOERR_GETTEMPPATH") {
     return new Failure("SQLite found no writable folder for temporary files", {
-      family: "operator",
       code: "no_temporary_files",
       remedy: "set TMPDIR to a writable folder",
       cause: error,
@@ -42,7 +39,6 @@ export function toFailure(error: unknown, path: string): unknown {
   // Only a new process that recovers the WAL from disk knows what was written.
   if (code.startsWith("SQLITE_IOERR") || code === "EIO") {
     return new Failure(`the disk of ${path} failed to read or write (${code})`, {
-      family: "operator",
       code: "io_error",
       remedy: "check the disk; the next start recovers what was committed",
       cause: error,
@@ -50,7 +46,6 @@ export function toFailure(error: unknown, path: string): unknown {
   }
   if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB") {
     return new Failure(`${path} is damaged (${code})`, {
-      family: "operator",
       code: "db_corrupt",
       remedy: "restart: the damaged file is quarantined, never deleted, and a new one is filled",
       cause: error,
@@ -60,7 +55,6 @@ export function toFailure(error: unknown, path: string): unknown {
     /^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)|^(EACCES|EPERM|EROFS|ENOENT|ENOTDIR|EEXIST|EISDIR)$/.test(code)
   ) {
     return new Failure(`${path} cannot be opened for writing (${code})`, {
-      family: "operator",
       code: "db_not_writable",
       remedy: "create the directory, make this user its owner, and use a writable file system",
       exit: exitCode.usage,
@@ -84,7 +78,7 @@ export function translateErrors<T>(path: string, work: () => T): T {
   }
 }
 
-const fatalCodes: ReadonlySet<string> = new Set(["io_error", "db_corrupt", "db_replaced"]);
+const fatalCodes: ReadonlySet<FailureCode> = new Set(["io_error", "db_corrupt", "db_replaced"]);
 
 /** After such a failure the connection must not be used again: the process ends, and the next start recovers. */
 export function isFatal(error: unknown): boolean {

@@ -67,7 +67,6 @@ function toWriterLockFailure(error: unknown, path: string): unknown {
   const failure = toFailure(error, `${path}.lock`);
   if (!(failure instanceof Failure) || failure.code !== "db_locked") return failure;
   return new Failure(`another mds-sync writes ${path} (${readHolder(`${path}.writer`)})`, {
-    family: "retry",
     code: "writer_elsewhere",
     remedy: "stop it first, or let it do the work",
   });

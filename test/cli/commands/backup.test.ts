@@ -99,7 +99,7 @@ describe("mds-sync backup", () => {
     for (const name of ["first.sqlite", "second.sqlite"]) {
       const before = rowsAndClaim(path).rows;
       const { stdout, stderr, status } = await backup(folder, name, "--json");
-      expect(stderr).toMatch(/mds\.sqlite is copied to .*\.sqlite: \d+\.\d MiB in \d+\.\d s\n$/);
+      expect(stderr).toMatch(/mds\.sqlite is copied to .*\.sqlite: [\d.]+ [KM]iB in \d+\.\d s\n$/);
       expect(status).toBe(0);
       const file = join(folder, name);
       const report = JSON.parse(stdout);

@@ -51,7 +51,7 @@ describe("mds-sync status --watch", () => {
 });
 
 describe("mds-sync status", () => {
-  it("reports a disk that will soon be full (doctor too), a failed job and a crashed daemon", async () => {
+  it("F18, G8: reports a disk that will soon be full (doctor too), a failed job and a crashed daemon", async () => {
     const path = createWarehouse(standardContent);
     const clock = new ManualClock();
     const warehouse = openWriter(path, { clock });

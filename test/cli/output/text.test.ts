@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   formatAge,
+  formatBytes,
   formatCount,
   formatDuration,
   formatShortCount,
@@ -22,6 +23,17 @@ describe("the texts of a report", () => {
     [-5, "0s", "0s"],
   ])("show %d seconds as the duration %s and as the age %s", (seconds, duration, age) => {
     expect([formatDuration(seconds), formatAge(seconds)]).toEqual([duration, age]);
+  });
+
+  it.each([
+    [0, "0 B"],
+    [1_023, "1023 B"],
+    [2 ** 20, "1 MiB"],
+    [9.99 * 2 ** 20, "9.9 MiB"],
+    [900.9 * 2 ** 20, "900 MiB"],
+    [1.5 * 2 ** 40, "1.5 TiB"],
+  ])("show %d bytes as %s, rounded down", (bytes, text) => {
+    expect(formatBytes(bytes)).toBe(text);
   });
 
   it.each([

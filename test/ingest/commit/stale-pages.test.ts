@@ -11,7 +11,7 @@ import {
 } from "../../support/ingest/ingest-harness.ts";
 import { at, btc, jsonBody, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 
-describe("a page from a cache", () => {
+describe("B16: a page from a cache", () => {
   it("proves nothing about the time after it was made", async () => {
     const { ingest, query } = await startIngestThread();
     const cached = {
@@ -54,7 +54,7 @@ describe("a page requested by a clock that is ahead", () => {
   });
 });
 
-describe("a page of bars from a cache", () => {
+describe("B16: a page of bars from a cache", () => {
   const days = (count: number) =>
     Array.from({ length: count }, (_, i) => `2026-02-${String(28 - i).padStart(2, "0")}`);
   const barsPage = (content: { day: string; close: string }[], { ageMs = 0, nextId = "" }): ResponseBody => ({
@@ -125,7 +125,7 @@ describe("a page of bars from a cache", () => {
   });
 });
 
-describe("a superseded page", () => {
+describe("B16: a superseded page", () => {
   it("reverts nothing that was requested later, and still inserts missing rows", async () => {
     const { ingest, query } = await startIngestThread();
     const rows = makeTicks(gap.from, gap.to);

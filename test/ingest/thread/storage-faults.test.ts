@@ -99,7 +99,7 @@ describe("the WAL", () => {
 });
 
 describe("an unusual file", () => {
-  it("is logged by the main thread: F10 a quarantined file, F17 a symbolic link", async () => {
+  it("F10, F17: is logged by the main thread: a quarantined file, a symbolic link", async () => {
     const folder = temporaryFolder();
     const [path, link] = [join(folder, "mds.sqlite"), join(folder, "link.sqlite")];
     writeFileSync(path, "");

@@ -47,7 +47,7 @@ describe("bulkhead", () => {
     expect(limits).toEqual([3, 4, 5]);
   });
 
-  it("halves the limit at 429, never below one, and raises it again", async () => {
+  it("B3: halves the limit at 429, never below one, and raises it again", async () => {
     let isRateLimited = false;
     const { stub } = await slowServer((response) =>
       isRateLimited ? sendJson(response, {}, 429) : sendGzip(response, { content: [] }),

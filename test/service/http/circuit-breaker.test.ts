@@ -191,7 +191,7 @@ describe("circuit breaker", () => {
     const breaker = breakerAfter(8);
     const controller = new AbortController();
     const wait = breaker.waitUntilAvailable(Infinity, controller.signal);
-    controller.abort(new Failure("stopping", { family: "retry", code: "stopping" }));
+    controller.abort(new Failure("stopping", { family: "retry", code: "stopped" }));
     await expect(wait).rejects.toThrow("stopping");
     expect(clock.timerCount).toBe(0);
   });

@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { exitCode, Failure } from "../../../src/model/failure.ts";
+import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { toNetworkFailure } from "../../../src/service/http/transport.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
@@ -304,6 +305,18 @@ describe("connections", () => {
     ]);
     expect(events.filter((each) => each.kind === "request" && each.stale)).toHaveLength(2);
     expect(client.serverNow()).toBe(clock.now());
+  });
+
+  it("counts the bytes of a body whose memory the reader transferred", async () => {
+    const { clock, client, events } = await start((_, response) => sendGzip(response, { content: [] }));
+    const transfer = async ({ bytes }: ResponseBody) =>
+      void structuredClone(bytes, { transfer: [bytes.buffer] });
+    await clock.runUntil(client.request(asset, transfer));
+    const sizes = events.flatMap((each) =>
+      each.kind === "request" && each.endpoint === "/asset" ? [each.bytes] : [],
+    );
+    expect(sizes).toEqual([expect.any(Number)]);
+    expect(sizes[0]).toBeGreaterThan(0);
   });
 
   it("G3: estimates the service's time, whatever the local clock does", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Subscription } from "../../../src/service/live/messages.ts";
-import { SubscriptionList } from "../../../src/service/live/subscription-status.ts";
+import { SubscriptionStates } from "../../../src/service/live/subscription-states.ts";
 import { gwa, kraken, lx, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
 import type { Json } from "../../support/service/websocket-server.ts";
 
@@ -14,7 +14,7 @@ const index = (indexId: string): Subscription => ({ source: "index", indexType: 
 
 describe("changing subscriptions while the feed runs", () => {
   it("subscribes to additions, unsubscribes removals, and leaves the rest alone", async () => {
-    const list = new SubscriptionList([gwa, kraken]);
+    const list = new SubscriptionStates([gwa, kraken]);
     const feed = await startSubscribedFeed({}, { subscriptions: list });
     const before = feed.server.lastConnection.received.length;
     list.replace([gwa, lx]);
@@ -37,7 +37,7 @@ describe("changing subscriptions while the feed runs", () => {
   });
 
   it("does not attribute the ERROR after an unsubscribe to a subscription", async () => {
-    const list = new SubscriptionList([gwa, kraken]);
+    const list = new SubscriptionStates([gwa, kraken]);
     const feed = await startSubscribedFeed(
       {
         handleMessage(connection, { event }) {
@@ -55,7 +55,7 @@ describe("changing subscriptions while the feed runs", () => {
   });
 
   it("unsubscribes a removal in flight once its confirmation has come", async () => {
-    const list = new SubscriptionList([gwa]);
+    const list = new SubscriptionStates([gwa]);
     const feed = await startSubscribedFeed(
       {
         handleMessage: (_, { event, exchangeId }) =>

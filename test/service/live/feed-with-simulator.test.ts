@@ -1,64 +1,73 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LiveEventReader } from "../../../src/ingest/decode/live-event.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
-import { silentLog } from "../../../src/runtime/log.ts";
-import { createServiceClient } from "../../../src/service/client/client.ts";
-import { followFeed } from "../../../src/service/live/feed.ts";
-import type { FeedMessage, Subscription } from "../../../src/service/live/messages.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient } from "../../support/service/client-harness.ts";
+import { FeedReader } from "../../support/service/feed-harness.ts";
 
 const MINUTE = 60_000;
 
 /** The product's feed and tokens against the simulator, on one manual clock. */
-class SimulatedFeed {
-  readonly clock = new ManualClock("2026-03-01T12:00:10Z");
-  readonly messages: FeedMessage[] = [];
-  readonly secrets = new Set<string>();
-  readonly logged: unknown[] = [];
-  readonly subscriptions: Subscription[];
+class SimulatedFeed extends FeedReader {
   readonly simulator: Simulator;
+  readonly tokens: ReadonlySet<string>;
 
   private constructor(simulator: Simulator, clock: ManualClock) {
+    const { baseUrl, wsUrl, clientId, clientSecret, universe } = simulator;
+    const { client, ...clientReports } = createTestClient(baseUrl, clock, {
+      clientId,
+      readSecret: async () => clientSecret,
+    });
+    const tokens = new Set<string>();
+    const record = async <T extends { text: string }>(token: Promise<T>) => {
+      tokens.add((await token).text);
+      return token;
+    };
+    super(clock, {
+      wsUrl,
+      tokens: {
+        ...client.tokens,
+        get: (audience, signal) => record(client.tokens.get(audience, signal)),
+        refresh: (audience, signal) => record(client.tokens.refresh(audience, signal)),
+      },
+      subscriptions: [
+        { source: "index", indexType: "LX" },
+        { source: "index", indexType: "GWA", indexId: universe.assets[0]?.id },
+        { source: "exchange", exchangeId: universe.exchanges[0]?.id },
+      ],
+      random: seededRandom(2),
+      isMarketQuiet: async () => false,
+    });
     this.simulator = simulator;
-    this.clock = clock;
-    this.subscriptions = [
-      { source: "index", indexType: "LX" },
-      { source: "index", indexType: "GWA", indexId: simulator.universe.assets[0]?.id },
-      { source: "exchange", exchangeId: simulator.universe.exchanges[0]?.id },
-    ];
+    this.tokens = tokens;
+    onTestFinished(async () => {
+      await this.stop();
+      await client.close();
+      await simulator.stop();
+      const messages = this.messages.filter(({ kind }) => kind !== "update");
+      const everything = JSON.stringify([messages, this.logLines, this.events, clientReports]);
+      expect(tokens.size).toBeGreaterThan(0);
+      for (const token of tokens) expect(everything).not.toContain(token);
+    });
   }
 
   static async start(faults = "", tokenSeconds = 86_400): Promise<SimulatedFeed> {
     const clock = new ManualClock("2026-03-01T12:00:10Z");
-    const feed = new SimulatedFeed(await startSimulator({ clock, faults, tokenSeconds }), clock);
-    feed.#follow();
-    return feed;
+    return new SimulatedFeed(await startSimulator({ clock, faults, tokenSeconds }), clock);
   }
 
   async pass(ms: number): Promise<void> {
     await this.clock.runUntil(this.clock.sleep(ms));
   }
 
-  async until(condition: () => boolean, maxMs = 60 * MINUTE): Promise<void> {
+  async passUntil(condition: () => boolean, maxMs = 60 * MINUTE): Promise<void> {
     const end = this.clock.monotonic() + maxMs;
     while (!condition()) {
       if (this.clock.monotonic() > end)
         throw new Error(`condition not met; received ${JSON.stringify(this.kinds)}`);
       await this.pass(1_000);
     }
-  }
-
-  get kinds(): string[] {
-    return this.messages.map(({ kind }) => kind);
-  }
-
-  of<K extends FeedMessage["kind"]>(kind: K): Extract<FeedMessage, { kind: K }>[] {
-    return this.messages.filter((m): m is Extract<FeedMessage, { kind: K }> => m.kind === kind);
-  }
-
-  get ticks(): string[] {
-    return this.of("update").flatMap(({ texts }) => texts);
   }
 
   get struck(): number {
@@ -71,66 +80,16 @@ class SimulatedFeed {
     const from = this.ticks.length;
     const { assets, exchanges } = this.simulator.universe;
     const marks = ['"indexType":"LX"', `"indexId":"${assets[0]?.id}"`, `"exchangeId":"${exchanges[0]?.id}"`];
-    await this.until(() => marks.every((mark) => this.ticks.slice(from).some((text) => text.includes(mark))));
-  }
-
-  #follow(): void {
-    const { clock, simulator } = this;
-    const record = (...args: unknown[]) => void this.logged.push(args);
-    const log = { ...silentLog, info: record, warn: record, error: record };
-    const client = createServiceClient({
-      baseUrl: simulator.baseUrl,
-      authUrl: simulator.baseUrl,
-      wsUrl: simulator.wsUrl,
-      clientId: simulator.clientId,
-      readSecret: async () => simulator.clientSecret,
-      concurrency: 4,
-      maxRequestsPerSecond: 0,
-      clock,
-      random: seededRandom(1),
-      log,
-      onEvent: record,
-    });
-    const recordSecret = async <T extends { text: string }>(token: Promise<T>) => {
-      this.secrets.add((await token).text);
-      return token;
-    };
-    const stop = new AbortController();
-    const feed = followFeed({
-      wsUrl: simulator.wsUrl,
-      tokens: {
-        ...client.tokens,
-        get: (audience, signal) => recordSecret(client.tokens.get(audience, signal)),
-        refresh: (audience, signal) => recordSecret(client.tokens.refresh(audience, signal)),
-      },
-      subscriptions: this.subscriptions,
-      clock,
-      random: seededRandom(2),
-      log,
-      onEvent: record,
-      refreshSeconds: 30,
-      isMarketQuiet: async () => false,
-      signal: stop.signal,
-    });
-    const reading = (async () => {
-      for await (const message of feed) this.messages.push(message);
-    })();
-    onTestFinished(async () => {
-      stop.abort();
-      await reading;
-      await client.close();
-      await simulator.stop();
-      const everything = JSON.stringify([this.messages.filter(({ kind }) => kind !== "update"), this.logged]);
-      expect(this.secrets.size).toBeGreaterThan(0);
-      for (const secret of this.secrets) expect(everything).not.toContain(secret);
-    });
+    await this.passUntil(() =>
+      marks.every((mark) => this.ticks.slice(from).some((text) => text.includes(mark))),
+    );
   }
 }
 
 describe("the live feed with the simulator", () => {
   it("receives every tick of ten minutes, and the decoder knows every property", async () => {
     const feed = await SimulatedFeed.start();
-    await feed.until(() => feed.of("subscribed").length === 3, MINUTE);
+    await feed.passUntil(() => feed.messagesOf("subscribed").length === 3, MINUTE);
     await feed.pass(10 * MINUTE);
     const reader = new LiveEventReader();
     const events = feed.ticks.map((text) => reader.read(text));
@@ -147,19 +106,19 @@ describe("the live feed with the simulator", () => {
   it("E14: stays connected longer than a token lives, always with a valid one", async () => {
     const feed = await SimulatedFeed.start("", 7_200);
     await feed.pass(150 * MINUTE);
-    expect(feed.of("swapped")).toHaveLength(2);
-    expect(feed.of("disconnected")).toEqual([]);
-    expect(feed.secrets.size).toBe(3);
+    expect(feed.messagesOf("swapped")).toHaveLength(2);
+    expect(feed.messagesOf("disconnected")).toEqual([]);
+    expect(feed.tokens.size).toBe(3);
     await feed.heal();
   });
 
   it("E5: a missing scope parks its subscription; the others continue", async () => {
     const feed = await SimulatedFeed.start("POST /oauth/token scope-without scope=read:LX");
-    await feed.until(() => feed.of("subscribed").length === 2, MINUTE);
-    expect(feed.of("parked")).toMatchObject([{ subscription: { indexType: "LX" }, code: "403" }]);
+    await feed.passUntil(() => feed.messagesOf("subscribed").length === 2, MINUTE);
+    expect(feed.messagesOf("parked")).toMatchObject([{ subscription: { indexType: "LX" }, code: "403" }]);
     await feed.pass(2 * MINUTE);
     expect(feed.ticks.length).toBeGreaterThan(0);
-    expect(feed.of("disconnected")).toEqual([]);
+    expect(feed.messagesOf("disconnected")).toEqual([]);
   });
 });
 
@@ -174,23 +133,31 @@ const rows: [string, string, (feed: SimulatedFeed) => void][] = [
   ["E3: no CONNECTED", "ws connected never times=2", (s) => expectReason(s, "retrying", "no_greeting")],
   ["E3: CONNECTED twice", "ws connected twice", (s) => expect(attempts(s)).toBe(1)],
   ["E3: CONNECTED late", "ws connected late by=8s", (s) => expect(attempts(s)).toBe(1)],
-  ["E4: SUBSCRIBED never comes", "ws subscribed never", (s) => expect(s.of("unconfirmed")).toHaveLength(3)],
+  [
+    "E4: SUBSCRIBED never comes",
+    "ws subscribed never",
+    (s) => expect(s.messagesOf("unconfirmed")).toHaveLength(3),
+  ],
   // One of them may match an earlier request that still waits for its answer.
   [
     "E4: SUBSCRIBED for another",
     "ws subscribed other",
-    (s) => expect(s.of("unconfirmed").length).toBeGreaterThan(1),
+    (s) => expect(s.messagesOf("unconfirmed").length).toBeGreaterThan(1),
   ],
   [
     "E4: SUBSCRIBED after ticks",
     "ws subscribed late by=9s",
-    (s) => expect(s.of("subscribed")).toHaveLength(3),
+    (s) => expect(s.messagesOf("subscribed")).toHaveLength(3),
   ],
-  ["E4: SUBSCRIBED twice", "ws subscribed twice", (s) => expect(s.of("subscribed")).toHaveLength(3)],
+  ["E4: SUBSCRIBED twice", "ws subscribed twice", (s) => expect(s.messagesOf("subscribed")).toHaveLength(3)],
   ["E5: ERROR 401", "ws error 401 times=1", (s) => expectReason(s, "disconnected", "error_401")],
   ["E5: ERROR 401, always", "ws error 401", (s) => expect(tokenRequests(s)).toBeLessThan(5)],
-  ["E5: ERROR 500", "ws error 500 times=2", (s) => expect(s.of("subscribed").length).toBe(3)],
-  ["E5: ERROR without a code", "ws error as=none", (s) => expect(s.of("unconfirmed")).toHaveLength(3)],
+  ["E5: ERROR 500", "ws error 500 times=2", (s) => expect(s.messagesOf("subscribed").length).toBe(3)],
+  [
+    "E5: ERROR without a code",
+    "ws error as=none",
+    (s) => expect(s.messagesOf("unconfirmed")).toHaveLength(3),
+  ],
   ["E6: PINGs by the dozen", "ws ping-storm every=100ms to=5s", (s) => expect(attempts(s)).toBe(1)],
   [
     "E8: a frame over 1 MiB",
@@ -211,7 +178,7 @@ const rows: [string, string, (feed: SimulatedFeed) => void][] = [
   [
     "E8: binary garbage",
     "ws message garbage on=tick total=9",
-    (s) => expect(s.of("unknown")).not.toEqual([]),
+    (s) => expect(s.messagesOf("unknown")).not.toEqual([]),
   ],
   ["E8: ticks in binary frames", "ws binary-tick", (s) => expect(s.ticks.length).toBeGreaterThan(9)],
   [
@@ -279,11 +246,11 @@ describe("recovery after five minutes of a fault", () => {
 });
 
 function expectReason(feed: SimulatedFeed, kind: "disconnected" | "retrying", reason: string): void {
-  expect(feed.of(kind).map((message) => message.reason)).toContain(reason);
+  expect(feed.messagesOf(kind).map((message) => message.reason)).toContain(reason);
 }
 
 function expectUnknown(feed: SimulatedFeed, reason: string): void {
-  expect(feed.of("unknown").map((message) => message.reason)).toContain(reason);
+  expect(feed.messagesOf("unknown").map((message) => message.reason)).toContain(reason);
 }
 
 function tokenRequests({ simulator }: SimulatedFeed): number {

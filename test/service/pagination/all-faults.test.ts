@@ -42,9 +42,8 @@ describe("all faults at once", () => {
       quirks: { lastPage: "own-id" },
       faults: allFaults,
     });
-    const { baseUrl, wsUrl, clientId, clientSecret, universe, oracle } = simulator;
+    const { baseUrl, clientId, clientSecret, universe, oracle } = simulator;
     const { client, events } = createTestClient(baseUrl, clock, {
-      wsUrl,
       clientId,
       readSecret: async () => clientSecret,
     });

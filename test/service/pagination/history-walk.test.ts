@@ -41,13 +41,13 @@ describe("a backward walk", () => {
     expect(result.queries).toHaveLength(3);
   });
 
-  it("reports the ceiling below which each page is complete", async () => {
+  it("reports what is proven before each page", async () => {
     const { positions } = await walkHistory();
-    expect(positions[0]).toEqual({ number: 1, link: "timestamp", ceiling: noonTs, end: undefined });
+    expect(positions[0]).toEqual({ number: 1, link: "timestamp", provenFrom: noonTs, end: undefined });
     expect(positions[1]).toEqual({
       number: 2,
       link: "cursor",
-      ceiling: (rows[9]?.ts ?? 0) + 1,
+      provenFrom: (rows[9]?.ts ?? 0) + 1,
       end: undefined,
     });
   });
@@ -67,8 +67,8 @@ describe("a backward walk", () => {
     });
     expect(distinct(result.ids)).toEqual(allIds);
     expect(result.events).toEqual(["contradiction"]);
-    for (const [at, { ceiling }] of result.positions.entries()) {
-      if (at > 0) expect(ceiling).toBeLessThan(result.positions[at - 1]?.ceiling ?? 0);
+    for (const [at, { provenFrom }] of result.positions.entries()) {
+      if (at > 0) expect(provenFrom).toBeLessThan(result.positions[at - 1]?.provenFrom ?? 0);
     }
   });
 
@@ -174,7 +174,9 @@ describe("a backward walk", () => {
 
   it("C6: an empty history ends the walk at once", async () => {
     const result = await walkHistory(undefined, { history: [] });
-    expect(result.positions).toEqual([{ number: 1, link: "timestamp", ceiling: noonTs, end: "exhausted" }]);
+    expect(result.positions).toEqual([
+      { number: 1, link: "timestamp", provenFrom: noonTs, end: "exhausted" },
+    ]);
   });
 
   it("C7: a limited page size is reported once, and the walk reaches the end", async () => {
@@ -192,7 +194,7 @@ describe("a backward walk", () => {
     expect(distinct(result.ids)).toEqual(allIds);
     expect(result.events).toEqual(["dead_cursor"]);
     const restart = result.positions.find(({ link, number }) => link === "timestamp" && number > 1);
-    expect(restart?.ceiling).toBe((rows[29]?.ts ?? 0) + 1);
+    expect(restart?.provenFrom).toBe((rows[29]?.ts ?? 0) + 1);
   });
 
   it("C9: an empty page for a dead cursor is not taken for the end", async () => {

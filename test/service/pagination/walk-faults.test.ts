@@ -25,8 +25,8 @@ beforeAll(async () => {
 afterAll(() => simulator.stop());
 
 beforeEach(() => {
-  const { baseUrl, wsUrl, clientId, clientSecret } = simulator;
-  client = createTestClient(baseUrl, clock, { wsUrl, clientId, readSecret: async () => clientSecret }).client;
+  const { baseUrl, clientId, clientSecret } = simulator;
+  client = createTestClient(baseUrl, clock, { clientId, readSecret: async () => clientSecret }).client;
 });
 
 /** Walks eight hours of one index in pages of fifty; returns the missing and the unproven rows. */

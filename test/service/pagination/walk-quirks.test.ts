@@ -15,9 +15,8 @@ afterEach(async () => simulator?.stop());
 
 async function start(quirks: Partial<Quirks>) {
   simulator = await startSimulator({ clock, size: { assets: 6, markets: 6, exchanges: 2 }, quirks });
-  const { baseUrl, wsUrl, clientId, clientSecret, universe, oracle } = simulator;
+  const { baseUrl, clientId, clientSecret, universe, oracle } = simulator;
   const { client } = createTestClient(baseUrl, clock, {
-    wsUrl,
     clientId,
     readSecret: async () => clientSecret,
   });

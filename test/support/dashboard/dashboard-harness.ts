@@ -32,7 +32,7 @@ export async function serveDashboard(path: string, clock: Clock = systemClock) {
     recentErrors: () => errors.list(),
   };
   const metrics = new Metrics(clock, view.version);
-  const reader = new ReaderThread({ path, clock, now });
+  const reader = new ReaderThread({ path, now });
   const failures: unknown[] = [];
   let queryCount = 0;
   const countingReader: Pick<ReaderThread, "query" | "queryBytes"> = {

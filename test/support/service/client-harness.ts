@@ -30,7 +30,6 @@ export function createTestClient(
   const client = createServiceClient({
     baseUrl,
     authUrl: baseUrl,
-    wsUrl: `${baseUrl.replace(/^http/, "ws")}/v3/stream`,
     clientId: "tester",
     readSecret: async () => "a-secret-for-tests",
     concurrency: 8,

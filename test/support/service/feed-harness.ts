@@ -59,13 +59,9 @@ export class FakeTokens implements FeedTokens {
   }
 }
 
-export type FeedHarnessOptions = Partial<FeedOptions> & { tokenLifetimeMs?: number };
-
-/** A running feed, its reader and its server. */
-export class FeedHarness {
+/** A running feed and all that its reader received. */
+export class FeedReader {
   readonly clock: ManualClock;
-  readonly server: WebSocketTestServer;
-  readonly tokens: FakeTokens;
   readonly messages: FeedMessage[] = [];
   readonly events: FeedEvent[] = [];
   readonly logLines: unknown[] = [];
@@ -74,25 +70,22 @@ export class FeedHarness {
   readonly #stop = new AbortController();
   readonly #reading: Promise<void>;
 
-  constructor(server: WebSocketTestServer, clock: ManualClock, options: FeedHarnessOptions) {
-    this.server = server;
+  constructor(clock: ManualClock, options: Pick<FeedOptions, "wsUrl" | "tokens"> & Partial<FeedOptions>) {
     this.clock = clock;
-    this.tokens = new FakeTokens(clock, options.tokenLifetimeMs);
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
-    const feed = followFeed({
-      wsUrl: server.url,
-      tokens: this.tokens,
-      subscriptions: [gwa],
-      clock,
-      random: seededRandom(1),
-      log: { ...silentLog, info: record, warn: record, error: record },
-      onEvent: (event) => this.events.push(event),
-      refreshSeconds: 30,
-      isMarketQuiet: async () => true,
-      signal: this.#stop.signal,
-      ...options,
-    });
-    this.#reading = this.#read(feed);
+    this.#reading = this.#read(
+      followFeed({
+        subscriptions: [gwa],
+        clock,
+        random: seededRandom(1),
+        log: { ...silentLog, info: record, warn: record, error: record },
+        onEvent: (event) => this.events.push(event),
+        refreshSeconds: 30,
+        isMarketQuiet: async () => true,
+        signal: this.#stop.signal,
+        ...options,
+      }),
+    );
   }
 
   messagesOf<K extends FeedMessage["kind"]>(kind: K): Extract<FeedMessage, { kind: K }>[] {
@@ -107,6 +100,34 @@ export class FeedHarness {
 
   get ticks(): string[] {
     return this.messagesOf("update").flatMap(({ texts }) => texts);
+  }
+
+  async stop(): Promise<void> {
+    this.isReading = true;
+    this.#stop.abort();
+    await this.#reading;
+  }
+
+  async #read(feed: AsyncGenerator<FeedMessage>): Promise<void> {
+    for await (const message of feed) {
+      this.messages.push(message);
+      while (!this.isReading) await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+export type FeedHarnessOptions = Partial<FeedOptions> & { tokenLifetimeMs?: number };
+
+/** A feed with a test server and fake tokens. */
+export class FeedHarness extends FeedReader {
+  readonly server: WebSocketTestServer;
+  readonly tokens: FakeTokens;
+
+  constructor(server: WebSocketTestServer, clock: ManualClock, options: FeedHarnessOptions) {
+    const tokens = new FakeTokens(clock, options.tokenLifetimeMs);
+    super(clock, { wsUrl: server.url, tokens, ...options });
+    this.server = server;
+    this.tokens = tokens;
   }
 
   /** Waits in turns of the event loop; the manual clock stands still. */
@@ -128,18 +149,9 @@ export class FeedHarness {
     return this.clock.monotonic() - start;
   }
 
-  async stop(): Promise<void> {
-    this.isReading = true;
-    this.#stop.abort();
-    await this.#reading;
+  override async stop(): Promise<void> {
+    await super.stop();
     await this.server.stop();
-  }
-
-  async #read(feed: AsyncGenerator<FeedMessage>): Promise<void> {
-    for await (const message of feed) {
-      this.messages.push(message);
-      while (!this.isReading) await new Promise((resolve) => setImmediate(resolve));
-    }
   }
 }
 

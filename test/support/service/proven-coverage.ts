@@ -8,6 +8,7 @@ import {
   union,
 } from "../../../src/model/time-range.ts";
 import type { PagePosition } from "../../../src/service/pagination/history-walk.ts";
+import { toWalkPosition } from "../../../src/sync/history/walk-slice.ts";
 
 /** The ingest thread stops covering ranges after this error and aborts the walk. */
 export class WalkContradiction extends Error {}
@@ -23,12 +24,8 @@ export class ProvenCoverage {
 
   /** Throws `WalkContradiction` if the page contradicts the walk, or is not sorted newest first and proves nothing. */
   addPage(timestamps: readonly Micros[], position: PagePosition, asOf = Number.POSITIVE_INFINITY): void {
-    const gap = this.#gap;
-    const isRestart = position.link === "timestamp" && position.number > 1;
-    const proof = findProvenRange(
-      { gap, provenFrom: Math.min(position.ceiling, gap.to), ...(isRestart ? { anchor: gap.to } : {}) },
-      { timestamps, foreign: 0, isLast: position.end === "exhausted" },
-    );
+    const evidence = { timestamps, foreign: 0, isLast: position.end === "exhausted" };
+    const proof = findProvenRange(toWalkPosition(position, this.#gap), evidence);
     if ("contradiction" in proof) {
       if ("retract" in proof) this.#settled = subtract(this.#settled, [proof.retract]);
       throw new WalkContradiction(proof.contradiction);

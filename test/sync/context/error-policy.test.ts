@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { exitCode, Failure, type FailureCode } from "../../../src/model/failure.ts";
 import { allScopes } from "../../../src/simulator/rest/tokens.ts";
+import { classifyError, isInvalidResponse, isWriterLost } from "../../../src/sync/context/error-policy.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const smallSettings = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
@@ -131,5 +133,40 @@ sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GW
     expect(lostMicros / 86_400_000_000).toBeCloseTo(3, 1);
     const [range] = engine.query("SELECT from_ts, reason FROM coverage WHERE proof = 'lost'");
     expect(range).toEqual({ from_ts: coveredUntil?.ts, reason: "aged out" });
+  });
+});
+
+describe("the reaction to a failure", () => {
+  const failureOf = (code: FailureCode) => new Failure("it failed", { code });
+
+  it.each([
+    "db_corrupt",
+    "db_not_writable",
+    "db_replaced",
+    "ingest_died",
+    "io_error",
+    "writer_replaced",
+  ] as const)("%s ends the run and the daemon: the warehouse has no writer", (code) => {
+    expect(classifyError(failureOf(code), 5)).toBe("stop");
+    expect(isWriterLost(failureOf(code))).toBe(true);
+  });
+
+  it("takes the family and the exit code from the table unless they are given", () => {
+    expect(failureOf("timeout")).toMatchObject({ family: "retry", exit: exitCode.tryLater });
+    expect(failureOf("http_503")).toMatchObject({ family: "operator", exit: exitCode.unexpected });
+    const taken = new Failure("the port is taken", { code: "http_port", family: "retry" });
+    expect(taken).toMatchObject({ family: "retry", exit: exitCode.tryLater });
+  });
+
+  it("retries an unusable response, and counts every try", () => {
+    expect(classifyError(failureOf("malformed_body"), 0)).toBe("retry");
+    expect(isInvalidResponse(failureOf("malformed_body"))).toBe(true);
+    expect(isInvalidResponse(failureOf("server_failure"))).toBe(false);
+  });
+
+  it("retries credentials only if they have worked in this run", () => {
+    const rejected = new Failure("rejected", { code: "auth_failed", exit: exitCode.credentials });
+    expect([classifyError(rejected, 0), classifyError(rejected, 1)]).toEqual(["stop", "retry"]);
+    expect(classifyError(failureOf("auth_failed"), 1)).toBe("give_up");
   });
 });

@@ -45,7 +45,7 @@ describe("slices of gaps", () => {
     expect(new Set(slices.slice(0, -1).map(({ range }) => countPages(range, cadence)))).toEqual(new Set([4]));
   });
 
-  it("are sorted: head, soonest to expire, bars, newest history", () => {
+  it("C18: are sorted: head, soonest to expire, bars, newest history", () => {
     const targetEnd = 200 * day;
     const cut = (stream: "index_ticks" | "ohlcv", from: number, to: number) =>
       cutIntoSlices({

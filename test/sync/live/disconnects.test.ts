@@ -23,7 +23,7 @@ const startFollowing = async () => {
 const openGaps = (harness: SupervisorHarness) => harness.readGaps("reason <> 'settling'");
 
 describe("a disconnect of the live feed", () => {
-  it("fills the gaps at once; meanwhile REST is polled at cadence", async () => {
+  it("E16: fills the gaps at once; meanwhile REST is polled at cadence", async () => {
     const harness = await startFollowing();
     harness.simulator.setFaults("ws drop-connection 1006 on=tick\nws upgrade-status 503");
     await harness.runUntil(() => harness.activity.startsWith("polling"), 40);

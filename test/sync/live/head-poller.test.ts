@@ -14,7 +14,7 @@ const sync = {
 const idOf = (target: string) => new URL(target, "http://x").searchParams.get("indexId");
 
 describe("polling the heads of live series", () => {
-  it("happens hourly, each series at its requests time; bars once their day has closed", async () => {
+  it("happens hourly, each series at its own time; bars once their day has closed", async () => {
     const start = "2026-03-01T22:40:07Z";
     const harness = await SupervisorHarness.start({ sync, start, refreshSeconds: 120 });
     await harness.runUntilSettled();

@@ -44,7 +44,7 @@ describe("a head", () => {
     );
   });
 
-  it("has its inMinute time: five thousand heads cause no burst", () => {
+  it("has its own minute: five thousand heads cause no burst", () => {
     const dues = Array.from({ length: 5_000 }, (_, n) =>
       nextHeadPoll(head({ indexId: `6f0a2ce9-f9a8-4029-a9f3-${String(n).padStart(12, "0")}` }), rules),
     );
@@ -55,7 +55,7 @@ describe("a head", () => {
     expect(minutes.size).toBeGreaterThanOrEqual(60);
   });
 
-  it("with missed ticks is due at once, and again after the settle delay", () => {
+  it("E16: with missed ticks is due at once, and again after the settle delay", () => {
     const liveSince = now - 10 * SECOND;
     expect(nextHeadPoll(head({ from: now - HOUR }), { ...rules, liveSince })).toBe(liveSince);
     const filled = nextHeadPoll(head({ from: now - 60 * SECOND }), { ...rules, liveSince });

@@ -57,7 +57,7 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
       "settings",
       file ? `read from ${file}` : "no settings file: built-in defaults and the environment",
     ),
-    ...loaded.warnings.map((text) => warningFinding("settings", ...splitRemedy(text))),
+    ...loaded.warnings.map(({ message, remedy }) => warningFinding("settings", message, remedy)),
     ...settingsFindings,
     ...serviceFindings,
     ...warehouseFindings,
@@ -75,12 +75,6 @@ function checkServiceSettings(loaded: LoadedSettings): [ServiceSettings | undefi
   }
 }
 
-/** A warning of the settings is one line, with the remedy after the last colon. */
-function splitRemedy(text: string): [string, string] {
-  const at = text.lastIndexOf(": ");
-  return [text.slice(0, at), text.slice(at + 2)];
-}
-
 function formatFinding({ check, verdict, message, remedy }: Finding): string {
   const lead = `${verdict.padEnd(7)}  ${check.padEnd(12)}  `;
   const lines = [wrapText(message, lead)];
@@ -91,7 +85,6 @@ function formatFinding({ check, verdict, message, remedy }: Finding): string {
 function problemsFailure(findings: readonly Finding[], exit: ExitCode): Failure {
   const problems = findings.filter(({ verdict }) => verdict === "problem").length;
   return new Failure(`${pluralize(problems, "problem")} found`, {
-    family: "operator",
     code: "unwell",
     remedy: "see the remedy of each",
     exit,

@@ -1,5 +1,5 @@
 import type { Settings } from "../../../config/option-table.ts";
-import { exitCode, Failure } from "../../../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../../../model/failure.ts";
 import type { Selector } from "../../../model/selector.ts";
 import { type HistoryStream, type Stream, streamTable } from "../../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
@@ -56,7 +56,6 @@ export async function checkScopes(
 
 function missingScopeFinding(stream: Stream, scopes: readonly string[]): Finding {
   const failure = new Failure(`${stream} lacks ${scopes.join(" and ")}`, {
-    family: "operator",
     code: "forbidden",
     remedy: "have it added to the client's profile, or do not select it under `sync`",
     exit: exitCode.incomplete,
@@ -74,7 +73,7 @@ async function isForbidden(
     return false;
   } catch (error) {
     // The other checks report any other failure.
-    return error instanceof Failure && error.code === "forbidden";
+    return failureCode(error) === "forbidden";
   }
 }
 

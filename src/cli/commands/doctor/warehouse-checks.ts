@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { exitCode, Failure } from "../../../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../../../model/failure.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import {
   DISK_FULL_WARNING_DAYS,
@@ -19,6 +19,7 @@ import {
   resolvePath,
 } from "../../../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../../../warehouse/sqlite/quick-check.ts";
+import { formatBytes } from "../../output/text.ts";
 import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 
 const QUICK_CHECK_TIMEOUT_MS = 5_000;
@@ -44,7 +45,7 @@ async function checkFile(given: string, clock: Clock): Promise<Finding[]> {
   try {
     withReader(given, () => {});
   } catch (error) {
-    if (error instanceof Failure && error.code === "no_warehouse") {
+    if (failureCode(error) === "no_warehouse") {
       return [okFinding(check, `none yet at ${given}: the first backfill creates it`)];
     }
     if (error instanceof Failure && error.code === "older_warehouse") {
@@ -61,7 +62,6 @@ async function checkFile(given: string, clock: Clock): Promise<Finding[]> {
       problemFinding(
         check,
         new Failure(`${given} is damaged: ${checked.finding}`, {
-          family: "operator",
           code: "db_corrupt",
           remedy: "`mds-sync backfill` quarantines the file, never deletes it, and fills a new one",
         }),
@@ -85,7 +85,6 @@ function checkDirectory(given: string, directory: string, fileSystem: FileSystem
   } catch (error) {
     if (error instanceof Failure) return [problemFinding(check, error)];
     const failure = new Failure(`${existsSync(given) ? given : directory} cannot be written by this user`, {
-      family: "operator",
       code: "db_not_writable",
       remedy: "run as its owner, or change the owner of the directory and its files",
       exit: exitCode.usage,
@@ -108,11 +107,9 @@ function recentSizes(given: string): SizeSample[] {
 function checkSpace(directory: string, fileSystem: FileSystemInfo, samples: readonly SizeSample[]): Finding {
   const check = "disk";
   const free = readFreeBytes(join(directory, "mds.sqlite"), fileSystem);
-  const text =
-    free >= 1024 ** 3 ? `${(free / 1024 ** 3).toFixed(1)} GiB` : `${Math.floor(free / 1024 ** 2)} MiB`;
+  const text = formatBytes(free);
   if (free < MIN_FREE_BYTES) {
     const failure = new Failure(`only ${text} are left: nothing is written`, {
-      family: "retry",
       code: "disk_full",
       remedy: "free some space; the sync resumes automatically",
     });

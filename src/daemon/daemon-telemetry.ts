@@ -1,5 +1,5 @@
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
-import { Failure } from "../model/failure.ts";
+import { Failure, failureCode } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { ClientEvent } from "../service/http/client-events.ts";
@@ -10,18 +10,16 @@ import { RunStats } from "../sync/context/run-stats.ts";
 import type { SliceDifference } from "../sync/history/verify.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../telemetry/recent-activity.ts";
-import { SubscriptionCounter } from "../telemetry/subscription-counter.ts";
 import { isRecentCrash, type LastCrash } from "../warehouse/sqlite/crash-marker.ts";
 
 /** Collects metrics, recent errors and stream states while the daemon runs. Decides nothing. */
-export class DaemonMetrics {
+export class DaemonTelemetry {
   readonly metrics: Metrics;
   readonly requestRate: RequestRate;
   readonly recentErrors: RecentErrors;
   /** Last error and missing scopes of each stream, for `status`. */
   readonly streamErrors = new StreamErrors();
   readonly stats: RunStats;
-  readonly #subscriptions = new SubscriptionCounter();
   readonly #clock: Clock;
   readonly #log: Log;
 
@@ -45,7 +43,6 @@ export class DaemonMetrics {
   }
 
   onFeedMessage(message: FeedMessage): void {
-    this.metrics.setFeed(this.#subscriptions.update(message));
     if (message.kind === "gap") this.metrics.countDroppedTicks(message.dropped);
     if (message.kind === "unknown") this.metrics.countUnknownEvents(message.count);
   }
@@ -66,7 +63,7 @@ export class DaemonMetrics {
   /** A part of the work failed as a whole. */
   recordFailure(part: string, error: unknown): void {
     this.streamErrors.setFailure(part, error);
-    const code = error instanceof Failure ? error.code : "unexpected";
+    const code = failureCode(error);
     const message = error instanceof Failure ? error.summary : String(error);
     this.recentErrors.record({ where: part, code, message });
     this.#log.error({ part, code, message }, "task failed, retrying");

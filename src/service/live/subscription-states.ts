@@ -1,0 +1,182 @@
+import type { Micros } from "../../model/time.ts";
+import { type Subscription, subscriptionKey } from "./messages.ts";
+
+export type SubscriptionState =
+  /** Not answered yet. */
+  | "requested"
+  /** Its ticks arrive. */
+  | "live"
+  /** It was live when the connection was lost. */
+  | "interrupted"
+  /** The service did not answer, or failed to: requested again later. */
+  | "no answer"
+  | "refused"
+  /** Its ticks stopped while the market moves on. */
+  | "silent"
+  /** The service rejects it. */
+  | "parked";
+
+type SubscriptionEvent =
+  /** SUBSCRIBED came. */
+  | "confirmed"
+  /** A tick came after a silence. */
+  | "recovered"
+  | "no answer"
+  | "refused"
+  | "silent"
+  | "parked"
+  | "disconnected";
+
+/** In most states an event has the same effect. */
+const usual = {
+  confirmed: "live",
+  recovered: "live",
+  "no answer": "no answer",
+  refused: "refused",
+  silent: "silent",
+  parked: "parked",
+} as const;
+
+/** The compiler forces the table to be complete. */
+const transitions: Readonly<
+  Record<SubscriptionState, Readonly<Record<SubscriptionEvent, SubscriptionState>>>
+> = {
+  requested: { ...usual, disconnected: "requested" },
+  live: { ...usual, disconnected: "interrupted" },
+  interrupted: { ...usual, disconnected: "interrupted" },
+  "no answer": { ...usual, disconnected: "no answer" },
+  refused: { ...usual, disconnected: "refused" },
+  // A service that sends no ticks may still confirm: only a tick proves that they arrive again.
+  silent: { ...usual, confirmed: "silent", disconnected: "silent" },
+  parked: { ...usual, disconnected: "parked" },
+};
+
+/** When the ticks of a confirmed subscription came, and what was done about a silence. */
+export interface TickWatch {
+  /** On the monotonic clock; infinite until it is subscribed. */
+  staleAt: number;
+  lastTickTs: Micros | undefined;
+  /** REST had no newer tick at this time, so none is missing before it. */
+  quietUntil: Micros | undefined;
+  remediesTried: number;
+  /** It was silent for too long, and REST could not say whether its market was quiet. */
+  hasUnverifiedSilence: boolean;
+}
+
+/** One subscription and what is known about it across connections. */
+export class TrackedSubscription {
+  readonly subscription: Subscription;
+  readonly key: string;
+  /** Undefined while no ticks are due: never confirmed, parked or removed. */
+  watch: TickWatch | undefined;
+  /** A 401 may be about this subscription and not about the token: the next connection requests it last. */
+  isSuspect = false;
+  #state: SubscriptionState = "requested";
+  #parkedCode: string | undefined;
+  #parkedUntil = 0;
+
+  constructor(subscription: Subscription) {
+    this.subscription = subscription;
+    this.key = subscriptionKey(subscription);
+  }
+
+  get state(): SubscriptionState {
+    return this.#state;
+  }
+
+  /** When to request it again, on the monotonic clock; 0 if it was never parked or is confirmed. */
+  get parkedUntil(): number {
+    return this.#parkedUntil;
+  }
+
+  /** Returns whether the state changed. */
+  apply(event: Exclude<SubscriptionEvent, "confirmed" | "parked">): boolean {
+    return this.#transition(event);
+  }
+
+  /** Returns whether its ticks count as arriving since now. */
+  confirm(): boolean {
+    this.#parkedUntil = 0;
+    this.isSuspect = false;
+    return this.#transition("confirmed");
+  }
+
+  /** Returns whether the state or the service's code for it changed. */
+  park(code: string, until: number): boolean {
+    this.#parkedUntil = until;
+    this.isSuspect ||= code === "401";
+    this.watch = undefined;
+    const isSameCode = this.#parkedCode === code;
+    this.#parkedCode = code;
+    return this.#transition("parked") || !isSameCode;
+  }
+
+  #transition(event: SubscriptionEvent): boolean {
+    const before = this.#state;
+    this.#state = transitions[before][event];
+    return this.#state !== before;
+  }
+}
+
+/**
+ * The subscriptions that the feed requests, in this order, and the state of each. The list may change while
+ * the feed runs.
+ */
+export class SubscriptionStates {
+  #tracked = new Map<string, TrackedSubscription>();
+  readonly #listeners = new Set<() => void>();
+  #isConnected = false;
+
+  constructor(subscriptions: readonly Subscription[] = []) {
+    this.replace(subscriptions);
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected;
+  }
+
+  get current(): readonly TrackedSubscription[] {
+    return [...this.#tracked.values()];
+  }
+
+  get(key: string): TrackedSubscription | undefined {
+    return this.#tracked.get(key);
+  }
+
+  /** The feed subscribes to additions, unsubscribes removals and leaves the rest alone. */
+  replace(subscriptions: readonly Subscription[]): void {
+    const before = this.#tracked;
+    this.#tracked = new Map();
+    for (const subscription of subscriptions) {
+      const key = subscriptionKey(subscription);
+      this.#tracked.set(key, before.get(key) ?? new TrackedSubscription(subscription));
+    }
+    const removed = [...before.values()].filter(({ key }) => !this.#tracked.has(key));
+    for (const tracked of removed) tracked.watch = undefined;
+    if (removed.length === 0 && this.#tracked.size === before.size) return;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls the listener after every change of the list. Call the result to stop listening. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** A feed starts: what an earlier one knew does not hold. */
+  reset(): void {
+    this.#isConnected = false;
+    for (const { key, subscription } of this.current)
+      this.#tracked.set(key, new TrackedSubscription(subscription));
+  }
+
+  connect(): void {
+    this.#isConnected = true;
+  }
+
+  /** The connection was lost: the next one has to confirm again. */
+  disconnect(): void {
+    this.#isConnected = false;
+    for (const tracked of this.#tracked.values()) tracked.apply("disconnected");
+  }
+}

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { describeDaemonState } from "../../src/dashboard/daemon-status.ts";
+import type { StreamStatus } from "../../src/warehouse/read/status.ts";
+
+describe("the daemon's state in one sentence", () => {
+  const stream = (more: Partial<StreamStatus> = {}): StreamStatus => ({
+    stream: "index_ticks",
+    from_time: null,
+    to_time: null,
+    rows: 1,
+    open: 0,
+    open_seconds: 0,
+    lost: 0,
+    lost_seconds: 0,
+    newest_age_s: 4,
+    last_error: null,
+    last_error_at: null,
+    missing_scopes: [],
+    ...more,
+  });
+  const describeStreams = (
+    streams: StreamStatus[] | undefined,
+    more: { isReady?: boolean; problem?: string } = {},
+  ) => describeDaemonState({ isReady: true, problem: undefined, activity: "filling gaps", ...more, streams });
+
+  it("names the worst problem first", () => {
+    expect(describeStreams([stream()])).toEqual({ tone: "well", sentence: "Everything is synced." });
+    expect(describeStreams([stream({ open: 1 })])).toEqual({
+      tone: "busy",
+      sentence: "Filling gaps: 1 range left to fetch.",
+    });
+    expect(describeStreams([stream({ lost: 1200 })]).sentence).toBe(
+      "Everything is synced except 1,200 ranges that the service no longer has.",
+    );
+    expect(describeStreams([], { isReady: false })).toEqual({
+      tone: "busy",
+      sentence: "Starting: filling gaps.",
+    });
+    expect(describeStreams([stream({ open: 1 })], { problem: "the disk is full." })).toEqual({
+      tone: "ill",
+      sentence: "Stuck: the disk is full.",
+    });
+  });
+
+  it("warns of a disk that will be full within 14 days", () => {
+    const disk = { warehouse_bytes: 1, wal_bytes: 0, free_bytes: 1, full_in_days: 9.6 };
+    const facts = { isReady: true, problem: undefined, activity: "", streams: [stream()] };
+    expect(describeDaemonState({ ...facts, disk })).toEqual({
+      tone: "busy",
+      sentence: "Everything is synced; the disk will be full in 9 days.",
+    });
+    expect(describeDaemonState({ ...facts, disk: { ...disk, full_in_days: 15 } }).tone).toBe("well");
+  });
+
+  it("names each stream once: either its missing scope or its failure", () => {
+    const derivatives = stream({ stream: "derivative_ticks", missing_scopes: ["x"], last_error: "403" });
+    expect(
+      describeStreams([
+        derivatives,
+        stream({ last_error: "503" }),
+        stream({ stream: "ohlcv", last_error: "503" }),
+      ]),
+    ).toEqual({
+      tone: "busy",
+      sentence:
+        "Everything is synced; a scope is missing for derivative ticks; the last attempt at index ticks and ohlcv failed.",
+    });
+  });
+});

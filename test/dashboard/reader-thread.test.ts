@@ -1,0 +1,19 @@
+import { describe, expect, it } from "vitest";
+import { ReaderThread } from "../../src/dashboard/reader-thread.ts";
+import { nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+
+describe("the reader thread", () => {
+  it("answers queries, and rejects them once it is closed", async () => {
+    const reader = new ReaderThread({ path: openFilledWarehouse().path, now: () => nowTs });
+    expect((await reader.query("status")).streams).toHaveLength(9);
+    expect((await reader.query("latest")).map(({ name }) => name).slice(0, 4)).toEqual([
+      "BLX",
+      "ELX",
+      "XRPLX",
+      "BTC",
+    ]);
+    const last = reader.query("missing");
+    await Promise.all([reader.close(), expect(last).rejects.toMatchObject({ code: "not_readable" })]);
+    await expect(reader.query("status")).rejects.toMatchObject({ code: "not_readable" });
+  });
+});

@@ -1,0 +1,74 @@
+import { describe, expect, it } from "vitest";
+import { TtlCache } from "../../src/dashboard/ttl-cache.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+
+describe("a cached value", () => {
+  it("is shared during the read and for a while after; after a slow read for longer", async () => {
+    const clock = new ManualClock();
+    let reads = 0;
+    const cache = new TtlCache<number>(clock);
+    const get = () =>
+      cache.get("key", 3_000, async () => {
+        reads++;
+        await clock.sleep(reads === 1 ? 10 : 400);
+        return reads;
+      });
+    const both = Promise.all([get(), get()]);
+    await clock.advance(10);
+    expect(await both).toEqual([1, 1]);
+    await clock.advance(2_990);
+    expect(await get()).toBe(1);
+    await clock.advance(20);
+    const second = get();
+    await clock.advance(400 + 7_000);
+    expect(await second).toBe(2);
+    expect(await get()).toBe(2);
+    await clock.advance(1_001);
+    void get();
+    await clock.advance(0);
+    expect(reads).toBe(3);
+  });
+
+  it("that failed to load is read again after the minimum time, also when the read throws at once", async () => {
+    const clock = new ManualClock();
+    let reads = 0;
+    const cache = new TtlCache<number>(clock);
+    const get = () =>
+      cache.get("key", 1_000, () => {
+        if (++reads < 2) throw new Error("not yet");
+        return Promise.resolve(reads);
+      });
+    await expect(get()).rejects.toThrow("not yet");
+    await expect(get()).rejects.toThrow("not yet");
+    expect(reads).toBe(1);
+    await clock.advance(1_000);
+    expect(await get()).toBe(2);
+    expect(clock.busyCount).toBe(0);
+  });
+
+  it("is rejected for a new key until another key expires; a cached key is still answered", async () => {
+    const clock = new ManualClock();
+    const cache = new TtlCache<string>(clock);
+    const startTimes: number[] = [];
+    const get = (key: string) =>
+      cache.get(key, 1_000, async () => {
+        startTimes.push(clock.monotonic());
+        await clock.sleep(100);
+        return key;
+      });
+    const flood = Promise.allSettled(Array.from({ length: 40 }, (_, n) => get(`key ${n}`)));
+    await clock.advance(100);
+    const rejected = (await flood).filter(({ status }) => status === "rejected");
+    expect(rejected).toHaveLength(24);
+    expect(rejected[0]).toMatchObject({ reason: { code: "too_many" } });
+    expect(await get("key 15")).toBe("key 15");
+    // A read of 100 ms is cached for 2 seconds.
+    await clock.advance(1_999);
+    await expect(get("key 16")).rejects.toMatchObject({ code: "too_many" });
+    await clock.advance(1);
+    const next = get("key 16");
+    await clock.advance(100);
+    expect(await next).toBe("key 16");
+    expect(startTimes).toEqual([...Array.from({ length: 16 }, () => 0), 2_100]);
+  });
+});
