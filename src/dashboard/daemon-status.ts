@@ -1,6 +1,6 @@
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
-import { DISK_FULL_WARNING_DAYS } from "../warehouse/read/size-history.ts";
+import { DISK_FULL_WARNING_DAYS } from "../warehouse/tables/size-history.ts";
 import type { DiskStatus, StreamStatus } from "../warehouse/read/status.ts";
 
 /** `well`: nothing to do; `busy`: work in progress, a failing stream or a missing scope; `ill`: the operator must act. */

@@ -23,7 +23,7 @@ import {
   heatmapKeyText,
   type SeriesMatch,
 } from "./heatmap-types.ts";
-import { isHistoryStreamSql, readSnapshotCells, type SnapshotCells, toGapSummary } from "./snapshot-gaps.ts";
+import { isHistoryStreamSql, readSnapshotCells, type SnapshotCells, toGapSummary } from "../coverage/snapshot-gaps.ts";
 
 interface RangeRow extends TimeRange {
   readonly stream: string;

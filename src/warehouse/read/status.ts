@@ -4,9 +4,9 @@ import type { Connection } from "../sqlite/connection.ts";
 import { type LastCrash, readLastCrash } from "../sqlite/crash-marker.ts";
 import { readFreeBytes } from "../sqlite/disk.ts";
 import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
-import { readJobRuns } from "./job-runs.ts";
-import { estimateDaysUntilFull, readSizeSamples } from "./size-history.ts";
-import { forEachSnapshotRange, isHistoryStreamSql } from "./snapshot-gaps.ts";
+import { readJobRuns } from "../tables/job-runs.ts";
+import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
+import { forEachSnapshotRange, isHistoryStreamSql } from "../coverage/snapshot-gaps.ts";
 
 /** One stream as `status --json` and `/api/status` show it. */
 export interface StreamStatus {

@@ -7,7 +7,7 @@ import {
   estimateDaysUntilFull,
   readSizeSamples,
   type SizeSample,
-} from "../../../warehouse/read/size-history.ts";
+} from "../../../warehouse/tables/size-history.ts";
 import { withReader } from "../../../warehouse/reader.ts";
 import {
   assertLocalFileSystem,

@@ -3,8 +3,8 @@ import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/tim
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { presentTs } from "../views/sql-fragments.ts";
-import { CellSums, type TimeGrid } from "./heatmap-grid.ts";
-import { type GapSummary, type HeatmapKey, heatmapKeyText } from "./heatmap-types.ts";
+import { CellSums, type TimeGrid } from "../read/heatmap-grid.ts";
+import { type GapSummary, type HeatmapKey, heatmapKeyText } from "../read/heatmap-types.ts";
 
 /** A ledger key of a snapshot stream. */
 interface SnapshotKey {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { endSnapshotTarget, settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { forEachSnapshotRange } from "../../../src/warehouse/read/snapshot-gaps.ts";
+import { forEachSnapshotRange } from "../../../src/warehouse/coverage/snapshot-gaps.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { prune } from "../../../src/warehouse/rows/retention.ts";
 import { presentTs } from "../../../src/warehouse/views/sql-fragments.ts";
