@@ -1,45 +1,32 @@
-import { historyStreams } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { presentTs } from "../views/sql-fragments.ts";
-import { CellSums, type TimeGrid } from "../read/heatmap-grid.ts";
-import { type GapSummary, type HeatmapKey, heatmapKeyText } from "../read/heatmap-types.ts";
+import { findGaps, NOT_OBSERVED_REASON, type StoredTarget } from "./gaps.ts";
+import { type LedgerKey, ledgerKeyText } from "./ledger.ts";
+import { isHistoryStreamSql } from "./ledger-keys.ts";
+import { readPresentTs } from "./targets.ts";
 
-/** A ledger key of a snapshot stream. */
-interface SnapshotKey {
-  readonly stream: string;
-  readonly series: number;
-}
-
-/** A range of such a key: received, lost, or too young to tell. */
+/** A range of a ledger key of a snapshot stream: received, lost, or too young to tell. */
 interface SnapshotRange extends TimeRange {
   readonly state: "covered" | "lost" | "settling";
   /** Why it is lost. */
   readonly reason: string | null;
 }
 
-interface TargetRow extends SnapshotKey, TimeRange {
-  /** Now − settle delay: what is younger may still be received. */
-  readonly lostTo: Micros;
-}
-
-/** SQL condition on `stream`. The ledger of a history stream has few ranges, that of a snapshot stream may have many. */
-export const isHistoryStreamSql = `stream IN (${historyStreams.map((stream) => `'${stream}'`).join(", ")})`;
+type SettledRow = readonly [from: Micros, to: Micros, isLost: 0 | 1, reason: string | null];
 
 /** Chunks take half the time of single rows; all rows at once would need much memory. */
 const RANGES_PER_READ = 10_000;
 
-const targetsSql = `SELECT w.stream, w.series, w.from_ts AS "from", min(coalesce(w.to_ts, m.now), m.now) AS "to",
-    (m.now - w.settle_delay) / w.step * w.step AS lostTo
-  FROM (SELECT ${presentTs} AS now) m CROSS JOIN wanted_ranges w WHERE w.observed = 1
-  ORDER BY w.stream, w.series, w.from_ts`;
+const targetsSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step,
+    kept_for AS serviceWindow
+  FROM wanted_ranges WHERE observed = 1 ORDER BY stream, series, from_ts`;
 
 const keysSql = `SELECT stream, series FROM wanted_ranges WHERE observed = 1
   UNION SELECT stream, series FROM settled_ranges WHERE NOT ${isHistoryStreamSql}`;
 
 const settledSql = `SELECT from_ts, to_ts, proof = 'lost', reason FROM settled_ranges
-  WHERE stream = ? AND series = ? AND from_ts > ? ORDER BY from_ts LIMIT ${RANGES_PER_READ}`;
+  WHERE stream = ? AND series = ? AND from_ts >= ? ORDER BY from_ts LIMIT ${RANGES_PER_READ}`;
 
 /**
  * Calls `visit` for every range of every snapshot key, ascending per key. The result equals the views `coverage` and
@@ -48,111 +35,65 @@ const settledSql = `SELECT from_ts, to_ts, proof = 'lost', reason FROM settled_r
  */
 export function forEachSnapshotRange(
   connection: Connection,
-  visit: (key: SnapshotKey, range: SnapshotRange) => void,
+  visit: (key: LedgerKey, range: SnapshotRange) => void,
 ): void {
-  const targets = Map.groupBy(connection.statement(targetsSql).all() as TargetRow[], keyText);
-  for (const key of connection.statement(keysSql).all() as SnapshotKey[]) {
-    const ownTargets = targets.get(keyText(key)) ?? [];
-    let end = Number.NEGATIVE_INFINITY;
-    for (const [from, to, isLost, reason] of readRangeChunks(connection, key)) {
-      if (from > end) visitGap(ownTargets, { from: end, to: from }, visit);
-      visit(key, { from, to, state: isLost ? "lost" : "covered", reason });
-      end = to;
+  const now = readPresentTs(connection);
+  const targets = Map.groupBy(
+    connection.statement(targetsSql).all() as (LedgerKey & Omit<StoredTarget, "isSnapshot">)[],
+    ledgerKeyText,
+  );
+  for (const key of connection.statement(keysSql).all() as LedgerKey[]) {
+    const ownTargets = (targets.get(ledgerKeyText(key)) ?? []).map((row) => ({ ...row, isSnapshot: true }));
+    for (const { part, settled } of readChunks(connection, key)) {
+      const clipped = ownTargets.map((target) => ({
+        ...target,
+        from: Math.max(target.from, part.from),
+        to: Math.min(target.to ?? part.to, part.to),
+      }));
+      const gaps = findGaps(clipped, settled, now);
+      let next = 0;
+      const visitGapsUntil = (end: Micros) => {
+        for (let gap = gaps[next]; gap && gap.from < end; gap = gaps[++next]) {
+          const isYoung = gap.state === "settling";
+          visit(key, {
+            from: gap.from,
+            to: gap.to,
+            state: isYoung ? "settling" : "lost",
+            reason: isYoung ? "settling" : NOT_OBSERVED_REASON,
+          });
+        }
+      };
+      for (const range of settled) {
+        visitGapsUntil(range.from);
+        visit(key, range);
+      }
+      visitGapsUntil(part.to);
     }
-    visitGap(ownTargets, { from: end, to: Number.POSITIVE_INFINITY }, visit);
   }
 }
 
-function keyText({ stream, series }: SnapshotKey): string {
-  return `${stream} ${series}`;
+interface LedgerChunk {
+  /** All settled ranges of this part are in `settled`. The parts of a key are adjacent. */
+  readonly part: TimeRange;
+  readonly settled: readonly SnapshotRange[];
 }
 
-type SettledRow = readonly [from: Micros, to: Micros, isLost: 0 | 1, reason: string | null];
-
-function* readRangeChunks(connection: Connection, { stream, series }: SnapshotKey): Generator<SettledRow> {
+function* readChunks(connection: Connection, { stream, series }: LedgerKey): Generator<LedgerChunk> {
   const statement = connection.statement(settledSql).raw();
-  let after: Micros = Number.MIN_SAFE_INTEGER;
-  for (;;) {
-    const rows = statement.all([stream, series, after]) as SettledRow[];
-    yield* rows;
-    if (rows.length < RANGES_PER_READ) return;
-    after = rows.at(-1)?.[0] ?? after;
+  for (let from: Micros = Number.MIN_SAFE_INTEGER; ; ) {
+    const rows = statement.all([stream, series, from]) as SettledRow[];
+    const settled = rows.map(
+      ([from, to, isLost, reason]): SnapshotRange => ({
+        from,
+        to,
+        state: isLost ? "lost" : "covered",
+        reason,
+      }),
+    );
+    const last = settled.length < RANGES_PER_READ ? undefined : settled.at(-1);
+    const to = last?.to ?? Number.POSITIVE_INFINITY;
+    yield { part: { from, to }, settled };
+    if (!last) return;
+    from = to;
   }
-}
-
-function visitGap(
-  targets: readonly TargetRow[],
-  gap: TimeRange,
-  visit: (key: SnapshotKey, range: SnapshotRange) => void,
-): void {
-  for (const target of targets) {
-    const from = Math.max(gap.from, target.from);
-    const to = Math.min(gap.to, target.to);
-    const lostTo = Math.min(to, target.lostTo);
-    if (from < lostTo) visit(target, { from, to: lostTo, state: "lost", reason: "not observed" });
-    const settlingFrom = Math.max(from, target.lostTo);
-    if (settlingFrom < to) visit(target, { from: settlingFrom, to, state: "settling", reason: "settling" });
-  }
-}
-
-/** The sums of a snapshot key: it may have too many ranges to hold in memory. */
-export interface SnapshotCells {
-  readonly cells: CellSums;
-  /** The lost ranges by reason. */
-  readonly losses: Map<string, LossSummary>;
-}
-
-interface LossSummary {
-  readonly key: HeatmapKey;
-  readonly reason: string;
-  ranges: number;
-  micros: number;
-  readonly from: Micros;
-  to: Micros;
-}
-
-/** The sums of all snapshot keys by `heatmapKeyText`, each on the grid that `gridOf` returns. */
-export function readSnapshotCells(
-  connection: Connection,
-  keys: readonly HeatmapKey[],
-  gridOf: (key: HeatmapKey) => TimeGrid,
-): Map<string, SnapshotCells> {
-  const known = new Map(keys.map((key) => [keyText(key), key]));
-  const found = new Map<string, SnapshotCells>();
-  let [lastText, current]: [string, SnapshotCells | undefined] = ["", undefined];
-  forEachSnapshotRange(connection, (snapshotKey, { from, to, state, reason }) => {
-    const text = keyText(snapshotKey);
-    const key = known.get(text);
-    if (!key) return;
-    if (text !== lastText || !current) {
-      current = { cells: new CellSums(gridOf(key)), losses: new Map() };
-      lastText = text;
-      found.set(heatmapKeyText(key), current);
-    }
-    current.cells.add({ from, to }, state);
-    if (state !== "lost") return;
-    const lossReason = reason ?? "unknown";
-    const sum = current.losses.get(lossReason) ?? { key, reason: lossReason, ranges: 0, micros: 0, from, to };
-    sum.ranges++;
-    sum.micros += to - from;
-    sum.to = to;
-    current.losses.set(lossReason, sum);
-  });
-  return found;
-}
-
-export function toGapSummary({ key, reason, ranges, micros, from, to }: LossSummary): GapSummary {
-  return {
-    stream: key.stream,
-    index_type: key.index_type || null,
-    index_id: key.index_id || null,
-    name: key.name || null,
-    state: "lost",
-    reason,
-    ranges,
-    seconds: Math.round(micros / MICROS_PER_SECOND),
-    from_time: formatTimestamp(from),
-    to_time: formatTimestamp(to),
-    lost_at: null,
-  };
 }
