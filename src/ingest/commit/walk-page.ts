@@ -96,8 +96,8 @@ export function commitWalkPage(
   const result = warehouse.transaction((transaction): WalkPageCommitResult => {
     series = transaction.dictionary.getSeriesKey(indexType, indexId);
     const key = { stream, series };
-    // A page from a cache, or one superseded by a later request, may be older than the stored rows: like a live tick, it
-    // only inserts.
+    // A page from a cache, or one superseded by a later request, may be older than the stored rows. Stored like live ticks,
+    // its records never replace a row of a current page.
     const isStale =
       decoded.isFromCache ||
       (provenByPage !== undefined && committedPages.isSuperseded(stream, series, provenByPage, requestedAt));
