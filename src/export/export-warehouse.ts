@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
+import { readPresentTs } from "../warehouse/coverage/targets.ts";
 import { exportMonths, monthOf, monthRange, storedRows } from "../warehouse/read/export-months.ts";
 import {
   coverageRelation,
@@ -11,7 +12,7 @@ import {
   readLedger,
   readRelation,
 } from "../warehouse/read/export-relations.ts";
-import { readCorrections, readPresent, readTickerPeriod } from "../warehouse/read/export-rows.ts";
+import { readCorrections, readTickerPeriod } from "../warehouse/read/export-rows.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, resolvePath } from "../warehouse/sqlite/disk.ts";
@@ -218,7 +219,7 @@ async function writeFiles(
   // The ledger first: every row that it covers now is among the rows that are read later.
   const { before, ...moment } = await inSnapshot(connection, () => ({
     before: readLedger(connection),
-    present: readPresent(connection),
+    present: readPresentTs(connection),
     tickerPeriod: readTickerPeriod(connection),
   }));
   const from = since === undefined ? undefined : monthRange(monthOf(since)).from;

@@ -41,7 +41,11 @@ const ts = {
 } as const;
 const time = computed("time", "text", "the same as text, YYYY-MM-DDTHH:MM:SS.ffffffZ");
 
-const source = stored("source", "source", "rest: a page had it; live: so far only the websocket did");
+const source = stored(
+  "source",
+  "source",
+  "rest: a current page wrote the row; live: the websocket or an outdated (cached) page did; an equal page leaves it",
+);
 
 const qualityMeaning = "what is doubtful about the row, in words; NULL when nothing is";
 const quality = stored("quality", "text", qualityMeaning, "aside");

@@ -1,5 +1,7 @@
 import { formatTimestamp, MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../model/time.ts";
-import type { GapReport, GapRow, LedgerKeySummary, ReportRange } from "../../warehouse/read/gap-report.ts";
+import type { GapRow } from "../../warehouse/coverage/gaps.ts";
+import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";
+import type { GapReport, ReportRange } from "../../warehouse/read/gap-report.ts";
 import { formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrapText } from "./text.ts";
 
 type SeriesName = Pick<GapRow, "stream" | "index_type" | "index_id" | "name">;

@@ -1,6 +1,6 @@
-import { DISK_FULL_WARNING_DAYS } from "../../warehouse/read/size-history.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
+import { DISK_FULL_WARNING_DAYS } from "../../warehouse/tables/size-history.ts";
 import {
   formatAge,
   formatBytes,

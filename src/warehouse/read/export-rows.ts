@@ -3,10 +3,10 @@ import type { Column } from "../../model/column.ts";
 import { hasHistory, isDaily, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowColumns, rowTables } from "../tables/row-tables.ts";
 import { tickerPeriod } from "../views/data-views.ts";
-import { presentTs } from "../views/sql-fragments.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";
 import { type ExportMonth, labelColumns, monthOf } from "./export-months.ts";
 
@@ -90,11 +90,6 @@ export function readCorrections(connection: Connection, stream: RowStream): Map<
   return new Map([...found].map(([name, { count, last }]) => [name, `${count}/${last}`]));
 }
 
-/** Now by the service's clock, as the views compute it. */
-export function readPresent(connection: Connection): Micros {
-  return connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
-}
-
 /** The period of one exchange ticker, as the views compute it. */
 export function readTickerPeriod(connection: Connection): Micros {
   return connection.statement(`SELECT ${tickerPeriod}`).pluck().get() as Micros;
@@ -132,7 +127,7 @@ function digestSql(stream: RowStream): string {
 /** The covered ranges of the month by series, cut to the month so that growth elsewhere changes no fingerprint. */
 function provenRanges(connection: Connection, { stream, from, to }: ExportMonth): Map<number, TimeRange[]> {
   // A bar of a day that is not over is never final, even where the ledger covers it.
-  const end = isDaily(stream) ? Math.min(to, startOfDay(readPresent(connection))) : to;
+  const end = isDaily(stream) ? Math.min(to, startOfDay(readPresentTs(connection))) : to;
   const ranges = connection
     .statement(
       `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges

@@ -73,7 +73,8 @@ const tableTypes: Readonly<Record<Column["type"], SqlType>> = {
 
 const ownMeanings: Partial<Record<Column["type"], string>> = {
   timestamp: "microseconds since 1970 UTC",
-  source: "0: a REST page had it; 1: so far only the websocket did",
+  source:
+    "0: a current REST page wrote the row; 1: the websocket or an outdated (cached) page did; an equal page leaves it",
 };
 
 /* Columns that many relations share. */

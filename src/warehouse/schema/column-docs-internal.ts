@@ -120,8 +120,8 @@ from_ts INTEGER when the service confirmed the subscription
 to_ts INTEGER the newest tick that was received and stored`,
   ),
   rereads: relation(
-    "when the newest covered range of a ledger key was last fetched again for late corrections",
-    `stream TEXT the stream
+    "when the newest covered range of a ledger key was last fetched again for late corrections, or an exchange last had no contracts",
+    `stream TEXT the stream; derivative_contracts and a type: the exchange has no contracts of this type
 ${series}
 day TEXT the UTC day of it`,
   ),

@@ -2,12 +2,6 @@ import { accessSync, constants, existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { exitCode, Failure, failureCode } from "../../../model/failure.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import {
-  DISK_FULL_WARNING_DAYS,
-  estimateDaysUntilFull,
-  readSizeSamples,
-  type SizeSample,
-} from "../../../warehouse/read/size-history.ts";
 import { withReader } from "../../../warehouse/reader.ts";
 import {
   assertLocalFileSystem,
@@ -19,6 +13,12 @@ import {
   resolvePath,
 } from "../../../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../../../warehouse/sqlite/quick-check.ts";
+import {
+  DISK_FULL_WARNING_DAYS,
+  estimateDaysUntilFull,
+  readSizeSamples,
+  type SizeSample,
+} from "../../../warehouse/tables/size-history.ts";
 import { formatBytes } from "../../output/text.ts";
 import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 
