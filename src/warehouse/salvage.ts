@@ -2,7 +2,7 @@ import type { HistoryStream, SnapshotStream } from "../model/streams.ts";
 import { settle } from "./coverage/ledger.ts";
 import { openTarget } from "./coverage/targets.ts";
 import type { SettledRangeRow, TargetRow } from "./schema/coverage.ts";
-import type { SeriesRow } from "./schema/lookups.ts";
+import type { SeriesNames } from "./schema/lookups.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import type { QuarantinedFiles } from "./sqlite/quarantine.ts";
 import type { Transaction } from "./tables/transaction.ts";
@@ -44,9 +44,6 @@ function recordLostSnapshots(transaction: Transaction, target: SnapshotTarget): 
     openTarget(transaction, { key, from, settleDelay, step: 1, serviceWindow: null }, true);
   settle(transaction, key, { from, to }, "lost", LOSS_REASON);
 }
-
-/** What names a series in any warehouse: its key differs from file to file. */
-type SeriesNames = Pick<SeriesRow, "indexType" | "indexId" | "name">;
 
 interface HistoryTarget
   extends SeriesNames,

@@ -1,10 +1,12 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
+import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { presentTs } from "../views/sql-fragments.ts";
-import { assertValidLedger, type LedgerKey, type SettledRange, settle } from "./ledger.ts";
+import { assertValidLedger, type LedgerKey, settle } from "./ledger.ts";
 import { NOT_FOUND_REASON } from "./not-found.ts";
 import type { TargetRules } from "./targets.ts";
 
@@ -161,11 +163,8 @@ export interface GapRow {
 }
 
 /** The gaps of one series at one time. */
-export interface SeriesGaps {
+export interface SeriesGaps extends Readonly<SeriesNames> {
   readonly key: LedgerKey;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
   /** To be fetched. */
   readonly open: TimeRanges;
   /** Older than the service's window: it can no longer be fetched. */
@@ -176,13 +175,7 @@ export interface SeriesGaps {
   readonly blockedReason: string | null;
 }
 
-interface SeriesTargetRow extends Omit<StoredTarget, "isSnapshot"> {
-  readonly series: number;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  readonly blockedReason: string | null;
-}
+type SeriesTargetRow = SeriesNames & Omit<TargetRow, "stream" | "isSnapshot">;
 
 const targetsSql = (
   condition: string,
@@ -213,9 +206,9 @@ export function readGaps(
 ): SeriesGaps[] {
   const [sql, parameters] =
     series === undefined ? [allSeriesSql, { stream }] : [oneSeriesSql, { stream, series }];
-  const targets = connection.statement(sql.targets).all(parameters) as SeriesTargetRow[];
+  const targets = connection.statement<SeriesTargetRow>(sql.targets).all(parameters);
   const settled = Map.groupBy(
-    connection.statement(sql.settled).all(parameters) as (SettledRange & { series: number })[],
+    connection.statement<Omit<SettledRangeRow, "stream">>(sql.settled).all(parameters),
     (range) => range.series,
   );
   return [...Map.groupBy(targets, (row) => row.series)].flatMap(([seriesKey, rows]): SeriesGaps[] => {

@@ -55,6 +55,6 @@ const ledgerKeysSql = `SELECT l.stream, l.series, nullif(s.index_type, '') AS in
 
 /** Every key of the ledger, by stream and name. */
 export function readLedgerKeys(connection: Connection): KnownLedgerKey[] {
-  const rows = connection.statement(ledgerKeysSql).all() as LedgerKeyRow[];
+  const rows = connection.statement<LedgerKeyRow>(ledgerKeysSql).all();
   return rows.map((row) => ({ ...row, isSelected: row.isSelected === 1, isSnapshot: row.isSnapshot === 1 }));
 }

@@ -1,4 +1,4 @@
-import { hasHistory, type Stream } from "../../model/streams.ts";
+import { hasHistory } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import {
   assertNormalised,
@@ -13,23 +13,14 @@ import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /** What one part of the ledger is about: a stream, and the dictionary key of a series or of a subscription. */
-export interface LedgerKey {
-  readonly stream: Stream;
-  readonly series: number;
-}
+export type LedgerKey = Readonly<Pick<SettledRangeRow, "stream" | "series">>;
 
 /** The key as text, for maps. */
-export function ledgerKeyText({
-  stream,
-  series,
-}: {
-  readonly stream: string;
-  readonly series: number;
-}): string {
+export function ledgerKeyText({ stream, series }: LedgerKey): string {
   return `${stream} ${series}`;
 }
 
-export type SettledRange = Omit<SettledRangeRow, "stream" | "series">;
+export type SettledRange = Readonly<Omit<SettledRangeRow, "stream" | "series">>;
 
 const rangeColumns = 'from_ts AS "from", to_ts AS "to", proof, reason';
 const matchesKey = "stream = ? AND series = ?";

@@ -1,21 +1,20 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import type { TargetRow } from "../schema/coverage.ts";
+import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { LedgerKey } from "./ledger.ts";
+import type { TargetRules } from "./targets.ts";
 
 /** A series whose newest covered range was not fetched again today. */
-export interface DueRecheck {
+export interface DueRecheck extends Readonly<SeriesNames>, TargetRules {
   readonly key: LedgerKey;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
   /** Where its target begins. */
   readonly targetFrom: Micros;
-  readonly serviceWindow: Micros | null;
-  readonly settleDelay: Micros;
-  readonly step: Micros;
 }
+
+type DueRow = Omit<DueRecheck, "key"> & Pick<TargetRow, "series">;
 
 const dueSql = (
   condition: string,
@@ -34,11 +33,10 @@ export function readDueRechecks(
   day: string,
   series?: number,
 ): DueRecheck[] {
-  const rows = (
+  const rows =
     series === undefined
-      ? connection.statement(allSeriesSql).all([stream, day])
-      : connection.statement(oneSeriesSql).all([stream, day, series])
-  ) as (Omit<DueRecheck, "key"> & { series: number })[];
+      ? connection.statement<DueRow>(allSeriesSql).all([stream, day])
+      : connection.statement<DueRow>(oneSeriesSql).all([stream, day, series]);
   return rows.map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
 }
 

@@ -1,16 +1,15 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
+import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { LedgerKey } from "./ledger.ts";
 import { NOT_FOUND_REASON } from "./not-found.ts";
 
 /** The head of a series whose target has no end. */
-export interface SeriesHead {
+export interface SeriesHead extends Readonly<SeriesNames> {
   readonly key: LedgerKey & { readonly stream: HistoryStream };
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
   /** Nothing is settled from this timestamp on. */
   readonly from: Micros;
   /** No range of the series was ever settled. */
@@ -19,14 +18,10 @@ export interface SeriesHead {
   readonly isNotFound: boolean;
 }
 
-interface HeadRow {
-  readonly series: number;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  readonly targetFrom: Micros;
-  readonly settledTo: Micros | null;
-  readonly reason: string | null;
+interface HeadRow extends SeriesNames, Pick<SettledRangeRow, "series" | "reason"> {
+  readonly targetFrom: TargetRow["from"];
+  /** Null: no range of the series was ever settled. */
+  readonly settledTo: SettledRangeRow["to"] | null;
 }
 
 const headsSql = (
@@ -46,11 +41,10 @@ export function readSeriesHeads(
   stream: HistoryStream,
   series?: number,
 ): SeriesHead[] {
-  const rows = (
+  const rows =
     series === undefined
-      ? connection.statement(allHeadsSql).all([stream])
-      : connection.statement(oneHeadSql).all([stream, series])
-  ) as HeadRow[];
+      ? connection.statement<HeadRow>(allHeadsSql).all([stream])
+      : connection.statement<HeadRow>(oneHeadSql).all([stream, series]);
   return rows.map(({ series, indexType, indexId, name, targetFrom, settledTo, reason }) => ({
     key: { stream, series },
     indexType,
@@ -63,36 +57,28 @@ export function readSeriesHeads(
 }
 
 /** The covered ranges of a series whose target has no end. */
-interface SeriesCoverage {
+interface SeriesCoverage
+  extends Readonly<SeriesNames>,
+    Readonly<Pick<TargetRow, "serviceWindow" | "settleDelay">> {
   readonly key: LedgerKey & { readonly stream: HistoryStream };
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  readonly serviceWindow: Micros | null;
-  readonly settleDelay: Micros;
   /** Ranges with proof `rows` or `empty`, without those that are lost. */
   readonly covered: readonly TimeRange[];
 }
 
-interface CoveredRow extends TimeRange {
-  readonly series: number;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  readonly serviceWindow: Micros | null;
-  readonly settleDelay: Micros;
-}
+type CoveredRow = SeriesNames &
+  Pick<SettledRangeRow, "series" | "from" | "to"> &
+  Pick<TargetRow, "serviceWindow" | "settleDelay">;
 
 export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
   const rows = connection
-    .statement(
+    .statement<CoveredRow>(
       `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to"
       FROM settled_ranges g JOIN series s ON s.series = g.series
         JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.to_ts IS NULL
       WHERE g.stream = ? AND g.proof <> 'lost' ORDER BY g.series, g.from_ts`,
     )
-    .all([stream]) as CoveredRow[];
+    .all([stream]);
   return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {
     const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as CoveredRow;
     const covered = own.map(({ from, to }) => ({ from, to }));
@@ -107,6 +93,8 @@ interface IndexLedger {
   readonly targetFrom: Micros | undefined;
 }
 
+type IndexIds = Pick<SeriesNames, "indexType" | "indexId">;
+
 export function indexKey(indexType: string, indexId: string): string {
   return `${indexType} ${indexId}`;
 }
@@ -114,18 +102,18 @@ export function indexKey(indexType: string, indexId: string): string {
 /** The ledger of a stream by `indexKey`. Indices without an entry are left out. */
 export function readIndexLedgers(connection: Connection, stream: HistoryStream): Map<string, IndexLedger> {
   const ranges = connection
-    .statement(
+    .statement<IndexIds & TimeRange>(
       `SELECT s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"
       FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.stream = ? ORDER BY g.series, g.from_ts`,
     )
-    .all([stream]) as (TimeRange & { indexType: string; indexId: string })[];
+    .all([stream]);
   const targets = connection
-    .statement(
+    .statement<IndexIds & { targetFrom: TargetRow["from"] }>(
       `SELECT s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom
       FROM wanted_ranges w JOIN series s ON s.series = w.series
       WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0`,
     )
-    .all([stream]) as { indexType: string; indexId: string; targetFrom: Micros }[];
+    .all([stream]);
   const found = new Map<string, IndexLedger>();
   for (const { indexType, indexId, targetFrom } of targets) {
     found.set(indexKey(indexType, indexId), { settled: [], targetFrom });

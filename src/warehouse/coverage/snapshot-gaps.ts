@@ -1,7 +1,8 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { TargetRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { findGaps, NOT_OBSERVED_REASON, type StoredTarget } from "./gaps.ts";
+import { findGaps, NOT_OBSERVED_REASON } from "./gaps.ts";
 import { type LedgerKey, ledgerKeyText } from "./ledger.ts";
 import { isHistoryStreamSql } from "./ledger-keys.ts";
 import { readPresentTs } from "./targets.ts";
@@ -39,10 +40,10 @@ export function forEachSnapshotRange(
 ): void {
   const now = readPresentTs(connection);
   const targets = Map.groupBy(
-    connection.statement(targetsSql).all() as (LedgerKey & Omit<StoredTarget, "isSnapshot">)[],
+    connection.statement<Omit<TargetRow, "isSnapshot" | "blockedReason">>(targetsSql).all(),
     ledgerKeyText,
   );
-  for (const key of connection.statement(keysSql).all() as LedgerKey[]) {
+  for (const key of connection.statement<LedgerKey>(keysSql).all()) {
     const ownTargets = (targets.get(ledgerKeyText(key)) ?? []).map((row) => ({ ...row, isSnapshot: true }));
     for (const { part, settled } of readChunks(connection, key)) {
       const clipped = ownTargets.map((target) => ({
@@ -79,9 +80,9 @@ interface LedgerChunk {
 }
 
 function* readChunks(connection: Connection, { stream, series }: LedgerKey): Generator<LedgerChunk> {
-  const statement = connection.statement(settledSql).raw();
+  const statement = connection.statement<SettledRow>(settledSql).raw();
   for (let from: Micros = Number.MIN_SAFE_INTEGER; ; ) {
-    const rows = statement.all([stream, series, from]) as SettledRow[];
+    const rows = statement.all([stream, series, from]);
     const settled = rows.map(
       ([from, to, isLost, reason]): SnapshotRange => ({
         from,

@@ -1,5 +1,6 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import type { TargetRow, WarehouseStateRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { presentTs } from "../views/sql-fragments.ts";
@@ -21,11 +22,6 @@ export interface Target extends TargetRules {
   readonly from: Micros;
 }
 
-interface TargetRow {
-  readonly from: Micros;
-  readonly to: Micros | null;
-}
-
 const matchesKey = "stream = ? AND series = ?";
 
 /**
@@ -40,9 +36,9 @@ export function declareTargets(
 ): void {
   const selected = new Set(targets.map(({ key }) => key.series));
   const openTargets = transaction
-    .statement("SELECT series FROM wanted_ranges WHERE stream = ? AND to_ts IS NULL")
+    .statement<TargetRow["series"]>("SELECT series FROM wanted_ranges WHERE stream = ? AND to_ts IS NULL")
     .pluck()
-    .all([stream]) as number[];
+    .all([stream]);
   for (const series of openTargets) if (!selected.has(series)) endTarget(transaction, { stream, series }, at);
   for (const target of targets) openTarget(transaction, target, false);
 }
@@ -61,10 +57,10 @@ export function endTarget(transaction: Transaction, { stream, series }: LedgerKe
 export function openTarget(transaction: Transaction, target: Target, isSnapshot: boolean): void {
   const { stream, series } = target.key;
   const known = transaction
-    .statement(
+    .statement<Pick<TargetRow, "from" | "to">>(
       `SELECT from_ts AS "from", to_ts AS "to" FROM wanted_ranges WHERE ${matchesKey} ORDER BY from_ts`,
     )
-    .all([stream, series]) as TargetRow[];
+    .all([stream, series]);
   const open = known.find(({ to }) => to === null);
   const from = Math.min(target.from, open?.from ?? target.from);
   const merged = known.filter((range) => range.to === null || range.to >= from);
@@ -94,12 +90,12 @@ export function recordBlockedReason(transaction: Transaction, key: LedgerKey, re
 
 /** The service's clock minus this machine's, as the last daemon or backfill measured it. */
 export function readClockSkew(connection: Connection): Micros {
-  return connection.statement("SELECT clock_skew FROM warehouse_state").pluck().get() as Micros;
+  return connection.value<WarehouseStateRow["clockSkew"]>("SELECT clock_skew FROM warehouse_state");
 }
 
 /** The present by the service's clock, as the views compute it: in whole seconds. */
 export function readPresentTs(connection: Connection): Micros {
-  return connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
+  return connection.value<Micros>(`SELECT ${presentTs}`);
 }
 
 /** Stores the service's clock minus this machine's: the view `gaps` adds it to SQLite's clock. */

@@ -4,8 +4,10 @@ import { hasHistory, isDaily, keyColumns, type RowStream, streamTable } from "..
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
+import type { SettledRangeRow } from "../schema/coverage.ts";
+import type { RevisionRow } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { rowColumns, rowTables } from "../tables/row-tables.ts";
+import { rowColumns, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import { tickerPeriod } from "../views/data-views.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";
 import { type ExportMonth, labelColumns, monthOf } from "./export-months.ts";
@@ -13,7 +15,7 @@ import { type ExportMonth, labelColumns, monthOf } from "./export-months.ts";
 const ROWS_PER_BLOCK = 8_192;
 
 /** [time, columns of the table … , aside]; a bar's time is its number of days since 1970. */
-type ExportedRow = readonly (number | string | null)[];
+type ExportedRow = readonly [time: number, ...columns: SqlValue[]];
 
 /** Rows of one series in order of time. */
 export interface RowBlock {
@@ -54,13 +56,13 @@ export function readMonth(
   const labels = keys.map((key) => labelsOf(connection, stream, key));
   const ledger = hasHistory(stream) ? provenRanges(connection, month) : undefined;
   const hash = createHash("sha256");
-  const digest = connection.statement(digestSql(stream)).raw();
+  const digest = connection.statement<readonly [rows: number, ...SqlValue[]]>(digestSql(stream)).raw();
   const [from, to] = bounds(month);
   let rows = 0;
   let hasAside = false;
   keys.forEach((key, at) => {
-    const figures = digest.get([key, from, to]) as (number | string | null)[];
-    rows += figures[0] as number;
+    const figures = digest.get([key, from, to]) ?? [0, null];
+    rows += figures[0];
     if (figures.at(-1) !== null) hasAside = true;
     const corrected = corrections.get(`${key} ${month.month}`) ?? null;
     const before = comparesPrices(stream) ? tickerBefore(connection, key, month.from) : undefined;
@@ -80,10 +82,11 @@ export function readMonth(
 export function readCorrections(connection: Connection, stream: RowStream): Map<string, string> {
   const found = new Map<string, { count: number; last: number }>();
   const all = connection
-    .statement("SELECT key, ts, revision FROM revision_rows WHERE stream = ? ORDER BY revision")
-    .raw()
-    .iterate([stream]) as IterableIterator<[number, Micros, number]>;
-  for (const [key, ts, revision] of all) {
+    .statement<Pick<RevisionRow, "key" | "ts" | "revision">>(
+      "SELECT key, ts, revision FROM revision_rows WHERE stream = ? ORDER BY revision",
+    )
+    .iterate([stream]);
+  for (const { key, ts, revision } of all) {
     const name = `${key} ${monthOf(ts)}`;
     found.set(name, { count: (found.get(name)?.count ?? 0) + 1, last: revision });
   }
@@ -92,21 +95,25 @@ export function readCorrections(connection: Connection, stream: RowStream): Map<
 
 /** The period of one exchange ticker, as the views compute it. */
 export function readTickerPeriod(connection: Connection): Micros {
-  return connection.statement(`SELECT ${tickerPeriod}`).pluck().get() as Micros;
+  return connection.value<Micros>(`SELECT ${tickerPeriod}`);
 }
 
 /** Whether an export marks each row that repeats the price of the row before. */
 export function comparesPrices(stream: RowStream): boolean {
-  return (streamTable[stream].columns as readonly Column[]).some(({ name }) => name === "is_stale");
+  const columns: readonly Column[] = streamTable[stream].columns;
+  return columns.some(({ name }) => name === "is_stale");
 }
 
-function labelsOf(connection: Connection, stream: RowStream, key: number): (string | null)[] {
+function labelsOf(connection: Connection, stream: RowStream, key: number): readonly (string | null)[] {
   const { dictionary } = streamTable[stream];
   const names = labelColumns(stream).map(({ from }) => from);
-  return connection
-    .statement(`SELECT ${names.join(", ")} FROM ${dictionary} WHERE ${keyColumns[dictionary]} = ?`)
+  const labels = connection
+    .statement<readonly (string | null)[]>(
+      `SELECT ${names.join(", ")} FROM ${dictionary} WHERE ${keyColumns[dictionary]} = ?`,
+    )
     .raw()
-    .get([key]) as (string | null)[];
+    .get([key]);
+  return labels ?? [];
 }
 
 function bounds({ stream, from, to }: ExportMonth): [number | string, number | string] {
@@ -129,11 +136,11 @@ function provenRanges(connection: Connection, { stream, from, to }: ExportMonth)
   // A bar of a day that is not over is never final, even where the ledger covers it.
   const end = isDaily(stream) ? Math.min(to, startOfDay(readPresentTs(connection))) : to;
   const ranges = connection
-    .statement(
+    .statement<Pick<SettledRangeRow, "series" | "from" | "to">>(
       `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges
       WHERE stream = ? AND from_ts < ? AND to_ts > ? AND proof <> 'lost' ORDER BY series, from_ts`,
     )
-    .all([from, end, stream, end, from]) as (TimeRange & { series: number })[];
+    .all([from, end, stream, end, from]);
   const bySeries = new Map<number, TimeRange[]>();
   for (const { series, ...range } of ranges) {
     const own = bySeries.get(series);
@@ -153,7 +160,7 @@ function* readBlocks(
   const { stream, keys } = month;
   const { table, keyColumn, timeColumn, columns, storedTime } = rowTables[stream];
   const read = connection
-    .statement(
+    .statement<ExportedRow>(
       `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : timeColumn}, ${columns.join(", ")} FROM ${table}
       WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ${ROWS_PER_BLOCK}`,
     )
@@ -165,21 +172,21 @@ function* readBlocks(
   const flagOf = (key: number): ((row: ExportedRow) => boolean | null) | undefined => {
     if (period !== undefined) {
       const repeats = repetitions(tickerBefore(connection, key, month.from), period);
-      return (row) => repeats({ ts: row[0] as Micros, last: row[lastAt] as number | null });
+      return (row) => repeats({ ts: row[0], last: row[lastAt] as number | null });
     }
     const isProven = ledger && coverageTest(ledger.get(key) ?? [], unit);
-    return isProven && ((row) => isProven((row[0] as number) * unit));
+    return isProven && ((row) => isProven(row[0] * unit));
   };
   for (const [at, key] of keys.entries()) {
     const flag = flagOf(key);
     let from = first;
     for (;;) {
-      const rows = read.all([key, from, end]) as ExportedRow[];
+      const rows = read.all([key, from, end]);
       const last = rows.at(-1);
       if (!last) break;
       yield { at, rows, flags: flag && rows.map(flag) };
       if (rows.length < ROWS_PER_BLOCK) break;
-      from = storedTime((last[0] as number) * unit + unit);
+      from = storedTime(last[0] * unit + unit);
     }
   }
 }

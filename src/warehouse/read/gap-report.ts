@@ -56,7 +56,7 @@ export function readGapReportInRange(
   return inReadTransaction(connection, (now, gaps) => {
     const end = range.to ?? now;
     const gapsByKey = Map.groupBy(gaps, namedKeyText);
-    const coverage = Map.groupBy(connection.statement(coverageSql).all() as CoverageRow[], namedKeyText);
+    const coverage = Map.groupBy(connection.statement<CoverageRow>(coverageSql).all(), namedKeyText);
     const keys = selectKeys(readLedgerKeys(connection), selection).filter(
       (key) => selection.series !== undefined || isRelevant(key, range, end),
     );
@@ -89,7 +89,7 @@ function isRelevant(
 function inReadTransaction<T>(connection: Connection, work: (now: Micros, gaps: GapRow[]) => T): T {
   return connection.database.transaction(() => {
     const now = readPresentTs(connection);
-    return work(now, connection.statement(gapsSql).all() as GapRow[]);
+    return work(now, connection.statement<GapRow>(gapsSql).all());
   })();
 }
 

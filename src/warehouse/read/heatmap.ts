@@ -8,6 +8,8 @@ import {
   namedKeyText,
   readLedgerKeys,
 } from "../coverage/ledger-keys.ts";
+import type { SettledRangeRow } from "../schema/coverage.ts";
+import type { MarketRow } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import {
   type GapSummary,
@@ -27,10 +29,7 @@ import {
 } from "./heatmap-grid.ts";
 import { readSnapshotCells, type SnapshotCells, toGapSummary } from "./snapshot-cells.ts";
 
-interface RangeRow extends TimeRange {
-  readonly stream: string;
-  readonly series: number;
-}
+type CoveredRange = Pick<SettledRangeRow, "stream" | "series" | "from" | "to">;
 
 /** One ledger key in the heat map. */
 interface HeatmapRow {
@@ -113,7 +112,6 @@ export class Heatmap {
   readonly #gapSummaries: readonly GapSummary[];
 
   constructor(connection: Connection, now: Micros) {
-    const all = <Row>(sql: string) => connection.statement(sql).all() as Row[];
     const read = () => {
       const keys = readLedgerKeys(connection);
       const groups = Map.groupBy(keys, groupKey);
@@ -122,8 +120,8 @@ export class Heatmap {
       return {
         ...{ keys, groups, steps, grids },
         ranks: readRanks(connection),
-        covered: all<RangeRow>(coveredSql),
-        gaps: all<UnformattedGap>(gapsSql),
+        covered: connection.statement<CoveredRange>(coveredSql).all(),
+        gaps: connection.statement<UnformattedGap>(gapsSql).all(),
         snapshotCells: readSnapshotCells(connection, keys, (key) => grids[steps.get(groupKey(key)) ?? "day"]),
       };
     };
@@ -263,7 +261,7 @@ function buildGrids(keys: readonly KnownLedgerKey[], steps: ReadonlyMap<string, 
 
 function rangesByKey(
   keys: readonly KnownLedgerKey[],
-  covered: readonly RangeRow[],
+  covered: readonly CoveredRange[],
   gaps: readonly UnformattedGap[],
 ): Map<string, StateRange[]> {
   const ranges = new Map<string, StateRange[]>(keys.map((key) => [ledgerKeyText(key), []]));
@@ -279,13 +277,22 @@ function rangesByKey(
 
 /** The newest market cap rank by asset id; a market has the rank of its base asset. */
 function readRanks(connection: Connection): ReadonlyMap<string, number> {
-  const pairs = (sql: string) => connection.statement(sql).raw().all() as [string, unknown][];
   const ranks = new Map(
-    pairs("SELECT asset_id, rank FROM latest_market_caps WHERE rank IS NOT NULL") as [string, number][],
+    connection
+      .statement<readonly [assetId: string, rank: number]>(
+        "SELECT asset_id, rank FROM latest_market_caps WHERE rank IS NOT NULL",
+      )
+      .raw()
+      .all(),
   );
-  for (const [market, base] of pairs("SELECT id, base_asset_id FROM market_rows")) {
-    const rank = ranks.get(String(base));
-    if (rank !== undefined) ranks.set(market, rank);
+  const markets = connection
+    .statement<Pick<MarketRow, "id" | "baseAssetId">>(
+      "SELECT id, base_asset_id AS baseAssetId FROM market_rows",
+    )
+    .all();
+  for (const { id, baseAssetId } of markets) {
+    const rank = ranks.get(baseAssetId ?? "");
+    if (rank !== undefined) ranks.set(id, rank);
   }
   return ranks;
 }

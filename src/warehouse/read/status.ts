@@ -2,6 +2,7 @@ import { type Stream, streams } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { isHistoryStreamSql } from "../coverage/ledger-keys.ts";
 import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
+import type { SettledRangeRow, StreamStateRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type LastCrash, readLastCrash } from "../sqlite/crash-marker.ts";
 import { readFreeBytes } from "../sqlite/disk.ts";
@@ -55,38 +56,39 @@ export interface WarehouseStatus {
   readonly last_crash: LastCrash | null;
 }
 
-interface StateRow {
-  readonly rows: number;
-  readonly newest_ts: Micros | null;
-  readonly last_error: string | null;
-  readonly last_error_at: string | null;
-  readonly missing_scopes: string;
-}
-
 interface GapTotals {
-  readonly stream: string;
+  readonly stream: Stream;
   readonly state: "open" | "lost";
   ranges: number;
   extent: number;
 }
 
+const streamStatesSql = `SELECT stream, rows, newest_ts AS newestTs, last_error AS lastError,
+    last_error_at AS lastErrorAt, missing_scopes AS missingScopes FROM stream_states`;
+
+const coveredSql = `SELECT stream, min(from_ts) AS "from", max(to_ts) AS "to" FROM settled_ranges
+  WHERE proof <> 'lost' GROUP BY stream`;
+
+const gapTotalsSql = `SELECT stream, state, count(*) AS ranges, sum(to_ts - from_ts) AS extent FROM gaps
+  WHERE ${isHistoryStreamSql} AND reason IS NOT 'settling' GROUP BY stream, state`;
+
 /** Fast at any size: row counts are stored, and the long ledgers of snapshot streams are read in one pass. */
 export function readStatus(connection: Connection, now: Micros): WarehouseStatus {
-  const all = <Row>(sql: string) => connection.statement(sql).all() as Row[];
   // One transaction, so that counts and coverage agree.
   return connection.database.transaction(() => {
     const states = new Map(
-      all<StateRow & { stream: string }>("SELECT * FROM stream_states").map((row) => [row.stream, row]),
+      connection
+        .statement<StreamStateRow>(streamStatesSql)
+        .all()
+        .map((row) => [row.stream, row]),
     );
     const covered = new Map(
-      all<{ stream: string; from_ts: Micros; to_ts: Micros }>(
-        `SELECT stream, min(from_ts) AS from_ts, max(to_ts) AS to_ts FROM settled_ranges WHERE proof <> 'lost' GROUP BY stream`,
-      ).map((row) => [row.stream, row]),
+      connection
+        .statement<Pick<SettledRangeRow, "stream" | "from" | "to">>(coveredSql)
+        .all()
+        .map((row) => [row.stream, row]),
     );
-    const gaps = all<GapTotals>(
-      `SELECT stream, state, count(*) AS ranges, sum(to_ts - from_ts) AS extent FROM gaps
-        WHERE ${isHistoryStreamSql} AND reason IS NOT 'settling' GROUP BY stream, state`,
-    ).concat(sumSnapshotLosses(connection));
+    const gaps = connection.statement<GapTotals>(gapTotalsSql).all().concat(sumSnapshotLosses(connection));
     const totals = (stream: Stream, state: GapTotals["state"]) =>
       gaps.find((gap) => gap.stream === stream && gap.state === state) ?? { ranges: 0, extent: 0 };
     return {
@@ -96,20 +98,20 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
         const state = states.get(stream);
         const range = covered.get(stream);
         const [open, lost] = [totals(stream, "open"), totals(stream, "lost")];
-        const newest = state?.newest_ts ?? null;
+        const newest = state?.newestTs ?? null;
         return {
           stream,
-          from_time: range ? formatTimestamp(range.from_ts) : null,
-          to_time: range ? formatTimestamp(range.to_ts) : null,
+          from_time: range ? formatTimestamp(range.from) : null,
+          to_time: range ? formatTimestamp(range.to) : null,
           rows: state?.rows ?? 0,
           open: open.ranges,
           open_seconds: Math.round(open.extent / MICROS_PER_SECOND),
           lost: lost.ranges,
           lost_seconds: Math.round(lost.extent / MICROS_PER_SECOND),
           newest_age_s: newest === null ? null : Math.max(0, Math.round((now - newest) / MICROS_PER_SECOND)),
-          last_error: state?.last_error ?? null,
-          last_error_at: state?.last_error_at ?? null,
-          missing_scopes: state ? (JSON.parse(state.missing_scopes) as string[]) : [],
+          last_error: state?.lastError ?? null,
+          last_error_at: state?.lastErrorAt ?? null,
+          missing_scopes: state ? (JSON.parse(state.missingScopes) as string[]) : [],
         };
       }),
       disk: readDiskStatus(connection),

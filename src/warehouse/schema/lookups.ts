@@ -107,6 +107,8 @@ export const series = sqliteTable(
   ],
 );
 export type SeriesRow = typeof series.$inferSelect;
+/** What names a series outside this file: its key is another one in each warehouse. */
+export type SeriesNames = Pick<SeriesRow, "indexType" | "indexId" | "name">;
 
 /** The dictionary of markets on exchanges. */
 export const listings = sqliteTable(

@@ -1,24 +1,17 @@
-import { formatTimestamp, type Micros } from "../../model/time.ts";
+import { formatTimestamp } from "../../model/time.ts";
+import type { JobRunRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** How the last run of a scheduled job ended. */
-export interface JobRun {
-  readonly job: string;
-  /** The time of the schedule that started it. */
-  readonly scheduledAt: Micros;
-  /** `ok`, `new` for a job that has never run, or the code of the failure. */
-  readonly outcome: string;
-}
+export type JobRun = Readonly<Omit<JobRunRow, "endedAt">>;
 
-interface FinishedJobRun extends JobRun {
-  readonly endedAt: string;
-}
-
-export function readJobRuns(connection: Connection): FinishedJobRun[] {
+export function readJobRuns(connection: Connection): JobRunRow[] {
   return connection
-    .statement("SELECT job, moment AS scheduledAt, ended_at AS endedAt, outcome FROM job_runs ORDER BY job")
-    .all() as FinishedJobRun[];
+    .statement<JobRunRow>(
+      "SELECT job, moment AS scheduledAt, ended_at AS endedAt, outcome FROM job_runs ORDER BY job",
+    )
+    .all();
 }
 
 export function recordJobRun(transaction: Transaction, { job, scheduledAt, outcome }: JobRun): void {

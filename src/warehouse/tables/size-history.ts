@@ -1,12 +1,10 @@
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
+import type { SizeSampleRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** The size of the warehouse at one time. */
-export interface SizeSample {
-  readonly at: Micros;
-  readonly bytes: number;
-}
+export type SizeSample = Readonly<SizeSampleRow>;
 
 /** Warn if the disk will be full in fewer days than this. */
 export const DISK_FULL_WARNING_DAYS = 14;
@@ -39,7 +37,7 @@ export function estimateDaysUntilFull(samples: readonly SizeSample[], free: numb
 
 /** The samples of the last two days, oldest first: few enough to compare all pairs. */
 export function readSizeSamples(connection: Connection): SizeSample[] {
-  return connection.statement("SELECT at, bytes FROM size_samples ORDER BY at").all() as SizeSample[];
+  return connection.statement<SizeSample>("SELECT at, bytes FROM size_samples ORDER BY at").all();
 }
 
 /** Stores a sample, unless the last one is younger than ten minutes. Deletes samples from the future (a wrong clock). */
