@@ -82,7 +82,7 @@ export function httpUrlOption(description: OptionDescription): Option<string> {
   return makeScalarOption(
     description,
     "",
-    "an http:// or https:// address without user name or password, or nothing",
+    'an http:// or https:// address without user name or password, or ""',
     (raw) => {
       const url = URL.canParse(raw) ? new URL(raw) : undefined;
       const fits = url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
@@ -141,7 +141,7 @@ export function durationOption(
   return makeScalarOption(description, parseDuration(defaultValue) ?? 0, expected, parse, formatDuration);
 }
 
-/** In seconds; undefined: forever. */
+/** How long to store rows, in seconds; undefined: forever. */
 export function retentionOption(description: OptionDescription): Option<number | undefined> {
   const expected = "forever, or a number of days such as 90d";
   const parse: Option<number | undefined>["parse"] = (raw) => {
@@ -163,7 +163,7 @@ const cronFieldBounds = [
   [0, 7],
 ] as const;
 
-/** A schedule for 31 February would never run. */
+/** To reject a date such as 31 February: that schedule would never run. */
 const maxDaysInMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 function isCron(raw: string): boolean {
@@ -174,7 +174,7 @@ function isCron(raw: string): boolean {
   return (
     isPossibleDate &&
     fields.length === cronFieldBounds.length &&
-    cronFieldBounds.every(([least, most], i) => isCronField(fields[i] ?? "", least, most))
+    cronFieldBounds.every(([min, max], i) => isCronField(fields[i] ?? "", min, max))
   );
 }
 
