@@ -68,7 +68,7 @@ describe("mds-sync query without SQL", () => {
   it.each([
     [["--schema", "bars_1hr"], "there is no relation bars_1hr: did you mean bars_1h?"],
     [["SELECT 1", "--schema", "gaps"], "--schema cannot be combined with SQL: leave out one of them"],
-    [["--param", "a=1"], "--param needs SQL: leave it out, or give SQL"],
+    [["--param", "a=1"], "--param needs SQL: leave out --param, or give SQL"],
     [
       ["SELECT 1", "--json", "--format", "csv"],
       "--json and --format csv contradict each other: leave out one of them",
