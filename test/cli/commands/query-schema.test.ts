@@ -36,11 +36,11 @@ describe("mds-sync query without SQL", () => {
       query(nowhere(), "--schema", "settled_ranges"),
     ]);
     expect(table.stdout).toMatch(/^bars_1h: bars of one hour/);
-    expect(table.stdout).toMatch(/^is_complete +INTEGER +1: the whole bar is covered/m);
+    expect(table.stdout).toMatch(/^is_complete +INTEGER +1: the ledger covers the whole bar/m);
     expect(JSON.parse(json.stdout)).toMatchObject({
       name: "bars_1h",
       columns: expect.arrayContaining([
-        { name: "open_exact", type: "TEXT", meaning: "open, every digit of it" },
+        { name: "open_exact", type: "TEXT", meaning: "open with every digit" },
       ]),
     });
     expect(inside.stdout).toContain("proof");
