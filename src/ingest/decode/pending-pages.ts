@@ -15,7 +15,7 @@ type PendingPage<S extends Stream> = DecodedPage<StreamRecords[S]> & PageContext
 interface PageContext {
   /** When the page was made, by the service's clock; undefined if unknown. */
   readonly asOf: Micros | undefined;
-  /** A cache on the way served the page. */
+  /** A cache between the service and the client sent the page. */
   readonly isFromCache: boolean;
   /** When it was requested, on the boot clock. */
   readonly requestedAt: number;
@@ -126,13 +126,18 @@ function collectTimestamps(
   const end = asOf === undefined ? Number.POSITIVE_INFINITY : asOf + MICROS_PER_DAY;
   let foreign = 0;
   let areAllPlausible = true;
-  // The records of a page share their strings, so comparing with the previous record is cheaper than with `series`.
-  let ours: Pick<Series, "indexId" | "indexType"> = series;
+  // The records of a page share their strings, so comparing with the previous record is cheaper than with
+  // `series`.
+  let previous: Pick<Series, "indexId" | "indexType"> = series;
   for (const record of page.records) {
-    if (!("indexId" in record) || record.indexId !== ours.indexId || record.indexType !== ours.indexType)
+    if (
+      !("indexId" in record) ||
+      record.indexId !== previous.indexId ||
+      record.indexType !== previous.indexType
+    )
       foreign++;
     else {
-      ours = record;
+      previous = record;
       const ts = record.ts;
       if (ts < EARLIEST_PLAUSIBLE_TS || ts >= end) areAllPlausible = false;
       timestamps.push(ts);
