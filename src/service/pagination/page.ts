@@ -75,7 +75,6 @@ export class CursorTrail {
 
 export function paginationCycleFailure(endpoint: string, why: string): Failure {
   return new Failure(`pagination of ${endpoint} makes no progress: ${why}`, {
-    family: "retry",
     code: "pagination_cycle",
     remedy: "the gap stays open and is retried; if this persists, report it to the service's operator",
     exit: exitCode.incomplete,

@@ -48,7 +48,6 @@ function readTimestamps(body: ResponseBody): Micros[] {
 
 function inconclusiveFailure(why: string): Failure {
   return new Failure(`cannot determine whether the market is quiet: ${why}`, {
-    family: "retry",
     code: "doubtful_list",
   });
 }
