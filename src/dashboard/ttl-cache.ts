@@ -53,5 +53,5 @@ export class TtlCache<T> {
 }
 
 function tooManyFailure(): Failure {
-  return new Failure("too many requests at once; try again", { family: "retry", code: "too_many" });
+  return new Failure("too many requests at once; try again", { code: "too_many" });
 }
