@@ -5,7 +5,7 @@ import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import type { CommandContext } from "./support/context.ts";
 import { programVersion } from "./support/context.ts";
 
-/** This error gets its own remedy, whichever file could not be opened. */
+/** Gets its own remedy, because the file in the message is not the cause. */
 const OPEN_FILE_LIMIT_ERROR = /\b(EMFILE|ENFILE)\b|too many open files/i;
 
 /** How long the exit waits for a slow reader of stderr. */
@@ -30,7 +30,7 @@ const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
 };
 
-/** The named command; all commands for the help and for the suggestion after a misspelt name. */
+/** Returns the loader of the named command, or all loaders for the help and for suggestions after a misspelt name. */
 function loadersFor(name: string | undefined): readonly (() => Promise<AddCommand>)[] {
   if (name === "-V" || name === "--version") return [];
   const command =
@@ -77,7 +77,7 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
   process.exit(code);
 }
 
-/** Like `main`, with the context given by the caller (tests). */
+/** Like `main`, but the caller passes the context (for tests). */
 export async function runProgram(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   try {
     const program = await buildProgram(args, context);

@@ -83,7 +83,7 @@ export function httpUrlOption(description: OptionDescription): Option<string> {
   return makeScalarOption(
     description,
     "",
-    "an http:// or https:// address without user name or password, or nothing",
+    'an http:// or https:// address without user name or password, or ""',
     (raw) => {
       const url = URL.canParse(raw) ? new URL(raw) : undefined;
       const fits = url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
@@ -142,7 +142,7 @@ export function durationOption(
   return makeScalarOption(description, parseDuration(defaultValue) ?? 0, expected, parse, formatDuration);
 }
 
-/** In seconds; undefined: forever. */
+/** How long to store rows, in seconds; undefined: forever. */
 export function retentionOption(description: OptionDescription): Option<number | undefined> {
   const expected = "forever, or a number of days such as 90d";
   const parse: Option<number | undefined>["parse"] = (raw) => {

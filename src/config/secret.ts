@@ -7,11 +7,11 @@ export interface SettingsWarning {
   readonly remedy: string;
 }
 
-/** Where the client secret comes from. It reads the secret on demand and never stores it: printing this is safe. */
+/** Where the client secret comes from. No property holds the secret, so logging this object is safe. */
 export interface SecretSource {
   /** `file …`, `environment`, or `not set`. */
   readonly origin: string;
-  /** For example about the mode of the file. */
+  /** For example that other users can read the file. */
   readonly warnings: readonly SettingsWarning[];
   /** Reads the file each time, so that a rotated secret needs no restart. */
   read(): string;
@@ -34,7 +34,7 @@ export function createSecretSource(
 }
 
 function environmentSecret(secret: string): SecretSource {
-  // A closure, not a property: neither JSON nor util.inspect shows it.
+  // The closure holds the secret: neither JSON.stringify nor util.inspect shows it.
   return { origin: "environment", warnings: [], read: () => secret.trim() };
 }
 

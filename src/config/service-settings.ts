@@ -8,7 +8,7 @@ export interface ServiceSettings {
   readonly authUrl: string;
   readonly wsUrl: string;
   readonly clientId: string;
-  /** Reads it each time, so that a rotated secret is used. */
+  /** Reads the secret each time, so that a rotated secret needs no restart. */
   readonly readSecret: () => Promise<string>;
   readonly concurrency: number;
   readonly maxRequestsPerSecond: number;

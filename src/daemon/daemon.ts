@@ -21,12 +21,12 @@ import { type SyncContext, serviceClock, serviceNow } from "../sync/context/cont
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
-import { readJobRuns } from "../warehouse/read/job-runs.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts";
 import { isCorruption, toFailure } from "../warehouse/sqlite/sqlite-errors.ts";
 import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
+import { readJobRuns } from "../warehouse/tables/job-runs.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";

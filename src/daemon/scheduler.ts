@@ -3,7 +3,7 @@ import { failureCode } from "../model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
-import type { JobRun } from "../warehouse/read/job-runs.ts";
+import type { JobRun } from "../warehouse/tables/job-runs.ts";
 
 /** A job and its schedule. */
 export interface ScheduledJob {

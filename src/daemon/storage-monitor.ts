@@ -4,11 +4,11 @@ import type { SyncContext } from "../sync/context/context.ts";
 import { storeClockSkew } from "../sync/context/context.ts";
 import type { StreamErrors } from "../sync/context/problem-log.ts";
 import type { StorageMeasurement } from "../telemetry/metrics.ts";
-import { estimateDaysUntilFull, readSizeSamples } from "../warehouse/read/size-history.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { readFreeBytes } from "../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../warehouse/sqlite/quick-check.ts";
 import { readWarehouseBytes } from "../warehouse/sqlite/wal.ts";
+import { estimateDaysUntilFull, readSizeSamples } from "../warehouse/tables/size-history.ts";
 
 interface StorageMonitorOptions {
   readonly path: string;

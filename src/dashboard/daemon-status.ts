@@ -1,7 +1,7 @@
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
-import { DISK_FULL_WARNING_DAYS } from "../warehouse/read/size-history.ts";
 import type { DiskStatus, StreamStatus } from "../warehouse/read/status.ts";
+import { DISK_FULL_WARNING_DAYS } from "../warehouse/tables/size-history.ts";
 
 /** `well`: nothing to do; `busy`: work in progress, a failing stream or a missing scope; `ill`: the operator must act. */
 export interface DaemonState {

@@ -172,8 +172,8 @@ function listen(server: Server, { host, port }: DashboardServerOptions): Promise
 }
 
 /**
- * Closes the least recently used connection beyond the limit. Node's `maxConnections` refuses the newest instead: a crowd of
- * idle connections would keep a health check out.
+ * Closes the least recently used connection beyond the limit. Node's `maxConnections` refuses the newest instead: many
+ * idle connections would then block a health check.
  */
 function limitConnections(server: Server): void {
   const connections = new Set<Socket>();

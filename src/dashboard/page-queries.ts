@@ -1,8 +1,8 @@
 import type { Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type ChartBarsOptions, type ChartBarsResult, readChartBars } from "../warehouse/read/chart-bars.ts";
-import { Heatmap } from "../warehouse/read/heatmap.ts";
-import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../warehouse/read/heatmap-types.ts";
+import type { GapSummaryResult } from "../warehouse/read/gap-summary.ts";
+import { Heatmap, type HeatmapResult, type SeriesMatch } from "../warehouse/read/heatmap.ts";
 import { readStatus, type WarehouseStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/rows/row-queries.ts";

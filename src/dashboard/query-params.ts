@@ -20,9 +20,9 @@ export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOp
   if (!isBarLength(width)) return `width must be one of ${Object.keys(barWidths).join(", ")}`;
   const length = barWidths[width];
   const nowEnd = Math.ceil((now + 1) / length) * length;
-  const until = parseTimestamp(query.get("to"), nowEnd);
+  const until = parseTimestampParam(query.get("to"), nowEnd);
   const end = until === undefined ? undefined : Math.min(nowEnd, Math.ceil(until / length) * length);
-  const since = parseTimestamp(query.get("from"), (end ?? nowEnd) - DEFAULT_BARS * length);
+  const since = parseTimestampParam(query.get("from"), (end ?? nowEnd) - DEFAULT_BARS * length);
   if (end === undefined || since === undefined)
     return "from and to must be days (YYYY-MM-DD) or ISO 8601 times in UTC";
   const from = Math.floor(since / length) * length;
@@ -32,7 +32,7 @@ export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOp
   return { indexType, indexId, width, from, to: end };
 }
 
-function parseTimestamp(text: string | null, defaultTs: Micros): Micros | undefined {
+function parseTimestampParam(text: string | null, defaultTs: Micros): Micros | undefined {
   return text === null ? defaultTs : parseDateOrTimestamp(text);
 }
 

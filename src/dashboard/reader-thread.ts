@@ -16,11 +16,11 @@ interface PendingQuery {
   readonly reject: (failure: Failure) => void;
 }
 
-/** A larger ledger ends this thread, not the daemon. */
+/** A ledger that needs more memory ends this thread, not the daemon. */
 const MAX_HEAP_MB = 160;
 
 /**
- * Reads the warehouse for the dashboard in its own thread: with thousands of series a query takes a good part of a second,
+ * Reads the warehouse for the dashboard in its own thread: with thousands of series a query takes several hundred ms,
  * and the main thread must stay free for the network. The first query starts the thread.
  */
 export class ReaderThread {

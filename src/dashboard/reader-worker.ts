@@ -29,6 +29,6 @@ function lowerPriority(): void {
   try {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // A hardened unit forbids the call. There, the cache alone limits the CPU time of this thread.
+    // A hardened systemd unit forbids the call; then only the cache limits the CPU time of this thread.
   }
 }

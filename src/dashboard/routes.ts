@@ -35,7 +35,7 @@ interface StatusPage {
 export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): Map<string, RequestHandler> {
   const statuses = new TtlCache<StatusPage>(clock);
   const pages = new TtlCache<PageResponse>(clock);
-  // A cache of its own: a flood of variants must not keep the pages above out.
+  // A separate cache: a flood of variants must not block the pages above.
   const variants = new TtlCache<PageResponse>(clock);
 
   const readStatus = () =>

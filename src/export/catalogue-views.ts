@@ -1,7 +1,7 @@
 import { barWidths, type Micros } from "../model/time.ts";
 
-/** Of each bar. any_value lets DuckDB skip a figure that no query selects; GROUP BY would compute it. */
-const figures = [
+/** The columns of a bar. any_value lets DuckDB skip those that a query does not select; GROUP BY would compute all. */
+const barColumns = [
   "open",
   "open_digits",
   "high",
@@ -17,9 +17,8 @@ const figures = [
 ];
 
 /**
- * Bars from ticks, labelled by their start, as in the warehouse's views of the same names: only where there are ticks,
- * with the share of the bar that the ledger covers. `volume` is a rolling 24-hour figure: the bar takes the last one and
- * sums nothing.
+ * Computes bars from ticks like the warehouse's `bars_…` views: labelled by their start, none for a period without
+ * ticks, with the share of the bar that the ledger covers. `volume` is a rolling 24-hour value, so a bar takes the last.
  */
 function bars(length: string, ticks: string, present: Micros): string {
   const last = (column: string) => `arg_max({v: ${column}}, ts).v`;
@@ -34,7 +33,7 @@ function bars(length: string, ticks: string, present: Micros): string {
       WHEN b.doubtful > 0 THEN 'doubtful ticks'
       WHEN b.n_ticks < b.expected_ticks THEN 'fewer ticks than expected' END AS quality
   FROM (
-    SELECT t.index_type, t.index_id, t.name, t.ts, ${figures.map((figure) => `any_value(t.${figure}) AS ${figure}`).join(", ")},
+    SELECT t.index_type, t.index_id, t.name, t.ts, ${barColumns.map((column) => `any_value(t.${column}) AS ${column}`).join(", ")},
       ${length} // any_value(s.refresh_us) AS expected_ticks,
       -- DuckDB's least and greatest skip nulls: without the filter a bar without coverage would count as whole.
       coalesce(CAST(sum(least(g.to_ts, t.ts + ${length}) - greatest(g.from_ts, t.ts))
@@ -65,7 +64,7 @@ export function catalogueBarViews(present: Micros): string[] {
 
 /** Bars of any length of one series that begin in a window. The window never cuts a bar. */
 export function barMacro(present: Micros): string {
-  // DuckDB would take a month for 30 days.
+  // epoch() counts a month as 30 days.
   const length = `(CASE WHEN datepart('year', width) <> 0 OR datepart('month', width) <> 0
     THEN error('bars have a fixed length: give days, hours or minutes, not months') ELSE CAST(epoch(width) * 1000000 AS BIGINT) END)`;
   const firstStart = (time: string) =>
@@ -77,14 +76,15 @@ export function barMacro(present: Micros): string {
 
 const prices = ["open", "high", "low", "close"] as const;
 
-/** The difference, relative to the service's figure; null where that is null or zero. */
-const relative = (ours: string, theirs: string) => `(${ours} - ${theirs}) / abs(nullif(${theirs}, 0))`;
+/** The difference relative to `reference`; null if `reference` is null or zero. */
+const relative = (value: string, reference: string) =>
+  `(${value} - ${reference}) / abs(nullif(${reference}, 0))`;
 
 const exact = (alias: string, column: string, name = column) =>
   `${alias}.${column} AS ${name}, ${alias}.${column}_exact AS ${name}_exact`;
 
 const differences = prices.map((price) => relative(`b.${price}`, `r.${price}`));
-/** DuckDB's greatest skips nulls; a comparison that lacks one of the four has no largest difference. */
+/** Null if one of the four differences is null; DuckDB's greatest alone would skip nulls. */
 const largest = `CASE WHEN ${differences.map((difference) => `${difference} IS NOT NULL`).join(" AND ")}
   THEN greatest(${differences.map((difference) => `abs(${difference})`).join(", ")}) END`;
 
@@ -99,7 +99,7 @@ const ohlcv = `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, CAST(b.tim
 FROM bars_1d b LEFT JOIN ohlcv r
   ON r.index_type = b.index_type AND r.index_id = b.index_id AND CAST(r.day AS DATE) = CAST(b.time AS DATE)`;
 
-/** The service's figure beside the one computed from price and supply. */
+/** The service's value beside the one computed from price and supply. */
 const computed = (column: string, supply: string) => `${exact("r", column)},
   r.price * r.${supply} AS computed_${column}, r.${column} - r.price * r.${supply} AS ${column}_diff,
   ${relative(`r.${column}`, `(r.price * r.${supply})`)} AS ${column}_rel_diff`;
@@ -112,13 +112,13 @@ const marketCaps = `SELECT r.asset_id, r.symbol, r.ts, r.time,
 FROM market_caps r ASOF LEFT JOIN (SELECT * FROM index_ticks WHERE index_type = 'GWA') t
   ON t.index_id = r.asset_id AND t.ts <= r.ts`;
 
-const known = (
+const validityColumns = (
   from: string,
   until: string,
 ) => `epoch_us(${from}) AS known_from_ts, ${from} AS known_from_time,
   epoch_us(${until}) AS known_until_ts, ${until} AS known_until_time`;
 
-/** A correction or a withdrawal ends one version of a tick; the next begins with it. */
+/** A correction or a withdrawal ends one version of a tick and begins the next. */
 const versions = `WITH changes AS (
   SELECT *, lag(changed_at) OVER (PARTITION BY index_type, index_id, ts ORDER BY changed_at) AS since
   FROM revisions WHERE stream = 'index_ticks'
@@ -126,15 +126,15 @@ const versions = `WITH changes AS (
   SELECT index_type, index_id, ts, max(changed_at) AS since FROM changes GROUP BY ALL
 )
 SELECT t.index_type, t.index_id, t.name, t.ts, t.time, ${exact("t", "price")}, ${exact("t", "volume")},
-  ${known("c.since", "CAST(NULL AS TIMESTAMP)")}, t.quality
+  ${validityColumns("c.since", "CAST(NULL AS TIMESTAMP)")}, t.quality
 FROM index_ticks t LEFT JOIN latest c USING (index_type, index_id, ts)
 UNION ALL
 SELECT index_type, index_id, name, ts, time,
   CAST(before ->> '$.price' AS DOUBLE), before ->> '$.price', CAST(before ->> '$.volume' AS DOUBLE), before ->> '$.volume',
-  ${known("since", "changed_at")}, before ->> '$.quality'
+  ${validityColumns("since", "changed_at")}, before ->> '$.quality'
 FROM changes`;
 
-/** Computed figures against the service's own, and every version of a tick: as the warehouse's views of the same names. */
+/** The same views as in the warehouse: computed values compared with the service's, and every version of a tick. */
 export const comparisonViews: readonly string[] = [
   `CREATE VIEW reconcile_ohlcv AS ${ohlcv}`,
   `CREATE VIEW reconcile_market_caps AS ${marketCaps}`,

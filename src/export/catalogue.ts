@@ -16,9 +16,10 @@ import { openDuckDb, quoted, quotedName } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
 import { decimalsOf, fileColumns, monthlyStreams } from "./stream-files.ts";
 
+/** The relations that an export writes as one file each. */
 export const wholeRelations: readonly ExportRelation[] = [...exportRelations, coverageRelation, gapsRelation];
 
-/** Differs whenever a file of an export would have other columns. */
+/** Changes whenever the columns of an exported file change. */
 export function columnsDigest(): string {
   const columns = [...monthlyStreams.map((stream) => fileColumns(stream)), ...wholeRelations];
   return createHash("sha256").update(JSON.stringify(columns)).digest("hex");
@@ -26,11 +27,11 @@ export function columnsDigest(): string {
 
 interface CatalogueOptions {
   readonly files: readonly ManifestFile[];
-  /** Where the export lies while this is written. */
+  /** The absolute path of the export folder. */
   readonly folder: string;
   /** The time of the export by the service's clock. */
   readonly present: Micros;
-  /** The period of one exchange ticker. */
+  /** The refresh period of exchange tickers. */
   readonly tickerPeriod: Micros;
 }
 
@@ -39,7 +40,7 @@ export async function writeCatalogue(file: string, options: CatalogueOptions): P
   const instance = await openDuckDb(file);
   try {
     const connection = await instance.connect();
-    // The catalogue lies in the work folder until it is complete.
+    // The catalogue is in the work folder until it is complete, where `mds_folder()` would not find the files.
     await connection.run(`SET VARIABLE mds_export = ${quoted(`${options.folder}/`)}`);
     for (const statement of catalogueSql(options)) await connection.run(statement);
     await connection.run("CHECKPOINT");
@@ -50,10 +51,10 @@ export async function writeCatalogue(file: string, options: CatalogueOptions): P
 }
 
 /**
- * A view cannot find out where its own file is, and relative paths depend on the reader's working directory. But DuckDB
- * puts its temporary files beside the database that it opened, and a setting holds that path: so the files are found
- * also after the folder was moved. A catalogue that is attached to another database uses the folder where it was
- * written, unless the reader sets the variable.
+ * A view does not know the path of its own file, and relative paths depend on the reader's working directory. But the
+ * default of DuckDB's setting `temp_directory` is beside the opened database, so the macro derives the folder from it,
+ * even after the folder was moved. A catalogue that is attached to another database uses the folder where it was
+ * written, unless the reader sets the variable `mds_export`.
  */
 function folderMacro(folder: string): string {
   const temporary = "current_setting('temp_directory')";
@@ -64,14 +65,14 @@ function folderMacro(folder: string): string {
 }
 
 /**
- * The digits of a DOUBLE that came from at most 15 digits and lies between 1e-7 and 1e15: the shortest text that gives
- * the same DOUBLE has exactly those digits.
+ * The exact digits of a DOUBLE with at most 15 significant digits between 1e-7 and 1e15: its shortest text has exactly
+ * those digits.
  */
 const digitsMacro = `CREATE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
   WHEN abs(x) < 0.001 THEN rtrim(CAST(TRY_CAST(CAST(x AS VARCHAR) AS DECIMAL(38, 22)) AS VARCHAR), '0')
   ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END`;
 
-/** Null where DECIMAL(38, 18) cannot hold the value: a DECIMAL is exact or absent. */
+/** Null if DECIMAL(38, 18) cannot hold the value exactly. */
 const decimalMacro = `CREATE MACRO exact_decimal(digits) AS CASE WHEN length(split_part(digits, '.', 2)) <= 18
   THEN TRY_CAST(digits AS DECIMAL(38, 18)) END`;
 
@@ -98,7 +99,7 @@ function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions
 
 function wholeView(relation: ExportRelation, files: readonly ManifestFile[]): string {
   const names = relationColumns(relation).map(({ name }) => quotedName(name));
-  // Such a relation is small, so its file holds the exact digits themselves.
+  // These relations are small, so their files store the `_exact` columns.
   const decimals = names.flatMap((name) =>
     name.endsWith('_exact"') ? [`exact_decimal(${name}) AS ${name.replace("_exact", "_decimal")}`] : [],
   );
@@ -119,15 +120,15 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
     const exact = `coalesce(${name}_digits, exact_digits(${name}))`;
     return [name, `${exact} AS ${name}_exact`, `exact_decimal(${exact}) AS ${name}_decimal`];
   });
-  // The partition is no column of the files; it goes to its place among the columns of the stream.
+  // The files do not contain the partition column: insert it at its position among the columns of the stream.
   const at = streamColumns(stream).findIndex(({ isPartition }) => isPartition);
   if (at >= 0) columns.splice(at, 0, partitionColumn(stream) as string);
   return columns.join(", ");
 }
 
 /**
- * How long the exchange's price had not moved, and whether that is longer than one ticker's period; where the service
- * does not send it, whether the ticker repeats the price of the one before.
+ * The seconds since the price last moved at the exchange, and whether that exceeds the refresh period. If the service
+ * does not send `last_moved`, a ticker is stale if it repeats the price of the previous one.
  */
 function staleness(tickerPeriod: Micros): string[] {
   const unmoved = "(ts - epoch_us(last_moved))";
@@ -154,7 +155,7 @@ function emptySource(columns: readonly { name: string; type: string }[]): string
   return `(SELECT ${columns.map(({ name, type }) => `NULL::${type} AS ${quotedName(name)}`).join(", ")} WHERE false)`;
 }
 
-/** A row from the far future is stored, but it is never the latest. */
+/** A row more than a day in the future never counts as the latest. */
 function latestView(stream: RowStream, present: Micros): string {
   const identity = streamColumns(stream).filter(({ reading }) => reading === "identity");
   const series = identity.map(({ name }) => name).join(", ");

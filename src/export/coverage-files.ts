@@ -2,7 +2,7 @@ import { formatTimestamp, type Micros } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 import type { LedgerEntry, RelationRow } from "../warehouse/read/export-relations.ts";
 
-/** What two ranges of the ledger are compared by. */
+/** A range of coverage, with the fields by which an export compares two ledgers. */
 export type Claim = Pick<
   LedgerEntry,
   "stream" | "indexType" | "indexId" | "state" | "reason" | "from" | "to"
@@ -14,10 +14,10 @@ export interface Claims {
 }
 
 /**
- * The coverage that the export may claim. Months are read one after another while the writer continues, so only what the
- * ledger covered both before the first month and after the last is true of the exported rows. Of months that were not
- * read (`since`), only what the previous export claimed holds. The rest becomes a gap, reason `not exported`: coverage
- * and gaps together still account for all time.
+ * The coverage that the export may claim. It reads the months one after another while the writer continues, so only what
+ * the ledger covered both before the first month and after the last is certain to be exported. For months that it did not
+ * read (`since`), only the claims of the previous export are valid. The rest becomes a gap, reason `not exported`, so that
+ * coverage and gaps together still contain every range.
  */
 export function exportableClaims(
   before: Claims,
@@ -27,20 +27,20 @@ export function exportableClaims(
   const later = rangesByKey(after);
   const previous = rangesByKey(earlier?.claims ?? []);
   const coverage: LedgerEntry[] = [];
-  const withheld: LedgerEntry[] = [];
-  for (const [line, entries] of Map.groupBy(before.coverage, claimKey)) {
+  const notExported: LedgerEntry[] = [];
+  for (const [key, entries] of Map.groupBy(before.coverage, claimKey)) {
     const [first] = entries;
     if (!first) continue;
-    const held = normalise(entries);
-    let claimed = first.state === "lost" ? held : intersect(held, later.get(line) ?? []);
+    const ranges = normalise(entries);
+    let claimed = first.state === "lost" ? ranges : intersect(ranges, later.get(key) ?? []);
     if (earlier && first.state !== "lost") {
-      const old = [{ from: Number.NEGATIVE_INFINITY, to: earlier.since }];
-      const unlooked = intersect(claimed, old);
-      claimed = normalise([...subtract(claimed, old), ...intersect(unlooked, previous.get(line) ?? [])]);
+      const unreadTime = [{ from: Number.NEGATIVE_INFINITY, to: earlier.since }];
+      const unread = intersect(claimed, unreadTime);
+      claimed = normalise([...subtract(claimed, unreadTime), ...intersect(unread, previous.get(key) ?? [])]);
     }
     coverage.push(...claimed.map((range) => ({ ...first, ...range })));
-    withheld.push(
-      ...subtract(held, claimed).map((range) => ({
+    notExported.push(
+      ...subtract(ranges, claimed).map((range) => ({
         ...first,
         ...range,
         state: "open",
@@ -48,11 +48,11 @@ export function exportableClaims(
       })),
     );
   }
-  return { coverage, gaps: [...before.gaps, ...withheld] };
+  return { coverage, gaps: [...before.gaps, ...notExported] };
 }
 
 function rangesByKey(claims: readonly Claim[]): Map<string, TimeRanges> {
-  return new Map([...Map.groupBy(claims, claimKey)].map(([line, ranges]) => [line, normalise(ranges)]));
+  return new Map([...Map.groupBy(claims, claimKey)].map(([key, ranges]) => [key, normalise(ranges)]));
 }
 
 /** Claims of one ledger key with different states or reasons are different claims. */

@@ -1,6 +1,6 @@
 import { exitCode, Failure } from "../model/failure.ts";
 
-/** An error of DuckDB or the file system as a failure with a remedy. */
+/** Converts an error of DuckDB or the file system into a failure with a remedy. */
 export function asExportFailure(error: unknown, folder: string): unknown {
   if (error instanceof Failure || !(error instanceof Error)) return error;
   const code = "code" in error ? String(error.code) : "";
@@ -9,7 +9,7 @@ export function asExportFailure(error: unknown, folder: string): unknown {
   if (/^(EACCES|EPERM|EROFS|ENOTDIR|EISDIR|EEXIST|ENAMETOOLONG|ELOOP)$/.test(code))
     return folderRefused(
       `${folder} cannot be written (${code})`,
-      "give a folder that this user may write",
+      "choose a folder that this user may write",
       error,
     );
   return error;
@@ -33,7 +33,7 @@ export function folderRefused(message: string, remedy: string, cause?: unknown):
 }
 
 export function exportStopped(folder: string): Failure {
-  return new Failure(`the export to ${folder} was stopped before it was whole`, {
+  return new Failure(`the export to ${folder} was stopped before it was complete`, {
     family: "retry",
     code: "stopped",
     remedy: "start it again; the previous export is untouched",

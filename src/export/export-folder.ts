@@ -30,10 +30,10 @@ import { openDuckDb } from "./parquet-writer.ts";
 
 /*
  * DIR/manifest.json, DIR/mds.duckdb        the list of files and the catalogue; each replaced atomically, manifest last
- * DIR/<relation>/…/data.parquet            the files for those who read folders; each replaced atomically
+ * DIR/<relation>/…/data.parquet            the files for tools that read folders; each replaced atomically
  * DIR/versions/<relation>/…/<sha>.parquet  the same files (hard links) under names that are never reused. Manifest and
  *                                          catalogue name these, so a reader of an old one sees the whole old export
- * DIR/versions/generations/                earlier manifests and catalogues that somebody may still read
+ * DIR/versions/generations/                earlier manifests and catalogues that readers may still use
  * DIR/work/                                unfinished files
  */
 const VERSIONS = "versions";
@@ -42,13 +42,13 @@ const WORK = "work";
 const LOCK = "export";
 const DATA = "data.parquet";
 
-/** Locks the folder for one export; refuses a folder that holds anything else. */
+/** Locks the folder for one export. Rejects a folder that contains other files. */
 export function openExportFolder(folder: string): { readonly work: string; release(): void } {
   mkdirSync(folder, { recursive: true });
-  // An export removes files, so the folder must be its own: a manifest.json alone proves nothing.
+  // An export deletes files, so the folder must belong to it. A manifest.json of another program is no proof.
   const names = readdirSync(folder);
   if (names.length > 0 && !names.includes(`${LOCK}.lock`) && !readManifest(folder)) {
-    throw folderRefused(`${folder} holds other files`, "give a folder of its own, new or empty");
+    throw folderRefused(`${folder} contains other files`, "choose a new or empty folder");
   }
   const lock = lockFolder(folder);
   const work = join(folder, WORK);
@@ -94,12 +94,12 @@ export function storeVersion(
   return { version, path: `${place}/${DATA}`, bytes, sha256 };
 }
 
-/** Whether the file that a manifest names still exists with the same size. */
+/** Whether a file of a manifest still exists with the same size. */
 export function hasFile(folder: string, { version, bytes }: ManifestFile): boolean {
   return statSync(join(folder, version), { throwIfNoEntry: false })?.size === bytes;
 }
 
-/** Stores manifest and catalogue of the export among the generations, before any reader can see it. */
+/** Stores manifest and catalogue of the export among the generations, before readers can see the export. */
 export function storeGeneration(folder: string, manifest: Manifest, catalogue: string): void {
   const place = join(folder, GENERATIONS, manifest.generation);
   writeSynced(`${place}.json`, manifestText(manifest));
@@ -109,7 +109,7 @@ export function storeGeneration(folder: string, manifest: Manifest, catalogue: s
 }
 
 export function switchCatalogue(folder: string, catalogue: string): void {
-  // A WAL of the old catalogue, left by a reader that wrote into it: DuckDB would replay it into the new one.
+  // A reader that wrote to the old catalogue may have left a WAL, which DuckDB would replay into the new one.
   rmSync(join(folder, `${CATALOGUE}.wal`), { force: true });
   renameSync(catalogue, join(folder, CATALOGUE));
   sync(folder);
@@ -122,27 +122,27 @@ export function switchManifest(folder: string, manifest: Manifest): void {
   sync(folder);
 }
 
-/** Links the files of the manifest to where readers of folders look, and removes those that it no longer names. */
+/** Links the files of the manifest to the paths for folder readers, and removes files that it no longer lists. */
 export function publishFiles(folder: string, { files }: Manifest, relations: readonly string[]): void {
-  const wanted = new Set(files.map(({ path }) => path));
+  const listedPaths = new Set(files.map(({ path }) => path));
   for (const { path, version } of files) {
     const [target, source] = [join(folder, path), join(folder, version)];
     if (sameFile(target, source)) continue;
-    const beside = join(folder, WORK, `${basename(version)}.link`);
-    rmSync(beside, { force: true });
-    linkOrCopy(source, beside);
+    const link = join(folder, WORK, `${basename(version)}.link`);
+    rmSync(link, { force: true });
+    linkOrCopy(source, link);
     mkdirSync(dirname(target), { recursive: true });
-    renameSync(beside, target);
+    renameSync(link, target);
   }
   for (const relation of relations)
     for (const path of filesBelow(folder, relation))
-      if (path.endsWith(`/${DATA}`) && !wanted.has(path)) removeWithFolders(folder, path);
+      if (path.endsWith(`/${DATA}`) && !listedPaths.has(path)) removeWithFolders(folder, path);
 }
 
-/** Removes the versions that no manifest names any more. */
-export function removeUnlistedVersions(folder: string, named: ReadonlySet<string>): void {
+/** Removes the versions that no manifest lists any more. */
+export function removeUnlistedVersions(folder: string, listed: ReadonlySet<string>): void {
   for (const path of filesBelow(folder, VERSIONS))
-    if (path.endsWith(".parquet") && !named.has(path)) removeWithFolders(folder, path);
+    if (path.endsWith(".parquet") && !listed.has(path)) removeWithFolders(folder, path);
 }
 
 /** The names of the stored generations, oldest first. */
@@ -226,23 +226,23 @@ function sync(path: string): void {
   }
 }
 
-/** Readers that took a list of files from a manifest hold no lock, so old files stay this long. */
+/** Readers that use the file list of a manifest hold no lock, so the export keeps old files this long. */
 const READER_GRACE_MICROS: Micros = 3600 * MICROS_PER_SECOND;
 
-/** Removes the files of older exports, except those that somebody may still read. */
+/** Removes the files of older exports, except those that readers may still use. */
 export async function removeOldGenerations(folder: string, current: Manifest, now: Micros): Promise<void> {
-  const named = new Set(current.files.map(({ version }) => version));
+  const listed = new Set(current.files.map(({ version }) => version));
   let supersededAt = parseTimestamp(current.exported_at) ?? now;
   for (const generation of generationsOf(folder).reverse()) {
     if (generation === current.generation) continue;
     const manifest = readManifest(folder, generationManifest(generation));
     const isRecent = now - supersededAt < READER_GRACE_MICROS;
     if (manifest && (isRecent || (await isOpen(generationCatalogue(folder, generation)))))
-      for (const { version } of manifest.files) named.add(version);
+      for (const { version } of manifest.files) listed.add(version);
     else removeGeneration(folder, generation);
     supersededAt = parseTimestamp(manifest?.exported_at ?? "") ?? supersededAt;
   }
-  removeUnlistedVersions(folder, named);
+  removeUnlistedVersions(folder, listed);
 }
 
 /**
@@ -251,17 +251,17 @@ export async function removeOldGenerations(folder: string, current: Manifest, no
  */
 export function removeLeftovers(folder: string): void {
   const manifests = [undefined, ...generationsOf(folder).map(generationManifest)].map((name) => ({
-    isThere: name !== undefined || hasManifest(folder),
+    exists: name !== undefined || hasManifest(folder),
     manifest: readManifest(folder, name),
   }));
-  if (manifests.some(({ isThere, manifest }) => isThere && !manifest)) return;
+  if (manifests.some(({ exists, manifest }) => exists && !manifest)) return;
   removeUnlistedVersions(
     folder,
     new Set(manifests.flatMap(({ manifest }) => manifest?.files.map(({ version }) => version) ?? [])),
   );
 }
 
-/** DuckDB locks the file that it has open, also read-only, until the process ends. */
+/** Whether a process has the catalogue open: DuckDB locks an open file, even if it is read-only. */
 async function isOpen(catalogue: string): Promise<boolean> {
   try {
     const instance = await openDuckDb(catalogue);

@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
+import { readPresentTs } from "../warehouse/coverage/targets.ts";
 import { exportMonths, monthOf, monthRange, storedRows } from "../warehouse/read/export-months.ts";
 import {
   coverageRelation,
@@ -11,7 +12,7 @@ import {
   readLedger,
   readRelation,
 } from "../warehouse/read/export-relations.ts";
-import { readCorrections, readPresent, readTickerPeriod } from "../warehouse/read/export-rows.ts";
+import { readCorrections, readTickerPeriod } from "../warehouse/read/export-rows.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, resolvePath } from "../warehouse/sqlite/disk.ts";
@@ -41,16 +42,16 @@ import {
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
 import { monthlyStreams } from "./stream-files.ts";
 
-/** An export reaches each step once, in this order; `file kept` once a file. */
+/** An export reaches each step once, in this order; `file stored` once per written file. */
 export type ExportStep =
-  | "begun"
-  | "file kept"
+  | "started"
+  | "file stored"
   | "catalogue written"
-  | "generation noted"
+  | "generation stored"
   | "catalogue switched"
   | "manifest switched"
   | "published"
-  | "cleared up";
+  | "old generations removed";
 
 export interface ExportProgress {
   /** Rows of the months read so far, and of all months. */
@@ -61,7 +62,7 @@ export interface ExportProgress {
 export interface ExportOptions {
   readonly warehouse: string;
   readonly to: string;
-  /** Months before that of this timestamp stay as the previous export has them. */
+  /** The export does not read months before the one of this timestamp; it reuses the files of the previous export. */
   readonly since?: Micros | undefined;
   /** The program's version, for the manifest. */
   readonly program: string;
@@ -91,20 +92,20 @@ export interface ExportResult {
 
 /**
  * Writes what changed since the previous export, then switches to it atomically. A kill at any time leaves the previous
- * export whole, and the next export removes the leftovers. Reads beside any writer, with one snapshot a file, so that the
- * writer can truncate its WAL in between.
+ * export intact, and the next export removes the leftovers. It reads while a writer runs, with one snapshot per file, so
+ * that the writer can truncate its WAL between two files.
  */
 export async function exportWarehouse(options: ExportOptions): Promise<ExportResult> {
   const connection = openReader(options.warehouse);
-  const given = resolve(options.to);
+  const target = resolve(options.to);
   try {
-    const folder = openExportFolder(given);
+    const folder = openExportFolder(target);
     try {
       // A killed export could not remove its own leftovers.
-      removeLeftovers(given);
-      return await exportTo(resolvePath(given), folder.work, connection, options);
+      removeLeftovers(target);
+      return await exportTo(resolvePath(target), folder.work, connection, options);
     } catch (error) {
-      removeLeftovers(given);
+      removeLeftovers(target);
       throw error;
     } finally {
       folder.release();
@@ -113,7 +114,7 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     throw code.startsWith("SQLITE_")
       ? toReaderFailure(error, options.warehouse)
-      : asExportFailure(error, given);
+      : asExportFailure(error, target);
   } finally {
     connection.close();
   }
@@ -126,14 +127,14 @@ async function exportTo(
   options: ExportOptions,
 ): Promise<ExportResult> {
   const { clock, log = silentLog, onStep = () => {} } = options;
-  const begun = clock.monotonic();
+  const startedAt = clock.monotonic();
   const writer = await ParquetWriter.open(work);
   try {
-    onStep("begun");
+    onStep("started");
     const previous = previousExport(folder, connection);
     const allRows = storedRows(connection);
     let rows = 0;
-    const keeper = new FileWriter({
+    const fileWriter = new FileWriter({
       connection,
       writer,
       folder,
@@ -147,19 +148,19 @@ async function exportTo(
       },
       onFile({ path, rows, bytes }) {
         log.debug({ path, rows, bytes }, "file exported");
-        onStep("file kept");
+        onStep("file stored");
       },
     });
     const since = effectiveSince(folder, previous, options.since);
     if (since !== options.since) log.warn({ folder }, "previous export unusable, exporting all months");
-    const moment = await writeFiles(keeper, { connection, writer, folder, previous, since });
-    const manifest = manifestOf(folder, keeper.files, connection, { ...options, since });
+    const times = await writeFiles(fileWriter, { connection, writer, folder, previous, since });
+    const manifest = manifestOf(folder, fileWriter.files, connection, { ...options, since });
     const catalogue = join(work, CATALOGUE);
-    await writeCatalogue(catalogue, { files: manifest.files, folder, ...moment });
+    await writeCatalogue(catalogue, { files: manifest.files, folder, ...times });
     onStep("catalogue written");
     if (options.stopping?.aborted) throw exportStopped(folder);
     storeGeneration(folder, manifest, catalogue);
-    onStep("generation noted");
+    onStep("generation stored");
     switchCatalogue(folder, catalogue);
     onStep("catalogue switched");
     switchManifest(folder, manifest);
@@ -167,22 +168,22 @@ async function exportTo(
     publishFiles(folder, manifest, [...monthlyStreams, ...wholeRelations.map(({ name }) => name)]);
     onStep("published");
     await removeOldGenerations(folder, manifest, clock.now() * MICROS_PER_MS);
-    onStep("cleared up");
-    return resultOf(folder, manifest, keeper.written, (clock.monotonic() - begun) / 1000);
+    onStep("old generations removed");
+    return resultOf(folder, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000);
   } finally {
     writer.close();
   }
 }
 
-/** The previous export of this very warehouse, with the same columns: this export may keep files of it. */
+/** The previous export, if its warehouse and columns are the same: then this export may reuse its files. */
 function previousExport(folder: string, { path }: Connection): Manifest | undefined {
   const manifest = readManifest(folder);
   return manifest?.warehouse === path && manifest.columns === columnsDigest() ? manifest : undefined;
 }
 
 /**
- * `since`, or undefined where the folder holds an export that this one cannot continue: skipping the months before
- * `since` would then remove them from the export.
+ * Returns `since`, or undefined if the folder contains an export that this one cannot continue: skipping the months
+ * before `since` would then remove them from the export.
  */
 function effectiveSince(
   folder: string,
@@ -190,17 +191,17 @@ function effectiveSince(
   since: Micros | undefined,
 ): Micros | undefined {
   if (since === undefined || (!previous && !hasManifest(folder))) return since;
-  const spared = previous?.files.filter(
+  const reused = previous?.files.filter(
     ({ relation, partition }) =>
       relation === coverageRelation.name ||
       (partition.month !== undefined && partition.month < monthOf(since)),
   );
-  return spared?.every((file) => hasFile(folder, file)) ? since : undefined;
+  return reused?.every((file) => hasFile(folder, file)) ? since : undefined;
 }
 
-/** Writes every file; returns the time of the snapshot by the service's clock. */
+/** Writes every file. Returns the time of the first snapshot, by the service's clock, and the ticker period. */
 async function writeFiles(
-  keeper: FileWriter,
+  fileWriter: FileWriter,
   {
     connection,
     writer,
@@ -215,34 +216,38 @@ async function writeFiles(
     since: Micros | undefined;
   },
 ): Promise<{ present: Micros; tickerPeriod: Micros }> {
-  // The ledger first: every row that it covers now is among the rows that are read later.
-  const { before, ...moment } = await inSnapshot(connection, () => ({
+  // Read the ledger first: all rows that it covers now are among the rows that are read later.
+  const { before, ...times } = await inSnapshot(connection, () => ({
     before: readLedger(connection),
-    present: readPresent(connection),
+    present: readPresentTs(connection),
     tickerPeriod: readTickerPeriod(connection),
   }));
   const from = since === undefined ? undefined : monthRange(monthOf(since)).from;
   const firstMonth = since === undefined ? "" : monthOf(since);
   for (const stream of monthlyStreams) {
     for (const file of previous?.files ?? [])
-      if (file.relation === stream && (file.partition.month ?? "") < firstMonth) keeper.keepPrevious(file);
+      if (file.relation === stream && (file.partition.month ?? "") < firstMonth)
+        fileWriter.reusePrevious(file);
     const corrections = readCorrections(connection, stream);
-    for (const month of exportMonths(connection, stream, from)) await keeper.writeMonth(month, corrections);
+    for (const month of exportMonths(connection, stream, from))
+      await fileWriter.writeMonth(month, corrections);
   }
   for (const relation of exportRelations)
     await inSnapshot(connection, () =>
-      keeper.writeRelation(relation, [...readRelation(connection, relation)]),
+      fileWriter.writeRelation(relation, [...readRelation(connection, relation)]),
     );
   const after = await inSnapshot(connection, () => readLedger(connection).coverage);
   const earlier =
-    from === undefined ? undefined : { since: from, claims: await claimsBefore(writer, folder, previous) };
+    from === undefined
+      ? undefined
+      : { since: from, claims: await readPreviousClaims(writer, folder, previous) };
   const { coverage, gaps } = exportableClaims(before, after, earlier);
-  await keeper.writeRelation(coverageRelation, coverage.map(coverageRow));
-  await keeper.writeRelation(gapsRelation, gaps.map(gapRow));
-  return moment;
+  await fileWriter.writeRelation(coverageRelation, coverage.map(coverageRow));
+  await fileWriter.writeRelation(gapsRelation, gaps.map(gapRow));
+  return times;
 }
 
-async function claimsBefore(
+async function readPreviousClaims(
   writer: ParquetWriter,
   folder: string,
   previous: Manifest | undefined,
@@ -271,13 +276,13 @@ function manifestOf(
 ): Manifest {
   const exportedAt = formatTimestamp(Math.round(clock.now() * MICROS_PER_MS));
   const stamp = exportedAt.replaceAll(/[-:.]/g, "");
-  const namesakes = generationsOf(folder).filter((name) => name.startsWith(stamp)).length;
+  const sameStamp = generationsOf(folder).filter((name) => name.startsWith(stamp)).length;
   return {
     format: FILE_FORMAT,
     columns: columnsDigest(),
     program,
     warehouse: path,
-    generation: `${stamp}-${namesakes}`,
+    generation: `${stamp}-${sameStamp}`,
     exported_at: exportedAt,
     since: since === undefined ? null : monthOf(since),
     rows: sum(files, ({ rows }) => rows),

@@ -11,7 +11,7 @@ import type { ParquetWriter, RowSource } from "./parquet-writer.ts";
 import { relationFingerprint, relationSource } from "./relation-files.ts";
 import { labelSource, monthSource } from "./stream-files.ts";
 
-/** An estimate for the space check; DuckDB still reports a full disk. */
+/** An estimate for the space check. If it is too low, DuckDB reports the full disk. */
 const MAX_BYTES_PER_ROW = 24;
 const MEBIBYTE = 1024 * 1024;
 
@@ -33,20 +33,20 @@ interface FileContent {
   readonly select: string;
 }
 
-/** Writes the files of an export, or keeps those of the previous export whose content has not changed. */
+/** Writes the files of an export, or reuses those of the previous export whose content has not changed. */
 export class FileWriter {
   readonly files: ManifestFile[] = [];
   readonly written: ManifestFile[] = [];
   readonly #options: FileWriterOptions;
-  readonly #known: ReadonlyMap<string, ManifestFile>;
+  readonly #previousFiles: ReadonlyMap<string, ManifestFile>;
 
   constructor(options: FileWriterOptions) {
     this.#options = options;
-    this.#known = new Map(options.previous?.files.map((file) => [file.path, file]));
+    this.#previousFiles = new Map(options.previous?.files.map((file) => [file.path, file]));
   }
 
-  /** Keeps a file as the previous export wrote it. */
-  keepPrevious(file: ManifestFile): void {
+  /** Reuses a file of the previous export without reading its month from the warehouse. */
+  reusePrevious(file: ManifestFile): void {
     if (hasFile(this.#options.folder, file)) this.files.push(file);
   }
 
@@ -60,10 +60,10 @@ export class FileWriter {
     };
     await inSnapshot(connection, async () => {
       const content = readMonth(connection, month, corrections);
-      // The last rows of the month were removed since the months were listed.
+      // The last rows of the month were removed after the months were listed.
       if (content.rows === 0) return;
       const { fingerprint, rows } = content;
-      await this.#keep({ relation: month.stream, partition, fingerprint, rows }, async () => {
+      await this.#writeIfChanged({ relation: month.stream, partition, fingerprint, rows }, async () => {
         await writer.setLabels(labelSource(month.stream, content));
         return monthSource(month.stream, content, onRows);
       });
@@ -72,18 +72,19 @@ export class FileWriter {
 
   async writeRelation(relation: ExportRelation, rows: readonly RelationRow[]): Promise<void> {
     const fingerprint = relationFingerprint(relation, rows);
-    await this.#keep({ relation: relation.name, partition: {}, fingerprint, rows: rows.length }, () =>
-      relationSource(relation, rows),
+    await this.#writeIfChanged(
+      { relation: relation.name, partition: {}, fingerprint, rows: rows.length },
+      () => relationSource(relation, rows),
     );
   }
 
-  async #keep(
+  async #writeIfChanged(
     facts: Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows">,
     make: () => FileContent | Promise<FileContent>,
   ): Promise<void> {
     const { folder, work, writer, onRows, onFile } = this.#options;
     const place = [facts.relation, partitionPath(facts.partition)].filter((part) => part !== "").join("/");
-    const old = this.#known.get(`${place}/data.parquet`);
+    const old = this.#previousFiles.get(`${place}/data.parquet`);
     if (old && old.fingerprint === facts.fingerprint && hasFile(folder, old)) {
       this.files.push(old);
       if (facts.partition.month !== undefined) onRows(old.rows);
@@ -99,7 +100,7 @@ export class FileWriter {
     onFile(file);
   }
 
-  /** The reserve stays free: on the warehouse's own disk the writer stops when it is used up. */
+  /** Leaves a reserve free: the writer of a warehouse on the same disk stops when the reserve is used up. */
   #assertRoom(rows: number): void {
     const { work, folder, fileSystem } = this.#options;
     const needed = rows * MAX_BYTES_PER_ROW + MIN_FREE_BYTES;

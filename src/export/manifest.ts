@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Raised when the same rows and columns would give other files: the next export then writes everything again. */
+/** Raise it when the same rows and columns give different files: the next export then rewrites everything. */
 export const FILE_FORMAT = 2;
 
 export const MANIFEST = "manifest.json";
@@ -12,14 +12,14 @@ export interface ManifestFile {
   readonly relation: string;
   /** The names and values of its folders, such as `index_type` and `month`. */
   readonly partition: Readonly<Record<string, string>>;
-  /** The path for those who read folders: an export that changes the file replaces it. */
+  /** The path for folder readers. An export that changes the file replaces it. */
   readonly path: string;
   /** The same file under a name that is never reused. */
   readonly version: string;
   readonly rows: number;
   readonly bytes: number;
   readonly sha256: string;
-  /** Of the content of the warehouse that the file was made from. */
+  /** Digest of the warehouse content from which the file was written. */
   readonly fingerprint: string;
 }
 
@@ -42,7 +42,7 @@ export interface Manifest {
 
 export const hasManifest = (folder: string) => existsSync(join(folder, MANIFEST));
 
-/** Undefined where there is none, or none that this version can read. */
+/** Undefined if there is no manifest, or if this version cannot read it. */
 export function readManifest(folder: string, name = MANIFEST): Manifest | undefined {
   let text: string;
   try {
@@ -59,7 +59,7 @@ export function readManifest(folder: string, name = MANIFEST): Manifest | undefi
   }
 }
 
-/** The folder of a file below its relation's: `index_type=GWA/month=2026-05`, values percent-encoded as readers expect. */
+/** The partition folders of a file: `index_type=GWA/month=2026-05`, values percent-encoded as readers expect. */
 export function partitionPath(partition: Readonly<Record<string, string>>): string {
   return Object.entries(partition)
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)

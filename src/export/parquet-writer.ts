@@ -7,7 +7,7 @@ import {
   VARCHAR,
 } from "@duckdb/node-api";
 
-/** Numbers travel as doubles, null as NaN: setting a validity bit for each null would cost more than the value. */
+/** Numbers are passed as doubles and null as NaN, because setting a validity bit costs more than setting a value. */
 export interface SourceColumn {
   readonly name: string;
   readonly kind: "number" | "text";
@@ -22,18 +22,18 @@ export interface RowSource {
 }
 
 export interface SourceBlock {
-  /** The leading columns, the same for the whole block. */
+  /** The values of the leading columns, which all rows of the block share. */
   readonly prefix: readonly number[];
   readonly rows: readonly SourceRow[];
-  /** The last column, where it is not part of the rows. */
+  /** The values of the last column, if the rows do not contain it. */
   readonly flags?: readonly (boolean | null)[] | undefined;
 }
 
 /** DuckDB's own limit. */
 const MAX_ROWS_PER_CHUNK = 2_048;
 /**
- * A month of one series at 30 seconds fills three groups: a reader of one series decodes little else, and the statistics
- * of a group, by which readers skip it, cost next to nothing.
+ * A month of one series at 30 seconds fills three groups, so a reader of one series decodes little else. The statistics
+ * that let readers skip a group stay small.
  */
 const ROWS_PER_GROUP = 15 * MAX_ROWS_PER_CHUNK;
 
@@ -72,12 +72,12 @@ export class ParquetWriter {
   static async open(temporary: string): Promise<ParquetWriter> {
     const instance = await openDuckDb(":memory:", { temp_directory: temporary });
     const connection = await instance.connect();
-    // DuckDB must probe the labels with the rows, which keeps the rows in order; never the other way round.
+    // The join must build on the labels and probe with the rows, which keeps the rows in order.
     await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side'");
     return new ParquetWriter(instance, connection);
   }
 
-  /** `select` reads from `handed_over()`, which has the columns of the source. */
+  /** `select` reads from the table function `handed_over()`, which returns the rows of the source. */
   write(file: string, source: RowSource, select: string): Promise<void> {
     return this.#run(
       source,
@@ -151,8 +151,8 @@ export class ParquetWriter {
 }
 
 /**
- * Never loads an extension from the network, and stays small beside a daemon: one thread, since all rows come from one
- * source and a second thread would only spin while it waits for them.
+ * Loads no extension from the network, and limits memory and threads because a daemon may run beside it. One thread
+ * suffices: all rows come from one source, and a second thread would only spin while it waits for them.
  */
 export function openDuckDb(path: string, options: Record<string, string> = {}): Promise<DuckDBInstance> {
   return DuckDBInstance.create(path, {

@@ -15,7 +15,7 @@ export function relationColumns({ columns }: ExportRelation): { name: string; ty
   return Object.entries(columns).map(([name, kind]) => ({ name, type: types[kind] }));
 }
 
-/** Differs whenever a row differs. */
+/** Changes whenever a row changes. */
 export function relationFingerprint({ name }: ExportRelation, rows: Iterable<RelationRow>): string {
   const hash = createHash("sha256").update(name);
   for (const row of rows) hash.update(JSON.stringify(row));

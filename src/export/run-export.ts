@@ -6,12 +6,12 @@ import type { ExportOptions, ExportResult } from "./export-warehouse.ts";
 
 export type ExportRequest = Pick<ExportOptions, "warehouse" | "to" | "since" | "program">;
 
-/** What the process reports before it ends. */
+/** The message that the process sends before it ends. */
 export type ExportReport = { readonly result: ExportResult } | { readonly failure: SerialisedFailure };
 
 /**
  * Exports in a process of low priority, so that the threads of the daemon do not wait. The process is killed when
- * `stopping` aborts; the previous export stays whole.
+ * `stopping` aborts; the previous export stays intact.
  */
 export async function exportInProcess(
   request: ExportRequest,

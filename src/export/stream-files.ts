@@ -5,21 +5,21 @@ import { comparesPrices, type MonthContent } from "../warehouse/read/export-rows
 import { rowColumns, rowTables } from "../warehouse/tables/row-tables.ts";
 import { quotedName, type RowSource, type SourceBlock, type SourceColumn } from "./parquet-writer.ts";
 
-/** The streams whose files are parted by month, in the order of the export. */
+/** The streams whose files are partitioned by month, in the order of the export. */
 export const monthlyStreams = Object.keys(rowTables) as RowStream[];
 
 /** A column of the files of a stream. */
 export interface FileColumn {
   readonly name: string;
   readonly type: string;
-  /** The SQL that computes it from the rows handed over. */
+  /** The SQL that computes it from a row of `handed_over()`. */
   readonly value: string;
 }
 
 const number = (name: string, type: string) => `CAST(nullif(${name}, 'NaN'::DOUBLE) AS ${type})`;
 const fromAside = (entry: string) => `json_extract_string(aside, '$.${entry}')`;
 
-/** The column that the flag of a row becomes: the ledger covers it (the contract's names), or its price repeats. */
+/** The name of the flag column: whether the ledger covers the row, or whether a ticker repeats the previous price. */
 function flagColumn(stream: RowStream): string | undefined {
   if (comparesPrices(stream)) return "repeats_price";
   if (!hasHistory(stream)) return undefined;
@@ -33,14 +33,14 @@ export function decimalsOf(stream: RowStream): readonly string[] {
 }
 
 /**
- * The columns of a stream's files without those of its folders. Beside each decimal is `NAME_digits`: the exact text, only
- * where the DOUBLE cannot give it back. Timestamps are TIMESTAMP without a zone, in UTC: with a zone, DuckDB would cut
- * days by the zone of the reader, and the same SQL would give each reader other bars.
+ * The columns of a stream's files, without the partition columns. Next to each decimal is `NAME_digits`: the exact text,
+ * only if the DOUBLE cannot represent it. Timestamps are TIMESTAMP in UTC without a zone: with a zone, DuckDB would start
+ * days in the reader's zone, and the same SQL would give each reader different bars.
  */
 export function fileColumns(stream: RowStream, hasAside = true): FileColumn[] {
   const aside = (entry: string) => (hasAside ? fromAside(entry) : "NULL::VARCHAR");
   const labels = labelColumns(stream).map(({ name }) => name);
-  const moments: FileColumn[] = isDaily(stream)
+  const timeColumns: FileColumn[] = isDaily(stream)
     ? [{ name: "day", type: "DATE", value: "DATE '1970-01-01' + CAST(moment AS INTEGER)" }]
     : [
         { name: "ts", type: "BIGINT", value: "CAST(moment AS BIGINT)" },
@@ -53,7 +53,7 @@ export function fileColumns(stream: RowStream, hasAside = true): FileColumn[] {
   const flag = flagColumn(stream);
   return [
     ...labels.map((name) => ({ name, type: "VARCHAR", value: `label_${name}` })),
-    ...moments,
+    ...timeColumns,
     ...decimals.flatMap((name) => [
       { name, type: "DOUBLE", value: `nullif(${name}, 'NaN'::DOUBLE)` },
       { name: `${name}_digits`, type: "VARCHAR", value: aside(name) },
@@ -87,13 +87,13 @@ export function labelSource(stream: RowStream, { labels }: MonthContent): RowSou
   };
 }
 
-/** The rows of a month as they are handed over, and the SQL that selects the file's columns from them. */
+/** The rows of a month as the source of `handed_over()`, and the SQL that selects the file's columns from them. */
 export function monthSource(
   stream: RowStream,
   content: MonthContent,
   onRows: (count: number) => void,
 ): { source: RowSource; select: string } {
-  const handedOver: SourceColumn[] = [
+  const sourceColumns: SourceColumn[] = [
     { name: "series_at", kind: "number" },
     { name: "moment", kind: "number" },
     ...rowColumns(stream).map(
@@ -107,12 +107,12 @@ export function monthSource(
     ({ name, value }) => `${value} AS ${quotedName(name)}`,
   );
   return {
-    source: { columns: handedOver, blocks: handOver(content, onRows) },
+    source: { columns: sourceColumns, blocks: toSourceBlocks(content, onRows) },
     select: `SELECT ${values.join(", ")} FROM handed_over() r JOIN labels l ON l.series_at = r.series_at`,
   };
 }
 
-function* handOver(content: MonthContent, onRows: (count: number) => void): Generator<SourceBlock> {
+function* toSourceBlocks(content: MonthContent, onRows: (count: number) => void): Generator<SourceBlock> {
   for (const { at, rows, flags } of content.blocks()) {
     yield { prefix: [at], rows, flags };
     onRows(rows.length);

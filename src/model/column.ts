@@ -2,18 +2,18 @@ import type { Decimal } from "./decimal.ts";
 import type { Micros } from "./time.ts";
 
 /**
- * What a column holds. `decimal` stands for two SQL columns: the REAL and, under `NAME_exact`, all its digits.
- * `timestamp` is an INTEGER in a row table and text in a view; `source` is 0 or 1 there and `rest` or `live` here.
+ * The type of a column. A view shows a `decimal` as two columns: the REAL and, as `NAME_exact`, all its digits.
+ * Row tables store `timestamp` and `source` as INTEGER; views show them as text (`source`: `rest` or `live`).
  */
 export type ColumnType = "text" | "integer" | "real" | "decimal" | "timestamp" | "source";
 
 /**
- * Where a view finds a column: `label` in the dictionary of keys, `time` in the row's primary key, `row` in another
- * column of the row table, `aside` in the row's nullable JSON text; `computed`: the view has its own expression.
+ * Where a view reads a column: `label`: from the dictionary of keys; `time`: from the row's primary key; `row`: from
+ * another column of the row table; `aside`: from the row's JSON text for rare values; `computed`: from an expression.
  */
 export type ColumnSource = "label" | "time" | "row" | "aside" | "computed";
 
-/** How the decoder reads a field, by the name of the method of its reader, and the value that it gives. */
+/** The methods of the decoder's `RecordReader` that read a field, each with the type that it returns. */
 export interface FieldValues {
   /** An id without which the record is rejected. */
   identity: string;
@@ -23,11 +23,11 @@ export interface FieldValues {
   rank: number | null;
   /** A decimal that cannot be negative. */
   amount: Decimal | null;
-  /** The same; its absence makes the record doubtful. */
+  /** The same as `amount`, but `quality` reports its absence. */
   coreAmount: Decimal | null;
-  /** The same; null counts as absent. */
+  /** The same as `amount`, but JSON null is allowed and counts as absent. */
   optionalAmount: Decimal | null;
-  /** A decimal of either sign; null counts as absent. */
+  /** A decimal of either sign; JSON null is allowed and counts as absent. */
   rate: Decimal | null;
   /** The timestamp of the record, without which it is rejected. */
   timestamp: Micros;
@@ -45,21 +45,21 @@ export interface Column<
   readonly name: Name;
   readonly type: Type;
   readonly source: Source;
-  /** One line of the dictionary. */
+  /** Its description in docs/dictionary.md. */
   readonly meaning: string;
-  /** Null: no record has it. */
+  /** How the decoder reads it; null: records do not contain it. */
   readonly reading: Reading;
   /** The JSON property that it is read from; `outer.inner` for a property of a nested object. */
   readonly field: string;
-  /** The column of the dictionary of keys that a label is taken from. */
+  /** For a label: the name of its column in the dictionary of keys. */
   readonly from: string;
   /** The values that this version knows; others are stored and counted. */
   readonly known: readonly string[] | null;
-  /** The request tells the value, not the record. */
+  /** The request defines the value; the record's own field is only the fallback. */
   readonly isFromRequest: boolean;
-  /** The values part the files of an export, beside the month. */
+  /** Exports partition their files by this column, in addition to the month. */
   readonly isPartition: boolean;
-  /** Row tables list it after this column, not where views do: the order of stored JSON texts and of exported files. */
+  /** If set, row tables, stored JSON texts and exported files have it after this column; views use the list's order. */
   readonly storedAfter: string | null;
 }
 
@@ -129,7 +129,7 @@ export function text<const Name extends string, const Reading extends "identity"
   return { ...defaults, name, type: "text", source: "row", reading, field, meaning, ...options };
 }
 
-/** A column of the dictionary of keys, `from` its name there; `field` and `reading` where records have it. */
+/** A column of the dictionary of keys, named `from` there. `field` and `reading`: only if records contain it too. */
 export function label<
   const Name extends string,
   const Reading extends "identity" | "id" | "text" | null = null,
@@ -161,7 +161,7 @@ export function computed<const Name extends string, const Type extends ColumnTyp
   return { ...defaults, name, type, source: "computed", meaning };
 }
 
-/** A column that the warehouse fills by itself, not from a field. */
+/** A column that the warehouse fills itself, not from a field of the record. */
 export function stored<
   const Name extends string,
   const Type extends ColumnType,

@@ -4,12 +4,12 @@ import type { exchangeMarketColumns, exchangeSymbolColumns } from "./stream-colu
 import { type Stream, streamTable } from "./streams.ts";
 
 /*
- * The records of the service, once decoded. A field that the record lacked is null, and so is a figure that could not be
- * read; `quality` then names it and the reason. Fields with a list of values hold the text as it came: the service may
- * add values. The properties are the columns of the stream table that have a field, in camel case.
+ * Decoded records of the service. A property is null if the record lacks the field or its value cannot be read;
+ * `quality` reports unreadable values and missing core fields. Enumerations stay text, because the service may add
+ * values. The properties are those columns of the stream table that records contain, in camel case.
  */
 
-/** A column that records have a property for. The timestamp of a record is `ts`, also where its row has a day. */
+/** The property for a column that records contain. The timestamp is always `ts`, even if the row stores a day. */
 type Property<C extends Column> = C["reading"] extends FieldReading
   ? C["source"] extends "time"
     ? "ts"
@@ -23,9 +23,9 @@ type Properties<Columns extends readonly Column[]> = {
 };
 
 interface RecordNotes {
-  /** What is doubtful about the record, in words, with the raw value; null when nothing is. */
+  /** The problems with the record in words, with the raw values; null if there are none. */
   readonly quality: string | null;
-  /** Properties that this version does not know, as a JSON object with sorted keys; null when there are none. */
+  /** Properties that this version does not know, as a JSON object with sorted keys; null if there are none. */
   readonly extra: string | null;
 }
 
@@ -65,7 +65,7 @@ export function propertyOf({ name, source }: Column): string {
   return source === "time" ? "ts" : camelCase(name);
 }
 
-/** A record whose properties are all null: for callers that have only some of them. */
+/** A record whose properties are all null: for callers that fill in only some of them. */
 export function emptyRecord<S extends Stream>(stream: S): { [P in keyof StreamRecords[S]]: null } {
   const columns: readonly Column[] = streamTable[stream].columns;
   const names = columns.filter(({ reading }) => reading !== null).map(propertyOf);
@@ -79,7 +79,7 @@ export interface Reject {
   readonly raw: string;
 }
 
-/** A property that this version does not know, counted where it was found. */
+/** A property that this version does not know, and how often it occurred. */
 export interface UnknownField {
   readonly name: string;
   readonly count: number;

@@ -1,18 +1,18 @@
 import { gunzipSync } from "node:zlib";
 import { Failure } from "./failure.ts";
 
-/** A response body as it came over the wire. The ingest thread decompresses and decodes it. */
+/** A response body as received. The ingest thread decompresses and decodes it. */
 export interface ResponseBody {
   /** Owns its buffer, so that it can be transferred to another thread. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** How much older than the request the response is: more than 0 if it came from a cache on the way. */
   readonly ageMs: number;
   /**
-   * The time, by the service's clock (ms), at which the page was made. It proves nothing about later: a cached page would
-   * otherwise prove the time since then empty.
+   * When the service made the page, by its own clock (ms). The page proves nothing about later times: a page from a
+   * cache would otherwise prove that the time since then is empty.
    */
   readonly asOf: number | undefined;
-  /** When the request was sent, on the boot clock: of two responses the later requested one is right. */
+  /** When the request was sent, on the boot clock. If two responses differ, the one requested later wins. */
   readonly requestedAt: number;
 }
 
@@ -21,8 +21,8 @@ const MAX_DECODED_BODY_BYTES = 64 * 1024 * 1024;
 export const MAX_BODY_BYTES = MAX_DECODED_BODY_BYTES;
 
 /**
- * An unreadable page is retried like a broken connection, never taken for the end of a walk.
- * It has no `cause` on purpose: the errors of JSON.parse quote the body.
+ * The client retries an unreadable page like a broken connection; it never counts as the end of a walk.
+ * The failure has no `cause` on purpose: the errors of JSON.parse quote the body.
  */
 export function malformedBodyFailure(why: string): Failure {
   return new Failure(`the service's response cannot be read (${why})`, {

@@ -10,9 +10,9 @@ export type Selector =
 /** What a selector may select: an asset, a market, an exchange, an LX index. */
 export interface SelectorCandidate {
   readonly id: string;
-  /** Its symbol, pair, name. */
+  /** Its symbol, pair or name. */
   readonly labels: readonly string[];
-  /** The asset whose rank counts for `top`. Absent if it has no rank: `top` then selects it always. */
+  /** The asset whose rank counts for `top`. Absent if the candidate has no rank; `top` then always selects it. */
   readonly rankingAssetId?: string;
 }
 

@@ -7,7 +7,7 @@ export function isLoopback({ hostname }: URL): boolean {
   return loopbackHost.test(hostname);
 }
 
-/** Says why the client must not use an address; undefined if it may. Requests carry credentials, so they are encrypted. */
+/** Returns why the client must not use an address; undefined if it may. Credentials must be sent encrypted. */
 export function findUrlProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return "is not a valid URL";
   const url = new URL(text);

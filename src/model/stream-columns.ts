@@ -5,7 +5,7 @@ import { computed, decimal, flag, label, rank, stored, text, timestamp } from ".
  * docs/dictionary.md derive from these lists: a new column is one line here and a migration.
  */
 
-/** The index families that we request. Records of other families are stored under the name that they came with. */
+/** The index types that the client requests. Records of other types are stored under their own type. */
 export const indexTypes = ["GWA", "MWA", "LX"] as const;
 export type IndexType = (typeof indexTypes)[number];
 
@@ -25,30 +25,34 @@ const indexType = label(
 const indexId = label(
   "index_id",
   "index_id",
-  "the asset's id (GWA), the market's (MWA) or the index's own (LX)",
+  "id of the asset (GWA), of the market (MWA) or of the index itself (LX)",
   {
     field: "indexId",
     reading: "identity",
   },
 );
 const seriesName =
-  "what a person calls it: BTC (GWA), BTC/USD (MWA), BLX (LX); the id until a name is known" as const;
+  "readable name: BTC (GWA), BTC/USD (MWA), BLX (LX); the id while no name is known" as const;
 
 const ts = {
   ...stored("ts", "integer", "the timestamp, microseconds since 1970 UTC", "time"),
   field: "timestamp",
   reading: "timestamp",
 } as const;
-const time = computed("time", "text", "the same as text, YYYY-MM-DDTHH:MM:SS.ffffffZ");
+const time = computed("time", "text", "ts as text, YYYY-MM-DDTHH:MM:SS.ffffffZ");
 
-const source = stored("source", "source", "rest: a page had it; live: so far only the websocket did");
+const source = stored(
+  "source",
+  "source",
+  "rest: a current page wrote the row; live: the websocket or an outdated (cached) page did; an equal page leaves it",
+);
 
-const qualityMeaning = "what is doubtful about the row, in words; NULL when nothing is";
+const qualityMeaning = "problems with the row, in words; NULL if there are none";
 const quality = stored("quality", "text", qualityMeaning, "aside");
 const extra = stored(
   "extra",
   "text",
-  "properties without a column of their own, a JSON object; NULL when there are none",
+  "properties without a column of their own, a JSON object; NULL if there are none",
   "aside",
 );
 
@@ -102,8 +106,8 @@ export const ohlcvColumns = [
 export const exchangeTickColumns = [
   label("exchange_id", "exchange_id", "the exchange", { field: "exchangeId", reading: "identity" }),
   label("market_id", "market_id", "the market", { field: "marketId", reading: "identity" }),
-  label("exchange", "exchange", "the exchange's name; its id until it is known"),
-  label("pair", "pair", "the market's pair, BTC/USD; its id until it is known"),
+  label("exchange", "exchange", "the exchange's name; its id while the name is unknown"),
+  label("pair", "pair", "the market's pair, such as BTC/USD; its id while the pair is unknown"),
   ts,
   time,
   decimal("last", "last", "the last price", "coreAmount"),
@@ -113,31 +117,27 @@ export const exchangeTickColumns = [
   timestamp(
     "last_moved",
     "lastMoved",
-    "when the price last moved at the exchange; NULL where the service does not send it, as in live tickers",
+    "when the price last moved at the exchange; NULL if the service does not send it, as in live tickers",
   ),
-  computed(
-    "unmoved_seconds",
-    "real",
-    "how long the price had not moved at this tick; NULL where last_moved is",
-  ),
+  computed("unmoved_seconds", "real", "seconds since last_moved at this tick; NULL if last_moved is NULL"),
   computed(
     "is_stale",
     "integer",
-    "1: no move within the refresh period before this tick. Where last_moved is NULL: the price equals that of the ticker before; NULL where there is none within two periods",
+    "1: the price did not move within the refresh period before this tick. If last_moved is NULL: 1 if the previous ticker has the same price; NULL if there is no previous ticker within two periods",
   ),
   source,
   {
     ...quality,
-    meaning: `${qualityMeaning}. It does not report that other markets of the same timestamp are missing: coverage holds only whole timestamps, gaps the rest`,
+    meaning: `${qualityMeaning}. It does not report missing markets of the same timestamp: coverage lists only complete timestamps, gaps lists the others`,
   },
   extra,
 ] as const;
 
-const inOlderRows = "; rows of earlier versions have it in extra";
+const inOlderRows = "; rows written by earlier versions have it in extra";
 
-/** The changes of a figure over three periods, from one nested object. */
-function percentChanges<const Name extends string>(name: Name, outer: string, figure: string, note = "") {
-  const meaning = (period: string) => `percent change of ${figure} over ${period}${note}`;
+/** The percent changes of one value over three periods, from one nested object. */
+function percentChanges<const Name extends string>(name: Name, outer: string, value: string, note = "") {
+  const meaning = (period: string) => `percent change of ${value} over ${period}${note}`;
   return [
     decimal(`${name}_24h`, `${outer}.change24h`, meaning("24 hours"), "rate"),
     decimal(`${name}_7d`, `${outer}.change7d`, meaning("7 days"), "rate"),
@@ -147,12 +147,12 @@ function percentChanges<const Name extends string>(name: Name, outer: string, fi
 
 export const marketCapColumns = [
   label("asset_id", "index_id", "the asset", { field: "assetId", reading: "identity" }),
-  label("symbol", "name", "its symbol; its id until it is known"),
+  label("symbol", "name", "the asset's symbol; its id while the symbol is unknown"),
   ts,
   time,
   rank("rank", "marketCapRank", "the rank by market_cap; 1 is the largest"),
   rank("volume_rank", "volumeRank", "the rank by volume"),
-  decimal("price", "price", "USD", "coreAmount"),
+  decimal("price", "price", "price in USD", "coreAmount"),
   decimal("volume", "volume", "rolling 24-hour volume: never sum it"),
   decimal("market_cap", "marketCap", "free-float supply × price, as the service computes it", "coreAmount"),
   decimal("total_market_cap", "totalMarketCap", "total supply × price, as the service computes it"),
@@ -184,9 +184,9 @@ export const derivativeTickColumns = [
   time,
   decimal("price", "price", "the last price", "coreAmount"),
   decimal("volume", "volume", "rolling 24-hour volume: never sum it"),
-  decimal("volume_usd", "volumeUsd", "the same in USD", "optionalAmount"),
+  decimal("volume_usd", "volumeUsd", "volume in USD", "optionalAmount"),
   decimal("open_interest", "openInterest", "contracts outstanding"),
-  decimal("open_interest_usd", "openInterestUsd", "the same in USD", "optionalAmount"),
+  decimal("open_interest_usd", "openInterestUsd", "open_interest in USD", "optionalAmount"),
   decimal("bid", "bid", "the best bid"),
   decimal("ask", "ask", "the best ask"),
   decimal("index_price", "indexPrice", "the price of the underlying index", "optionalAmount"),
@@ -199,17 +199,17 @@ export const derivativeTickColumns = [
 /* Lookups. The warehouse adds `lookupColumns` to each. */
 
 export const assetColumns = [
-  text("id", "id", "the asset; index_id of its GWA index", "identity"),
+  text("id", "id", "id of the asset; index_id of its GWA index", "identity"),
   text("symbol", "symbol", "its ticker symbol; several assets may share one", "text"),
   text("name", "name", "its name", "text"),
   text("type", "type", "CRYPTO or FIAT", "text", { known: ["CRYPTO", "FIAT"] }),
   text("status", "status", "ACTIVE or INACTIVE", "text", { known: ["ACTIVE", "INACTIVE"] }),
-  text("url", "url", "where to read about it", "text"),
+  text("url", "url", "a web page about it", "text"),
   text("contract_address", "contractAddress", "a token's contract on the chain where it was issued", "text"),
 ] as const;
 
 export const marketColumns = [
-  text("id", "id", "the market; index_id of its MWA index", "identity"),
+  text("id", "id", "id of the market; index_id of its MWA index", "identity"),
   text("base_asset_id", "baseAssetId", "the asset that is priced", "id"),
   text("quote_asset_id", "quoteAssetId", "the asset that it is priced in", "id"),
   computed("base_symbol", "text", "the base asset's symbol"),
@@ -218,9 +218,9 @@ export const marketColumns = [
 ] as const;
 
 export const exchangeColumns = [
-  text("id", "id", "the exchange", "identity"),
+  text("id", "id", "id of the exchange", "identity"),
   text("name", "name", "its name", "text"),
-  text("url", "url", "its address", "text"),
+  text("url", "url", "its web address", "text"),
   text("status", "status", "ACTIVE, INACTIVE or MAINTENANCE", "text", {
     known: ["ACTIVE", "INACTIVE", "MAINTENANCE"],
   }),
@@ -230,7 +230,7 @@ export const exchangeColumns = [
 export const exchangeMarketColumns = [
   label("exchange_id", "exchange_id", "the exchange"),
   text("market_id", "marketId", "the market", "identity"),
-  text("status", "marketStatus", "the market's status there", "text"),
+  text("status", "marketStatus", "the market's status on the exchange", "text"),
   flag("qualified", "qualified", "1: the market takes part in the service's averages"),
 ] as const;
 
@@ -238,16 +238,16 @@ export const exchangeMarketColumns = [
 export const exchangeSymbolColumns = [
   label("exchange_id", "exchange_id", "the exchange"),
   text("asset_id", "assetId", "the asset", "identity"),
-  text("symbol", "symbol", "what the exchange calls it", "text"),
+  text("symbol", "symbol", "the exchange's symbol for the asset", "text"),
 ] as const;
 
 export const derivativeContractColumns = [
-  text("id", "id", "the contract", "identity"),
+  text("id", "id", "id of the contract", "identity"),
   text("derivative_type", "derivativeType", "futures, perpetuals or options", "identity", {
     isFromRequest: true,
   }),
   text("exchange_id", "exchangeId", "the exchange", "id"),
-  text("market_id", "marketId", "the market that it is on", "id"),
+  text("market_id", "marketId", "its market", "id"),
   text("exchange_name", "exchangeName", "its name at the exchange", "text"),
   text("settlement_currency", "settlementCurrency", "the currency in which it settles", "text"),
   decimal("contract_value", "contractValue", "its size in units of value_currency"),
@@ -258,11 +258,19 @@ export const derivativeContractColumns = [
   timestamp("expiration", "expiration", "futures and options: when it expires"),
 ] as const;
 
-/** What the warehouse adds to every lookup; views leave `absences` out. */
+/** The columns that the warehouse adds to every lookup; views omit `absences`. */
 export const lookupColumns = [
-  stored("first_seen", "text", "when the service first listed it"),
-  stored("delisted_at", "text", "when the service stopped listing it; NULL while it does"),
-  stored("absences", "integer", "complete lists in a row that lacked it; delisted after several"),
+  stored("first_seen", "text", "when the warehouse first saw it listed"),
+  stored(
+    "delisted_at",
+    "text",
+    "when the warehouse noticed that it is no longer listed; NULL while it is listed",
+  ),
+  stored(
+    "absences",
+    "integer",
+    "number of consecutive complete lists without it; after several it counts as delisted",
+  ),
   { ...quality, source: "row" },
   { ...extra, source: "row" },
 ] as const;

@@ -12,7 +12,7 @@ import {
 } from "./stream-columns.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "./time.ts";
 
-/* What the service's documentation promises in figures. */
+/* Limits that the service documents. */
 
 /** How long the service keeps intraday values, in days. */
 export const INTRADAY_DAYS = 200;
@@ -21,7 +21,7 @@ export const INTRADAY_WINDOW: Micros = INTRADAY_DAYS * MICROS_PER_DAY;
 export const INTRADAY_BEGINS: Micros = Date.UTC(2019, 5, 1) * 1000;
 /** The default refresh period of intraday values and exchange tickers. */
 export const DEFAULT_CADENCE: Micros = 30 * MICROS_PER_SECOND;
-/** Records of a page. */
+/** The maximum number of records per page. */
 export const MAX_PAGE_SIZE = 2000;
 
 export const derivativeTypes = ["futures", "perpetuals", "options"] as const;
@@ -38,25 +38,25 @@ interface StreamDefinition {
   readonly setting: "lookups" | "ohlcv" | "intraday" | "exchangeTickers" | "marketCap" | "derivatives";
   /** The websocket event that carries its records; null: REST only. */
   readonly event: string | null;
-  /** The period between two records of a series; null: the settings tell. */
+  /** The period between two records of a series; null: the settings define it. */
   readonly cadence: Micros | null;
   /** A covered range of the ledger begins and ends at multiples of this. */
   readonly step: Micros;
-  /** How far back the service serves; null: without end. */
+  /** How far back the service serves; null: unlimited. */
   readonly window: Micros | null;
-  /** A row may change until it is settled: such a change is no revision. */
+  /** Rows may change until they are settled; such a change is not a revision. */
   readonly isProvisional: boolean;
-  /** Measured on ordinary rows, indexes and page overhead included. */
+  /** The measured size of an ordinary row, with indexes and page overhead. */
   readonly bytesPerRow: number;
-  /** The SQL table; its name differs from the stream's where quants read a view of it. */
+  /** The SQL table. If quants read the stream through a view, the view has the stream's name. */
   readonly table: string;
   /** The dictionary of keys that the primary key refers to; null: the table is keyed by the service's id. */
   readonly dictionary: Dictionary | null;
-  /** One line of the dictionary page, for the relation and for its `latest_…` view. */
+  /** The description in docs/dictionary.md, of the relation and of its `latest_…` view. */
   readonly summary: string;
   readonly latestSummary: string | null;
   readonly columns: readonly Column[];
-  /** Properties that are read for no column: other forms of the timestamp, and what says nothing. */
+  /** Known properties without a column: other timestamps, lists with their own table, and redundant ones (`id`). */
   readonly otherFields: readonly string[];
   /** Known properties that are stored in `extra`. */
   readonly extraFields: readonly string[];
@@ -97,7 +97,7 @@ const snapshot = {
   extraFields: [],
 } as const;
 
-/** Everything that differs from stream to stream, by the names that SQL, flags, JSON and metrics use. */
+/** Everything that differs between streams. The keys are the names in SQL, flags, JSON and metrics. */
 export const streamTable = {
   assets: {
     ...lookup,
@@ -240,7 +240,7 @@ const streamsByEndpoint = new Map<string, Stream>(
 
 export type HistoryEndpoint = StreamTable[HistoryStream]["endpoint"];
 
-/** The stream that a path below /v3, as a template, serves; undefined for other paths. */
+/** The stream that an endpoint (a path template below /v3) serves; undefined for other endpoints. */
 export function streamOfEndpoint(endpoint: HistoryEndpoint): HistoryStream;
 export function streamOfEndpoint(endpoint: string): Stream | undefined;
 export function streamOfEndpoint(endpoint: string): Stream | undefined {
@@ -256,7 +256,7 @@ export function hasHistory(stream: Stream): stream is HistoryStream {
   return streamTable[stream].kind === "history";
 }
 
-/** Whether a row covers a UTC day instead of standing at a timestamp. */
+/** Whether a row stands for a whole UTC day, not for a timestamp. */
 export function isDaily(stream: Stream): boolean {
   return streamTable[stream].step === MICROS_PER_DAY;
 }

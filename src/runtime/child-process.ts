@@ -10,12 +10,12 @@ interface ChildProcessOptions {
 }
 
 interface ChildProcessResult<Message> {
-  /** The one message that it sent; undefined if it was killed or crashed before. */
+  /** The one message that it sent; undefined if it was killed or crashed first. */
   readonly message: Message | undefined;
   readonly pid: number | undefined;
 }
 
-/** Runs a module in its own process: for work that cannot be aborted, while a process can be killed. */
+/** Runs a module in a child process: for work that cannot be aborted, because a process can be killed. */
 export async function runChildProcess<Message>(
   file: string,
   args: readonly string[],

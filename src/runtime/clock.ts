@@ -2,7 +2,7 @@ import { uptime } from "node:os";
 
 export type Cancel = () => void;
 
-/** The only source of time and timers: lets tests control time, and tells a suspended machine from a stepped wall clock. */
+/** The only source of time and timers. Tests replace it. Its clocks distinguish a suspension from a wall clock step. */
 export interface Clock {
   /** Wall clock, milliseconds since 1970 UTC. May jump in both directions. */
   now(): number;

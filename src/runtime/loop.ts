@@ -46,7 +46,7 @@ async function pause(
   await Promise.allSettled(waits);
 }
 
-/** Wakes a waiting loop. A `notify` while nobody waits ends the next wait at once. */
+/** Wakes a waiting loop. If no loop waits, `notify` ends the next wait at once. */
 export class WakeSignal {
   #isNotified = false;
   #resolveWait: (() => void) | undefined;

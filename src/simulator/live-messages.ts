@@ -26,7 +26,7 @@ export function createLiveMessageSource(
   };
 }
 
-/** The websocket sends late ticks (a quirk of REST) on time. It sends no missing ticks. */
+/** The quirk `late` does not apply to the websocket: it sends those ticks on time. The quirk `missingPerMille` applies. */
 function isPublishedLive(calendar: TickCalendar, series: IndexSeries, tick: number): boolean {
   const { first, end } = calendar.tickRange(series);
   return tick >= first && tick < end && calendar.isPublished(series, tick, Number.POSITIVE_INFINITY);

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { CronSchedule, runSchedule, type ScheduledJob } from "../../src/daemon/scheduler.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { silentLog } from "../../src/runtime/log.ts";
-import type { JobRun } from "../../src/warehouse/read/job-runs.ts";
+import type { JobRun } from "../../src/warehouse/tables/job-runs.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 const MINUTE = 60_000;

@@ -19,7 +19,7 @@ it("beside a writer, an export covers only rows that it has, and all time is cov
   await exportIn(folder, {
     onStep(step) {
       // The first file is this month's: its rows are written by now, those below come too late for it.
-      if (step === "file kept" && ++files === 1) {
+      if (step === "file stored" && ++files === 1) {
         warehouse.transaction((transaction) => {
           const line = {
             stream: "index_ticks",

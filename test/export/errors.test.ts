@@ -64,7 +64,7 @@ describe("mds-sync export", () => {
     const refusals: [string[], number, string][] = [
       [[], 2, "required option '--to <dir>' not specified"],
       [["--to", "file"], 2, "file cannot be written (EEXIST)"],
-      [["--to", "mine"], 2, "mine holds other files: give a folder of its own, new or empty"],
+      [["--to", "mine"], 2, "mine contains other files: choose a new or empty folder"],
       [["--to", "out", "--since", "yesterday"], 2, "--since cannot be yesterday"],
     ];
     for (const [args, status, line] of refusals) {
@@ -115,14 +115,14 @@ describe("mds-sync export", () => {
     );
     const stopping = AbortSignal.abort();
     expect((await failureOf(exportIn(folder, { stopping }))).summary).toMatch(
-      /was stopped before it was whole: start it again/,
+      /was stopped before it was complete: start it again/,
     );
     expect(readFileSync(manifest, "utf8")).toBe(before);
 
     let rival: Promise<Failure> | undefined;
     const holder = exportIn(folder, {
       onStep(step) {
-        if (step === "begun") rival = failureOf(exportIn(folder));
+        if (step === "started") rival = failureOf(exportIn(folder));
       },
     });
     await holder.catch(() => {});

@@ -36,13 +36,13 @@ it("F16: kill -9 at any step leaves an export whole, and the next one is right a
   onTestFinished(() => warehouse.close());
   warehouse.transaction(fillEverything);
   // The very first one too: there is nothing yet, so nothing may look like an export.
-  await killedAt(folder, "file kept", 3);
+  await killedAt(folder, "file stored", 3);
   expect(readdirSync(join(folder, "export"))).not.toContain("manifest.json");
   await exportIn(folder);
 
   const steps: [ExportStep, number, isNew: boolean][] = [
-    ["file kept", 1, false],
-    ["generation noted", 1, false],
+    ["file stored", 1, false],
+    ["generation stored", 1, false],
     ["catalogue switched", 1, true],
     ["manifest switched", 1, true],
   ];

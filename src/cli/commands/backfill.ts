@@ -75,8 +75,8 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
     .action(async (flags: BackfillFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       const { streams, series, from, to } = readSelection(flags);
-      const isWindow = from !== undefined || to !== undefined;
-      const window = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
+      const hasRange = from !== undefined || to !== undefined;
+      const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);
       const log = createCommandLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
       const report = await withSyncSession(loaded, context, log, async ({ syncContext, reader, random }) => {
@@ -89,7 +89,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
             filter: {
               ...(streams ? { streams: new Set(streams) } : {}),
               ...(series ? { series } : {}),
-              ...(isWindow ? { range: window } : {}),
+              ...(hasRange ? { range } : {}),
             },
           });
         } finally {

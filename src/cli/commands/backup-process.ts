@@ -13,7 +13,7 @@ function copy(): BackupProcessReport {
   try {
     const reader = openForBackup(path);
     try {
-      // Once the parent is dead, another run may be writing the same copy: stop.
+      // If the parent has died, a second backup may be writing to the same file: do not finish this one.
       return {
         bytes: backUp(reader, file, {
           replace: force === "force",

@@ -15,12 +15,12 @@ interface BackupFlags {
 
 export function addBackupCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("backup").argument("<file>", "the copy to write"))
-    .summary("copy the warehouse, while the daemon writes")
+    .summary("copy the warehouse, even while the daemon writes")
     .description(
-      "Copies a consistent state of the warehouse, even while a daemon writes to it. The copy is checked, and gets its name " +
-        "only when it is complete. A daemon started on an old copy syncs what is missing.",
+      "Copies a consistent state of the warehouse, even while a daemon writes to it. Checks the copy before it renames it to " +
+        "FILE. A daemon that starts with an old copy syncs what is missing.",
     )
-    .option("--force", "replace a copy that exists")
+    .option("--force", "replace an existing file")
     .option("--json", "one JSON object: warehouse, file, bytes, seconds")
     .action(async (given: string, flags: BackupFlags, command: Command) => {
       const warehouse = resolve(

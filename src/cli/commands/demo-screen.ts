@@ -4,7 +4,7 @@ import { withReader } from "../../warehouse/reader.ts";
 import { isTerminal } from "../output/progress-bar.ts";
 import { formatNumber } from "../output/text.ts";
 
-/** Without a terminal a line cannot be redrawn, so lines come less often. */
+/** Output that is not a terminal cannot be redrawn, so it gets a new line less often. */
 const LINE_INTERVAL_MS = 10_000;
 const REDRAW_INTERVAL_MS = 1_000;
 const SCREEN_WIDTH = 80;

@@ -15,7 +15,7 @@ const DEMO_WAREHOUSE = "data/demo.sqlite";
 const REFRESH_SECONDS = 5;
 const INTRADAY_DAYS = 3;
 
-/** Starts the simulator in its own process, and returns settings for it that select little enough to watch. */
+/** Starts the simulator in its own process. Returns settings for it with a selection that fills in seconds. */
 export async function startDemo(
   flags: { httpHost?: string; httpPort?: string; warehouse?: string },
   parentEnv: NodeJS.ProcessEnv,

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { exitCode, Failure } from "../../model/failure.ts";
 import type { GapReport } from "../../warehouse/read/gap-report.ts";
 import { hasLedger } from "../../warehouse/read/gap-report.ts";
-import { formatGapList, formatWindow } from "../output/gaps-report.ts";
+import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
 import type { CommandContext } from "../support/context.ts";
 import { usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
@@ -19,35 +19,35 @@ interface GapsFlags extends SelectionFlags {
 
 export function addGapsCommand(program: Command, context: CommandContext): void {
   addSelectionFlags(addSettingsFlags(program.command("gaps")))
-    .summary("list every gap with its state, or check whether a window is complete")
+    .summary("list every gap with its state, or check whether a range is complete")
     .description(
       "Lists every gap: open (it will be fetched) or lost (the service no longer has it), with the reason, and the next gap " +
         "to leave the service's 200-day window.\n\n" +
-        "With --from or --to it checks whether the window [from, to) is complete: gaps are clipped to it, and the exit code is 4 " +
-        "if any second of it is open or lost, or if nothing is known about it. Without --from the window begins where the " +
+        "With --from or --to it checks whether the range [from, to) is complete: it clips the gaps to the range, and exits 4 if any " +
+        "second of the range is open or lost, or if nothing is known about it. Without --from the range begins where the " +
         "ledger of each series begins; without --to it ends at the newest timestamp that can be final.",
     )
     .option("--json", "a JSON array of the rows of the view `gaps`")
     .action(async (flags: GapsFlags, command: Command) => {
       const selection = readSelection(flags);
       const { settings } = loadSettingsAndWarn(command, context);
-      const isWindow = selection.from !== undefined || selection.to !== undefined;
-      if (isWindow) assertHasHistory(selection);
-      const report = await readGaps(settings.warehouse.path, selection, isWindow, context);
+      const hasRange = selection.from !== undefined || selection.to !== undefined;
+      if (hasRange) assertHasHistory(selection);
+      const report = await readGaps(settings.warehouse.path, selection, hasRange, context);
       const text = flags.json
         ? JSON.stringify(report.gaps, null, 2)
-        : isWindow
-          ? formatWindow(report, selection)
+        : hasRange
+          ? formatRangeReport(report, selection)
           : formatGapList(report);
       context.stdout.write(`${text}\n`);
-      if (isWindow && !isComplete(report)) throw notCompleteFailure(report);
+      if (hasRange && !isComplete(report)) throw notCompleteFailure(report);
     });
 }
 
 async function readGaps(
   path: string,
   selection: SelectionFilter,
-  isWindow: boolean,
+  hasRange: boolean,
   context: CommandContext,
 ): Promise<GapReport> {
   // Loaded lazily, so that other commands do not load SQLite.
@@ -62,7 +62,7 @@ async function readGaps(
       );
     }
     const filter = { streams: selection.streams, series: named?.found };
-    return isWindow ? readGapReportInRange(connection, filter, selection) : readGapReport(connection, filter);
+    return hasRange ? readGapReportInRange(connection, filter, selection) : readGapReport(connection, filter);
   });
 }
 
@@ -72,7 +72,7 @@ function isComplete({ keys, gaps, outsideRange }: GapReport): boolean {
 
 function notCompleteFailure({ gaps, keys }: GapReport): Failure {
   const reasons = new Set(gaps.map(({ reason }) => reason));
-  return new Failure("the window is not complete", {
+  return new Failure("the range is not complete", {
     code: "not_whole",
     remedy: remedyFor(reasons, keys.length === 0),
     exit: exitCode.incomplete,
@@ -85,7 +85,7 @@ function remedyFor(reasons: ReadonlySet<string>, isLedgerEmpty: boolean): string
     return "select the series, or more days of it (sync.intraday.days), then `mds-sync backfill`";
   if (reasons.has("settling"))
     return "its head awaits confirmation; try again later, or with an earlier --to";
-  return "see the reason of each range; a narrower window may be complete";
+  return "see the reason of each gap; a shorter range may be complete";
 }
 
 function assertHasHistory({ streams }: SelectionFilter): void {

@@ -12,7 +12,7 @@ export function describeRelations(reader: Connection | undefined, asJson: boolea
     relations.push({ name, summary: "not part of mds-sync" });
   if (asJson) return JSON.stringify(relations, null, 2);
   const list = formatDescriptionTable(relations.map(({ name, summary }) => [name, summary]));
-  return `${list}\n\n\`mds-sync query --schema NAME\` shows the columns of one.`;
+  return `${list}\n\n\`mds-sync query --schema NAME\` shows the columns of one relation.`;
 }
 
 /** Lists the columns of one relation with their meaning. */

@@ -67,7 +67,7 @@ async function describeSchema(
   if (sql !== undefined || param !== undefined) {
     throw usageFailure(
       sql === undefined ? "--param needs SQL" : "--schema cannot be combined with SQL",
-      sql === undefined ? "leave it out, or give SQL" : "leave out one of them",
+      sql === undefined ? "leave out --param, or give SQL" : "leave out one of them",
     );
   }
   const { openReader } = await import("../../warehouse/reader.ts");
@@ -117,8 +117,8 @@ async function writeRows(
   }
 }
 
-function readFormat({ format: given, json }: QueryFlags): (typeof QUERY_FORMATS)[number] {
-  const name = given ?? (json ? "json" : "table");
+function readFormat({ format: formatFlag, json }: QueryFlags): (typeof QUERY_FORMATS)[number] {
+  const name = formatFlag ?? (json ? "json" : "table");
   const format = QUERY_FORMATS.find((known) => known === name);
   if (!format) {
     const formats = `${QUERY_FORMATS.slice(0, -1).join(", ")} or ${QUERY_FORMATS.at(-1)}`;

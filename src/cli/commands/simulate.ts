@@ -52,7 +52,7 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
     )
     .addHelpText("after", () => `\n${formatFaultHelp()}\n\n${formatQuirkHelp()}`)
     .action(async (flags: SimulateFlags) => {
-      const simulator = await startChecked(readOptions(flags));
+      const simulator = await startOrReject(readOptions(flags));
       const { baseUrl, wsUrl, clientId, clientSecret } = simulator;
       context.stdout.write(
         `MDS_BASE_URL=${baseUrl}\nMDS_WS_URL=${wsUrl}\nMDS_CLIENT_ID=${clientId}\nMDS_CLIENT_SECRET=${clientSecret}\n`,
@@ -63,7 +63,7 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
     });
 }
 
-async function startChecked(options: SimulatorOptions): Promise<Simulator> {
+async function startOrReject(options: SimulatorOptions): Promise<Simulator> {
   // Loaded lazily, so that other commands do not load the simulator.
   const { startSimulator } = await import("../../simulator/simulator.ts");
   try {
@@ -95,8 +95,8 @@ function readOptions(flags: SimulateFlags): SimulatorOptions {
 
 function readNumber(flag: keyof typeof NUMBER_OPTIONS, text: string): number {
   const option: Option<number> = NUMBER_OPTIONS[flag];
-  const reading = option.parse(text);
-  return "value" in reading ? reading.value : rejectFlag(`--${flag}`, text, reading.expected);
+  const result = option.parse(text);
+  return "value" in result ? result.value : rejectFlag(`--${flag}`, text, result.expected);
 }
 
 function readFaultScript(file: string): string {
@@ -123,7 +123,7 @@ function readQuirk(text: string): [string, unknown] {
   const fits = typeof defaultValue === "string" ? value !== "" : typeof parsed === typeof defaultValue;
   return fits
     ? [name, typeof defaultValue === "string" ? value : parsed]
-    : rejectFlag("--quirk", text, `${name}=${JSON.stringify(defaultValue)} or the like`);
+    : rejectFlag("--quirk", text, `a value such as ${name}=${JSON.stringify(defaultValue)}`);
 }
 
 function parseJsonOrText(value: string): unknown {

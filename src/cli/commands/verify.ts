@@ -3,7 +3,7 @@ import { integerOption } from "../../config/option-types.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import { type VerifyResult, verify } from "../../sync/history/verify.ts";
 import { openReader } from "../../warehouse/reader.ts";
-import { formatNumber, formatProblems, wrapText } from "../output/text.ts";
+import { formatNumber, formatProblems, pluralize, wrapText } from "../output/text.ts";
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
@@ -21,7 +21,7 @@ interface VerifyFlags {
   logLevel: string;
 }
 
-/** In the text report; --json has all of them. */
+/** The text report lists this many; --json lists all. */
 const MAX_DIFFERENCES_SHOWN = 20;
 const SAMPLE_OPTION = integerOption({ help: "how many ranges are compared" }, 20, 1, 1_000_000);
 
@@ -44,7 +44,7 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       const loaded = loadSettingsAndWarn(command, context);
       const sample = flags.all ? undefined : readSample(flags.sample);
       const log = createCommandLogger(flags.logLevel, context.stderr);
-      // A writer would create a missing file and replace a damaged one, and then compare nothing. A reader fails instead.
+      // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
       const verified = await withSyncSession(loaded, context, log, ({ syncContext, reader, random }) =>
@@ -61,9 +61,9 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
 }
 
 function readSample(text: string): number {
-  const reading = SAMPLE_OPTION.parse(text);
-  if ("value" in reading) return reading.value;
-  throw usageFailure(`--sample cannot be ${text}`, `give ${reading.expected}`);
+  const result = SAMPLE_OPTION.parse(text);
+  if ("value" in result) return result.value;
+  throw usageFailure(`--sample cannot be ${text}`, `give ${result.expected}`);
 }
 
 function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyResult): string {
@@ -79,8 +79,12 @@ function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyR
   if (differences.length === 0 && sliceCount > 0) lines.push("no difference");
   if (differences.length > 0) {
     const hasReplaced = differences.some(({ changed, withdrawn }) => changed + withdrawn > 0);
-    const before = hasReplaced ? "; the replaced rows are in the view revisions" : "";
-    lines.push(wrapText(`${formatNumber(differences.length)} of them differed and were repaired${before}`));
+    const hint = hasReplaced ? "; the replaced rows are in the view revisions" : "";
+    lines.push(
+      wrapText(
+        `${pluralize(differences.length, "range differed and was repaired", "ranges differed and were repaired")}${hint}`,
+      ),
+    );
   }
   return `${[...lines, ...formatProblems(problems)].join("\n")}\n`;
 }

@@ -1,6 +1,8 @@
 import { formatTimestamp, MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../model/time.ts";
-import type { GapReport, GapRow, LedgerKeySummary, ReportRange } from "../../warehouse/read/gap-report.ts";
-import { formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrapText } from "./text.ts";
+import type { GapRow } from "../../warehouse/coverage/gaps.ts";
+import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";
+import type { GapReport, ReportRange } from "../../warehouse/read/gap-report.ts";
+import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrapText } from "./text.ts";
 
 type SeriesName = Pick<GapRow, "stream" | "index_type" | "index_id" | "name">;
 type Label = (key: SeriesName) => string;
@@ -22,10 +24,10 @@ export function formatGapList({ gaps, keys, now }: GapReport): string {
   return [...formatBlocks(listed, label, now), ...closing.map((line) => wrapText(line))].join("\n");
 }
 
-/** Reports whether the window is complete, and what is missing from it. */
-export function formatWindow({ gaps, keys, outsideRange, now }: GapReport, window: ReportRange): string {
+/** Reports whether the range is complete, and which gaps it has. */
+export function formatRangeReport({ gaps, keys, outsideRange, now }: GapReport, range: ReportRange): string {
   const label = labelFor(keys);
-  const what = describeWindow(window);
+  const what = describeRange(range);
   const closing = outsideRange.map((key) => `Nothing is known about ${label(key)} in ${what}.`);
   if (keys.length === 0) closing.push(`Not complete: nothing is known about ${what}.`);
   else if (gaps.length + closing.length === 0) {
@@ -62,37 +64,38 @@ function formatBlocks(gaps: readonly GapRow[], label: Label, now: Micros): strin
 }
 
 function expiryRemark({ lost_at }: GapRow, now: Micros): string[] {
-  const left = lost_at === null ? undefined : parseTimestamp(lost_at);
-  return left === undefined
-    ? []
-    : [`lost in ${formatDuration((left - now) / MICROS_PER_SECOND).split(" ")[0]}`];
+  const lostAt = lost_at === null ? undefined : parseTimestamp(lost_at);
+  return lostAt === undefined ? [] : [`lost in ${formatAge((lostAt - now) / MICROS_PER_SECOND)}`];
 }
 
-/** The open gap that leaves the service's window next. */
+/** Names the open gap that leaves the service's window next. */
 function nextExpiry(gaps: readonly GapRow[], label: Label, now: Micros): string[] {
   const [next] = gaps
     .filter(({ lost_at }) => lost_at !== null)
     .sort((a, b) => ((a.lost_at ?? "") < (b.lost_at ?? "") ? -1 : 1));
-  const left = parseTimestamp(next?.lost_at ?? "");
-  if (!next || left === undefined) return [];
-  const time = formatDuration((left - now) / MICROS_PER_SECOND);
+  const lostAt = parseTimestamp(next?.lost_at ?? "");
+  if (!next || lostAt === undefined) return [];
+  const time = formatDuration((lostAt - now) / MICROS_PER_SECOND);
   return [
-    `The next to leave the service's window is ${label(next)} from ${formatUnbroken(next.from_ts)}, in ${time}.`,
+    `The next gap to leave the service's window is ${label(next)} from ${formatUnbroken(next.from_ts)}, in ${time}.`,
   ];
 }
 
 function summarizeGaps(gaps: readonly GapRow[]): string {
   const parts = (["open", "lost"] as const).flatMap((state) => {
-    const of = gaps.filter((gap) => gap.state === state);
-    const seconds = of.reduce((sum, { from_ts, to_ts }) => sum + to_ts - from_ts, 0) / MICROS_PER_SECOND;
-    return of.length > 0 ? [`${pluralize(of.length, "range")} ${state} (${formatDuration(seconds)})`] : [];
+    const matching = gaps.filter((gap) => gap.state === state);
+    const seconds =
+      matching.reduce((sum, { from_ts, to_ts }) => sum + to_ts - from_ts, 0) / MICROS_PER_SECOND;
+    return matching.length > 0
+      ? [`${pluralize(matching.length, "range")} ${state} (${formatDuration(seconds)})`]
+      : [];
   });
   return parts.length > 0 ? parts.join(", ") : "nothing known";
 }
 
 function describeSettling(heads: number, listed: number): string {
   const what = pluralize(heads, "head that only awaits confirmation", "heads that only await confirmation");
-  return listed > 0 ? `In addition, ${what} (settling).` : `Nothing is missing but ${what} (settling).`;
+  return listed > 0 ? `In addition, ${what} (settling).` : `Nothing is missing except ${what} (settling).`;
 }
 
 /** `index_ticks GWA BTC`, with the id where several series share the name; a stream without series has no name. */
@@ -109,11 +112,11 @@ function describeKeys(keys: readonly LedgerKeySummary[], label: Label): string {
   if (keys.length === 1 && first) return label(first);
   const streams = [...Map.groupBy(keys, ({ stream }) => stream)];
   return streams
-    .map(([stream, of]) => `${stream} (${pluralize(of.length, "series", "series")})`)
+    .map(([stream, streamKeys]) => `${stream} (${pluralize(streamKeys.length, "series", "series")})`)
     .join(" and ");
 }
 
-function describeWindow({ from, to }: ReportRange): string {
+function describeRange({ from, to }: ReportRange): string {
   if (from === undefined) return `all before ${formatUnbroken(to ?? 0)}`;
   return to === undefined
     ? `all since ${formatUnbroken(from)}`

@@ -10,7 +10,7 @@ const REDRAW_INTERVAL_MS = 250;
 const BAR_WIDTH = 20;
 const SHOWN_STREAMS = ["index_ticks", "ohlcv"] as const satisfies readonly Stream[];
 
-/** How far one piece of work is. `done` and `planned` have the same unit, any. */
+/** The progress of one piece of work. `done` and `planned` have the same unit. */
 export interface ProgressCounts {
   readonly rows: number;
   readonly done: number;
@@ -105,8 +105,8 @@ export function computeProgress(
 function formatCountdown(seconds: number): string {
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   const [hours = 0, minutes = 0, rest = 0] = parts;
-  const two = (value: number) => String(value).padStart(2, "0");
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+  const twoDigits = (value: number) => String(value).padStart(2, "0");
+  return hours > 0 ? `${hours}:${twoDigits(minutes)}:${twoDigits(rest)}` : `${minutes}:${twoDigits(rest)}`;
 }
 
 function repeat(clock: Pick<Clock, "after">, ms: number, work: () => void): Progress {

@@ -1,6 +1,6 @@
-import { DISK_FULL_WARNING_DAYS } from "../../warehouse/read/size-history.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
+import { DISK_FULL_WARNING_DAYS } from "../../warehouse/tables/size-history.ts";
 import {
   formatAge,
   formatBytes,
@@ -59,7 +59,7 @@ function remarkLines({ streams, generated_at, disk, jobs, last_crash }: Warehous
 function diskWarning({ full_in_days, free_bytes }: WarehouseStatus["disk"]): string[] {
   if (full_in_days === null || full_in_days >= DISK_FULL_WARNING_DAYS) return [];
   const free = `${formatBytes(free_bytes)} are free`;
-  return [wrapText(`the disk is full in ${full_in_days} days at the current growth: ${free}`)];
+  return [wrapText(`the disk will be full in ${full_in_days} days at the current growth: ${free}`)];
 }
 
 function streamProblems(stream: StreamStatus, generatedAt: string): string[] {
@@ -67,7 +67,7 @@ function streamProblems(stream: StreamStatus, generatedAt: string): string[] {
   if (stream.missing_scopes.length > 0) {
     lines.push(
       wrapText(
-        `lacks ${stream.missing_scopes.join(" and ")}: have it added to the client's profile`,
+        `lacks ${stream.missing_scopes.join(" and ")}: ask the provider to add it to the client's profile`,
         `${stream.stream}  `,
       ),
     );

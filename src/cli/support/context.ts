@@ -16,7 +16,7 @@ export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly directory: string;
   readonly clock: Clock;
-  /** Read only when a command is told to (`query -`). */
+  /** Only `query -` reads it. */
   readonly stdin?: NodeJS.ReadableStream;
   /** For data only. */
   readonly stdout: NodeJS.WritableStream;
@@ -24,11 +24,11 @@ export interface CommandContext {
   readonly stderr: TextOutput;
   /** Aborts on SIGINT or SIGTERM. */
   readonly stopping: AbortSignal;
-  /** Lets the next signal kill the process: SQLite blocks the event loop, so no handler could run. */
+  /** Removes the signal handlers: SQLite blocks the event loop, so only the default action can end the process. */
   readonly dieOnSignal?: () => void;
 }
 
-/** The command ran, but its report has something left. */
+/** The command ran, but did not sync or compare everything selected. */
 export function incompleteFailure(message: string, remedy = "the report lists what is left"): Failure {
   return new Failure(message, { family: "operator", code: "incomplete", remedy, exit: exitCode.incomplete });
 }

@@ -28,8 +28,8 @@ export function addSelectionFlags(command: Command): Command {
   return command
     .option("--stream <name>", "a stream, or its key in the settings; may be repeated", collectValues)
     .option("--series <id-or-name>", "an id, symbol, pair or name; may be repeated", collectValues)
-    .option("--from <time>", "start of the window, inclusive: YYYY-MM-DD or ISO 8601 in UTC")
-    .option("--to <time>", "end of the window, exclusive: YYYY-MM-DD or ISO 8601 in UTC");
+    .option("--from <time>", "start of the range, inclusive: YYYY-MM-DD or ISO 8601 in UTC")
+    .option("--to <time>", "end of the range, exclusive: YYYY-MM-DD or ISO 8601 in UTC");
 }
 
 export function readSelection(flags: SelectionFlags): SelectionFilter {
@@ -37,7 +37,7 @@ export function readSelection(flags: SelectionFlags): SelectionFilter {
   const from = flags.from === undefined ? undefined : readTimestamp("--from", flags.from);
   const to = flags.to === undefined ? undefined : readTimestamp("--to", flags.to);
   if (from !== undefined && to !== undefined && from >= to) {
-    throw usageFailure(`--from ${flags.from} is not before --to ${flags.to}`, "a window is [from, to)");
+    throw usageFailure(`--from ${flags.from} is not before --to ${flags.to}`, "a range is [from, to)");
   }
   return {
     streams: selected.size > 0 ? streams.filter((stream) => selected.has(stream)) : undefined,
@@ -50,12 +50,12 @@ export function readSelection(flags: SelectionFlags): SelectionFilter {
 function resolveStreams(name: string): readonly Stream[] {
   const stream = streams.find((known) => known === name);
   if (stream) return [stream];
-  const ofSetting = STREAMS_BY_SETTING.get(name);
-  if (ofSetting) return ofSetting;
-  const meant = findClosestWord(name, [...streams, ...STREAMS_BY_SETTING.keys()]);
+  const settingStreams = STREAMS_BY_SETTING.get(name);
+  if (settingStreams) return settingStreams;
+  const suggestion = findClosestWord(name, [...streams, ...STREAMS_BY_SETTING.keys()]);
   throw usageFailure(
     `--stream cannot be ${name}`,
-    meant ? `did you mean ${meant}?` : `give one of ${streams.join(", ")}`,
+    suggestion ? `did you mean ${suggestion}?` : `give one of ${streams.join(", ")}`,
   );
 }
 

@@ -14,14 +14,14 @@ import { type Connection, SMALL_CACHE_KIB } from "../../warehouse/sqlite/connect
 import { isCorruption, toFailure } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { CommandContext } from "./context.ts";
 
-/** What a command needs to fetch into the warehouse. It is closed however the command ends. */
+/** What a command needs to fetch into the warehouse. `withSyncSession` opens and closes it. */
 interface SyncSession {
   readonly syncContext: SyncContext;
   readonly reader: Connection;
   readonly random: Random;
 }
 
-/** Converts the settings to those of the sync room. */
+/** Picks the settings that the folder `sync` needs. */
 export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
   const { refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond } = settings.service;
   return { streams: settings.sync, refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond };
@@ -85,7 +85,7 @@ function unfinishedFailure(reason: unknown): Failure {
   });
 }
 
-/** Returns the storage problem that kept the run from making progress, if any. */
+/** Returns the storage problem that stopped the run from making progress, if any. */
 function storageFailure(ingest: IngestThread | undefined, path: string): Failure | undefined {
   if (ingest?.state === "working") return undefined;
   const failure = (message: string, code: FailureCode, remedy: string) =>

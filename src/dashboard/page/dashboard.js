@@ -196,7 +196,7 @@ function coverageGroup(group, labels) {
   const broken = group.lines - group.whole;
   const health = broken === 0 ? "all complete" : `${count(group.whole)} complete, ${count(broken)} with gaps`;
   const noun = group.index_type ? "series" : "subscription";
-  const lines = group.index_type ? `${count(group.lines)} series` : countNoun(group.lines, noun);
+  const members = group.index_type ? `${count(group.lines)} series` : countNoun(group.lines, noun);
   const marks = axis(labels, labels.length / 8);
   const map = element(
     "div",
@@ -223,7 +223,7 @@ function coverageGroup(group, labels) {
       "h3",
       {},
       name,
-      element("span", { className: "group-note" }, ` · ${lines}, ${health} · ${period}`),
+      element("span", { className: "group-note" }, ` · ${members}, ${health} · ${period}`),
     ),
     map,
   );

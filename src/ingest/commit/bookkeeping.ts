@@ -10,11 +10,11 @@ import {
   recordRecheck,
 } from "../../warehouse/coverage/rechecks.ts";
 import { recordBlockedReason, recordClockSkew } from "../../warehouse/coverage/targets.ts";
-import { type JobRun, recordJobRun } from "../../warehouse/read/job-runs.ts";
-import { recordSize } from "../../warehouse/read/size-history.ts";
 import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
 import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
+import { type JobRun, recordJobRun } from "../../warehouse/tables/job-runs.ts";
+import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
 /** Marks gaps that left the service's window as lost. */

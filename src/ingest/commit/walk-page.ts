@@ -2,9 +2,11 @@ import type { DailyBar, IndexTick } from "../../model/records.ts";
 import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
 import {
   hasRowsInRange,
   type LedgerKey,
+  ledgerKeyText,
   NOTHING_OLDER_REASON,
   retract,
   retractNothingOlder,
@@ -94,8 +96,8 @@ export function commitWalkPage(
   const result = warehouse.transaction((transaction): WalkPageCommitResult => {
     series = transaction.dictionary.getSeriesKey(indexType, indexId);
     const key = { stream, series };
-    // A page from a cache, or one superseded by a later request, may be older than the stored rows: like a live tick, it
-    // only inserts.
+    // A page from a cache, or one superseded by a later request, may be older than the stored rows. Stored like live ticks,
+    // its records never replace a row of a current page.
     const isStale =
       decoded.isFromCache ||
       (provenByPage !== undefined && committedPages.isSuperseded(stream, series, provenByPage, requestedAt));
@@ -175,7 +177,7 @@ function clampToResponseTime(
 ): TimeRange | undefined {
   if (proven === undefined || asOf === undefined) return proven;
   const { step } = streamTable[series.stream];
-  const limit = Math.floor((asOf + (isStale ? 0 : DATE_HEADER_SLACK_MICROS) - settleDelay) / step) * step;
+  const limit = computeTargetEnd({ settleDelay, step }, asOf + (isStale ? 0 : DATE_HEADER_SLACK_MICROS));
   const to = Math.min(proven.to, limit);
   return proven.from < to ? { from: proven.from, to } : undefined;
 }
@@ -249,12 +251,12 @@ export class CommittedPages {
 
   /** Whether a page of this range that was requested later is already committed. */
   isSuperseded(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): boolean {
-    const pages = this.#pagesBySeries.get(`${stream} ${series}`) ?? [];
+    const pages = this.#pagesBySeries.get(ledgerKeyText({ stream, series })) ?? [];
     return pages.some((page) => page.requestedAt > requestedAt && page.from < to && from < page.to);
   }
 
   add(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): void {
-    const key = `${stream} ${series}`;
+    const key = ledgerKeyText({ stream, series });
     let pages = this.#pagesBySeries.get(key);
     if (!pages) {
       pages = [];

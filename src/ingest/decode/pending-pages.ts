@@ -2,10 +2,10 @@ import { Failure } from "../../model/failure.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import type { Series, Stream } from "../../model/streams.ts";
-import type { Micros } from "../../model/time.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { scanTickPage } from "./fast-tick-scanner.ts";
 import { type DecodedPage, decodePage } from "./page.ts";
+import { isPlausible } from "./record-reader.ts";
 
 type DecodedStreamPage = DecodedPage<StreamRecords[Stream]>;
 
@@ -47,9 +47,6 @@ interface PendingPageSummary {
   /** Newest first, as documented. */
   readonly isDescending: boolean;
 }
-
-/** Bitcoin's first block. An older or a future timestamp proves nothing. */
-const EARLIEST_PLAUSIBLE_TS: Micros = parseTimestamp("2009-01-03T00:00:00Z") ?? 0;
 
 /** A walk has one pending page at a time. Pages of aborted walks are evicted beyond this number. */
 const MAX_WALK_PAGES = 128;
@@ -114,7 +111,7 @@ function decodeStreamPage(options: ReadPageOptions, bytes: Uint8Array): DecodedS
   return scanned ?? decodePage(options.stream, bytes, options);
 }
 
-/** Judges plausibility by the service's clock: this machine's may be wrong. */
+/** A future timestamp is implausible too, and proves nothing. The service's clock decides: this machine's may be wrong. */
 function collectTimestamps(
   page: DecodedStreamPage,
   series: Series | undefined,
@@ -124,6 +121,7 @@ function collectTimestamps(
   if (!series) return { timestamps, plausibleTimestamps: timestamps, foreign: 0 };
   const end = asOf === undefined ? Number.POSITIVE_INFINITY : asOf + MICROS_PER_DAY;
   let foreign = 0;
+  const isCredible = (ts: Micros) => isPlausible(ts) && ts < end;
   let areAllPlausible = true;
   // The records of a page share their strings, so comparing with the previous record is cheaper than with `series`.
   let ours: Pick<Series, "indexId" | "indexType"> = series;
@@ -133,13 +131,11 @@ function collectTimestamps(
     else {
       ours = record;
       const ts = record.ts;
-      if (ts < EARLIEST_PLAUSIBLE_TS || ts >= end) areAllPlausible = false;
+      if (!isCredible(ts)) areAllPlausible = false;
       timestamps.push(ts);
     }
   }
-  const plausibleTimestamps = areAllPlausible
-    ? timestamps
-    : timestamps.filter((ts) => ts >= EARLIEST_PLAUSIBLE_TS && ts < end);
+  const plausibleTimestamps = areAllPlausible ? timestamps : timestamps.filter(isCredible);
   return { timestamps, plausibleTimestamps, foreign };
 }
 

@@ -112,7 +112,7 @@ class AudienceTokens {
     const now = this.#options.clock.boottime();
     if (this.#state === "auth_failed") {
       if (now < this.#probeAt) throw authFailed();
-      // Set before the request: one caller probes, the others fail without a request until it has its response.
+      // Set before the request: one caller probes; the others fail at once until the probe has its response.
       this.#probeAt = now + this.#probeDelayMs();
       return raceAbort(this.#requestShared(), signal);
     }

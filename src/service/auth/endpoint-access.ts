@@ -24,7 +24,7 @@ interface Parking extends ParkedEndpoint {
 }
 
 const FORBIDDEN_RETRY_INTERVAL_MS = 3_600_000;
-/** No record has this id: any response but 401 shows that the endpoint accepts the token. */
+/** No record has this id: a 404 shows that the endpoint accepts the token. */
 const UNKNOWN_ID = "00000000-0000-0000-0000-000000000000";
 const crossCheckLookups = ["/asset/{id}", "/market/{id}"] as const;
 /** Several endpoints may break together: cross-check this many others before the token counts as rejected everywhere. */
@@ -66,7 +66,7 @@ export class EndpointAccess {
     if (!parked) return undefined;
     const now = this.#clock.boottime();
     if (now < parked.retryAt) throw parked.failure;
-    // Set before the request: one caller probes, the others fail without a request until it has its response.
+    // Set before the request: one caller probes; the others fail at once until the probe has its response.
     if (parked.status === 401) parked.retryAt = now + this.#probeDelayMs(parked.failedProbes + 1);
     return parked.status;
   }

@@ -181,7 +181,7 @@ function parseGrantedToken(response: TransportResponse): GrantedToken {
   };
 }
 
-/** Before the next probe with a rejected token: at least one minute, later at least half an hour. */
+/** The delay before the next probe with a rejected token: at least one minute, growing to at least half an hour. */
 export const REJECTED_TOKEN_BACKOFF = { baseMs: 75_000, maxMs: 2_250_000, jitter: 0.2 };
 
 export function authMalformed(reason: string): Failure {

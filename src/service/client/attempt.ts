@@ -31,7 +31,7 @@ export async function attemptRequest<T>(
   state: RetryState,
   attemptNumber: number,
 ): Promise<T> {
-  // Failures before the exchange (token, parking) set their own pace; only those of the family `retry` are retried.
+  // A failure before the exchange (token, parked endpoint) is retried with backoff if its family is `retry`.
   state.decision = retryLater();
   const token = await acquireToken(context, request);
   const exchanged = await exchange(context, request, state, token);
@@ -116,8 +116,8 @@ async function acquireToken(context: AttemptContext, request: ServiceRequest): P
   const { tokens, audience, endpointAccess } = context;
   const parkedBy = endpointAccess.claimRetry(request);
   let token = await tokens.get(audience, request.signal);
-  // Only a new token carries scopes granted since, even if the old one lists none. If the refresh fails, the request must
-  // not be parked for another hour: nothing is known about its scopes.
+  // Only a new token has newly granted scopes, even if the old one lists none. If the refresh fails, throw instead of
+  // parking the request for another hour: nothing is known about its scopes.
   if (parkedBy === 403) token = await tokens.refresh(audience, request.signal);
   // A new token may solve the problem; if the refresh fails, probe with the old one.
   else if (parkedBy === 401) token = await tokens.refresh(audience, request.signal).catch(() => token);

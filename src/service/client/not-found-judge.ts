@@ -3,7 +3,7 @@ import type { ServiceRequest } from "../http/request.ts";
 
 /** When this many different paths answer 404 and none succeeds, the service is at fault, not the records. */
 const MISSING_PATHS_FOR_ALARM = 3;
-/** The same holds for this many different records of one path. */
+/** The same holds for more than this many different records of one path. */
 const MISSING_RECORDS_FOR_ALARM = 100;
 /** These parameters select a page, not a record. */
 const pagingParams: ReadonlySet<string> = new Set(["timestamp", "size", "startAfter"]);

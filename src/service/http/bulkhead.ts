@@ -11,11 +11,11 @@ interface BulkheadOptions {
   readonly onLimitChange: (limit: number) => void;
 }
 
-/** A poll that waits longer is late: slow history pages occupy every slot. */
+/** A poll that waits longer is late, because slow history pages occupy every slot. It then reserves one slot. */
 const MAX_POLL_WAIT_MS = 2_000;
 /** How long after the last poll one slot stays reserved for the next. */
 const RESERVATION_MS = 120_000;
-/** When polls fall due faster than the rate limit allows, every fourth request is still one for history. */
+/** If polls alone exceed the rate limit, every fourth request is still a history request. */
 const POLLS_PER_HISTORY_REQUEST = 3;
 
 /**
@@ -29,12 +29,12 @@ export class Bulkhead {
   /** History waits here for its share of the slots, the most urgent first. */
   readonly #history: PQueue;
   #limit: number;
-  /** Successful rounds before the limit grows by one. Higher after congestion, or every other increase would cause a 429. */
+  /** Successful rounds before the limit grows by one. Higher after congestion, so that fewer increases cause a 429. */
   #roundsPerIncrease = 1;
   #decreasedAt = Number.NEGATIVE_INFINITY;
   #reservedUntil = Number.NEGATIVE_INFINITY;
   #nextStartAt = 0;
-  /** Places in the order of requests: the last one given to a poll and to history, and the last one that was started. */
+  /** Fair queueing: the last place given to a poll, the last given to history, and the highest place started so far. */
   readonly #lastPlace = { poll: 0, history: 0, started: 0 };
 
   constructor(options: BulkheadOptions) {
@@ -46,7 +46,7 @@ export class Bulkhead {
 
   run<T>(priority: RequestPriority, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     const isPoll = priority === requestPriority.head;
-    // Only history makes a poll late: polls that wait for each other need no reservation.
+    // Only history requests make a poll late: if polls wait for each other, a reservation does not help.
     const lateAt =
       this.#history.pending > 0
         ? this.#options.clock.monotonic() + MAX_POLL_WAIT_MS

@@ -11,7 +11,7 @@ const MAX_WAIT_MS = 3_600_000;
 /** Allows one request. The holder reports its outcome exactly once; later reports are ignored. */
 export interface Permit {
   recordSuccess(): void;
-  /** `pauseMs`: no request may start before it has passed. */
+  /** `pauseMs`: no request to the host may start for this long. */
   recordFailure(pauseMs: number): void;
   /** The outcome says nothing about the host. */
   release(): void;
@@ -59,8 +59,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Calls `enter` whenever a permit may be available, until it returns a result: others may take the permit first.
-   * Undefined if there is none before `until` (monotonic).
+   * Calls `enter` whenever a permit may be available, until it returns a result: another request may take the permit first.
+   * Returns undefined if there is no result before `until` (monotonic).
    */
   async enterWhenAvailable<T>(
     until: number,

@@ -46,7 +46,7 @@ export type WalkAnomaly =
 
 export type ClientEventListener = (event: ClientEvent) => void;
 
-/** `ms`: how long the caller waited; a response knows its own duration better. */
+/** `ms`: how long the caller waited. If there is a response, its own duration is used: it excludes other waits. */
 export function requestEvent(
   { ms, ...fields }: Pick<RequestEvent, "endpoint" | "outcome" | "ms" | "attempt">,
   response: TransportResponse | undefined,

@@ -13,8 +13,8 @@ interface Heartbeat {
 const HEARTBEAT_TIMEOUT_MS = 10_000;
 
 /**
- * Requests an external dead man's switch, which raises an alarm when the requests stop. A failure is logged once until
- * the next success. The logs name only the host: whoever knows the full URL can keep the alarm silent.
+ * Pings an external dead man's switch, which raises an alarm when the pings stop. A failure is logged once until the
+ * next success. The logs name only the host, because anyone who knows the full URL can silence the alarm.
  */
 export function createHeartbeat(address: string, { clock, log }: { clock: Clock; log: Log }): Heartbeat {
   const { origin, host, pathname, search } = new URL(address);

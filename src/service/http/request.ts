@@ -1,4 +1,5 @@
 import { streamOfEndpoint, streamTable } from "../../model/streams.ts";
+
 /** The higher priority goes first: the head, then gaps about to leave the window, then the rest of the history. */
 export const requestPriority = { head: 2, expiring: 1, history: 0 } as const;
 export type RequestPriority = (typeof requestPriority)[keyof typeof requestPriority];
@@ -48,8 +49,8 @@ function endpointScope(endpoint: string): string | undefined {
 }
 
 /**
- * Returns the scope without which the client does not send a request; undefined if only a 403 can tell. `read:LX` grants ticks
- * and bars of the liquid indices; the spec does not say whether they need the endpoint's own scope too.
+ * Returns the scope without which the client does not send a request; undefined if none is documented. `read:LX` grants
+ * ticks and bars of the liquid indices; the spec does not say whether they need the endpoint's own scope too.
  */
 export function requiredScope({ endpoint, query }: ServiceRequest): string | undefined {
   return query?.indexType === "LX" ? "read:LX" : endpointScope(endpoint);

@@ -3,7 +3,7 @@ const MIN_SECRET_LENGTH = 6;
 /** Enough for the last few rotations: a token per day for each of two audiences, and the client secret. */
 const MAX_SECRETS = 16;
 
-/** Removes the secrets in use from every text of the service that the client logs or reports. */
+/** Removes the client's secrets from every text of the service before the client logs or reports it. */
 export class SecretRedactor {
   readonly #secrets = new Set<string>();
 

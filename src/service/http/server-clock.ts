@@ -36,7 +36,7 @@ export class ServerClock {
 
   /**
    * Adds one response to the estimate. Returns the response's age (its `Age` header, or how far its `Date` lies before
-   * the request) and the service's time for which its content is valid.
+   * the request) and the service's time at which its content was current.
    */
   recordResponse(
     dateHeaderMs: number | undefined,

@@ -13,7 +13,7 @@ interface TransportRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly timeoutMs: number;
-  /** The timeout extends up to this while the body arrives fast enough; without it, never. */
+  /** The timeout is extended up to this while the body arrives fast enough. Default: it is never extended. */
   readonly maxTimeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -34,7 +34,7 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** More of an error page is not read. */
+/** The transport reads at most this much of an error page. */
 const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
 export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }): Transport {
@@ -131,7 +131,7 @@ async function* countBytes(
   }
 }
 
-/** Reads a stream into one buffer that it owns. Beyond `maxBytes` it throws, or returns the beginning if `shouldThrow` is false. */
+/** Reads a stream into one new buffer. Beyond `maxBytes`, throws or, if `shouldThrow` is false, returns the beginning. */
 async function concatChunks(
   stream: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -158,7 +158,7 @@ async function concatChunks(
 }
 
 const THROUGHPUT_WINDOW_MS = 10_000;
-/** Below 16 KiB/s the exchange is as good as dead. A faster link may need more than `timeoutMs` for a large page. */
+/** Below 16 KiB/s the exchange counts as stalled. A faster link may need more than `timeoutMs` for a large page. */
 const MIN_BYTES_PER_WINDOW = (16 * 1024 * THROUGHPUT_WINDOW_MS) / 1000;
 
 interface ExchangeTimeoutOptions {
@@ -259,7 +259,7 @@ function errorCodes(error: unknown, depth = 0): string[] {
   ];
 }
 
-/** Converts an error below HTTP into a failure. Every one may be retried, but never with less security. */
+/** Converts a network or TLS error into a `retry` failure. The client never falls back to weaker security. */
 export function toNetworkFailure(error: unknown): Failure {
   const codes = errorCodes(error);
   const known = codes

@@ -38,8 +38,11 @@ interface CrossChecks {
 const PROBE_SIZE = 5;
 /** If two rows are further apart, rows may be missing between them. */
 const MAX_ROW_DISTANCE_PERIODS = 1.5;
-/** `Date` has whole seconds, and the window moves on while a response is under way. */
-const WINDOW_MARGIN_MICROS = 60 * MICROS_PER_SECOND;
+/**
+ * A row this close to the beginning of the window may be gone: the window moves on while a response is under way, and the
+ * service may delete rows in batches. A row further inside cannot.
+ */
+export const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 
 const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId === undefined;
 

@@ -27,7 +27,7 @@ export function applyBodyFault(
     case "status":
     case "rate-limit": {
       const status = line.definition.name === "status" ? line.numberOf("code") : 429;
-      const errorResponse = plainErrorResponse(status, "the simulator was told to fail", nowMs);
+      const errorResponse = plainErrorResponse(status, "simulated failure", nowMs);
       const retryAfter = formatRetryAfter(line.textOf("retry-after"), line.numberOf("wait"), nowMs);
       return retryAfter === undefined
         ? errorResponse

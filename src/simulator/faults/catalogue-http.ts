@@ -119,7 +119,7 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "http",
     requestEvents,
     { how: choiceParameter("cut bomb plain crc br"), mb: numberParameter(5000) },
-    "sends truncated gzip, a gzip bomb of `mb`, a plain body labelled gzip, a wrong CRC, or brotli nobody accepted",
+    "sends truncated gzip, a gzip bomb of `mb`, a plain body labelled gzip, a wrong CRC, or brotli that the client did not accept",
   ),
   defineFault("html", "http", requestEvents, {}, "responds with 200 and the page of a captive portal"),
   defineFault("empty-body", "http", requestEvents, {}, "responds with 200 and an empty body"),
@@ -179,7 +179,7 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "paging",
     requestEvents,
     { rows: numberParameter() },
-    "limits the rows per page, whatever `size` says",
+    "limits the rows per page, even if `size` is larger",
   ),
   defineFault(
     "dead-cursor",

@@ -102,7 +102,7 @@ export const faultConditions: Readonly<Record<string, string>> = {
   p: "the probability per event: p=0.05",
   times: "the maximum number of triggers on the same request",
   every: "triggers on every n-th request: every=7",
-  after: "how often the same request passes first",
+  after: "the number of times that the same request passes without the fault first",
   total:
     "the maximum number of triggers of this line; the only condition that depends on the order of requests",
   from: "starts this long after the script was set: from=60s",

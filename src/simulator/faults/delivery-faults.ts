@@ -125,8 +125,8 @@ const contentLength = (body: Uint8Array) => ({ "content-length": String(body.len
 const firstHalf = ({ body }: PlainResponse) => body.subarray(0, body.length >> 1);
 
 /**
- * Waits for `ms`, or until the client disconnects. A pending request stops a manual clock of the tests; `beginWait` lets
- * it advance, because this wait needs time to pass.
+ * Waits for `ms`, or until the client disconnects. The manual clock of tests does not advance while a request is pending;
+ * `beginWait` lets it advance during this wait.
  */
 export function waitWhileConnected(clock: Clock, socket: Socket, ms: number): Promise<void> {
   if (socket.destroyed) return Promise.resolve();

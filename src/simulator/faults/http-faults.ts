@@ -25,7 +25,7 @@ interface HttpFaultsOptions {
 
 /**
  * Applies the faults of the script to HTTP responses, in four steps: fetch another response (paging, stale pages,
- * tokens), change its JSON, replace its status or body, deliver its bytes badly. Within a step, later lines win.
+ * tokens), change its JSON, replace its status or body, disturb its delivery. Within a step, later lines win.
  */
 export class HttpFaults {
   readonly #options: HttpFaultsOptions;

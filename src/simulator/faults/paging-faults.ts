@@ -90,7 +90,7 @@ function sortByWeight<T>(items: T[], weight: (at: number) => number): T[] {
 /** Faults that respond to another request than the received one. */
 export class PagingFaults {
   readonly #refreshMs: number;
-  /** By cursor: the query of the page that returned it. Repeated pages and cycles go back to it. */
+  /** By cursor: the query of the page that returned the cursor, for faults that serve an earlier page again. */
   readonly #cursorSources = new Map<string, Query>();
   /** Cursors whose rows were already served with the previous page. */
   readonly #swappedCursors = new Set<string>();
@@ -104,7 +104,7 @@ export class PagingFaults {
     if (nextId !== undefined) this.#cursorSources.set(nextId, query);
   }
 
-  /** Serves the second page of a swap, whose rows the first page has taken. It needs no trigger of its own. */
+  /** Serves the second page of a swap with the rows of the first. The trigger on the first page covers both. */
   completeSwap(
     path: string,
     query: Query,

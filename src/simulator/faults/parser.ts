@@ -9,7 +9,7 @@ export interface FaultConditions {
   times: number;
   /** Triggers on every n-th repetition of a request; each request has its own phase. */
   every: number;
-  /** How often the same request passes first. */
+  /** The number of times that the same request passes without the fault first. */
   after: number;
   /** Maximum number of triggers of the line. The only condition that depends on the order of requests. */
   total: number;
@@ -91,7 +91,7 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
     return token.value;
   };
   const method = next("where (GET, POST, *, ws or port)");
-  if (!METHODS.includes(method)) unknown("place", method, METHODS);
+  if (!METHODS.includes(method)) unknown("method", method, METHODS);
   const eventKinds: readonly FaultEventKind[] =
     method === "ws"
       ? ["upgrade", "accept", "subscribe", "unsubscribe", "tick"]
@@ -99,7 +99,7 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
   const path = eventKinds.includes("request") ? next("the path (or *)") : "*";
   if (path !== "*" && !path.startsWith("/")) fail(`a path starts with "/" or is "*", not "${path}"`);
 
-  const name = next("the fault's word");
+  const name = next("the name of the fault");
   const candidates = faultDefinitions.filter((known) =>
     known.eventKinds.some((kind) => eventKinds.includes(kind)),
   );
@@ -143,7 +143,7 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
   const p = condition("p", "number", 1);
   if (p < 0 || p > 1) fail(`p is a probability between 0 and 1, not ${p}`);
   const every = condition("every", "number", 1);
-  if (every < 1 || !Number.isInteger(every)) fail(`every is a whole number from 1 on, not ${every}`);
+  if (every < 1 || !Number.isInteger(every)) fail(`every is a whole number of at least 1, not ${every}`);
   const page = given.get("page") ?? "any";
   if (!isPageCondition(page)) return unknown("value of page", page, ["first", "later", "last"]);
   return {

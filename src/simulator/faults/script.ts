@@ -39,7 +39,7 @@ export interface TriggeredFault {
   line: FaultLine;
   /** A fraction in [0, 1) for further choices of this fault, derived from the same hash. */
   chance(...about: (string | number)[]): number;
-  /** Takes the trigger out of the counts, because the fault found nothing to change. */
+  /** Removes this trigger from the counts, when the fault found nothing to change. */
   uncount(): void;
 }
 
@@ -119,7 +119,7 @@ export class FaultScript {
     for (const state of this.#lines) if (state.line === line) state.triggered++;
   }
 
-  /** How often each line triggered. A test run in which no line triggered proves nothing. */
+  /** How often each line triggered. Tests check this: a script that never triggers tests nothing. */
   get counts(): FaultCount[] {
     return this.#lines.map(({ line, triggered }) => ({
       line: line.lineNumber,

@@ -127,9 +127,9 @@ export class Contracts {
     for (let at = 0; at < STRIKES_PER_EXPIRY; at++) {
       const strike = Number((middle + (at - (STRIKES_PER_EXPIRY - 1) / 2) * distance).toPrecision(8));
       for (const optionType of ["CALL", "PUT"] as const) {
-        const put = optionType === "PUT";
-        const name = `${market.base.symbol}-${formatExpiry(fridayMs(week))}-${strike}-${put ? "P" : "C"}`;
-        const step = week * 64 + at * 2 + (put ? 1 : 0);
+        const isPut = optionType === "PUT";
+        const name = `${market.base.symbol}-${formatExpiry(fridayMs(week))}-${strike}-${isPut ? "P" : "C"}`;
+        const step = week * 64 + at * 2 + (isPut ? 1 : 0);
         const details = { listingMs, expirationMs: fridayMs(week), strike, optionType };
         const contract = this.#contract(2, exchange, market, step, name, details);
         if (contract) found.push(contract);

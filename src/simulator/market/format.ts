@@ -2,7 +2,7 @@ export const DAY_MS = 86_400_000;
 
 const TWO_DIGITS = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
 
-/** Formats days since 1970 as YYYY-MM-DD. */
+/** Formats days since 1970 as YYYY-MM-DD. Howard Hinnant's `civil_from_days`: creates no `Date` per record. */
 export function formatIsoDay(day: number): string {
   const shifted = day + 719_468;
   const era = Math.floor(shifted / 146_097);
@@ -72,7 +72,7 @@ export function chooseFractionDigits(typical: number): number {
   return Math.max(2, Math.min(20, 8 - magnitude));
 }
 
-/** The value as a whole number of units of its last digit. Monotonic. */
+/** The value in units of its last fraction digit: 1.25 with two digits is 125. Monotonic. */
 function toLastDigitUnits(value: number, digits: number): number {
   return Math.round(value * (POWERS_OF_TEN[digits] ?? 1));
 }

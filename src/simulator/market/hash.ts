@@ -32,7 +32,7 @@ export function hashFraction(...parts: readonly number[]): number {
   return hashNumbers(...parts) / 2 ** 32;
 }
 
-/** Whether this position is among the `perMille` of a thousand that a quirk affects. */
+/** Whether a quirk affects this position: true for `perMille` of every thousand positions. */
 export function isAffected(perMille: number, ...parts: readonly number[]): boolean {
   return perMille > 0 && hashFraction(...parts) * 1000 < perMille;
 }

@@ -128,14 +128,14 @@ export class IndexValues {
     const { base, quote } = series;
     for (let done = 0; done < count; ) {
       const tick = fromTick + done;
-      const place = tick % BLOCK_TICKS;
-      const run = Math.min(count - done, BLOCK_TICKS - place);
-      const logs = this.#model.block(base.ordinal, tick).subarray(place, place + run);
+      const offset = tick % BLOCK_TICKS;
+      const run = Math.min(count - done, BLOCK_TICKS - offset);
+      const logs = this.#model.block(base.ordinal, tick).subarray(offset, offset + run);
       found.set(logs, done);
       if (quote) {
-        const quoted = this.#model.block(quote.ordinal, tick);
+        const quoteLogs = this.#model.block(quote.ordinal, tick);
         for (let at = 0; at < run; at++)
-          found[done + at] = (found[done + at] as number) - (quoted[place + at] as number);
+          found[done + at] = (found[done + at] as number) - (quoteLogs[offset + at] as number);
       }
       done += run;
     }
@@ -145,7 +145,7 @@ export class IndexValues {
     return found;
   }
 
-  /** The extremes of `logPriceAt` over [first, end), without reading every tick where that is possible. */
+  /** The extremes of `logPriceAt` over [first, end). Reads every tick only for LX. */
   extremes(series: IndexSeries, first: number, end: number): Extremes {
     if (series.type === "LX") return findExtremes(this.logPrices(series, first, end - first));
     return this.#model.extremes(series.base.ordinal, series.quote?.ordinal, first, end);
@@ -159,12 +159,12 @@ export class IndexValues {
   volumeAt(series: IndexSeries, tick: number): number {
     const salt = mixBits(this.#seed ^ Math.imul(series.base.ordinal + 1, 0x27d4eb2f));
     const cell = Math.floor(tick / VOLUME_CELL_TICKS);
-    const along = tick / VOLUME_CELL_TICKS - cell;
+    const fraction = tick / VOLUME_CELL_TICKS - cell;
     const left = mixBits(salt ^ Math.imul(cell, 0x165667b1));
     const right = mixBits(salt ^ Math.imul(cell + 1, 0x165667b1));
-    const slow = (left + (right - left) * along) / 2 ** 32;
+    const drift = (left + (right - left) * fraction) / 2 ** 32;
     const noise = mixBits(left ^ Math.imul(tick, 0x9e3779b1)) / 2 ** 32;
-    return series.dailyVolume * (0.6 + 0.8 * slow + 0.01 * noise);
+    return series.dailyVolume * (0.6 + 0.8 * drift + 0.01 * noise);
   }
 
   formatVolume(series: IndexSeries, tick: number): string {

@@ -4,8 +4,9 @@ export interface KnownAsset {
   readonly name: string;
   readonly kind: "coin" | "token" | "stable" | "fiat";
   readonly usd: number;
-  /** Circulating supply (and total supply) in units. */
+  /** Circulating supply, in units. */
   readonly supply: number;
+  /** Total supply, in units; absent: the same as `supply`. */
   readonly total?: number;
   /** Year of the first end-of-day price. */
   readonly since: number;

@@ -17,7 +17,7 @@ const REFERENCE_MS = Date.UTC(2026, 0, 1);
 /** Scales the sum of two uniform 12-bit draws to unit variance: bounded and bell-shaped. */
 const DRAW_UNIT = Math.sqrt(6) / 4095;
 
-/** Each cell multiplies the volatility of its parent by one of these. Over twenty levels this makes calm and wild weeks. */
+/** Each cell multiplies the volatility of its parent by one of these. Over twenty levels this produces calm and volatile weeks. */
 export const VOLATILITY_FACTORS = Float64Array.from(
   { length: 256 },
   (_, at) => Math.exp((at / 255 - 0.5) * 0.46) / 1.009,

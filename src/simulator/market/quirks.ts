@@ -32,11 +32,11 @@ export interface Quirks {
   partialBar: boolean;
   /** The response for an index without any data. */
   noData: "404" | "empty";
-  /** `perMille` of a thousand index ticks become visible `seconds` after their timestamp. */
+  /** Of every thousand index ticks, `perMille` become visible only `seconds` after their timestamp. */
   late: { readonly perMille: number; readonly seconds: number };
   /** Number of missing index ticks per thousand. */
   missingPerMille: number;
-  /** `perMille` of a thousand index ticks first have a wrong price, which is corrected after `minutes`. */
+  /** Of every thousand index ticks, `perMille` first have a wrong price, which is corrected after `minutes`. */
   corrections: { readonly perMille: number; readonly minutes: number };
   /** A new token per request, or the same one (with its remaining seconds) until it expires. */
   tokenReissue: "new" | "same";

@@ -130,9 +130,9 @@ export function createIdFormat(style: Quirks["ids"]): IdFormat {
   };
 }
 
-/** A random-looking UUID, fixed for one entity. */
-export function createEntityUuid(seed: number, family: number, ordinal: number): string {
-  const word = (part: number) => hashNumbers(seed, family, ordinal, part).toString(16).padStart(8, "0");
+/** A random-looking UUID that is always the same for one entity; `kind` is 1 asset, 2 market, 3 exchange, 4 liquid index. */
+export function createEntityUuid(seed: number, kind: number, ordinal: number): string {
+  const word = (part: number) => hashNumbers(seed, kind, ordinal, part).toString(16).padStart(8, "0");
   const second = word(2);
   const third = word(3);
   return `${word(1)}-${second.slice(0, 4)}-4${second.slice(5)}-a${third.slice(1, 4)}-${third.slice(4)}${word(4)}`;

@@ -77,7 +77,7 @@ const NO_END_DAY = 100_000;
 export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks["ids"]): Universe {
   const counts = typeof size === "string" ? UNIVERSE_SIZES[size] : size;
   const idFormat = createIdFormat(idStyle);
-  const id = (family: number, ordinal: number) => idFormat.wrap(createEntityUuid(seed, family, ordinal));
+  const id = (kind: number, ordinal: number) => idFormat.wrap(createEntityUuid(seed, kind, ordinal));
   const assets = Array.from({ length: counts.assets }, (_, at) => createAsset(seed, at, id(1, at)));
   const markets = createPairs(assets, counts.markets).map(([base, quote, rank], at) => {
     return { ordinal: at, id: id(2, at), base, quote, share: 0.45 / 2 ** rank };
@@ -152,7 +152,7 @@ function inventAsset(seed: number, ordinal: number): KnownAsset {
   };
 }
 
-/** Pairs grouped by quote, so that the first markets are all assets against USD. The number is the rank of the quote. */
+/** Returns [base, quote, rank of the quote], grouped by quote: the first markets are all assets against USD. */
 function createPairs(assets: readonly SimulatedAsset[], count: number) {
   const leading = ["USD", "USDT", "BTC", "EUR", "ETH", "USDC", "GBP", "JPY", "KRW", "BNB"];
   const priced = assets.filter(({ firstDay, endDay }) => firstDay < endDay);

@@ -29,7 +29,7 @@ interface Listing {
   readonly exchange: SimulatedExchange;
   readonly market: SimulatedMarket;
   readonly series: IndexSeries;
-  /** A trade happens every so many ticks. In between, the timestamp moves on and the price stays. */
+  /** Number of ticks between two trades. Between trades the price stays the same and only the timestamp advances. */
   readonly ticksPerTrade: number;
 }
 

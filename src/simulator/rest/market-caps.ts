@@ -113,10 +113,10 @@ export class MarketCaps {
   #percentChanges(series: IndexSeries, tick: number) {
     const { indexValues, calendar } = this.#options;
     const { first } = calendar.tickRange(series);
-    const change = (figure: (at: number) => number): PercentChange => {
+    const change = (valueAt: (tick: number) => number): PercentChange => {
       const [change24h = null, change7d = null, change30d = null] = CHANGE_PERIODS_DAYS.map((days) => {
         const then = tick - Math.round((days * DAY_MS) / calendar.tickMs);
-        return then < first ? null : formatDecimal((figure(tick) / figure(then) - 1) * 100, 4);
+        return then < first ? null : formatDecimal((valueAt(tick) / valueAt(then) - 1) * 100, 4);
       });
       return { change24h, change7d, change30d };
     };

@@ -77,7 +77,7 @@ export function applyConnectionFault(fault: TriggeredFault, session: LiveSession
     line.numberOf("in") > 0 ? session.after(line.numberOf("in"), act) : act();
   switch (line.definition.name) {
     case "drop-connection":
-      schedule(() => session.close(line.numberOf("code"), "the simulator was told to"));
+      schedule(() => session.close(line.numberOf("code"), "simulated disconnect"));
       break;
     case "mute":
       schedule(() => {

@@ -1,8 +1,8 @@
 import type { TriggeredFault } from "../faults/script.ts";
 
-/** Encodes websocket frames. Frames of a server are not masked, so the same bytes go to many sockets. */
 export const opcodes = { continuation: 0, text: 1, binary: 2 } as const;
 
+/** Encodes a frame. A server does not mask its frames, so the same bytes can go to many sockets. */
 export function encodeFrame(
   payload: string | Uint8Array,
   opcode: number = opcodes.text,
@@ -87,9 +87,9 @@ const PLAIN_MESSAGES: Record<string, string> = {
   "not-json": '{"event":',
 };
 
-/** The properties of ERROR that the line asks for: the code may be a number or missing. */
+/** The properties of the ERROR that the fault line describes; the code may be a number or missing. */
 export function faultyErrorProperties({ line }: TriggeredFault): Record<string, unknown> {
   const code = line.textOf("code");
   const codes: Record<string, object> = { string: { code }, number: { code: Number(code) }, none: {} };
-  return { ...codes[line.textOf("as")], message: "the simulator was told to fail" };
+  return { ...codes[line.textOf("as")], message: "simulated failure" };
 }

@@ -73,7 +73,7 @@ export class LiveServer {
     return this.prepareBurst(ticks, upTo)();
   }
 
-  /** The same in two steps, so that a benchmark does not measure the rendering. */
+  /** Like `publish`, but renders now and sends later, so that a benchmark does not measure the rendering. */
   prepareBurst(ticks: number, upTo?: number): () => number {
     return this.#ticker.prepareBurst(ticks, upTo);
   }
@@ -110,12 +110,12 @@ export class LiveServer {
     const fault = upgradeFaults(this.#faults, path).at(-1);
     if (fault?.line.definition.name === "upgrade-stall") {
       this.#options.logAttempt(path, 0);
-      // Nothing else reads this socket, so without this the end would go unnoticed.
+      // No other code reads this socket: read it here, to notice when the client disconnects.
       socket.on("end", () => socket.destroy()).resume();
       void waitWhileConnected(this.#clock, socket, Number.POSITIVE_INFINITY);
     } else if (fault) {
       const headers = retryAfterHeaders(fault, this.#clock.now());
-      reject(fault.line.numberOf("code"), "the simulator was told to fail", headers);
+      reject(fault.line.numberOf("code"), "simulated failure", headers);
     }
     return fault !== undefined;
   }

@@ -33,7 +33,7 @@ export class LiveSession {
     webSocket.on("ping", (data) => {
       if (!this.#isFrozen) webSocket.pong(data);
     });
-    // An invalid frame: the library has already closed the connection.
+    // `ws` closes the connection itself after an invalid frame.
     webSocket.on("error", () => {});
     socket.on("close", () => {
       for (const cancel of this.#timers) cancel();
@@ -70,7 +70,7 @@ export class LiveSession {
     return this.#clock.monotonic() - at;
   }
 
-  /** Writes encoded frames past the library. Safe, because the library writes each message in one piece. */
+  /** Writes encoded frames directly to the socket. Safe, because `ws` also writes each message in one piece. */
   write(frames: Uint8Array): void {
     if (this.#isFrozen || this.#webSocket.readyState !== this.#webSocket.OPEN) return;
     if (this.socket.writableLength > MAX_UNREAD_BYTES) {

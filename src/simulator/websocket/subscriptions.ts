@@ -8,13 +8,13 @@ import type { SimulatedExchange, SimulatedMarket, Universe } from "../market/uni
 
 /** One source of live ticks: an index, or a market on an exchange. */
 export type LiveSeries = { readonly key: string } & (
-  | { readonly family: "index"; readonly index: IndexSeries }
-  | { readonly family: "exchange"; readonly exchange: SimulatedExchange; readonly market: SimulatedMarket }
+  | { readonly kind: "index"; readonly index: IndexSeries }
+  | { readonly kind: "exchange"; readonly exchange: SimulatedExchange; readonly market: SimulatedMarket }
 );
 
 /** A parsed message that starts or stops a subscription. */
 export interface SubscriptionRequest {
-  /** Identical for identical bodies, whatever the order of the properties. Excludes requestId. */
+  /** The same for messages with the same body, in any order of properties. Excludes requestId. */
   key: string;
   series: readonly LiveSeries[];
   scope: string;
@@ -63,7 +63,7 @@ export class SubscriptionDirectory {
     const echo = requestId === undefined ? {} : { requestId };
     return {
       key: `index ${String(indexId)} ${String(indexType)}`,
-      series: series.map((index) => ({ key: `${index.type} ${index.ordinal}`, family: "index", index })),
+      series: series.map((index) => ({ key: `${index.type} ${index.ordinal}`, kind: "index", index })),
       scope: found.type === "LX" ? "read:LX" : "read:index-ticker",
       confirmation: { indexType: found.type, ...echo },
     };
@@ -122,7 +122,7 @@ export class SubscriptionDirectory {
 }
 
 function createExchangeSeries(exchange: SimulatedExchange, market: SimulatedMarket): LiveSeries {
-  return { key: `EX ${exchange.ordinal} ${market.ordinal}`, family: "exchange", exchange, market };
+  return { key: `EX ${exchange.ordinal} ${market.ordinal}`, kind: "exchange", exchange, market };
 }
 
 function push<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {

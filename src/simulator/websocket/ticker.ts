@@ -40,8 +40,8 @@ export class LiveTicker {
   }
 
   /**
-   * Renders a burst of `ticks` records for each current subscriber: all its series in turn, at consecutive ticks that end
-   * with `upTo` (default: the newest). The returned function sends the burst and returns the number of records sent.
+   * Renders up to `ticks` records for each current subscriber: all its series at consecutive ticks, the last of which is
+   * `upTo` (default: the newest). The returned function sends them and returns the number of records sent.
    */
   prepareBurst(ticks: number, upTo = this.#newestTick()): () => number {
     const rendered = new Map<readonly LiveSeries[], { count: number; bytes: Buffer }>();
@@ -86,7 +86,7 @@ export class LiveTicker {
     const next = this.#newestTick() + 1;
     this.#cancel = this.#clock.after(next * tickMs - this.#clock.now(), () => {
       this.#cancel = undefined;
-      // The wall clock may have been set back meanwhile: then it is not yet time for this tick.
+      // If the wall clock was set back meanwhile, this tick is not due yet.
       if (this.#newestTick() >= next) this.#sendTick(this.#newestTick());
       if ([...this.#sessions].some(({ subscriptions }) => subscriptions.size > 0)) this.scheduleNextTick();
     });
@@ -134,7 +134,7 @@ export class LiveTicker {
 
   #renderMessage(series: LiveSeries, tick: number): string | undefined {
     const now = this.#clock.now();
-    return series.family === "index"
+    return series.kind === "index"
       ? this.#source.indexMessage(series.index, tick, now)
       : this.#source.exchangeMessage(series.exchange, series.market, tick, now);
   }

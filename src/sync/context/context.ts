@@ -9,7 +9,7 @@ import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
-import { clockSkew } from "../../warehouse/coverage/targets.ts";
+import { readClockSkew } from "../../warehouse/coverage/targets.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { classifyError } from "./error-policy.ts";
 import { retryUntilDone } from "./retry.ts";
@@ -119,6 +119,6 @@ export async function storeClockSkew(
   const { skewMs } = client.health();
   if (skewMs === undefined) return;
   const skew = -skewMs * MICROS_PER_MS;
-  if (Math.abs(skew - clockSkew(reader)) > MIN_SKEW_CHANGE_MICROS)
+  if (Math.abs(skew - readClockSkew(reader)) > MIN_SKEW_CHANGE_MICROS)
     await ingest.call("commitClockSkew", skew, [], signal);
 }

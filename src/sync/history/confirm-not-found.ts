@@ -4,14 +4,16 @@ import { decodeBody } from "../../model/response-body.ts";
 import { type HistoryStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
+import { WINDOW_MARGIN_MICROS } from "../../service/pagination/cross-checks.ts";
 import { anchorForRow, formatToMillisecond } from "../../service/pagination/page.ts";
+import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
+import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import { findOtherServedSeries, hasRowsSince } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, toProblem } from "../context/error-policy.ts";
-import { seriesKey } from "./gap-planner.ts";
-import { SAFE_WINDOW_MARGIN_MICROS, type SliceWalk } from "./walk-slice.ts";
+import type { SliceWalk } from "./walk-slice.ts";
 
 /** What a 404 for an index means: it does not exist, or the range stays open because of `error`. */
 type NotFoundDecision =
@@ -42,29 +44,28 @@ export class NotFoundConfirmer {
 
   /** Call when the service has returned the series. */
   recordFound({ key }: SliceWalk): void {
-    this.#notFoundSince.delete(seriesKey(key));
-    this.#foundSeries.add(seriesKey(key));
+    this.#notFoundSince.delete(ledgerKeyText(key));
+    this.#foundSeries.add(ledgerKeyText(key));
   }
 
   async confirm(context: SyncContext, walk: SliceWalk): Promise<NotFoundDecision> {
     const { key, serviceWindow } = walk;
     const now = serviceNow(context);
-    const servedSince =
-      serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow + SAFE_WINDOW_MARGIN_MICROS;
+    const servedSince = computeWindowStart(serviceWindow, now) + WINDOW_MARGIN_MICROS;
     if (wasNotFound(this.#reader, key) || !hasRowsSince(this.#reader, key, servedSince))
       return { kind: "confirmed" };
     // This run has already found the series, so only this range fails. If the index were gone, its head walk would show it.
-    if (!walk.isHead && this.#foundSeries.has(seriesKey(key)))
+    if (!walk.isHead && this.#foundSeries.has(ledgerKeyText(key)))
       return { kind: "unconfirmed", error: unconfirmedFailure(walk), countsAsTry: true };
     const at = context.clock.monotonic();
-    const notFoundSince = this.#notFoundSince.get(seriesKey(key)) ?? at;
-    this.#notFoundSince.set(seriesKey(key), notFoundSince);
+    const notFoundSince = this.#notFoundSince.get(ledgerKeyText(key)) ?? at;
+    this.#notFoundSince.set(ledgerKeyText(key), notFoundSince);
     // One 404 is no reason to give up, however many slices of the series received it.
     if (at - notFoundSince < MIN_CONFIRM_INTERVAL_MS)
       return { kind: "unconfirmed", error: unconfirmedFailure(walk), countsAsTry: false };
     if (!(await this.#isEndpointHealthy(context, walk, servedSince)))
       return { kind: "unconfirmed", error: endpointFailure(walk), countsAsTry: true };
-    this.#notFoundSince.delete(seriesKey(key));
+    this.#notFoundSince.delete(ledgerKeyText(key));
     return { kind: "confirmed" };
   }
 

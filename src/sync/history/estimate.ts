@@ -1,8 +1,14 @@
 import { resolveSelector } from "../../model/selector.ts";
 import { cadenceOf, isDaily, type Stream, streamTable } from "../../model/streams.ts";
 import { type Micros, parseDateOrTimestamp } from "../../model/time.ts";
-import { intersect, normalise, subtract, totalDuration } from "../../model/time-range.ts";
-import { indexKey, readIndexLedgers } from "../../warehouse/coverage/gaps.ts";
+import { intersect, normalise, totalDuration } from "../../model/time-range.ts";
+import {
+  computeTargetEnd,
+  computeWindowStart,
+  findGaps,
+  selectRanges,
+} from "../../warehouse/coverage/gaps.ts";
+import { indexKey, readIndexLedgers } from "../../warehouse/coverage/series-queries.ts";
 import { countContracts } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
@@ -63,16 +69,15 @@ function estimateHistory(
   const { reader, now, settings } = options;
   const ledgers = reader && readIndexLedgers(reader, stream);
   const cadence = cadenceOf(stream, settings.refreshSeconds);
-  const targetEnd = Math.floor((now - rules.settleDelay) / rules.step) * rules.step;
-  const windowStart = rules.serviceWindow === null ? undefined : now - rules.serviceWindow;
+  const targetEnd = computeTargetEnd(rules, now);
+  const windowStart = computeWindowStart(rules.serviceWindow, now);
   let [holes, requests, rows] = [0, 0, 0];
   for (const target of targets) {
     const ledger = ledgers?.get(indexKey(target.indexType, target.indexId));
-    const from = Math.max(
-      Math.min(target.from, ledger?.targetFrom ?? target.from),
-      windowStart ?? target.from,
-    );
-    const open = subtract(normalise([{ from, to: targetEnd }]), normalise(ledger?.settled ?? []));
+    // A target that is already stored keeps its beginning if that is earlier.
+    const from = Math.min(target.from, ledger?.targetFrom ?? target.from);
+    const stored = { ...rules, from, to: null, isSnapshot: false };
+    const open = selectRanges(findGaps([stored], normalise(ledger?.settled ?? []), now), "open");
     const fetchable = isDaily(stream)
       ? intersect(open, [{ from: OLDEST_BAR_TS, to: Number.POSITIVE_INFINITY }])
       : open;

@@ -1,13 +1,13 @@
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import { type LedgerKey, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readNotFoundSeries } from "../../warehouse/coverage/not-found.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
 import { isOutOfTries, retryDelayMs, runConcurrently } from "../context/retry.ts";
 import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
-import { findOpenGaps, type GapFilter, planWalks, seriesKey, type WalkPlan } from "./gap-planner.ts";
+import { findOpenGaps, type GapFilter, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
 import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
 
@@ -50,7 +50,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     const plan = planWalks(reader, now, refreshSeconds, filter);
     if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, [], signal);
     const isOpen = (walk: SliceWalk) =>
-      !parked.has(indexFamily(walk)) && !failures.get(seriesKey(walk.key))?.isGivenUp;
+      !parked.has(indexFamily(walk)) && !failures.get(ledgerKeyText(walk.key))?.isGivenUp;
     const walks = plan.walks.filter(isOpen);
     const asOf = now;
     const finish = async () => {
@@ -79,7 +79,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     });
     const countedNotFound = new Set<string>();
     for (const { walk, error, countsAsTry } of failed) {
-      const key = seriesKey(walk.key);
+      const key = ledgerKeyText(walk.key);
       const count = failures.get(key) ?? { count: 0, isGivenUp: false };
       // All 404s of one series in one round count as one failure, however many slices received it.
       if (countsAsTry && !countedNotFound.has(key)) count.count++;
@@ -87,10 +87,10 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       count.isGivenUp ||= classifyError(error, stats.successCount) === "give_up" || isOutOfTries(count.count);
       failures.set(key, count);
     }
-    for (const { key } of walks) openProblems.delete(seriesKey(key));
+    for (const { key } of walks) openProblems.delete(ledgerKeyText(key));
     for (const { walk, error } of failed) {
       const problem = toProblem(walk.key.stream, `${walk.indexType} ${walk.name}`, error);
-      openProblems.set(seriesKey(walk.key), { key: walk.key, problem });
+      openProblems.set(ledgerKeyText(walk.key), { key: walk.key, problem });
     }
     if (failed.length === 0) {
       const roundMs = clock.monotonic() - startedAt;
@@ -140,7 +140,8 @@ async function runRound(
     ohlcv: readNotFoundSeries(reader, "ohlcv"),
   };
   const walksLeft = new Map<string, number>();
-  for (const { key } of walks) walksLeft.set(seriesKey(key), (walksLeft.get(seriesKey(key)) ?? 0) + 1);
+  for (const { key } of walks)
+    walksLeft.set(ledgerKeyText(key), (walksLeft.get(ledgerKeyText(key)) ?? 0) + 1);
 
   const reopenSeries = async ({ key }: SliceWalk) => {
     if (!notFoundSeries[key.stream].delete(key.series)) return;
@@ -157,7 +158,7 @@ async function runRound(
     }
     hasReopened ||= outcome.hasReopened;
     if (walk.blockedReason !== null) unblocked.push(walk.key);
-    const key = seriesKey(walk.key);
+    const key = ledgerKeyText(walk.key);
     const remaining = (walksLeft.get(key) ?? 1) - 1;
     walksLeft.set(key, remaining);
     if (remaining === 0 && plan.rechecks.has(key)) {
@@ -191,7 +192,7 @@ async function parkFamily(
   if (parked.has(family)) return;
   parked.set(family, toProblem(walk.key.stream, walk.indexType, error));
   const keys = new Map(
-    walks.filter((other) => indexFamily(other) === family).map(({ key }) => [seriesKey(key), key]),
+    walks.filter((other) => indexFamily(other) === family).map(({ key }) => [ledgerKeyText(key), key]),
   );
   await ingest.call("commitBlockedReason", { keys: [...keys.values()], reason: "forbidden" }, [], signal);
 }

@@ -1,9 +1,15 @@
 import { cadenceOf, type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange, type TimeRanges, union } from "../../model/time-range.ts";
-import { readGaps, readSeriesHeads, type SeriesGaps } from "../../warehouse/coverage/gaps.ts";
-import { type LedgerKey, readSettledRanges } from "../../warehouse/coverage/ledger.ts";
+import {
+  computeTargetEnd,
+  computeWindowStart,
+  readGaps,
+  type SeriesGaps,
+} from "../../warehouse/coverage/gaps.ts";
+import { type LedgerKey, ledgerKeyText, readSettledRanges } from "../../warehouse/coverage/ledger.ts";
 import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
+import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { settleDelay } from "../selection/targets.ts";
 import { compareUrgency, cutIntoSlices, dropExpired, ROWS_PER_PAGE } from "./slices.ts";
@@ -38,10 +44,6 @@ export interface WalkPlan {
   readonly day: string;
 }
 
-export function seriesKey({ stream, series }: { stream: string; series: number }): string {
-  return `${stream} ${series}`;
-}
-
 function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string): boolean {
   return (filter.streams?.has(stream) ?? true) && (filter.indexIds?.has(indexId) ?? true);
 }
@@ -69,7 +71,7 @@ export function planWalks(
     const includesRechecks = filter.range === undefined && !filter.excludesHeads;
     for (const due of includesRechecks ? readDueRechecks(reader, stream, day) : []) {
       if (!matchesFilter(filter, stream, due.indexId)) continue;
-      rechecks.add(seriesKey(due.key));
+      rechecks.add(ledgerKeyText(due.key));
       seriesById.set(due.key.series, addRecheck(seriesById.get(due.key.series), due, timing.targetEnd));
     }
     // A deselected series has no head poller, so its head is filled here.
@@ -114,7 +116,7 @@ export function planHeadWalks(
   return {
     walks: openSeries ? toWalks(openSeries, timing).sort(compareUrgency) : [],
     lost: [],
-    rechecks: new Set(due ? [seriesKey(due.key)] : []),
+    rechecks: new Set(due ? [ledgerKeyText(due.key)] : []),
     day,
   };
 }
@@ -145,7 +147,13 @@ function streamTiming(stream: HistoryStream, now: Micros, refreshSeconds: number
   const delay = settleDelay(refreshSeconds);
   const { step } = streamTable[stream];
   const cadence = cadenceOf(stream, refreshSeconds);
-  return { stream, now, targetEnd: Math.floor((now - delay) / step) * step, cadence, settleDelay: delay };
+  return {
+    stream,
+    now,
+    targetEnd: computeTargetEnd({ settleDelay: delay, step }, now),
+    cadence,
+    settleDelay: delay,
+  };
 }
 
 /** The newest part of a series: what one page holds, or a month of daily bars. */
@@ -157,8 +165,7 @@ function toWalks(
   series: OpenSeries,
   { stream, now, targetEnd, cadence, settleDelay }: StreamTiming,
 ): SliceWalk[] {
-  const windowStart =
-    series.serviceWindow === null ? undefined : now - series.serviceWindow + WINDOW_EDGE_MARGIN_MICROS;
+  const windowStart = computeWindowStart(series.serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
   const open = dropExpired(series.open, windowStart);
   return cutIntoSlices({ stream, open, targetEnd, windowStart, cadence }).map((slice) => ({
     ...slice,

@@ -1,6 +1,6 @@
 import { type HistoryStream, isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import { subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import { intersect, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 
 /** New rows per page of maximum size: a cursor may repeat one row, and one row must lie below the range. */
 export const ROWS_PER_PAGE = 1998;
@@ -25,8 +25,8 @@ interface SliceOptions {
   readonly open: readonly TimeRange[];
   /** End of the target: a range that reaches it is the head. */
   readonly targetEnd: Micros;
-  /** Start of the service's window; undefined: the history is unlimited. */
-  readonly windowStart: Micros | undefined;
+  /** Start of the service's window. */
+  readonly windowStart: Micros;
   /** Time between rows. */
   readonly cadence: Micros;
 }
@@ -38,7 +38,7 @@ interface SliceOptions {
 export function cutIntoSlices({ stream, open, targetEnd, windowStart, cadence }: SliceOptions): Slice[] {
   if (isDaily(stream)) return open.toReversed().map((range) => ({ range, urgency: "bars" }));
   const length = sliceLength(cadence);
-  const atRiskUntil = windowStart === undefined ? Number.NEGATIVE_INFINITY : windowStart + AT_RISK_MICROS;
+  const atRiskUntil = windowStart + AT_RISK_MICROS;
   const slices: Slice[] = [];
   for (const range of open.toReversed()) {
     const [safe, risky] = [clip(range, atRiskUntil, range.to), clip(range, range.from, atRiskUntil)];
@@ -88,10 +88,8 @@ export function countPages(range: TimeRange, cadence: Micros): number {
 }
 
 /** Removes what lies before the window: the service may drop it before the response comes. */
-export function dropExpired(open: TimeRanges, windowStart: Micros | undefined): TimeRanges {
-  return windowStart === undefined
-    ? open
-    : subtract(open, [{ from: Number.NEGATIVE_INFINITY, to: windowStart }]);
+export function dropExpired(open: TimeRanges, windowStart: Micros): TimeRanges {
+  return intersect(open, [{ from: windowStart, to: Number.POSITIVE_INFINITY }]);
 }
 
 function clip({ from, to }: TimeRange, min: Micros, max: Micros): TimeRange | undefined {

@@ -3,7 +3,8 @@ import { cadenceOf, historyStreams, isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { normalise, subtract } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import { readSeriesCoverage } from "../../warehouse/coverage/gaps.ts";
+import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
+import { readSeriesCoverage } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
@@ -85,10 +86,10 @@ function coveredSlices({ reader, refreshSeconds }: VerifyOptions, now: Micros): 
   return historyStreams.flatMap((stream) => {
     const cadence = cadenceOf(stream, refreshSeconds);
     // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
-    const newestSettled = Math.floor((now - settleDelay(refreshSeconds)) / cadence - 2) * cadence;
+    const rules = { settleDelay: settleDelay(refreshSeconds), step: cadence };
+    const newestSettled = computeTargetEnd(rules, now) - 2 * cadence;
     return readSeriesCoverage(reader, stream).flatMap(({ covered, key, serviceWindow, ...named }) => {
-      const windowStart =
-        serviceWindow === null ? undefined : now - serviceWindow + WINDOW_EDGE_MARGIN_MICROS;
+      const windowStart = computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
       const open = subtract(dropExpired(normalise(covered), windowStart), [
         { from: newestSettled, to: Number.POSITIVE_INFINITY },
       ]);

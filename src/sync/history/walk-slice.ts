@@ -6,11 +6,13 @@ import { type HistoryStream, isDaily, MAX_PAGE_SIZE, type Series, streamTable } 
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { requestPriority } from "../../service/http/request.ts";
+import { WINDOW_MARGIN_MICROS } from "../../service/pagination/cross-checks.ts";
 import {
   type HistoryWalkOptions,
   type PagePosition,
   walkHistoryPages,
 } from "../../service/pagination/history-walk.ts";
+import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import type { Slice } from "./slices.ts";
@@ -37,8 +39,6 @@ export interface SliceWalk extends Slice {
 const SPARE_ROWS = 8;
 /** The service's time is known to about a second, and its window moves while a response travels. */
 export const WINDOW_EDGE_MARGIN_MICROS = 3 * MICROS_PER_SECOND;
-/** A row this far inside the window cannot have left it while a response travelled. */
-export const SAFE_WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 
 const priorityByUrgency = {
   head: requestPriority.head,
@@ -84,8 +84,9 @@ export async function walkSlice(
   };
   const commit = async (pageId: number, position: PagePosition) => {
     // What left the window during the walk is lost, not empty: leave it open, to be recorded as lost later.
-    if (position.end === "exhausted" && slice.serviceWindow !== null) {
-      const windowStart = serviceNow(context) - slice.serviceWindow + WINDOW_EDGE_MARGIN_MICROS;
+    if (position.end === "exhausted") {
+      const windowStart =
+        computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_EDGE_MARGIN_MICROS;
       if (windowStart > gap.from) gap = { from: Math.min(windowStart, gap.to), to: gap.to };
     }
     const committed = await ingest.call(
@@ -96,9 +97,7 @@ export async function walkSlice(
         position: toWalkPosition(position, gap),
         isLast: position.end === "exhausted",
         settleDelay: slice.settleDelay,
-        ...(slice.serviceWindow === null
-          ? {}
-          : { windowStart: serviceNow(context) - slice.serviceWindow + SAFE_WINDOW_MARGIN_MICROS }),
+        windowStart: computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS,
         request,
         shouldCountMissing: slice.isComparison ?? false,
       },

@@ -1,5 +1,5 @@
 import type { Subscription } from "../../service/live/messages.ts";
-import { readSeriesHeads } from "../../warehouse/coverage/gaps.ts";
+import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import { readMarketsByExchange } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";

@@ -3,8 +3,9 @@ import { historyStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { runLoop, WakeSignal } from "../../runtime/loop.ts";
-import { readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/gaps.ts";
+import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import { readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { type Problem, toProblem } from "../context/error-policy.ts";
@@ -12,7 +13,7 @@ import { ProblemLog } from "../context/problem-log.ts";
 import { retryDelayMs } from "../context/retry.ts";
 import { NotFoundConfirmer } from "../history/confirm-not-found.ts";
 import { fillSlice } from "../history/fill-gaps.ts";
-import { planHeadWalks, seriesKey } from "../history/gap-planner.ts";
+import { planHeadWalks } from "../history/gap-planner.ts";
 import { settleDelay } from "../selection/targets.ts";
 import { isHeadShort, nextHeadPoll, pollsPerSecond, SkipTracker } from "./head-schedule.ts";
 import type { SubscriptionCoverage } from "./subscription-coverage.ts";
@@ -196,7 +197,10 @@ export class HeadPoller {
         continue;
       }
       this.#backOff(entry, outcome.kind === "forbidden" ? FORBIDDEN_RETRY_INTERVAL_MICROS : undefined);
-      this.#problemLog.report(seriesKey(key), toProblem(key.stream, `${indexType} ${name}`, outcome.error));
+      this.#problemLog.report(
+        ledgerKeyText(key),
+        toProblem(key.stream, `${indexType} ${name}`, outcome.error),
+      );
       if (outcome.kind === "forbidden" && walk.blockedReason !== "forbidden")
         await ingest.call("commitBlockedReason", { keys: [key], reason: "forbidden" }, [], signal);
       return;
@@ -207,7 +211,7 @@ export class HeadPoller {
     if (head) entry.skips.resolve(reader, head);
     const hasAdvanced = (head?.from ?? 0) > entry.head.from;
     entry.notBefore = hasAdvanced ? 0 : now + refreshSeconds * MICROS_PER_SECOND;
-    this.#problemLog.clear(seriesKey(key));
+    this.#problemLog.clear(ledgerKeyText(key));
     if (rechecks.size > 0) await ingest.call("commitRecheck", { key, day }, [], signal);
   }
 
@@ -231,9 +235,9 @@ export class HeadPoller {
     this.#polledCount = 0;
     for (const head of shortHeads) {
       const { indexType, indexId, key } = head;
-      const entry = before.get(seriesKey(key)) ?? createEntry(head);
+      const entry = before.get(ledgerKeyText(key)) ?? createEntry(head);
       entry.head = head;
-      this.#entries.set(seriesKey(key), entry);
+      this.#entries.set(ledgerKeyText(key), entry);
       if (streamTable[key.stream].event === null) continue;
       this.#entriesByIndex.set(indexKey(head), entry);
       const isLive = coverage.indexLiveSince(indexType, indexId) !== undefined;
@@ -252,12 +256,12 @@ export class HeadPoller {
   /** After a poll: reads how far it got. */
   #reschedule(entry: HeadEntry): void {
     const { key } = entry.head;
-    if (this.#context.signal.aborted || this.#entries.get(seriesKey(key)) !== entry) return;
+    if (this.#context.signal.aborted || this.#entries.get(ledgerKeyText(key)) !== entry) return;
     const [head] = readSeriesHeads(this.#options.reader, key.stream, key.series);
     if (head) {
       entry.head = head;
       this.#schedule(entry);
-    } else this.#entries.delete(seriesKey(key));
+    } else this.#entries.delete(ledgerKeyText(key));
   }
 
   #schedule(entry: HeadEntry): void {

@@ -1,7 +1,7 @@
 import type { SkippedTicks } from "../../ingest/commit/live-coverage.ts";
 import { isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { SeriesHead } from "../../warehouse/coverage/gaps.ts";
+import type { SeriesHead } from "../../warehouse/coverage/series-queries.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { HEAD_BARS } from "../history/gap-planner.ts";

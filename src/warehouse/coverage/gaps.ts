@@ -1,18 +1,172 @@
 import type { HistoryStream } from "../../model/streams.ts";
-import type { Micros } from "../../model/time.ts";
-import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { presentTs } from "../views/sql-fragments.ts";
 import { assertValidLedger, type LedgerKey, type SettledRange, settle } from "./ledger.ts";
 import { NOT_FOUND_REASON } from "./not-found.ts";
+import type { TargetRules } from "./targets.ts";
 
-/** The gaps of one series at one time: its target minus what is settled. */
+/*
+ * Target − settled, in the two languages that need it: `findGaps` for this program, `gapPartsSql` for the view `gaps`.
+ * A property test holds them equal.
+ */
+
+/** The end of a target at `now`, in whole steps. The service may still change younger records. */
+export function computeTargetEnd(
+  { settleDelay, step }: Pick<TargetRules, "settleDelay" | "step">,
+  now: Micros,
+): Micros {
+  return Math.floor((now - settleDelay) / step) * step;
+}
+
+/** Where the service's window begins at `now`; without a window, long before any record, so that SQL can bind it. */
+export function computeWindowStart(serviceWindow: Micros | null, now: Micros): Micros {
+  return serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow;
+}
+
+/** A stored target of one ledger key. */
+export interface StoredTarget extends TargetRules {
+  readonly from: Micros;
+  /** Null: the settings still select the key. */
+  readonly to: Micros | null;
+  /** The stream is a snapshot stream: nothing of it can be fetched later. */
+  readonly isSnapshot: boolean;
+}
+
+/** Reason of what is older than the service's window. */
+const AGED_OUT_REASON = "aged out";
+/** Reason of what no snapshot covered. */
+export const NOT_OBSERVED_REASON = "not observed";
+
+/** A part of a gap. `lost`: out of reach; `open`: to be fetched; `settling`: too young to be final. */
+interface GapPart extends TimeRange {
+  readonly state: "lost" | "open" | "settling";
+}
+
+/** The gaps of one ledger key at `now` by the service's clock, ascending. `targets` and `settled` are ascending and disjoint. */
+export function findGaps(targets: readonly StoredTarget[], settled: TimeRanges, now: Micros): GapPart[] {
+  const parts: GapPart[] = [];
+  const add = (state: GapPart["state"], from: Micros, to: Micros) => {
+    if (from < to) parts.push({ from, to, state });
+  };
+  for (const target of targets) {
+    const targetEnd = computeTargetEnd(target, now);
+    const lostUntil = target.isSnapshot ? targetEnd : computeWindowStart(target.serviceWindow, now);
+    const range = { from: target.from, to: Math.min(target.to ?? now, now) };
+    for (const { from, to } of subtract([range], settled)) {
+      add("lost", from, Math.min(to, lostUntil));
+      add("open", Math.max(from, lostUntil), Math.min(to, targetEnd));
+      add("settling", Math.max(from, lostUntil, targetEnd), to);
+    }
+  }
+  return parts;
+}
+
+/** The ranges of one state. */
+export function selectRanges(parts: readonly GapPart[], state: GapPart["state"]): TimeRanges {
+  return normalise(parts.filter((part) => part.state === state).map(({ from, to }) => ({ from, to })));
+}
+
+/** A day, plus two hours for the nightly run itself. */
+const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
+
+/** The settled ranges `g` of the key of target `t`. */
+const sameKey = "g.stream = t.stream AND g.series = t.series";
+
+/**
+ * Where a gap becomes `settling`: at the beginning of the live span. If REST was polled after that beginning, the gap
+ * starts at most one settle delay before it, and the poll has stored the records of that delay: then the whole gap is
+ * `settling`.
+ */
+const liveSettlingFrom = (
+  start: string,
+) => `(SELECT CASE WHEN l.from_ts - t.settle_delay <= ${start} THEN ${start} ELSE l.from_ts END
+      FROM live_spans l WHERE l.stream = t.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
+      AND l.to_ts >= t.target_end AND t.hindrance IS NULL ORDER BY l.from_ts LIMIT 1)`;
+
+/** The head of an index that the service does not have is `settling` for a day: the nightly run requests it again. */
+const notFoundSettlingFrom = (
+  start: string,
+) => `(SELECT CASE WHEN g.reason = '${NOT_FOUND_REASON}' AND g.to_ts = ${start} AND g.to_ts > t.target_end - ${NIGHTLY_INTERVAL_MICROS} THEN ${start} END
+      FROM settled_ranges g WHERE t.observed = 0 AND ${sameKey} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
+
+/** One gap of a target, from `start` to the next settled range, with the columns that decide its state. */
+const gapFrom = (
+  start: string,
+) => `SELECT t.stream, t.kept_for, t.observed, t.hindrance, t.target_end, t.window_start,
+    s.index_type, s.index_id, s.name, ${start} AS gap_from,
+    min(t.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g WHERE ${sameKey} AND g.from_ts >= ${start}),
+      t.end_ts)) AS gap_to,
+    min(t.target_end, coalesce(${liveSettlingFrom(start)}, t.target_end),
+      coalesce(${notFoundSettlingFrom(start)}, t.target_end)) AS settling_from
+  FROM targets t CROSS JOIN series s ON s.series = t.series`;
+
+/**
+ * `findGaps` of all ledger keys at the time of the query, as common table expressions; the result is `parts`. A gap begins
+ * where a target begins or a settled range ends, and lasts until the next settled range: all by index seek. It also calls
+ * `settling` what a live span has received, and the head of an index that was not found today: neither needs attention.
+ */
+export const gapPartsSql = `present AS (SELECT ${presentTs} AS now),
+targets AS (
+  SELECT w.stream, w.series, w.from_ts, w.settle_delay, w.kept_for, w.observed, w.hindrance,
+    CASE WHEN w.to_ts < p.now THEN w.to_ts ELSE p.now END AS end_ts,
+    (p.now - w.settle_delay) / w.step * w.step AS target_end,
+    p.now - w.kept_for AS window_start
+  FROM present p CROSS JOIN wanted_ranges w
+),
+open_gaps AS (
+  ${gapFrom("t.from_ts")}
+  WHERE coalesce((SELECT g.to_ts FROM settled_ranges g WHERE ${sameKey} AND g.from_ts < t.from_ts
+    ORDER BY g.from_ts DESC LIMIT 1), t.from_ts) <= t.from_ts
+  UNION ALL
+  ${gapFrom("r.to_ts")} CROSS JOIN settled_ranges r ON r.stream = t.stream AND r.series = t.series
+  WHERE r.to_ts > t.from_ts AND r.to_ts < t.end_ts AND r.from_ts < t.end_ts
+),
+judged AS (
+  SELECT o.*, CASE WHEN o.observed THEN o.target_end ELSE coalesce(o.window_start, o.gap_from) END AS lost_until
+  FROM open_gaps o
+),
+kinds AS (SELECT 'lost' AS kind UNION ALL SELECT 'pending' UNION ALL SELECT 'settling'),
+parts AS (
+  SELECT j.stream, j.index_type, j.index_id, j.name, j.kept_for,
+    CASE k.kind WHEN 'lost' THEN j.gap_from WHEN 'pending' THEN max(j.gap_from, j.lost_until)
+      ELSE max(j.gap_from, j.lost_until, j.settling_from) END AS from_ts,
+    CASE k.kind WHEN 'lost' THEN min(j.gap_to, j.lost_until) WHEN 'pending' THEN min(j.gap_to, j.settling_from)
+      ELSE j.gap_to END AS to_ts,
+    CASE k.kind WHEN 'lost' THEN 'lost' ELSE 'open' END AS state,
+    CASE k.kind WHEN 'lost' THEN CASE WHEN j.observed THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
+      WHEN 'pending' THEN coalesce(j.hindrance, 'pending') ELSE 'settling' END AS reason
+  FROM judged j CROSS JOIN kinds k
+  UNION ALL
+  SELECT g.stream, s.index_type, s.index_id, s.name, NULL, g.from_ts, g.to_ts, 'lost', g.reason
+  FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.proof = 'lost'
+)`;
+
+/** A row of the view `gaps`. */
+export interface GapRow {
+  readonly stream: string;
+  readonly index_type: string | null;
+  readonly index_id: string | null;
+  readonly name: string | null;
+  readonly from_ts: Micros;
+  readonly to_ts: Micros;
+  readonly from_time: string;
+  readonly to_time: string;
+  readonly state: "open" | "lost";
+  readonly reason: string;
+  /** When an open range leaves the service's window; null: never. */
+  readonly lost_at: string | null;
+}
+
+/** The gaps of one series at one time. */
 export interface SeriesGaps {
   readonly key: LedgerKey;
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
-  /** To be fetched. Ends at now − settle delay, in whole steps: younger records may still change. */
+  /** To be fetched. */
   readonly open: TimeRanges;
   /** Older than the service's window: it can no longer be fetched. */
   readonly agedOut: TimeRanges;
@@ -22,22 +176,18 @@ export interface SeriesGaps {
   readonly blockedReason: string | null;
 }
 
-interface TargetRow extends TimeRange {
+interface SeriesTargetRow extends Omit<StoredTarget, "isSnapshot"> {
   readonly series: number;
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
-  /** Where the service's window begins. */
-  readonly windowStart: Micros | null;
-  readonly serviceWindow: Micros | null;
   readonly blockedReason: string | null;
 }
 
 const targetsSql = (
   condition: string,
-) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name,
-    w.from_ts AS "from", min(coalesce(w.to_ts, @now), (@now - w.settle_delay) / w.step * w.step) AS "to",
-    @now - w.kept_for AS windowStart, w.kept_for AS serviceWindow, w.hindrance AS blockedReason
+) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from", w.to_ts AS "to",
+    w.settle_delay AS settleDelay, w.step, w.kept_for AS serviceWindow, w.hindrance AS blockedReason
   FROM wanted_ranges w JOIN series s ON s.series = w.series
   WHERE w.stream = @stream AND w.observed = 0 ${condition} ORDER BY w.series, w.from_ts`;
 
@@ -61,175 +211,37 @@ export function readGaps(
   now: Micros,
   series?: number,
 ): SeriesGaps[] {
-  // A number would be bound as a REAL, and the division by `step` would no longer be an integer division.
-  const bigNow = BigInt(Math.floor(now));
   const [sql, parameters] =
     series === undefined ? [allSeriesSql, { stream }] : [oneSeriesSql, { stream, series }];
-  const targets = connection.statement(sql.targets).all({ ...parameters, now: bigNow }) as TargetRow[];
+  const targets = connection.statement(sql.targets).all(parameters) as SeriesTargetRow[];
   const settled = Map.groupBy(
-    connection.statement(sql.settled).all(parameters) as (SettledRange & {
-      series: number;
-    })[],
+    connection.statement(sql.settled).all(parameters) as (SettledRange & { series: number })[],
     (range) => range.series,
   );
-  const found: SeriesGaps[] = [];
-  for (const [seriesKey, rows] of Map.groupBy(targets, (row) => row.series)) {
+  return [...Map.groupBy(targets, (row) => row.series)].flatMap(([seriesKey, rows]): SeriesGaps[] => {
     const settledRanges = settled.get(seriesKey) ?? [];
     assertValidLedger(settledRanges);
-    const missing = subtract(normalise(rows), normalise(settledRanges));
-    const last = rows.at(-1) as TargetRow;
-    if (missing.length === 0) continue;
-    const windowStart = last.windowStart ?? Number.NEGATIVE_INFINITY;
-    found.push({
-      key: { stream, series: seriesKey },
-      indexType: last.indexType,
-      indexId: last.indexId,
-      name: last.name,
-      open: intersect(missing, [{ from: windowStart, to: Number.POSITIVE_INFINITY }]),
-      agedOut:
-        windowStart === Number.NEGATIVE_INFINITY
-          ? []
-          : intersect(missing, [{ from: Number.NEGATIVE_INFINITY, to: windowStart }]),
-      serviceWindow: last.serviceWindow,
-      blockedReason: last.blockedReason,
-    });
-  }
-  return found;
+    const ownTargets = rows.map((row) => ({ ...row, isSnapshot: false }));
+    const parts = findGaps(ownTargets, normalise(settledRanges), Math.floor(now));
+    const [open, agedOut] = [selectRanges(parts, "open"), selectRanges(parts, "lost")];
+    if (open.length + agedOut.length === 0) return [];
+    const { indexType, indexId, name, serviceWindow, blockedReason } = rows.at(-1) as SeriesTargetRow;
+    return [
+      {
+        key: { stream, series: seriesKey },
+        indexType,
+        indexId,
+        name,
+        open,
+        agedOut,
+        serviceWindow,
+        blockedReason,
+      },
+    ];
+  });
 }
 
 /** Records as lost what is older than the service's window. */
 export function settleAgedOut(transaction: Transaction, { key, agedOut }: SeriesGaps): void {
-  for (const range of agedOut) settle(transaction, key, range, "lost", "aged out");
-}
-
-/** The head of a series whose target has no end. */
-export interface SeriesHead {
-  readonly key: LedgerKey & { readonly stream: HistoryStream };
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  /** Nothing is settled from this timestamp on. */
-  readonly from: Micros;
-  /** No range of the series was ever settled. */
-  readonly isNew: boolean;
-  /** The newest settled range says that the service answered 404 for the index. */
-  readonly isNotFound: boolean;
-}
-
-interface HeadRow {
-  readonly series: number;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  readonly targetFrom: Micros;
-  readonly settledTo: Micros | null;
-  readonly reason: string | null;
-}
-
-const headsSql = (
-  condition: string,
-) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name,
-    w.from_ts AS targetFrom, g.to_ts AS settledTo, g.reason
-  FROM wanted_ranges w CROSS JOIN series s ON s.series = w.series
-    LEFT JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts =
-      (SELECT max(l.from_ts) FROM settled_ranges l WHERE l.stream = w.stream AND l.series = w.series)
-  WHERE w.stream = ? ${condition} AND w.to_ts IS NULL AND w.observed = 0 ORDER BY w.series`;
-const allHeadsSql = headsSql("");
-const oneHeadSql = headsSql("AND w.series = ?");
-
-/** The heads of all series of a stream, or of one, that have a target without an end: one index seek each. */
-export function readSeriesHeads(
-  connection: Connection,
-  stream: HistoryStream,
-  series?: number,
-): SeriesHead[] {
-  const rows = (
-    series === undefined
-      ? connection.statement(allHeadsSql).all([stream])
-      : connection.statement(oneHeadSql).all([stream, series])
-  ) as HeadRow[];
-  return rows.map(({ series, indexType, indexId, name, targetFrom, settledTo, reason }) => ({
-    key: { stream, series },
-    indexType,
-    indexId,
-    name,
-    from: Math.max(targetFrom, settledTo ?? targetFrom),
-    isNew: settledTo === null,
-    isNotFound: reason === NOT_FOUND_REASON,
-  }));
-}
-
-/** The covered ranges of a series whose target has no end. */
-interface SeriesCoverage {
-  readonly key: LedgerKey & { readonly stream: HistoryStream };
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  readonly serviceWindow: Micros | null;
-  readonly settleDelay: Micros;
-  /** Ranges with proof `rows` or `empty`, without those that are lost. */
-  readonly covered: readonly TimeRange[];
-}
-
-interface CoveredRow extends TimeRange {
-  readonly series: number;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  readonly serviceWindow: Micros | null;
-  readonly settleDelay: Micros;
-}
-
-export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
-  const rows = connection
-    .statement(
-      `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
-        w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to"
-      FROM settled_ranges g JOIN series s ON s.series = g.series
-        JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.to_ts IS NULL
-      WHERE g.stream = ? AND g.proof <> 'lost' ORDER BY g.series, g.from_ts`,
-    )
-    .all([stream]) as CoveredRow[];
-  return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {
-    const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as CoveredRow;
-    const covered = own.map(({ from, to }) => ({ from, to }));
-    return { key: { stream, series }, indexType, indexId, name, serviceWindow, settleDelay, covered };
-  });
-}
-
-/** What the ledger holds about one index, for an estimate. */
-interface IndexLedger {
-  readonly settled: readonly TimeRange[];
-  /** Where the open-ended target begins; undefined: there is none. */
-  readonly targetFrom: Micros | undefined;
-}
-
-export function indexKey(indexType: string, indexId: string): string {
-  return `${indexType} ${indexId}`;
-}
-
-/** The ledger of a stream by `indexKey`. Indices without an entry are left out. */
-export function readIndexLedgers(connection: Connection, stream: HistoryStream): Map<string, IndexLedger> {
-  const ranges = connection
-    .statement(
-      `SELECT s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"
-      FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.stream = ? ORDER BY g.series, g.from_ts`,
-    )
-    .all([stream]) as (TimeRange & { indexType: string; indexId: string })[];
-  const targets = connection
-    .statement(
-      `SELECT s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom
-      FROM wanted_ranges w JOIN series s ON s.series = w.series
-      WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0`,
-    )
-    .all([stream]) as { indexType: string; indexId: string; targetFrom: Micros }[];
-  const found = new Map<string, IndexLedger>();
-  for (const { indexType, indexId, targetFrom } of targets) {
-    found.set(indexKey(indexType, indexId), { settled: [], targetFrom });
-  }
-  for (const [key, own] of Map.groupBy(ranges, (range) => indexKey(range.indexType, range.indexId))) {
-    const settled = own.map(({ from, to }) => ({ from, to }));
-    found.set(key, { settled, targetFrom: found.get(key)?.targetFrom });
-  }
-  return found;
+  for (const range of agedOut) settle(transaction, key, range, "lost", AGED_OUT_REASON);
 }

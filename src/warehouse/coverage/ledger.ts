@@ -1,4 +1,4 @@
-import { type HistoryStream, hasHistory, type Stream } from "../../model/streams.ts";
+import { hasHistory, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import {
   assertNormalised,
@@ -17,6 +17,17 @@ export type LedgerProof = "rows" | "empty" | "lost";
 export interface LedgerKey {
   readonly stream: Stream;
   readonly series: number;
+}
+
+/** The key as text, for maps. */
+export function ledgerKeyText({
+  stream,
+  series,
+}: {
+  readonly stream: string;
+  readonly series: number;
+}): string {
+  return `${stream} ${series}`;
 }
 
 export interface SettledRange extends TimeRange {
@@ -56,7 +67,8 @@ export function settle(
   if (proof === "rows" && reason !== null)
     throw new Error("cannot settle rows with a reason: only empty and lost have one");
   if (proof === "lost" && reason === null) throw new Error("cannot settle a range as lost without a reason");
-  if (proof === "empty") assertNoRows(transaction, key, range);
+  if (proof === "empty" && hasRowsInRange(transaction, key, range))
+    throw new Error(`cannot settle ${key.stream} as empty: the range has rows: ${formatRange(range)}`);
   if (proof === "lost") {
     const covered = findTouching(transaction, key, range).filter((settled) => settled.proof !== "lost");
     for (const part of subtract([range], normalise(covered)))
@@ -156,26 +168,17 @@ export function assertValidLedger(ranges: readonly SettledRange[]): void {
   }
 }
 
-/** A range with rows must never be settled as empty. */
-function assertNoRows(transaction: Transaction, key: LedgerKey, range: TimeRange): void {
-  if (!hasHistory(key.stream)) return;
-  const { table, keyColumn, timeColumn, storedTime } = rowTables[key.stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? LIMIT 1`;
-  if (transaction.statement(sql).get([key.series, storedTime(range.from), storedTime(range.to)])) {
-    throw new Error(`cannot settle ${key.stream} as empty: the range has rows: ${formatRange(range)}`);
-  }
-}
-
 /** Reason of an empty range for which the service said that it has no older records. One older row disproves it. */
 export const NOTHING_OLDER_REASON = "nothing older";
 
-/** Whether the range has rows. If so, the service's claim to have "nothing older" is not believed. */
+/** Whether the range has rows: it must not be settled as empty, and the service cannot have "nothing older" than it. */
 export function hasRowsInRange(
   transaction: Transaction,
-  { stream, series }: { stream: HistoryStream; series: number },
+  { stream, series }: LedgerKey,
   { from, to }: TimeRange,
 ): boolean {
-  if (from >= to) return false;
+  // The rows of a snapshot stream do not have the key of its ledger.
+  if (from >= to || !hasHistory(stream)) return false;
   const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
   const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? LIMIT 1`;
   return transaction.statement(sql).get([series, storedTime(from), storedTime(to)]) !== undefined;

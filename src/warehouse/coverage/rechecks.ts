@@ -58,7 +58,10 @@ export function startRechecks(transaction: Transaction, { stream, series }: Ledg
     .run([stream, series, day]);
 }
 
-/** The `stream` under which `rereads` stores that an exchange has no contracts of a type: it is requested once a day. */
+/**
+ * That an exchange has no contracts of a type is also stored in `rereads`, because it too says when something was last
+ * requested: such a list is requested once a day. This is no stream: no ledger key has it, so `readDueRechecks` skips it.
+ */
 const noContractsStream = (derivativeType: string) => `derivative_contracts ${derivativeType}`;
 
 /** Whether the service answered on this day that the exchange has no contracts of this type. */

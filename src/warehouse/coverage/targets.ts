@@ -2,6 +2,7 @@ import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { presentTs } from "../views/sql-fragments.ts";
 import type { LedgerKey } from "./ledger.ts";
 
 /** How both ends of a target move with time; all in microseconds. */
@@ -93,7 +94,12 @@ export function recordBlockedReason(transaction: Transaction, key: LedgerKey, re
 
 /** The service's clock minus this machine's, as the last daemon or backfill measured it. */
 export function readClockSkew(connection: Connection): Micros {
-  return Number(connection.statement("SELECT clock_skew FROM warehouse_state").pluck().get());
+  return connection.statement("SELECT clock_skew FROM warehouse_state").pluck().get() as Micros;
+}
+
+/** The present by the service's clock, as the views compute it: in whole seconds. */
+export function readPresentTs(connection: Connection): Micros {
+  return connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
 }
 
 /** Stores the service's clock minus this machine's: the view `gaps` adds it to SQLite's clock. */
@@ -101,9 +107,4 @@ export function recordClockSkew(transaction: Transaction, skew: Micros): void {
   transaction
     .statement("UPDATE warehouse_state SET clock_skew = ? WHERE clock_skew <> ?")
     .run([Math.round(skew), Math.round(skew)]);
-}
-
-/** The stored clock skew. */
-export function clockSkew(connection: Connection): Micros {
-  return connection.statement("SELECT clock_skew FROM warehouse_state").pluck().get() as Micros;
 }

@@ -4,7 +4,7 @@ import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.t
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables } from "../tables/row-tables.ts";
 
-/** Rows of one series lie together, and series in the order of their names: so a reader skips row groups by name. */
+/** Files contain one series after another, sorted by name, so that readers can skip row groups by name. */
 const seriesOrder: Readonly<Record<Dictionary, string>> = {
   series: "name, index_id",
   listings: "exchange, pair, exchange_id, market_id",
@@ -17,13 +17,13 @@ export function labelColumns(stream: RowStream): readonly Column[] {
   return columns.filter(({ source, isPartition }) => source === "label" && !isPartition);
 }
 
-/** The column whose values part the files of a stream, beside the month; undefined: only months do. */
+/** The column that partitions the files of a stream besides the month; undefined if only the month does. */
 export function partitionColumn(stream: RowStream): string | undefined {
   const columns: readonly Column[] = streamTable[stream].columns;
   return columns.find(({ isPartition }) => isPartition)?.name;
 }
 
-/** One month of one part of a stream, and the series that have rows in it. */
+/** One month of one partition of a stream, and the keys of the series that have rows in it. */
 export interface ExportMonth {
   readonly stream: RowStream;
   /** The index type or derivative type; null for a stream without a partition column. */
@@ -35,7 +35,7 @@ export interface ExportMonth {
   readonly keys: readonly number[];
 }
 
-/** The months that hold rows, from that of `since` on. One index seek per series and month. */
+/** The months with rows, starting with the month of `since`. Takes one index seek per series and month. */
 export function exportMonths(
   connection: Connection,
   stream: RowStream,
@@ -57,25 +57,25 @@ export function exportMonths(
     .pluck();
   const bounded = Number.isFinite(since);
   const found = new Map<string, ExportMonth & { keys: number[] }>();
-  for (const [entry, part] of entries) {
-    let at = (bounded ? next.get([entry, storedTime(since)]) : first.get([entry])) as number | string | null;
+  for (const [key, part] of entries) {
+    let at = (bounded ? next.get([key, storedTime(since)]) : first.get([key])) as number | string | null;
     while (at !== null) {
       const month = monthOf(tsOfStored(at));
       const name = `${part ?? ""} ${month}`;
       const { from, to } = monthRange(month);
-      let own = found.get(name);
-      if (!own) {
-        own = { stream, part, month, from, to, keys: [] };
-        found.set(name, own);
+      let exportMonth = found.get(name);
+      if (!exportMonth) {
+        exportMonth = { stream, part, month, from, to, keys: [] };
+        found.set(name, exportMonth);
       }
-      own.keys.push(entry);
-      at = next.get([entry, storedTime(to)]) as number | string | null;
+      exportMonth.keys.push(key);
+      at = next.get([key, storedTime(to)]) as number | string | null;
     }
   }
   return [...found.values()].sort((a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.month, b.month));
 }
 
-/** How many rows there are to export at most, from the count that the writer maintains. */
+/** The number of stored rows by the writer's own count: an upper bound for the rows of an export. */
 export function storedRows(connection: Connection): number {
   const names = Object.keys(rowTables).map((stream) => `'${stream}'`);
   const sql = `SELECT coalesce(sum(rows), 0) FROM stream_states WHERE stream IN (${names.join(", ")})`;
@@ -95,7 +95,7 @@ export function monthRange(month: string): { from: Micros; to: Micros } {
 
 function startOf(month: string): Micros {
   const ts = parseTimestamp(`${month}-01T00:00:00Z`);
-  // The month after 9999-12 has no name of four digits.
+  // The month after 9999-12 has no four-digit year.
   return ts ?? Number.MAX_SAFE_INTEGER;
 }
 

@@ -37,7 +37,7 @@ const unknown = {
   sample: "text",
 } as const;
 
-/** A lookup as the contract has it, without the count of absences; in the order of its key. */
+/** A lookup with its public columns (without the count of absences), ordered by its key. */
 function lookupRelation(name: string, columns: readonly Column[], key: string): ExportRelation {
   const added = {
     first_seen: "timestamp",
@@ -56,7 +56,7 @@ function lookupRelation(name: string, columns: readonly Column[], key: string): 
   return { name, columns: { ...Object.fromEntries(own), ...added }, from: `${name} ORDER BY ${key}` };
 }
 
-/** Every relation of the contract that is not parted by month. */
+/** Every public relation that is not partitioned by month, except `coverage` and `gaps`. */
 export const exportRelations: readonly ExportRelation[] = [
   lookupRelation("assets", assetColumns, "id"),
   lookupRelation("markets", marketColumns, "id"),
@@ -67,7 +67,7 @@ export const exportRelations: readonly ExportRelation[] = [
   {
     name: "series",
     columns: { index_type: "text", index_id: "text", name: "text", refresh_us: "integer" },
-    // The refresh period is half of the settle delay; 30 seconds where a series was never selected.
+    // The refresh period is half of the settle delay; 30 seconds for a series that was never selected.
     from: `(SELECT index_type, index_id, name, coalesce((SELECT w.settle_delay / 2 FROM wanted_ranges w
         WHERE w.stream = 'index_ticks' AND w.series = s.series ORDER BY w.from_ts DESC LIMIT 1), 30000000) AS refresh_us
       FROM series s WHERE index_type <> '') ORDER BY index_type, name, index_id`,
@@ -150,7 +150,7 @@ export function readLedger(connection: Connection): {
   };
 }
 
-/** Runs `work` on one snapshot of the warehouse. The writer cannot truncate the WAL meanwhile: one file at most. */
+/** Runs `work` on one snapshot of the warehouse. The writer cannot truncate the WAL meanwhile, so keep `work` short. */
 export async function inSnapshot<T>(connection: Connection, work: () => T | Promise<T>): Promise<T> {
   connection.database.exec("BEGIN");
   try {

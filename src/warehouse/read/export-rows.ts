@@ -3,47 +3,48 @@ import type { Column } from "../../model/column.ts";
 import { hasHistory, isDaily, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowColumns, rowTables } from "../tables/row-tables.ts";
 import { tickerPeriod } from "../views/data-views.ts";
-import { presentTs } from "../views/sql-fragments.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";
 import { type ExportMonth, labelColumns, monthOf } from "./export-months.ts";
 
 const ROWS_PER_BLOCK = 8_192;
 
-/** [time, columns of the table … , aside]; a bar's time is its number of days since 1970. */
+/** [time, columns of the table …, aside]; the time of a daily bar is the number of days since 1970. */
 type ExportedRow = readonly (number | string | null)[];
 
 /** Rows of one series in order of time. */
 export interface RowBlock {
-  /** Which of the month's series, counted from 0. */
+  /** The position of the series in the month's `keys`. */
   readonly at: number;
   readonly rows: readonly ExportedRow[];
-  /** What no column of the table holds: whether the ledger covers the row, or whether a ticker repeats the price before. */
+  /** Per row, not in the table: whether the ledger covers it, or whether a ticker repeats the previous price. */
   readonly flags: readonly (boolean | null)[] | undefined;
 }
 
-/** A month as it is in the snapshot that is open on the connection. */
+/** A month as it is in the connection's open snapshot. */
 export interface MonthContent {
-  /** Differs whenever the content of the file would. */
+  /** Changes whenever the content of the file would change. */
   readonly fingerprint: string;
   readonly rows: number;
-  /** Whether any row has an `aside`: exact digits, doubts or unknown properties. */
+  /** Whether any row has an `aside`: exact digits, quality notes or unknown properties. */
   readonly hasAside: boolean;
-  /** The dictionary's columns of each series. */
+  /** The label columns of each series. */
   readonly labels: readonly (readonly (string | null)[])[];
   blocks(): Generator<RowBlock>;
 }
 
 /**
- * Reads everything about a month but its rows. The caller holds a read transaction open until the blocks are read: so
- * rows, ledger and fingerprint belong to one snapshot.
+ * Reads everything about a month except its rows. The caller keeps a read transaction open until it has read the blocks,
+ * so that rows, ledger and fingerprint belong to one snapshot.
  *
- * The fingerprint comes from the content, not from notes of the writers, so no change of a row can be missed. It holds
- * per series: the number of rows, the first and the last, the sum and count of each column, every `aside`, the
- * corrections, the covered ranges of the month, and the labels. Two corrections with equal sums still differ in
- * `revisions`; a replacement without a revision (a doubt, an unknown property, a provisional bar) changes texts or sums.
+ * The fingerprint is computed from the content, not from change marks of the writers, which could miss a change. It covers
+ * per series: the number of rows, the first and last time, the sum and count of each column, every `aside`, the
+ * corrections, the covered ranges of the month, and the labels. Corrections that leave the sums equal still differ in
+ * `revisions`; a replacement without a revision (a quality note, an unknown property, a provisional bar) changes texts or
+ * sums.
  */
 export function readMonth(
   connection: Connection,
@@ -76,7 +77,7 @@ export function readMonth(
   };
 }
 
-/** The number of corrections and the last one, per series and month: `key YYYY-MM` → a text. */
+/** Maps `KEY YYYY-MM` to `COUNT/LAST`: the number of corrections of a series in a month, and the last revision. */
 export function readCorrections(connection: Connection, stream: RowStream): Map<string, string> {
   const found = new Map<string, { count: number; last: number }>();
   const all = connection
@@ -90,17 +91,12 @@ export function readCorrections(connection: Connection, stream: RowStream): Map<
   return new Map([...found].map(([name, { count, last }]) => [name, `${count}/${last}`]));
 }
 
-/** Now by the service's clock, as the views compute it. */
-export function readPresent(connection: Connection): Micros {
-  return connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
-}
-
-/** The period of one exchange ticker, as the views compute it. */
+/** The refresh period of exchange tickers, as the views compute it. */
 export function readTickerPeriod(connection: Connection): Micros {
   return connection.statement(`SELECT ${tickerPeriod}`).pluck().get() as Micros;
 }
 
-/** Whether an export marks each row that repeats the price of the row before. */
+/** Whether an export marks rows that repeat the price of the previous row. */
 export function comparesPrices(stream: RowStream): boolean {
   return (streamTable[stream].columns as readonly Column[]).some(({ name }) => name === "is_stale");
 }
@@ -129,10 +125,10 @@ function digestSql(stream: RowStream): string {
     FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
 }
 
-/** The covered ranges of the month by series, cut to the month so that growth elsewhere changes no fingerprint. */
+/** The covered ranges by series, clipped to the month: coverage of other months must not change the fingerprint. */
 function provenRanges(connection: Connection, { stream, from, to }: ExportMonth): Map<number, TimeRange[]> {
-  // A bar of a day that is not over is never final, even where the ledger covers it.
-  const end = isDaily(stream) ? Math.min(to, startOfDay(readPresent(connection))) : to;
+  // A bar of a day that is not over is never final, even if the ledger covers it.
+  const end = isDaily(stream) ? Math.min(to, startOfDay(readPresentTs(connection))) : to;
   const ranges = connection
     .statement(
       `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges
@@ -141,8 +137,8 @@ function provenRanges(connection: Connection, { stream, from, to }: ExportMonth)
     .all([from, end, stream, end, from]) as (TimeRange & { series: number })[];
   const bySeries = new Map<number, TimeRange[]>();
   for (const { series, ...range } of ranges) {
-    const own = bySeries.get(series);
-    if (own) own.push(range);
+    const seriesRanges = bySeries.get(series);
+    if (seriesRanges) seriesRanges.push(range);
     else bySeries.set(series, [range]);
   }
   return bySeries;
@@ -189,7 +185,7 @@ function* readBlocks(
   }
 }
 
-/** Tells whether a row is covered; for timestamps in ascending order. */
+/** Returns a function that says whether the ledger covers a row. Call it with ascending timestamps. */
 function coverageTest(ranges: readonly TimeRange[], length: Micros): (ts: Micros) => boolean {
   let i = 0;
   return (ts) => {

@@ -1,25 +1,16 @@
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import { computeWindowStart, type GapRow } from "../coverage/gaps.ts";
+import {
+  type LedgerKeySummary,
+  type NamedLedgerKey,
+  namedKeyText,
+  readLedgerKeys,
+} from "../coverage/ledger-keys.ts";
+import { readPresentTs } from "../coverage/targets.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { presentTs } from "../views/sql-fragments.ts";
-
-/** A row of the view `gaps`. */
-export interface GapRow {
-  readonly stream: string;
-  readonly index_type: string | null;
-  readonly index_id: string | null;
-  readonly name: string | null;
-  readonly from_ts: Micros;
-  readonly to_ts: Micros;
-  readonly from_time: string;
-  readonly to_time: string;
-  readonly state: "open" | "lost";
-  readonly reason: string;
-  /** When an open range leaves the service's window; null: never. */
-  readonly lost_at: string | null;
-}
 
 export interface GapReport {
   /** The present by the service's clock. */
@@ -37,13 +28,7 @@ export interface ReportRange {
   readonly to: Micros | undefined;
 }
 
-interface CoverageRow {
-  readonly stream: LedgerKeySummary["stream"];
-  readonly index_type: string | null;
-  readonly index_id: string | null;
-  readonly from: Micros;
-  readonly to: Micros;
-}
+type CoverageRow = NamedLedgerKey & TimeRange;
 
 const gapsSql = "SELECT * FROM gaps ORDER BY stream, index_type, name, index_id, from_ts";
 const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to" FROM coverage`;
@@ -52,8 +37,8 @@ const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_
 export function readGapReport(connection: Connection, selection: KeySelection): GapReport {
   return inReadTransaction(connection, (now, gaps) => {
     const keys = selectKeys(readLedgerKeys(connection), selection);
-    const selected = new Set(keys.map(ledgerKeyText));
-    return { now, keys, gaps: gaps.filter((gap) => selected.has(gapKeyText(gap))), outsideRange: [] };
+    const selected = new Set(keys.map(namedKeyText));
+    return { now, keys, gaps: gaps.filter((gap) => selected.has(namedKeyText(gap))), outsideRange: [] };
   });
 }
 
@@ -70,15 +55,15 @@ export function readGapReportInRange(
 ): GapReport {
   return inReadTransaction(connection, (now, gaps) => {
     const end = range.to ?? now;
-    const gapsByKey = Map.groupBy(gaps, gapKeyText);
-    const coverage = Map.groupBy(connection.statement(coverageSql).all() as CoverageRow[], ledgerKeyText);
+    const gapsByKey = Map.groupBy(gaps, namedKeyText);
+    const coverage = Map.groupBy(connection.statement(coverageSql).all() as CoverageRow[], namedKeyText);
     const keys = selectKeys(readLedgerKeys(connection), selection).filter(
       (key) => selection.series !== undefined || isRelevant(key, range, end),
     );
     const missing = keys.flatMap((key) => {
       const part = { from: range.from ?? key.firstTs ?? end, to: end };
-      const ownGaps = gapsByKey.get(ledgerKeyText(key)) ?? [];
-      const known = [...(coverage.get(ledgerKeyText(key)) ?? []), ...ownGaps.map(rangeOf)];
+      const ownGaps = gapsByKey.get(namedKeyText(key)) ?? [];
+      const known = [...(coverage.get(namedKeyText(key)) ?? []), ...ownGaps.map(rangeOf)];
       const counted = ownGaps.filter(({ reason }) => range.to !== undefined || reason !== "settling");
       return [
         ...counted.flatMap((gap) => clip(gap, part)),
@@ -103,13 +88,9 @@ function isRelevant(
 /** One transaction, so that `now` and the gaps agree. `now` is read first: it must not be later than the view's own present. */
 function inReadTransaction<T>(connection: Connection, work: (now: Micros, gaps: GapRow[]) => T): T {
   return connection.database.transaction(() => {
-    const now = connection.statement(`SELECT ${presentTs}`).pluck().get() as Micros;
+    const now = readPresentTs(connection);
     return work(now, connection.statement(gapsSql).all() as GapRow[]);
   })();
-}
-
-function gapKeyText(gap: GapRow): string {
-  return ledgerKeyText(gap as GapRow & Pick<LedgerKeySummary, "stream">);
 }
 
 function rangeOf({ from_ts, to_ts }: GapRow): TimeRange {
@@ -141,7 +122,7 @@ function unknownGaps(key: LedgerKeySummary, ranges: readonly TimeRange[], now: M
     reason,
     lost_at: null,
   });
-  const windowStart = key.isSnapshot ? now : now - (key.serviceWindow ?? Number.POSITIVE_INFINITY);
+  const windowStart = key.isSnapshot ? now : computeWindowStart(key.serviceWindow, now);
   return [
     ...intersect(past, [{ from: Number.NEGATIVE_INFINITY, to: windowStart }]).map((range) =>
       row(range, "lost", "not followed"),
@@ -155,51 +136,9 @@ function formatBounds({ from, to }: TimeRange) {
   return { from_ts: from, to_ts: to, from_time: formatTimestamp(from), to_time: formatTimestamp(to) };
 }
 
-/** A ledger key in the words of the views, and what the ledger knows about it. */
-export interface LedgerKeySummary {
-  readonly stream: Stream;
-  readonly index_type: string | null;
-  readonly index_id: string | null;
-  readonly name: string | null;
-  /** Where its ledger begins; null: the ledger has no entry. */
-  readonly firstTs: Micros | null;
-  /** Where its ledger ends; null: the ledger has no entry, or the target has no end. */
-  readonly endTs: Micros | null;
-  /** The settings select it now. */
-  readonly isSelected: boolean;
-  /** A snapshot stream has no history: what was not received can never be fetched. */
-  readonly isSnapshot: boolean;
-  readonly serviceWindow: Micros | null;
-}
-
-type LedgerKeyRow = Omit<LedgerKeySummary, "isSelected" | "isSnapshot"> & {
-  readonly isSelected: 0 | 1;
-  readonly isSnapshot: 0 | 1;
-};
-
 interface KeySelection {
   readonly streams: readonly Stream[] | undefined;
   readonly series: readonly NamedSeries[] | undefined;
-}
-
-const ledgerKeysSql = `SELECT l.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id,
-    nullif(s.name, '') AS name, min(l.from_ts) AS firstTs,
-    CASE max(l.followed) WHEN 0 THEN max(l.to_ts) END AS endTs,
-    max(l.followed) AS isSelected, max(l.observed) AS isSnapshot, max(l.kept_for) AS serviceWindow
-  FROM (SELECT stream, series, from_ts, to_ts, to_ts IS NULL AS followed, observed, kept_for FROM wanted_ranges
-    UNION ALL SELECT stream, series, min(from_ts), max(to_ts), 0, 0, NULL FROM settled_ranges GROUP BY stream, series) l
-  JOIN series s ON s.series = l.series
-  GROUP BY l.stream, l.series ORDER BY l.stream, index_type, name, index_id`;
-
-/** A map key that is the same for a summary and for the rows of the views. */
-function ledgerKeyText(key: Pick<LedgerKeySummary, "stream" | "index_type" | "index_id">): string {
-  return JSON.stringify([key.stream, key.index_type, key.index_id]);
-}
-
-/** Every key of the ledger. */
-function readLedgerKeys(connection: Connection): LedgerKeySummary[] {
-  const rows = connection.statement(ledgerKeysSql).all() as LedgerKeyRow[];
-  return rows.map((row) => ({ ...row, isSelected: row.isSelected === 1, isSnapshot: row.isSnapshot === 1 }));
 }
 
 /**
@@ -225,7 +164,7 @@ function selectKeys(
         (stream) => own.find((key) => key.stream === stream) ?? wholeSubscription(ofStreams, stream, named),
       );
   });
-  return [...new Map(selected.map((key) => [ledgerKeyText(key), key])).values()];
+  return [...new Map(selected.map((key) => [namedKeyText(key), key])).values()];
 }
 
 /** Whether the ledger covers the stream. The lookups have no history and no ledger. */

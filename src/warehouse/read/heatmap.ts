@@ -1,7 +1,21 @@
-import { isDaily, type Stream } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { isDaily } from "../../model/streams.ts";
+import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { ledgerKeyText } from "../coverage/ledger.ts";
+import {
+  isHistoryStreamSql,
+  type KnownLedgerKey,
+  namedKeyText,
+  readLedgerKeys,
+} from "../coverage/ledger-keys.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import {
+  type GapSummary,
+  type GapSummaryResult,
+  summarizeByReason,
+  type UnformattedGap,
+  unformattedGapsSql,
+} from "./gap-summary.ts";
 import {
   buildDayGrid,
   buildHourGrid,
@@ -11,35 +25,58 @@ import {
   CellSums,
   type TimeGrid,
 } from "./heatmap-grid.ts";
-import {
-  type GapSummary,
-  type GapSummaryResult,
-  type HeatmapGroup,
-  type HeatmapKey,
-  type HeatmapResult,
-  type HeatmapRow,
-  type HeatmapRowLimits,
-  type HeatmapStep,
-  heatmapKeyText,
-  type SeriesMatch,
-} from "./heatmap-types.ts";
-import { isHistoryStreamSql, readSnapshotCells, type SnapshotCells, toGapSummary } from "./snapshot-gaps.ts";
+import { readSnapshotCells, type SnapshotCells, toGapSummary } from "./snapshot-cells.ts";
 
 interface RangeRow extends TimeRange {
   readonly stream: string;
   readonly series: number;
 }
 
-interface GapRow {
-  readonly stream: string;
-  readonly index_type: string | null;
+/** One ledger key in the heat map. */
+interface HeatmapRow {
   readonly index_id: string | null;
   readonly name: string | null;
-  readonly from: Micros;
-  readonly to: Micros;
-  readonly state: "open" | "lost";
-  readonly reason: string;
-  readonly lost_at: string | null;
+  readonly runs: readonly CellRun[];
+}
+
+/** The length of one column. */
+type HeatmapStep = "hour" | "day" | "month";
+
+/** The ledger keys of one stream and index type. */
+interface HeatmapGroup {
+  /** `index_ticks:GWA`; `market_caps:` without an index type. */
+  readonly key: string;
+  readonly stream: string;
+  readonly index_type: string | null;
+  readonly step: HeatmapStep;
+  /** How many ledger keys there are, and how many of them have no gap. */
+  readonly lines: number;
+  readonly whole: number;
+  /** The average of all keys. */
+  readonly summary: readonly CellRun[];
+  /** The best market cap rank first. */
+  readonly rows: readonly HeatmapRow[];
+}
+
+/** How many rows of each group the result contains. */
+interface HeatmapRowLimits {
+  readonly defaultLimit: number;
+  readonly byGroup: ReadonlyMap<string, number>;
+}
+
+/** The heat map as the dashboard's API serves it. */
+export interface HeatmapResult {
+  readonly generated_at: string;
+  /** The labels of the columns by step. */
+  readonly columns: Readonly<Record<HeatmapStep, readonly string[]>>;
+  readonly groups: readonly HeatmapGroup[];
+}
+
+/** One tick series of the ledger. */
+export interface SeriesMatch {
+  readonly index_type: string;
+  readonly index_id: string;
+  readonly name: string;
 }
 
 interface StateRange extends TimeRange {
@@ -56,16 +93,10 @@ const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
 const streamOrder = ["index_ticks", "ohlcv", "exchange_ticks", "market_caps", "derivative_ticks"];
 const indexTypeOrder = ["LX", "GWA", "MWA"];
 
-const keysSql = `SELECT l.stream, l.series, s.index_type, s.index_id, s.name, min(l.from_ts) AS firstTs
-FROM (SELECT stream, series, from_ts FROM wanted_ranges
-  UNION ALL SELECT stream, series, min(from_ts) FROM settled_ranges GROUP BY stream, series) l
-  JOIN series s ON s.series = l.series GROUP BY l.stream, l.series`;
-
 const coveredSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to" FROM settled_ranges
   WHERE ${isHistoryStreamSql} AND proof <> 'lost'`;
 
-const gapsSql = `SELECT stream, index_type, index_id, name, from_ts AS "from", to_ts AS "to", state, reason, lost_at FROM gaps
-  WHERE ${isHistoryStreamSql}`;
+const gapsSql = `${unformattedGapsSql} WHERE ${isHistoryStreamSql}`;
 
 /**
  * The state of the whole ledger at one time. The constructor reads all of it: never call it on the main thread, which
@@ -73,7 +104,7 @@ const gapsSql = `SELECT stream, index_type, index_id, name, from_ts AS "from", t
  */
 export class Heatmap {
   readonly #now: Micros;
-  readonly #groups: readonly [string, readonly HeatmapKey[]][];
+  readonly #groups: readonly [string, readonly KnownLedgerKey[]][];
   readonly #ranges: ReadonlyMap<string, readonly StateRange[]>;
   readonly #snapshotCells: ReadonlyMap<string, SnapshotCells>;
   readonly #grids: Readonly<Record<HeatmapStep, TimeGrid>>;
@@ -84,7 +115,7 @@ export class Heatmap {
   constructor(connection: Connection, now: Micros) {
     const all = <Row>(sql: string) => connection.statement(sql).all() as Row[];
     const read = () => {
-      const keys = all<HeatmapKey>(keysSql);
+      const keys = readLedgerKeys(connection);
       const groups = Map.groupBy(keys, groupKey);
       const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
       const grids = buildGrids(keys, steps, now);
@@ -92,14 +123,16 @@ export class Heatmap {
         ...{ keys, groups, steps, grids },
         ranks: readRanks(connection),
         covered: all<RangeRow>(coveredSql),
-        gaps: all<GapRow>(gapsSql),
+        gaps: all<UnformattedGap>(gapsSql),
         snapshotCells: readSnapshotCells(connection, keys, (key) => grids[steps.get(groupKey(key)) ?? "day"]),
       };
     };
     const { keys, groups, steps, grids, ranks, covered, gaps, snapshotCells } =
       connection.database.transaction(read)();
     for (const members of groups.values()) {
-      members.sort((a, b) => rankOf(ranks, a) - rankOf(ranks, b) || (a.name < b.name ? -1 : 1));
+      members.sort(
+        (a, b) => rankOf(ranks, a) - rankOf(ranks, b) || ((a.name ?? "") < (b.name ?? "") ? -1 : 1),
+      );
     }
     this.#now = now;
     this.#steps = steps;
@@ -114,33 +147,35 @@ export class Heatmap {
   }
 
   /** The selected tick series with the best market cap rank. */
-  topSeries(count: number): { index_type: string; index_id: string }[] {
-    return this.#groups
-      .filter(([key]) => key.startsWith("index_ticks:"))
-      .flatMap(([, members]) => members)
-      .slice(0, count);
+  topSeries(count: number): SeriesMatch[] {
+    return this.#tickSeries().slice(0, count);
   }
 
   /** Tick series whose name contains the text: exact matches first, then prefixes, then by rank. */
   findSeries(text: string, limit: number): SeriesMatch[] {
     const needle = text.trim().toLowerCase();
-    const matchQuality = ({ name, index_id }: HeatmapKey) => {
+    const matchQuality = ({ name, index_id }: SeriesMatch) => {
       const at = name.toLowerCase().indexOf(needle);
-      return at === 0 && name.length === needle.length
-        ? 0
-        : at === 0
-          ? 1
-          : at > 0 || index_id === text
-            ? 2
-            : 3;
+      if (at === 0) return name.length === needle.length ? 0 : 1;
+      return at > 0 || index_id === text ? 2 : 3;
     };
-    return this.#groups
-      .filter(([key]) => key.startsWith("index_ticks:"))
-      .flatMap(([, members]) => members.map((member) => ({ member, quality: matchQuality(member) })))
+    return this.#tickSeries()
+      .map((series) => ({ series, quality: matchQuality(series) }))
       .filter(({ quality }) => quality < 3)
       .sort((a, b) => a.quality - b.quality)
       .slice(0, limit)
-      .map(({ member: { index_type, index_id, name } }) => ({ index_type, index_id, name }));
+      .map(({ series }) => series);
+  }
+
+  #tickSeries(): SeriesMatch[] {
+    return this.#groups
+      .filter(([key]) => key.startsWith("index_ticks:"))
+      .flatMap(([, members]) => members)
+      .map(({ index_type, index_id, name }) => ({
+        index_type: index_type ?? "",
+        index_id: index_id ?? "",
+        name: name ?? "",
+      }));
   }
 
   toResult({ defaultLimit, byGroup }: HeatmapRowLimits): HeatmapResult {
@@ -164,54 +199,54 @@ export class Heatmap {
     return { generated_at: formatTimestamp(this.#now), ...totals, parts: this.#gapSummaries.slice(0, limit) };
   }
 
-  #group(key: string, members: readonly HeatmapKey[], limit: number): HeatmapGroup {
-    const [{ stream, index_type }] = members as [HeatmapKey];
+  #group(key: string, members: readonly KnownLedgerKey[], limit: number): HeatmapGroup {
+    const [{ stream, index_type }] = members as [KnownLedgerKey];
     const { runs, whole } = this.#summaries.get(key) ?? { runs: [], whole: 0 };
     const step = this.#steps.get(key) ?? "day";
     const rows = members.slice(0, limit).map((member): HeatmapRow => {
       const cells = new CellSums(this.#grids[step]);
       this.#count(member, cells);
-      return { index_id: member.index_id || null, name: member.name || null, runs: cells.runs() };
+      return { index_id: member.index_id, name: member.name, runs: cells.runs() };
     });
     const lines = members.length;
-    return { key, stream, index_type: index_type || null, step, lines, whole, summary: runs, rows };
+    return { key, stream, index_type, step, lines, whole, summary: runs, rows };
   }
 
-  #summarise(key: string, members: readonly HeatmapKey[]) {
+  #summarise(key: string, members: readonly KnownLedgerKey[]) {
     const cells = new CellSums(this.#grids[this.#steps.get(key) ?? "day"]);
     const whole = members.filter((member) => this.#count(member, cells)).length;
     return { runs: cells.runs(members.length), whole };
   }
 
   /** Adds the ranges of a key to the cells. Returns whether it has no gap. */
-  #count(key: HeatmapKey, cells: CellSums): boolean {
-    const snapshot = this.#snapshotCells.get(heatmapKeyText(key));
+  #count(key: KnownLedgerKey, cells: CellSums): boolean {
+    const snapshot = this.#snapshotCells.get(ledgerKeyText(key));
     if (snapshot) {
       cells.addAll(snapshot.cells);
       return snapshot.losses.size === 0;
     }
-    const ranges = this.#ranges.get(heatmapKeyText(key)) ?? [];
+    const ranges = this.#ranges.get(ledgerKeyText(key)) ?? [];
     for (const range of ranges) cells.add(range, range.state);
     return ranges.every(({ state }) => state === "covered" || state === "settling");
   }
 }
 
-function groupKey({ stream, index_type }: HeatmapKey): string {
-  return `${stream}:${index_type}`;
+function groupKey({ stream, index_type }: KnownLedgerKey): string {
+  return `${stream}:${index_type ?? ""}`;
 }
 
-function stepOf(members: readonly HeatmapKey[], now: Micros): HeatmapStep {
+function stepOf(members: readonly KnownLedgerKey[], now: Micros): HeatmapStep {
   const [first] = members;
-  if (first && isDaily(first.stream as Stream)) return "month";
+  if (first && isDaily(first.stream)) return "month";
   return now - earliestTs(members, now) > MAX_HOURS * MICROS_PER_HOUR ? "day" : "hour";
 }
 
-function earliestTs(keys: readonly HeatmapKey[], now: Micros): Micros {
+function earliestTs(keys: readonly KnownLedgerKey[], now: Micros): Micros {
   return keys.reduce((earliest, { firstTs }) => Math.min(earliest, firstTs), now);
 }
 
 /** One grid per step, long enough for the oldest group that uses it. */
-function buildGrids(keys: readonly HeatmapKey[], steps: ReadonlyMap<string, HeatmapStep>, now: Micros) {
+function buildGrids(keys: readonly KnownLedgerKey[], steps: ReadonlyMap<string, HeatmapStep>, now: Micros) {
   const first = (step: HeatmapStep) =>
     earliestTs(
       keys.filter((key) => steps.get(groupKey(key)) === step),
@@ -227,41 +262,19 @@ function buildGrids(keys: readonly HeatmapKey[], steps: ReadonlyMap<string, Heat
 }
 
 function rangesByKey(
-  keys: readonly HeatmapKey[],
+  keys: readonly KnownLedgerKey[],
   covered: readonly RangeRow[],
-  gaps: readonly GapRow[],
+  gaps: readonly UnformattedGap[],
 ): Map<string, StateRange[]> {
-  const ranges = new Map<string, StateRange[]>(keys.map((key) => [heatmapKeyText(key), []]));
-  const keyTexts = new Map(keys.map((key) => [`${key.stream} ${key.series}`, heatmapKeyText(key)]));
-  for (const { stream, series, from, to } of covered) {
-    ranges.get(keyTexts.get(`${stream} ${series}`) ?? "")?.push({ from, to, state: "covered" });
-  }
+  const ranges = new Map<string, StateRange[]>(keys.map((key) => [ledgerKeyText(key), []]));
+  const byName = new Map(keys.map((key) => [namedKeyText(key), ranges.get(ledgerKeyText(key))]));
+  for (const { from, to, ...key } of covered)
+    ranges.get(ledgerKeyText(key))?.push({ from, to, state: "covered" });
   for (const gap of gaps) {
     const state = gap.reason === "settling" ? "settling" : gap.state;
-    ranges.get(heatmapKeyText(gap))?.push({ from: gap.from, to: gap.to, state });
+    byName.get(namedKeyText(gap))?.push({ from: gap.from_ts, to: gap.to_ts, state });
   }
   return ranges;
-}
-
-/** One summary per key, state and reason. Heads that are still `settling` are left out. */
-function summarizeByReason(gaps: readonly GapRow[]): GapSummary[] {
-  const real = gaps.filter(({ reason }) => reason !== "settling");
-  const groups = Map.groupBy(real, (gap) => `${gap.state} ${gap.reason}\n${heatmapKeyText(gap)}`);
-  return [...groups.values()].map((list): GapSummary => {
-    const [{ stream, index_type, index_id, name, state, reason }] = list as [GapRow];
-    const from = list.reduce((min, gap) => Math.min(min, gap.from), Number.POSITIVE_INFINITY);
-    const to = list.reduce((max, gap) => Math.max(max, gap.to), 0);
-    const micros = list.reduce((sum, gap) => sum + gap.to - gap.from, 0);
-    const ends = list.flatMap(({ lost_at }) => lost_at ?? []).sort();
-    return {
-      ...{ stream, index_type, index_id, name, state, reason },
-      ranges: list.length,
-      seconds: Math.round(micros / MICROS_PER_SECOND),
-      from_time: formatTimestamp(from),
-      to_time: formatTimestamp(to),
-      lost_at: ends[0] ?? null,
-    };
-  });
 }
 
 /** The newest market cap rank by asset id; a market has the rank of its base asset. */
@@ -277,11 +290,11 @@ function readRanks(connection: Connection): ReadonlyMap<string, number> {
   return ranks;
 }
 
-function rankOf(ranks: ReadonlyMap<string, number>, { index_id }: HeatmapKey): number {
-  return ranks.get(index_id) ?? Number.MAX_SAFE_INTEGER;
+function rankOf(ranks: ReadonlyMap<string, number>, { index_id }: KnownLedgerKey): number {
+  return ranks.get(index_id ?? "") ?? Number.MAX_SAFE_INTEGER;
 }
 
-function groupOrder(key: HeatmapKey | undefined): number {
+function groupOrder(key: KnownLedgerKey | undefined): number {
   const place = (order: readonly string[], value: string) =>
     order.includes(value) ? order.indexOf(value) : order.length;
   return place(streamOrder, key?.stream ?? "") * 10 + place(indexTypeOrder, key?.index_type ?? "");

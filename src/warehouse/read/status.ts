@@ -1,12 +1,13 @@
 import { type Stream, streams } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { isHistoryStreamSql } from "../coverage/ledger-keys.ts";
+import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type LastCrash, readLastCrash } from "../sqlite/crash-marker.ts";
 import { readFreeBytes } from "../sqlite/disk.ts";
 import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
-import { readJobRuns } from "./job-runs.ts";
-import { estimateDaysUntilFull, readSizeSamples } from "./size-history.ts";
-import { forEachSnapshotRange, isHistoryStreamSql } from "./snapshot-gaps.ts";
+import { readJobRuns } from "../tables/job-runs.ts";
+import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
 
 /** One stream as `status --json` and `/api/status` show it. */
 export interface StreamStatus {

@@ -63,7 +63,7 @@ export function countStoredRows(
     .get([series, storedTime(range.from), storedTime(range.to)]) as number;
 }
 
-/** The timestamp of the newest tick in the range that came from the websocket and that REST has not confirmed. */
+/** The timestamp of the newest tick in the range that no current REST page wrote. */
 export function findNewestLiveRow(
   transaction: Transaction,
   series: number,

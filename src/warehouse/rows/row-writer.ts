@@ -51,6 +51,10 @@ function getRowSql<Row>({ table, keyColumn, timeColumn, columns, lean }: RowTabl
   return sql;
 }
 
+/**
+ * `rest`: a current REST page. `live`: the websocket, or an outdated REST page (from an HTTP cache, or overtaken by a later
+ * request), which must replace nothing that a current page wrote or settled. An equal page does not rewrite a live row.
+ */
 export type RecordSource = "rest" | "live";
 
 export interface WriteRecordsResult {

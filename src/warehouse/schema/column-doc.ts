@@ -8,24 +8,24 @@ export interface ColumnDoc {
   readonly meaning: string;
 }
 
-/** What somebody who queries a relation needs to know about it. */
+/** The documentation of a relation for users who query it. */
 export interface RelationDoc {
   readonly summary: string;
   readonly columns: readonly ColumnDoc[];
 }
 
-const line = /^(?<name>\w+) (?<type>TEXT|INTEGER|REAL|DECIMAL) (?<meaning>.+)$/;
+const columnLine = /^(?<name>\w+) (?<type>TEXT|INTEGER|REAL|DECIMAL) (?<meaning>.+)$/;
 
 /**
- * Documentation from text, one line a column: its name, its type, its meaning. DECIMAL stands for two columns: the REAL
- * and, under `NAME_exact`, its digits.
+ * Parses documentation with one line per column: name, type, meaning. DECIMAL stands for two columns: the REAL and, as
+ * `NAME_exact`, its digits.
  */
 export function relation(summary: string, columns: string): RelationDoc {
   return { summary, columns: columns.trim().split("\n").flatMap(readLine) };
 }
 
 function readLine(text: string): ColumnDoc[] {
-  const { name, type, meaning } = line.exec(text.trim())?.groups ?? {};
+  const { name, type, meaning } = columnLine.exec(text.trim())?.groups ?? {};
   if (name === undefined || type === undefined || meaning === undefined)
     throw new Error(`not the documentation of a column: ${text}`);
   return type === "DECIMAL" ? decimalDocs(name, meaning) : [{ name, type: type as SqlType, meaning }];
@@ -34,7 +34,7 @@ function readLine(text: string): ColumnDoc[] {
 function decimalDocs(name: string, meaning: string): ColumnDoc[] {
   return [
     { name, type: "REAL", meaning },
-    { name: `${name}_exact`, type: "TEXT", meaning: `${name}, every digit of it` },
+    { name: `${name}_exact`, type: "TEXT", meaning: `${name} with every digit` },
   ];
 }
 
@@ -45,7 +45,7 @@ export function viewDocs(columns: readonly Column[]): ColumnDoc[] {
   );
 }
 
-/** The columns of a table as it stores them; `view`: where their meaning is told. */
+/** The columns of a table as it stores them. `view`: the view that documents their meaning. */
 export function tableDocs(columns: readonly Column[], view?: string): ColumnDoc[] {
   return columns.map(({ name, type, meaning }) => ({
     name,
@@ -73,13 +73,14 @@ const tableTypes: Readonly<Record<Column["type"], SqlType>> = {
 
 const ownMeanings: Partial<Record<Column["type"], string>> = {
   timestamp: "microseconds since 1970 UTC",
-  source: "0: a REST page had it; 1: so far only the websocket did",
+  source:
+    "0: a current REST page wrote the row; 1: the websocket or an outdated (cached) page did; an equal page leaves it",
 };
 
 /* Columns that many relations share. */
 
 export const index = `index_type TEXT GWA (an asset in USD), MWA (a market) or LX (a liquid index)
-index_id TEXT the asset's id (GWA), the market's (MWA) or the index's own (LX)
-name TEXT what a person calls it: BTC (GWA), BTC/USD (MWA), BLX (LX); the id until a name is known`;
+index_id TEXT id of the asset (GWA), of the market (MWA) or of the index itself (LX)
+name TEXT readable name: BTC (GWA), BTC/USD (MWA), BLX (LX); the id while no name is known`;
 
-export const quality = "quality TEXT what is doubtful about the row, in words; NULL when nothing is";
+export const quality = "quality TEXT problems with the row, in words; NULL if there are none";

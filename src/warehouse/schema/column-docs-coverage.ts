@@ -2,8 +2,8 @@ import { type RelationDoc, relation } from "./column-doc.ts";
 
 const ledgerKey = `stream TEXT the stream: index_ticks, ohlcv, exchange_ticks, market_caps, derivative_ticks …
 index_type TEXT GWA, MWA or LX; NULL for a snapshot stream
-index_id TEXT the index; in a snapshot stream the exchange; NULL: all exchanges
-name TEXT what a person calls it`;
+index_id TEXT the index; in a snapshot stream the exchange, NULL for all exchanges
+name TEXT its readable name`;
 
 const range = `from_ts INTEGER where the range begins, microseconds since 1970 UTC
 to_ts INTEGER where it ends, exclusive
@@ -14,55 +14,55 @@ const unknown = `where TEXT the stream, or the websocket
 name TEXT the unknown name
 first_seen TEXT when it was first seen
 count INTEGER how often it was seen
-sample TEXT one value of it, as it came`;
+sample TEXT one value, as received`;
 
-/** Coverage, gaps, changes and what could not be read. */
+/** Coverage, gaps, changes and unreadable records. */
 export const coverageDocs: Readonly<Record<string, RelationDoc>> = {
   coverage: relation(
     "the ledger: covered and lost ranges [from, to)",
     `${ledgerKey}
 ${range}
 proof TEXT rows: all rows of the range are stored; empty: the service has none; lost: it no longer serves them
-reason TEXT why it is empty or lost; NULL for rows`,
+reason TEXT why the range is empty or lost; NULL if proof is rows`,
   ),
   gaps: relation(
     "what is missing now, as ranges [from, to)",
     `${ledgerKey}
 ${range}
-state TEXT open: it will be fetched; lost: the service no longer has it
-reason TEXT pending, settling (it only awaits confirmation), forbidden, aged out, not observed, retention …
+state TEXT open: the sync will fetch it; lost: the service no longer has it
+reason TEXT pending, settling (only awaits confirmation), forbidden, aged out, not observed, retention …
 lost_at TEXT when an open range leaves the service's window; NULL: never`,
   ),
   revisions: relation(
     "earlier versions of corrected or withdrawn rows",
     `stream TEXT the stream of the row
-index_type TEXT GWA, MWA or LX; NULL where the row belongs to no index
+index_type TEXT GWA, MWA or LX; NULL if the row belongs to no index
 index_id TEXT the index, asset, contract, or EXCHANGE/MARKET of an exchange tick
-name TEXT what a person calls it
+name TEXT its readable name
 ts INTEGER the row's timestamp, microseconds since 1970 UTC
-time TEXT the same as text
+time TEXT ts as text
 before TEXT the row as it was: a JSON object, decimals as exact text
 after TEXT the row after the change; NULL: withdrawn
 changed_at TEXT when the warehouse received the change`,
   ),
   status_changes: relation(
-    "what changed in a lookup, and when it was seen",
-    `change INTEGER counts the changes
+    "changes of the lookups, and when they were noticed",
+    `change INTEGER sequence number of the change
 entity TEXT asset, market, exchange, exchange_market, exchange_symbol or contract
-id TEXT the id of the entity; of a pair both ids with a slash between them
+id TEXT the id of the entity; for an exchange_market or exchange_symbol both ids, joined by a slash
 field TEXT the field that changed
 old TEXT the value before
 new TEXT the value after
-seen_at TEXT when the change was seen`,
+seen_at TEXT when the warehouse noticed the change`,
   ),
   rejects: relation(
-    "records that could not be read, as they came",
-    `reject INTEGER counts the rejects
+    "records that could not be read, as received",
+    `reject INTEGER sequence number of the reject
 stream TEXT the stream
-received_at TEXT when it came
+received_at TEXT when the record was received
 reason TEXT why it could not be read
-raw TEXT the record as it came
-request TEXT the request that brought it; NULL for the websocket`,
+raw TEXT the record as received
+request TEXT the request that returned it; NULL for the websocket`,
   ),
   unknown_fields: relation("properties of records that this version does not know", unknown),
   unknown_events: relation("websocket events that this version does not know", unknown),

@@ -3,7 +3,7 @@ import { exchangeMarketColumns, exchangeSymbolColumns, lookupColumns } from "../
 import { type Stream, streamDefinition, streams } from "../../model/streams.ts";
 import { index, quality, type RelationDoc, relation, viewDocs } from "./column-doc.ts";
 
-/** A lookup with what the warehouse adds; views leave the count of absences out. */
+/** A lookup with the columns that the warehouse adds; views omit the count of absences. */
 function lookupDoc(summary: string, columns: readonly Column[], isView = false): RelationDoc {
   const added = lookupColumns.filter(({ name }) => !(isView && name === "absences"));
   return { summary, columns: viewDocs([...columns, ...added]) };
@@ -24,7 +24,7 @@ function streamDocs(stream: Stream): [string, RelationDoc][] {
 const derived = Object.fromEntries(streams.flatMap(streamDocs));
 const { assets, markets, exchanges, derivative_contracts, ...rows } = derived;
 
-/** The lookups and the data, as the contract names them. */
+/** The public relations of the lookups and the data. */
 export const dataDocs = {
   assets,
   markets,
@@ -34,16 +34,16 @@ export const dataDocs = {
   derivative_contracts,
   ...rows,
   index_tick_versions: relation(
-    "every version of a tick, with when it was valid",
+    "every version of a tick, and when it was valid",
     `${index}
 ts INTEGER the timestamp, microseconds since 1970 UTC
-time TEXT the same as text, YYYY-MM-DDTHH:MM:SS.ffffffZ
+time TEXT ts as text, YYYY-MM-DDTHH:MM:SS.ffffffZ
 price DECIMAL the value of the index in this version
 volume DECIMAL rolling 24-hour volume in this version
-known_from_ts INTEGER when this version replaced another, or the tick was withdrawn before it came back; NULL: it was the first, and its arrival is not recorded
-known_from_time TEXT the same as text
-known_until_ts INTEGER when it was corrected or withdrawn; NULL: it still holds
-known_until_time TEXT the same as text
+known_from_ts INTEGER when the previous version was corrected or withdrawn; NULL: this is the first version, whose arrival is not recorded
+known_from_time TEXT known_from_ts as text
+known_until_ts INTEGER when this version was corrected or withdrawn; NULL: it is still valid
+known_until_time TEXT known_until_ts as text
 ${quality}`,
   ),
 } as Readonly<Record<string, RelationDoc>>;

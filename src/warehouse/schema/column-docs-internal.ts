@@ -11,7 +11,7 @@ import {
 import { rowColumns } from "../tables/row-tables.ts";
 import { type ColumnDoc, type RelationDoc, relation, tableDocs } from "./column-doc.ts";
 
-const aside = doc("aside", "TEXT", "a JSON object of what is rare: exact digits, quality, extra");
+const aside = doc("aside", "TEXT", "JSON object of rare values: exact digits, quality, extra");
 const series = "series INTEGER the series, series.series";
 const range = `from_ts INTEGER where the range begins, microseconds since 1970 UTC
 to_ts INTEGER where it ends, exclusive`;
@@ -46,20 +46,20 @@ const rowTableDocs = Object.fromEntries(
   rowStreams.map((stream) => [streamTable[stream].table, rowTableDoc(stream)]),
 );
 
-/** The table that the view of a lookup is made of. */
-function lookupTableDocs(columns: readonly Column[], own: readonly ColumnDoc[] = []): ColumnDoc[] {
-  const ofService = columns.filter(({ source }) => source === "row");
-  return [...tableDocs(ofService), ...own, ...tableDocs(lookupColumns)];
+/** The columns of the table behind a lookup's view. */
+function lookupTableDocs(columns: readonly Column[], added: readonly ColumnDoc[] = []): ColumnDoc[] {
+  const serviceColumns = columns.filter(({ source }) => source === "row");
+  return [...tableDocs(serviceColumns), ...added, ...tableDocs(lookupColumns)];
 }
 
 /** The tables below the views. They may change with any version, except `series`, which is meant to be joined. */
 export const internalDocs = {
   series: relation(
-    "every index with its key, to be joined by it",
+    "every index with its key, for joins",
     `series INTEGER the key
 index_type TEXT GWA, MWA or LX; empty for a ledger key of a snapshot stream
 index_id TEXT the asset, market or liquid index; in a snapshot stream the exchange
-name TEXT what a person calls it`,
+name TEXT its readable name`,
   ),
   listings: relation(
     "the markets on exchanges and their keys",
@@ -83,7 +83,7 @@ pair TEXT the market's pair`,
   ...rowTableDocs,
   revision_rows: relation(
     "the rows of revisions",
-    `revision INTEGER counts the revisions
+    `revision INTEGER sequence number of the revision
 stream TEXT the stream
 key INTEGER the row's key in the dictionary of its stream
 ts INTEGER the timestamp, microseconds since 1970 UTC
@@ -104,29 +104,29 @@ reason TEXT why it is empty or lost`,
     `stream TEXT the stream
 ${series}
 from_ts INTEGER where the range begins, microseconds since 1970 UTC
-to_ts INTEGER where it ends, exclusive; NULL: it follows the present
+to_ts INTEGER where it ends, exclusive; NULL: it grows with time
 settle_delay INTEGER the target ends this many microseconds before now: two refresh periods
 step INTEGER the end of the target moves in steps of this many microseconds
 kept_for INTEGER how long the service keeps history, microseconds; NULL: for ever
-observed INTEGER 1: a snapshot stream: what was not observed is lost
+observed INTEGER 1: a snapshot stream, whose periods without a snapshot are lost
 hindrance TEXT why open ranges cannot be fetched at present; NULL while they can`,
   ),
   live_spans: relation(
     "the live spans: what each subscription has received without a break until now",
     `stream TEXT the stream
-index_type TEXT the family
-index_id TEXT the index; empty: the subscription is to the whole family
+index_type TEXT the index type
+index_id TEXT the index; empty: the subscription is to all indices of the type
 from_ts INTEGER when the service confirmed the subscription
 to_ts INTEGER the newest tick that was received and stored`,
   ),
   rereads: relation(
-    "when the newest covered range of a ledger key was last fetched again for late corrections",
-    `stream TEXT the stream
+    "when the newest covered range of a ledger key was last fetched again for late corrections, or an exchange last had no contracts",
+    `stream TEXT the stream; derivative_contracts and a type: the exchange has no contracts of this type
 ${series}
-day TEXT the UTC day of it`,
+day TEXT the UTC day of that fetch`,
   ),
   stream_states: relation(
-    "one row a stream: figures that would cost a scan",
+    "one row per stream: values that would otherwise need a scan",
     `stream TEXT the stream
 rows INTEGER rows stored
 newest_ts INTEGER the newest timestamp of a row
@@ -136,28 +136,28 @@ missing_scopes TEXT scopes that the token lacks, a JSON array`,
   ),
   warehouse_state: relation(
     "one row: the state of the file",
-    `one INTEGER 1
+    `one INTEGER always 1
 epoch INTEGER raised by each process that becomes the writer
 clock_skew INTEGER the service's clock minus this machine's, microseconds
-views TEXT digest of the views in place`,
+views TEXT digest of the stored view definitions`,
   ),
   job_runs: relation(
     "the last run of each scheduled job",
     `job TEXT the job
 moment INTEGER the scheduled time that it ran for, microseconds since 1970 UTC
 ended_at TEXT when the run ended
-outcome TEXT ok, new (never run so far), or the code of the failure`,
+outcome TEXT ok, new (has never run), or the code of the failure`,
   ),
   size_samples: relation(
-    "how large the warehouse was, every ten minutes of the last two days",
+    "the size of the warehouse, every ten minutes of the last two days",
     `at INTEGER microseconds since 1970 UTC
 bytes INTEGER the file and its WAL`,
   ),
   decimal_scales: relation(
     "powers of ten for the _exact columns",
-    `low REAL magnitudes from here on
-factor REAL makes them integers
-unit INTEGER splits whole part and fraction
-zeros TEXT zeros of the fraction that the unit cannot hold`,
+    `low REAL the row applies to magnitudes from here up to the next row
+factor REAL scales a value to an integer
+unit INTEGER splits that integer into whole part and fraction
+zeros TEXT leading zeros of the fraction that unit cannot represent`,
   ),
 } satisfies Readonly<Record<string, RelationDoc>>;

@@ -12,7 +12,7 @@ export const settledRanges = sqliteTable(
     toTs: integer("to_ts").notNull(),
     /** `rows`: all rows of the range are stored; `empty`: the service has none; `lost`: it no longer serves them. */
     proof: text("proof").notNull(),
-    /** Why it is empty or lost; null for rows. */
+    /** Why the range is empty or lost; null if `proof` is `rows`. */
     reason: text("reason"),
   },
   (table) => [primaryKey({ columns: [table.stream, table.series, table.fromTs] })],
@@ -29,7 +29,7 @@ export const wantedRanges = sqliteTable(
     /** → series.series */
     series: integer("series").notNull(),
     fromTs: integer("from_ts").notNull(),
-    /** Null: it follows the present. */
+    /** Null: the target grows with time. */
     toTs: integer("to_ts"),
     /** The target ends this many microseconds before now: the service may still add newer rows. */
     settleDelay: integer("settle_delay").notNull(),
@@ -37,7 +37,7 @@ export const wantedRanges = sqliteTable(
     step: integer("step").notNull(),
     /** How long the service keeps history, in microseconds; null: for ever. An open range that is older is lost. */
     keptFor: integer("kept_for"),
-    /** 1: a snapshot stream: what was not observed is lost. */
+    /** 1: a snapshot stream, whose periods without a snapshot are lost. */
     observed: integer("observed").notNull(),
     /** Why open ranges cannot be fetched at present (`forbidden` …); null while they can. */
     hindrance: text("hindrance"),
@@ -46,19 +46,19 @@ export const wantedRanges = sqliteTable(
 );
 
 /**
- * The live spans, one row a subscription: a head inside its live span only waits to be confirmed. A break deletes the
- * row; a process that died leaves rows that no longer change.
+ * The live spans, one row per subscription: a head inside its live span only awaits confirmation. An interruption
+ * deletes the row; after a crash the rows remain, but no longer change.
  */
 export const liveSpans = sqliteTable(
   "live_spans",
   {
     stream: text("stream").notNull(),
     indexType: text("index_type").notNull(),
-    /** Empty: the subscription is to the whole family. */
+    /** Empty: the subscription is to all indices of the type. */
     indexId: text("index_id").notNull(),
     /** When the service confirmed the subscription. */
     fromTs: integer("from_ts").notNull(),
-    /** The newest tick of the family that was received and stored. */
+    /** The newest tick of the subscription that was received and stored. */
     toTs: integer("to_ts").notNull(),
   },
   (table) => [primaryKey({ columns: [table.stream, table.indexType, table.indexId] })],
@@ -77,12 +77,12 @@ export const rereads = sqliteTable(
   (table) => [primaryKey({ columns: [table.stream, table.series] })],
 );
 
-/** One row a stream: figures that would otherwise need a scan. */
+/** One row per stream: values that would otherwise need a scan. */
 export const streamStates = sqliteTable("stream_states", {
   stream: text("stream").primaryKey().notNull(),
   /** Rows stored; updated in the transaction that stores them. */
   rows: integer("rows").notNull(),
-  /** The newest timestamp of a stored row, without rows from the future. */
+  /** The newest timestamp of a stored row; rows from the future do not count. */
   newestTs: integer("newest_ts"),
   /** The last error in one line, null once the stream works again; and when it happened. */
   lastError: text("last_error"),
@@ -104,17 +104,17 @@ export const warehouseState = sqliteTable("warehouse_state", {
 
 /** Powers of ten with which the `*_exact` columns turn a REAL into digits by integer arithmetic; constant. */
 export const decimalScales = sqliteTable("decimal_scales", {
-  /** The row serves magnitudes from here up to the next row's. */
+  /** The row applies to magnitudes from here up to the next row. */
   low: real("low").primaryKey().notNull(),
-  /** 10^scale: a value of the class times this has at most 15 digits before the point. */
+  /** 10^scale: a value of the row's range times this has at most 15 digits before the point. */
   factor: real("factor").notNull(),
   /** 10^min(scale, 16): splits that integer into whole part and fraction. */
   unit: integer("unit").notNull(),
-  /** The zeros of the fraction that the unit cannot hold. */
+  /** The leading zeros of the fraction that `unit` cannot represent. */
   zeros: text("zeros").notNull(),
 });
 
-/** Records that could not be read, as they came; the same record is stored once. */
+/** Records that could not be read, as received; the same record is stored once. */
 export const rejects = sqliteTable(
   "rejects",
   {
@@ -123,7 +123,7 @@ export const rejects = sqliteTable(
     receivedAt: text("received_at").notNull(),
     reason: text("reason").notNull(),
     raw: text("raw").notNull(),
-    /** The request that brought it, without secrets; null for the websocket. */
+    /** The request that returned it, without secrets; null for the websocket. */
     request: text("request"),
   },
   (table) => [uniqueIndex("rejects_by_raw").on(table.stream, table.raw)],
@@ -156,13 +156,13 @@ export const unknownEvents = sqliteTable(
   (table) => [primaryKey({ columns: [table.where, table.name] })],
 );
 
-/** The last run of each scheduled job: the next start makes up for a run that was missed. */
+/** The last run of each scheduled job, so that the next start can run a job that was missed. */
 export const jobRuns = sqliteTable("job_runs", {
   job: text("job").primaryKey().notNull(),
   /** The scheduled time that it ran for, in microseconds; the run itself may have been later. */
   moment: integer("moment").notNull(),
   endedAt: text("ended_at").notNull(),
-  /** `ok`, `new` (never run so far), or the code of the failure. */
+  /** `ok`, `new` (has never run), or the code of the failure. */
   outcome: text("outcome").notNull(),
 });
 

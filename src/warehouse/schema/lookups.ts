@@ -11,11 +11,11 @@ import { schemaColumns } from "./stream-schema.ts";
 
 /*
  * The lookups, and the dictionaries that turn the service's ids into small integers. Columns that the service fills
- * derive from the stream table; keys and what the warehouse adds are written here.
+ * derive from the stream table; keys and the columns that the warehouse adds are defined here.
  */
 
-/** What the warehouse adds to every lookup: see `lookupColumns` in the stream table. */
-const listed = {
+/** The columns that the warehouse adds to every lookup: see `lookupColumns` in the stream table. */
+const addedColumns = {
   firstSeen: text("first_seen").notNull(),
   delistedAt: text("delisted_at"),
   absences: integer("absences").notNull(),
@@ -26,20 +26,20 @@ const listed = {
 export const assets = sqliteTable("assets", {
   id: text("id").primaryKey().notNull(),
   ...schemaColumns(assetColumns),
-  ...listed,
+  ...addedColumns,
 });
 
 /** View: `markets`, with the symbols of both assets. */
 export const marketRows = sqliteTable("market_rows", {
   id: text("id").primaryKey().notNull(),
   ...schemaColumns(marketColumns),
-  ...listed,
+  ...addedColumns,
 });
 
 export const exchanges = sqliteTable("exchanges", {
   id: text("id").primaryKey().notNull(),
   ...schemaColumns(exchangeColumns),
-  ...listed,
+  ...addedColumns,
 });
 
 /** The markets of an exchange. */
@@ -49,19 +49,19 @@ export const exchangeMarkets = sqliteTable(
     exchangeId: text("exchange_id").notNull(),
     marketId: text("market_id").notNull(),
     ...schemaColumns(exchangeMarketColumns),
-    ...listed,
+    ...addedColumns,
   },
   (table) => [primaryKey({ columns: [table.exchangeId, table.marketId] })],
 );
 
-/** An exchange's own symbol for an asset, where it differs from usage. */
+/** An exchange's own symbol for an asset. */
 export const exchangeSymbols = sqliteTable(
   "exchange_symbols",
   {
     exchangeId: text("exchange_id").notNull(),
     assetId: text("asset_id").notNull(),
     ...schemaColumns(exchangeSymbolColumns),
-    ...listed,
+    ...addedColumns,
   },
   (table) => [primaryKey({ columns: [table.exchangeId, table.assetId] })],
 );
@@ -75,11 +75,11 @@ export const contracts = sqliteTable(
     derivativeType: text("derivative_type").notNull(),
     id: text("id").notNull(),
     ...schemaColumns(derivativeContractColumns),
-    /** As in rows.ts: exact digits that a REAL cannot give back. */
+    /** As in rows.ts: exact digits that a REAL cannot represent. */
     aside: text("aside"),
-    /** 0: known from a tick only; the lookup has not described it yet, and the view leaves it out. */
+    /** 0: known from a tick only; the lookup has not described it yet, and the view omits it. */
     described: integer("described").notNull(),
-    ...listed,
+    ...addedColumns,
   },
   (table) => [uniqueIndex("contracts_by_id").on(table.derivativeType, table.id)],
 );
@@ -93,7 +93,7 @@ export const series = sqliteTable(
     indexType: text("index_type").notNull(),
     /** Asset id (GWA), market id (MWA), LX id; empty for all exchanges. */
     indexId: text("index_id").notNull(),
-    /** What a person calls it: BTC, BTC/USD, BLX; the id until a name is known. Updated with the lookups. */
+    /** Readable name: BTC, BTC/USD, BLX; the id while no name is known. Updated with the lookups. */
     name: text("name").notNull(),
   },
   (table) => [
@@ -110,7 +110,7 @@ export const listings = sqliteTable(
     listing: integer("listing").primaryKey(),
     exchangeId: text("exchange_id").notNull(),
     marketId: text("market_id").notNull(),
-    /** The exchange's name and the market's pair, the ids until they are known. Updated with the lookups. */
+    /** The exchange's name and the market's pair; the ids while they are unknown. Updated with the lookups. */
     exchange: text("exchange").notNull(),
     pair: text("pair").notNull(),
   },
@@ -122,14 +122,14 @@ export const listings = sqliteTable(
   ],
 );
 
-/** Changes of a lookup, and when they were seen. */
+/** Changes of the lookups, and when the warehouse noticed them. */
 export const statusChanges = sqliteTable(
   "status_changes",
   {
     change: integer("change").primaryKey(),
     /** asset, market, exchange, exchange_market, exchange_symbol, contract */
     entity: text("entity").notNull(),
-    /** The entity's id; of a pair both ids with a slash between them. */
+    /** The entity's id; for an exchange_market or exchange_symbol both ids, joined by a slash. */
     id: text("id").notNull(),
     field: text("field").notNull(),
     old: text("old"),

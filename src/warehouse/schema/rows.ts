@@ -10,11 +10,11 @@ import { schemaColumns } from "./stream-schema.ts";
 
 /*
  * The rows of the streams. Keys are small integers from the dictionaries (lookups.ts), so that a tick costs about 40
- * bytes; quants read the views of the contract, which put the identifiers and names back. All other columns derive from
- * the stream table.
+ * bytes; quants read the public views, which show identifiers and names instead. All other columns derive from the
+ * stream table.
  *
- * `aside` is the one nullable text of a row, for what is rare. A JSON object with any of: the exact digits of a decimal
- * column that its REAL cannot give back, under the column's name; `quality`; `extra` (unknown properties).
+ * `aside` is a nullable text for rare values. A JSON object with any of: the exact digits of a decimal column that its
+ * REAL cannot represent, under the column's name; `quality`; `extra` (unknown properties).
  */
 
 const ts = integer("ts").notNull();
@@ -39,7 +39,7 @@ export const dailyBarRows = sqliteTable(
   {
     /** → series.series */
     series: integer("series").notNull(),
-    /** `YYYY-MM-DD`: text, so that a person's `day = '…'` is an index seek. */
+    /** `YYYY-MM-DD`: text, so that `day = '…'` in a query is an index seek. */
     day: text("day").notNull(),
     ...schemaColumns(ohlcvColumns),
     aside,

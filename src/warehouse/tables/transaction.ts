@@ -46,8 +46,8 @@ export class Transaction {
   }
 
   /** Records a range of a series that was empty before this transaction wrote these rows. */
-  recordFilledRange(stream: Stream, key: number, getFilledRange: FilledRange): void {
-    this.#filledRanges.set(`${stream} ${key}`, getFilledRange);
+  recordFilledRange(stream: Stream, key: number, range: FilledRange): void {
+    this.#filledRanges.set(`${stream} ${key}`, range);
   }
 
   filled(stream: Stream, key: number): FilledRange | undefined {

@@ -20,8 +20,8 @@ const priceColumns = (row: string, column: string) =>
   `${row}.price AS ${column}, coalesce(${fromAside(row, "price")}, ${digitsOf(`${row}.price`)}) AS ${column}_exact`;
 
 /**
- * Bars from ticks without GROUP BY, which would sort every tick of the series, and through which SQLite cannot push a
- * condition down to the ticks. Instead the view enumerates the bars (days with ticks × bars of a day), and each bar seeks
+ * Bars from ticks without GROUP BY: it would sort every tick of the series, and SQLite cannot push a condition through
+ * it down to the ticks. Instead the view enumerates the bars (days with ticks × bars of a day), and each bar seeks
  * its first, highest, lowest and last tick by primary key. Bars that a query filters out read no ticks, and columns that
  * it does not select cost nothing: SQLite omits a LEFT JOIN on a full primary key if no column of it is used.
  *

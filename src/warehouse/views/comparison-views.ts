@@ -9,8 +9,9 @@ const serviceColumns = prices
   )
   .join(",\n  ");
 
-/** The difference relative to the service's value; null if that is null or zero. */
-const relative = (ours: string, theirs: string) => `(${ours} - ${theirs}) / abs(nullif(${theirs}, 0))`;
+/** The difference relative to `reference`; null if `reference` is null or zero. */
+const relative = (value: string, reference: string) =>
+  `(${value} - ${reference}) / abs(nullif(${reference}, 0))`;
 
 const day = "strftime('%Y-%m-%d', b.ts / 1000000, 'unixepoch')";
 
@@ -20,7 +21,7 @@ const marketCapColumns = (column: string, supply: string) => `${decimalColumns("
   ${relative(`r.${column}`, `(r.price * r.${supply})`)} AS ${column}_rel_diff`;
 
 export const reconcileViews: Record<string, string> = {
-  // One row per own daily bar: before the first tick there is nothing to compare.
+  // One row per daily bar from ticks: a day without ticks has nothing to compare.
   reconcile_ohlcv: `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, ${day} AS day,
   ${prices.map((column) => `b.${column}, b.${column}_exact`).join(", ")},
   ${serviceColumns},

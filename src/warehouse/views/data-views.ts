@@ -7,7 +7,7 @@ import { repeatsPrice } from "./stale-price.ts";
 const dayTs = "CAST(strftime('%s', r.day) AS INTEGER) * 1000000";
 const dayEnd = `${dayTs} + 86400000000`;
 
-/** The period of one exchange ticker: half the settle delay of its target. SQLite reads it once a query. */
+/** The refresh period of exchange tickers: half the settle delay of their target. SQLite reads it once per query. */
 export const tickerPeriod = `(SELECT coalesce(max(w.settle_delay) / 2, 30000000) FROM wanted_ranges w WHERE w.stream = 'exchange_ticks')`;
 
 /** The columns that a view computes, from `s`, the dictionary of keys, and `r`, the row. */
@@ -46,7 +46,7 @@ function allRows(stream: RowStream): string {
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r ON r.${key} = s.${key}`;
 }
 
-/** A row from the far future is stored, but it is never the latest. */
+/** A row more than a day in the future never counts as the latest. */
 function latestRows(stream: RowStream): string {
   const { table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
@@ -54,7 +54,7 @@ function latestRows(stream: RowStream): string {
   AND r.ts = (SELECT max(n.ts) FROM ${table} n WHERE n.${key} = s.${key} AND n.ts < ${presentTs} + ${MICROS_PER_DAY})`;
 }
 
-/** A stream has a `latest_…` view where the table summarises one. */
+/** A stream has a `latest_…` view if the stream table has a summary for that view. */
 export const rowViews: Record<string, string> = Object.fromEntries([
   ...rowStreams.map((stream) => [stream, allRows(stream)]),
   ...rowStreams

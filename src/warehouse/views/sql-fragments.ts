@@ -15,8 +15,8 @@ export const presentTs =
   "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + (SELECT clock_skew FROM warehouse_state))";
 
 /**
- * The exact digits of a REAL that came from at most 15 significant digits: times a power of ten that makes it an
- * integer below 10^15, which rounding finds exactly; the rest is integer arithmetic and text.
+ * The exact digits of a REAL with at most 15 significant digits: a power of ten scales it to an integer below 10^15,
+ * which rounding restores exactly; the rest is integer arithmetic and text.
  */
 export function digitsOf(real: string): string {
   const scaled = `CAST(round(abs(${real}) * d.factor) AS INTEGER)`;
@@ -25,7 +25,7 @@ export function digitsOf(real: string): string {
     FROM decimal_scales d WHERE d.low <= abs(${real}) ORDER BY d.low DESC LIMIT 1)`;
 }
 
-/** A decimal column and its `_exact` twin: the digits from `aside` where the REAL cannot give them back. */
+/** A decimal column and its `_exact` twin: the digits from `aside` if the REAL cannot represent them. */
 export function decimalColumns(row: string, column: string): string {
   const real = `${row}.${column}`;
   return `${real} AS ${column}, coalesce(${fromAside(row, column)}, ${digitsOf(real)}) AS ${column}_exact`;
@@ -36,7 +36,7 @@ export function fromAside(row: string, entry: string): string {
   return `json_extract(${row}.aside, '$.${entry}')`;
 }
 
-/** 1 where the ledger covers `[ts, until)`. One index seek. */
+/** 1 if the ledger covers `[ts, until)`. One index seek. */
 export function isSettled(stream: string, series: string, ts: string, until = `${ts} + 1`): string {
   return `coalesce((SELECT g.to_ts >= ${until} AND g.proof <> 'lost' FROM settled_ranges g
     WHERE g.stream = '${stream}' AND g.series = ${series} AND g.from_ts <= ${ts}

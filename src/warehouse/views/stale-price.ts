@@ -3,11 +3,11 @@ import type { Connection } from "../sqlite/connection.ts";
 
 /*
  * The websocket does not send when a price last moved. A ticker repeats the price if its predecessor has the same one and
- * is at most two periods older. After a longer break the answer is unknown (null).
+ * is at most two periods older. After a longer gap the result is unknown (null).
  */
 const MAX_PERIODS_BACK = 2;
 
-/** SQL: 1 if the ticker `row` repeats the price of its predecessor, null if there is none within reach. One seek. */
+/** SQL: 1 if the ticker `row` repeats the price of its predecessor, null if there is none within two periods. One seek. */
 export function repeatsPrice(row: string, period: string): string {
   return `(SELECT p.last = ${row}.last FROM exchange_tick_rows p WHERE p.listing = ${row}.listing AND p.ts < ${row}.ts
     AND p.ts >= ${row}.ts - ${MAX_PERIODS_BACK} * ${period} ORDER BY p.ts DESC LIMIT 1)`;
@@ -27,7 +27,7 @@ export function tickerBefore(connection: Connection, listing: number, ts: Micros
     .get([listing, ts]) as Ticker | undefined;
 }
 
-/** The same as `repeatsPrice` as a function, for the tickers of one market in ascending order after `before`. */
+/** `repeatsPrice` as a function: call it with the tickers of one market in ascending order after `before`. */
 export function repetitions(before: Ticker | undefined, period: Micros): (ticker: Ticker) => boolean | null {
   let previous = before;
   return (ticker) => {

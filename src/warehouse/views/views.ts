@@ -5,7 +5,7 @@ import { reconcileViews, versionViews } from "./comparison-views.ts";
 import { ledgerViews, lookupViews } from "./coverage-views.ts";
 import { rowViews } from "./data-views.ts";
 
-/** The relations of the contract that are views, by name. */
+/** The public relations that are views, by name. */
 export const views: Readonly<Record<string, string>> = {
   ...rowViews,
   ...barViews,
@@ -16,8 +16,8 @@ export const views: Readonly<Record<string, string>> = {
 };
 
 /**
- * Views hold no data, so no migration creates them: a version with other definitions replaces them, in the transaction
- * of the caller. Views that a quant has added stay.
+ * Views hold no data, so no migration creates them: a program version with other definitions replaces them, in the
+ * caller's transaction. Views that users have added stay.
  */
 export function replaceViews(database: Database.Database): void {
   const digest = createHash("sha256").update(JSON.stringify(views)).digest("hex");

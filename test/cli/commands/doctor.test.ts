@@ -44,7 +44,7 @@ async function doctor(env: Record<string, string>, clock?: Clock) {
   };
 }
 
-const okService = ["ok REST token", "ok stream token", "ok REST", "ok stream", "ok scopes", "ok clock"];
+const okService = ["ok REST token", "ok live token", "ok REST", "ok live feed", "ok scopes", "ok clock"];
 const okWarehouse = ["ok warehouse", "ok directory", "ok disk"];
 
 describe("mds-sync doctor", () => {
@@ -55,9 +55,9 @@ describe("mds-sync doctor", () => {
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(stdout).not.toContain(secret);
     expect(stdout).toMatch(/^ok {7}settings {6}no settings file: built-in defaults and the environment$/m);
-    expect(stdout).toMatch(/^ok {7}REST token {4}granted for http:\S+, good for 1d$/m);
+    expect(stdout).toMatch(/^ok {7}REST token {4}granted for http:\S+, valid for 1d$/m);
     expect(stdout).toMatch(/^ok {7}disk {10}[\d.]+ [GM]iB are free$/m);
-    expect(stdout).toMatch(/sound$/m);
+    expect(stdout).toMatch(/no damage found$/m);
   });
 
   it("accepts a missing warehouse, and creates none", async () => {
@@ -93,10 +93,10 @@ describe("mds-sync doctor", () => {
     const { notOk, status, stderr } = await doctor({ ...env, MDS_CLIENT_SECRET: `${secret}-old` });
     expect(notOk).toEqual([
       "problem REST token: the token endpoint rejected the credentials (401)",
-      "problem stream token: the token endpoint rejected the credentials (401)",
+      "problem live token: the token endpoint rejected the credentials (401)",
     ]);
     expect(status).toBe(3);
-    expect(stderr).toBe("mds-sync: 2 problems found: see the remedy of each\n");
+    expect(stderr).toBe("mds-sync: 2 problems found: the report has a remedy for each\n");
   });
 
   it("exits 4 and names the streams that lack a scope, but only those that the settings select", async () => {
@@ -124,16 +124,16 @@ describe("mds-sync doctor", () => {
     const refused = await doctor({ ...env, MDS_AUTH_URL: "http://127.0.0.1:9" });
     expect(refused.notOk).toEqual([
       "problem REST token: the service refused the connection (ECONNREFUSED)",
-      "problem stream token: the service refused the connection (ECONNREFUSED)",
+      "problem live token: the service refused the connection (ECONNREFUSED)",
     ]);
     expect(refused.status).toBe(75);
   });
 
   it.each([
-    ["POST /oauth/token stall", ["problem REST token", "problem stream token"]],
+    ["POST /oauth/token stall", ["problem REST token", "problem live token"]],
     ["GET /asset stall", ["problem REST"]],
-    ["ws upgrade-stall", ["problem stream"]],
-    ["ws connected never", ["problem stream"]],
+    ["ws upgrade-stall", ["problem live feed"]],
+    ["ws connected never", ["problem live feed"]],
   ])("waits seconds, not minutes, for a service that does not answer: %s", async (faults, failed) => {
     const clock = new ManualClock();
     const env = await startService({ clock, faults });
@@ -166,8 +166,8 @@ describe("mds-sync doctor", () => {
   });
 
   it.each([
-    ["a full disk", 0xef53, 1024, "problem disk: only 1 MiB are left: nothing is written", 75],
-    ["little space", 0xef53, 900 * 1024, "warning disk: only 900 MiB are left", 0],
+    ["a full disk", 0xef53, 1024, "problem disk: only 1 MiB are free: nothing is written", 75],
+    ["little space", 0xef53, 900 * 1024, "warning disk: only 900 MiB are free", 0],
     ["a network file system", 0x6969, 2 ** 30, /^problem directory: .*network file system \(NFS\)$/, 2],
   ])("reports %s", async (_, type, bavail, message, exit) => {
     const info = () => ({ type, bavail, bsize: 1024 });

@@ -59,7 +59,7 @@ describe("mds-sync gaps", () => {
     );
     expect(stdout).toMatch(new RegExp(`^ ${day(-300)} 00:00:00 .* 100d {2}lost {2}aged out$`, "m"));
     expect(stdout).toMatch(/^3 ranges open \(\S+.*\), 2 ranges lost \(\S+.*\)\.$/m);
-    expect(stdout).toMatch(/^The next to leave the service's window is index_ticks GWA ETH from$/m);
+    expect(stdout).toMatch(/^The next gap to leave the service's window is index_ticks GWA ETH from$/m);
     expect(stdout).toMatch(/^In addition, 4 heads that only await confirmation \(settling\)\.$/m);
   });
 
@@ -102,7 +102,7 @@ describe("mds-sync gaps", () => {
       gaps(complete, "--series", "UNI", "--stream", "intraday"),
       gaps(createWarehouse()),
     ]);
-    expect(none.stdout).toBe("Nothing is missing but 1 head that only awaits confirmation (settling).\n");
+    expect(none.stdout).toBe("Nothing is missing except 1 head that only awaits confirmation (settling).\n");
     expect(stranger.stdout).toBe(
       "index_ticks GWA UNI (uni-1) is not synced: the settings do not select it.\n" +
         "index_ticks GWA UNI (uni-2) is not synced: the settings do not select it.\n",
@@ -120,7 +120,7 @@ describe("mds-sync gaps", () => {
     [["--to", "2026-03-01T12:00:00"], "--to cannot be 2026-03-01T12:00:00: give YYYY-MM-DD"],
     [
       ["--from", "2026-03-02", "--to", "2026-03-02"],
-      "--from 2026-03-02 is not before --to 2026-03-02: a window is [from, to)",
+      "--from 2026-03-02 is not before --to 2026-03-02: a range is [from, to)",
     ],
     [["--series", "Bitcon"], "the warehouse has no series Bitcon: did you mean Bitcoin?"],
     [["--stream", "lookups", "--from", "2026-03-02"], "a lookup such as assets has no history"],
@@ -170,7 +170,7 @@ describe("a window", () => {
     ]);
     expect(text.stdout).toContain("Not complete: 1 range open (12h) in [");
     expect(text.stderr).toBe(
-      "mds-sync: the window is not complete: `mds-sync backfill` fetches what is open\n",
+      "mds-sync: the range is not complete: `mds-sync backfill` fetches what is open\n",
     );
     expect(text.status).toBe(4);
   });

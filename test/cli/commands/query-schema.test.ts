@@ -36,11 +36,11 @@ describe("mds-sync query without SQL", () => {
       query(nowhere(), "--schema", "settled_ranges"),
     ]);
     expect(table.stdout).toMatch(/^bars_1h: bars of one hour/);
-    expect(table.stdout).toMatch(/^is_complete +INTEGER +1: the whole bar is covered/m);
+    expect(table.stdout).toMatch(/^is_complete +INTEGER +1: the ledger covers the whole bar/m);
     expect(JSON.parse(json.stdout)).toMatchObject({
       name: "bars_1h",
       columns: expect.arrayContaining([
-        { name: "open_exact", type: "TEXT", meaning: "open, every digit of it" },
+        { name: "open_exact", type: "TEXT", meaning: "open with every digit" },
       ]),
     });
     expect(inside.stdout).toContain("proof");
@@ -68,7 +68,7 @@ describe("mds-sync query without SQL", () => {
   it.each([
     [["--schema", "bars_1hr"], "there is no relation bars_1hr: did you mean bars_1h?"],
     [["SELECT 1", "--schema", "gaps"], "--schema cannot be combined with SQL: leave out one of them"],
-    [["--param", "a=1"], "--param needs SQL: leave it out, or give SQL"],
+    [["--param", "a=1"], "--param needs SQL: leave out --param, or give SQL"],
     [
       ["SELECT 1", "--json", "--format", "csv"],
       "--json and --format csv contradict each other: leave out one of them",

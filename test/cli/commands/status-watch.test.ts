@@ -2,9 +2,9 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { runProgram } from "../../../src/cli/program.ts";
 import { Failure } from "../../../src/model/failure.ts";
-import { recordJobRun } from "../../../src/warehouse/read/job-runs.ts";
-import { recordSize } from "../../../src/warehouse/read/size-history.ts";
 import { recordCrash } from "../../../src/warehouse/sqlite/crash-marker.ts";
+import { recordJobRun } from "../../../src/warehouse/tables/job-runs.ts";
+import { recordSize } from "../../../src/warehouse/tables/size-history.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
@@ -68,7 +68,9 @@ describe("mds-sync status", () => {
     recordCrash(path, crash, clock.now() * 1000);
     const { stdout } = await runInProcess(["status", "--warehouse", path], { clock });
     expect(stdout).toMatch(/^daemon {2}ended unexpectedly \d+s ago: the ingest thread has ended$/m);
-    expect(stdout).toMatch(/^the disk is full in [\d.]+ days at the current growth: [\d.]+ GiB are free$/m);
+    expect(stdout).toMatch(
+      /^the disk will be full in [\d.]+ days at the current growth: [\d.]+ GiB are free$/m,
+    );
     expect(stdout).toMatch(/^nightly {2}the last run ended with incomplete, \d+s ago$/m);
     const { disk, jobs } = JSON.parse(
       (await runInProcess(["status", "--json", "--warehouse", path], { clock })).stdout,
@@ -81,6 +83,6 @@ describe("mds-sync status", () => {
     });
     expect(jobs).toEqual([{ job: "nightly", ended_at: expect.any(String), outcome: "incomplete" }]);
     const doctor = await runInProcess(["doctor", "--warehouse", path]);
-    expect(doctor.stdout + doctor.stderr).toMatch(/free, which last [\d.]+ days at the current\s+growth/);
+    expect(doctor.stdout + doctor.stderr).toMatch(/free, enough for [\d.]+ days at the current\s+growth/);
   });
 });

@@ -33,7 +33,7 @@ describe("mds-sync status", () => {
     expect(stdout).toMatch(/^index_ticks +[\d-]{10} +[\d-]{10} [\d:]{5} +2 +3 +1 +4d$/m);
     expect(stdout).toMatch(/^market_caps +- +- +0 +0 +0 +-$/m);
     expect(stdout).toMatch(/^ohlcv {2}last error, \d+s ago: \/ohlcv failed at the service \(503\)$/m);
-    expect(stdout).toMatch(/^exchange_ticks {2}lacks read:exchange-ticker: have it added/m);
+    expect(stdout).toMatch(/^exchange_ticks {2}lacks read:exchange-ticker: ask the provider to add it/m);
     expect(stdout).toMatch(
       /^3 ranges open \(\d+d.* in all\), 2 ranges lost .*: `mds-sync gaps` lists them\.$/m,
     );

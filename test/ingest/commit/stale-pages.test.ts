@@ -36,6 +36,10 @@ describe("B16: a page from a cache", () => {
       { price_exact: "1.5" },
     ]);
     expect(query("SELECT * FROM revisions")).toEqual([]);
+    expect(query("SELECT source, count(*) AS rows FROM index_ticks GROUP BY source")).toEqual([
+      { source: "live", rows: 1 },
+      { source: "rest", rows: 239 },
+    ]);
   });
 });
 

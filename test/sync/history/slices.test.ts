@@ -38,7 +38,7 @@ describe("slices of gaps", () => {
       stream: "index_ticks",
       open,
       targetEnd: 200 * day,
-      windowStart: undefined,
+      windowStart: Number.NEGATIVE_INFINITY,
       cadence,
     });
     expect(slices.length).toBeGreaterThan(50);
@@ -69,7 +69,13 @@ describe("slices of gaps", () => {
   it("do not cut the few pages of daily bars", () => {
     const open = [{ from: 0, to: 4_000 * day }];
     expect(
-      cutIntoSlices({ stream: "ohlcv", open, targetEnd: 4_000 * day, windowStart: undefined, cadence: day }),
+      cutIntoSlices({
+        stream: "ohlcv",
+        open,
+        targetEnd: 4_000 * day,
+        windowStart: Number.NEGATIVE_INFINITY,
+        cadence: day,
+      }),
     ).toEqual([{ range: open[0], urgency: "bars" }]);
   });
 });

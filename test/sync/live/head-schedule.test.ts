@@ -6,7 +6,7 @@ import {
   nextHeadPoll,
   pollsPerSecond,
 } from "../../../src/sync/live/head-schedule.ts";
-import type { SeriesHead } from "../../../src/warehouse/coverage/gaps.ts";
+import type { SeriesHead } from "../../../src/warehouse/coverage/series-queries.ts";
 
 const SECOND = MICROS_PER_SECOND;
 const HOUR = 3600 * SECOND;

@@ -2,8 +2,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../../src/model/time-range.ts";
-import { readGaps, settleAgedOut } from "../../../src/warehouse/coverage/gaps.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import {
+  findGaps,
+  readGaps,
+  type StoredTarget,
+  settleAgedOut,
+} from "../../../src/warehouse/coverage/gaps.ts";
+import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   beginLiveSpans,
   clearLiveSpans,
@@ -14,9 +19,11 @@ import { settleNotFound } from "../../../src/warehouse/coverage/not-found.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import {
   declareTargets,
+  readPresentTs,
   recordBlockedReason,
   recordClockSkew,
   type Target,
+  type TargetRules,
 } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
@@ -274,4 +281,73 @@ describe("the view gaps", () => {
       { numRuns: 200 },
     );
   });
+
+  it("equals findGaps for random targets and settled ranges of both kinds of streams", () => {
+    const warehouse = openTestWarehouse();
+    const { database } = warehouse.connection;
+    const seconds = (min: number, max: number) =>
+      fc.integer({ min, max }).map((count) => count * MICROS_PER_SECOND);
+    const target = fc.record({
+      age: seconds(-50, 900),
+      length: fc.option(seconds(1, 400)),
+      settleDelay: seconds(0, 120),
+      step: fc.constantFrom(1, 7 * MICROS_PER_SECOND, 60 * MICROS_PER_SECOND),
+      serviceWindow: fc.option(seconds(1, 800)),
+    });
+    const settledRange = fc.record({
+      age: seconds(-50, 900),
+      length: seconds(1, 200),
+      proof: fc.constantFrom("empty" as const, "lost" as const),
+    });
+    fc.assert(
+      fc.property(
+        fc.boolean(),
+        fc.array(target, { maxLength: 3 }),
+        fc.array(settledRange, { maxLength: 8 }),
+        (isSnapshot, targets, settledRanges) => {
+          database.exec("DELETE FROM settled_ranges; DELETE FROM wanted_ranges");
+          const before = readPresentTs(warehouse.connection);
+          const stored = disjointTargets(targets, before, isSnapshot);
+          const ledgerKey = warehouse.transaction((t) => {
+            const stream = isSnapshot ? ("market_caps" as const) : ("index_ticks" as const);
+            const found = { stream, series: t.dictionary.getSeriesKey("GWA", "btc-id") };
+            for (const { age, length, proof } of settledRanges)
+              settle(t, found, { from: before - age, to: before - age + length }, proof, proof);
+            return found;
+          });
+          const insert = database.prepare("INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)");
+          for (const { from, to, settleDelay, step, serviceWindow } of stored) {
+            const { stream, series } = ledgerKey;
+            insert.run(stream, series, from, to, settleDelay, step, serviceWindow, isSnapshot ? 1 : 0);
+          }
+          const settled = readSettledRanges(warehouse.connection, ledgerKey);
+          const shown = queryRows(
+            warehouse,
+            `SELECT from_ts AS "from", to_ts AS "to", CASE reason WHEN 'settling' THEN reason ELSE state END AS state
+              FROM gaps WHERE reason <> 'lost' ORDER BY from_ts`,
+          );
+          // The view has a clock of its own: repeat what straddles a second.
+          fc.pre(readPresentTs(warehouse.connection) === before);
+          expect(shown).toEqual(findGaps(stored, normalise(settled), before));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
 });
+
+/** As the ledger stores them: ascending and disjoint, and only the last may have no end. */
+function disjointTargets(
+  targets: readonly (TargetRules & { age: number; length: number | null })[],
+  now: number,
+  isSnapshot: boolean,
+): StoredTarget[] {
+  const ascending = targets
+    .map(({ age, ...rest }) => ({ ...rest, from: now - age }))
+    .sort((a, b) => a.from - b.from);
+  return ascending.flatMap(({ from, length, ...rules }, i): StoredTarget[] => {
+    const next = ascending[i + 1]?.from ?? Number.POSITIVE_INFINITY;
+    const end = Math.min(from + (length ?? Number.POSITIVE_INFINITY), next - MICROS_PER_SECOND);
+    return from < end ? [{ ...rules, from, to: Number.isFinite(end) ? end : null, isSnapshot }] : [];
+  });
+}

@@ -14,8 +14,8 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
     .description(
       "Checks what a sync needs: settings, secret, credentials, scopes, REST and websocket, clock, warehouse file and disk " +
         "space. Prints a remedy for each problem. Changes nothing, and takes at most about fifteen seconds. " +
-        "Exits 0 if nothing is wrong; else with the first that applies: 2 settings, 3 credentials, 75 unreachable or disk " +
-        "full, 4 scopes missing. Warnings do not count.",
+        "Exits 0 if there is no problem, else with the first of these that applies: 2 settings, 3 credentials, 75 unreachable " +
+        "or disk full, 4 scopes missing. Warnings do not change the exit code.",
     )
     .option("--json", "one JSON object: generated_at, checks")
     .action(async (options: { json?: boolean }, command: Command) => {
@@ -86,7 +86,7 @@ function problemsFailure(findings: readonly Finding[], exit: ExitCode): Failure 
   const problems = findings.filter(({ verdict }) => verdict === "problem").length;
   return new Failure(`${pluralize(problems, "problem")} found`, {
     code: "unwell",
-    remedy: "see the remedy of each",
+    remedy: "the report has a remedy for each",
     exit,
   });
 }

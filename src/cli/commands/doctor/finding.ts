@@ -26,7 +26,7 @@ export function problemFinding(check: string, error: unknown, defaultRemedy?: st
   return remedy === undefined ? finding : { ...finding, remedy };
 }
 
-/** Each of these makes the following checks impossible: settings, credentials, reachability, scopes. */
+/** The first of these that a problem has is the exit code: wrong settings hide wrong credentials, and so on. */
 const EXIT_PRECEDENCE: readonly ExitCode[] = [
   exitCode.usage,
   exitCode.credentials,

@@ -18,22 +18,24 @@ interface ScopeProbe {
 }
 
 /**
- * Checks each selected stream: does the token have the scope, and does the service accept it? The probes are the cheapest
- * possible requests; any response but 403 passes.
+ * Checks for each selected stream that the token has the scope and that the service accepts it. A probe is the cheapest
+ * possible request; any response except 403 passes.
  */
 export async function checkScopes(
   client: ServiceClient,
   sync: Settings["sync"],
   rest: AccessToken,
   feed: AccessToken | undefined,
-  timely: TimeoutRunner,
+  runWithTimeout: TimeoutRunner,
 ): Promise<Finding[]> {
   const probes = probesFor(sync, formatTimestamp(Math.floor(client.serverNow() ?? 0) * MICROS_PER_MS));
   const refused = await Promise.all(
     probes.map(async ({ request }) => {
       const lacking = findMissingScopes(request, rest.scopes);
       if (lacking.length > 0) return lacking;
-      return (await isForbidden(client, request, timely)) ? guessMissingScope(request, rest.scopes) : [];
+      return (await isForbidden(client, request, runWithTimeout))
+        ? guessMissingScope(request, rest.scopes)
+        : [];
     }),
   );
   const missing = new Map<Stream, Set<string>>();
@@ -48,8 +50,10 @@ export async function checkScopes(
   );
   const scopes = [...new Set(withoutLive.flatMap(({ request }) => findMissingScopes(request, feed?.scopes)))];
   if (scopes.length > 0) {
-    const message = `the websocket token lacks ${scopes.join(" and ")}: these ticks are polled, not live`;
-    return [warningFinding("scopes", message, "have the scope added for the websocket's audience too")];
+    const message = `the websocket token lacks ${scopes.join(" and ")}: the daemon polls these ticks instead`;
+    return [
+      warningFinding("scopes", message, "ask the provider to add the scope for the websocket's audience too"),
+    ];
   }
   return [okFinding("scopes", "the client may read everything that the settings select")];
 }
@@ -57,7 +61,7 @@ export async function checkScopes(
 function missingScopeFinding(stream: Stream, scopes: readonly string[]): Finding {
   const failure = new Failure(`${stream} lacks ${scopes.join(" and ")}`, {
     code: "forbidden",
-    remedy: "have it added to the client's profile, or do not select it under `sync`",
+    remedy: "ask the provider to add it to the client's profile, or deselect the stream under `sync`",
     exit: exitCode.incomplete,
   });
   return problemFinding("scopes", failure);
@@ -66,10 +70,10 @@ function missingScopeFinding(stream: Stream, scopes: readonly string[]): Finding
 async function isForbidden(
   client: ServiceClient,
   request: ServiceRequest,
-  timely: TimeoutRunner,
+  runWithTimeout: TimeoutRunner,
 ): Promise<boolean> {
   try {
-    await timely((signal) => client.request({ ...request, maxAttempts: 1, signal }, async () => {}));
+    await runWithTimeout((signal) => client.request({ ...request, maxAttempts: 1, signal }, async () => {}));
     return false;
   } catch (error) {
     // The other checks report any other failure.

@@ -35,16 +35,17 @@ export async function checkService(
     log: silentLog,
     onEvent: () => {},
   });
-  const timely: TimeoutRunner = (work) => withTimeout({ clock, ms: CHECK_TIMEOUT_MS, stopping }, work);
+  const runWithTimeout: TimeoutRunner = (work) =>
+    withTimeout({ clock, ms: CHECK_TIMEOUT_MS, stopping }, work);
   try {
     const [rest, feed] = await Promise.all([
-      checkToken("REST token", service.baseUrl, client, timely),
-      checkToken("stream token", service.wsUrl, client, timely),
+      checkToken("REST token", service.baseUrl, client, runWithTimeout),
+      checkToken("live token", service.wsUrl, client, runWithTimeout),
     ]);
     const [restFindings, scopeFindings, feedFindings] = await Promise.all([
-      rest.token ? checkRest(service.baseUrl, client, timely) : [],
-      rest.token ? checkScopes(client, sync, rest.token, feed.token, timely) : [],
-      feed.token ? checkFeed(service, client, clock, timely) : [],
+      rest.token ? checkRest(service.baseUrl, client, runWithTimeout) : [],
+      rest.token ? checkScopes(client, sync, rest.token, feed.token, runWithTimeout) : [],
+      feed.token ? checkFeed(service, client, clock, runWithTimeout) : [],
     ]);
     return [
       rest.finding,
@@ -63,13 +64,13 @@ async function checkToken(
   check: string,
   audience: string,
   client: ServiceClient,
-  timely: TimeoutRunner,
+  runWithTimeout: TimeoutRunner,
 ): Promise<{ finding: Finding; token?: AccessToken }> {
   try {
-    const token = await timely((signal) => client.tokens.get(audience, signal));
+    const token = await runWithTimeout((signal) => client.tokens.get(audience, signal));
     const seconds = (token.expiresAt - token.firstSeenAt) / 1000;
     return {
-      finding: okFinding(check, `granted for ${audience}, good for ${formatDuration(seconds)}`),
+      finding: okFinding(check, `granted for ${audience}, valid for ${formatDuration(seconds)}`),
       token,
     };
   } catch (error) {
@@ -77,15 +78,19 @@ async function checkToken(
   }
 }
 
-/** If the other token was granted, the credentials are right and the audience is wrong. */
-function withAudienceRemedy(finding: Finding, other: AccessToken | undefined): Finding {
-  if (other === undefined || finding.exit !== exitCode.credentials) return finding;
+/** If the service granted a REST token, the credentials are right and the websocket's audience is wrong. */
+function withAudienceRemedy(finding: Finding, restToken: AccessToken | undefined): Finding {
+  if (restToken === undefined || finding.exit !== exitCode.credentials) return finding;
   return { ...finding, remedy: "check service.wsUrl: it is the audience of this token" };
 }
 
-async function checkRest(baseUrl: string, client: ServiceClient, timely: TimeoutRunner): Promise<Finding[]> {
+async function checkRest(
+  baseUrl: string,
+  client: ServiceClient,
+  runWithTimeout: TimeoutRunner,
+): Promise<Finding[]> {
   try {
-    await timely((signal) =>
+    await runWithTimeout((signal) =>
       client.request({ endpoint: "/asset", query: { symbol: "BTC" }, maxAttempts: 1, signal }, assertList),
     );
     return [okFinding("REST", `${baseUrl} answers`)];
@@ -110,11 +115,11 @@ async function checkFeed(
   { wsUrl, refreshSeconds }: ServiceSettings,
   client: ServiceClient,
   clock: Clock,
-  timely: TimeoutRunner,
+  runWithTimeout: TimeoutRunner,
 ): Promise<Finding[]> {
   const done = new AbortController();
   try {
-    await timely(async (signal) => {
+    await runWithTimeout(async (signal) => {
       let ending: string | undefined;
       const messages = followFeed({
         wsUrl,
@@ -136,15 +141,15 @@ async function checkFeed(
       signal.throwIfAborted();
       throw noGreetingFailure(ending ?? "unknown");
     });
-    return [okFinding("stream", `${wsUrl} greets`)];
+    return [okFinding("live feed", `${wsUrl} accepts connections`)];
   } catch (error) {
-    return [problemFinding("stream", error, NETWORK_REMEDY)];
+    return [problemFinding("live feed", error, NETWORK_REMEDY)];
   }
 }
 
 function noGreetingFailure(reason: string): Failure {
   const isRefused = /_(401|403|4401|1008)$/.test(reason);
-  return new Failure(`the websocket did not greet (${reason})`, {
+  return new Failure(`the websocket sent no greeting (${reason})`, {
     family: isRefused ? "operator" : "retry",
     code: "no_greeting",
     remedy: isRefused ? "check that service.wsUrl is the address that the client may use" : NETWORK_REMEDY,
@@ -158,5 +163,7 @@ function checkClock(client: ServiceClient): Finding[] {
   const seconds = Math.abs(skewMs) / 1000;
   if (Math.abs(skewMs) <= CLOCK_TOLERANCE_MS) return [okFinding("clock", "agrees with the service's")];
   const message = `this machine's clock is ${formatDuration(seconds)} ${skewMs > 0 ? "ahead of" : "behind"} the service's`;
-  return [warningFinding("clock", message, "set it with NTP; the sync itself uses the service's clock")];
+  return [
+    warningFinding("clock", message, "synchronise it with NTP; the sync itself uses the service's clock"),
+  ];
 }

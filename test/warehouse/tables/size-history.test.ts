@@ -4,7 +4,7 @@ import {
   estimateDaysUntilFull,
   readSizeSamples,
   recordSize,
-} from "../../../src/warehouse/read/size-history.ts";
+} from "../../../src/warehouse/tables/size-history.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 

@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { endSnapshotTarget, settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { forEachSnapshotRange } from "../../../src/warehouse/read/snapshot-gaps.ts";
+import { forEachSnapshotRange } from "../../../src/warehouse/coverage/snapshot-gaps.ts";
+import { readPresentTs } from "../../../src/warehouse/coverage/targets.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { prune } from "../../../src/warehouse/rows/retention.ts";
-import { presentTs } from "../../../src/warehouse/views/sql-fragments.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
@@ -31,7 +31,7 @@ function readFromViews(warehouse: WarehouseWriter) {
 
 /** Repeats until both reads saw the same second: the view has its own clock. */
 function inOneSecond<T>(warehouse: WarehouseWriter, read: () => T): T {
-  const second = () => warehouse.connection.database.prepare(`SELECT ${presentTs}`).pluck().get();
+  const second = () => readPresentTs(warehouse.connection);
   for (;;) {
     const before = second();
     const result = read();

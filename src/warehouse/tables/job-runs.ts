@@ -1,6 +1,6 @@
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import type { Transaction } from "../tables/transaction.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** How the last run of a scheduled job ended. */
 export interface JobRun {

@@ -1,6 +1,6 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import type { Transaction } from "../tables/transaction.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** The size of the warehouse at one time. */
 export interface SizeSample {

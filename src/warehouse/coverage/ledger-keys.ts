@@ -1,0 +1,60 @@
+import { historyStreams, type Stream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import type { LedgerKey } from "./ledger.ts";
+
+/** SQL condition on `stream`. The ledger of a history stream has few ranges, that of a snapshot stream may have many. */
+export const isHistoryStreamSql = `stream IN (${historyStreams.map((stream) => `'${stream}'`).join(", ")})`;
+
+/** A ledger key by the columns of the views `coverage` and `gaps`. */
+export interface NamedLedgerKey {
+  readonly stream: string;
+  readonly index_type: string | null;
+  readonly index_id: string | null;
+}
+
+/** The named key as text, for maps. As JSON, because index types and ids are free text from the service. */
+export function namedKeyText({ stream, index_type, index_id }: NamedLedgerKey): string {
+  return JSON.stringify([stream, index_type, index_id]);
+}
+
+/** A ledger key with its names, and what the ledger knows about it. */
+export interface LedgerKeySummary extends NamedLedgerKey {
+  readonly stream: Stream;
+  readonly name: string | null;
+  /** Where its ledger begins; null: the ledger has no entry. */
+  readonly firstTs: Micros | null;
+  /** Where its ledger ends; null: the ledger has no entry, or the target has no end. */
+  readonly endTs: Micros | null;
+  /** The settings select it now. */
+  readonly isSelected: boolean;
+  /** A snapshot stream has no history: what was not received can never be fetched. */
+  readonly isSnapshot: boolean;
+  readonly serviceWindow: Micros | null;
+}
+
+/** A key that the ledger has an entry of. */
+export interface KnownLedgerKey extends LedgerKeySummary, LedgerKey {
+  readonly stream: Stream;
+  readonly firstTs: Micros;
+}
+
+type LedgerKeyRow = Omit<KnownLedgerKey, "isSelected" | "isSnapshot"> & {
+  readonly isSelected: 0 | 1;
+  readonly isSnapshot: 0 | 1;
+};
+
+const ledgerKeysSql = `SELECT l.stream, l.series, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id,
+    nullif(s.name, '') AS name, min(l.from_ts) AS firstTs,
+    CASE max(l.followed) WHEN 0 THEN max(l.to_ts) END AS endTs,
+    max(l.followed) AS isSelected, max(l.observed) AS isSnapshot, max(l.kept_for) AS serviceWindow
+  FROM (SELECT stream, series, from_ts, to_ts, to_ts IS NULL AS followed, observed, kept_for FROM wanted_ranges
+    UNION ALL SELECT stream, series, min(from_ts), max(to_ts), 0, 0, NULL FROM settled_ranges GROUP BY stream, series) l
+  JOIN series s ON s.series = l.series
+  GROUP BY l.stream, l.series ORDER BY l.stream, index_type, name, index_id`;
+
+/** Every key of the ledger, by stream and name. */
+export function readLedgerKeys(connection: Connection): KnownLedgerKey[] {
+  const rows = connection.statement(ledgerKeysSql).all() as LedgerKeyRow[];
+  return rows.map((row) => ({ ...row, isSelected: row.isSelected === 1, isSnapshot: row.isSnapshot === 1 }));
+}

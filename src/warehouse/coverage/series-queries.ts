@@ -1,0 +1,138 @@
+import type { HistoryStream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import type { LedgerKey } from "./ledger.ts";
+import { NOT_FOUND_REASON } from "./not-found.ts";
+
+/** The head of a series whose target has no end. */
+export interface SeriesHead {
+  readonly key: LedgerKey & { readonly stream: HistoryStream };
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+  /** Nothing is settled from this timestamp on. */
+  readonly from: Micros;
+  /** No range of the series was ever settled. */
+  readonly isNew: boolean;
+  /** The newest settled range says that the service answered 404 for the index. */
+  readonly isNotFound: boolean;
+}
+
+interface HeadRow {
+  readonly series: number;
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+  readonly targetFrom: Micros;
+  readonly settledTo: Micros | null;
+  readonly reason: string | null;
+}
+
+const headsSql = (
+  condition: string,
+) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name,
+    w.from_ts AS targetFrom, g.to_ts AS settledTo, g.reason
+  FROM wanted_ranges w CROSS JOIN series s ON s.series = w.series
+    LEFT JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts =
+      (SELECT max(l.from_ts) FROM settled_ranges l WHERE l.stream = w.stream AND l.series = w.series)
+  WHERE w.stream = ? ${condition} AND w.to_ts IS NULL AND w.observed = 0 ORDER BY w.series`;
+const allHeadsSql = headsSql("");
+const oneHeadSql = headsSql("AND w.series = ?");
+
+/** The heads of all series of a stream, or of one, that have a target without an end: one index seek each. */
+export function readSeriesHeads(
+  connection: Connection,
+  stream: HistoryStream,
+  series?: number,
+): SeriesHead[] {
+  const rows = (
+    series === undefined
+      ? connection.statement(allHeadsSql).all([stream])
+      : connection.statement(oneHeadSql).all([stream, series])
+  ) as HeadRow[];
+  return rows.map(({ series, indexType, indexId, name, targetFrom, settledTo, reason }) => ({
+    key: { stream, series },
+    indexType,
+    indexId,
+    name,
+    from: Math.max(targetFrom, settledTo ?? targetFrom),
+    isNew: settledTo === null,
+    isNotFound: reason === NOT_FOUND_REASON,
+  }));
+}
+
+/** The covered ranges of a series whose target has no end. */
+interface SeriesCoverage {
+  readonly key: LedgerKey & { readonly stream: HistoryStream };
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+  readonly serviceWindow: Micros | null;
+  readonly settleDelay: Micros;
+  /** Ranges with proof `rows` or `empty`, without those that are lost. */
+  readonly covered: readonly TimeRange[];
+}
+
+interface CoveredRow extends TimeRange {
+  readonly series: number;
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+  readonly serviceWindow: Micros | null;
+  readonly settleDelay: Micros;
+}
+
+export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
+  const rows = connection
+    .statement(
+      `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
+        w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to"
+      FROM settled_ranges g JOIN series s ON s.series = g.series
+        JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.to_ts IS NULL
+      WHERE g.stream = ? AND g.proof <> 'lost' ORDER BY g.series, g.from_ts`,
+    )
+    .all([stream]) as CoveredRow[];
+  return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {
+    const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as CoveredRow;
+    const covered = own.map(({ from, to }) => ({ from, to }));
+    return { key: { stream, series }, indexType, indexId, name, serviceWindow, settleDelay, covered };
+  });
+}
+
+/** What the ledger holds about one index, for an estimate. */
+interface IndexLedger {
+  readonly settled: readonly TimeRange[];
+  /** Where the open-ended target begins; undefined: there is none. */
+  readonly targetFrom: Micros | undefined;
+}
+
+export function indexKey(indexType: string, indexId: string): string {
+  return `${indexType} ${indexId}`;
+}
+
+/** The ledger of a stream by `indexKey`. Indices without an entry are left out. */
+export function readIndexLedgers(connection: Connection, stream: HistoryStream): Map<string, IndexLedger> {
+  const ranges = connection
+    .statement(
+      `SELECT s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"
+      FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.stream = ? ORDER BY g.series, g.from_ts`,
+    )
+    .all([stream]) as (TimeRange & { indexType: string; indexId: string })[];
+  const targets = connection
+    .statement(
+      `SELECT s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom
+      FROM wanted_ranges w JOIN series s ON s.series = w.series
+      WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0`,
+    )
+    .all([stream]) as { indexType: string; indexId: string; targetFrom: Micros }[];
+  const found = new Map<string, IndexLedger>();
+  for (const { indexType, indexId, targetFrom } of targets) {
+    found.set(indexKey(indexType, indexId), { settled: [], targetFrom });
+  }
+  for (const [key, own] of Map.groupBy(ranges, (range) => indexKey(range.indexType, range.indexId))) {
+    const settled = own.map(({ from, to }) => ({ from, to }));
+    found.set(key, { settled, targetFrom: found.get(key)?.targetFrom });
+  }
+  return found;
+}

@@ -1,0 +1,99 @@
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { findGaps, NOT_OBSERVED_REASON, type StoredTarget } from "./gaps.ts";
+import { type LedgerKey, ledgerKeyText } from "./ledger.ts";
+import { isHistoryStreamSql } from "./ledger-keys.ts";
+import { readPresentTs } from "./targets.ts";
+
+/** A range of a ledger key of a snapshot stream: received, lost, or too young to tell. */
+interface SnapshotRange extends TimeRange {
+  readonly state: "covered" | "lost" | "settling";
+  /** Why it is lost. */
+  readonly reason: string | null;
+}
+
+type SettledRow = readonly [from: Micros, to: Micros, isLost: 0 | 1, reason: string | null];
+
+/** Chunks take half the time of single rows; all rows at once would need much memory. */
+const RANGES_PER_READ = 10_000;
+
+const targetsSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step,
+    kept_for AS serviceWindow
+  FROM wanted_ranges WHERE observed = 1 ORDER BY stream, series, from_ts`;
+
+const keysSql = `SELECT stream, series FROM wanted_ranges WHERE observed = 1
+  UNION SELECT stream, series FROM settled_ranges WHERE NOT ${isHistoryStreamSql}`;
+
+const settledSql = `SELECT from_ts, to_ts, proof = 'lost', reason FROM settled_ranges
+  WHERE stream = ? AND series = ? AND from_ts >= ? ORDER BY from_ts LIMIT ${RANGES_PER_READ}`;
+
+/**
+ * Calls `visit` for every range of every snapshot key, ascending per key. The result equals the views `coverage` and
+ * `gaps` (a test compares them). Snapshots with jitter leave hundreds of thousands of short lost ranges: one pass over
+ * the ledger takes a tenth of the time of the view, which seeks the end of each gap.
+ */
+export function forEachSnapshotRange(
+  connection: Connection,
+  visit: (key: LedgerKey, range: SnapshotRange) => void,
+): void {
+  const now = readPresentTs(connection);
+  const targets = Map.groupBy(
+    connection.statement(targetsSql).all() as (LedgerKey & Omit<StoredTarget, "isSnapshot">)[],
+    ledgerKeyText,
+  );
+  for (const key of connection.statement(keysSql).all() as LedgerKey[]) {
+    const ownTargets = (targets.get(ledgerKeyText(key)) ?? []).map((row) => ({ ...row, isSnapshot: true }));
+    for (const { part, settled } of readChunks(connection, key)) {
+      const clipped = ownTargets.map((target) => ({
+        ...target,
+        from: Math.max(target.from, part.from),
+        to: Math.min(target.to ?? part.to, part.to),
+      }));
+      const gaps = findGaps(clipped, settled, now);
+      let next = 0;
+      const visitGapsUntil = (end: Micros) => {
+        for (let gap = gaps[next]; gap && gap.from < end; gap = gaps[++next]) {
+          const isYoung = gap.state === "settling";
+          visit(key, {
+            from: gap.from,
+            to: gap.to,
+            state: isYoung ? "settling" : "lost",
+            reason: isYoung ? "settling" : NOT_OBSERVED_REASON,
+          });
+        }
+      };
+      for (const range of settled) {
+        visitGapsUntil(range.from);
+        visit(key, range);
+      }
+      visitGapsUntil(part.to);
+    }
+  }
+}
+
+interface LedgerChunk {
+  /** All settled ranges of this part are in `settled`. The parts of a key are adjacent. */
+  readonly part: TimeRange;
+  readonly settled: readonly SnapshotRange[];
+}
+
+function* readChunks(connection: Connection, { stream, series }: LedgerKey): Generator<LedgerChunk> {
+  const statement = connection.statement(settledSql).raw();
+  for (let from: Micros = Number.MIN_SAFE_INTEGER; ; ) {
+    const rows = statement.all([stream, series, from]) as SettledRow[];
+    const settled = rows.map(
+      ([from, to, isLost, reason]): SnapshotRange => ({
+        from,
+        to,
+        state: isLost ? "lost" : "covered",
+        reason,
+      }),
+    );
+    const last = settled.length < RANGES_PER_READ ? undefined : settled.at(-1);
+    const to = last?.to ?? Number.POSITIVE_INFINITY;
+    yield { part: { from, to }, settled };
+    if (!last) return;
+    from = to;
+  }
+}

@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import type { SyncSettings } from "../../../src/sync/context/context.ts";
+import { estimateBackfill } from "../../../src/sync/history/estimate.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
+
+const DAY = 86_400_000_000;
+const CADENCE = 30_000_000;
+const now = parseTs("2026-03-01T12:00:00Z");
+const none = { kind: "none" } as const;
+const settings: SyncSettings = {
+  streams: {
+    lookups: false,
+    ohlcv: false,
+    intraday: { GWA: { kind: "all" }, MWA: none, LX: none, days: 2 },
+    exchangeTickers: false,
+    marketCap: false,
+    derivatives: false,
+  },
+  refreshSeconds: 30,
+  lxIndexIds: {},
+  concurrency: 4,
+  maxRequestsPerSecond: 0,
+};
+const directory = {
+  GWA: [{ id: "btc-id", labels: ["BTC"] }],
+  MWA: [],
+  LX: [],
+  exchanges: [],
+  ranking: undefined,
+};
+
+describe("the estimate of a backfill", () => {
+  it("counts what the settings select, without a warehouse", () => {
+    const options = { settings, maxRequestsPerSecond: 0, directory, reader: undefined, now };
+    expect(ticksOf(options)).toMatchObject({ series: 1, holes: 1, rows: (2 * DAY) / CADENCE - 2 });
+  });
+
+  it("counts the gaps of a stored target that began earlier, up to the window, and not what is settled", () => {
+    const warehouse = openTestWarehouse();
+    warehouse.transaction((transaction) => {
+      const key = {
+        stream: "index_ticks",
+        series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
+      } as const;
+      const rules = { settleDelay: 2 * CADENCE, step: 1, serviceWindow: 200 * DAY };
+      declareTargets(transaction, "index_ticks", [{ key, from: now - 300 * DAY, ...rules }], now);
+      settle(transaction, key, { from: now - 199 * DAY, to: now - DAY }, "empty");
+    });
+    const options = { settings, maxRequestsPerSecond: 0, directory, reader: warehouse.connection, now };
+    expect(ticksOf(options)).toMatchObject({ holes: 2, rows: (2 * DAY) / CADENCE - 2 });
+  });
+});
+
+function ticksOf(options: Parameters<typeof estimateBackfill>[0]) {
+  return estimateBackfill(options).streams.find(({ stream }) => stream === "index_ticks");
+}
