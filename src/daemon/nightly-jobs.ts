@@ -66,13 +66,13 @@ async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions
       "covered rows differed, repaired",
     );
   }
-  // The verification retracted ranges that contradict the service: fill them now.
+  // The verification retracted the ranges in which the service contradicts the ledger: fill them now.
   if (result.problems.length > 0) {
     supervisor.checkNow();
     throw new Failure(`${result.problems.length} slices could not be compared with the service`, {
       family: "retry",
       code: "incomplete",
-      remedy: "their ranges are open again and are fetched again",
+      remedy: "the job is retried; ranges that the service contradicts are open again and are fetched again",
     });
   }
 }

@@ -13,7 +13,7 @@ export type SyncReaction =
   | "not_found"
   /** Retries later. A failed try counts towards the limit only if other requests succeeded meanwhile. */
   | "retry"
-  /** Like `retry`, but every failed try counts: the service answered with something unusable, and waiting does not help. */
+  /** Like `retry`, but every failed try counts, because the service answered with something unusable. */
   | "retry_limited"
   /** Skips this work until the next run. */
   | "give_up"

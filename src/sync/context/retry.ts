@@ -20,7 +20,7 @@ interface SyncRetryOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly signal: AbortSignal;
-  /** Successful responses so far. While the number does not grow, the service counts as down and failures do not count. */
+  /** Successful responses so far. While the number does not grow, the service counts as down and no try counts. */
   readonly successCount: () => number;
   /** Called after each failed try but the last. */
   readonly onRetry?: (error: unknown) => void;
@@ -99,7 +99,7 @@ function silenceFailure(): Failure {
   });
 }
 
-/** Runs `work` for each item in order, `concurrency` at a time. After an error it starts no more, and throws at the end. */
+/** Runs `work` for each item, `concurrency` at a time. After an error it starts no more items, and throws at the end. */
 export async function runConcurrently<T>(
   items: readonly T[],
   concurrency: number,
