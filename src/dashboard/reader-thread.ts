@@ -104,5 +104,5 @@ function startThread(): Worker {
 }
 
 function readFailure(message: string): Failure {
-  return new Failure(message, { family: "retry", code: "not_readable" });
+  return new Failure(message, { code: "not_readable" });
 }

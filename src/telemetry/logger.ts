@@ -6,8 +6,8 @@ export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 /**
- * JSON lines on stderr, pretty-printed on a terminal. The log uses the same output as progress and warnings, so that all
- * lines appear in the order in which they were written.
+ * JSON lines on stderr, pretty-printed on a terminal. The log uses the same output as progress and warnings,
+ * so that all lines appear in the order in which they were written.
  */
 export function createLogger(level: LogLevel, stderr: TextOutput): Logger {
   const options = { level, base: undefined, timestamp: pino.stdTimeFunctions.isoTime };

@@ -46,7 +46,7 @@ export interface StorageMeasurement {
   readonly warehouseBytes: number;
   readonly walBytes: number;
   readonly freeBytes: number;
-  /** Undefined until sizes of an hour are known; Infinity without growth. */
+  /** Undefined until sizes are recorded for an hour; Infinity without growth. */
   readonly daysUntilFull: number | undefined;
 }
 
@@ -101,7 +101,7 @@ export class Metrics {
         break;
       case "auth":
         this.#setStates("auth_state", AUTH_STATES, event.state, {
-          // The audience is an address and must not become a label; its scheme tells which API it belongs to.
+          // The audience is an address and must not become a label; its scheme shows which API it belongs to.
           audience: /^wss?:/i.test(event.audience) ? "live" : "rest",
         });
         break;
@@ -246,10 +246,10 @@ export class Metrics {
   #setStates<N extends MetricName>(
     name: N,
     states: readonly string[],
-    present: string,
+    current: string,
     labels: Omit<LabelsOf<N>, "state">,
   ): void {
-    for (const state of states) this.#gauge(name).set({ ...labels, state }, state === present ? 1 : 0);
+    for (const state of states) this.#gauge(name).set({ ...labels, state }, state === current ? 1 : 0);
   }
 
   #increment<N extends MetricName>(name: N, by: number, labels?: LabelsOf<N>): void {
@@ -287,8 +287,8 @@ const identifierPattern = /[0-9a-f]{8}|[A-Za-z0-9_-]{40}/i;
 const MAX_LABEL_VALUES = 64;
 
 /**
- * Limits the number of values of a label. Prometheus stores one time series per value: unbounded values from outside would
- * exhaust its memory, and could expose secrets.
+ * Limits the number of values of a label. Prometheus stores one time series per value: unbounded values from
+ * outside would exhaust its memory, and could expose secrets.
  */
 class BoundedLabel {
   readonly #values = new Set<string>();

@@ -8,16 +8,15 @@ export interface TextOutput {
   readonly isTTY?: boolean;
 }
 
-/** Some thousand lines. */
+/** A few thousand lines. */
 const MAX_BUFFERED_CHARS = 1024 * 1024;
 
 /**
- * Writes to stderr without ever blocking. A pipe whose reader hangs would block the whole program, and a closed pipe would
- * end it; so lines that nobody reads are dropped, and their count is written once the reader continues. While the reader
- * keeps up, every line is written when `write` returns, even right before a crash.
+ * Writes to stderr without blocking: a hanging reader would block the program, a closed pipe would end it.
+ * Drops unread lines and later writes their count; loses no line while the reader keeps up, even in a crash.
  *
- * Pino's sonic-boom cannot replace it: its write blocks a thread that the exit waits for, so a stuck reader would keep the
- * process alive.
+ * Pino's sonic-boom cannot replace it: its write blocks a thread, and the process cannot exit before that
+ * thread. So a stuck reader would prevent the exit.
  */
 export class NonblockingStderr implements TextOutput {
   readonly #stream: Writable & { readonly isTTY?: boolean };
@@ -37,7 +36,8 @@ export class NonblockingStderr implements TextOutput {
   }
 
   write(text: string): void {
-    // After the first drop, drop everything until the reader has caught up: the output then has a single, marked gap.
+    // After the first drop, drop everything until the reader has caught up: the output then has a single,
+    // marked gap.
     this.#isFull ||= this.#stream.writableLength + text.length > this.#maxBufferedChars;
     if (this.#isFull) this.#dropped++;
     else this.#send(text, 1);

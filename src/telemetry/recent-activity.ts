@@ -64,13 +64,13 @@ export class RecentErrors {
     this.#clock = clock;
   }
 
-  /** `now` is passed for an error that happened earlier. */
+  /** Pass `now` for an error that happened earlier. */
   record(
     { where, code, message }: Pick<RecentError, "where" | "code" | "message">,
     now = this.#clock.now(),
   ): void {
-    const line = message.replace(/\s+/g, " ").slice(0, MAX_MESSAGE_LENGTH);
-    const key = JSON.stringify([where, code, line]);
+    const oneLine = message.replace(/\s+/g, " ").slice(0, MAX_MESSAGE_LENGTH);
+    const key = JSON.stringify([where, code, oneLine]);
     const known = this.#errors.get(key);
     this.#errors.delete(key);
     this.#errors.set(key, {
@@ -79,7 +79,7 @@ export class RecentErrors {
       count: (known?.count ?? 0) + 1,
       where,
       code,
-      message: line,
+      message: oneLine,
     });
     const oldest = this.#errors.keys().next().value;
     if (this.#errors.size > MAX_ERRORS && oldest !== undefined) this.#errors.delete(oldest);

@@ -18,6 +18,7 @@ interface WatchdogOptions {
   readonly ingest: IngestLiveness;
   /** Sends the ingest thread a call that does nothing; resolves with its answer. */
   readonly ping: () => Promise<unknown>;
+  /** Why the daemon is unhealthy; undefined while it is healthy. */
   readonly problem: () => string | undefined;
   readonly isReady: () => boolean;
   readonly feedWatchdog: () => void;
@@ -45,8 +46,8 @@ export function describeProblem(
 }
 
 /**
- * Feeds systemd's watchdog while the ingest thread answers; a timer alone would prove nothing. An error (full disk, rejected
- * credentials) counts as an answer, because a restart would not repair it.
+ * Feeds systemd's watchdog while the ingest thread answers, not by a timer alone. An error (full disk,
+ * rejected credentials) counts as an answer, because a restart would not repair it.
  */
 export async function runWatchdog(options: WatchdogOptions): Promise<void> {
   const { clock, ingest } = options;
@@ -93,8 +94,8 @@ export async function runWatchdog(options: WatchdogOptions): Promise<void> {
 }
 
 /**
- * Notifies systemd, if the daemon runs under systemd. Node cannot write to its datagram socket, so `systemd-notify` does; if
- * that program is missing or fails, nothing is lost.
+ * Notifies systemd, if the daemon runs under systemd. Node cannot write to systemd's datagram socket, so this
+ * runs `systemd-notify`, and ignores it if that program is missing or fails.
  */
 export function notifyServiceManager(message: string, env: NodeJS.ProcessEnv = process.env): void {
   if (!env.NOTIFY_SOCKET) return;

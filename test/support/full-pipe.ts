@@ -11,7 +11,7 @@ export interface FullPipe {
   read(): string;
 }
 
-/** Creates a full pipe that nobody reads until the test does. */
+/** Creates a pipe that stays full until the test reads it. */
 export function createFullPipe(): FullPipe {
   const file = join(temporaryFolder(), "pipe");
   execFileSync("mkfifo", [file]);

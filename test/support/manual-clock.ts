@@ -7,8 +7,8 @@ interface Timer {
 }
 
 /**
- * A clock that tests control. `advance` moves time by hand; `runUntil` jumps from timer to timer whenever no work is in
- * progress, so that hours of backoff against a real server take milliseconds.
+ * A clock that tests control. `advance` moves time by hand; `runUntil` jumps from timer to timer whenever no
+ * work is in progress, so that hours of backoff against a real server take milliseconds.
  */
 export class ManualClock implements Clock {
   #elapsed = 0;
@@ -84,15 +84,15 @@ export class ManualClock implements Clock {
 
   /** Jumps from timer to timer until `promise` is settled. */
   async runUntil<T>(promise: Promise<T>): Promise<T> {
-    let settled = false;
+    let isSettled = false;
     const done = promise.finally(() => {
-      settled = true;
+      isSettled = true;
     });
     done.catch(() => {});
-    while (!settled) {
+    while (!isSettled) {
       await flushEventLoop();
       const next = this.#next();
-      if (settled) break;
+      if (isSettled) break;
       if (this.#busy > 0 || next === undefined) await waitRealMillisecond();
       else this.#fire(next);
     }
@@ -116,10 +116,10 @@ export class ManualClock implements Clock {
 
   #changeBusy(step: 1 | -1): Cancel {
     this.#busy += step;
-    let released = false;
+    let isReleased = false;
     return () => {
-      if (released) return;
-      released = true;
+      if (isReleased) return;
+      isReleased = true;
       this.#busy -= step;
     };
   }

@@ -4,7 +4,10 @@ import { dirname, join, normalize } from "node:path";
 const startsProcesses = /"(node:child_process|playwright-core)"/;
 const relativeImport = /(?:from\s+|import\s*\(\s*|new URL\(\s*)"(\.[^"]+)"/g;
 
-/** The test files that start other processes, directly or through a helper. `npm run test:unit` leaves them out. */
+/**
+ * The test files that start other processes, directly or through a helper. `npm run test:unit` leaves them
+ * out.
+ */
 export function findProcessTests(root: string): string[] {
   const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
     .filter((file) => /\.(ts|mjs)$/.test(file))

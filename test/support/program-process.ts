@@ -20,7 +20,10 @@ export interface ProgramProcess {
   readonly result: Promise<ProgramResult>;
 }
 
-/** Runs the program as a user does, in its own process, with only the given environment. Killed when the test ends. */
+/**
+ * Runs the program as a user does, in its own process, with only the given environment. Killed when the test
+ * ends.
+ */
 export function startProgram(
   args: readonly string[],
   options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>> },

@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that take ten seconds or more, longest first: started last, one would run alone while the other cores idle. */
+/** Files that take ten seconds or more, longest first: a slow file that starts last would run alone. */
 const slowFiles = [
   "test/proof/",
   "test/scenario/",

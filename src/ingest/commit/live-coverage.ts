@@ -24,7 +24,7 @@ export interface LiveExchange {
 
 /** A change of the live feed's state; absent properties have not changed. */
 export interface LiveFeedChange {
-  /** The feed starts: live spans of an earlier run are void. */
+  /** The feed starts: delete the live spans of an earlier run. */
   readonly isReset?: boolean;
   readonly startedSpans?: readonly LiveSpan[];
   readonly endedSpans?: readonly Omit<LiveSpan, "from">[];
@@ -85,7 +85,10 @@ export class LiveCoverage {
     this.#exchanges = liveSince;
   }
 
-  /** Settles periods that ended just before the disconnect. Older ones may be incomplete: the loss may have begun earlier. */
+  /**
+   * Settles periods that ended just before the disconnect. Older ones may be incomplete: the loss may have
+   * begun earlier.
+   */
   #settleEndedPeriods(transaction: Transaction, liveSince: ReadonlyMap<string | null, Micros>): void {
     for (const [exchangeId, { at, isEmpty }] of this.#openPeriods) {
       const since = this.#exchanges.get(exchangeId);
@@ -105,7 +108,7 @@ export class LiveCoverage {
     return this.#markets?.has(marketId) ?? true;
   }
 
-  /** Returns the ticks whose timestamp is plausible. */
+  /** Extends the live spans; returns the ticks whose timestamp is plausible. */
   addIndexTicks(transaction: Transaction, ticks: readonly IndexTick[]): readonly IndexTick[] {
     const plausible = ticks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS);
     const newest = new Map<string, Micros>();
@@ -129,7 +132,10 @@ export class LiveCoverage {
     }
   }
 
-  /** Runs the commit of a batch and restores the open periods if it fails, since the batch is then committed again. */
+  /**
+   * Runs the commit of a batch and restores the open periods if it fails, since the batch is then committed
+   * again.
+   */
   rollBackOnError<T>(batch: () => T): T {
     const before = new Map(this.#openPeriods);
     try {
@@ -141,8 +147,8 @@ export class LiveCoverage {
   }
 
   /**
-   * Settles a period at the first tick of the next one, not at its own first tick: a disconnect, an overflow or a crash
-   * in the middle would lose the rest, which nobody can fetch later.
+   * Settles a period at the first tick of the next one, not at its own first tick: a disconnect, an overflow
+   * or a crash in the middle would lose the rest, and the service has no history to fetch it from.
    */
   #addToPeriod(transaction: Transaction, exchangeId: string | null, tick: ExchangeTick): void {
     const since = this.#exchanges.get(exchangeId);
@@ -157,7 +163,9 @@ export class LiveCoverage {
   }
 }
 
-/** Two consecutive live ticks of an index (at `after` and `at`) between which at least one tick is missing. */
+/**
+ * Two consecutive live ticks of an index (at `after` and `at`) between which at least one tick is missing.
+ */
 export interface SkippedTicks {
   readonly indexType: string;
   readonly indexId: string;
@@ -167,7 +175,7 @@ export interface SkippedTicks {
 
 interface TickProgress {
   newest: Micros;
-  /** The last step if it was too long: the skipped ticks may still arrive late. */
+  /** Set if the last step was too long; reported at the next tick, since skipped ticks may arrive late. */
   pendingSkip: SkippedTicks | undefined;
 }
 

@@ -21,8 +21,8 @@ export interface LiveCommitResult {
 type LiveStream = "index_ticks" | "exchange_ticks";
 
 /**
- * Commits a batch of websocket messages in one transaction. Index ticks settle nothing: only REST proves that none is
- * missing. Exchange ticks have no history, so what the feed sent is all there is, and settles their periods.
+ * Commits a batch of websocket messages in one transaction. Index ticks settle nothing: only REST proves that
+ * none is missing. Exchange ticks settle their periods, because they have no history for REST to check.
  */
 export function commitLiveMessages(
   warehouse: WarehouseWriter,

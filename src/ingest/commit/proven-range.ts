@@ -1,13 +1,13 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 
-/** The state of a backward walk over a gap before a page. */
+/** The state of a backward walk over a gap when it requests a page. */
 export interface WalkPosition {
-  /** What the walk is to prove. Its first page was requested for timestamps up to `gap.to` or later. */
+  /** The range that the walk has to prove. Its first page was requested for `gap.to` or later. */
   readonly gap: TimeRange;
-  /** Every record in `[provenFrom, gap.to)` was on an earlier page of this walk; `gap.to` before the first page. */
+  /** Every record in `[provenFrom, gap.to)` was on an earlier page; `gap.to` before the first page. */
   readonly provenFrom: Micros;
-  /** The timestamp by which this page was requested if the walk restarted without a cursor: records up to it repeat. */
+  /** Set if the walk restarted without a cursor: the requested timestamp. Records up to it may repeat. */
   readonly anchor?: Micros;
 }
 
@@ -34,16 +34,16 @@ export type PageContradiction =
   /** The filter was not applied: the page may lack records of the series. */
   | { readonly contradiction: "foreign_rows" }
   /**
-   * Not newest first. A stray timestamp would prove a range that nobody has read, and a page in ascending order may lack
-   * the newest records instead of the oldest.
+   * Not newest first. A stray timestamp would prove a range that no page contains, and a page in ascending
+   * order may lack the newest records instead of the oldest.
    */
   | { readonly contradiction: "disordered" }
-  /** A record in the proven range that was not on the earlier pages: pages came in the wrong order, retract all. */
+  /** A record in the proven range that no earlier page had: the walk is out of order. Retract its proof. */
   | { readonly contradiction: "newer_than_proven"; readonly retract: TimeRange };
 
 /**
- * A page (newest first) proves only the range above its oldest record: others with the same timestamp may be on the next
- * page. The last page, and one that reaches below the gap, prove down to the gap's start.
+ * A page (newest first) proves only the range above its oldest record: others with the same timestamp may be
+ * on the next page. The last page, and one that reaches below the gap, prove down to the gap's start.
  *
  * The number of records proves nothing: a short page is not the end.
  */

@@ -28,10 +28,12 @@ export interface SnapshotCommitResult {
   readonly newestStored: Micros | undefined;
 }
 
-/** A record further ahead of the service's clock does not date the snapshot. */
+/** The date of a snapshot ignores records further ahead of the service's clock. */
 const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 
-/** Stores the records of a page. `SnapshotValidator` decides whether the whole snapshot counts as coverage. */
+/**
+ * Stores the records of a page. `SnapshotValidator` decides whether the whole snapshot counts as coverage.
+ */
 export function commitSnapshot(
   warehouse: WarehouseWriter,
   pages: PendingPages,
@@ -80,7 +82,7 @@ function findNewestUntil(latest: Micros, records: readonly SnapshotRecord[]): Mi
   return newest;
 }
 
-/** All pages of one response list of a snapshot, summed up. */
+/** The sum of all pages of one list in a snapshot. */
 export interface SnapshotPart {
   /** Distinguishes the lists of a snapshot: the derivative type; empty if there is only one list. */
   readonly part: string;
@@ -102,12 +104,12 @@ export interface CollectedSnapshot {
 }
 
 /**
- * Why a snapshot does not count: most records are unreadable, it has less than half as many as before, or it is empty
- * although it must not be.
+ * Why a snapshot does not count: most records are unreadable, it has less than half as many as before, or it
+ * is empty although it must not be.
  */
 export type SnapshotProblem = "unreadable" | "shrunken" | "empty";
 
-/** Pages of the same snapshot are no further apart; an older one shows a market that does not trade. */
+/** Current pages of a snapshot are no further apart; an older page shows a market that does not trade. */
 const MAX_SPREAD_CADENCES = 2;
 
 /** Decides whether a snapshot counts as coverage, by comparing it with earlier ones. */
@@ -130,7 +132,10 @@ export class SnapshotValidator {
     });
   }
 
-  /** All exchanges together are never empty. One exchange may be; if it had rows before, two empty responses are needed. */
+  /**
+   * All exchanges together are never empty. One exchange may be; if it had rows before, two empty responses
+   * are needed.
+   */
   #checkEmpty(transaction: Transaction, snapshot: CollectedSnapshot): SnapshotProblem | undefined {
     if (snapshot.exchangeId === null) return "empty";
     return hasSnapshotRows(transaction, snapshot)

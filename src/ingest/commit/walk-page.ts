@@ -28,7 +28,7 @@ export interface WalkPage {
   readonly position: WalkPosition;
   /** The service has nothing older than this page. */
   readonly isLast: boolean;
-  /** The service still has every record from here on; absent: since ever. */
+  /** The start of the service's window; absent: the service has the whole history. */
   readonly windowStart?: Micros;
   /** The service may still add records younger than this, so no page proves that range. */
   readonly settleDelay: Micros;
@@ -66,13 +66,14 @@ export type PageAlarm =
 
 /** With more rejects than this, the service's format has probably changed: the page proves nothing. */
 const MAX_REJECTED_SHARE = 0.5;
-/** REST may lag behind the websocket this far; a live tick that it lacks for longer is withdrawn. */
+/** REST may lag behind the websocket this far; a live tick that REST lacks for longer is withdrawn. */
 const MAX_REST_LAG_MICROS = 3600 * MICROS_PER_SECOND;
 /** The service's clock is known to about a second, and the `Date` header has whole seconds. */
 const DATE_HEADER_SLACK_MICROS = 5 * MICROS_PER_SECOND;
 
 /**
- * Commits one page in one transaction: its records, revisions, withdrawals and rejects, and the range that it proves.
+ * Commits one page in one transaction: its records, revisions, withdrawals and rejects, and the range that it
+ * proves.
  */
 export function commitWalkPage(
   warehouse: WarehouseWriter,
@@ -105,7 +106,7 @@ export function commitWalkPage(
     const compared = page.shouldCountMissing ? provenByPage : undefined;
     const before = compared ? countStoredRows(transaction, key, compared) : 0;
     const written =
-      // A page has records of its own stream alone.
+      // The cast is safe: a page has only records of its own stream.
       writeRecords(transaction, stream, decoded.records as (DailyBar & IndexTick)[], source);
     transaction.markWritten(stream, series);
     storeRejects(transaction, stream, decoded.rejects, page.request);
@@ -144,7 +145,7 @@ export function commitWalkPage(
         hasConflictingRows(transaction, key, checked, decoded.records as (DailyBar & IndexTick)[], expected)
       )
         return { ...unproven, hasReopened, alarm: "older_than_stored" };
-      // A stale page proves no emptiness.
+      // A stale page does not prove that a range is empty.
       if (!expected.some((ts) => proven.from <= ts && ts < proven.to))
         return { ...unproven, hasReopened, alarm: undefined };
       settle(transaction, key, proven, "rows");
@@ -161,14 +162,14 @@ export function commitWalkPage(
     const isComplete = proof.isComplete && proven.to === proof.proven?.to;
     return { ...counts, proven, isComplete, hasReopened, alarm: undefined };
   });
-  // Only after the commit: a failed one is retried.
+  // Only after the commit, since a failed commit is retried.
   if (series !== undefined && result.proven) committedPages.add(stream, series, result.proven, requestedAt);
   return result;
 }
 
 /**
- * A page proves nothing about the time after it was made: its `Date` (and, from a cache, its age) limits the range,
- * whatever this machine's clock says. It never proves a day that had not ended.
+ * A page proves nothing about the time after it was made: its `Date` (and, from a cache, its age) limits the
+ * range, whatever this machine's clock says. It never proves a day that had not ended.
  */
 function clampToResponseTime(
   proven: TimeRange | undefined,
@@ -183,8 +184,8 @@ function clampToResponseTime(
 }
 
 /**
- * The websocket may be ahead of REST: live ticks newer than the first page's newest record are not in REST yet, so the
- * page proves only up to its newest record, and withdraws none of them.
+ * The websocket may be ahead of REST: live ticks newer than the first page's newest record are not in REST
+ * yet, so the page proves only up to its newest record, and withdraws none of them.
  */
 function clampBelowUnconfirmedTicks(
   transaction: Transaction,
@@ -201,8 +202,8 @@ function clampBelowUnconfirmedTicks(
 }
 
 /**
- * The timestamps that the proven range may contain: those of the page, and the previous page's oldest, just below
- * `provenFrom`. A walk that resumes a gap looks like a first page, so there the stored rows decide.
+ * The timestamps that the proven range may contain: those of the page, and the row just below `provenFrom`,
+ * the oldest of the previous page. On a first page it counts if stored: an earlier walk may have ended at it.
  */
 function listExpectedTimestamps(
   transaction: Transaction,
@@ -243,8 +244,8 @@ const MAX_PENDING_PAGE_MS = 600_000;
 const MAX_PAGES_PER_SERIES = 128;
 
 /**
- * Recently committed pages and when they were requested. Head poller, backfill and audit may request the same range and
- * their responses arrive in any order: the latest request wins.
+ * Recently committed pages and when they were requested. Head poller, backfill and audit may request the same
+ * range and their responses arrive in any order: the latest request wins.
  */
 export class CommittedPages {
   readonly #pagesBySeries = new Map<string, CommittedPage[]>();

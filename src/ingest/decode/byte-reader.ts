@@ -34,8 +34,8 @@ export class ExpectedText {
 }
 
 /**
- * Reads the plainest form of JSON from bytes. Each method starts at `position` and moves it behind what it read. If one
- * fails, the caller must give the whole page to the tolerant decoder.
+ * Reads the plainest form of JSON from bytes. Each method starts at `position` and moves it past what it
+ * read. If one fails, the caller must give the whole page to the tolerant decoder.
  */
 export class ByteReader {
   position: number;
@@ -107,7 +107,10 @@ export class ByteReader {
     return parseDecimal(this.#bytes.toString("latin1", start, this.position));
   }
 
-  /** Reads `YYYY-MM-DDTHH:MM:SS[.f…]Z` like `parseTimestamp`; NaN for anything else, also for leap seconds and 24:00. */
+  /**
+   * Reads `YYYY-MM-DDTHH:MM:SS[.f…]Z` like `parseTimestamp`; NaN for anything else, also for leap seconds and
+   * 24:00.
+   */
   readTimestamp(): Micros {
     const bytes = this.#bytes;
     const start = this.position;
@@ -162,7 +165,7 @@ function readTwoDigits(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Whether none of four bytes is a quote, a backslash, a control character or non-ASCII. Each subtraction borrows into
+ * Whether none of four bytes is a quote, a backslash, a control character or non-ASCII. Each subtraction sets
  * the highest bit of a byte that is one of them.
  */
 function arePlainBytes(four: number): boolean {

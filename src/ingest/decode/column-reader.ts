@@ -4,18 +4,18 @@ import type { Micros } from "../../model/time.ts";
 import { toCanonicalJson } from "./json-source.ts";
 import type { Properties, RecordReader } from "./record-reader.ts";
 
-/** What the request tells and the record does not. */
+/** Values that the request has and the record lacks. */
 export interface DecodeContext {
   readonly derivativeType?: string | undefined;
 }
 
-type Target = Record<string, unknown>;
+type ColumnValues = Record<string, unknown>;
 
 /** Reads the columns that records have, each into a property of a new object. */
-export type ReadColumns = (reader: RecordReader, fields: Properties, context: DecodeContext) => Target;
+export type ReadColumns = (reader: RecordReader, fields: Properties, context: DecodeContext) => ColumnValues;
 
 type ReadTime = (reader: RecordReader, fields: Properties) => Micros;
-type ReadNested = (reader: RecordReader, fields: Properties, record: Target) => void;
+type ReadNested = (reader: RecordReader, fields: Properties, record: ColumnValues) => void;
 
 export interface ColumnReader {
   /** The top-level properties that the columns are read from. */
@@ -24,17 +24,18 @@ export interface ColumnReader {
 }
 
 /**
- * A function that reads the columns of a stream, written as source text and compiled once: a property that is read by a
- * fixed name costs a fraction of one that is read by a name from a list, and the live feed reads every tick with it.
- * All names in the text come from the stream table.
+ * Compiles a function that reads the columns of a stream: every live tick is read with it, and fixed property
+ * names are several times faster than names from a list. All names in the source are from the stream table.
  *
  * `readTime`: for a stream whose timestamp takes more than one field to read.
  */
-export function columnReader(columns: readonly Column[], readTime?: ReadTime): ColumnReader {
-  const read = inStoredOrder(columns).filter(({ reading }) => reading !== null);
-  const nested = Map.groupBy(read.filter(isNested), ({ field }) => outerOf(field));
-  const flat = read.filter((column) => !isNested(column) && column.field !== "" && !column.isFromRequest);
-  const values = read.map((column, i) => `${propertyOf(column)}: ${valueSource(column, i)}`);
+export function createColumnReader(columns: readonly Column[], readTime?: ReadTime): ColumnReader {
+  const readColumns = inStoredOrder(columns).filter(({ reading }) => reading !== null);
+  const nested = Map.groupBy(readColumns.filter(isNested), ({ field }) => outerOf(field));
+  const flat = readColumns.filter(
+    (column) => !isNested(column) && column.field !== "" && !column.isFromRequest,
+  );
+  const values = readColumns.map((column, i) => `${propertyOf(column)}: ${buildValueSource(column, i)}`);
   const source = `const record = { ${values.join(", ")}, quality: null, extra: null };
     for (const read of nested) read(reader, fields, record);
     return record;`;
@@ -47,28 +48,28 @@ export function columnReader(columns: readonly Column[], readTime?: ReadTime): C
   return {
     fields: [...flat.map(({ field }) => field), ...nested.keys()],
     read: compiled(
-      read.map(({ known }) => known && new Set(known)),
-      [...nested].map(([outer, inner]) => nestedReader(outer, inner)),
+      readColumns.map(({ known }) => known && new Set(known)),
+      [...nested].map(([outer, inner]) => createNestedReader(outer, inner)),
       readTime,
     ) as ReadColumns,
   };
 }
 
-function valueSource(column: Column, i: number): string {
+function buildValueSource(column: Column, i: number): string {
   const { reading, field, known, isFromRequest } = column;
   if (isNested(column)) return "null";
   if (field === "") return "readTime(reader, fields)";
   const name = JSON.stringify(field);
   const value = isFromRequest ? `context[${name}] ?? fields[${name}]` : `fields[${name}]`;
   const read = `reader.${reading}(${name}, ${value})`;
-  return known === null ? read : `reader.known(${name}, ${read}, known[${i}])`;
+  return known === null ? read : `reader.countIfUnknown(${name}, ${read}, known[${i}])`;
 }
 
 const isNested = ({ field }: Column) => field.includes(".");
 const outerOf = (field: string) => field.slice(0, field.indexOf("."));
 
 /** A nested object with a property that no column reads is also stored whole in `extra`. */
-function nestedReader(outer: string, columns: readonly Column[]): ReadNested {
+function createNestedReader(outer: string, columns: readonly Column[]): ReadNested {
   const inner = columns.map((column) => ({
     property: propertyOf(column),
     name: column.field.slice(outer.length + 1),

@@ -1,16 +1,16 @@
 import type { Column } from "../../model/column.ts";
 import type { ExchangeMarket, ExchangeSymbol } from "../../model/records.ts";
 import { exchangeMarketColumns, exchangeSymbolColumns } from "../../model/stream-columns.ts";
-import { columnReader } from "./column-reader.ts";
+import { createColumnReader } from "./column-reader.ts";
 import { sliceElements, toCanonicalJson } from "./json-source.ts";
 import { isProperties, type Properties, type RecordReader } from "./record-reader.ts";
 
 type ReadElement<E> = (reader: RecordReader, fields: Properties) => E;
 
-const readMarket = elementReader<ExchangeMarket>(exchangeMarketColumns);
-const readSymbol = elementReader<ExchangeSymbol>(exchangeSymbolColumns);
+const readMarket = createElementReader<ExchangeMarket>(exchangeMarketColumns);
+const readSymbol = createElementReader<ExchangeSymbol>(exchangeSymbolColumns);
 
-/** The two lists that come inside an exchange. */
+/** Reads the two lists inside an exchange record. */
 export function readExchangeLists(reader: RecordReader, fields: Properties) {
   return {
     markets: readList(reader, "markets", fields.markets, readMarket),
@@ -18,8 +18,8 @@ export function readExchangeLists(reader: RecordReader, fields: Properties) {
   };
 }
 
-function elementReader<E>(columns: readonly Column[]): ReadElement<E> {
-  const { fields: names, read } = columnReader(columns);
+function createElementReader<E>(columns: readonly Column[]): ReadElement<E> {
+  const { fields: names, read } = createColumnReader(columns);
   const known: ReadonlySet<string> = new Set(names);
   return (reader, fields) => {
     const { quality: _quality, ...element } = read(reader, fields, {});
@@ -27,11 +27,11 @@ function elementReader<E>(columns: readonly Column[]): ReadElement<E> {
   };
 }
 
-/** Stores elements that cannot be read, as they came, in the record's `extra` under the list's name. */
+/** Stores elements that cannot be read in the record's `extra`, under the list's name. */
 function readList<E>(reader: RecordReader, name: string, value: unknown, read: ReadElement<E>): E[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) {
-    reader.noteDoubt(name, "is not a list");
+    reader.noteProblem(name, "is not a list");
     reader.addExtra(name, toCanonicalJson(reader.sourceOf(name)));
     return [];
   }
@@ -42,7 +42,7 @@ function readList<E>(reader: RecordReader, name: string, value: unknown, read: R
   };
   const elements = reader.elements(name, sliceOf);
   const list: E[] = [];
-  const unread: string[] = [];
+  const unreadable: string[] = [];
   for (const [index, item] of value.entries()) {
     if (isProperties(item)) {
       elements.begin(item, index);
@@ -53,11 +53,11 @@ function readList<E>(reader: RecordReader, name: string, value: unknown, read: R
         continue;
       }
     }
-    unread.push(toCanonicalJson(sliceOf(index)));
+    unreadable.push(toCanonicalJson(sliceOf(index)));
   }
-  if (unread.length > 0) {
-    reader.noteDoubt(name, `has ${unread.length} elements that cannot be read`);
-    reader.addExtra(name, `[${unread.join(",")}]`);
+  if (unreadable.length > 0) {
+    reader.noteProblem(name, `has ${unreadable.length} elements that cannot be read`);
+    reader.addExtra(name, `[${unreadable.join(",")}]`);
   }
   return list;
 }

@@ -12,8 +12,8 @@ const MAX_PREFIX_BYTES = 4_096;
 const comma = new ExpectedText(",");
 
 /**
- * Decodes a page of index ticks of one index straight from its bytes, without the strings and objects of `JSON.parse`.
- * Undefined if anything is unusual: `decodePage` must then decode it. Otherwise the result equals that of `decodePage`.
+ * Decodes a page of index ticks of one index from its bytes, without the strings and objects of `JSON.parse`.
+ * Returns what `decodePage` returns, or undefined if anything is unusual: then `decodePage` must decode it.
  */
 export function scanTickPage(json: Uint8Array): DecodedPage<IndexTick> | undefined {
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.byteLength);
@@ -64,7 +64,7 @@ function readTick(reader: ByteReader, { indexType, indexId, parts, end }: TickSh
 /** The fields whose values differ between the records of a page. */
 type VaryingField = "id" | "price" | "volume" | "tickVolume" | "timestamp";
 
-/** The layout of a record, learned from the first; the others must have the same. */
+/** The layout of the page's first record; all others must have the same. */
 interface TickShape {
   readonly indexType: string;
   readonly indexId: string;
@@ -103,7 +103,9 @@ function readNextId([match, nextId]: RegExpExecArray): PagePrefix["nextId"] {
   return nextId ?? (match.includes('"nextId":null') ? null : undefined);
 }
 
-/** The layout of the record at `start`; undefined unless it has the usual properties, each once and a string. */
+/**
+ * The layout of the record at `start`; undefined unless it has the usual properties, each once and a string.
+ */
 function readShape(text: string, start: number): TickShape | undefined {
   const seen = new Map<string, string>();
   const parts: { before: ExpectedText; field: VaryingField }[] = [];

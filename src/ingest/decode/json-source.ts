@@ -1,6 +1,6 @@
 /**
- * Finds the source text of values in JSON: `JSON.parse` loses how a number was written. The input must be text that
- * `JSON.parse` accepted. No recursion when searching, so that deep nesting cannot exhaust the stack.
+ * Finds the source text of values, since `JSON.parse` loses how a number was written. The input must be valid
+ * JSON. The search does not recurse, so that deep nesting cannot exhaust the stack.
  */
 
 const QUOTE = 34;
@@ -27,7 +27,9 @@ export function sliceElements(text: string): string[] {
   return slices;
 }
 
-/** The source of each property's value of the object `text`. As in `JSON.parse`, the last of equal keys wins. */
+/**
+ * The source of each property's value of the object `text`. As in `JSON.parse`, the last of equal keys wins.
+ */
 export function sliceProperties(text: string): Map<string, string> {
   const slices = new Map<string, string>();
   let at = skipWhitespace(text, skipWhitespace(text, 0) + 1);
@@ -44,7 +46,10 @@ export function sliceProperties(text: string): Map<string, string> {
   return slices;
 }
 
-/** The same JSON in canonical form: sorted keys, no whitespace, normalised strings, numbers as they were written. */
+/**
+ * The same JSON in canonical form: sorted keys, no whitespace, normalised strings, numbers as they were
+ * written.
+ */
 export function toCanonicalJson(text: string, depth = 0): string {
   const start = skipWhitespace(text, 0);
   const first = text.charCodeAt(start);

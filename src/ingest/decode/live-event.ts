@@ -33,7 +33,9 @@ class LiveTickReader<R> {
   }
 }
 
-/** Decodes a batch of messages. One instance per batch: the setup takes a quarter of the time of one message. */
+/**
+ * Decodes a batch of messages. One instance per batch: the setup takes a quarter of the time of one message.
+ */
 export class LiveEventReader {
   readonly #index = new LiveTickReader(recordReaders.index_ticks);
   readonly #exchange = new LiveTickReader(recordReaders.exchange_ticks);

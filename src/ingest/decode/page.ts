@@ -82,8 +82,8 @@ function readRecords<R>(
 }
 
 /**
- * A cursor that is no string is passed on as text: the service rejects it and the walk restarts at its anchor. Treating
- * it as the end would prove history that nobody has read.
+ * Returns a cursor that is not a string as JSON text: the service rejects it, and the walk restarts at its
+ * anchor. If the page counted as the last one, it would prove history that no page contains.
  */
 function readCursor(value: unknown, sourceOfProperty: (name: string) => string): string | undefined {
   if (value === undefined || value === null || value === "") return undefined;

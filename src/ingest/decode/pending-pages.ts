@@ -15,7 +15,7 @@ type PendingPage<S extends Stream> = DecodedPage<StreamRecords[S]> & PageContext
 interface PageContext {
   /** When the page was made, by the service's clock; undefined if unknown. */
   readonly asOf: Micros | undefined;
-  /** A cache on the way served the page. */
+  /** A cache between the service and the client sent the page. */
   readonly isFromCache: boolean;
   /** When it was requested, on the boot clock. */
   readonly requestedAt: number;
@@ -123,13 +123,18 @@ function collectTimestamps(
   let foreign = 0;
   const isCredible = (ts: Micros) => isPlausible(ts) && ts < end;
   let areAllPlausible = true;
-  // The records of a page share their strings, so comparing with the previous record is cheaper than with `series`.
-  let ours: Pick<Series, "indexId" | "indexType"> = series;
+  // The records of a page share their strings, so comparing with the previous record is cheaper than with
+  // `series`.
+  let previous: Pick<Series, "indexId" | "indexType"> = series;
   for (const record of page.records) {
-    if (!("indexId" in record) || record.indexId !== ours.indexId || record.indexType !== ours.indexType)
+    if (
+      !("indexId" in record) ||
+      record.indexId !== previous.indexId ||
+      record.indexType !== previous.indexType
+    )
       foreign++;
     else {
-      ours = record;
+      previous = record;
       const ts = record.ts;
       if (!isCredible(ts)) areAllPlausible = false;
       timestamps.push(ts);

@@ -5,7 +5,7 @@ import { sliceProperties, toCanonicalJson } from "./json-source.ts";
 
 export type Properties = Readonly<Record<string, unknown>>;
 
-/** Gives the text of a record as it came, for what the parsed value no longer shows. */
+/** Returns the source text of a record, for what `JSON.parse` loses. */
 export type RecordText = (index: number) => string;
 
 const MINUS = 45;
@@ -21,9 +21,8 @@ export function isPlausible(micros: Micros): boolean {
 }
 
 /**
- * Reads the fields of one record after the other: a page has one reader. Callers pass each value beside its name
- * instead of the name alone, since a property read with a fixed name is several times cheaper; the hot path never
- * needs the record's text.
+ * Reads the fields of one record after the other; a page has one reader. Callers pass each value with its
+ * name, because they can read a property by a fixed name, which is several times faster.
  */
 export class RecordReader {
   /** Why the record is rejected: the first reason found; null while there is none. */
@@ -62,12 +61,12 @@ export class RecordReader {
       const decimal = parseDecimal(value);
       if (decimal !== undefined) return decimal;
     }
-    return value === undefined ? null : this.#unusualDecimal(name, value, false);
+    return value === undefined ? null : this.#readUnusualDecimal(name, value, false);
   }
 
-  /** A figure that every record should have: its absence is noted. */
+  /** A figure that every record should have: `quality` notes its absence. */
   coreAmount(name: string, value: unknown): Decimal | null {
-    if (value === undefined) this.noteDoubt(name, "is missing");
+    if (value === undefined) this.noteProblem(name, "is missing");
     return this.amount(name, value);
   }
 
@@ -78,16 +77,16 @@ export class RecordReader {
 
   /** A figure of either sign that only some records have: a rate or a change. */
   rate(name: string, value: unknown): Decimal | null {
-    return value === undefined || value === null ? null : this.#unusualDecimal(name, value, true);
+    return value === undefined || value === null ? null : this.#readUnusualDecimal(name, value, true);
   }
 
-  #unusualDecimal(name: string, value: unknown, mayBeNegative: boolean): Decimal | null {
+  #readUnusualDecimal(name: string, value: unknown, mayBeNegative: boolean): Decimal | null {
     const text =
       typeof value === "string" ? value : typeof value === "number" ? this.sourceOf(name) : undefined;
     const decimal = text === undefined ? undefined : parseDecimal(text);
-    if (text === undefined || decimal === undefined) return this.#unread(name, "is not a decimal");
+    if (text === undefined || decimal === undefined) return this.#noteUnreadable(name, "is not a decimal");
     if (text.charCodeAt(0) !== MINUS) return decimal;
-    if (!mayBeNegative) return this.#unread(name, "is negative");
+    if (!mayBeNegative) return this.#noteUnreadable(name, "is negative");
     return decimal.real === 0 ? { real: 0, exact: decimal.exact } : decimal;
   }
 
@@ -96,22 +95,22 @@ export class RecordReader {
     const rank = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
     if (typeof rank === "number" && Number.isSafeInteger(rank) && rank >= 0 && !Object.is(rank, -0))
       return rank;
-    return this.#unread(name, "is not a rank");
+    return this.#noteUnreadable(name, "is not a rank");
   }
 
   flag(name: string, value: unknown): boolean | null {
     if (value === undefined || value === null || typeof value === "boolean") return value ?? null;
-    return this.#unread(name, "is not a boolean");
+    return this.#noteUnreadable(name, "is not a boolean");
   }
 
   text(name: string, value: unknown): string | null {
     if (typeof value === "string") return value;
     if (value === undefined || value === null) return null;
-    return typeof value === "number" ? this.sourceOf(name) : this.#unread(name, "is not text");
+    return typeof value === "number" ? this.sourceOf(name) : this.#noteUnreadable(name, "is not text");
   }
 
   /** Counts a text that this version does not know; it is stored like any other. */
-  known<T extends string | null>(name: string, text: T, values: ReadonlySet<string>): T {
+  countIfUnknown<T extends string | null>(name: string, text: T, values: ReadonlySet<string>): T {
     if (text !== null && text !== "" && !values.has(text))
       this.#tally.count(`${this.#prefix}${name} = ${text}`, text);
     return text;
@@ -143,23 +142,25 @@ export class RecordReader {
     return 0;
   }
 
-  /** Notes a timestamp that no market can have had: such a record is stored, but never counts as the newest. */
+  /**
+   * Notes a timestamp that no market can have had: such a record is stored, but never counts as the newest.
+   */
   checkPlausible(name: string, micros: Micros): Micros {
-    if (!isPlausible(micros)) this.noteDoubt(name, "is implausible", formatTimestamp(micros));
+    if (!isPlausible(micros)) this.noteProblem(name, "is implausible", formatTimestamp(micros));
     return micros;
   }
 
   optionalTimestamp(name: string, value: unknown): Micros | null {
     if (value === undefined || value === null) return null;
     const micros = typeof value === "string" ? parseTimestamp(value) : undefined;
-    return micros ?? this.#unread(name, "is not a UTC moment");
+    return micros ?? this.#noteUnreadable(name, "is not a UTC moment");
   }
 
-  /** The properties of a nested object, with a reader for them; undefined where there is none. */
+  /** The properties of a nested object, with a reader for them; undefined if there is no object. */
   nested(name: string, value: unknown): { reader: RecordReader; properties: Properties } | undefined {
     if (value === undefined || value === null) return undefined;
     if (!isProperties(value)) {
-      this.#unread(name, "is not an object");
+      this.#noteUnreadable(name, "is not an object");
       return undefined;
     }
     const reader = new RecordReader(() => this.sourceOf(name), this.#tally, `${this.#prefix}${name}.`);
@@ -167,18 +168,18 @@ export class RecordReader {
     return { reader, properties: value };
   }
 
-  /** A reader for the elements of the list `name`; `text` gives the text of each by its position. */
+  /** A reader for the elements of the list `name`; `text` returns the source text of each by its position. */
   elements(name: string, text: RecordText): RecordReader {
     return new RecordReader(text, this.#tally, `${this.#prefix}${name}[].`);
   }
 
-  /** Adds a doubt about a field to `quality`. The same record always gives the same words. */
-  noteDoubt(name: string, doubt: string, raw?: string): void {
-    const words = `${this.#prefix}${name} ${doubt}${raw === undefined ? "" : `: ${raw.slice(0, MAX_RAW_LENGTH)}`}`;
+  /** Adds a problem of a field to `quality`. Equal records must give equal texts, or rows would change. */
+  noteProblem(name: string, problem: string, raw?: string): void {
+    const words = `${this.#prefix}${name} ${problem}${raw === undefined ? "" : `: ${raw.slice(0, MAX_RAW_LENGTH)}`}`;
     this.addQuality(words);
   }
 
-  /** Adds what a nested reader found doubtful. */
+  /** Adds the problems that a nested reader found. */
   addQuality(quality: string | null): void {
     if (quality === null) return;
     if (this.#quality === null) this.#quality = quality;
@@ -196,21 +197,22 @@ export class RecordReader {
   }
 
   /**
-   * All properties that are not in `known`, as canonical JSON. Those in `foreseen` are stored like the others, but not
-   * counted as unknown.
+   * All properties that are not in `known`, as canonical JSON. Those in `expected` are stored like the
+   * others, but not counted as unknown.
    */
-  extra(known: ReadonlySet<string>, foreseen?: ReadonlySet<string>): string | null {
+  extra(known: ReadonlySet<string>, expected?: ReadonlySet<string>): string | null {
     if (this.#extras.length === 0 && this.#hasUsualNames()) return null;
     for (const name in this.#record) {
       if (known.has(name)) continue;
       const value = this.#record[name];
-      // Strings, booleans and null have one form each: a new field of those kinds must not slow a page down.
+      // Strings, booleans and null need no source text, which is slow to find: a new field must not slow a
+      // page down.
       const json =
         typeof value === "number" || (typeof value === "object" && value !== null)
           ? toCanonicalJson(this.sourceOf(name))
           : JSON.stringify(value);
       this.#extras.push([name, json]);
-      if (!foreseen?.has(name)) this.#tally.count(this.#prefix === "" ? name : this.#prefix + name, json);
+      if (!expected?.has(name)) this.#tally.count(this.#prefix === "" ? name : this.#prefix + name, json);
     }
     if (this.#extras.length === 0) {
       this.#usualNames = Object.keys(this.#record);
@@ -226,14 +228,14 @@ export class RecordReader {
     return true;
   }
 
-  /** The text of one property's value as it came. */
+  /** The source text of one property's value. */
   sourceOf(name: string): string {
     this.#slices ??= sliceProperties(this.#text(this.#index));
     return this.#slices.get(name) ?? "";
   }
 
-  #unread(name: string, doubt: string): null {
-    this.noteDoubt(name, doubt, toCanonicalJson(this.sourceOf(name)));
+  #noteUnreadable(name: string, problem: string): null {
+    this.noteProblem(name, problem, toCanonicalJson(this.sourceOf(name)));
     return null;
   }
 }

@@ -26,19 +26,19 @@ interface IngestThreadOptions {
 /** `disk_full` and `db_locked` are temporary: calls are retried until they succeed. */
 type IngestState = "working" | "disk_full" | "db_locked";
 
-/** With more queued calls, callers wait: bounds the memory however fast the network is. */
+/** Callers wait while this many calls are queued: this bounds the memory however fast the network is. */
 const MAX_QUEUED = 6;
 const STORAGE_RETRY_INTERVAL_MS = 5_000;
 /**
- * Pages are short-lived, so a larger young generation only retains more garbage (decompressed bodies). Measured with
- * V8's default instead: twice the resident memory (490 MiB), the same CPU per row.
+ * Pages are short-lived, so a larger young generation only retains more garbage (decompressed bodies).
+ * Measured with V8's default instead: twice the resident memory (490 MiB), the same CPU per row.
  */
 const MAX_YOUNG_HEAP_MB = 6;
-/** The time for closing in all, and the part of it for terminating a thread that does not close. */
+/** The total time for closing, which includes the time to terminate a thread that does not close. */
 const CLOSE_TIMEOUT_MS = 2_000;
 const TERMINATE_TIMEOUT_MS = 500;
 
-/** The main thread's handle of the ingest thread, which decodes bodies and commits them. It runs calls in order. */
+/** The main thread's handle of the ingest thread, which decodes and commits bodies, one call at a time. */
 export class IngestThread {
   readonly #worker: Worker;
   readonly #clock: Clock;
@@ -128,8 +128,8 @@ export class IngestThread {
   }
 
   /**
-   * Runs an operation in the ingest thread and transfers the bodies' memory to it. Waits while the queue is full, the
-   * disk is full or another program holds the write lock; rejects with any other failure.
+   * Runs an operation in the ingest thread and transfers the bodies' memory to it. Waits while the queue is
+   * full, the disk is full or another program holds the write lock; rejects with any other failure.
    */
   async call<N extends OperationName>(
     operation: N,
@@ -150,8 +150,8 @@ export class IngestThread {
   }
 
   /**
-   * Waits for the running operation, rejects queued calls, and closes the warehouse. `endedBy`: the error that ended the
-   * work; if it is damage, the next start checks the whole file.
+   * Waits for the running operation, rejects queued calls, and closes the warehouse. `endedBy`: the error
+   * that ended the work; if it is damage, the next start checks the whole file.
    */
   async close({
     withinMs = CLOSE_TIMEOUT_MS,

@@ -71,7 +71,7 @@ const operations = {
     pages.drop([page.pageId]);
     return result;
   },
-  /** Settles a snapshot; returns why it does not count, if so. */
+  /** Settles a snapshot, or returns why it does not count. */
   commitSnapshotCoverage: ({ warehouse, snapshotValidator }: OperationContext, snapshot: CollectedSnapshot) =>
     snapshotValidator.commit(warehouse, snapshot),
   commitTargets: onWarehouse(commitTargets),
@@ -82,7 +82,7 @@ const operations = {
   commitBlockedReason: onWarehouse(commitBlockedReason),
   commitRecheck: onWarehouse(commitRecheck),
   commitNoContracts: onWarehouse(commitNoContracts),
-  /** Whether the service has already reported it today. */
+  /** Whether the service has already reported today that the exchange has no such contracts. */
   hasNoContracts: ({ warehouse }: OperationContext, entry: NoContractsEntry) =>
     hasNoContracts(warehouse.connection, entry),
   commitStreamHealth: onWarehouse(commitStreamHealth),

@@ -181,7 +181,6 @@ export function findMissingScopes(
 function forbiddenFailure({ endpoint }: ServiceRequest, scopes: readonly string[]): Failure {
   const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${endpoint}`;
   return new Failure(`the service denies access to ${endpoint}: ${what} is missing`, {
-    family: "operator",
     code: "forbidden",
     remedy: `ask the provider to add ${what} to the client's profile; the client retries hourly`,
     exit: exitCode.incomplete,
@@ -190,7 +189,6 @@ function forbiddenFailure({ endpoint }: ServiceRequest, scopes: readonly string[
 
 function unauthorizedFailure({ endpoint }: ServiceRequest): Failure {
   return new Failure(`${endpoint} rejects a token that other endpoints accept (401)`, {
-    family: "operator",
     code: "auth_failed",
     remedy: "ask the provider of the service; the client retries at growing intervals",
     exit: exitCode.incomplete,

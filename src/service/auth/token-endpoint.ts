@@ -44,7 +44,6 @@ export function createTokenEndpoint(
       if (error instanceof Failure) throw error;
     }
     throw new Failure("the client secret is unreadable or empty", {
-      family: "operator",
       code: "secret_unreadable",
       remedy: "check the secret file and its permissions, or the environment variable",
       exit: exitCode.credentials,
@@ -121,7 +120,6 @@ function failureFromTokenStatus({ status }: TransportResponse): Failure | undefi
     return new Failure(
       `the token endpoint redirects (${status}); following would send the secret to another address`,
       {
-        family: "operator",
         code: "redirect_refused",
         remedy: "set service.authUrl to the address of the token endpoint itself",
         exit: exitCode.credentials,
@@ -130,7 +128,6 @@ function failureFromTokenStatus({ status }: TransportResponse): Failure | undefi
   }
   if (status === 429 || status >= 500 || status === 408 || status === 425 || status < 300) {
     return new Failure(`the token endpoint answered ${status}`, {
-      family: "retry",
       code: "auth_unreachable",
     });
   }
@@ -186,7 +183,6 @@ export const REJECTED_TOKEN_BACKOFF = { baseMs: 75_000, maxMs: 2_250_000, jitter
 
 export function authMalformed(reason: string): Failure {
   return new Failure(`the response of the token endpoint ${reason}`, {
-    family: "retry",
     code: "auth_malformed",
     remedy: "check service.authUrl, and whether a proxy or captive portal answers instead",
     exit: exitCode.tryLater,
@@ -195,7 +191,6 @@ export function authMalformed(reason: string): Failure {
 
 function credentialsRejected(status: number): Failure {
   return new Failure(`the token endpoint rejected the credentials (${status})`, {
-    family: "operator",
     code: "credentials_rejected",
     remedy: "check the client id and the secret; the daemon reads a changed secret file without a restart",
     exit: exitCode.credentials,
@@ -204,7 +199,6 @@ function credentialsRejected(status: number): Failure {
 
 export function authFailed(): Failure {
   return new Failure("the service rejects the tokens that its token endpoint issues", {
-    family: "operator",
     code: "auth_failed",
     remedy:
       "check that service.baseUrl (the token's audience), service.authUrl and the client id belong together",

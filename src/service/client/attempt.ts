@@ -85,7 +85,6 @@ function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attempt): Pr
     const status = await sendCrossCheck(context, attempt, shared, tokenAcceptedStatuses);
     if (status === 401 || (status !== undefined && tokenAcceptedStatuses.has(status))) return status !== 401;
     throw new Failure("the service rejected a token, and the cross-check at other endpoints failed", {
-      family: "retry",
       code: "auth_undecided",
     });
   };

@@ -47,7 +47,6 @@ export class NotFoundJudge {
       return failure;
     }
     return new Failure(`${endpoint} answers every request with 404`, {
-      family: "retry",
       code: "upstream_version",
       remedy: "check service.baseUrl; the service may have withdrawn version 3 of its API",
       exit: exitCode.incomplete,

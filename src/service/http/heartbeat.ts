@@ -33,7 +33,6 @@ export function createHeartbeat(address: string, { clock, log }: { clock: Clock;
     });
     if (status >= 200 && status < 300) return;
     throw new Failure("the heartbeat endpoint did not answer with a 2xx status", {
-      family: "operator",
       code: `http_${status}`,
     });
   }

@@ -41,13 +41,11 @@ export function failureFromStatus(
   const explanation = readExplanation(response, redactor);
   if (status >= 200 && status < 300) {
     return new Failure(`${endpoint} answered ${status} instead of a page`, {
-      family: "retry",
       code: "malformed_body",
     });
   }
   if (status >= 300 && status < 400) {
     return new Failure(`${endpoint} redirects (${status}); the client does not follow redirects`, {
-      family: "operator",
       code: "redirect_refused",
       remedy: "set service.baseUrl to the address of the service itself",
       exit: exitCode.incomplete,
@@ -55,31 +53,26 @@ export function failureFromStatus(
   }
   if (status === 404) {
     return new Failure(`${endpoint} does not exist (404)${explanation}`, {
-      family: "operator",
       code: "not_found",
       exit: exitCode.incomplete,
     });
   }
   if (status === 409) {
     return new Failure(`${endpoint} reported a conflict (409)${explanation}`, {
-      family: "retry",
       code: "conflict",
     });
   }
   if (status === 429) {
     return new Failure("the service limits the request rate (429)", {
-      family: "retry",
       code: "too_many_requests",
     });
   }
   if (status >= 500 || status === 408 || status === 425) {
     return new Failure(`${endpoint} failed at the service (${status})`, {
-      family: "retry",
       code: "server_failure",
     });
   }
   return new Failure(`the service rejected the request to ${endpoint} (${status})${explanation}`, {
-    family: "operator",
     code: "rejected",
     remedy: "check the settings; if they are correct, the service has changed: update mds-sync",
     exit: exitCode.incomplete,
@@ -91,12 +84,10 @@ export function unreachableFailure(host: "data" | "token", maxWaitMs: number): F
   const minutes = maxWaitMs / 60_000;
   return host === "data"
     ? new Failure(`the service has not responded for ${minutes} minutes`, {
-        family: "retry",
         code: "service_unreachable",
         remedy: "check the network and service.baseUrl; the sync retries automatically",
       })
     : new Failure(`the token endpoint has not responded for ${minutes} minutes`, {
-        family: "retry",
         code: "auth_unreachable",
         remedy: "check the network and service.authUrl; the sync retries automatically",
       });

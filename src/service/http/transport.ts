@@ -102,7 +102,6 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
       // After the headers arrived, a lost connection means a truncated body, not a stale keep-alive connection.
       throw hasResponse && failure.code === "connection_lost"
         ? new Failure("the connection broke in the middle of the response", {
-            family: "retry",
             code: "answer_cut",
           })
         : failure;
@@ -204,7 +203,7 @@ class ExchangeTimeout {
     const isFastEnough =
       maxTimeoutMs > timeoutMs && this.#received - this.#receivedBefore >= MIN_BYTES_PER_WINDOW;
     if (isFastEnough && remainingMs > 0) this.#startWindow(Math.min(THROUGHPUT_WINDOW_MS, remainingMs));
-    else onTimeout(new Failure("the request timed out", { family: "retry", code: "timeout" }));
+    else onTimeout(new Failure("the request timed out", { code: "timeout" }));
   }
 }
 

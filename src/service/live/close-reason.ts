@@ -15,7 +15,7 @@ export interface CloseReason {
   readonly retryAfterMs?: number;
 }
 
-/** The service answered the upgrade with an HTTP status. `now` is the local wall clock. */
+/** For an upgrade that the service answered with an HTTP status. `now` is the local wall clock. */
 export function classifyUpgradeStatus(
   status: number | undefined,
   headers: { readonly date?: string | undefined; readonly "retry-after"?: string | undefined },
@@ -29,8 +29,8 @@ export function classifyUpgradeStatus(
 }
 
 /**
- * A close code, 1006 if there was no close frame. Servers that have accepted the upgrade report a bad token
- * as 1008, so before the greeting it counts as 401. Application codes (4xxx) mirror HTTP.
+ * `code` is 1006 if no close frame arrived. A server that has accepted the upgrade reports a bad token as
+ * 1008, so before the greeting 1008 means a rejected token. Application codes (4xxx) mirror HTTP.
  */
 export function classifyCloseCode(code: number, hasReceivedGreeting: boolean): CloseReason {
   const reason = `closed_${code}`;

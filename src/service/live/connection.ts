@@ -66,7 +66,7 @@ export class LiveConnection {
   #hasReceivedTick = false;
   #isTokenAccepted = false;
   #pauseTimer: Cancel | undefined;
-  /** A test clock stands still while the socket connects; the timeout is for servers that do not answer. */
+  /** A manual clock stands still until this call: the greeting timeout must not expire meanwhile. */
   readonly #endConnectWork: Cancel;
 
   constructor(options: LiveConnectionOptions) {
@@ -94,7 +94,7 @@ export class LiveConnection {
       maxPayload: MAX_FRAME_BYTES,
       followRedirects: false,
       ...(options.agent ? { agent: options.agent } : {}),
-      // The type definitions of this release lack it.
+      // The type definitions of `ws` lack this option.
       ...{ maxFragments: MAX_FRAGMENTS },
     });
     this.#listen();
@@ -105,7 +105,7 @@ export class LiveConnection {
     this.#setTimer(HEALTH_CHECK_INTERVAL_MS, () => this.#checkHealth());
   }
 
-  /** When the last message came, by the service's clock. */
+  /** When the last message arrived, by the service's clock. */
   get lastReceivedTs(): Micros {
     return this.#lastReceivedTs;
   }
@@ -114,7 +114,7 @@ export class LiveConnection {
     return this.#greetingMs !== undefined;
   }
 
-  /** Ticks came, and CONNECTED is at least `ms` old. */
+  /** Ticks arrived, and CONNECTED arrived at least `ms` ago. */
   hasBeenStableFor(ms: number): boolean {
     return (
       this.#hasReceivedTick &&
@@ -131,7 +131,7 @@ export class LiveConnection {
     this.#subscriber.replaceSubscriptions(subscriptions);
   }
 
-  /** Leaves messages in the kernel's buffer, but not for long: a PING among them needs an answer. */
+  /** Stops reading the socket, for a short time only: a PING may be among the unread messages. */
   pause(onTimeout: () => void): void {
     if (this.#pauseTimer || this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.pause();
@@ -238,8 +238,8 @@ export class LiveConnection {
   }
 
   #handleError(code: string, message: string): void {
-    // Do not blame a fresh token that works for others: the next one would get the same 401, without end. Nor
-    // an old one if this subscription got a 401 before: the service may issue the same token all day.
+    // A fresh token that works for other subscriptions is good: a new one would get the same 401. So is an
+    // old token if this subscription got a 401 before: the service may issue the same token all day.
     const isTokenGood =
       this.#isTokenAccepted && (this.#options.isTokenFresh() || this.#subscriber.isInFlightSuspect);
     if ((code !== "401" || isTokenGood) && this.#subscriber.handleError(code, message)) return;
@@ -266,11 +266,12 @@ export class LiveConnection {
     const suspendedMs = clock.boottime() - this.#startBoottime - (now - this.#startMonotonic);
     const silentMs = this.#pauseTimer ? 0 : now - this.#lastReceivedMs;
     if (suspendedMs > MIN_SUSPENSION_MS || silentMs >= SILENCE_TIMEOUT_MS) {
-      // The machine slept, so the service has closed its side long ago.
+      // After a suspension the service has long closed its side.
       this.close({ reason: suspendedMs > MIN_SUSPENSION_MS ? "suspended" : "silent" });
       return;
     }
-    // An ERROR that answers a PING would be attributed to the subscription in flight: do not ping meanwhile.
+    // An ERROR that answers a PING would be attributed to the subscription in flight: ping only after a
+    // silence.
     const mayPing = !this.#subscriber.isAwaitingAnswer || silentMs >= PING_INTERVAL_MS;
     if (this.hasReceivedGreeting && mayPing && now - this.#lastPingMs >= PING_INTERVAL_MS) {
       this.#lastPingMs = now;
@@ -306,21 +307,22 @@ function toBuffer(data: RawData): Buffer {
   return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
 }
 
-/** The compiler forces the table to be complete: it also covers a late or a second CONNECTED. */
+/** `greeting`: the socket is open, and CONNECTED has not arrived. */
 type ConnectionState = "connecting" | "greeting" | "subscribing" | "ready" | "closed";
 
 type ConnectionEvent =
   /** The websocket is open. */
   | "opened"
-  /** CONNECTED came. */
+  /** CONNECTED arrived. */
   | "greeted"
   /** Every subscription was answered or has timed out. */
   | "all_answered"
   /** A subscription is requested (again). */
   | "subscribe_sent"
-  /** The socket closed, or we closed it. */
+  /** Either side closed the socket. */
   | "closed";
 
+/** The compiler forces the table to be complete: it also covers a late or a second CONNECTED. */
 const transitions: Readonly<Record<ConnectionState, Readonly<Record<ConnectionEvent, ConnectionState>>>> = {
   connecting: {
     opened: "greeting",

@@ -62,7 +62,8 @@ export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMess
     isOver = true;
     feed.queue.wake();
   });
-  // `await running` below throws its failure to the reader, after the last message.
+  // Prevents an unhandled rejection: `await running` below throws the failure to the reader, after the last
+  // message.
   running.catch(() => {});
   try {
     for (;;) {
@@ -95,7 +96,7 @@ class LiveFeed {
   /** All open connections: two during a swap. */
   readonly #connections = new Set<LiveConnection>();
   #current: LiveConnection | undefined;
-  /** The reader was too slow for too long: sockets are read on, and the queue drops ticks. */
+  /** Pausing the sockets did not help: the feed reads them again, and the queue drops ticks. */
   #isDroppingTicks = false;
 
   constructor(options: FeedOptions, url: URL) {
@@ -134,7 +135,7 @@ class LiveFeed {
       for (const connection of this.#connections)
         connection.replaceSubscriptions(this.#subscriptions.current);
     });
-    // Rejections have their own count: the first one after a long outage must not wait an hour.
+    // Count rejections separately: the first rejection after a long outage must not wait an hour.
     let rejections = 0;
     for (let attempt = 1; !signal.aborted; attempt++) {
       const { closeReason, last } = await this.#stayConnected(signal);
@@ -160,7 +161,7 @@ class LiveFeed {
     signal.removeEventListener("abort", stop);
   }
 
-  /** Returns true if the wait was cut short: a secret that works for REST again works for the feed too. */
+  /** Returns true if the wait ended early because REST got a token again: the feed can then get one too. */
   async #waitToReconnect(ms: number, { hasNoToken }: CloseReason, signal: AbortSignal): Promise<boolean> {
     const { clock, tokens } = this.#options;
     const recovered = new AbortController();
@@ -180,7 +181,7 @@ class LiveFeed {
     return Math.max(delayMs, retryAfterMs);
   }
 
-  /** Connects, and swaps connections while they overlap. Returns when no connection is left. */
+  /** Connects, and replaces the connection before its token expires. Returns when it has closed. */
   async #stayConnected(
     signal: AbortSignal,
   ): Promise<{ closeReason: CloseReason; last: LiveConnection | undefined }> {
@@ -218,7 +219,8 @@ class LiveFeed {
   }
 
   /**
-   * Opens a second connection and, once it is ready, closes the first; undefined if either closed meanwhile.
+   * Opens a second connection and, once it is ready, closes the first; undefined if either closes before
+   * that.
    */
   async #swapConnection(session: Session, signal: AbortSignal): Promise<Session | undefined> {
     const { tokens, wsUrl } = this.#options;
@@ -298,7 +300,7 @@ class LiveFeed {
   }
 
   #handleTick(source: "index" | "exchange", text: string): void {
-    // Report that the subscription recovered before its tick: the reader claims coverage only from then on.
+    // Report the recovery before the tick: the reader counts ticks as coverage only after it.
     this.#watchdog.recordTick(subscriptionKeysForTick(parseTickIdentity(source, text)));
     this.queue.pushTick(text);
     if (!this.queue.shouldPause || this.#isDroppingTicks) return;
@@ -345,7 +347,7 @@ class LiveFeed {
     );
     for (const { tracked, remedy, missingSince } of stale) {
       onEvent({ kind: "feed", event: "silent", reason: remedy });
-      // Ticks are missing whichever remedy helps: REST has to fetch them.
+      // Whichever remedy helps, ticks are missing, and REST has to fetch them.
       this.#reportUnconfirmed(tracked, "silent", missingSince);
       if (remedy !== "reconnect") this.#current?.resubscribe(tracked);
     }
@@ -362,7 +364,7 @@ function classifyTokenError(error: unknown): CloseReason {
 export function buildFeedUrl(wsUrl: URL, token: string): string {
   const url = new URL(wsUrl);
   url.hash = "";
-  // URLSearchParams encodes differently from the redactor, which would then miss the token in texts.
+  // Not URLSearchParams: it encodes differently, and the redactor would not find the token in texts.
   url.search = `${url.search}${url.search === "" ? "?" : "&"}access_token=${percentEncode(token)}`;
   return url.href;
 }

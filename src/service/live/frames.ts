@@ -82,19 +82,19 @@ const fieldPatterns = {
   marketId: /"marketId"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}]+)/,
 };
 
-/** Finds what a tick is about in its text: index type and index id, or exchange id and market id. */
+/** Extracts the index type and index id, or the exchange id and market id, from the text of a tick. */
 export function parseTickIdentity(source: "index" | "exchange", text: string) {
-  const [first, second] =
+  const [outer, inner] =
     source === "index" ? (["indexType", "indexId"] as const) : (["exchangeId", "marketId"] as const);
-  return { source, first: extractField(first, text), second: extractField(second, text) };
+  return { source, typeOrExchange: extractField(outer, text), indexOrMarket: extractField(inner, text) };
 }
 
 function extractField(name: keyof typeof fieldPatterns, text: string): string | undefined {
-  const source = fieldPatterns[name].exec(text)?.[1];
-  if (source === undefined || source.charCodeAt(0) !== 34) return source;
-  if (!source.includes("\\")) return source.slice(1, -1);
+  const json = fieldPatterns[name].exec(text)?.[1];
+  if (json === undefined || !json.startsWith('"')) return json;
+  if (!json.includes("\\")) return json.slice(1, -1);
   try {
-    return String(JSON.parse(source));
+    return String(JSON.parse(json));
   } catch {
     return undefined;
   }

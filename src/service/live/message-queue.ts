@@ -4,10 +4,10 @@ import type { FeedMessage } from "./messages.ts";
 export interface QueueLimits {
   /** Per `update` message. */
   readonly maxBatchTicks: number;
-  /** At either of these the sockets should pause. */
+  /** At either limit the sockets should pause. */
   readonly pauseAtTicks: number;
   readonly pauseAtBytes: number;
-  /** At either of these the queue drops ticks and reports a gap. */
+  /** At either limit the queue drops ticks and reports a gap. */
   readonly maxTicks: number;
   readonly maxBytes: number;
 }
@@ -30,8 +30,8 @@ type QueuedUnexpected = { first: Extract<FeedMessage, { kind: "unknown" | "error
 type QueueItem = QueuedTicks | QueuedGap | QueuedUnexpected | { message: FeedMessage };
 
 /**
- * Messages between the sockets and the reader: ordered, bounded in count and bytes. A drop becomes a `gap`
- * message.
+ * Messages between the sockets and the reader: ordered, bounded in count and bytes. Dropped ticks become a
+ * `gap` message.
  */
 export class MessageQueue {
   readonly #limits: QueueLimits;
@@ -89,8 +89,7 @@ export class MessageQueue {
   }
 
   /**
-   * These may come by the thousand: messages of one kind become one entry with a count and the first as a
-   * sample.
+   * Thousands may arrive: messages of one kind share one entry, with their count and the first as a sample.
    */
   pushUnexpected(message: QueuedUnexpected["first"]): void {
     const kind = message.kind === "error" ? `error ${message.code}` : `${message.event} ${message.reason}`;
@@ -136,7 +135,7 @@ export class MessageQueue {
     });
   }
 
-  /** Also wakes the reader when the feed is over and the queue is empty. */
+  /** Ends `waitForMessage`. The feed also calls it when it has ended. */
   wake(): void {
     this.#wakeReader?.();
     this.#wakeReader = undefined;

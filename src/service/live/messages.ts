@@ -29,16 +29,14 @@ export type FeedMessage =
       readonly code: string;
       readonly message: string;
     }
-  /**
-   * It is unknown whether ticks will come, or they stopped while the market moves on: poll REST meanwhile.
-   */
+  /** Not confirmed, or its ticks stopped although REST has newer ones: poll REST meanwhile. */
   | {
       readonly kind: "unconfirmed";
       readonly subscription: Subscription;
       readonly reason: "no answer" | "refused" | "silent";
       /**
-       * No tick is missing up to here: the last one came, or REST had no newer one. Undefined if neither is
-       * known.
+       * No tick is missing before: the last tick arrived at this time, or REST had no newer one. Undefined if
+       * neither is known.
        */
       readonly missingSince?: Micros | undefined;
     }
@@ -64,12 +62,12 @@ export type FeedMessage =
     }
   /** A connection with a fresh token took over; no tick is missing. */
   | { readonly kind: "swapped"; readonly at: Micros }
-  /** The last message came at `since`. */
+  /** `since`: when the last message arrived. */
   | { readonly kind: "disconnected"; readonly reason: string; readonly since: Micros }
   /** An attempt to connect failed. */
   | { readonly kind: "retrying"; readonly reason: string; readonly attempt: number; readonly inMs: number };
 
-/** Equal keys mean the same subscription. Built by hand because it runs for every tick. */
+/** Equal subscriptions have equal keys. Concatenates strings, for speed: every tick needs several keys. */
 export function subscriptionKey(subscription: Subscription): string {
   if (subscription.source === "index") {
     const { indexId, indexType } = subscription;
@@ -101,22 +99,25 @@ function describeSubscription(action: "SUBSCRIBE" | "UNSUBSCRIBE", subscription:
   }
   const { indexId, indexType } = subscription;
   const event = `${action}_INDEX_TICKER`;
-  // The service wants an index id without its type.
+  // The service expects an index id without its type.
   return indexId === undefined ? { event, indexType } : { event, indexId };
 }
 
 /** The keys of all subscriptions that may have caused a tick. */
 export function subscriptionKeysForTick(tick: {
   readonly source: "index" | "exchange";
-  readonly first: string | undefined;
-  readonly second: string | undefined;
+  readonly typeOrExchange: string | undefined;
+  readonly indexOrMarket: string | undefined;
 }): string[] {
-  const { source, first, second } = tick;
+  const { source, typeOrExchange, indexOrMarket } = tick;
   if (source === "index")
-    return [subscriptionKey({ source, indexId: second }), subscriptionKey({ source, indexType: first })];
+    return [
+      subscriptionKey({ source, indexId: indexOrMarket }),
+      subscriptionKey({ source, indexType: typeOrExchange }),
+    ];
   return [
-    subscriptionKey({ source, exchangeId: first, marketId: second }),
-    subscriptionKey({ source, exchangeId: first }),
-    subscriptionKey({ source, marketId: second }),
+    subscriptionKey({ source, exchangeId: typeOrExchange, marketId: indexOrMarket }),
+    subscriptionKey({ source, exchangeId: typeOrExchange }),
+    subscriptionKey({ source, marketId: indexOrMarket }),
   ];
 }

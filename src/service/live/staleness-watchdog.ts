@@ -3,19 +3,19 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Subscription } from "./messages.ts";
 import type { SubscriptionStates, TickWatch, TrackedSubscription } from "./subscription-states.ts";
 
-/** One late and one lost tick raise no alarm. */
+/** Tolerates one late and one lost tick. */
 const MAX_SILENT_PERIODS = 2.5;
 const MIN_RECONNECT_INTERVAL_MS = 600_000;
 const QUIET_CHECK_TIMEOUT_MS = 30_000;
-/** REST requests per check. */
+/** Each costs a REST request. */
 const MAX_QUIET_CHECKS = 8;
 
 /** What to do about a stale subscription. */
 type StalenessRemedy = "resubscribe" | "reconnect" | "poll";
 
 /**
- * Tried in this order. Polling lasts until ticks return: one stale subscription must not cost the others
- * their connection. If all are stale, the feed reconnects from time to time, since there is nothing to lose.
+ * Tried in this order. `poll` resubscribes too, but does not reconnect: one stale subscription must not
+ * interrupt the others. While no subscription receives ticks, the feed reconnects from time to time instead.
  */
 const remedies: readonly StalenessRemedy[] = ["resubscribe", "reconnect", "poll"];
 
@@ -25,7 +25,7 @@ export type QuietMarketCheck = (
   lastTickTs: Micros | undefined,
 ) => Promise<boolean>;
 
-/** Its ticks stopped, but REST has newer ones. */
+/** A subscription whose ticks stopped although REST has newer ones. */
 export interface StaleSubscription {
   readonly tracked: TrackedSubscription;
   readonly remedy: StalenessRemedy;
@@ -45,15 +45,15 @@ interface StalenessWatchdogOptions {
   readonly serviceNow: () => Micros;
   readonly onStale: (stale: readonly StaleSubscription[]) => void;
   /**
-   * Ticks are missing, without a check by REST: they returned after a long pause, or none come at all. None
-   * is missing before `missingSince`; undefined: since it was subscribed.
+   * Ticks are missing without a check by REST: they returned after a long pause, or no subscription receives
+   * any. None is missing before `missingSince`; undefined: they may be missing since the live span began.
    */
   readonly onTicksMissed: (tracked: TrackedSubscription, missingSince: Micros | undefined) => void;
   /** Ticks returned after a remedy or a pause. */
   readonly onRecovered: (tracked: TrackedSubscription) => void;
 }
 
-/** Detects subscriptions without ticks: a socket may answer every PING and send none. */
+/** Detects subscriptions whose ticks stopped: the service may answer every PING and still send no ticks. */
 export class StalenessWatchdog {
   readonly #options: StalenessWatchdogOptions;
   readonly #periodMs: number;
@@ -69,13 +69,13 @@ export class StalenessWatchdog {
     this.#staleAfterMs = MAX_SILENT_PERIODS * this.#periodMs;
   }
 
-  /** The service confirmed it: ticks are due from now on. */
+  /** Call it when the service confirmed the subscription: ticks are due from now on. */
   watch(tracked: TrackedSubscription): void {
     const staleAt = this.#options.clock.monotonic() + this.#staleAfterMs;
     const { watch } = tracked;
     if (watch) {
-      const isWaiting = watch.staleAt === Number.POSITIVE_INFINITY;
-      watch.staleAt = isWaiting ? staleAt : Math.max(watch.staleAt, staleAt);
+      const wasSuspended = watch.staleAt === Number.POSITIVE_INFINITY;
+      watch.staleAt = wasSuspended ? staleAt : Math.max(watch.staleAt, staleAt);
     } else
       tracked.watch = {
         staleAt,
@@ -86,17 +86,17 @@ export class StalenessWatchdog {
       };
   }
 
-  /** The feed requests it again: its silence counts from now on. */
+  /** Call it when the feed requests the subscription again: silence counts from now on. */
   restartTimer({ watch }: TrackedSubscription): void {
     if (watch?.staleAt === Number.POSITIVE_INFINITY)
       watch.staleAt = this.#options.clock.monotonic() + this.#staleAfterMs;
   }
 
-  /** The connection was lost: no ticks are due until the next one subscribes. */
+  /** Call it when the connection was lost: no ticks are due until the next connection subscribes. */
   suspendAll(): void {
     const now = this.#options.clock.monotonic();
     for (const { watch } of this.#watched()) {
-      // It was stale and not yet checked: its next tick reports the missing ones.
+      // Stale but not yet checked: report the missing ticks when the next tick arrives.
       if (watch.staleAt <= now) watch.hasUnverifiedSilence = true;
       watch.staleAt = Number.POSITIVE_INFINITY;
     }
@@ -109,7 +109,7 @@ export class StalenessWatchdog {
       const tracked = this.#options.subscriptions.get(key);
       if (!tracked?.watch) continue;
       const { watch } = tracked;
-      // The tick came before the check of a stale subscription: ticks are missing all the same.
+      // This tick ends a silence that REST has not checked: the ticks before it are missing all the same.
       if ((watch.staleAt <= now || watch.hasUnverifiedSilence) && watch.remediesTried === 0) {
         this.#options.onTicksMissed(tracked, missingSince(watch));
         watch.remediesTried = 1;
@@ -124,8 +124,8 @@ export class StalenessWatchdog {
   }
 
   /**
-   * Compares only the longest silent subscriptions with REST. If REST has newer ticks for one, all silent ones
-   * count as stale: to compare thousands one by one would take an hour.
+   * Compares only the longest silent subscriptions with REST. If REST has newer ticks for one, all silent
+   * ones count as stale: comparing thousands one by one would take an hour.
    */
   async check(): Promise<void> {
     if (this.#isChecking) return;
@@ -141,7 +141,7 @@ export class StalenessWatchdog {
     );
     this.#isChecking = false;
     const now = this.#options.clock.monotonic();
-    // Skip those that got a tick, or that a new connection requested, during the check.
+    // Skip subscriptions that got a tick, or that a new connection requested, during the check.
     const silent = due.filter(({ tracked, watch }) => watch.staleAt <= now && tracked.watch === watch);
     const isAnyStale = silent.some((watched) => quietResults.get(watched) === false);
     const stale: StaleSubscription[] = [];
@@ -150,7 +150,7 @@ export class StalenessWatchdog {
       if (!wasChecked && !isAnyStale) continue;
       const isQuiet = wasChecked ? quietResults.get(watched) : false;
       watched.watch.staleAt = now + this.#staleAfterMs;
-      // REST could not say whether the market was quiet: report missing ticks when the next one comes.
+      // REST did not show whether the market was quiet: report missing ticks when the next tick arrives.
       watched.watch.hasUnverifiedSilence = isQuiet === undefined;
       if (isQuiet === false) stale.push(this.#chooseRemedy(watched, now));
     }
@@ -174,7 +174,7 @@ export class StalenessWatchdog {
     return { tracked, remedy, missingSince: missingSince(watch) };
   }
 
-  /** No ticks come at all while the market moves on: no need to compare each subscription with REST. */
+  /** No subscription receives ticks although REST has newer ones: report all without further checks. */
   #reportAllMissed(): void {
     for (const { tracked, watch } of this.#watched()) {
       if (watch.remediesTried > 0) continue;
@@ -189,9 +189,9 @@ export class StalenessWatchdog {
     );
   }
 
-  /** Undefined if REST could not say in time: then no remedy is tried. */
+  /** Undefined if REST gave no usable answer in time: then the watchdog tries no remedy. */
   async #checkQuietMarket({ tracked, watch }: WatchedSubscription): Promise<boolean | undefined> {
-    // REST may lag by one period.
+    // REST may lag by one period, so its answer is valid only up to this timestamp.
     const restKnownTs = this.#options.serviceNow() - this.#periodMs * MICROS_PER_MS;
     const answered = new AbortController();
     const timeout = this.#options.clock.sleep(QUIET_CHECK_TIMEOUT_MS, answered.signal).catch(() => undefined);
@@ -211,7 +211,7 @@ export class StalenessWatchdog {
   }
 }
 
-/** No tick is known to be missing before this timestamp. */
+/** The timestamp up to which no tick is missing; undefined if unknown. */
 function missingSince({ lastTickTs, quietUntil }: TickWatch): Micros | undefined {
   if (lastTickTs === undefined || quietUntil === undefined) return lastTickTs ?? quietUntil;
   return Math.max(lastTickTs, quietUntil);

@@ -6,7 +6,7 @@ import { type Subscription, subscribeMessage, unsubscribeMessage } from "./messa
 import type { TrackedSubscription } from "./subscription-states.ts";
 
 const ANSWER_TIMEOUT_MS = 10_000;
-/** After so many timeouts in a row the others wait less: there may be thousands. */
+/** After this many timeouts in a row, requests use the short timeout: thousands may be queued. */
 const MAX_CONSECUTIVE_TIMEOUTS = 3;
 const SHORT_ANSWER_TIMEOUT_MS = 2_000;
 const MAX_ATTEMPTS = 3;
@@ -19,13 +19,13 @@ const retryBackoff = { baseMs: 1_000, maxMs: 30_000 };
 /** The service would reject the same request again. */
 const PERMANENT_ERROR_CODES: ReadonlySet<string> = new Set(["400", "401", "403", "404"]);
 
-/** The request of a subscription on one connection: two connections are open during a swap. */
+/** The request for a subscription on one connection. During a swap each connection has its own. */
 interface SubscribeRequest {
   readonly tracked: TrackedSubscription;
   attempts: number;
-  /** Of the last attempt; 0 before the first. */
+  /** The id of the last attempt; 0 before the first. */
   requestId: number;
-  /** When to send it next, on the monotonic clock; infinite if it is queued, in flight or confirmed. */
+  /** When to send it again, on the monotonic clock; infinite if it is queued, in flight or confirmed. */
   sendAt: number;
   /** Confirmed, parked or given up for now. */
   isAnswered: boolean;
@@ -34,12 +34,12 @@ interface SubscribeRequest {
 export interface SubscriberListener {
   onSubscribing(tracked: TrackedSubscription): void;
   onConfirmed(tracked: TrackedSubscription): void;
-  /** The service rejects it. `until`: when it is requested again, on the monotonic clock. */
+  /** The service rejected the subscription. `until`: when to request it again, on the monotonic clock. */
   onParked(
     tracked: TrackedSubscription,
     answer: { readonly code: string; readonly message: string; readonly until: number },
   ): void;
-  /** No attempt succeeded; it is requested again later. */
+  /** No attempt succeeded; the subscriber requests the subscription again later. */
   onUnconfirmed(tracked: TrackedSubscription, reason: "no answer" | "refused"): void;
   /** Every subscription was answered or has timed out. */
   onAllAnswered(): void;
@@ -65,7 +65,7 @@ export class Subscriber {
   #toUnsubscribe: Subscription[] = [];
   #isUnsubscribing = false;
   #inFlight: SubscribeRequest | undefined;
-  #pendingCount = 0;
+  #unansweredCount = 0;
   #consecutiveTimeouts = 0;
   #lastRequestId = 0;
   #cancelTimer: Cancel = () => {};
@@ -80,7 +80,7 @@ export class Subscriber {
     return this.#inFlight !== undefined || this.#isUnsubscribing;
   }
 
-  /** The one in flight got a 401 before. */
+  /** The subscription in flight got a 401 before. */
   get isInFlightSuspect(): boolean {
     return this.#inFlight?.tracked.isSuspect ?? false;
   }
@@ -99,7 +99,7 @@ export class Subscriber {
       this.#sendSubscribe(next);
       return;
     }
-    if (this.#pendingCount === 0) this.#options.listener.onAllAnswered();
+    if (this.#unansweredCount === 0) this.#options.listener.onAllAnswered();
     const soonest = this.#nextSendAt();
     if (soonest < Number.POSITIVE_INFINITY) this.#setTimer(soonest - now, () => this.sendNext());
   }
@@ -110,7 +110,7 @@ export class Subscriber {
     for (const [tracked, request] of this.#requests) {
       if (desired.has(tracked)) continue;
       this.#requests.delete(tracked);
-      if (!request.isAnswered) this.#pendingCount--;
+      if (!request.isAnswered) this.#unansweredCount--;
       if (request.requestId > 0 && request !== this.#inFlight) this.#toUnsubscribe.push(tracked.subscription);
     }
     this.#queue = this.#queue.filter((request) => this.#isCurrent(request));
@@ -118,12 +118,12 @@ export class Subscriber {
     this.sendNext();
   }
 
-  /** Requests it again although the service confirmed it: its ticks stopped. */
+  /** Requests a confirmed subscription again, because its ticks stopped. */
   resubscribe(tracked: TrackedSubscription): void {
     const request = this.#requests.get(tracked);
     if (!request || request === this.#inFlight || this.#queue.includes(request)) return;
     request.attempts = 0;
-    if (request.isAnswered) this.#pendingCount++;
+    if (request.isAnswered) this.#unansweredCount++;
     request.isAnswered = false;
     this.#enqueue(request);
     this.sendNext();
@@ -158,7 +158,7 @@ export class Subscriber {
     return true;
   }
 
-  /** The ERROR that closes the connection may concern only this one: the next connection requests it last. */
+  /** The 401 may be about the subscription in flight, not the token: the next connection requests it last. */
   markInFlightSuspect(): void {
     if (this.#inFlight) this.#inFlight.tracked.isSuspect = true;
   }
@@ -178,7 +178,7 @@ export class Subscriber {
     const request = { tracked, attempts: 0, requestId: 0, sendAt: parkedUntil, isAnswered };
     this.#requests.set(tracked, request);
     if (isAnswered) return;
-    this.#pendingCount++;
+    this.#unansweredCount++;
     this.#enqueue(request);
   }
 
@@ -187,7 +187,7 @@ export class Subscriber {
     this.#queue.push(request);
   }
 
-  /** The service does not confirm an unsubscribe: wait until an ERROR about it would have come. */
+  /** The service does not confirm an unsubscribe: wait as long as it may still send an ERROR about it. */
   #sendUnsubscribes(): void {
     for (const subscription of this.#toUnsubscribe) this.#options.send(unsubscribeMessage(subscription));
     this.#toUnsubscribe = [];
@@ -227,7 +227,7 @@ export class Subscriber {
 
   #markAnswered(request: SubscribeRequest, sendAt: number): void {
     this.#clearInFlight(request);
-    if (!request.isAnswered && this.#isCurrent(request)) this.#pendingCount--;
+    if (!request.isAnswered && this.#isCurrent(request)) this.#unansweredCount--;
     request.isAnswered = true;
     request.sendAt = sendAt;
   }
@@ -253,7 +253,7 @@ export class Subscriber {
     return soonest;
   }
 
-  /** The one in flight, an earlier one that timed out, or none. */
+  /** The request that a confirmation answers: the one in flight, or an earlier one that timed out. */
   #findConfirmed(source: Subscription["source"], fields: FrameFields): SubscribeRequest | undefined {
     const { requestId } = fields;
     const hasRequestId =
@@ -276,8 +276,11 @@ export class Subscriber {
 }
 
 function matchesFields(subscription: Subscription, fields: FrameFields): boolean {
-  const agree = (ours: string | undefined, theirs: unknown) =>
-    ours === undefined || theirs === undefined || theirs === null || String(theirs) === ours;
+  const agree = (requested: string | undefined, confirmed: unknown) =>
+    requested === undefined ||
+    confirmed === undefined ||
+    confirmed === null ||
+    String(confirmed) === requested;
   return subscription.source === "index"
     ? agree(subscription.indexType, fields.indexType)
     : agree(subscription.exchangeId, fields.exchangeId) && agree(subscription.marketId, fields.marketId);

@@ -8,18 +8,19 @@ export type SubscriptionState =
   | "live"
   /** It was live when the connection was lost. */
   | "interrupted"
-  /** The service did not answer, or failed to: requested again later. */
+  /** The service did not answer; the feed requests it again later. */
   | "no answer"
+  /** The service answered with a temporary error; the feed requests it again later. */
   | "refused"
-  /** Its ticks stopped while the market moves on. */
+  /** Its ticks stopped although REST has newer ones. */
   | "silent"
-  /** The service rejects it. */
+  /** The service rejects it; the feed requests it again after an hour. */
   | "parked";
 
 type SubscriptionEvent =
-  /** SUBSCRIBED came. */
+  /** SUBSCRIBED arrived. */
   | "confirmed"
-  /** A tick came after a silence. */
+  /** A tick arrived after a silence. */
   | "recovered"
   | "no answer"
   | "refused"
@@ -27,8 +28,8 @@ type SubscriptionEvent =
   | "parked"
   | "disconnected";
 
-/** In most states an event has the same effect. */
-const usual = {
+/** What these events lead to from every state, unless the table below overrides it. */
+const commonTransitions = {
   confirmed: "live",
   recovered: "live",
   "no answer": "no answer",
@@ -41,25 +42,25 @@ const usual = {
 const transitions: Readonly<
   Record<SubscriptionState, Readonly<Record<SubscriptionEvent, SubscriptionState>>>
 > = {
-  requested: { ...usual, disconnected: "requested" },
-  live: { ...usual, disconnected: "interrupted" },
-  interrupted: { ...usual, disconnected: "interrupted" },
-  "no answer": { ...usual, disconnected: "no answer" },
-  refused: { ...usual, disconnected: "refused" },
+  requested: { ...commonTransitions, disconnected: "requested" },
+  live: { ...commonTransitions, disconnected: "interrupted" },
+  interrupted: { ...commonTransitions, disconnected: "interrupted" },
+  "no answer": { ...commonTransitions, disconnected: "no answer" },
+  refused: { ...commonTransitions, disconnected: "refused" },
   // A service that sends no ticks may still confirm: only a tick proves that they arrive again.
-  silent: { ...usual, confirmed: "silent", disconnected: "silent" },
-  parked: { ...usual, disconnected: "parked" },
+  silent: { ...commonTransitions, confirmed: "silent", disconnected: "silent" },
+  parked: { ...commonTransitions, disconnected: "parked" },
 };
 
-/** When the ticks of a confirmed subscription came, and what was done about a silence. */
+/** When ticks of a confirmed subscription arrived, and what was done about a silence. */
 export interface TickWatch {
-  /** On the monotonic clock; infinite until it is subscribed. */
+  /** When a silence counts as stale, on the monotonic clock; infinite until the feed requests it again. */
   staleAt: number;
   lastTickTs: Micros | undefined;
-  /** REST had no newer tick at this time, so none is missing before it. */
+  /** REST had no newer tick up to this timestamp, so none is missing before it. */
   quietUntil: Micros | undefined;
   remediesTried: number;
-  /** It was silent for too long, and REST could not say whether its market was quiet. */
+  /** It was silent for too long, and REST has not shown whether its market was quiet. */
   hasUnverifiedSilence: boolean;
 }
 
@@ -94,7 +95,7 @@ export class TrackedSubscription {
     return this.#transition(event);
   }
 
-  /** Returns whether its ticks count as arriving since now. */
+  /** Returns whether the state changed to `live`. */
   confirm(): boolean {
     this.#parkedUntil = 0;
     this.isSuspect = false;
@@ -163,7 +164,7 @@ export class SubscriptionStates {
     return () => this.#listeners.delete(listener);
   }
 
-  /** A feed starts: what an earlier one knew does not hold. */
+  /** Call it when a feed starts: discards the states of an earlier feed. */
   reset(): void {
     this.#isConnected = false;
     for (const { key, subscription } of this.current)
@@ -174,7 +175,7 @@ export class SubscriptionStates {
     this.#isConnected = true;
   }
 
-  /** The connection was lost: the next one has to confirm again. */
+  /** Call it when the connection was lost: the next connection has to confirm each subscription again. */
   disconnect(): void {
     this.#isConnected = false;
     for (const tracked of this.#tracked.values()) tracked.apply("disconnected");

@@ -4,7 +4,7 @@ import type { PageSummary } from "./page.ts";
 import { anchorForRow, floorToMillisecond } from "./page.ts";
 import type { WalkState } from "./walk-state.ts";
 
-/** How far the walk has come when it requests a page. */
+/** The state of the walk when it requests a page. */
 type WalkProgress = Pick<WalkState, "link" | "anchor" | "oldestTs">;
 
 interface CrossCheckOptions {
@@ -12,7 +12,7 @@ interface CrossCheckOptions {
   /** All rows belong to one index, so no two share a timestamp. */
   readonly isOneIndex: boolean;
   readonly cadence: Micros;
-  /** The walk claims no coverage from here on. */
+  /** The walk claims no coverage from this timestamp on. */
   readonly coverageEnd: Micros;
   /** Requests a small page by timestamp alone. */
   readonly probe: (ts: Micros, size: number) => Promise<PageSummary>;
@@ -23,7 +23,7 @@ interface CrossCheckOptions {
 /** A single response must not prove that rows do not exist: a second, smaller request has to confirm it. */
 interface CrossChecks {
   /**
-   * Whether rows are missing between the page and the one before: the service may have swapped, emptied or
+   * Whether rows are missing between the previous page and this one: the service may have swapped, emptied or
    * truncated pages. Also true if the probe contradicts the page.
    */
   hasMissingRows(page: PageSummary, progress: WalkProgress): Promise<boolean>;
@@ -58,7 +58,7 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
     return oldestTs - newest > maxDistance ? floorToMillisecond(oldestTs - 1) : undefined;
   }
 
-  /** Leaving the window is the only good reason for a row to vanish right after it was served. */
+  /** A row that the service has just sent may disappear only because it left the window. */
   function hasLeftWindow(ts: Micros): boolean {
     const now = responseTime();
     const { window } = streamTable[streamOfEndpoint(endpoint)];
@@ -76,17 +76,17 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
     },
 
     async isEndOfHistory({ anchor, oldestTs }) {
-      // An empty history is the largest claim, and no row can confirm it: it takes three responses.
+      // No row can confirm an empty history, so three responses must agree.
       if (oldestTs === undefined)
         return (
           isEmptyLastPage(await probe(anchor, PROBE_SIZE)) &&
           isEmptyLastPage(await probe(anchor, PROBE_SIZE + 1))
         );
-      // Rows with the oldest timestamp may fill any page: probe below it.
+      // Rows with the oldest timestamp may fill a whole page: probe below it.
       if (!isOneIndex) return isEmptyLastPage(await probe(floorToMillisecond(oldestTs - 1), PROBE_SIZE));
       const { rows, nextId, oldest } = await probe(anchorForRow(endpoint, oldestTs), PROBE_SIZE);
       if (rows === 0) return nextId === undefined && hasLeftWindow(oldestTs);
-      // A failing service may also return nothing, but not exactly the oldest row.
+      // A failing service may return empty pages, but not a page that ends with exactly the oldest row.
       return oldest === oldestTs && rows < PROBE_SIZE;
     },
   };

@@ -14,13 +14,13 @@ import type { PageSummary } from "./page.ts";
 import { formatToMillisecond, isDeadCursorError } from "./page.ts";
 import { WalkState } from "./walk-state.ts";
 
-/** The place of a page in the walk; its proven range follows from it. */
+/** The position of a page in its walk. The ingest thread derives the proven range from it. */
 export interface PagePosition {
   /** From 1. */
   readonly number: number;
   /** `timestamp`: the walk starts or restarts with this page; `cursor`: the page continues the one before. */
   readonly link: "timestamp" | "cursor";
-  /** The pages before have every row of the service from here on; the page continues right below. */
+  /** The earlier pages have every row at or above this timestamp; this page continues below it. */
   readonly provenFrom: Micros;
   /**
    * `reached`: the page goes below `from`; `exhausted`: the service has nothing older; undefined: pages
@@ -37,12 +37,12 @@ export interface HistoryWalkOptions {
   readonly from: Micros;
   /**
    * The walk starts here and goes back. Exclusive: the specification leaves open whether the service includes
-   * it.
+   * a row with this timestamp.
    */
   readonly until: Micros;
-  /** The caller claims no coverage from here on, so rows may be missing above. Default: `until`. */
+  /** The caller claims no coverage from this timestamp on: rows may be missing there. Default: `until`. */
   readonly coverageEnd?: Micros;
-  /** The usual distance of rows. Default: 30 seconds, a day for OHLCV. */
+  /** The usual time between two rows. Default: 30 seconds, a day for OHLCV. */
   readonly cadence?: Micros;
   readonly size?: number;
   readonly priority?: RequestPriority;
@@ -62,12 +62,13 @@ export async function* walkHistoryPages<P extends PageSummary>(
   const cadence = options.cadence ?? streamTable[streamOfEndpoint(endpoint)].cadence ?? DEFAULT_CADENCE;
   const coverageEnd = Math.min(options.coverageEnd ?? until, until);
   const isOneIndex = filters.indexId !== undefined;
-  // Rows of one index are a period apart: none fits between `from` and an oldest row closer than that.
+  // Rows of one index are one cadence apart: no older row fits if the oldest row is closer to `from` than
+  // that.
   const maxEndDistance = isOneIndex ? cadence : 0;
   let number = 0;
   let responseTime: Micros | undefined;
 
-  /** Always sends both: `size` needs a timestamp, and with a cursor the timestamp has no effect. */
+  /** Always sends the timestamp: `size` needs one, and the service ignores it if there is a cursor. */
   function requestPage(ts: Micros, startAfter: string | undefined, pageSize: number): Promise<P> {
     const query = { ...filters, timestamp: formatToMillisecond(ts), size: pageSize, startAfter };
     return client.request(
@@ -127,7 +128,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
       number++;
       return { page, position: { number, link, provenFrom, end } as const };
     };
-    // In an unordered page one old row proves nothing about the others.
+    // An unordered page has reached `from` only if all its rows are below it.
     const lowerBound = isDescending ? oldest : newest;
     if (lowerBound !== undefined && lowerBound < from) return yield toResult("reached");
 

@@ -13,7 +13,7 @@ export interface ListPosition {
   /** From 1. */
   readonly number: number;
   readonly isLast: boolean;
-  /** The walk started again: rows of earlier pages come a second time. */
+  /** The walk started again: it yields rows of earlier pages a second time. */
   readonly isRestarted: boolean;
 }
 
@@ -65,8 +65,8 @@ export async function* walkListPages<P extends ListPageSummary>(
     number++;
     const { rows, nextId } = page;
     // An inclusive cursor of the last record returns that record again and again.
-    const isOwnRecord = nextId === cursor && rows <= 1;
-    if (nextId === undefined || isOwnRecord)
+    const isLastRecordAgain = nextId === cursor && rows <= 1;
+    if (nextId === undefined || isLastRecordAgain)
       return yield { page, position: { number, isLast: true, isRestarted } };
     yield { page, position: { number, isLast: false, isRestarted } };
     const endless = { event: "no_progress", reason: "the pages do not end" } as const;

@@ -6,8 +6,8 @@ import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../
  * The lowest anchor that surely includes this row, even if the service excludes the bound or compares it with
  * a bar's end.
  */
-export function anchorForRow(endpoint: HistoryEndpoint, row: Micros): Micros {
-  return ceilToMillisecond(row + 1) + (isDaily(streamOfEndpoint(endpoint)) ? MICROS_PER_DAY : 0);
+export function anchorForRow(endpoint: HistoryEndpoint, rowTs: Micros): Micros {
+  return ceilToMillisecond(rowTs + 1) + (isDaily(streamOfEndpoint(endpoint)) ? MICROS_PER_DAY : 0);
 }
 
 export function floorToMillisecond(ts: Micros): Micros {
@@ -35,7 +35,7 @@ export interface PageSummary {
   readonly isDescending: boolean;
 }
 
-/** In a row, with a cursor each. */
+/** Empty pages in a row, each with a cursor. */
 const MAX_EMPTY_PAGES = 5;
 
 const anomalyReasons = {
@@ -43,7 +43,7 @@ const anomalyReasons = {
   empty_pages: "all pages are empty",
 };
 
-/** Detects cursors that lead nowhere: they repeat, or all pages are empty. */
+/** Detects cursors that make no progress: they repeat, or lead to empty pages only. */
 export class CursorTrail {
   readonly #followed = new Set<string>();
   #emptyPages = 0;
@@ -75,7 +75,6 @@ export class CursorTrail {
 
 export function paginationCycleFailure(endpoint: string, why: string): Failure {
   return new Failure(`pagination of ${endpoint} makes no progress: ${why}`, {
-    family: "retry",
     code: "pagination_cycle",
     remedy: "the gap stays open and is retried; if this persists, report it to the service's operator",
     exit: exitCode.incomplete,

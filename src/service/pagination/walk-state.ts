@@ -89,7 +89,7 @@ export class WalkState {
     );
   }
 
-  /** A first page without rows: its cursor may be right, but rows missing from it would go unnoticed. */
+  /** Whether to request an empty first page again: the walk cannot detect which rows such a page lacks. */
   shouldRetryBlankPage({ oldest, nextId }: PageSummary): boolean {
     const isBlank = this.#oldestTs === undefined && this.link === "timestamp" && oldest === undefined;
     if (!isBlank || nextId === undefined || ++this.#blankFirstPages >= MAX_BLANK_FIRST_PAGES) return false;
@@ -135,14 +135,14 @@ export class WalkState {
     else this.handleContradiction();
   }
 
-  /** The page claims to be the last, but older rows exist. */
+  /** The page claims to be the last, but the cross-check did not confirm it. */
   handleFalseEnd(rows: number): void {
     if (this.canRestart)
       this.#restart(rows === 0 ? "dead_cursor" : "contradiction", "a page without nextId is not the last");
     else this.handleContradiction();
   }
 
-  /** The page contradicts other responses: go back to the oldest row or to the anchor. */
+  /** The page contradicts other responses: restart at the oldest row, or request the anchor again. */
   handleContradiction(): void {
     const { endpoint, onAnomaly } = this.#options;
     const why = "pages contradict each other";

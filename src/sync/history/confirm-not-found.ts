@@ -126,7 +126,6 @@ export function isUnconfirmedNotFound(error: unknown): boolean {
 
 function unconfirmedFailure({ key, indexType, name }: SliceWalk): Failure {
   return new Failure(`${streamTable[key.stream].endpoint} no longer finds ${indexType} ${name} (404)`, {
-    family: "retry",
     code: "denied",
     remedy:
       "the range stays open; the 404 is confirmed later, because the service has served this index before",
@@ -138,7 +137,6 @@ function endpointFailure({ key }: SliceWalk): Failure {
   return new Failure(
     `${streamTable[key.stream].endpoint} no longer finds any index that it has served (404)`,
     {
-      family: "retry",
       code: "upstream_version",
       remedy: "the gaps stay open; if it lasts, check service.baseUrl and contact the service's operator",
       exit: exitCode.incomplete,

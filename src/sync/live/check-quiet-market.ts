@@ -6,7 +6,7 @@ import { requestPriority, type ServiceRequest } from "../../service/http/request
 import type { Subscription } from "../../service/live/messages.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 
-/** An older response comes from a cache and says nothing about the present. */
+/** An older response comes from a cache and may lack the newest ticks. */
 const MAX_RESPONSE_AGE_MS = 5_000;
 
 /**
@@ -24,7 +24,7 @@ export async function checkQuietMarket(
   );
   const newest = timestamps.reduce((latest, ts) => Math.max(latest, ts), 0);
   if (newest > (lastTickTs ?? Number.POSITIVE_INFINITY)) return false;
-  // A cached response lacks newer ticks; and if ticks were received before, REST must have some.
+  // A cached response may lack newer ticks. If the feed received ticks before, REST must have some too.
   if (isCached) throw inconclusiveFailure("the response comes from a cache");
   if (newest > 0) return lastTickTs !== undefined;
   if (timestamps.length > 0 || lastTickTs !== undefined)
@@ -47,8 +47,7 @@ function readTimestamps(body: ResponseBody): Micros[] {
 }
 
 function inconclusiveFailure(why: string): Failure {
-  return new Failure(`cannot tell whether the market is quiet: ${why}`, {
-    family: "retry",
+  return new Failure(`cannot determine whether the market is quiet: ${why}`, {
     code: "doubtful_list",
   });
 }

@@ -71,7 +71,8 @@ function exchangeSubscriptions(
       return { exchangeId, subscriptions: selected.map((marketId) => ({ source: "exchange", marketId })) };
     const listedHere = new Set(marketsByExchange.get(exchangeId));
     const pairs = selected.filter((marketId) => listedHere.has(marketId));
-    // An exchange that lists none of them: any of its ticks proves that the selected markets had none.
+    // If it lists none of them, subscribe to the whole exchange: any tick proves that the selected markets
+    // had none.
     const subscriptions = pairs.map(
       (marketId): Subscription => ({ source: "exchange", exchangeId, marketId }),
     );

@@ -21,7 +21,7 @@ interface LiveFollowerOptions {
   /** `lagMs`: from the batch's first message to its commit. */
   readonly onCommit: (commit: LiveCommitResult, lagMs: number) => void;
   readonly onMessage: (message: FeedMessage) => void;
-  /** The polls of REST may have to change. */
+  /** Called after live spans changed: the schedule of REST polls depends on them. */
   readonly onCoverageChange: () => void;
 }
 
@@ -96,9 +96,9 @@ function logMessage(
   }
 }
 
-/** Unknown messages may come by the thousand: store and log them together. */
+/** Thousands of unknown messages may arrive: store and log them together. */
 const UNKNOWN_FLUSH_INTERVAL_MS = 10_000;
-/** A service that invents names must not fill the table: the rest count as `OTHER_NAMES`. */
+/** Bounds the table: messages with further names count as `OTHER_NAMES`. */
 const MAX_UNKNOWN_NAMES = 100;
 const OTHER_NAMES = "(others)";
 
@@ -122,7 +122,7 @@ class UnknownMessageStore {
     this.#cancelTimer ??= this.#context.clock.after(UNKNOWN_FLUSH_INTERVAL_MS, () => this.#store());
   }
 
-  /** Never throws: if storage fails, the ticks report it. */
+  /** Never throws: if storage fails, the commits of ticks report it. */
   async flush(): Promise<void> {
     this.#store();
     await this.#lastStore;

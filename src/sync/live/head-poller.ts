@@ -52,7 +52,7 @@ const FORBIDDEN_RETRY_INTERVAL_MICROS = 600 * MICROS_PER_SECOND;
 const MAX_SLEEP_MS = 60_000;
 /** Thousands of subscriptions may be confirmed in a row: do not reload all heads for each. */
 const MIN_RELOAD_INTERVAL_MS = 250;
-/** Skips can wait, the settle delay is longer anyway; scheduling thousands of heads takes time. */
+/** Skips can wait, since the settle delay is longer; rescheduling thousands of heads takes time. */
 const RESCHEDULE_DELAY_MS = 5_000;
 
 /**
@@ -67,16 +67,19 @@ export class HeadPoller {
   readonly #notFoundConfirmer: NotFoundConfirmer;
   readonly #wake = new WakeSignal();
   readonly #inFlight = new Set<Promise<void>>();
+  /** Heads of `index_ticks` that the live feed does not cover. */
   #polledCount = 0;
-  #isStale = true;
+  #needsReload = true;
   /** Heads of `index_ticks`, by index type and id. */
   readonly #entriesByIndex = new Map<string, HeadEntry>();
   /** On the monotonic clock; undefined: no new skips. */
   #rescheduleAt: number | undefined;
+  /** Heads with possibly skipped ticks. */
   #recheckCount = 0;
   /** On the monotonic clock. */
   #reloadAt = 0;
   #hasCaughtUp = false;
+  /** The last call of `hurryDailyPolls`, by the service's clock. */
   #hurriedAt: Micros = 0;
 
   constructor(context: SyncContext, options: HeadPollerOptions) {
@@ -88,7 +91,7 @@ export class HeadPoller {
 
   /** The ledger, the selection or the live coverage changed. */
   requestReload(): void {
-    this.#isStale = true;
+    this.#needsReload = true;
     this.#wake.notify();
   }
 
@@ -121,7 +124,7 @@ export class HeadPoller {
 
   #dispatch(): void {
     const { clock } = this.#context;
-    if (this.#isStale && clock.monotonic() >= this.#reloadAt) {
+    if (this.#needsReload && clock.monotonic() >= this.#reloadAt) {
       this.#reload();
       this.#reloadAt = clock.monotonic() + MIN_RELOAD_INTERVAL_MS;
     } else if (clock.monotonic() >= (this.#rescheduleAt ?? Number.POSITIVE_INFINITY)) this.#scheduleAll();
@@ -132,8 +135,8 @@ export class HeadPoller {
       if (!next || next.due > now) break;
       this.#startPoll(next);
     }
-    if (this.#hasCaughtUp || this.#isStale) return;
-    // One poll each is enough: if polls fall due faster than REST answers, history would never start.
+    if (this.#hasCaughtUp || this.#needsReload) return;
+    // One poll per head is enough: if polls became due faster than REST answers, history would never start.
     for (const { due, hasBeenPolled } of this.#entries.values()) if (!hasBeenPolled && due <= now) return;
     this.#hasCaughtUp = true;
     this.#options.onCaughtUp();
@@ -144,13 +147,15 @@ export class HeadPoller {
     const now = serviceNow(this.#context);
     const due = this.#findNext()?.due ?? Number.POSITIVE_INFINITY;
     const wait = due <= now ? MAX_SLEEP_MS : (due - now) / MICROS_PER_MS;
-    const reload = this.#isStale ? this.#reloadAt : Number.POSITIVE_INFINITY;
+    const reload = this.#needsReload ? this.#reloadAt : Number.POSITIVE_INFINITY;
     const schedule =
       Math.min(reload, this.#rescheduleAt ?? Number.POSITIVE_INFINITY) - this.#context.clock.monotonic();
     return Math.max(0, Math.min(MAX_SLEEP_MS, wait, schedule));
   }
 
-  /** The head that is due first and not in flight. Linear, because a poll takes far longer than the search. */
+  /**
+   * The head that is due first and not in flight. Linear, because a poll takes far longer than the search.
+   */
   #findNext(): HeadEntry | undefined {
     let next: HeadEntry | undefined;
     for (const entry of this.#entries.values())
@@ -220,9 +225,9 @@ export class HeadPoller {
     entry.notBefore = serviceNow(this.#context) + (fixedDelay ?? delay);
   }
 
-  /** The selection may have changed, and others may have filled gaps. */
+  /** Reads all heads again: the selection may have changed, and the gap filler may have filled gaps. */
   #reload(): void {
-    this.#isStale = false;
+    this.#needsReload = false;
     const { reader, coverage, refreshSeconds } = this.#options;
     const settledUntil = serviceNow(this.#context) - settleDelay(refreshSeconds);
     const heads = historyStreams.flatMap((stream) => readSeriesHeads(reader, stream));

@@ -25,7 +25,7 @@ export interface HeadScheduleRules {
 }
 
 const HOUR = 3600 * MICROS_PER_SECOND;
-/** For polls and rechecks: what the request budget of a large selection allows. */
+/** Polls and rechecks of a large selection must fit into its request budget. */
 const MAX_POLLS_PER_SECOND = 5;
 
 /** Leaves half of the configured limit (0: none) to history and to snapshot polls. */
@@ -44,7 +44,7 @@ export function pollsPerSecond(maxRequestsPerSecond: number): number {
  */
 export function nextHeadPoll(head: SeriesHead, rules: HeadScheduleRules): Micros {
   const { cadence, settleDelay, liveSince, seriesCount, polledCount, recheckFrom, recheckCount = 1 } = rules;
-  /** How long it takes to poll so many series. */
+  /** How long it takes to poll `count` series. */
   const roundOf = (count: number) => (count / rules.pollsPerSecond) * MICROS_PER_SECOND;
   const phase = phaseOf(head);
   const dailyPhase = rules.isHurried ? 0 : phase;
@@ -96,17 +96,17 @@ function phaseOf({ key, indexType, indexId }: SeriesHead): number {
 }
 
 const MINUTE = 60 * MICROS_PER_SECOND;
-/** With more of them the hourly poll comes first anyway. */
+/** With more false alarms the hourly poll is due before the recheck anyway. */
 const MAX_FALSE_ALARMS = 7;
 /**
- * Tracked while REST does not answer: the oldest decides when to poll, the newest how far the poll must
- * reach.
+ * Bounds the memory while REST fails. Beyond it a new skip replaces the newest one: the oldest decides when
+ * to poll, the newest how far the poll must reach.
  */
 const MAX_TRACKED_SKIPS = 8;
 
 /**
- * Ticks of one series that the live feed may have skipped; REST decides. A series that ticks rarely raises a
- * false alarm with every tick: each of them doubles the delay of the next recheck.
+ * Ticks of one series that the live feed may have skipped, until REST shows whether it did. A series that
+ * ticks rarely raises a false alarm with every tick: each false alarm doubles the delay of the next recheck.
  */
 export class SkipTracker {
   #skips: SkippedTicks[] = [];
@@ -133,7 +133,7 @@ export class SkipTracker {
       : Math.max(oldest.at, polledAt + 2 ** (this.#falseAlarms - 1) * MINUTE);
   }
 
-  /** REST has covered everything up to `settledTo`: count the skips that were false alarms. */
+  /** REST has covered everything up to `settledTo`: resolves older skips and counts false alarms. */
   resolve(reader: Connection, { key, from: settledTo }: SeriesHead): void {
     const resolved = this.#skips.filter(({ at }) => at <= settledTo);
     this.#skips = this.#skips.filter(({ at }) => at > settledTo);

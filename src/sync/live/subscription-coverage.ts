@@ -27,8 +27,8 @@ interface ExchangeSpan {
 }
 
 /**
- * The live span of each subscription: it decides what REST has to poll, and its changes go to the ledger.
- * Follows the messages of the feed in order with the ticks; the feed's own states are ahead of its reader.
+ * Tracks the live span of each subscription, which decides what REST has to poll; changes go to the ledger.
+ * Applies feed messages in order with the ticks; `SubscriptionStates` is ahead of the feed's reader.
  */
 export class SubscriptionCoverage {
   readonly #cadence: Micros;
@@ -78,7 +78,7 @@ export class SubscriptionCoverage {
     return [...this.#spans.values()].map(({ subscription }) => subscription);
   }
 
-  /** Every subscription has a live span, or there is nothing to receive. */
+  /** Every subscription has a live span, or the service has no ticks for it. */
   get isComplete(): boolean {
     for (const state of this.#spans.values()) if (isMissing(state)) return false;
     return true;
@@ -100,25 +100,25 @@ export class SubscriptionCoverage {
   apply(message: Exclude<FeedMessage, { kind: "update" }>, now: Micros): void {
     switch (message.kind) {
       case "subscribed":
-        this.#set(message.subscription, message.at, false);
+        this.#setLiveSince(message.subscription, message.at, false);
         return;
       case "parked":
-        this.#set(message.subscription, undefined, message.code === "404");
+        this.#setLiveSince(message.subscription, undefined, message.code === "404");
         return;
       case "unconfirmed":
         if (message.reason === "silent") this.#retractMissed(message.subscription, message.missingSince, now);
-        this.#set(message.subscription, undefined, false);
+        this.#setLiveSince(message.subscription, undefined, false);
         return;
       case "disconnected":
         for (const { subscription, isAbsent } of this.#spans.values())
-          this.#set(subscription, undefined, isAbsent);
+          this.#setLiveSince(subscription, undefined, isAbsent);
         return;
       case "gap":
         for (const { subscription, liveSince, isAbsent } of this.#spans.values()) {
           if (liveSince === undefined) continue;
           // The period of the last queued tick is incomplete too.
           this.#retractMissed(subscription, message.from - this.#cadence, message.to);
-          this.#set(subscription, message.to, isAbsent);
+          this.#setLiveSince(subscription, message.to, isAbsent);
         }
         return;
       default:
@@ -182,7 +182,7 @@ export class SubscriptionCoverage {
     return { indexType, indexId, from: state.liveSince };
   }
 
-  #set(subscription: Subscription, liveSince: Micros | undefined, isAbsent: boolean): void {
+  #setLiveSince(subscription: Subscription, liveSince: Micros | undefined, isAbsent: boolean): void {
     const key = subscriptionKey(subscription);
     const state = this.#spans.get(key);
     // It may have been unsubscribed meanwhile.
@@ -203,7 +203,7 @@ export class SubscriptionCoverage {
     exchange.liveSince = Math.max(exchange.liveSince, liveSince ?? 0);
   }
 
-  /** Ticks are missing: retract what the ledger got meanwhile from the exchange's other subscriptions. */
+  /** Retracts periods with missing ticks: the exchange's other subscriptions may have settled them. */
   #retractMissed(subscription: Subscription, missingSince: Micros | undefined, until: Micros): void {
     const state = this.#spans.get(subscriptionKey(subscription));
     const from = missingSince ?? state?.liveSince;
@@ -219,7 +219,7 @@ function isMissing({ liveSince, isAbsent }: SubscriptionSpan): boolean {
   return liveSince === undefined && !isAbsent;
 }
 
-/** False if all its subscriptions are absent: then REST reports that there is nothing. */
+/** False if all its subscriptions are absent: then REST has to confirm that there are no ticks. */
 function isExchangeComplete({ missingCount, liveSince, keys }: ExchangeSpan): boolean {
   return missingCount === 0 && liveSince > 0 && keys.length > 0;
 }

@@ -1,12 +1,12 @@
 import type { LiveCommitResult } from "../../ingest/commit/live.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 
-/** Together with the commit, a tick is on disk well within 100 ms. */
+/** Short enough that a tick is on disk within 100 ms, commit included. */
 const MAX_BATCH_DELAY_MS = 40;
 /** A larger transaction would delay the next page. */
 const MAX_BATCH_SIZE = 4_000;
 
-/** Messages in commits that are under way; `push` waits beyond this. */
+/** `push` waits while more messages than this are being committed. */
 const MAX_UNCOMMITTED = 12_000;
 
 /**
@@ -24,7 +24,7 @@ export class TickBatcher {
   readonly #commits: Promise<void>[] = [];
   #failure: { readonly error: unknown } | undefined;
 
-  /** `startedAt`: when the batch's first message came, on the monotonic clock. */
+  /** `startedAt`: when the batch's first message arrived, on the monotonic clock. */
   constructor(
     clock: Clock,
     commit: (messages: readonly string[], startedAt: number) => Promise<LiveCommitResult>,

@@ -125,13 +125,13 @@ describe("reading a frame", () => {
   it("finds the ids of a tick in its text", () => {
     expect(parseTickIdentity("index", '{"indexId" : "b\\u0074c","indexType":"GWA"}')).toEqual({
       source: "index",
-      first: "GWA",
-      second: "btc",
+      typeOrExchange: "GWA",
+      indexOrMarket: "btc",
     });
     expect(parseTickIdentity("exchange", '{"exchangeId":17,"x":"\\"marketId\\":\\"no\\""}')).toEqual({
       source: "exchange",
-      first: "17",
-      second: undefined,
+      typeOrExchange: "17",
+      indexOrMarket: undefined,
     });
   });
 

@@ -51,7 +51,7 @@ export interface ParsedPage extends PageSummary {
   readonly content: PageRecord[];
 }
 
-/** A small version of what the ingest thread does. */
+/** Summarises a page as the ingest thread does, for a walk. */
 export async function readPage(body: ResponseBody): Promise<ParsedPage> {
   let value: unknown;
   try {

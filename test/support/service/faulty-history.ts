@@ -11,7 +11,7 @@ import {
   UnknownCursorError,
 } from "./stub-history.ts";
 
-/** Choices that the specification leaves open; a service keeps them forever. */
+/** Choices that the specification leaves open; a service never changes them. */
 export interface PagingBehaviour {
   /** The service never returns more rows per page. */
   readonly maxPageSize: number;

@@ -12,7 +12,7 @@ export const gwa: Subscription = { source: "index", indexType: "GWA" };
 export const lx: Subscription = { source: "index", indexType: "LX" };
 export const kraken: Subscription = { source: "exchange", exchangeId: "kraken" };
 
-/** Each new token has characters that a URL must escape. */
+/** Issues tokens with characters that a URL must escape. */
 export class FakeTokens implements FeedTokens {
   issuedCount = 0;
   acceptedCount = 0;

@@ -10,7 +10,7 @@ import {
 import type { PagePosition } from "../../../src/service/pagination/history-walk.ts";
 import { toWalkPosition } from "../../../src/sync/history/walk-slice.ts";
 
-/** The ingest thread stops covering ranges after this error and aborts the walk. */
+/** A page contradicts the walk: the ingest thread then settles nothing, and the walk ends. */
 export class WalkContradiction extends Error {}
 
 /** Computes the ranges that the pages of a walk cover, by the rules of the ingest thread. */
@@ -22,7 +22,10 @@ export class ProvenCoverage {
     this.#gap = gap;
   }
 
-  /** Throws `WalkContradiction` if the page contradicts the walk, or is not sorted newest first and proves nothing. */
+  /**
+   * Throws `WalkContradiction` if the page contradicts the walk, or is not sorted newest first and proves
+   * nothing.
+   */
   addPage(timestamps: readonly Micros[], position: PagePosition, asOf = Number.POSITIVE_INFINITY): void {
     const evidence = { timestamps, foreign: 0, isLast: position.end === "exhausted" };
     const proof = findProvenRange(toWalkPosition(position, this.#gap), evidence);

@@ -2,7 +2,9 @@ import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { startSimulator } from "../../../src/simulator/simulator.ts";
 
-/** Runs the simulator in its own thread at a fixed time, so that its memory and CPU time are not the client's. */
+/**
+ * Runs the simulator in its own thread at a fixed time, so that its memory and CPU time are not the client's.
+ */
 const simulator = await startSimulator({
   clock: { ...systemClock, now: () => workerData.now as number },
   size: { assets: 6, markets: 6, exchanges: 2 },

@@ -17,8 +17,8 @@ import { temporaryFolder } from "../temporary-folder.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
 /**
- * A few series of every index type and two days of ticks: small and quick. There are two LUNAs, one of which has ended.
- * LIBRA never had a price: the service answers 404 for it.
+ * A few series of every index type and two days of ticks: small and quick. There are two LUNAs, one of which
+ * has ended. LIBRA never had a price: the service answers 404 for it.
  */
 export const smallSyncSettings = `
 sync:
@@ -65,9 +65,14 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   const path = join(folder, "mds.sqlite");
   const file = join(folder, "mds-sync.yaml");
   const logged: BackfillHarness["logged"] = [];
-  const line = (level: string) => (fields: Record<string, unknown>, message: string) =>
+  const recordAt = (level: string) => (fields: Record<string, unknown>, message: string) =>
     void logged.push({ level, fields, message });
-  const log: Log = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
+  const log: Log = {
+    debug: recordAt("debug"),
+    info: recordAt("info"),
+    warn: recordAt("warn"),
+    error: recordAt("error"),
+  };
   const configure = (yaml: string) => writeFileSync(file, yaml);
   configure(options.settings ?? smallSyncSettings);
   const env: Record<string, string> = {

@@ -18,7 +18,7 @@ interface TargetRow {
   readonly to: Micros | null;
   readonly settleDelay: Micros;
   readonly step: Micros;
-  readonly keptFor: Micros | null;
+  readonly window: Micros | null;
 }
 
 interface SnapshotKeyRow {
@@ -43,8 +43,8 @@ const WINDOW_MICROS = 200 * 86_400_000_000;
 const WINDOW_MARGIN_MICROS = 3_600_000_000;
 
 /**
- * The oracle of all sync tests, at `nowMs` (service time): each target series holds exactly what the service serves; its
- * ledger settles the whole target as of the run; only what had left the window is lost; the file is intact.
+ * The oracle of all sync tests, at `nowMs` (service time): the file is intact, each target is settled and has
+ * exactly the rows that the service serves, and only ranges that had left the window are lost.
  */
 export function expectWarehouseMatches(
   reader: Connection,
@@ -57,20 +57,20 @@ export function expectWarehouseMatches(
   const now = Math.floor(nowMs * 1000);
   const targetRows = readTargetRows(reader);
   const sum = { seriesCount: 0, rows: 0, coveredMicros: 0, lostMicros: 0 };
-  for (const line of targetRows) {
-    const targetEnd = Math.floor((asOf - line.settleDelay) / line.step) * line.step;
-    const target = normalise([{ from: line.from, to: Math.min(line.to ?? targetEnd, targetEnd) }]);
-    const settled = readSettledRanges(reader, line);
-    const label = `${line.stream} ${line.indexType} ${line.name}`;
+  for (const targetRow of targetRows) {
+    const targetEnd = Math.floor((asOf - targetRow.settleDelay) / targetRow.step) * targetRow.step;
+    const target = normalise([{ from: targetRow.from, to: Math.min(targetRow.to ?? targetEnd, targetEnd) }]);
+    const settled = readSettledRanges(reader, targetRow);
+    const label = `${targetRow.stream} ${targetRow.indexType} ${targetRow.name}`;
     assert.deepEqual({ what: label, open: subtract(target, normalise(settled)) }, { what: label, open: [] });
-    const lost = checkLosses(settled, line, now);
+    const lost = checkLosses(settled, targetRow, now);
     sum.lostMicros += totalDuration(lost);
     sum.coveredMicros += totalDuration(subtract(intersect(target, normalise(settled)), lost));
     // Rows that have left the service's window stay stored but cannot be compared.
-    const from = Math.max(line.from, line.keptFor === null ? line.from : now - WINDOW_MICROS);
+    const from = Math.max(targetRow.from, targetRow.window === null ? targetRow.from : now - WINDOW_MICROS);
     const to = target.at(-1)?.to ?? from;
-    const stored = readStoredRows(reader, line, from, to);
-    const served = readServedRows(simulator, line, from, to, nowMs);
+    const stored = readStoredRows(reader, targetRow, from, to);
+    const served = readServedRows(simulator, targetRow, from, to, nowMs);
     expectEqualRows(label, stored, served);
     sum.seriesCount++;
     sum.rows += stored.length;
@@ -79,8 +79,8 @@ export function expectWarehouseMatches(
 }
 
 /**
- * Holds at any time, even during faults: the file is intact; wherever the ledger says `rows` or `empty`, the stored rows
- * equal the service; a covered period of a snapshot stream has rows.
+ * Checks what must hold at any time, even during faults: the file is intact; in ranges proven `rows` or
+ * `empty`, the stored rows equal those of the service; a covered period of a snapshot stream has rows.
  */
 export function expectCoverageCorrect(
   reader: Connection,
@@ -91,15 +91,15 @@ export function expectCoverageCorrect(
   assert.equal(reader.database.pragma("quick_check", { simple: true }), "ok");
   if (proofs.includes("rows")) expectSnapshotCoverage(reader);
   const now = Math.floor(nowMs * 1000);
-  for (const line of readTargetRows(reader)) {
+  for (const targetRow of readTargetRows(reader)) {
     const servedSince =
-      line.keptFor === null ? Number.NEGATIVE_INFINITY : now - WINDOW_MICROS + WINDOW_MARGIN_MICROS;
-    for (const { proof, ...range } of readSettledRanges(reader, line)) {
+      targetRow.window === null ? Number.NEGATIVE_INFINITY : now - WINDOW_MICROS + WINDOW_MARGIN_MICROS;
+    for (const { proof, ...range } of readSettledRanges(reader, targetRow)) {
       const from = Math.max(range.from, servedSince);
       if (!proofs.includes(proof) || from >= range.to) continue;
-      const label = `${proof} ${line.stream} ${line.indexType} ${line.name}`;
-      const stored = readStoredRows(reader, line, from, range.to);
-      expectEqualRows(label, stored, readServedRows(simulator, line, from, range.to, nowMs));
+      const label = `${proof} ${targetRow.stream} ${targetRow.indexType} ${targetRow.name}`;
+      const stored = readStoredRows(reader, targetRow, from, range.to);
+      expectEqualRows(label, stored, readServedRows(simulator, targetRow, from, range.to, nowMs));
     }
   }
 }
@@ -137,13 +137,13 @@ function readTargetRows(reader: Connection): TargetRow[] {
   return reader
     .statement(
       `SELECT w.stream, w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
-        w.to_ts AS "to", w.settle_delay AS settleDelay, w.step, w.kept_for AS keptFor
+        w.to_ts AS "to", w.settle_delay AS settleDelay, w.step, w.kept_for AS "window"
       FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 0`,
     )
     .all() as TargetRow[];
 }
 
-/** Compares row by row, but shows only the first difference, to be fast. */
+/** Compares row by row and shows only the first difference: comparing all rows at once is slow. */
 function expectEqualRows(label: string, stored: readonly unknown[], served: readonly unknown[]): void {
   const length = Math.max(stored.length, served.length);
   for (let at = 0; at < length; at++) {
@@ -155,12 +155,12 @@ function expectEqualRows(label: string, stored: readonly unknown[], served: read
 }
 
 /** Everything lost must have left the window. */
-function checkLosses(settled: readonly SettledRange[], target: TargetRow, now: Micros) {
+function checkLosses(settled: readonly SettledRange[], targetRow: TargetRow, now: Micros) {
   const lost = settled.filter(({ proof }) => proof === "lost");
   for (const range of lost) {
-    assert.notEqual(target.keptFor, null);
+    assert.notEqual(targetRow.window, null);
     assert.ok(
-      range.to <= now - (target.keptFor ?? 0),
+      range.to <= now - (targetRow.window ?? 0),
       `lost although still served: ${JSON.stringify(range)}`,
     );
   }
@@ -169,21 +169,23 @@ function checkLosses(settled: readonly SettledRange[], target: TargetRow, now: M
 
 const ohlcvColumns = ["open", "high", "low", "close", "volume", "volume_usd", "vwap", "twap"];
 
-/** A proven range starts one microsecond after the start of its oldest bar, so that bar is not in the range. */
+/**
+ * A proven range starts one microsecond after the start of its oldest bar, so that bar is not in the range.
+ */
 const firstDayAfter = (ts: Micros) => formatDay(ts + MICROS_PER_DAY - 1);
 
-function readStoredRows(reader: Connection, line: TargetRow, from: Micros, to: Micros): unknown[] {
-  const isBars = line.stream === "ohlcv";
+function readStoredRows(reader: Connection, targetRow: TargetRow, from: Micros, to: Micros): unknown[] {
+  const isBars = targetRow.stream === "ohlcv";
   const columns = isBars
     ? `day, ${ohlcvColumns.map((figure) => `${figure}_exact AS ${figure}`).join(", ")}, record_id`
     : "ts, price_exact AS price, volume_exact AS volume, tick_volume_exact AS tick_volume";
   const [column, low, high] = isBars ? ["day", firstDayAfter(from), firstDayAfter(to)] : ["ts", from, to];
   return reader.database
     .prepare(
-      `SELECT ${columns} FROM ${line.stream} WHERE index_type = ? AND index_id = ? AND ${column} >= ? AND ${column} < ?
+      `SELECT ${columns} FROM ${targetRow.stream} WHERE index_type = ? AND index_id = ? AND ${column} >= ? AND ${column} < ?
       ORDER BY ${column}`,
     )
-    .all(line.indexType, line.indexId, low, high);
+    .all(targetRow.indexType, targetRow.indexId, low, high);
 }
 
 function readServedRows(

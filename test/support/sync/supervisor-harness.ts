@@ -102,7 +102,7 @@ export class SupervisorHarness {
       clock,
       random,
       log,
-      onEvent: (observation) => stats.onEvent(observation),
+      onEvent: (event) => stats.onEvent(event),
     });
     const ingest = await IngestThread.start({ path: this.path, clock: serviceClock(client, clock), log });
     const reader = openReader(this.path);
