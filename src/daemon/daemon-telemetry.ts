@@ -12,7 +12,7 @@ import { Metrics } from "../telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../telemetry/recent-activity.ts";
 import { isRecentCrash, type LastCrash } from "../warehouse/sqlite/crash-marker.ts";
 
-/** Collects metrics, recent errors and stream states while the daemon runs. Decides nothing. */
+/** Collects metrics, recent errors and stream states while the daemon runs. It observes and makes no decisions. */
 export class DaemonTelemetry {
   readonly metrics: Metrics;
   readonly requestRate: RequestRate;
@@ -60,7 +60,7 @@ export class DaemonTelemetry {
       this.recentErrors.record({ where: stream, code, message });
   }
 
-  /** A part of the work failed as a whole. */
+  /** A whole part of the daemon failed, for example `gaps` or a scheduled job. */
   recordFailure(part: string, error: unknown): void {
     this.streamErrors.setFailure(part, error);
     const code = failureCode(error);
@@ -69,7 +69,7 @@ export class DaemonTelemetry {
     this.#log.error({ part, code, message }, "task failed, retrying");
   }
 
-  /** The previous daemon crashed: shows the reason in the log and on the dashboard. */
+  /** Shows in the log and on the dashboard why the previous daemon crashed. */
   reportLastCrash(crash: LastCrash): void {
     if (!isRecentCrash(crash, this.#clock.now())) return;
     const { at, code, line } = crash;

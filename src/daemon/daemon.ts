@@ -44,14 +44,14 @@ interface DaemonOptions {
   /** Called with the dashboard's address once it is served. */
   readonly onServing?: (address: string) => void;
   readonly startProgress?: (context: SyncContext) => { end(): void };
-  /** All gaps of the start are filled. */
+  /** Called once, when all gaps that existed at the start are filled. */
   readonly onFilled?: (rows: number) => void;
   readonly onLiveRows?: (ticks: number) => void;
 }
 
-/** From the stop signal to the exit. Service managers kill a process after ten seconds or less. */
+/** Maximum time from the stop signal to the exit. Service managers kill a process after ten seconds or less. */
 const STOP_TIMEOUT_MS = 4_500;
-/** The part of it in which running tasks may end by themselves; slower ones are abandoned. */
+/** How long the stop waits for running tasks. Slower tasks are abandoned, so that the rest has time to close. */
 const TASKS_STOP_TIMEOUT_MS = 2_000;
 
 /** Runs until it is stopped, or until an error that only a new process can repair. */
@@ -130,7 +130,7 @@ class Daemon {
       await finishesWithin(clock, TASKS_STOP_TIMEOUT_MS, Promise.all(tasks));
       this.#failureStop.signal.throwIfAborted();
     } catch (error) {
-      // Stopped during the start.
+      // The operator stopped the daemon during the start.
       if (error === stopping.reason) return;
       endError = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
       this.#recordCrash(endError);
@@ -140,16 +140,16 @@ class Daemon {
     }
   }
 
-  /** Opens everything in order; what is already open when a step fails is closed by `#stop`. */
+  /** Opens everything in order. If a step fails, `#stop` closes what is already open. */
   async #open(): Promise<{ context: SyncContext; reader: Connection }> {
     const { loaded, clock, log, onServing } = this.#options;
     const { path } = loaded.settings.warehouse;
     const { metrics, stats } = this.#telemetry;
     const client = this.#client;
     const signal = this.#signal;
-    // Checked before the port: another daemon on this warehouse also uses the port, and its lock explains more.
+    // Check the writer lock before the port: a running daemon holds both, and the lock failure explains more.
     assertNoWriter(path);
-    // Bind the port before touching the warehouse.
+    // Bind the port before opening the warehouse, so that the dashboard shows the progress of opening.
     this.#server = await startHttpServer({
       ...loaded.settings.http,
       routes: createRoutes({ view: this.#view, reader: this.#dashboardReader, metrics, clock }),
@@ -196,7 +196,7 @@ class Daemon {
       metrics.setFeed(supervisor.subscriptions);
     });
 
-    // The service manager's watchdog starts here. READY does not wait for the market-data service.
+    // The service manager starts its watchdog at READY. READY does not wait for the market-data service.
     notifyServiceManager("READY=1");
     const tasks = [
       supervisor.run(),
@@ -257,7 +257,7 @@ class Daemon {
       onFilled: () => {
         if (this.#isFilled) return;
         this.#isFilled = true;
-        // Everything fetchable is done; what the service no longer has must not hold back the progress bar.
+        // Everything fetchable is done. Ranges that the service no longer has must not keep the progress below 100 %.
         for (const counts of [stats.forStream("index_ticks"), stats.forStream("ohlcv")])
           counts.doneMicros = counts.plannedMicros;
         onFilled();
@@ -324,7 +324,7 @@ class Daemon {
     return serviceNow({ client: this.#client, clock: this.#options.clock });
   }
 
-  /** REST or the live feed: while REST is down, the live feed works alone. */
+  /** True once REST or the live feed has answered: the live feed also works while REST is down. */
   #hasServiceAnswered(): boolean {
     return this.#hasFeedConnected || this.#client.health().lastSuccessAt !== undefined;
   }
@@ -335,13 +335,13 @@ class Daemon {
   }
 
   #describeProblem(): string | undefined {
-    // Opening may take long (migration, check) without being stuck, so its silence is not a problem.
+    // An opening thread may be busy for long (migration, check), so an old call does not mean that it is stuck.
     const opening = this.#openingIngest && { blockedBy: this.#openingIngest.blockedBy, oldestCallAgeMs: 0 };
     return describeProblem(this.#ingest ?? opening, this.#client.health().authState);
   }
 }
 
-/** The Parquet export beside the warehouse, in its own process. */
+/** Exports Parquet files to a folder beside the warehouse, in a separate process. */
 function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions): ScheduledJob {
   const { path } = loaded.settings.warehouse;
   const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
@@ -356,7 +356,7 @@ function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions)
   };
 }
 
-/** Errors that end the daemon. Rejected credentials do so only before they have worked once. */
+/** Whether an error ends the daemon. Rejected credentials end it only if the service has never answered. */
 function isFatal(error: unknown, hasServiceAnswered: boolean, successCount: number): boolean {
   if (error instanceof Failure && error.exit === exitCode.credentials) return !hasServiceAnswered;
   return classifyError(error, successCount) === "stop" && failureCode(error) !== "stopped";

@@ -12,7 +12,7 @@ import type { ScheduledJob } from "./scheduler.ts";
 
 interface NightlyJobOptions {
   readonly settings: SyncSettings;
-  /** Cron, UTC; empty: never. */
+  /** Cron expression, UTC; empty: no nightly backfill. */
   readonly nightly: string;
   /** Retention in seconds; undefined: unlimited. */
   readonly retention: Readonly<Record<PrunableStream, number | undefined>>;
@@ -27,8 +27,8 @@ interface NightlyJobOptions {
 const DEFAULT_NIGHTLY_CRON = "10 0 * * *";
 
 /**
- * The nightly jobs. Frequent polls (lookups, market caps, derivatives) are no cron jobs: they follow the service's periods,
- * and cron can express neither seconds nor a period of 90 s.
+ * The nightly jobs. Frequent polls (lookups, market caps, derivatives) are not cron jobs: they follow the service's
+ * periods, and cron cannot express a period of 90 s.
  */
 export function nightlyJobs(context: SyncContext, options: NightlyJobOptions): ScheduledJob[] {
   const cron = options.nightly || DEFAULT_NIGHTLY_CRON;
@@ -66,13 +66,13 @@ async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions
       "covered rows differed, repaired",
     );
   }
-  // Retracted ranges are open again: fill them now.
+  // The verification retracted the ranges in which the service contradicts the ledger: fill them now.
   if (result.problems.length > 0) {
     supervisor.checkNow();
     throw new Failure(`${result.problems.length} slices could not be compared with the service`, {
       family: "retry",
       code: "incomplete",
-      remedy: "their ranges are open again and are fetched again",
+      remedy: "the job is retried; ranges that the service contradicts are open again and are fetched again",
     });
   }
 }
@@ -85,7 +85,7 @@ async function deleteExpiredRows(
   for (const stream of ["exchange_ticks", "derivative_ticks"] as const) {
     const seconds = retention[stream];
     if (seconds === undefined) continue;
-    // Deleted rows cannot be fetched again: use the earlier of both clocks, in case one runs ahead.
+    // Deleted rows cannot be fetched again, so use the earlier of both clocks: one may run ahead.
     const now = Math.min(serviceNow(context), Math.floor(context.clock.now()) * MICROS_PER_MS);
     const before = now - seconds * MICROS_PER_SECOND;
     let deleted = 0;

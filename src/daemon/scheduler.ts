@@ -12,7 +12,7 @@ export interface ScheduledJob {
   readonly cron: string;
   /** Also runs once when the scheduler starts. */
   readonly runsAtStart?: boolean;
-  /** Runs in its own process with its own files: its failures do not concern the warehouse. */
+  /** Runs in its own process with its own files, so its failures say nothing about the warehouse. */
   readonly isSeparateProcess?: boolean;
   /** Must end soon after the signal aborts. */
   readonly work: (signal: AbortSignal) => Promise<void>;
@@ -32,7 +32,7 @@ interface SchedulerOptions {
   readonly onRunEnd: (job: ScheduledJob, outcome: string, error: unknown) => void;
 }
 
-/** Timers stop while the machine sleeps, and the wall clock may be stepped, so the time is re-checked this often. */
+/** Re-check the time this often: timers stop while the machine sleeps, and the wall clock may be stepped. */
 const MAX_SLEEP_MS = 30_000;
 /** Delay before a failed job is retried; doubles with each failure. */
 const JOB_RETRY_DELAY = { minMs: 15 * 60_000, maxMs: 4 * 3_600_000 };
@@ -52,36 +52,36 @@ export async function runSchedule(options: SchedulerOptions): Promise<void> {
 }
 
 /**
- * A job is due when a scheduled time has passed since its last run. Times missed while the machine slept or no daemon ran
- * are made up by one run. A job cannot overlap itself, because the next check follows its end.
+ * A job is due when a scheduled time has passed since its last run. One run makes up for all times that were missed while
+ * the machine slept or no daemon ran. A job cannot overlap itself, because the next check follows its end.
  */
 async function runJob(job: ScheduledJob, options: SchedulerOptions, now: () => Micros): Promise<void> {
   const { clock, signal, log, previousRuns, storeRun, onRunEnd } = options;
   const times = new CronSchedule(job.cron);
-  let lastDone = previousRuns.find((run) => run.job === job.name)?.scheduledAt;
-  if (lastDone === undefined) {
-    lastDone = times.latest(now());
-    await storeRun({ job: job.name, scheduledAt: lastDone, outcome: "new" });
+  let lastScheduledAt = previousRuns.find((run) => run.job === job.name)?.scheduledAt;
+  if (lastScheduledAt === undefined) {
+    lastScheduledAt = times.latest(now());
+    await storeRun({ job: job.name, scheduledAt: lastScheduledAt, outcome: "new" });
   }
   let retryAt = job.runsAtStart ? 0 : Number.POSITIVE_INFINITY;
   let retryMs = JOB_RETRY_DELAY.minMs;
   while (!signal.aborted) {
-    const at = now();
-    const due = times.latest(at);
-    // If the clock ran ahead and was set back, the last run lies in the future and would block the job.
-    if (lastDone > times.next(at)) lastDone = due;
-    if (due > lastDone || clock.boottime() >= retryAt) {
-      lastDone = Math.max(lastDone, due);
+    const currentTime = now();
+    const dueAt = times.latest(currentTime);
+    // If a clock that ran ahead was set back, the last run lies in the future and would block the job.
+    if (lastScheduledAt > times.next(currentTime)) lastScheduledAt = dueAt;
+    if (dueAt > lastScheduledAt || clock.boottime() >= retryAt) {
+      lastScheduledAt = Math.max(lastScheduledAt, dueAt);
       log.info({ job: job.name }, "job started");
       const outcome = await runOnce(job, signal, (error, code) => onRunEnd(job, code, error));
       if (signal.aborted) return;
       retryAt = outcome === "ok" ? Number.POSITIVE_INFINITY : clock.boottime() + retryMs;
       retryMs = outcome === "ok" ? JOB_RETRY_DELAY.minMs : Math.min(2 * retryMs, JOB_RETRY_DELAY.maxMs);
       // An interrupted run is not stored, so the next start repeats it.
-      await storeRun({ job: job.name, scheduledAt: lastDone, outcome });
+      await storeRun({ job: job.name, scheduledAt: lastScheduledAt, outcome });
       continue;
     }
-    const untilNext = (times.next(at) - at) / MICROS_PER_MS;
+    const untilNext = (times.next(currentTime) - currentTime) / MICROS_PER_MS;
     await clock.sleep(Math.min(MAX_SLEEP_MS, untilNext), signal).catch(() => {});
   }
 }
@@ -107,8 +107,8 @@ const MICROS_PER_MINUTE = 60_000 * MICROS_PER_MS;
 const MAX_SEARCH_DAYS = 8 * 366 + 1;
 
 /**
- * The times of a cron expression in UTC. node-cron parses it, but computes run times only from its own clock, and only
- * future ones.
+ * The times of a cron expression in UTC. node-cron parses the expression, but it computes only future times, and only
+ * from its own clock.
  */
 export class CronSchedule {
   /** Minutes since midnight, ascending. */

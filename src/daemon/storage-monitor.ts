@@ -14,7 +14,7 @@ interface StorageMonitorOptions {
   readonly path: string;
   readonly reader: Connection;
   readonly streamErrors: StreamErrors;
-  /** Sizes are recorded after the first backfill only: its growth does not predict the coming days. */
+  /** The monitor records sizes only after the first backfill, whose growth does not predict the coming days. */
   readonly hasFilled: () => boolean;
   readonly onMeasured: (measurement: StorageMeasurement) => void;
 }
@@ -22,7 +22,7 @@ interface StorageMonitorOptions {
 const MONITOR_INTERVAL_MS = 60_000;
 /** A WAL this large means that a long-running reader blocks its truncation. */
 const WAL_WARNING_BYTES = 256 * 1024 * 1024;
-/** The check waits, because catching up after the start is more urgent. */
+/** Delays the quick check after the start, because catching up is more urgent. */
 const QUICK_CHECK_DELAY_MS = 15_000;
 const QUICK_CHECK_TIMEOUT_MS = 3_600_000;
 
@@ -50,18 +50,18 @@ async function monitorOnce(context: SyncContext, options: StorageMonitorOptions)
   if (!isTruncated && walBytes > WAL_WARNING_BYTES)
     log.warn({ walBytes, readers: holders.readers }, "reader blocks WAL truncation");
   await storeClockSkew(context, reader);
-  const bytes = readWarehouseBytes(path);
-  if (hasFilled()) await ingest.call("commitFileSize", bytes + walBytes, [], signal);
-  const free = readFreeBytes(path);
-  const full = estimateDaysUntilFull(readSizeSamples(reader), free);
-  onMeasured({ warehouseBytes: bytes, walBytes, freeBytes: free, daysUntilFull: full });
+  const warehouseBytes = readWarehouseBytes(path);
+  if (hasFilled()) await ingest.call("commitFileSize", warehouseBytes + walBytes, [], signal);
+  const freeBytes = readFreeBytes(path);
+  const daysUntilFull = estimateDaysUntilFull(readSizeSamples(reader), freeBytes);
+  onMeasured({ warehouseBytes, walBytes, freeBytes, daysUntilFull });
   const changes = streamErrors.takeChanges(client.health().parkedEndpoints);
   if (changes) await ingest.call("commitStreamHealth", changes, [], signal);
 }
 
 /**
- * Checks a large file in the background after a crash: SQLite promises that a crash does not damage it, and waiting for the
- * check would lose live ticks that cannot be fetched later. If it is damaged, the next start quarantines it.
+ * Checks a large file in the background after a crash. SQLite files survive crashes, and a check before the start would
+ * lose live ticks that cannot be fetched later. If the file is damaged, the next start quarantines it.
  */
 export async function checkInBackground(context: SyncContext, path: string): Promise<void> {
   const { ingest, clock, log, signal } = context;

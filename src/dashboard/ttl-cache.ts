@@ -10,12 +10,13 @@ const MAX_KEYS = 16;
 interface CacheEntry<T> {
   readonly value: Promise<T>;
   expiresAt: number;
+  hasFailed: boolean;
 }
 
 /**
  * Caches one value per key. Concurrent callers share one read, so a flood of requests costs no more than a single one. A slow
- * read is cached longer; an error is cached too. While no key has expired, further keys are rejected: clients can request
- * unlimited variants of a page.
+ * read is cached longer; an error is cached too, but makes room for another key. While the cache is full of valid values,
+ * further keys are rejected: clients can request unlimited variants of a page.
  */
 export class TtlCache<T> {
   readonly #clock: Pick<Clock, "monotonic" | "beginWork">;
@@ -31,13 +32,17 @@ export class TtlCache<T> {
     const cached = this.#entries.get(key);
     if (cached && startedAt < cached.expiresAt) return cached.value;
     if (!cached && this.#entries.size >= MAX_KEYS) {
-      for (const [other, { expiresAt }] of this.#entries) {
-        if (expiresAt <= startedAt) this.#entries.delete(other);
+      for (const [other, { expiresAt, hasFailed }] of this.#entries) {
+        if (hasFailed || expiresAt <= startedAt) this.#entries.delete(other);
       }
       if (this.#entries.size >= MAX_KEYS) return Promise.reject(tooManyFailure());
     }
     const release = this.#clock.beginWork();
-    const entry = { value: Promise.resolve().then(read), expiresAt: Number.POSITIVE_INFINITY };
+    const entry = {
+      value: Promise.resolve().then(read),
+      expiresAt: Number.POSITIVE_INFINITY,
+      hasFailed: false,
+    };
     const setExpiry = (share: number) => {
       const now = this.#clock.monotonic();
       entry.expiresAt = now + Math.min(MAX_TTL_MS, Math.max(minTtlMs, (now - startedAt) / share));
@@ -45,7 +50,10 @@ export class TtlCache<T> {
     };
     entry.value.then(
       () => setExpiry(MAX_READ_SHARE),
-      () => setExpiry(1),
+      () => {
+        entry.hasFailed = true;
+        setExpiry(1);
+      },
     );
     this.#entries.set(key, entry);
     return entry.value;

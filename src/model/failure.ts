@@ -1,30 +1,27 @@
-/**
- * Decides what happens next: `retry` goes away with time, `operator` needs a person (the remedy says what to do),
- * `bug` is a defect of this program.
- */
+/** `retry`: passes with time. `operator`: a person must act, as the remedy says. `bug`: a defect of this program. */
 type FailureFamily = "retry" | "operator" | "bug";
 
 /** What the sync does about a failure. */
 export type SyncReaction =
-  /** Ends the run: everything else would fail too. */
+  /** Ends the run, because all other work would fail too. */
   | "stop"
-  /** Ends the process too: only a new process or an operator can give the warehouse a writer again. */
+  /** Like `stop`, and ends the process: only a new process or an operator can give the warehouse a writer again. */
   | "end_process"
   /** Skips everything that needs the scope that the profile lacks. */
   | "forbidden"
-  /** The service does not have it. */
+  /** The service does not have what was requested; the caller decides what follows. */
   | "not_found"
-  /** Tries again later. A try counts only if the service answered other requests meanwhile. */
+  /** Retries later. A failed try counts towards the limit only if other requests succeeded meanwhile. */
   | "retry"
-  /** The service answered with something unusable, so every try counts: a long wait does not help. */
+  /** Like `retry`, but every failed try counts, because the service answered with something unusable. */
   | "retry_limited"
-  /** Cannot succeed in this run. */
+  /** Skips this work until the next run. */
   | "give_up"
   /** Like `give_up`, for every other request to the same endpoint too. */
   | "give_up_endpoint";
 
 interface FailurePolicy {
-  /** Some codes occur with a second family; the place that throws it says so. */
+  /** The default; `FailureOptions.family` overrides it. */
   readonly family: FailureFamily;
   readonly sync: SyncReaction;
 }
@@ -122,6 +119,7 @@ const failurePolicies = {
 type FixedFailureCode = keyof typeof failurePolicies;
 export type FailureCode = FixedFailureCode | `http_${number}`;
 
+/** For all `http_…` codes. */
 const unexpectedStatus: FailurePolicy = { family: "operator", sync: "give_up" };
 
 export function policyOf(code: FailureCode): FailurePolicy {
@@ -142,9 +140,9 @@ export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
 export interface FailureOptions {
   code: FailureCode;
-  /** Only if it is not the one of the table. */
+  /** Overrides the family of the code's policy. */
   family?: FailureFamily;
-  /** What to do about it, in one sentence. */
+  /** What the operator should do, in one sentence. */
   remedy?: string;
   exit?: ExitCode;
   cause?: unknown;
@@ -209,7 +207,7 @@ const systemErrorRemedies: Readonly<Record<string, string>> = {
   ENFILE: "raise the system's limit of open files (fs.file-max)",
 };
 
-/** The system refused to start a thread: for the operator to solve, not a bug. */
+/** The system refused to start a thread. The operator can raise the limit, so this is not a bug. */
 export function threadStartFailure(error: unknown): Failure {
   const text = error instanceof Error ? error.message : String(error);
   const code = /\bE[A-Z]+\b/.exec(text)?.[0] ?? text;

@@ -1,10 +1,10 @@
 import { Failure } from "../model/failure.ts";
 import type { Clock } from "./clock.ts";
 
-/** Runs `work` with a timeout; its signal aborts when the time is over. */
+/** Runs `work` with a timeout. The signal that `work` receives aborts when the time is over. */
 export type TimeoutRunner = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
-/** Rejects with `timeout` after `ms`, even if `work` ignores its signal. */
+/** Rejects with a `timeout` failure after `ms`, or when `stopping` aborts, even if `work` ignores its signal. */
 export async function withTimeout<T>(
   { clock, ms, stopping }: { clock: Clock; ms: number; stopping: AbortSignal },
   work: (signal: AbortSignal) => Promise<T>,
@@ -27,7 +27,7 @@ export function raceAbort<T>(work: Promise<T>, signal: AbortSignal | undefined):
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
     if (signal.aborted) {
-      // Other callers handle its failure; here it would be an unhandled rejection.
+      // This caller no longer waits, so a failure of `work` must not become an unhandled rejection.
       work.catch(() => {});
       return abort();
     }
@@ -36,7 +36,7 @@ export function raceAbort<T>(work: Promise<T>, signal: AbortSignal | undefined):
   });
 }
 
-/** Waits for `work` at most `ms`. False if it is not done by then; it then continues unobserved. */
+/** Waits at most `ms` for `work`. Returns false if `work` still runs then. Rejects if `work` rejects in time. */
 export async function finishesWithin(
   clock: Pick<Clock, "sleep">,
   ms: number,

@@ -26,13 +26,13 @@ interface SupervisorOptions {
   readonly wsUrl: string;
   readonly reader: Connection;
   readonly random: Random;
-  /** A part of the work failed and will be retried. An error thrown here ends the daemon. */
+  /** A part of the work failed and is retried. If this callback throws, the supervisor ends. */
   readonly onFailure: (part: string, error: unknown) => void;
-  /** Replaces the problems of one part of the work. */
+  /** Called with all current problems of one part of the work. */
   readonly onProblems: (part: string, problems: readonly Problem[]) => void;
-  /** What the daemon is doing, as a text for people. */
+  /** Called with a text for people that says what the daemon is doing. */
   readonly onActivity: (activity: string) => void;
-  /** All gaps were filled once. */
+  /** Called after each scan that filled the gaps. */
   readonly onFilled: () => void;
   /** `lagMs`: from receiving the first message of the batch to its commit. */
   readonly onLiveCommit: (commit: LiveCommitResult, lagMs: number) => void;
@@ -41,9 +41,9 @@ interface SupervisorOptions {
   readonly onFeedEvent: (event: FeedEvent) => void;
 }
 
-/** Interval of the search for gaps other than heads; a known gap triggers it at once. */
+/** Interval of the scan for gaps other than heads. A reopened range or a new selection triggers a scan at once. */
 const GAP_SCAN_INTERVAL_MS = 600_000;
-/** Interval of resolving the selectors when the lookups are switched off. */
+/** How often the selectors are resolved again when the lookups are switched off. */
 const SELECTION_INTERVAL_MS = 3_600_000;
 /** First delay before failed lookups are retried; doubles with each failure. */
 const LOOKUP_RETRY_DELAY_MS = 60_000;
@@ -88,21 +88,20 @@ export class SyncSupervisor {
     this.#liveCoverage = liveCoverage;
     this.#coverageCommitter = new CoverageCommitter(context, liveCoverage);
     this.#headPoller = new HeadPoller(context, {
-      ...{
-        reader,
-        random,
-        refreshSeconds,
-        maxConcurrency: concurrency,
-        maxRequestsPerSecond,
-        coverage: liveCoverage,
-      },
+      reader,
+      random,
+      refreshSeconds,
+      maxConcurrency: concurrency,
+      maxRequestsPerSecond,
+      coverage: liveCoverage,
       onProblems: (problems) => options.onProblems("heads", problems),
       onError: (error) => options.onFailure("heads", error),
       onReopened: () => this.#gapScan.notify(),
       onCaughtUp: () => this.#headsCaughtUp.resolve(),
     });
     this.#exchangePoller = new ExchangePoller(context, {
-      ...{ refreshSeconds, liveCoverage },
+      refreshSeconds,
+      liveCoverage,
       selection: () => this.#desired?.selection,
       nameOf: (id) => exchangeName(this.#directory, id),
       delayMs: delayToNextPeriod(context, refreshSeconds),
@@ -171,14 +170,14 @@ export class SyncSupervisor {
     await this.#applySelection(directory, desired);
   }
 
-  /** Makes the subscriptions, the ledger and the pollers follow a new selection. */
+  /** Applies a new selection to the subscriptions, the ledger and the pollers. */
   async #applySelection(directory: Directory, desired: DesiredSubscriptions): Promise<void> {
     this.#directory = directory;
     this.#desired = desired;
     this.#liveCoverage.setDesired(desired);
     this.subscriptions.replace(this.#liveCoverage.subscriptions);
     await this.#coverageCommitter.commit();
-    // Only after unsubscribing: a live tick of a deselected key would reopen its target.
+    // End targets only after unsubscribing, because a live tick of a deselected key would reopen its target.
     await endDeselectedSnapshots(this.#context, this.#options.settings, directory);
     this.#subscriptionsChanged.notify();
     this.#exchangePoller.checkNow();
@@ -245,7 +244,7 @@ export class SyncSupervisor {
     });
   }
 
-  /** Also needed with lookups switched off: the ranking changes, and new liquid indices appear. */
+  /** Also runs with lookups switched off, because the ranking changes and new liquid indices appear. */
   #refreshRegularly(startDelayMs: number): Promise<void> {
     return this.#repeat({
       part: "lookups",

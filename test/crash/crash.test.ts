@@ -11,12 +11,12 @@ import { openTestWriter, seedLiveRows } from "./workload.ts";
 const SAMPLED_POINTS = 8;
 const RANDOM_KILLS = 8;
 
-describe("F1: killed at a write, sync or truncate, the file stays intact, rows and ledger agree, and resuming completes it", () => {
+describe("F1: a process killed at a write, sync or truncate leaves an intact file, and the next one completes it", () => {
   it.each(tasks)(
-    "in the middle of a %s, at random crash points (npm run sweep: at every one)",
+    "during %s, at random crash points (npm run sweep: at every one)",
     (task) => {
       if (!hasStrace()) {
-        process.stdout.write(`skipped: a crash inside a ${task} (strace is not installed)\n`);
+        process.stdout.write(`skipped: a crash during ${task} (strace is not installed)\n`);
         return;
       }
       const random = seededRandom(seed + tasks.indexOf(task));
@@ -36,8 +36,8 @@ describe("F1: killed at a write, sync or truncate, the file stays intact, rows a
   );
 });
 
-describe("F2: killed repeatedly at random times on the same file", () => {
-  it("completes the rows every time", async () => {
+describe("F2: a process killed repeatedly at random times", () => {
+  it("leaves a file that the next one completes, every time", async () => {
     const path = join(temporaryFolder(), "mds.sqlite");
     const random = seededRandom(seed);
     const warehouse = openTestWriter(path);

@@ -2,14 +2,14 @@ import { writeSync } from "node:fs";
 import { truncateWal } from "../../src/warehouse/sqlite/wal.ts";
 import { commitPages, openTestWriter } from "./workload.ts";
 
-// This process is killed in the middle of its work. It reports through a pipe what is on disk.
+// The test kills this process in the middle of its work. It reports through a pipe which pages it has committed.
 const [, , task, path = ""] = process.argv;
 const report = (line: string) => writeSync(1, `${line}\n`);
 
 const warehouse = openTestWriter(path);
 report("open");
 if (task === "commit") commitPages(warehouse, (page) => report(`page ${page}`));
-if (task === "shorten")
+if (task === "commit-and-truncate")
   commitPages(warehouse, (page) => {
     report(`page ${page}`);
     warehouse.checkpointWal(1);

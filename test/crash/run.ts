@@ -1,6 +1,6 @@
 import { crashAt, findCrashPoints, hasStrace, tasks } from "./sweep.ts";
 
-// Crashes at every write of a migration, of page commits and of a checkpoint. Takes minutes: not part of the suite.
+// npm run sweep: crashes at every write of each task. Takes minutes, so it is not part of the suite.
 if (!hasStrace()) {
   process.stderr.write("the sweep needs strace: install it with your package manager\n");
   process.exit(1);

@@ -10,7 +10,7 @@ import { commitPages, expectedTimestamps, gap, openTestWriter, seedLiveRows } fr
 
 /** System calls that change files. A kill just before each call is a different crash point. */
 const fileCalls = ["pwrite64", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "openat"] as const;
-export const tasks = ["migrate", "commit", "shorten", "checkpoint"] as const;
+export const tasks = ["migrate", "commit", "commit-and-truncate", "checkpoint"] as const;
 export type Task = (typeof tasks)[number];
 
 /** Where to kill the process: before the nth invocation of a system call. */
@@ -74,13 +74,13 @@ export function findProblems(path: string, reported: string): string[] {
     const settled = readSettledTimestamps(warehouse);
     if (settled.length < pages * 20 - 1)
       problems.push(`${pages} pages were reported, ${settled.length} rows are settled`);
-    for (const moment of settled) if (!stored.has(moment)) problems.push(`settled without a row: ${moment}`);
+    for (const ts of settled) if (!stored.has(ts)) problems.push(`settled without a row: ${ts}`);
     commitPages(warehouse, () => {});
-    const end = [...readStoredTimestamps(warehouse)]
+    const completed = [...readStoredTimestamps(warehouse)]
       .filter((ts) => gap.from <= ts && ts < gap.to)
       .sort((a, b) => b - a);
-    if (end.join() !== expectedTimestamps.join())
-      problems.push(`ends with ${end.length} rows instead of ${expectedTimestamps.length}`);
+    if (completed.join() !== expectedTimestamps.join())
+      problems.push(`ends with ${completed.length} rows instead of ${expectedTimestamps.length}`);
     if (readSettledTimestamps(warehouse).length !== expectedTimestamps.length)
       problems.push("the gap is still open");
     if (readGaps(warehouse.connection, "index_ticks", gap.to).length > 0)
@@ -107,7 +107,7 @@ function readSettledTimestamps(warehouse: WarehouseWriter): number[] {
   return expectedTimestamps.filter((ts) => ranges.some(({ from, to }) => from <= ts && ts < to));
 }
 
-/** Prepares a file for the task: none for a migration, otherwise live rows, and a full WAL for a checkpoint. */
+/** Calls `use` with a file for the task: none for a migration; otherwise live rows, and a full WAL for a checkpoint. */
 function withFile<T>(task: Task, use: (path: string, folder: string) => T): T {
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-crash-"));
   try {
@@ -129,12 +129,12 @@ function prepare(path: string, task: Task): void {
     seedLiveRows(warehouse);
     if (task === "checkpoint") commitPages(warehouse, () => {});
     // Copy while open: closing would checkpoint the WAL.
-    for (const end of ["", "-wal"]) copyFileSync(master + end, `${master}.copy${end}`);
+    for (const suffix of ["", "-wal"]) copyFileSync(master + suffix, `${master}.copy${suffix}`);
     warehouse.close();
     preparedFiles.set(task, master);
   }
-  for (const end of ["", "-wal"])
-    if (existsSync(`${master}.copy${end}`)) copyFileSync(`${master}.copy${end}`, path + end);
+  for (const suffix of ["", "-wal"])
+    if (existsSync(`${master}.copy${suffix}`)) copyFileSync(`${master}.copy${suffix}`, path + suffix);
 }
 
 function run(strace: readonly string[], task: Task, path: string) {

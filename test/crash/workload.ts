@@ -32,13 +32,13 @@ export function commitPages(warehouse: WarehouseWriter, onCommitted: (page: numb
   const pages = new PendingPages();
   const committedPages = new CommittedPages();
   const rows = makeTicks(gap.from, gap.to);
-  let until = gap.to;
+  let provenFrom = gap.to;
   for (let page = 0; page * ROWS_PER_PAGE < rows.length; page++) {
     const part = rows.slice(page * ROWS_PER_PAGE, (page + 1) * ROWS_PER_PAGE);
-    const ends = (page + 1) * ROWS_PER_PAGE >= rows.length;
+    const isLastPage = (page + 1) * ROWS_PER_PAGE >= rows.length;
     const { pageId } = pages.read(
       { stream: "index_ticks", series: btc },
-      tickPage(part, ends ? undefined : `c${page}`),
+      tickPage(part, isLastPage ? undefined : `c${page}`),
     );
     const commit = commitWalkPage(
       warehouse,
@@ -46,13 +46,13 @@ export function commitPages(warehouse: WarehouseWriter, onCommitted: (page: numb
       {
         pageId,
         series: btc,
-        position: { gap, provenFrom: until },
-        isLast: ends,
+        position: { gap, provenFrom },
+        isLast: isLastPage,
         settleDelay: 60 * SECOND,
         request: "",
       },
     );
-    until = commit.proven?.from ?? until;
+    provenFrom = commit.proven?.from ?? provenFrom;
     onCommitted(page);
   }
 }

@@ -21,7 +21,7 @@ sync:
 http: { port: 0 }
 `;
 const MEBIBYTE = 2 ** 20;
-const LIMIT = { timeout: 60_000, interval: 50 };
+const WAIT_OPTIONS = { timeout: 60_000, interval: 50 };
 
 async function followingDaemon() {
   const simulator = await startSimulator({ refreshSeconds: 1 });
@@ -37,7 +37,7 @@ async function followingDaemon() {
       MDS_CLIENT_SECRET: simulator.clientSecret,
     },
   });
-  await vi.waitUntil(() => program.output.stderr.includes("filled: "), LIMIT);
+  await vi.waitUntil(() => program.output.stderr.includes("filled: "), WAIT_OPTIONS);
   const address = /dashboard: (\S+)/.exec(program.output.stderr)?.[1] ?? "";
   const reader = new Database(join(folder, "mds.sqlite"), { readonly: true });
   onTestFinished(() => void reader.close());

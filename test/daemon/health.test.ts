@@ -22,7 +22,7 @@ async function startHeartbeatServer() {
 }
 
 describe("the health of a daemon", () => {
-  it("A6, F7: shows a held write lock and rejected credentials, and the daemon recovers from both", async () => {
+  it("A6, F7: shows a write lock of another program and rejected credentials, and the daemon recovers from both", async () => {
     const { received, answer, origin } = await startHeartbeatServer();
     const daemon = await createDaemonHarness({
       settings: `

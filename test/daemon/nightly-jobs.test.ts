@@ -17,7 +17,7 @@ sync:
 `;
 
 describe("the nightly jobs", () => {
-  it("verify slices, retry series with a 404, prune rows, and are made up for after a sleep or a stop", async () => {
+  it("verify slices, retry series with a 404, prune rows, and run late after a sleep or a stop", async () => {
     const daemon = await createDaemonHarness({ start: "2026-03-01T23:58:07Z", settings });
     const { clock, simulator, path, query } = daemon;
     const first = await daemon.startFilled();
@@ -31,24 +31,24 @@ describe("the nightly jobs", () => {
       { job: "upkeep", outcome: "new" },
     ]);
 
-    // Falsify covered data without the ledger: change one row, delete another.
-    const vandal = new Database(path, { timeout: 5000 });
+    // Change one covered row and delete another; the ledger still says that the range is covered.
+    const database = new Database(path, { timeout: 5000 });
     const [row] = query(
       "SELECT series, ts FROM index_tick_rows WHERE ts < (SELECT max(ts) FROM index_tick_rows) - 36e9 ORDER BY ts DESC LIMIT 1",
     );
-    vandal
+    database
       .prepare("UPDATE index_tick_rows SET price = 1 WHERE series = ? AND ts = ?")
       .run(row?.series, row?.ts);
-    vandal
+    database
       .prepare("DELETE FROM index_tick_rows WHERE series = ? AND ts = ?")
       .run(row?.series, Number(row?.ts) - 30e6);
-    vandal.close();
+    database.close();
     const libra = simulator.universe.assets.find(({ symbol }) => symbol === "LIBRA")?.id ?? "";
     const libraRequests = () =>
       simulator.requests.list.filter(({ target }) => target.startsWith("/v3/ohlcv") && target.includes(libra))
         .length;
     const requestsBefore = libraRequests();
-    // The export cannot take its lock and fails with a code that would end the daemon if its own writer had it.
+    // The export cannot take its lock. The same failure code from the daemon's own writer would end the daemon.
     const obstacle = join(dirname(path), "export/export.lock");
     mkdirSync(obstacle, { recursive: true });
     await first.runUntil(() => jobs().every(({ outcome }) => outcome !== "new"));

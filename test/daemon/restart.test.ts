@@ -39,7 +39,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     const before = micros();
     const second = await daemon.startFilled();
     await second.runUntil(() => query(exchangeTargets).filter(({ to }) => to === null).length === 1);
-    // The target ends when the daemon learns of it, not when it was last polled; the time in between is filled.
+    // The target ends at the start of this daemon, not at the last poll. The daemon fills the time in between.
     await second.runUntil(() => Number(query(rowsOf("ETH"))[0]?.newest) > before - 120e6);
     await second.stop();
     const after = query(targets);
@@ -120,14 +120,14 @@ describe("a daemon that starts on an existing warehouse", () => {
     expect(JSON.parse((await third.getPage("/api/status")).text)).toMatchObject({
       last_crash: { code: "db_corrupt", line },
     });
-    // Like an uncaught exception before it ends the process.
+    // Node emits this event for an uncaught exception, before the process ends.
     (process as NodeJS.EventEmitter).emit("uncaughtExceptionMonitor", new Error("thrown at\n random"));
     expect(readLastCrash(path)).toMatchObject({ code: "unexpected", line: "Error: thrown at random" });
     await third.stop();
     expect(readdirSync(folder).filter((name) => /\.aside-.*Z$/.test(name))).toHaveLength(1);
     daemon.expectMatchesService();
 
-    // Damage that only a reader meets, in a file that was closed cleanly, also makes the next start check the file.
+    // Damage that a reader finds in a cleanly closed file also makes the next start check the file.
     const [{ root } = {}] = daemon.query(
       "SELECT rootpage AS root FROM sqlite_master WHERE name = 'job_runs'",
     );

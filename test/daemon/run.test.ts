@@ -23,7 +23,7 @@ interface Running {
   address(): Promise<string>;
 }
 
-async function service(): Promise<Simulator> {
+async function startService(): Promise<Simulator> {
   const simulator = await startSimulator({ refreshSeconds: 1 });
   onTestFinished(() => simulator.stop());
   return simulator;
@@ -100,7 +100,7 @@ function query(folder: string, sql: string): Record<string, unknown>[] {
 }
 
 /** Like `query`, for a warehouse that may not exist yet. */
-function lookInto(folder: string, sql: string): Record<string, unknown>[] {
+function queryIfPresent(folder: string, sql: string): Record<string, unknown>[] {
   try {
     return query(folder, sql);
   } catch {
@@ -110,7 +110,7 @@ function lookInto(folder: string, sql: string): Record<string, unknown>[] {
 
 describe("mds-sync run", () => {
   it("becomes ready, fills, follows the live feed, serves its status, and stops cleanly within five seconds", async () => {
-    const simulator = await service();
+    const simulator = await startService();
     const folder = folderWithSettings();
     const manager = fakeSystemdNotify(folder);
     const daemon = run(folder, simulator, manager.env);
@@ -160,18 +160,18 @@ describe("mds-sync run", () => {
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
   }, 60_000);
 
-  it("G7: works and stops cleanly when nobody reads its stderr, and when stderr is closed", async () => {
-    const simulator = await service();
+  it("G7: works and stops cleanly if its stderr is a full pipe, and if its stderr is closed", async () => {
+    const simulator = await startService();
     const pipe = createFullPipe();
     const stuckEnd = pipe.open();
     const folders = [folderWithSettings(), folderWithSettings()] as const;
     const unread = run(folders[0], simulator, {}, stuckEnd);
     closeSync(stuckEnd);
-    const left = run(folders[1], simulator);
-    left.child.stderr?.destroy();
-    for (const [n, daemon] of [unread, left].entries()) {
+    const closed = run(folders[1], simulator);
+    closed.child.stderr?.destroy();
+    for (const [n, daemon] of [unread, closed].entries()) {
       const folder = folders[n] ?? "";
-      await until(() => lookInto(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
+      await until(() => queryIfPresent(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
       const stoppedAt = performance.now();
       daemon.child.kill("SIGTERM");
       expect((await daemon.ended).code).toBe(0);
@@ -180,7 +180,7 @@ describe("mds-sync run", () => {
   }, 60_000);
 
   it("G1: stops within five seconds during a backfill, and leaves a clean file", async () => {
-    const simulator = await service();
+    const simulator = await startService();
     const folder = folderWithSettings();
     const file = join(folder, "mds-sync.yaml");
     writeFileSync(file, readFileSync(file, "utf8").replace("days: 1 }", "days: 100 }"));
@@ -200,8 +200,8 @@ describe("mds-sync run", () => {
     ).not.toEqual([{ n: 0 }]);
   }, 60_000);
 
-  it("G8: an uncaught exception ends it with exit 1, is recorded, and the next start reports it", async () => {
-    const simulator = await service();
+  it("G8: an uncaught exception ends the daemon with exit 1, and the next start reports it", async () => {
+    const simulator = await startService();
     const folder = folderWithSettings();
     const path = join(folder, "mds.sqlite");
     // Node runs this before the program.
@@ -209,7 +209,7 @@ describe("mds-sync run", () => {
     const daemon = run(folder, simulator, {
       NODE_OPTIONS: `--import="data:text/javascript,${encodeURIComponent(preload)}"`,
     });
-    await until(() => lookInto(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
+    await until(() => queryIfPresent(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
     daemon.child.kill("SIGUSR2");
     expect((await daemon.ended).code).toBe(1);
     const crash = { code: "unexpected", line: "Error: a bug in one stream" };
@@ -227,7 +227,7 @@ describe("mds-sync run", () => {
   }, 60_000);
 
   it("reports what it waits for while the warehouse is locked, and can be stopped", async () => {
-    const simulator = await service();
+    const simulator = await startService();
     const folder = folderWithSettings();
     const path = join(folder, "mds.sqlite");
     openWriter(path, { clock: systemClock }).close();
@@ -272,7 +272,7 @@ describe("mds-sync run", () => {
   });
 
   it("F9, G1: a second daemon on the same file fails with one line, exit 75; a second signal ends a daemon at once", async () => {
-    const simulator = await service();
+    const simulator = await startService();
     const folder = folderWithSettings();
     const first = run(folder, simulator);
     const address = await first.address();
@@ -281,7 +281,6 @@ describe("mds-sync run", () => {
     expect((await second.ended).code).toBe(75);
     expect(second.stderr()).toMatch(/^mds-sync: another mds-sync writes .*mds\.sqlite \(pid \d+[^\n]*\n$/);
 
-    // A second signal ends it at once, whatever it does.
     first.child.kill("SIGTERM");
     first.child.kill("SIGINT");
     expect((await first.ended).code).toBe(1);
@@ -289,7 +288,7 @@ describe("mds-sync run", () => {
   }, 60_000);
 
   it("exits 3 within seconds if the credentials are rejected before the first success", async () => {
-    const simulator = await service();
+    const simulator = await startService();
     simulator.rotateSecret("another");
     const folder = folderWithSettings();
     const daemon = run(folder, { ...simulator, clientSecret: "wrong" } as Simulator);

@@ -53,7 +53,7 @@ interface SchedulerHarness {
   readonly clock: ManualClock;
   /** Wall-clock start times of the runs. */
   readonly runs: string[];
-  readonly memory: Map<string, JobRun>;
+  readonly storedRuns: Map<string, JobRun>;
   readonly outcomes: string[];
   stop(): Promise<void>;
 }
@@ -62,7 +62,7 @@ function start(
   work: ScheduledJob["work"] = async () => {},
   {
     clock = new ManualClock("2026-03-01T12:00:00Z"),
-    memory = new Map<string, JobRun>(),
+    storedRuns = new Map<string, JobRun>(),
     atStart = false,
   } = {},
 ): SchedulerHarness {
@@ -85,8 +85,8 @@ function start(
     now: () => clock.now() * 1000,
     signal: stopping.signal,
     log: silentLog,
-    previousRuns: [...memory.values()],
-    storeRun: async (run) => void memory.set(run.job, run),
+    previousRuns: [...storedRuns.values()],
+    storeRun: async (run) => void storedRuns.set(run.job, run),
     onRunEnd: (_, outcome) => void outcomes.push(outcome),
   });
   const stop = () => {
@@ -94,7 +94,7 @@ function start(
     return done;
   };
   onTestFinished(stop);
-  return { clock, runs, memory, outcomes, stop };
+  return { clock, runs, storedRuns, outcomes, stop };
 }
 
 describe("a scheduled job", () => {
@@ -175,13 +175,13 @@ describe("a scheduled job", () => {
 
   it("that fails is retried with growing delays, and its failure code is reported", async () => {
     let calls = 0;
-    const { clock, runs, outcomes, memory } = start(async () => {
+    const { clock, runs, outcomes, storedRuns } = start(async () => {
       if (++calls < 4) throw new Failure("no", { family: "retry", code: "incomplete" });
     });
     await clock.advance(15 * HOUR);
     expect(outcomes).toEqual(["incomplete", "incomplete", "incomplete", "ok"]);
     expect(runs).toEqual(["2026-03-02T00:10", "2026-03-02T00:25", "2026-03-02T00:55", "2026-03-02T01:55"]);
-    expect(memory.get("nightly")?.outcome).toBe("ok");
+    expect(storedRuns.get("nightly")?.outcome).toBe("ok");
   });
 
   it("can also run at the start", async () => {

@@ -30,14 +30,14 @@ describe("a daemon that starts on a filled warehouse while REST", () => {
       const { clock, simulator, query } = daemon;
       const micros = () => clock.now() * 1000;
       await (await daemon.startFilled()).stop();
-      // As if the exchange had been listed only later.
+      // Delete an exchange, as if the service had listed it only later.
       const database = new Database(daemon.path);
       database.exec("DELETE FROM exchanges WHERE name = 'Coinbase'");
       database.close();
       daemon.configure(settings("BTC", "Kraken, Coinbase"));
       await clock.advance(2 * HOUR);
 
-      // Delays every response until the warehouse is open.
+      // Delay the token, so that the service has not answered when the warehouse is open.
       simulator.setFaults(`${fault}\nPOST /oauth/token latency 4s`);
       const startedAt = micros();
       // G4: the local clock is wrong too.

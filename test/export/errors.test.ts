@@ -40,7 +40,7 @@ describe("mds-sync export", () => {
     expect(result).toMatchObject({ folder: join(folder, "out/deep"), warehouse: join(folder, "mds.sqlite") });
     expect(result.files_written).toBe(result.files);
     expect(first.stderr).toMatch(
-      /out\/deep is up to date: \d+ of \d+ files written, [\d,]+ rows, [\d.]+ MiB in [\d.]+ s\n$/,
+      /out\/deep is up to date: \d+ of \d+ files written, [\d,]+ rows, [\d.]+ KiB in [\d.]+ s\n$/,
     );
     const second = JSON.parse((await command(folder, "--to", "out/deep", "--json")).stdout);
     expect(second).toMatchObject({ rows: result.rows, months_written: [] });

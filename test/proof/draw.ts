@@ -5,7 +5,7 @@ export class SeededDraw {
   readonly #random: Random;
 
   constructor(seed: number) {
-    // Neighbouring seeds start with similar numbers, so they are spread first.
+    // Spread the seed first, because neighbouring seeds start with similar numbers.
     this.#random = seededRandom(Math.imul(seed + 1, 0x9e3779b1));
     this.#random();
   }

@@ -1,6 +1,6 @@
 import type { SeededDraw } from "./draw.ts";
 
-/** What repairs the effects of a schedule's faults once they are over. */
+/** What repairs the effects of a schedule's faults: the next run, a run on the next day, or a verification. */
 export type Recovery = "run" | "next-day" | "verify";
 
 type DrawLine = (draw: SeededDraw) => string;
@@ -8,7 +8,7 @@ type DrawLine = (draw: SeededDraw) => string;
 const historyEndpoints = ["/index-ticker", "/ohlcv"] as const;
 const listEndpoints = ["/asset", "/market", "/exchange", "/market-cap"] as const;
 
-/** Strikes a request with some probability, at most a few times. */
+/** Options of a fault that strikes with some probability, at most a few times. */
 function shortLived(draw: SeededDraw): string {
   return `p=${draw.one(["0.03", "0.1", "0.3", "1"])} times=${draw.integer(1, 3)}`;
 }
@@ -91,7 +91,7 @@ const paging: readonly DrawLine[] = [
   (draw) => `GET ${draw.one(listEndpoints)} shrink by=${draw.one(["0.5", "0.9", "1"])} times=1`,
 ];
 
-/** D. Other spellings of the same records. */
+/** D. The same records in another notation. */
 const payload: readonly DrawLine[] = [
   onAnyEndpoint([
     "unknown-fields",
@@ -110,7 +110,7 @@ const payload: readonly DrawLine[] = [
   (draw) => `GET ${draw.one(historyEndpoints)} big-body mb=1 p=0.3 total=2`,
 ];
 
-/** D. Records with wrong content: it is stored as served, until a verification. */
+/** D. Records with wrong content. The client stores it as served, until a verification repairs it. */
 const falsifiedRecords: readonly DrawLine[] = [
   (draw) =>
     `GET /index-ticker set price "${draw.one(["NaN", "", "-1", "0x10", "1,234", "1e400"])}" rows=0.05 ${shortLived(draw)}`,
@@ -124,12 +124,12 @@ const falsifiedRecords: readonly DrawLine[] = [
   (draw) => `GET ${draw.one(historyEndpoints)} shrink by=0.3 p=0.1 total=2`,
 ];
 
-/** A 404 for an index: trusted until the next day if the index has no rows yet. */
+/** The client trusts a 404 for an index without rows until the next day. */
 const notFoundFaults: readonly DrawLine[] = [
   (draw) => `GET ${draw.one(historyEndpoints)} status 404 p=0.1 total=${draw.integer(1, 2)}`,
 ];
 
-/** Always strikes, so that every schedule has a fault. */
+/** A fault that always strikes, so that every schedule has one. */
 const certainFault: DrawLine = (draw) =>
   `GET ${draw.one(["/index-ticker", "/index-ticker", "/asset"])} ${draw.one(["status 500", "status 503", "reset", "hang-up", "cut length", "html", "empty-body", "envelope null", "encoding crc"])} times=1`;
 
@@ -155,15 +155,15 @@ export function drawFaults(draw: SeededDraw): DrawnFaults {
 }
 
 /**
- * The client detects an empty page and a missing nextId. But a service that sends both together in every response looks
- * exactly like one without the series; like a 404 it is trusted until the next day, unless the series has rows.
+ * The client detects an empty page or a missing nextId. Both together in every response look like a service without the
+ * series, and the client trusts that until the next day, as it trusts a 404, unless the series has rows.
  */
 function looksLikeMissingSeries(lines: readonly string[]): boolean {
   const isEnd = (line: string) => / next-id (null|empty|absent) /.test(line);
   return lines.some(isEnd) && lines.some((line) => line.includes(" empty-page "));
 }
 
-/** False for lines that only shape the responses: a schedule in which nothing else struck proves nothing. */
+/** False for script lines that only change page size or latency: they do not count as faults. */
 export function isFault(text: string): boolean {
   return !/^GET \S+ (size-cap \d+|latency \d+ms)$/.test(text);
 }

@@ -3,10 +3,10 @@ import { seed } from "../support/seed.ts";
 import { prove } from "./prove.ts";
 import { drawSchedule } from "./schedule.ts";
 
-/** `npm run proof` runs a thousand schedules; these few depend on MDS_SEED. */
+/** A few schedules, chosen by MDS_SEED. `npm run proof` runs a thousand. */
 const seeds = Array.from({ length: 14 }, (_, index) => seed + index);
 
-describe("G14: a random schedule of faults, then a healthy service", () => {
+describe("G14: a warehouse after a random schedule of faults and a healthy run", () => {
   it.each(seeds)(
     "matches the service in the end (npm run proof -- --seed %i)",
     async (one) => {
@@ -16,7 +16,7 @@ describe("G14: a random schedule of faults, then a healthy service", () => {
     60_000,
   );
 
-  it("is the same for the same seed", () => {
+  it("has the same schedule for the same seed", () => {
     expect(drawSchedule(seed)).toEqual(drawSchedule(seed));
     expect(drawSchedule(seed)).not.toEqual(drawSchedule(seed + 1));
   });

@@ -18,13 +18,14 @@ import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts"
 
 const SECRET = "kestrel-secret/with+signs=&yes";
 const DAY_MS = 86_400_000;
-/** Liveness bound: no run may take longer, whatever goes wrong. */
+/** No run may take longer, whatever faults the service has. */
 const MAX_RUN_MS = 12 * 3_600_000;
 
 export interface ProofOutcome {
   readonly seed: number;
-  /** Empty: proven. */
+  /** Empty if the warehouse equals the service in the end. */
   readonly problems: readonly string[];
+  /** Number of faults that struck. */
   readonly struck: number;
   readonly requests: number;
   readonly rows: number;
@@ -33,8 +34,8 @@ export interface ProofOutcome {
 }
 
 /**
- * Runs the schedule of one seed: a service with faults, and runs that end or are stopped. Then the service is healthy, one
- * more run follows, and the warehouse must equal the service.
+ * Plays the schedule of one seed: several runs against a service with faults, some of them stopped early. Then removes the
+ * faults and runs once more; after that the warehouse must equal the service.
  */
 export async function prove(seed: number): Promise<ProofOutcome> {
   const schedule = drawSchedule(seed);
@@ -68,7 +69,7 @@ async function playSchedule(
   const output: string[] = [];
   const engine = createEngine(schedule, folder, clock, simulator, output);
   for (const step of schedule.steps) {
-    if (step.kind === "pass") {
+    if (step.kind === "wait") {
       await clock.advance(step.ms);
       continue;
     }
@@ -93,7 +94,7 @@ async function playSchedule(
   simulator.setFaults("");
   if (schedule.recovery === "next-day") await clock.advance(DAY_MS);
   if (schedule.recovery === "verify") {
-    // Verification skips the newest periods, which may still change, so the falsified rows must be older.
+    // Verification skips the newest periods, which may still change. Wait until the falsified rows are older.
     await clock.advance(6 * schedule.refreshSeconds * 1000);
     const first = await engine.run();
     exits.push(first.exit);
@@ -109,13 +110,14 @@ async function playSchedule(
     problems.push(error instanceof Error ? error.message : String(error));
   }
   const requests = simulator.requests.total;
-  const polite = maxPoliteRequests(schedule, exits.length, rows, struck);
-  if (rows > 0 && requests > polite) problems.push(`${requests} requests, at most ${polite} allowed`);
+  const maxRequests = maxExpectedRequests(schedule, exits.length, rows, struck);
+  if (rows > 0 && requests > maxRequests)
+    problems.push(`${requests} requests, at most ${maxRequests} allowed`);
   problems.push(...findLeakedSecrets(folder, output));
   return { seed: schedule.seed, problems, struck, requests, rows, exits };
 }
 
-/** Calls `act` at the stop point; returns a function that cancels it. */
+/** Calls `act` at the stop point. Returns a function that cancels the call. */
 function scheduleStop(
   stop: StopPoint,
   clock: ManualClock,
@@ -134,8 +136,8 @@ function scheduleStop(
   };
 }
 
-/** Allows two requests per page, two per fault, and the fixed requests of each run. */
-function maxPoliteRequests(
+/** Two requests per page, two per fault, and the fixed requests of each run. */
+function maxExpectedRequests(
   { faults, settings }: FaultSchedule,
   runs: number,
   rows: number,
@@ -164,11 +166,11 @@ function createEngine(
     MDS_CLIENT_SECRET: simulator.clientSecret,
     MDS_WAREHOUSE: path,
   };
-  const line = (fields: Record<string, unknown>, message: string) =>
+  const record = (fields: Record<string, unknown>, message: string) =>
     void output.push(`${message} ${inspect(fields, { depth: 8 })}`);
-  const log: Log = { debug: line, info: line, warn: line, error: line };
+  const log: Log = { debug: record, info: record, warn: record, error: record };
   const loaded = loadSettings({ env, directory: folder, file });
-  const synced = toSyncSettings(loaded);
+  const syncSettings = toSyncSettings(loaded);
   const random = seededRandom(seed);
   let asOf = 0;
   return {
@@ -176,7 +178,7 @@ function createEngine(
       try {
         const report = await clock.runUntil(
           withSyncSession(loaded, { clock, stopping, random }, log, ({ syncContext, reader }) =>
-            backfill(syncContext, { settings: synced, reader, random, filter: {} }),
+            backfill(syncContext, { settings: syncSettings, reader, random, filter: {} }),
           ),
         );
         asOf = report.asOf;
@@ -189,7 +191,7 @@ function createEngine(
       }
     },
     async verifyAll() {
-      const { refreshSeconds, concurrency } = synced;
+      const { refreshSeconds, concurrency } = syncSettings;
       const stopping = new AbortController().signal;
       await clock.runUntil(
         withSyncSession(loaded, { clock, stopping, random }, log, ({ syncContext, reader }) =>
@@ -197,12 +199,12 @@ function createEngine(
         ),
       );
     },
-    /** Whatever the service did, the coverage must be correct at any time. */
+    /** The coverage must be correct after every run, whatever faults the service had. */
     findFalseCoverage(): string[] {
       if (!existsSync(path)) return [];
       const reader = openReader(path);
       try {
-        // Falsified records are stored as served, and a 404 is trusted for a day; everything else is checked.
+        // Skip what the client cannot detect yet: a false 404 until the next day, falsified records until a verification.
         const checkedProofs = { run: ["rows", "empty"], "next-day": ["rows"], verify: [] } as const;
         expectCoverageCorrect(reader, simulator, clock.now(), checkedProofs[recovery]);
         return [];

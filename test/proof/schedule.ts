@@ -5,15 +5,15 @@ import { drawFaults, type Recovery } from "./fault-lines.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** When a run is stopped: after some time, or when a page with this number is requested. */
+/** When a run is stopped: after `ms`, or at the request of history page number `pages`. */
 export type StopPoint = { readonly ms: number } | { readonly pages: number };
 
-/** One step while the service has faults. */
+/** One step of a schedule while the service has faults. */
 export type ScheduleStep =
   | { readonly kind: "run"; readonly stop?: StopPoint }
-  | { readonly kind: "pass"; readonly ms: number };
+  | { readonly kind: "wait"; readonly ms: number };
 
-/** Everything that one seed decides. */
+/** Everything that is drawn from one seed. */
 export interface FaultSchedule {
   readonly seed: number;
   readonly start: number;
@@ -96,9 +96,9 @@ function drawQuirks(draw: SeededDraw, refreshSeconds: number): Partial<Quirks> {
   return Object.fromEntries(names.map((name) => [name, all[name]]));
 }
 
-/** The shorter the cadence, the shorter the pauses between runs, because the time has to be filled. */
+/** A shorter cadence gets shorter pauses between runs, because the next run has to fill each pause. */
 function drawSteps(draw: SeededDraw, refreshSeconds: number): ScheduleStep[] {
-  // Most runs are short, so most stops are early; one in four is by time and may hit a pause.
+  // Most runs are short, so most stops are early. One stop in four is by time, so that it can hit a retry delay.
   const stop = (): StopPoint =>
     draw.chance(0.25)
       ? { ms: draw.integer(50, 30_000) }
@@ -116,7 +116,7 @@ function drawSteps(draw: SeededDraw, refreshSeconds: number): ScheduleStep[] {
     ]);
     const isLongPause = refreshSeconds === 3600 && draw.chance(0.3);
     if (draw.chance(0.7))
-      steps.push({ kind: "pass", ms: isLongPause ? draw.integer(195, 206) * DAY_MS : ms });
+      steps.push({ kind: "wait", ms: isLongPause ? draw.integer(195, 206) * DAY_MS : ms });
     steps.push(run());
   }
   return steps;

@@ -1,6 +1,6 @@
-import { prove } from "./prove.ts";
+import { type ProofOutcome, prove } from "./prove.ts";
 
-// A worker process of `npm run proof`: receives seeds, sends outcomes. If it hangs, it exits and the seed is reported.
+// A worker process of `npm run proof`: receives seeds, sends outcomes. If a seed hangs, it exits, and run.ts reports it.
 const PROOF_TIMEOUT_MS = 240_000;
 
 process.on("message", async (seed: number) => {
@@ -9,7 +9,8 @@ process.on("message", async (seed: number) => {
     process.send?.(await prove(seed));
   } catch (error) {
     const problems = [error instanceof Error ? (error.stack ?? error.message) : String(error)];
-    process.send?.({ seed, problems, struck: 0, requests: 0, rows: 0, ends: [] });
+    const outcome: ProofOutcome = { seed, problems, struck: 0, requests: 0, rows: 0, exits: [] };
+    process.send?.(outcome);
   }
   clearTimeout(hung);
 });

@@ -4,15 +4,15 @@ import os from "node:os";
 
 /*
  * Loaded before the program (`node --import`) in every process of a scenario. It speeds up all clocks by the same factor
- * from the same start, so that real cadences and timeouts fit into a test; the program does not know. SIGUSR2 steps the
- * wall clock of one process, as an operator or a time daemon would.
+ * from the same start, so that the program runs unchanged, with real cadences and timeouts. SIGUSR2 steps the wall clock
+ * of one process, as an operator or a time daemon would.
  */
 export interface ClockPace {
   /** Speed relative to the real clock. */
   readonly factor: number;
   /** Real start time, milliseconds since 1970. */
   readonly since: number;
-  /** Scenario time at the start. It lies in the past, because SQLite's own clock must not be behind it. */
+  /** Scenario time at the start. It lies in the past, so that it never overtakes SQLite's clock, which stays real. */
   readonly from: number;
   /** File with the milliseconds by which SIGUSR2 steps the wall clock. */
   readonly stepFile: string;

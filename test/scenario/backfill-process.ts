@@ -32,7 +32,7 @@ export async function installBackfill(
     MDS_CLIENT_SECRET: simulator.clientSecret,
     MDS_WAREHOUSE: path,
   };
-  const look = <T>(work: (reader: ReturnType<typeof openReader>) => T): T => {
+  const withReader = <T>(work: (reader: ReturnType<typeof openReader>) => T): T => {
     const reader = openReader(path);
     try {
       return work(reader);
@@ -41,13 +41,13 @@ export async function installBackfill(
     }
   };
   const query = (sql: string) =>
-    look((reader) => reader.database.prepare(sql).all() as Record<string, unknown>[]);
+    withReader((reader) => reader.database.prepare(sql).all() as Record<string, unknown>[]);
   return {
     simulator,
     query,
     start: (...flags) => startProgram(["backfill", "--no-progress", ...flags], { cwd: folder, env }),
     expectMatchesService: () =>
-      look((reader) => {
+      withReader((reader) => {
         // The time of the latest run: the end of the coverage plus the settle delay.
         const [last] = query(
           `SELECT max(s.to_ts) + max(w.settle_delay) AS asOf FROM settled_ranges s

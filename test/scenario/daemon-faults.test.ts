@@ -15,7 +15,7 @@ http: { port: 0 }
 const TICK_MS = 30_000;
 const DAY_MS = 86_400_000;
 
-/** One real second is 30 scenario seconds: the cadence of 30 s and all timeouts of the daemon stay unchanged. */
+/** One real second is 30 scenario seconds. The cadence and all timeouts of the daemon are the real ones. */
 const scene = new AcceleratedScene({ factor: 30 });
 let daemon: DaemonProcess;
 /** Periods (scenario time) in which the service could not be reached at all. */
@@ -32,7 +32,7 @@ async function startDaemon(): Promise<void> {
   });
 }
 
-/** Waits until the warehouse equals the service since `since`, including new ticks. */
+/** Waits until all index ticks since `since` equal the service's, including the next tick after now. */
 async function expectHealed(since: number): Promise<void> {
   const upTo = Math.floor(scene.now() / TICK_MS + 1) * TICK_MS;
   let difference: string | undefined = "nothing compared";
@@ -128,8 +128,8 @@ describe("a daemon matches the service again", () => {
   });
 });
 
-describe("after all of that", () => {
-  it("a second daemon on the same file fails with one line", async () => {
+describe("after all these faults", () => {
+  it("a second daemon on the same file exits 75 with one line", async () => {
     const second = scene.startDaemon();
     expect(await second.ended).toBe(75);
     const lines = second.stderr().trim().split("\n");

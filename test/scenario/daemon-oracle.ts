@@ -55,8 +55,8 @@ export interface SnapshotResult {
 }
 
 /**
- * The oracle of the snapshot streams, from the start of each target until `endMs`: a period with missing records is `lost`
- * in `gaps`, a covered period has every record of the service, and every second is exactly one of both.
+ * Checks the snapshot streams from the start of each target until `endMs`: every period is either covered or `lost` in
+ * `gaps`, a covered period has every record of the service, and a period with missing records is lost.
  */
 export function expectSnapshotGapsCorrect(
   reader: Connection,
@@ -130,7 +130,7 @@ function findMissingRecords(
       )
       .map(({ marketId }) => marketId);
   }
-  // Polled once per period, which is longer than the service's refresh: any of its timestamps will do.
+  // The daemon polls once per period, in which the service refreshes several times: accept any timestamp of the period.
   const rows = stored(
     "SELECT contract_id, max(price_exact) FROM derivative_ticks WHERE ts >= ? AND ts < ? AND exchange_id = ? GROUP BY 1",
     exchangeId,

@@ -8,22 +8,22 @@ sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: fal
   intraday: { GWA: [BTC], MWA: none, LX: none, days: 3 } }`;
 const smallPages = "GET /index-ticker size-cap 100\nGET /index-ticker latency 10ms";
 
-const until = async (isSo: () => boolean) => {
-  while (!isSo()) await new Promise((wake) => setTimeout(wake, 5));
+const until = async (isDone: () => boolean) => {
+  while (!isDone()) await new Promise((wake) => setTimeout(wake, 5));
 };
 
 describe("F3: the disk becomes full during a backfill", () => {
   it("pauses with one log line, continues when there is space, and matches the service in the end", async () => {
     const disk = mountSmallDisk("a full disk during a backfill");
     if (!disk) return;
-    const place = await installBackfill(settings, { faults: smallPages }, disk.folder);
-    const requestCount = () => place.simulator.requests.count("/v3/index-ticker");
-    const { result: ended, output: said } = place.start("--json");
+    const installation = await installBackfill(settings, { faults: smallPages }, disk.folder);
+    const requestCount = () => installation.simulator.requests.count("/v3/index-ticker");
+    const { result: ended, output } = installation.start("--json");
     await until(() => requestCount() >= 20);
     disk.fill();
-    await until(() => said.stderr.includes("disk_full"));
-    const rows = () => place.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows;
-    // Running requests end; after that nothing is requested that could not be stored.
+    await until(() => output.stderr.includes("disk_full"));
+    const rows = () => installation.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows;
+    // Requests in flight end. After that the run sends no requests, because it could not store the responses.
     await new Promise((wake) => setTimeout(wake, 500));
     const [requestsBefore, rowsBefore] = [requestCount(), rows()];
     await new Promise((wake) => setTimeout(wake, 1_000));
@@ -31,7 +31,7 @@ describe("F3: the disk becomes full during a backfill", () => {
     disk.free();
     const { status, stdout } = await ended;
     expect({ status, problems: JSON.parse(stdout).problems }).toEqual({ status: 0, problems: [] });
-    const lines = said.stderr
+    const lines = output.stderr
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
@@ -39,10 +39,10 @@ describe("F3: the disk becomes full during a backfill", () => {
       { msg: expect.stringMatching(/MiB are free on the disk of .*: free some space/) },
     ]);
     expect(lines.filter(({ msg }) => msg === "storage recovered")).toHaveLength(1);
-    expect(place.expectMatchesService().rows).toBeGreaterThan(2.9 * 2880);
+    expect(installation.expectMatchesService().rows).toBeGreaterThan(2.9 * 2880);
   });
 
-  it("gives up after 15 minutes, exit 75, keeps the stored rows, and the next run completes it", async () => {
+  it("ends after 15 minutes with exit 75 and keeps the stored rows; a later run completes them", async () => {
     const disk = mountSmallDisk("a disk that stays full");
     if (!disk) return;
     const engine = await startBackfillHarness({
@@ -61,17 +61,17 @@ describe("F3: the disk becomes full during a backfill", () => {
     const first = minutes(engine.run());
     await until(() => engine.simulator.requests.count("/v3/index-ticker") >= 20);
     disk.fill();
-    const stayed = await first;
-    expect(stayed.failure).toMatchObject({ code: "disk_full", exit: 75 });
-    expect(stayed.minutes).toBeGreaterThanOrEqual(15);
-    expect(stayed.minutes).toBeLessThan(16);
+    const firstRun = await first;
+    expect(firstRun.failure).toMatchObject({ code: "disk_full", exit: 75 });
+    expect(firstRun.minutes).toBeGreaterThanOrEqual(15);
+    expect(firstRun.minutes).toBeLessThan(16);
     const rowsBefore = Number(engine.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows);
     expect(rowsBefore).toBeGreaterThan(0);
 
-    // The next run cannot start either: it waits as long.
-    const blocked = await minutes(engine.run());
-    expect(blocked.failure).toMatchObject({ exit: 75 });
-    expect(blocked.minutes).toBeLessThan(16);
+    // The next run cannot start either, and gives up after the same time.
+    const secondRun = await minutes(engine.run());
+    expect(secondRun.failure).toMatchObject({ exit: 75 });
+    expect(secondRun.minutes).toBeLessThan(16);
 
     disk.free();
     expect((await engine.run()).exit).toBe(0);

@@ -4,7 +4,7 @@ import { seed } from "../support/seed.ts";
 import { installBackfill } from "./backfill-process.ts";
 
 const KILLS = 10;
-/** Small pages: many to lose, few rows to compare. */
+/** Small pages, so that a few rows make many pages that a kill can interrupt. */
 const ROWS_PER_PAGE = 100;
 const smallPages = `GET /index-ticker size-cap ${ROWS_PER_PAGE}`;
 const settings = `service: { concurrency: 2 }
@@ -12,25 +12,25 @@ sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: fal
   intraday: { GWA: [BTC], MWA: none, LX: none, days: 14 } }`;
 
 describe("F2: a backfill that is killed ten times", () => {
-  it("continues where it was: nothing lost, nothing doubled, less than a tenth of the pages requested twice", async () => {
-    const place = await installBackfill(settings, {
+  it("resumes without lost or duplicate rows, and requests less than a tenth of the pages twice", async () => {
+    const installation = await installBackfill(settings, {
       faults: `${smallPages}\nGET /index-ticker latency 10ms`,
     });
-    const { simulator } = place;
+    const { simulator } = installation;
     const random = seededRandom(seed);
     const requestCount = () => simulator.requests.count("/v3/index-ticker");
     for (let kill = 0; kill < KILLS; kill++) {
       const before = requestCount();
       const pages = 1 + Math.floor(random() * 35);
-      const { child, result: ended } = place.start();
+      const { child, result: ended } = installation.start();
       while (requestCount() < before + pages) await new Promise((wake) => setTimeout(wake, 2));
       child.kill("SIGKILL");
       await ended;
     }
     simulator.setFaults(smallPages);
-    const last = await place.start("--json").result;
+    const last = await installation.start("--json").result;
     expect(last.status).toBe(0);
-    const { rows } = place.expectMatchesService();
+    const { rows } = installation.expectMatchesService();
     expect(rows).toBeGreaterThan(13.9 * 2880);
     const needed = Math.ceil(rows / ROWS_PER_PAGE);
     expect(requestCount() - needed).toBeLessThan(needed / 10);

@@ -122,7 +122,7 @@ http: { port: 0 }
     query: (sql) => read(({ database }) => database.prepare(sql).all() as Record<string, unknown>[]),
     expectMatchesService: () =>
       read((reader) => {
-        const confirmed = reader.database
+        const coveredUntil = reader.database
           .prepare(
             `SELECT min(reached) FROM (SELECT max(s.to_ts) + w.settle_delay AS reached FROM settled_ranges s
               JOIN wanted_ranges w ON w.stream = s.stream AND w.series = s.series
@@ -130,12 +130,12 @@ http: { port: 0 }
           )
           .pluck()
           .get();
-        return expectWarehouseMatches(reader, simulator, Date.now(), Number(confirmed));
+        return expectWarehouseMatches(reader, simulator, Date.now(), Number(coveredUntil));
       }),
   };
 }
 
-/** Wraps a daemon process. */
+/** Collects the output of a daemon process, and kills it at the end of the test. */
 export function watchDaemon(child: ChildProcess): LimitedDaemon {
   onTestFinished(() => void child.kill("SIGKILL"));
   let stderr = "";
@@ -194,7 +194,7 @@ export function peakMegabytes(pid: number): number {
   return Number(kib) / 1024;
 }
 
-/** The number of the next file descriptor. */
+/** The number that the next opened file descriptor gets. */
 export function nextDescriptor(pid: number): number {
   const taken = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
   let next = 0;
@@ -202,9 +202,9 @@ export function nextDescriptor(pid: number): number {
   return next;
 }
 
-/** Changes the soft limit of a running process; the hard limit stays, so that it can be raised again. `as`: the user id. */
-export function setLimit(pid: number, name: "as" | "nofile" | "nproc", value: number, as?: number): void {
-  const user = as === undefined ? {} : { uid: as, gid: as };
+/** Changes the soft limit of a running process as user `uid`. The hard limit stays, so that it can be raised again. */
+export function setLimit(pid: number, name: "as" | "nofile" | "nproc", value: number, uid?: number): void {
+  const user = uid === undefined ? {} : { uid, gid: uid };
   const { status, stderr } = spawnSync("prlimit", ["--pid", String(pid), `--${name}=${value}:`], user);
   if (status !== 0) throw new Error(String(stderr));
 }

@@ -18,16 +18,16 @@ const isRoot = process.getuid?.() === 0;
 /** A user id that is in no /etc/passwd. */
 const UNKNOWN_UID = 54_321;
 
-/** Makes everything but the folder $0 read-only, then runs the rest as process 1 with only the given environment. */
+/** Makes everything but the folder $0 read-only, then runs the command `$@` as process 1 without other variables. */
 const sandboxScript = `mount --make-rprivate / && mount --bind "$0" "$0" && mount -o remount,ro,bind / && mount -t proc proc /proc &&
   cd / && exec setpriv --reuid=${UNKNOWN_UID} --regid=${UNKNOWN_UID} --clear-groups env -i "$@"`;
 
-function hasRoot(shown: string): boolean {
-  if (!isRoot) process.stderr.write(`skipped, because only root may change the user: ${shown}\n`);
+function hasRoot(what: string): boolean {
+  if (!isRoot) process.stderr.write(`skipped, because only root may change the user: ${what}\n`);
   return isRoot;
 }
 
-/** Small pages: many to lose, few rows to compare. */
+/** Small pages, so that a few rows make many pages that a crash can interrupt. */
 const ROWS_PER_PAGE = 100;
 const smallPages = `GET /index-ticker size-cap ${ROWS_PER_PAGE}\nGET /index-ticker latency 10ms`;
 
@@ -35,26 +35,26 @@ const pause = (ms: number) => new Promise((wake) => setTimeout(wake, ms));
 
 describe("G5: little memory", () => {
   it("a heap of 32 MB is enough to fill 170,000 rows and to follow the live feed: all queues are bounded", async () => {
-    const place = await installLimited({ assets: "BTC, ETH" });
-    const daemon = place.start({ nodeFlags: ["--max-old-space-size=32", "--max-semi-space-size=2"] });
+    const installation = await installLimited({ assets: "BTC, ETH" });
+    const daemon = installation.start({ nodeFlags: ["--max-old-space-size=32", "--max-semi-space-size=2"] });
     await daemon.waitUntilFilled();
     await daemon.waitFor(
       "live ticks",
-      () => place.query("SELECT 1 FROM index_ticks WHERE NOT is_settled LIMIT 1")[0],
+      () => installation.query("SELECT 1 FROM index_ticks WHERE NOT is_settled LIMIT 1")[0],
     );
     expect(peakMegabytes(daemon.pid)).toBeLessThan(300);
     daemon.child.kill("SIGTERM");
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
-    expect(place.expectMatchesService().rows).toBeGreaterThan(170_000);
+    expect(installation.expectMatchesService().rows).toBeGreaterThan(170_000);
   });
 
   it("out of memory is a crash like any other: the next start reports it and continues", async () => {
     if (!hasTool("prlimit", "out of memory during a backfill")) return;
-    const place = await installLimited({ refreshSeconds: 30, days: 12, faults: smallPages });
-    const first = place.start({ wrapper: ["prlimit", "--core=0"] });
-    const requestCount = () => place.simulator.requests.count("/v3/index-ticker");
+    const installation = await installLimited({ refreshSeconds: 30, days: 12, faults: smallPages });
+    const first = installation.start({ wrapper: ["prlimit", "--core=0"] });
+    const requestCount = () => installation.simulator.requests.count("/v3/index-ticker");
     await first.waitFor("a part of the backfill", () => (requestCount() > 100 ? true : undefined));
-    // From now on the system gives it no more memory; a dashboard thread would need a lot.
+    // From now on the system refuses more memory, and this request makes the daemon start a dashboard thread.
     setLimit(first.pid, "as", 1_000_000);
     first.get("/api/status").catch(() => {});
     // If it survives with the memory it has, kill it like the OOM killer would.
@@ -62,12 +62,12 @@ describe("G5: little memory", () => {
     first.child.kill("SIGKILL");
     const { code, signal } = await first.ended;
     expect(code).not.toBe(0);
-    expect(place.query("PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
-    const [storedBefore] = place.query("SELECT count(*) AS rows FROM index_ticks");
+    expect(installation.query("PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
+    const [storedBefore] = installation.query("SELECT count(*) AS rows FROM index_ticks");
     expect(storedBefore?.rows).toBeGreaterThan(0);
 
     const before = requestCount();
-    const second = place.start();
+    const second = installation.start();
     await second.waitUntilFilled();
     // V8 usually aborts; an allocation that fails as an exception leaves another message.
     const crash = signal ? { code: "killed", line: expect.stringContaining(`(pid ${first.pid} on `) } : {};
@@ -75,11 +75,14 @@ describe("G5: little memory", () => {
       expect.objectContaining({ msg: "last run ended unexpectedly", ...crash }),
     );
     expect(JSON.parse((await second.get("/api/status")).text)).toMatchObject({ last_crash: crash });
-    const { stdout } = await runInProcess(["status"], { env: { ...place.env }, cwd: place.folder });
+    const { stdout } = await runInProcess(["status"], {
+      env: { ...installation.env },
+      cwd: installation.folder,
+    });
     expect(stdout).toMatch(/^daemon {2}ended unexpectedly \S+ ago: /m);
     second.child.kill("SIGTERM");
     expect(await second.ended).toEqual({ code: 0, signal: null });
-    expect(place.expectMatchesService().rows).toBeGreaterThan(11.9 * 2880);
+    expect(installation.expectMatchesService().rows).toBeGreaterThan(11.9 * 2880);
     // Committed rows are not requested again.
     expect(requestCount() - before).toBeLessThan(
       (12 * 2880 - Number(storedBefore?.rows)) / ROWS_PER_PAGE + 30,
@@ -88,10 +91,10 @@ describe("G5: little memory", () => {
 });
 
 describe("G6: few descriptors and few threads", () => {
-  it("64 descriptors are enough; when none is left it waits, logs it, uses little CPU, and recovers by itself", async () => {
+  it("64 descriptors are enough; without a free one the daemon waits, logs it, uses little CPU, and recovers by itself", async () => {
     if (!hasTool("prlimit", "running out of descriptors")) return;
-    const place = await installLimited();
-    const daemon = place.start({ wrapper: ["prlimit", "--nofile=64"] });
+    const installation = await installLimited();
+    const daemon = installation.start({ wrapper: ["prlimit", "--nofile=64"] });
     await daemon.waitUntilFilled();
 
     // Enough for a connection, too few for the reader thread of the dashboard.
@@ -106,18 +109,18 @@ describe("G6: few descriptors and few threads", () => {
     // Every connection breaks, and there is no descriptor for a new one.
     setLimit(daemon.pid, "nofile", 12);
     const before = {
-      requests: place.simulator.requests.total,
+      requests: installation.simulator.requests.total,
       lines: daemon.log().length,
       cpu: cpuSeconds(daemon.pid),
     };
-    place.simulator.setFaults("GET * hang-up\nws drop-connection 1006 on=tick");
-    await daemon.waitFor("a log line about it", () =>
+    installation.simulator.setFaults("GET * hang-up\nws drop-connection 1006 on=tick");
+    await daemon.waitFor("a log line with too_many_files", () =>
       daemon.log().find(({ reason }) => reason === "too_many_files") ? true : undefined,
     );
-    place.simulator.setFaults("");
+    installation.simulator.setFaults("");
     await pause(3_000);
     expect(cpuSeconds(daemon.pid) - before.cpu).toBeLessThan(2);
-    expect(place.simulator.requests.total - before.requests).toBeLessThan(20);
+    expect(installation.simulator.requests.total - before.requests).toBeLessThan(20);
     const logged = daemon.log().slice(before.lines);
     expect(logged.length).toBeLessThan(25);
     expect(logged).toContainEqual(
@@ -130,22 +133,22 @@ describe("G6: few descriptors and few threads", () => {
     await daemon.waitFor("a new connection", () => (connected() > connections ? true : undefined));
     await daemon.waitFor(
       "live ticks are stored",
-      () => place.query(`SELECT 1 FROM exchange_ticks WHERE ts > ${recoveredFrom} LIMIT 1`)[0],
+      () => installation.query(`SELECT 1 FROM exchange_ticks WHERE ts > ${recoveredFrom} LIMIT 1`)[0],
     );
     expect(await daemon.get("/healthz")).toEqual({ status: 200, text: "ok\n" });
     daemon.child.kill("SIGTERM");
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
-    place.expectMatchesService();
+    installation.expectMatchesService();
   });
 
   it("reports in one line that no thread can be started, and exits 1", async () => {
-    const shown = "a start without any free thread";
-    if (!hasRoot(shown) || !hasTool("prlimit", shown) || !hasTool("setpriv", shown)) return;
-    const place = await installLimited({ refreshSeconds: 30 });
-    chownSync(place.folder, UNKNOWN_UID, UNKNOWN_UID);
+    const what = "a start without any free thread";
+    if (!hasRoot(what) || !hasTool("prlimit", what) || !hasTool("setpriv", what)) return;
+    const installation = await installLimited({ refreshSeconds: 30 });
+    chownSync(installation.folder, UNKNOWN_UID, UNKNOWN_UID);
     // The limit does not apply to root. Node itself uses the first few threads.
     const user = ["setpriv", `--reuid=${UNKNOWN_UID}`, `--regid=${UNKNOWN_UID}`, "--clear-groups"];
-    const daemon = place.start({ wrapper: [...user, "prlimit", "--nproc=7"] });
+    const daemon = installation.start({ wrapper: [...user, "prlimit", "--nproc=7"] });
     expect(await daemon.ended).toEqual({ code: 1, signal: null });
     const last = daemon.stderr().split("\n").slice(-2);
     expect(last).toEqual([
@@ -154,8 +157,8 @@ describe("G6: few descriptors and few threads", () => {
     ]);
     expect(daemon.stderr()).not.toContain("please report");
 
-    // A running daemon needs one more thread only for the dashboard: it starts it as soon as it can.
-    const second = place.start({ wrapper: user });
+    // A running daemon needs another thread only for the dashboard, and starts it as soon as the limit allows.
+    const second = installation.start({ wrapper: user });
     await second.waitUntilFilled();
     setLimit(second.pid, "nproc", 1, UNKNOWN_UID);
     for (let visit = 0; visit < 45; visit++) {
@@ -180,18 +183,18 @@ describe("G10: a core shared with a busy process", () => {
       stdio: "ignore",
     });
     onTestFinished(() => void neighbour.kill("SIGKILL"));
-    const place = await installLimited({ faults: "ws ping-storm 50ms on=accept" });
-    const daemon = place.start({ wrapper: ["taskset", "-c", core] });
+    const installation = await installLimited({ faults: "ws ping-storm 50ms on=accept" });
+    const daemon = installation.start({ wrapper: ["taskset", "-c", core] });
     await daemon.waitUntilFilled();
     await daemon.waitFor(
       "a first snapshot",
-      () => place.query("SELECT 1 FROM coverage WHERE stream = 'exchange_ticks'")[0],
+      () => installation.query("SELECT 1 FROM coverage WHERE stream = 'exchange_ticks'")[0],
     );
     const watchedFrom = Date.now() * 1000;
     await pause(4_000);
     const watchedTo = (Date.now() - 2_000) * 1000;
     expect(neighbour.exitCode).toBe(null);
-    const pongs = (await (await fetch(`${place.simulator.baseUrl}/simulator/pongs`)).json()) as {
+    const pongs = (await (await fetch(`${installation.simulator.baseUrl}/simulator/pongs`)).json()) as {
       answered: number;
       worstMs: number;
     };
@@ -199,26 +202,26 @@ describe("G10: a core shared with a busy process", () => {
     expect(pongs.worstMs).toBeLessThan(5_000);
     const missed = `SELECT from_time, to_time, reason FROM gaps WHERE stream = 'exchange_ticks' AND state = 'lost'
       AND to_ts > ${watchedFrom} AND from_ts < ${watchedTo}`;
-    expect(place.query(missed)).toEqual([]);
+    expect(installation.query(missed)).toEqual([]);
     expect(daemon.log().filter(({ msg }) => msg === "live feed connected")).toHaveLength(1);
     daemon.child.kill("SIGTERM");
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
-    place.expectMatchesService();
+    installation.expectMatchesService();
   });
 });
 
 describe("G12: a container's conditions", () => {
   it("as process 1 of an unknown user without HOME, on a read-only root, it syncs, sorts and exits 0", async () => {
-    const shown = "the daemon as process 1 on a read-only root";
-    if (!hasRoot(shown) || !hasTool("unshare", shown) || !hasTool("setpriv", shown)) return;
-    const place = await installLimited({ refreshSeconds: 30 });
+    const what = "the daemon as process 1 on a read-only root";
+    if (!hasRoot(what) || !hasTool("unshare", what) || !hasTool("setpriv", what)) return;
+    const installation = await installLimited({ refreshSeconds: 30 });
     // The only writable folder, still empty.
-    const data = join(place.folder, "data");
+    const data = join(installation.folder, "data");
     mkdirSync(data);
     chownSync(data, UNKNOWN_UID, UNKNOWN_UID);
-    chmodSync(place.folder, 0o755);
+    chmodSync(installation.folder, 0o755);
     const inSandbox = (...command: string[]) => {
-      const env = Object.entries({ ...place.env, MDS_WAREHOUSE: join(data, "mds.sqlite") });
+      const env = Object.entries({ ...installation.env, MDS_WAREHOUSE: join(data, "mds.sqlite") });
       const named = env.map(([name, value]) => `${name}=${value}`);
       return [
         "--mount",
@@ -245,7 +248,7 @@ describe("G12: a container's conditions", () => {
       "true",
     ]);
     if (tried.status !== 0) {
-      process.stderr.write(`skipped, because namespaces are not available here: ${shown}\n`);
+      process.stderr.write(`skipped, because namespaces are not available here: ${what}\n`);
       return;
     }
     const daemon = watchDaemon(
@@ -269,17 +272,17 @@ describe("G12: a container's conditions", () => {
   });
 
   it("as any user, in an empty environment and a read-only folder, it syncs and exits 0", async () => {
-    const place = await installLimited({ refreshSeconds: 30 });
-    const data = join(place.folder, "data");
-    const elsewhere = join(place.folder, "elsewhere");
+    const installation = await installLimited({ refreshSeconds: 30 });
+    const data = join(installation.folder, "data");
+    const elsewhere = join(installation.folder, "elsewhere");
     for (const folder of [data, elsewhere]) mkdirSync(folder);
     chmodSync(elsewhere, 0o555);
     const isOther = hasRoot("an unknown user id");
     if (isOther) chownSync(data, UNKNOWN_UID, UNKNOWN_UID);
-    chmodSync(place.folder, 0o755);
+    chmodSync(installation.folder, 0o755);
     const child = spawn(process.execPath, [entry, "run", "--no-progress"], {
       cwd: elsewhere,
-      env: { ...place.env, MDS_WAREHOUSE: join(data, "mds.sqlite") },
+      env: { ...installation.env, MDS_WAREHOUSE: join(data, "mds.sqlite") },
       stdio: ["ignore", "ignore", "pipe"],
       ...(isOther ? { uid: UNKNOWN_UID, gid: UNKNOWN_UID } : {}),
     });

@@ -23,37 +23,37 @@ GET /index-ticker size-cap 500`;
 
 describe("a real backfill", () => {
   it("matches the service after many faults at once", async () => {
-    const place = await installBackfill(settings, { faults: storm });
-    const { status, stdout } = await place.start("--json").result;
+    const installation = await installBackfill(settings, { faults: storm });
+    const { status, stdout } = await installation.start("--json").result;
     expect({ status, problems: JSON.parse(stdout).problems }).toEqual({ status: 0, problems: [] });
-    const struck = place.simulator.faultCounts.filter((line) => line.struck > 0);
+    const struck = installation.simulator.faultCounts.filter((line) => line.struck > 0);
     expect(struck.length).toBeGreaterThan(7);
-    place.simulator.setFaults("");
-    expect(place.expectMatchesService().rows).toBeGreaterThan(5 * 2800);
+    installation.simulator.setFaults("");
+    expect(installation.expectMatchesService().rows).toBeGreaterThan(5 * 2800);
   });
 
   it("A11: without the scopes of some streams, syncs the rest, reports the scopes, and exits 4", async () => {
-    const place = await installBackfill(settings, {
+    const installation = await installBackfill(settings, {
       scopes: allScopes.filter((scope) => scope !== "read:LX" && scope !== "read:ohlcv"),
     });
     const startedAt = Date.now();
-    const { status, stdout, stderr } = await place.start("--log-level", "silent").result;
+    const { status, stdout, stderr } = await installation.start("--log-level", "silent").result;
     expect(status).toBe(4);
     expect(stdout).toContain("read:ohlcv");
     expect(stdout).toContain("read:LX");
     expect(stderr.trim().split("\n")).toHaveLength(1);
-    expect(place.query("SELECT DISTINCT index_type, name FROM index_ticks ORDER BY 2")).toEqual([
+    expect(installation.query("SELECT DISTINCT index_type, name FROM index_ticks ORDER BY 2")).toEqual([
       { index_type: "GWA", name: "BTC" },
       { index_type: "GWA", name: "ETH" },
     ]);
     // Records newer than the settle delay are left to the next run.
     const coveredUntil = (startedAt - 61_000) * 1000;
     expect(
-      place.query(
+      installation.query(
         `SELECT * FROM gaps WHERE stream = 'index_ticks' AND index_type = 'GWA' AND from_ts < ${coveredUntil}`,
       ),
     ).toEqual([]);
-    expect(place.query("SELECT DISTINCT state FROM gaps WHERE stream = 'ohlcv'")).toEqual([
+    expect(installation.query("SELECT DISTINCT state FROM gaps WHERE stream = 'ohlcv'")).toEqual([
       { state: "open" },
     ]);
   });

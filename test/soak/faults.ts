@@ -33,9 +33,9 @@ const faultLines: readonly string[] = [
 
 export interface FaultPhase {
   readonly line: string;
-  /** Seconds without a fault before it. */
+  /** Seconds without a fault before this one. */
   readonly quietSeconds: number;
-  /** How long it lasts. */
+  /** Duration of the fault. */
   readonly seconds: number;
 }
 

@@ -6,8 +6,8 @@ import { seededRandom } from "../../src/runtime/backoff.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { type Figure, formatFigures, isMissed } from "../bench/figures.ts";
 import { PERMANENT_FAULT, pickFaultPhase } from "./faults.ts";
+import { compareWithService } from "./oracle.ts";
 import { Soak, type Vitals } from "./soak-process.ts";
-import { compareWithTruth } from "./truth.ts";
 
 /*
  * npm run soak: a daemon backfills at full speed and follows the live feed under random faults for ten minutes.
@@ -49,19 +49,24 @@ try {
   }
   const during = vitals();
   const pongs = (await soak.control("GET", "pongs")) as { answered: number; p99Ms: number; worstMs: number };
-  // REST finds a silently missing tick only at the hourly confirmation; after a reconnect it is polled at once.
+  // REST finds a silently missing tick only at the hourly poll. Drop the connection, because a reconnect polls at once.
   await soak.control("POST", "faults", `${PERMANENT_FAULT}\nws drop-connection 1006 on=tick total=1`);
   const recoveryMs = await soak.waitForHead(RECOVERY_TIMEOUT_MS);
   const exitCode = await soak.stop();
   const reader = openReader(soak.path);
-  const { rows, compared, differences } = compareWithTruth(reader, soak.world.oracle, soak.startedAt, random);
+  const { rows, compared, differences } = compareWithService(
+    reader,
+    soak.world.oracle,
+    soak.startedAt,
+    random,
+  );
   reader.close();
   for (const difference of differences.slice(0, 5)) print(difference);
-  const last = during.slice(-30).map(({ rss }) => rss);
+  const lastRss = during.slice(-30).map(({ rss }) => rss);
   figures = [
     {
       name: `largest resident set of the last 30 s, after ${minutes} minutes`,
-      measured: Math.max(...last) / MEBIBYTE,
+      measured: Math.max(...lastRss) / MEBIBYTE,
       atMost: 300,
       digits: 0,
       unit: "MiB",

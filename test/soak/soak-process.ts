@@ -11,7 +11,7 @@ import { findIndexDifference } from "../scenario/daemon-oracle.ts";
 
 const entry = buildProgram();
 const preload = resolve(import.meta.dirname, "vitals.mjs");
-/** Six times as often as the real service, so that the backfill of 200 days never finishes during a soak. */
+/** A sixth of the real cadence, so that the backfill of 200 days never finishes during a soak. */
 const CADENCE_SECONDS = 5;
 const settings = `service: { refreshSeconds: ${CADENCE_SECONDS} }
 sync:
@@ -28,7 +28,7 @@ export interface Vitals {
   readonly stallMs: number;
 }
 
-/** The memory settings of the systemd unit: the daemon is measured as it is installed. */
+/** The memory settings of the systemd unit, so that the soak measures the daemon as it is installed. */
 function installedEnvironment(): Record<string, string> {
   const unit = readFileSync(resolve(import.meta.dirname, "../../config/mds-sync.service"), "utf8");
   const lines = unit.split("\n").filter((line) => line.startsWith("Environment="));
@@ -97,7 +97,7 @@ export class Soak {
       throw new Error(`the daemon exited:\n${this.#stderr}`);
   }
 
-  /** Retries: one of the faults closes the port. */
+  /** Sends a control request to the simulator. Retries, because one of the faults closes the port. */
   async control(method: "GET" | "POST", path: string, body?: string): Promise<unknown> {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -112,7 +112,7 @@ export class Soak {
     }
   }
 
-  /** Waits until the live head equals the service's records; returns the milliseconds, and throws after `withinMs`. */
+  /** Waits until the live head equals the service's records. Returns the elapsed milliseconds; throws after `withinMs`. */
   async waitForHead(withinMs: number): Promise<number> {
     const startedAt = Date.now();
     for (;;) {

@@ -26,8 +26,8 @@ export interface SyncContext {
 }
 
 /**
- * Sends one small request if the service's time is not known yet. The local clock may be wrong: targets computed with it
- * would cover the future or mark the present as lost. Every response carries a date, so any response will do.
+ * Sends one small request if the service's time is not known yet; every response carries it. Targets computed with a
+ * wrong local clock would cover the future or mark the present as lost.
  */
 export async function ensureServiceTime(context: SyncContext, random: Random): Promise<void> {
   const { client, clock, signal, stats } = context;
@@ -98,7 +98,7 @@ export interface SyncSettings {
   readonly streams: SyncStreamSettings;
   /** The service's intraday cadence. */
   readonly refreshSeconds: number;
-  /** Name → id, for the indices that the operator has named. */
+  /** Ids of liquid indices, by the names that the operator gave them. */
   readonly lxIndexIds: Readonly<Record<string, string>>;
   readonly concurrency: number;
   /** Rate limit over all requests; 0: none. */
@@ -109,8 +109,8 @@ export interface SyncSettings {
 const MIN_SKEW_CHANGE_MICROS = 2 * MICROS_PER_SECOND;
 
 /**
- * Stores the skew between the local clock and the service's. Views add it to SQLite's clock, so after a clock step they
- * are wrong until the new skew is stored.
+ * Stores the skew between the local clock and the service's. Views add the stored skew to SQLite's clock, so after a clock
+ * step they are wrong until this function stores the new one.
  */
 export async function storeClockSkew(
   { client, ingest, signal }: Pick<SyncContext, "client" | "ingest" | "signal">,

@@ -8,7 +8,7 @@ import {
 } from "../../model/failure.ts";
 import type { Stream } from "../../model/streams.ts";
 
-/** The reactions that most callers distinguish. */
+/** The reactions without the variants that only a few callers need. */
 type ErrorClass = Extract<SyncReaction, "stop" | "forbidden" | "not_found" | "retry" | "give_up">;
 
 const classByReaction: Readonly<Record<SyncReaction, ErrorClass>> = {
@@ -26,14 +26,14 @@ function reactionTo(error: unknown): SyncReaction {
   return error instanceof Failure ? policyOf(error.code).sync : "stop";
 }
 
-/** `successCount`: successful responses so far. Credentials that worked in this run and fail now may work again. */
+/** `successCount`: successful responses so far. If credentials worked before in this run, their failure is retried. */
 export function classifyError(error: unknown, successCount: number): ErrorClass {
   if (error instanceof Failure && error.exit === exitCode.credentials)
     return error.code === "auth_failed" && successCount > 0 ? "retry" : "stop";
   return classByReaction[reactionTo(error)];
 }
 
-/** The service answered, but with something unusable: a long wait does not help. */
+/** The service answered with something unusable, so waiting longer does not help. */
 export function isInvalidResponse(error: unknown): boolean {
   return reactionTo(error) === "retry_limited";
 }
@@ -49,7 +49,7 @@ export function isWriterLost(error: unknown): boolean {
   return reactionTo(error) === "end_process";
 }
 
-/** A failure code, or the name of a problem that is no failure. */
+/** A failure code, or the code of a problem for which no error was thrown. */
 type ProblemCode =
   | FailureCode
   | "unexpected"
@@ -58,7 +58,7 @@ type ProblemCode =
   | "selector_unknown"
   | "selector_unresolved";
 
-/** Something selected that could not be synced, for the report. */
+/** Something that the settings select and that could not be synced. Shown in reports and `status`. */
 export interface Problem {
   readonly stream: Stream;
   /** Which part of the stream; undefined: the whole stream. */

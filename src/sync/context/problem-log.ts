@@ -38,7 +38,7 @@ export class ProblemLog {
     this.#notify();
   }
 
-  /** Clears all other keys: nothing requests them any more. */
+  /** Clears all keys but these, because nothing requests the others any more. */
   retainOnly(keys: readonly string[]): void {
     const retained = new Set(keys);
     for (const key of [...this.#kindByKey.keys()]) if (!retained.has(key)) this.clear(key);
@@ -66,7 +66,7 @@ const streamByPart: Readonly<Record<string, Stream>> = {
 export class StreamErrors {
   readonly #problems = new Map<string, readonly Problem[]>();
   readonly #failures = new Map<Stream, string>();
-  #lastWritten = "";
+  #lastStatesJson = "";
 
   /** Replaces the problems of one part of the daemon. */
   setProblems(part: string, problems: readonly Problem[]): void {
@@ -81,12 +81,12 @@ export class StreamErrors {
     if (stream) this.#failures.set(stream, message);
   }
 
-  /** Records of the stream were stored, so the part that had failed works again. */
+  /** Call after records of the stream were stored: the part that failed works again. */
   clearFailure(stream: Stream): void {
     this.#failures.delete(stream);
   }
 
-  /** The state of every stream; undefined if it has not changed since the last call. */
+  /** The state of every stream; undefined if no state has changed since the last call. */
   takeChanges(parked: readonly ParkedEndpoint[]): StreamHealth[] | undefined {
     const problems = [...this.#problems.values()].flat();
     const states = streams.map((stream) => {
@@ -94,8 +94,8 @@ export class StreamErrors {
       return { ...health, error: health.error ?? this.#failures.get(stream) ?? null };
     });
     const text = JSON.stringify(states);
-    if (text === this.#lastWritten) return undefined;
-    this.#lastWritten = text;
+    if (text === this.#lastStatesJson) return undefined;
+    this.#lastStatesJson = text;
     return states;
   }
 }

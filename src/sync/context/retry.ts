@@ -8,7 +8,7 @@ import { classifyError, isInvalidResponse } from "./error-policy.ts";
 const MAX_TRIES = 4;
 const RETRY_BACKOFF = { baseMs: 5_000, maxMs: 60_000 };
 export const SILENCE_TIMEOUT_MS = 15 * 60_000;
-/** After this time the other requests may all be done, so every success since the start counts, not only recent ones. */
+/** After this time, count every success since the start: the other requests may be done, so no recent one may exist. */
 const COUNT_ALL_SUCCESSES_AFTER_MS = 120_000;
 
 /** The delay before a retry: never zero, growing, jittered. */
@@ -20,17 +20,17 @@ interface SyncRetryOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly signal: AbortSignal;
-  /** Counts successful responses. While it does not grow, the service is down and a failure uses up no try. */
+  /** Successful responses so far. While the number does not grow, the service counts as down and no try counts. */
   readonly successCount: () => number;
   /** Called after each failed try but the last. */
   readonly onRetry?: (error: unknown) => void;
 }
 
-/** Retries until it succeeds. Gives up after some tries that failed although the service was answering. */
+/** Retries `work` until it succeeds. Gives up after MAX_TRIES failures during which the service was answering. */
 export async function retryUntilDone<T>(options: SyncRetryOptions, work: () => Promise<T>): Promise<T> {
   const { clock, random, signal, successCount, onRetry } = options;
   const start = { successes: successCount(), at: clock.monotonic() };
-  /** Other requests succeeded meanwhile. */
+  /** Whether other requests succeeded meanwhile. */
   const othersSucceeded = (since: number) =>
     successCount() > since ||
     (successCount() > start.successes && clock.monotonic() - start.at > COUNT_ALL_SUCCESSES_AFTER_MS);
@@ -62,7 +62,7 @@ export class SilenceTimeout {
   #lastSuccessAt: number;
   #cancel: () => void = () => {};
 
-  /** `findCause`: returns another cause of the silence if there is one, for example a full disk. */
+  /** `findCause`: returns the cause if it is not the service, for example a full disk. */
   constructor(clock: Clock, findCause: () => Failure | undefined = () => undefined) {
     this.#clock = clock;
     this.#findCause = findCause;
@@ -99,7 +99,7 @@ function silenceFailure(): Failure {
   });
 }
 
-/** Runs `work` for every item in order, `concurrency` at a time. After an error it starts no more, waits, and throws it. */
+/** Runs `work` for each item, `concurrency` at a time. After an error it starts no more items, and throws at the end. */
 export async function runConcurrently<T>(
   items: readonly T[],
   concurrency: number,

@@ -14,8 +14,9 @@ export interface StreamStats {
   received: number;
   rejected: number;
   requests: number;
-  /** Sum over all series: microseconds to walk, and walked. */
+  /** Total duration of the ranges to walk, over all series. */
   plannedMicros: number;
+  /** The part of `plannedMicros` that has been walked. */
   doneMicros: number;
 }
 
@@ -26,6 +27,7 @@ interface CommitStats {
   readonly unchanged: number;
   readonly rejected: number;
   readonly withdrawn: number;
+  /** Records of other series. */
   readonly foreign: number;
   /** Why the page proved nothing, or why the lookup delisted nothing. */
   readonly alarm?: string | undefined;
@@ -37,11 +39,11 @@ interface LookupStats {
   readonly changed: number;
   readonly listed: number;
   readonly rejected: number;
-  /** Set when so many entries are missing that the list is taken for a fault of the service. */
+  /** Set if so many entries are missing that the client treats the list as a fault of the service. */
   readonly incident: { readonly missing: number; readonly listed: number } | null;
 }
 
-/** Failure code of a list that lacks too many known entries. */
+/** Problem code of a list that lacks too many known entries. */
 export const SHRUNKEN_LIST_CODE = "shrunken_list";
 
 /** Counts what a run does, for progress and reports. */

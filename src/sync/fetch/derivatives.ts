@@ -11,8 +11,8 @@ const { endpoint: contractEndpoint } = streamTable.derivative_contracts;
 const { endpoint: tickerEndpoint } = streamTable.derivative_ticks;
 
 /**
- * Refreshes the contracts of one type on one exchange, including expired ones. Returns whether there are any. Only seven
- * of two hundred exchanges have some: the others are checked once per UTC day, which the warehouse stores.
+ * Refreshes the contracts of one type on one exchange, including expired ones. Returns whether there are any. Most
+ * exchanges have none: these are requested once per UTC day, and the warehouse stores the day.
  */
 export async function refreshContracts(
   context: SyncContext,
@@ -20,8 +20,8 @@ export async function refreshContracts(
   derivativeType: DerivativeType,
 ): Promise<boolean> {
   const { ingest, stats, signal } = context;
-  const noContracts = { exchangeId, derivativeType, day: formatDay(serviceNow(context)) };
-  if (await ingest.call("hasNoContracts", noContracts, [], signal)) return false;
+  const contractCheck = { exchangeId, derivativeType, day: formatDay(serviceNow(context)) };
+  if (await ingest.call("hasNoContracts", contractCheck, [], signal)) return false;
   const filters = { exchangeId, include: "ALL" };
   const list: ListWalkOptions = {
     endpoint: contractEndpoint,
@@ -41,14 +41,14 @@ export async function refreshContracts(
   } catch (error) {
     // The spec does not say how the service reports an exchange without derivatives.
     if (failureCode(error) !== "not_found" && failureCode(error) !== "rejected") throw error;
-    await ingest.call("commitNoContracts", noContracts, [], signal);
+    await ingest.call("commitNoContracts", contractCheck, [], signal);
     return false;
   }
   const request = describeRequest(`/derivatives/contract/${derivativeType}`, filters);
   const lookup = { stream, derivativeType, exchangeId, pageIds, request } as const;
   const commit = await ingest.call("commitLookup", lookup, [], signal);
   stats.addLookup(stream, commit);
-  if (rows === 0) await ingest.call("commitNoContracts", noContracts, [], signal);
+  if (rows === 0) await ingest.call("commitNoContracts", contractCheck, [], signal);
   return rows > 0;
 }
 
@@ -62,7 +62,7 @@ export async function fetchDerivativeTicks(
   const { ingest, stats, signal } = context;
   const stream = "derivative_ticks";
   const cadence = cadenceSeconds * MICROS_PER_SECOND;
-  const lists: SnapshotPart[] = [];
+  const parts: SnapshotPart[] = [];
   for (const derivativeType of types) {
     const counter = new SnapshotCounter();
     const filters = { exchangeId };
@@ -83,7 +83,7 @@ export async function fetchDerivativeTicks(
       stats.addRows(stream, commit.written, commit);
       counter.add(commit);
     }
-    lists.push(counter.toResult(derivativeType));
+    parts.push(counter.toResult(derivativeType));
   }
-  await recordSnapshot(context, { stream, exchangeId, cadence, parts: lists });
+  await recordSnapshot(context, { stream, exchangeId, cadence, parts });
 }

@@ -8,7 +8,7 @@ import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const stream = "exchange_ticks";
 const { endpoint } = streamTable[stream];
-/** A list whose pages span a refresh of the service is fetched again at most this often. */
+/** How often one call fetches the list before it gives up, if the service refreshes it between two pages. */
 const MAX_POLLS = 3;
 
 interface ExchangeTicksOptions {
@@ -23,8 +23,8 @@ interface ExchangeTicksOptions {
  * Fetches one snapshot of the tickers. A refresh of the service between two pages tears the list: its rows are stored
  * under their own timestamps, the list is fetched again, and only a list from one period counts as coverage.
  *
- * A torn period is recorded in the ledger (`lost`, reason `not observed`), not as a `quality` flag on its rows: each row is
- * correct, the missing rows cannot carry a flag, and users who filter by `quality` would take it for a doubtful price.
+ * The ledger records a torn period as `lost`, reason `not observed`. Its rows get no `quality` flag, because each row is
+ * correct, and users who filter by `quality` would discard correct prices.
  */
 export async function fetchExchangeTicks(context: SyncContext, options: ExchangeTicksOptions): Promise<void> {
   const { log } = context;
@@ -36,10 +36,14 @@ export async function fetchExchangeTicks(context: SyncContext, options: Exchange
       return recordSnapshot(context, { stream, exchangeId: options.exchangeId, cadence, parts: [list] });
     log.debug({ exchangeId: options.exchangeId, poll }, "ticker list torn by a refresh");
   }
-  throw new Failure("every list of exchange tickers was torn by a refresh: nothing is covered", {
-    code: "torn_list",
-    remedy: "it is fetched again; if it lasts, the service needs longer to send the list than to refresh it",
-  });
+  throw new Failure(
+    `the service refreshed the exchange tickers during each of ${MAX_POLLS} fetches: nothing is covered`,
+    {
+      code: "torn_list",
+      remedy:
+        "it is fetched again; if this lasts, the service sends the list more slowly than it refreshes it",
+    },
+  );
 }
 
 async function pollOnce(

@@ -9,7 +9,7 @@ import { requestPriority } from "../../service/http/request.ts";
 import { readStoredIndices } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
-/** Large enough to contain a record of each of the few liquid indices. */
+/** Large enough for a record of each liquid index, since there are only a few. */
 const PAGE_SIZE = 100;
 
 /** Fetches the ids of the liquid indices from their latest records, because no lookup lists them. */

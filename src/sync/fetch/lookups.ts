@@ -3,11 +3,11 @@ import { type Stream, streamTable } from "../../model/streams.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
 
-/** The lookups that are one list each; contracts are a list per exchange and type. */
+/** The lookups that consist of one list. Contracts have a list per exchange and type. */
 export const wholeLookups = ["assets", "markets", "exchanges"] as const satisfies readonly Stream[];
 export type LookupStream = (typeof wholeLookups)[number];
 
-/** Refreshes one lookup. Uses no filter: a filter by status would miss MAINTENANCE. */
+/** Refreshes one lookup. Uses no filter, because a filter by status would miss entries in MAINTENANCE. */
 export async function refreshLookup(context: SyncContext, stream: LookupStream): Promise<LookupCommitResult> {
   const { ingest, log, stats, signal } = context;
   const { endpoint } = streamTable[stream];

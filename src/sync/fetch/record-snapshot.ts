@@ -45,7 +45,7 @@ export async function recordSnapshot(
     `the snapshot of ${snapshot.stream.replace("_", " ")} looks incomplete: ${incompleteReasons[problem]}`,
     {
       code: "doubtful_list",
-      remedy: "it is fetched again and covered once it is complete; unreadable records are in rejects",
+      remedy: "the next fetch covers it if it is complete; unreadable records are in rejects",
     },
   );
 }

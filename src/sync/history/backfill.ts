@@ -18,7 +18,7 @@ import { refreshSelection } from "../selection/refresh.ts";
 import { fillGaps } from "./fill-gaps.ts";
 import { findOpenGaps, type GapFilter } from "./gap-planner.ts";
 
-/** Limits what one run fills; an absent member does not limit. */
+/** Limits what one run fills. An absent member means no limit. */
 export interface BackfillFilter {
   readonly streams?: ReadonlySet<Stream>;
   /** Symbols, pairs, names or ids of indices. */
@@ -91,8 +91,8 @@ export async function backfill(
   await context.ingest.call("commitStreamHealth", streamHealth, [], context.signal);
   const activeStreams = streams.filter((stream) => isStreamActive(stream, settings, includesStream));
   const reports = activeStreams.map((stream): BackfillStreamReport => {
-    const ownGaps = openGaps.filter(({ key }) => key.stream === stream);
-    const open = ownGaps.reduce((sum, series) => sum + series.open.length, 0);
+    const streamGaps = openGaps.filter(({ key }) => key.stream === stream);
+    const open = streamGaps.reduce((sum, series) => sum + series.open.length, 0);
     return { stream, ...context.stats.forStream(stream), open };
   });
   const isComplete = problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);

@@ -15,21 +15,20 @@ import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, toProblem } from "../context/error-policy.ts";
 import type { SliceWalk } from "./walk-slice.ts";
 
-/** What a 404 for an index means: it does not exist, or the range stays open because of `error`. */
+/** `confirmed`: the index does not exist. `unconfirmed`: the range stays open, for the reason in `error`. */
 type NotFoundDecision =
   | { readonly kind: "confirmed" }
   | { readonly kind: "unconfirmed"; readonly error: Failure; readonly countsAsTry: boolean };
 
-/** Two responses closer together than this may be one fault. Must be shorter than the retry delay. */
+/** Two 404s closer together than this may have one cause. Must be shorter than the retry delay. */
 const MIN_CONFIRM_INTERVAL_MS = 2_000;
-/** The result of an endpoint probe is reused for this long: many series may get a 404 at once. */
+/** How long the result of an endpoint probe is reused, because many series may get a 404 at once. */
 const PROBE_TTL_MS = 10_000;
 
 /**
- * Decides whether a `not_found` of the client means that an index does not exist. For an index that never had a record, one
- * 404 is enough. For an index that was served and should still be, the 404 must repeat after a pause, and the endpoint must
- * still find another index: a stored one, or any at all, since all stored ones may be delisted. If it finds none, the
- * endpoint is broken and the range stays open.
+ * Decides whether a 404 means that an index does not exist. For an index without rows in the service's window, one 404 is
+ * enough. Otherwise the 404 must repeat after a pause, and the endpoint must still find another index. If it finds none,
+ * the endpoint is broken and the range stays open.
  */
 export class NotFoundConfirmer {
   readonly #reader: Connection;
@@ -54,13 +53,13 @@ export class NotFoundConfirmer {
     const servedSince = computeWindowStart(serviceWindow, now) + WINDOW_MARGIN_MICROS;
     if (wasNotFound(this.#reader, key) || !hasRowsSince(this.#reader, key, servedSince))
       return { kind: "confirmed" };
-    // This run has already found the series, so only this range fails. If the index were gone, its head walk would show it.
+    // This run has found the series, so the index exists and only this range fails. A delisted index fails at its head.
     if (!walk.isHead && this.#foundSeries.has(ledgerKeyText(key)))
       return { kind: "unconfirmed", error: unconfirmedFailure(walk), countsAsTry: true };
     const at = context.clock.monotonic();
     const notFoundSince = this.#notFoundSince.get(ledgerKeyText(key)) ?? at;
     this.#notFoundSince.set(ledgerKeyText(key), notFoundSince);
-    // One 404 is no reason to give up, however many slices of the series received it.
+    // Slices of one series may get their first 404 at the same time. That counts as one 404, not as several tries.
     if (at - notFoundSince < MIN_CONFIRM_INTERVAL_MS)
       return { kind: "unconfirmed", error: unconfirmedFailure(walk), countsAsTry: false };
     if (!(await this.#isEndpointHealthy(context, walk, servedSince)))
@@ -69,7 +68,7 @@ export class NotFoundConfirmer {
     return { kind: "confirmed" };
   }
 
-  /** Whether the endpoint still finds another stored series, or any series: all the selected ones may be delisted. */
+  /** Whether the endpoint finds another stored series or, because all stored ones may be delisted, any series. */
   #isEndpointHealthy(
     context: SyncContext,
     { key, indexType }: SliceWalk,

@@ -20,6 +20,7 @@ import { countPages, cutIntoSlices } from "./slices.ts";
 interface StreamEstimate {
   readonly stream: Stream;
   readonly series: number;
+  /** Number of gaps; named by the JSON output of `plan`. */
   readonly holes: number;
   readonly requests: number;
   readonly rows: number;
@@ -49,7 +50,7 @@ interface EstimateOptions {
   readonly now: Micros;
 }
 
-/** Estimates what a backfill at `now` would fetch. Fetches nothing. */
+/** Estimates what a backfill at `now` would fetch. Sends no requests. */
 export function estimateBackfill(options: EstimateOptions): BackfillEstimate {
   const { settings, directory, now } = options;
   const targets = resolveTargets(settings, directory, now);
@@ -74,10 +75,10 @@ function estimateHistory(
   let [holes, requests, rows] = [0, 0, 0];
   for (const target of targets) {
     const ledger = ledgers?.get(indexKey(target.indexType, target.indexId));
-    // A target that is already stored keeps its beginning if that is earlier.
+    // A stored target keeps its start if it starts earlier than the settings say.
     const from = Math.min(target.from, ledger?.targetFrom ?? target.from);
-    const stored = { ...rules, from, to: null, isSnapshot: false };
-    const open = selectRanges(findGaps([stored], normalise(ledger?.settled ?? []), now), "open");
+    const effectiveTarget = { ...rules, from, to: null, isSnapshot: false };
+    const open = selectRanges(findGaps([effectiveTarget], normalise(ledger?.settled ?? []), now), "open");
     const fetchable = isDaily(stream)
       ? intersect(open, [{ from: OLDEST_BAR_TS, to: Number.POSITIVE_INFINITY }])
       : open;

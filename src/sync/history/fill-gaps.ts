@@ -26,12 +26,12 @@ interface FillResult {
   readonly asOf: Micros;
 }
 
-/** After a round this long the head has grown enough to justify another round. */
+/** During a round this long the head grows enough to justify another round. */
 const MIN_LONG_ROUND_MS = 120_000;
 
 /**
- * Fills every gap of the targets. It does not distinguish a first backfill, an interrupted one, and later gaps: each round
- * reads the gaps from the ledger again.
+ * Fills every gap of the targets, whether from a first backfill, an interrupted run or an outage: each round reads the
+ * gaps from the ledger again.
  */
 export async function fillGaps(context: SyncContext, options: FillOptions): Promise<FillResult> {
   const { reader, random, refreshSeconds, filter } = options;
@@ -39,7 +39,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
   const failures = new Map<string, FailureCount>();
   const notFound = new NotFoundConfirmer(reader);
   const parked = new Map<string, Problem>();
-  /** Series that stay open, with the reason: for the report and the view `gaps`. */
+  /** Why a series stayed open, for the report and the view `gaps`. */
   const openProblems = new Map<string, { readonly key: LedgerKey; readonly problem: Problem }>();
 
   let lastRoundMs = Number.POSITIVE_INFINITY;
@@ -80,12 +80,13 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     const countedNotFound = new Set<string>();
     for (const { walk, error, countsAsTry } of failed) {
       const key = ledgerKeyText(walk.key);
-      const count = failures.get(key) ?? { count: 0, isGivenUp: false };
-      // All 404s of one series in one round count as one failure, however many slices received it.
-      if (countsAsTry && !countedNotFound.has(key)) count.count++;
+      const failure = failures.get(key) ?? { count: 0, isGivenUp: false };
+      // All 404s of one series in one round count as one failure, however many slices received one.
+      if (countsAsTry && !countedNotFound.has(key)) failure.count++;
       if (isUnconfirmedNotFound(error)) countedNotFound.add(key);
-      count.isGivenUp ||= classifyError(error, stats.successCount) === "give_up" || isOutOfTries(count.count);
-      failures.set(key, count);
+      failure.isGivenUp ||=
+        classifyError(error, stats.successCount) === "give_up" || isOutOfTries(failure.count);
+      failures.set(key, failure);
     }
     for (const { key } of walks) openProblems.delete(ledgerKeyText(key));
     for (const { walk, error } of failed) {
@@ -94,7 +95,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     }
     if (failed.length === 0) {
       const roundMs = clock.monotonic() - startedAt;
-      // Without this test a service slower than real time would keep the run going for ever: each round must halve.
+      // Each round must take at most half as long as the last one. Otherwise a slow service would keep the run going.
       const isCatchingUp = roundMs >= MIN_LONG_ROUND_MS && roundMs <= lastRoundMs / 2;
       if (!hasReopened && !isCatchingUp) return finish();
       lastRoundMs = roundMs;
@@ -165,11 +166,11 @@ async function runRound(
       await ingest.call("commitRecheck", { key: walk.key, day: plan.day }, [], signal);
     }
   };
-  // Series known to exist go first: many 404s in a row look like a broken service.
+  // Series known to exist go first, because many 404s in a row look like a broken service.
   const rank = ({ urgency, key }: SliceWalk) =>
     2 * urgencies.indexOf(urgency) + (notFoundSeries[key.stream].has(key.series) ? 1 : 0);
   const ordered = walks.toSorted((a, b) => rank(a) - rank(b));
-  // More walks than requests in flight: while some pages are being decoded, others are on the wire.
+  // Run more walks than requests may be in flight, because some walks are always decoding or committing a page.
   await runConcurrently(ordered, Math.ceil(concurrency * 1.5), fill);
   if (unblocked.length > 0)
     await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, [], signal);
@@ -198,8 +199,8 @@ async function parkFamily(
 }
 
 /**
- * The oldest seconds of the window were not requested, because the response would have come too late. Waits until they
- * have left the window, then records them as lost.
+ * The plan skips the oldest seconds of the window, because a response would come too late. Waits until they have left the
+ * window, then records them as lost.
  */
 async function settleExpiredEdge(context: SyncContext, reader: Connection, filter: GapFilter): Promise<void> {
   const { clock, ingest, signal } = context;
@@ -221,7 +222,7 @@ type SliceOutcome =
       /** The page contradicted an earlier claim of the service, so another range was reopened. */
       readonly hasReopened: boolean;
     }
-  /** The profile lacks a scope: do not request the rest of the family. */
+  /** The profile lacks a scope, so the rest of the index family would fail too. */
   | { readonly kind: "forbidden"; readonly error: unknown }
   | {
       readonly kind: "failed";

@@ -15,32 +15,33 @@ import { settleDelay } from "../selection/targets.ts";
 import { compareUrgency, cutIntoSlices, dropExpired, ROWS_PER_PAGE } from "./slices.ts";
 import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS } from "./walk-slice.ts";
 
-/** Once a day the newest part of a series is fetched again to find late corrections: this much of it. */
+/** A recheck fetches this much of the newest covered range again, once a day, to find late corrections. */
 const RECHECK_MICROS = 2 * MICROS_PER_DAY;
 const HOUR_MICROS = 3600 * MICROS_PER_SECOND;
-/** The first head walk in each hour also fetches this much again, to find late rows. */
+/** The first head walk in each hour also fetches this much again, to find records that appeared late. */
 const RECENT_MICROS = 2 * HOUR_MICROS;
-/** A series that lacks more daily bars than this is backfilled instead of polled. */
+/** The gap filler, not the head poller, handles a series that lacks more daily bars than this. */
 export const HEAD_BARS = 30;
 
-/** Limits which gaps are filled; an absent member does not limit. */
+/** Limits which gaps are filled. An absent member means no limit. */
 export interface GapFilter {
   readonly streams?: ReadonlySet<string> | undefined;
   /** Ids of indices. */
   readonly indexIds?: ReadonlySet<string> | undefined;
   readonly range?: TimeRange | undefined;
-  /** Excludes heads that one page fills, and daily rechecks: the head poller does both. */
+  /** Excludes heads that one page fills, and daily rechecks, because the head poller does both. */
   readonly excludesHeads?: boolean | undefined;
 }
 
 /** The walks of one round. */
 export interface WalkPlan {
-  /** In the order in which they start. */
+  /** Sorted, the most urgent first. */
   readonly walks: readonly SliceWalk[];
   /** Gaps that have left the service's window. */
   readonly lost: readonly SeriesGaps[];
-  /** Series that are rechecked by these walks, and the day for which the recheck counts. */
+  /** Keys of the series that these walks also recheck. */
   readonly rechecks: ReadonlySet<string>;
+  /** The UTC day for which the rechecks count. */
   readonly day: string;
 }
 
@@ -67,7 +68,7 @@ export function planWalks(
       if (series.agedOut.length > 0) lost.push(series);
       seriesById.set(series.key.series, series);
     }
-    // With a range filter a recheck would cover only a part of its range, so there is none.
+    // A range filter would limit a recheck to a part of its range, so skip rechecks.
     const includesRechecks = filter.range === undefined && !filter.excludesHeads;
     for (const due of includesRechecks ? readDueRechecks(reader, stream, day) : []) {
       if (!matchesFilter(filter, stream, due.indexId)) continue;
@@ -93,7 +94,7 @@ export function planWalks(
 
 /**
  * Plans the walks at the head of one series: what one page fills, and a recheck if one is due. With `includesRecent` the
- * same page also covers the last two hours again, at no extra request.
+ * same page also fetches the last two hours again, without an extra request.
  */
 export function planHeadWalks(
   reader: Connection,
@@ -121,19 +122,19 @@ export function planHeadWalks(
   };
 }
 
-/** Late rows appear below the newest covered range. One poll per hour is enough to find them. */
+/** Records may appear late, in a range that is already covered. Adds the recent part of it once per hour. */
 function addRecentRange(reader: Connection, key: LedgerKey, open: TimeRanges, targetEnd: Micros): TimeRanges {
   const head = open.at(-1);
   const hourOf = (ts: Micros) => Math.floor(ts / HOUR_MICROS);
   if (!head || head.to < targetEnd || hourOf(head.from) === hourOf(targetEnd)) return open;
   const covered = readSettledRanges(reader, key).filter(({ proof }) => proof !== "lost");
   const recent = intersect(normalise(covered), [{ from: targetEnd - RECENT_MICROS, to: targetEnd }]);
-  // A lost range in between would split it into two walks, so only the newest part is added.
+  // A lost range in between would cause a second walk, so add only the part that is connected to the head.
   const newest = union(open, recent).slice(-1);
   return union(open, newest);
 }
 
-/** The parameters from which the gaps of a stream are computed at `now`. */
+/** What the plan of a stream at `now` depends on, besides the ledger. */
 interface StreamTiming {
   readonly stream: HistoryStream;
   readonly now: Micros;

@@ -2,14 +2,14 @@ import { type HistoryStream, isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { intersect, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 
-/** New rows per page of maximum size: a cursor may repeat one row, and one row must lie below the range. */
+/** New rows of a full page: of 2000 rows, a cursor may repeat one, and one must lie below the range. */
 export const ROWS_PER_PAGE = 1998;
 const PAGES_PER_SLICE = 4;
 
-/** Ranges that leave the service's window within this time come first, after the head. */
+/** Ranges that leave the service's window within this time are filled directly after the head. */
 const AT_RISK_MICROS = 2 * MICROS_PER_DAY;
 
-/** In the order of filling. */
+/** Sorted: the most urgent kind of slice is filled first. */
 export const urgencies = ["head", "expiring", "bars", "history"] as const;
 type Urgency = (typeof urgencies)[number];
 
@@ -74,11 +74,11 @@ export function gridIndex({ from }: TimeRange, cadence: Micros): number {
   return Math.floor(from / sliceLength(cadence));
 }
 
-/** Sorts slices of any series into the order of filling. */
+/** Compares slices of any series for sorting, the most urgent first. */
 export function compareUrgency(a: Slice, b: Slice): number {
   const rank = urgencies.indexOf(a.urgency) - urgencies.indexOf(b.urgency);
   if (rank !== 0) return rank;
-  // The oldest expires first; otherwise the newest is worth most.
+  // Of the expiring slices the oldest comes first, because it expires first. Otherwise the newest comes first.
   return a.urgency === "expiring" ? a.range.from - b.range.from : b.range.to - a.range.to;
 }
 
@@ -87,7 +87,7 @@ export function countPages(range: TimeRange, cadence: Micros): number {
   return Math.max(1, Math.ceil((range.to - range.from) / cadence / ROWS_PER_PAGE));
 }
 
-/** Removes what lies before the window: the service may drop it before the response comes. */
+/** Removes what lies before `windowStart`: the service may drop it before the response arrives. */
 export function dropExpired(open: TimeRanges, windowStart: Micros): TimeRanges {
   return intersect(open, [{ from: windowStart, to: Number.POSITIVE_INFINITY }]);
 }

@@ -18,7 +18,7 @@ interface VerifyOptions {
   readonly random: Random;
   readonly refreshSeconds: number;
   readonly concurrency: number;
-  /** How many slices to compare, chosen at random, or a function that selects them; undefined: all. */
+  /** How many slices to compare, picked at random, or a function that selects them; undefined: all. */
   readonly sample: number | ((slices: readonly SliceWalk[]) => readonly SliceWalk[]) | undefined;
 }
 
@@ -68,7 +68,7 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
     } catch (error) {
       const errorClass = classifyError(error, stats.successCount);
       if (errorClass === "stop") throw error;
-      // The service has no such index: it has no records, as the ledger says.
+      // The service no longer has the index, so there is nothing to compare.
       if (errorClass === "not_found") return;
       problems.push(toProblem(walk.key.stream, `${walk.indexType} ${walk.name}`, error));
       // The service contradicts covered ranges: retract them, so that the gap filler fetches them again.
@@ -126,9 +126,9 @@ function pickRandom<T>(items: readonly T[], count: number, random: Random): T[] 
   return picked;
 }
 
-/** Each divides the next, so that a slice keeps its night or moves by whole rotations when the warehouse grows. */
+/** Each divides the next, so that a growing warehouse changes the night of a slice as little as possible. */
 const ROTATION_NIGHTS = [1, 3, 15, 30];
-/** A small warehouse is compared often; a large one is spread over more nights. */
+/** Bounds the work of one night: few slices are compared more often, many are spread over more nights. */
 const SLICES_PER_NIGHT = { min: 20, max: 500 };
 
 /** The number of nights in which all slices are compared: 30, unless there are very few or very many. */
@@ -148,7 +148,7 @@ export function selectDueTonight(slices: readonly SliceWalk[], now: Micros): rea
   return slices.filter((slice) => nightOfSlice(slice, nights) === tonight);
 }
 
-/** A prime, so that neighbouring series (and the single slice of each ohlcv series) are spread over the rotation. */
+/** A prime, which spreads neighbouring series (an ohlcv series has a single slice) over the nights of a rotation. */
 const SERIES_STRIDE = 7919;
 
 function nightOfSlice({ key, range, cadence }: SliceWalk, nights: number): number {

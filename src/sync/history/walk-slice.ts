@@ -31,7 +31,7 @@ export interface SliceWalk extends Slice {
   readonly settleDelay: Micros;
   /** The range is covered already; the walk counts what differs. */
   readonly isComparison?: boolean;
-  /** Why the series could not be filled before. */
+  /** Why earlier runs could not fill the series; null: nothing blocked them. */
   readonly blockedReason: string | null;
 }
 
@@ -83,7 +83,7 @@ export async function walkSlice(
     return ingest.call("readPage", { stream, series }, [body], signal);
   };
   const commit = async (pageId: number, position: PagePosition) => {
-    // What left the window during the walk is lost, not empty: leave it open, to be recorded as lost later.
+    // A range that left the window during the walk is lost, not empty. Leave it open; the next plan records it as lost.
     if (position.end === "exhausted") {
       const windowStart =
         computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_EDGE_MARGIN_MICROS;
@@ -121,14 +121,14 @@ export async function walkSlice(
     await committing;
     if (page.rows > 0 && position.number === 1) await onServed();
     committing = commit(page.pageId, position);
-    // The next await sees a failure; this handler only prevents an unhandled rejection until then.
+    // The next `await committing` throws a failure. Until then this handler prevents an unhandled rejection.
     committing.catch(() => {});
   }
   if ((await committing) !== true) throw unprovenFailure(walk.endpoint);
   return result;
 }
 
-/** Where a page of the service stands in the proof of a gap. */
+/** Converts the position of a page in its walk to what the commit needs to find the proven range. */
 export function toWalkPosition({ number, link, provenFrom }: PagePosition, gap: TimeRange): WalkPosition {
   const isRestart = link === "timestamp" && number > 1;
   return { gap, provenFrom: Math.min(provenFrom, gap.to), ...(isRestart ? { anchor: gap.to } : {}) };
@@ -137,7 +137,7 @@ export function toWalkPosition({ number, link, provenFrom }: PagePosition, gap: 
 function buildWalk(context: SyncContext, slice: SliceWalk): HistoryWalkOptions {
   const { range, isHead, cadence } = slice;
   const until = isDaily(slice.key.stream)
-    ? // The spec does not say whether a bar is found by its start or its end, so add a day; today's bar ends tomorrow.
+    ? // The spec does not say whether `timestamp` selects bars by start or end, so add a day. Today's bar ends tomorrow.
       range.to + (isHead ? 2 : 1) * MICROS_PER_DAY
     : isHead
       ? Math.max(range.to, serviceNow(context) + MICROS_PER_SECOND)

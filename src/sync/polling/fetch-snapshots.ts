@@ -43,11 +43,12 @@ export async function fetchSnapshots(
         await retryUntilDone(retryOptions, () => task(exchangeId));
       } catch (error) {
         if (classifyError(error, stats.successCount) === "stop") throw error;
-        const affectsAll = affectsWholeEndpoint(error);
-        if (affectsAll && isStopped) return;
-        isStopped ||= affectsAll;
-        const isAboutAll = affectsAll || exchangeId === null;
-        problems.push(toProblem(stream, isAboutAll ? undefined : exchangeName(directory, exchangeId), error));
+        const concernsEndpoint = affectsWholeEndpoint(error);
+        if (concernsEndpoint && isStopped) return;
+        isStopped ||= concernsEndpoint;
+        const what =
+          concernsEndpoint || exchangeId === null ? undefined : exchangeName(directory, exchangeId);
+        problems.push(toProblem(stream, what, error));
       }
     });
   };

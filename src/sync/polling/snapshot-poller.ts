@@ -12,7 +12,7 @@ import { findDerivativeExchanges } from "./supported-derivatives.ts";
 
 interface SnapshotPollerOptions {
   readonly streams: SyncStreamSettings;
-  /** What the service lists now. */
+  /** The current directory; undefined until the first selection. */
   readonly directory: () => Directory | undefined;
   /** Called with all problems of a part whenever they change. */
   readonly onProblems: (part: string, problems: readonly Problem[]) => void;
@@ -20,11 +20,11 @@ interface SnapshotPollerOptions {
   readonly onFailure: (part: string, error: unknown) => void;
 }
 
-/** Used after the contracts of an exchange could not be fetched. */
+/** Interval after the contracts of some exchange could not be fetched. */
 const CONTRACTS_RETRY_INTERVAL_MS = 60_000;
 const DEFAULT_CONTRACTS_INTERVAL_MS = 3_600_000;
 
-/** Problem key of what concerns the whole stream. */
+/** Key of problems that concern the whole stream. */
 const WHOLE_STREAM = "";
 
 /** One polled stream and its problems. */
@@ -74,7 +74,7 @@ export class SnapshotPoller {
     });
   }
 
-  /** Runs beside the tick polls, which must not wait for the contract lists of hundreds of exchanges. */
+  /** Runs in parallel to the tick polls, which must not wait for the contract lists of hundreds of exchanges. */
   async #refreshContracts(): Promise<void> {
     const { derivatives, lookups } = this.#options.streams;
     if (derivatives === false) return;

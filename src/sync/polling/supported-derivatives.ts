@@ -10,8 +10,8 @@ type ForEachExchange = (
 ) => Promise<void>;
 
 /**
- * Fetches the contracts of every selected exchange: only seven have any, and no endpoint says which. Updates
- * `exchangeTypes` exchange by exchange; an exchange whose fetch fails keeps its previous entry.
+ * Fetches the contracts of every selected exchange, because no endpoint lists the few exchanges that have derivatives.
+ * Updates `exchangeTypes` after each exchange; an exchange whose fetch fails keeps its previous entry.
  */
 export async function findDerivativeExchanges(
   exchangeTypes: Map<string, readonly DerivativeType[]>,

@@ -58,7 +58,7 @@ export function toNamedCandidates(
   return named.map(({ id, name }) => ({ id, labels: nonEmptyLabels(name) }));
 }
 
-/** The lookups as the warehouse has them. */
+/** Reads the stored lookups as selector candidates. */
 export function readStoredDirectory(reader: Connection): Omit<Directory, "LX" | "ranking"> {
   return {
     GWA: toAssetCandidates(readListedAssets(reader)),

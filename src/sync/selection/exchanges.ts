@@ -4,7 +4,7 @@ import type { Directory } from "./directory.ts";
 
 /** The selected exchange tickers. */
 export interface ExchangeSelection {
-  /** One ledger key per exchange, or null for all of them together. */
+  /** One id per ledger key; a single null means one key for all exchanges together. */
   readonly exchangeIds: readonly (string | null)[];
   /** Markets to store; undefined: all. */
   readonly markets: ReadonlySet<string> | undefined;
@@ -33,7 +33,7 @@ export function selectExchanges(
   };
 }
 
-/** Ends the targets of deselected snapshot streams now: no poller of a switched-off stream would do it later. */
+/** Ends the targets of deselected snapshot keys. No poller would do so, because a switched-off stream has none. */
 export async function endDeselectedSnapshots(
   { client, clock, ingest, signal }: SyncContext,
   settings: SyncSettings,
@@ -43,7 +43,7 @@ export async function endDeselectedSnapshots(
   const at = serviceNow({ client, clock });
   const tickers = selectExchanges(settings, directory);
   const selectedIds = {
-    // Without a ranking the markets cannot be resolved, so the current targets stay.
+    // Markets that cannot be resolved without a ranking end no targets.
     exchange_ticks: tickers.isResolved ? tickers.exchangeIds : undefined,
     derivative_ticks:
       derivatives === false ? [] : resolveSelector(derivatives.exchanges, directory.exchanges, undefined).ids,

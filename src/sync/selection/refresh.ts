@@ -34,8 +34,8 @@ interface StoredSelectionOptions {
 }
 
 /**
- * Declares the targets from the stored lookups, so that the live feed can start before the lookups are refreshed: exchange
- * tickers that are missed meanwhile are lost. Returns undefined if the stored lookups are not enough.
+ * Declares the targets from the stored lookups, so that the live feed can start before the lookups are refreshed. Exchange
+ * tickers missed until then would be lost. Returns undefined if the stored lookups are not enough.
  */
 export async function selectFromWarehouse(
   context: SyncContext,
@@ -61,7 +61,7 @@ export async function selectFromWarehouse(
 }
 
 const LIQUID_INDEX_COUNT = 3;
-/** A hanging request is given up only after many minutes; this reports the problem earlier. */
+/** The client gives up a hanging request only after many minutes. This warning comes earlier. */
 const SLOW_LOOKUP_WARNING_MS = 60_000;
 
 interface RefreshOptions {
@@ -116,9 +116,8 @@ export async function refreshSelection(
   };
 
   if (settings.streams.lookups !== false) {
-    const streams = wholeLookups;
     await Promise.all(
-      streams.map(async (stream) => {
+      wholeLookups.map(async (stream) => {
         const commit = await attempt(stream, undefined, () => refreshLookup(context, stream));
         if (commit?.incident) problems.push(shrunkenLookupProblem(stream, commit.incident));
       }),
@@ -164,7 +163,7 @@ export async function refreshSelection(
   return {
     directory,
     targets,
-    problems: [...withoutLiquidProblem(problems, liquidIds), ...selectorProblems],
+    problems: [...problems, ...selectorProblems],
     shouldRetrySoon,
   };
 }
@@ -202,7 +201,7 @@ function shrunkenLookupProblem(
   return { stream, code: SHRUNKEN_LIST_CODE, message };
 }
 
-/** A ranking that has lost most of its assets would deselect many series, so the stored one is used instead. */
+/** Prefers the stored ranking if the fetched one lost most of its assets, because that would deselect many series. */
 function chooseRanking(fetchedIds: readonly string[], storedIds: readonly string[] | undefined) {
   if (storedIds && isSuspiciouslyShort(fetchedIds.length, storedIds.length)) return storedIds;
   return fetchedIds.length > 0 ? fetchedIds : undefined;
@@ -223,12 +222,4 @@ export function noticesToProblems(stream: Stream, notices: readonly SelectorNoti
         : `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`;
     return [{ stream, what: setting, code: `selector_${kind}`, message }];
   });
-}
-
-/** If the liquid indices are known already, their walks report the same problem themselves. */
-function withoutLiquidProblem(
-  problems: readonly Problem[],
-  liquidIds: readonly string[] | undefined,
-): readonly Problem[] {
-  return liquidIds === undefined ? problems : problems.filter(({ what }) => what !== "LX");
 }

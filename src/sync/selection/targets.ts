@@ -23,6 +23,7 @@ export interface StreamTargets {
 export interface SelectorNotice {
   /** The setting, for example `sync.ohlcv.GWA`. */
   readonly setting: string;
+  /** `shared`: several candidates have the name. `unresolved`: the selector needs a ranking and none is known. */
   readonly kind: "unknown" | "shared" | "unresolved";
   readonly names: readonly string[];
 }
@@ -32,7 +33,7 @@ export interface SelectedTargets {
   readonly notices: readonly SelectorNotice[];
 }
 
-/** Records newer than this may still change or be joined by others. */
+/** Records younger than this may still change, and the service may still add records. */
 export function settleDelay(refreshSeconds: number): Micros {
   return 2 * refreshSeconds * MICROS_PER_SECOND;
 }

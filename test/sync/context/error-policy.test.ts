@@ -105,7 +105,7 @@ describe("errors during a backfill", () => {
     engine.expectMatchesService();
   });
 
-  it("a service slower than real time does not keep the run going for ever", async () => {
+  it("a service slower than real time does not keep the run going forever", async () => {
     const engine = await startBackfillHarness({
       settings: `service: { concurrency: 1 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,

@@ -9,7 +9,7 @@ const settings = `sync: { ohlcv: false, exchangeTickers: false, marketCap: false
   derivatives: { exchanges: all, types: [${TYPES}] } }`;
 
 describe("derivatives", () => {
-  it("are looked up on every exchange once a day, and each time on exchanges that have some", async () => {
+  it("are looked up once a day on every exchange, and in every run on exchanges that have some", async () => {
     const engine = await startBackfillHarness({
       settings,
       simulator: { size: { assets: 12, markets: 20, exchanges: 9 } },
@@ -44,7 +44,7 @@ describe("derivatives", () => {
     expect(await countRequests()).toEqual({ exit: 0, contracts: 2 * exchanges.length, tickers: supported });
   });
 
-  it("that an exchange does not have cause no problem, even with 404", async () => {
+  it("cause no problem on an exchange that has none, even with a 404", async () => {
     const engine = await startBackfillHarness({
       settings,
       simulator: {

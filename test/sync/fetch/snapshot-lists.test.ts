@@ -11,10 +11,12 @@ describe("a list of a snapshot stream", () => {
     /** Runs with these faults; returns the coverage that it adds and the problems that it reports. */
     const run = async (...faults: string[]) => {
       await engine.clock.advance(3_600_000);
-      const begun = engine.clock.now() * 1000 - 300_000_000;
+      const addedSince = engine.clock.now() * 1000 - 300_000_000;
       engine.simulator.setFaults(faults.join("\n"));
       const { exit, problems } = await engine.run();
-      const added = engine.query(`SELECT stream, proof FROM coverage WHERE from_ts >= ${begun} ORDER BY 1`);
+      const added = engine.query(
+        `SELECT stream, proof FROM coverage WHERE from_ts >= ${addedSince} ORDER BY 1`,
+      );
       return {
         exit,
         reported: problems.map(({ stream, code }) => `${stream} ${code}`).sort(),

@@ -10,9 +10,9 @@ describe("a backfill", () => {
     const report = await engine.run();
     expect(report.problems).toEqual([]);
     expect(report.exit).toBe(0);
-    const agreement = engine.expectMatchesService();
-    expect(agreement.seriesCount).toBe(9);
-    expect(agreement.rows).toBeGreaterThan(20_000);
+    const comparison = engine.expectMatchesService();
+    expect(comparison.seriesCount).toBe(9);
+    expect(comparison.rows).toBeGreaterThan(20_000);
     expect(report.streams.map(({ stream, open }) => [stream, open])).toEqual([
       ["assets", 0],
       ["markets", 0],

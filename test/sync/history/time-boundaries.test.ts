@@ -3,13 +3,13 @@ import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const DAY_MS = 86_400_000;
 
-const none = "exchangeTickers: false, derivatives: false, ohlcv: false";
+const otherStreamsOff = "exchangeTickers: false, derivatives: false, ohlcv: false";
 
 describe("time boundaries", () => {
-  it("C9: what leaves the window during the fetch is recorded as lost to the second, not as empty", async () => {
+  it("C9: a range that leaves the window during the fetch is recorded as lost, not as empty", async () => {
     const engine = await startBackfillHarness({
       settings: `service: { refreshSeconds: 600 }
-sync: { ${none}, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 200 } }`,
+sync: { ${otherStreamsOff}, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 200 } }`,
       // Slow enough for the window to move.
       simulator: { refreshSeconds: 600, faults: "GET /index-ticker latency 50s" },
     });
@@ -28,14 +28,14 @@ sync: { ${none}, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 20
 
   it("records newer than the settle delay are stored at once and covered by a later run", async () => {
     const engine = await startBackfillHarness({
-      settings: `sync: { ${none}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+      settings: `sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
     });
     await engine.run();
-    const young = () =>
+    const newestFlags = () =>
       engine
         .query("SELECT time, is_settled FROM index_ticks ORDER BY ts DESC LIMIT 3")
         .map((row) => row.is_settled);
-    expect(young()).toEqual([0, 0, 1]);
+    expect(newestFlags()).toEqual([0, 0, 1]);
     const [newest] = engine.query("SELECT max(time) AS time FROM index_ticks");
     expect(newest).toEqual({ time: "2026-03-01T12:00:00.000000Z" });
     await engine.clock.advance(600_000);
@@ -46,7 +46,7 @@ sync: { ${none}, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 20
 
   it("G3: a wrong local clock neither hides rows nor covers wrong ranges", async () => {
     const engine = await startBackfillHarness({
-      settings: `sync: { ${none}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+      settings: `sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
       localSkewMs: -3 * 86_400_000,
     });
     const report = await engine.run();
@@ -73,7 +73,7 @@ sync: { ${none}, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 20
       );
       // These settings need no lookup, so a walk would be the first request.
       engine.configure(`service: { lxIndexIds: { ${ids.join(", ")} } }
-sync: { ${none}, lookups: false, marketCap: false, intraday: { GWA: none, MWA: none, LX: all, days: 1 } }`);
+sync: { ${otherStreamsOff}, lookups: false, marketCap: false, intraday: { GWA: none, MWA: none, LX: all, days: 1 } }`);
       expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
       expect(engine.expectMatchesService()).toMatchObject({ seriesCount: 3, lostMicros: 0 });
       const [covered] = engine.query("SELECT max(to_ts) / 1000 AS to_ms, min(proof) AS proof FROM coverage");
@@ -109,16 +109,16 @@ sync: { ${none}, lookups: false, marketCap: false, intraday: { GWA: none, MWA: n
     await engine.clock.advance(120_000);
     engine.simulator.setFaults("");
     expect((await engine.run()).exit).toBe(0);
-    const byTimestamp = engine.query(`SELECT t.ts, count(*) AS rows, count(t.quality) AS doubtful,
-        EXISTS (SELECT 1 FROM coverage c WHERE c.stream = 'exchange_ticks' AND t.ts >= c.from_ts AND t.ts < c.to_ts) AS whole,
+    const byTimestamp = engine.query(`SELECT t.ts, count(*) AS rows, count(t.quality) AS flagged,
+        EXISTS (SELECT 1 FROM coverage c WHERE c.stream = 'exchange_ticks' AND t.ts >= c.from_ts AND t.ts < c.to_ts) AS is_covered,
         (SELECT g.state || ': ' || g.reason FROM gaps g WHERE g.stream = 'exchange_ticks' AND t.ts >= g.from_ts AND t.ts < g.to_ts) AS gap
       FROM exchange_ticks t WHERE t.ts >= ${covered[0]?.from_ts} GROUP BY t.ts ORDER BY t.ts`);
     const all = byTimestamp[0]?.rows;
     const partial = byTimestamp.slice(1, -1);
     expect(partial.length).toBeGreaterThan(1);
     for (const row of partial)
-      expect(row).toMatchObject({ doubtful: 0, whole: 0, gap: "lost: not observed" });
+      expect(row).toMatchObject({ flagged: 0, is_covered: 0, gap: "lost: not observed" });
     for (const row of [byTimestamp[0], byTimestamp.at(-1)])
-      expect(row).toMatchObject({ rows: all, doubtful: 0, whole: 1, gap: null });
+      expect(row).toMatchObject({ rows: all, flagged: 0, is_covered: 1, gap: null });
   });
 });

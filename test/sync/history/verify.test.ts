@@ -22,10 +22,10 @@ describe("verify", () => {
     const engine = await startBackfillHarness({ settings });
     await engine.run();
     const database = new Database(engine.path);
-    const noon = Date.parse("2026-02-28T20:00:00Z") * 1000;
-    database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${noon};
-      DELETE FROM index_tick_rows WHERE ts = ${noon + 30_000_000};
-      INSERT INTO index_tick_rows (series, ts, price, source) SELECT series, ts + 5000000, price, 0 FROM index_tick_rows WHERE ts = ${noon};
+    const changedTs = Date.parse("2026-02-28T20:00:00Z") * 1000;
+    database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${changedTs};
+      DELETE FROM index_tick_rows WHERE ts = ${changedTs + 30_000_000};
+      INSERT INTO index_tick_rows (series, ts, price, source) SELECT series, ts + 5000000, price, 0 FROM index_tick_rows WHERE ts = ${changedTs};
       DELETE FROM daily_bar_rows WHERE day = '2022-02-02'`);
     database.close();
     const verified = await engine.verify();
@@ -59,7 +59,7 @@ describe("an index that gets a 404", () => {
     expect(engine.expectMatchesService().rows).toBeGreaterThan(8_000);
   });
 
-  it("after it had records: the second 404 is trusted, and the stored rows stay", async () => {
+  it("after it had records: one 404 is not trusted, a repeated one is, and the stored rows stay", async () => {
     const engine = await startBackfillHarness({ settings: settings.replace("BTC,", "BTC, ETH,") });
     await engine.run();
     const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
@@ -84,7 +84,7 @@ describe("an index that gets a 404", () => {
     engine.expectMatchesService();
   });
 
-  it("together with all other selected ones, while the endpoint finds others: they are delisted, without exit 4", async () => {
+  it("like all other selected indices, while the endpoint finds others: they count as delisted, without exit 4", async () => {
     const bars =
       "sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [BTC, ETH], MWA: none, LX: none }, intraday: { GWA: none, MWA: none, LX: none } }";
     const engine = await startBackfillHarness({ settings: bars });
@@ -99,7 +99,7 @@ describe("an index that gets a 404", () => {
     expect(engine.logged.filter(({ level }) => level === "error")).toEqual([]);
   });
 
-  it("for one old range only, while its head is served: the range stays open, and the run ends after a few rounds", async () => {
+  it("for one old range, while its head is served: the range stays open, and the run ends after a few rounds", async () => {
     const engine = await startBackfillHarness({ settings: settings.replace("BTC,", "BTC, ETH,") });
     await engine.run();
     const [from, to] = ["2026-02-28T00:00:00Z", "2026-02-28T20:00:00Z"].map(
@@ -126,7 +126,7 @@ describe("an index that gets a 404", () => {
     engine.expectMatchesService();
   });
 
-  it("B6: together with every index that had records: the endpoint is broken, they stay open, exit 4, and are filled later", async () => {
+  it("B6: like every index that had records: the endpoint counts as broken, exit 4, and a later run fills the gaps", async () => {
     const names = ["BTC", "ETH", "SOL", "XRP", "USDT"];
     const engine = await startBackfillHarness({ settings: settings.replace("BTC,", `${names.join(", ")},`) });
     await engine.run();

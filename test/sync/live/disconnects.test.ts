@@ -51,7 +51,7 @@ describe("a disconnect of the live feed", () => {
     ]);
   });
 
-  it("with an open socket but no ticks is noticed: history streams are filled, snapshot streams lose data", async () => {
+  it("that leaves the socket open without ticks is detected: history streams are filled, snapshot streams lose data", async () => {
     const harness = await startFollowing();
     harness.simulator.setFaults("ws mute on=tick total=1");
     await harness.runUntil(() => harness.activity.startsWith("polling"), 150);
@@ -97,7 +97,9 @@ describe("a disconnect of the live feed", () => {
     expect(polls.length).toBeLessThan(120);
     harness.expectMatchesService(harness.clock.now() - 300_000);
   });
+});
 
+describe("the live feed", () => {
   it("E9: unknown messages have no effect and are counted with a sample of each kind", async () => {
     const harness = await SupervisorHarness.start({ sync: { ...sync, exchangeTickers: false } });
     await harness.runUntil(() => harness.activity === "following the live feed");

@@ -60,7 +60,7 @@ describe("exchange tickers", () => {
     harness.expectMatchesService(harness.clock.now() - 300_000);
   });
 
-  it("that a missing scope forbids do not stop other streams, and start once it is granted", async () => {
+  it("without their scope do not stop other streams, and start once the scope is granted", async () => {
     const scopes = ["read:index-ticker", "read:ohlcv"];
     const exchangeTickers = { exchanges: all, markets: list("BTC/USD") };
     const harness = await SupervisorHarness.start({

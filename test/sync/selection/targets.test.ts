@@ -91,7 +91,7 @@ describe("the selection", () => {
     expect(engine.query(selectedSeries)).toEqual([{ name: "ETH/USD" }]);
   });
 
-  it("a deselected series keeps its rows, and its target ends at that time", async () => {
+  it("a deselected series keeps its rows, and its target ends at the deselection", async () => {
     const engine = await startBackfillHarness({ settings: only("GWA: [BTC, ETH], MWA: none, LX: none") });
     await engine.run();
     const rows = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'");

@@ -13,23 +13,23 @@ interface SettledSeriesRange {
 }
 
 export interface Comparison {
-  /** Index ticks stored in total. */
+  /** Number of stored index ticks. */
   readonly rows: number;
   readonly compared: number;
   readonly differences: readonly string[];
 }
 
 /** The length of one sample. Each range is sampled at both ends and at random positions. */
-const COMPARED_MICROS = 1_800_000_000;
+const SAMPLE_MICROS = 1_800_000_000;
 const SAMPLES_PER_RANGE = 6;
 /** The service's window, minus a minute for the comparison itself: older rows cannot be compared. */
 const SERVED_MICROS = 200 * 86_400_000_000 - 60_000_000;
 
 /**
- * Compares samples of every covered range with the service, row by row, in both directions. (The head since `sinceMs` is
- * compared completely before the daemon stops.)
+ * Compares samples of every covered range with the service, row by row, in both directions. `Soak.waitForHead` compares
+ * the head completely before the daemon stops.
  */
-export function compareWithTruth(
+export function compareWithService(
   reader: Connection,
   oracle: Oracle,
   sinceMs: number,
@@ -47,10 +47,10 @@ export function compareWithTruth(
   for (const each of ranges) {
     if (each.to <= oldest) continue;
     const range = { ...each, from: Math.max(each.from, oldest) };
-    const length = Math.min(COMPARED_MICROS, range.to - range.from);
-    const starts = Array.from({ length: SAMPLES_PER_RANGE }, (_, at) => {
-      const share = at === 0 ? 0 : at === 1 ? 1 : random();
-      return Math.floor(range.from + (range.to - range.from - length) * share);
+    const length = Math.min(SAMPLE_MICROS, range.to - range.from);
+    const starts = Array.from({ length: SAMPLES_PER_RANGE }, (_, index) => {
+      const position = index === 0 ? 0 : index === 1 ? 1 : random();
+      return Math.floor(range.from + (range.to - range.from - length) * position);
     });
     for (const from of new Set(starts)) {
       const found = compareRange(reader, oracle, range, from, from + length);
@@ -58,10 +58,10 @@ export function compareWithTruth(
       if (found.difference !== undefined) differences.push(found.difference);
     }
   }
-  const late = reader.database.prepare("SELECT count(*) FROM index_ticks WHERE ts > ?").pluck();
+  const countNewer = reader.database.prepare("SELECT count(*) FROM index_ticks WHERE ts > ?").pluck();
   const rows = reader.database.prepare("SELECT count(*) FROM index_tick_rows").pluck().get() as number;
-  const ahead = late.get((sinceMs + 86_400_000) * 1000) as number;
-  if (ahead > 0) differences.push(`${ahead} ticks are in the future`);
+  const futureCount = countNewer.get((sinceMs + 86_400_000) * 1000) as number;
+  if (futureCount > 0) differences.push(`${futureCount} ticks are in the future`);
   return { rows, compared, differences };
 }
 
@@ -87,6 +87,6 @@ function compareRange(
     );
   const at = served.findIndex((row, index) => row !== stored[index]);
   if (at < 0 && stored.length === served.length) return { rows: stored.length, difference: undefined };
-  const difference = `${type} ${name}: ${stored.length} rows stored, ${served.length} served; first at ${served[at] ?? stored[served.length]}`;
+  const difference = `${type} ${name}: ${stored.length} rows stored, ${served.length} served; first difference: ${served[at] ?? stored[served.length]}`;
   return { rows: stored.length, difference };
 }
