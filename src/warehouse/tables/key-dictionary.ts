@@ -29,7 +29,10 @@ export class KeyDictionary {
     });
   }
 
-  /** Stores the name of an LX index: no lookup lists those, only their records name them. */
+  /**
+   * Stores a name that comes from another source than a lookup: no lookup lists LX indices, only their records name
+   * them.
+   */
   nameSeries(series: number, name: string): void {
     if (this.#names.get(series) === name) return;
     this.#connection
