@@ -150,11 +150,11 @@ describe("D5: records without a part of their key", () => {
     expect(decoded.records).toHaveLength(2);
   });
 
-  it("need no id of their own", () => {
+  it("are accepted if they lack only their own id", () => {
     expect(decodePage("index_ticks", page(without("id"))).records).toHaveLength(1);
   });
 
-  it("may be any JSON value", () => {
+  it("are rejected whatever JSON value they are", () => {
     const { rejects, rawCount } = decodePage("index_ticks", page("null", "1.50", '"x"', "[ 1 ]", "true"));
     expect(rejects.map(({ raw }) => raw)).toEqual(["null", "1.50", '"x"', "[ 1 ]", "true"]);
     expect(rawCount).toBe(5);
