@@ -134,8 +134,8 @@ export class WarehouseWriter {
   }
 
   /**
-   * Checkpoints a WAL with at least `minPages` new pages. Call it after the answer to a commit was sent, which it would
-   * delay.
+   * Checkpoints a WAL with `minPages` new pages or more. Call it after a commit was answered: it would delay the
+   * answer.
    */
   checkpointWal(minPages: number): void {
     this.#bestEffort(() => this.#walCheckpointer.checkpoint(minPages));

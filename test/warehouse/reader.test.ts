@@ -129,7 +129,7 @@ describe("F15: a backup", () => {
     const file = join(makeTempFolder(), "copy.sqlite");
     const reader = openReader(warehouse.path);
     backUp(reader, file);
-    expect(() => reader.database.exec("DELETE FROM series")).toThrow("readonly");
+    expect(() => reader.database.exec("DELETE FROM series")).toThrow("read-only");
     reader.close();
     expect(existsSync(`${file}.unfinished`)).toBe(false);
     warehouse.transaction((transaction) => {
@@ -160,7 +160,7 @@ describe("a query", () => {
     expect([...found]).toEqual([["btc-id", 1.5]]);
     expect(() => runReadQuery(reader, "DELETE FROM series")).toThrow();
     expect(() => runReadQuery(reader, "SELECT x FROM nowhere")).toThrow("no such table");
-    expect(() => [...runReadQuery(reader, "DELETE FROM series RETURNING name").rows]).toThrow("readonly");
+    expect(() => [...runReadQuery(reader, "DELETE FROM series RETURNING name").rows]).toThrow("read-only");
     reader.close();
   });
 });

@@ -147,7 +147,9 @@ export function assertValidLedger(ranges: readonly SettledRange[]): void {
   }
 }
 
-/** Reason of an empty range below which the service reported no older records. One older row disproves the report. */
+/**
+ * Reason of a range that is empty because the service reported no older records. One older row disproves the report.
+ */
 export const NOTHING_OLDER_REASON = "nothing older";
 
 /** Whether the range has rows: then it must not be settled as empty, and a report of "nothing older" is wrong. */

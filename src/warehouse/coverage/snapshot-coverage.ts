@@ -22,8 +22,7 @@ const NOTHING_LISTED_REASON = "nothing listed";
 
 /**
  * Settles `[at, at + cadence)`, and opens the target at the first snapshot. Pass `at` rounded down to the cadence:
- * ranges merge only where they touch. With jitter each snapshot would leave a short `lost` range, and the ledger would
- * grow.
+ * ranges merge only where they touch, and jitter leaves a short `lost` range per snapshot.
  */
 export function settleSnapshot(transaction: Transaction, snapshot: SnapshotCoverage): void {
   const { stream, at, cadence } = snapshot;

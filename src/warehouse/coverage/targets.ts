@@ -81,10 +81,7 @@ export function openTarget(transaction: Transaction, target: Target, isSnapshot:
     .run([stream, series, start, target.settleDelay, target.step, target.serviceWindow, isSnapshot ? 1 : 0]);
 }
 
-/**
- * Stores why the open gaps of a key cannot be filled at present (`forbidden`, …), for the view `gaps`; null: no
- * obstacle.
- */
+/** Stores why the open gaps of a key cannot be filled now (`forbidden`, …), for the view `gaps`; null: no obstacle. */
 export function recordBlockedReason(transaction: Transaction, key: LedgerKey, reason: string | null): void {
   transaction
     .statement(`UPDATE wanted_ranges SET hindrance = ? WHERE ${matchesKey} AND hindrance IS NOT ?`)

@@ -102,10 +102,7 @@ export function writeMarkets(
   return result;
 }
 
-/**
- * Stores exchanges with their markets and symbols. Reports an incident in the markets or symbols as one of the
- * exchanges.
- */
+/** Stores exchanges with their markets and symbols; reports an incident in any of the three lists. */
 export function writeExchanges(
   transaction: Transaction,
   list: readonly Exchange[],

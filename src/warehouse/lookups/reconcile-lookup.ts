@@ -27,7 +27,7 @@ export interface ReconcileResult {
 const MIN_ABSENCES = 3;
 /** A list that lacks a larger share of the listed rows is an incident. At most this share is delisted at once. */
 const MAX_MISSING_SHARE = 0.1;
-/** Two days of hourly lists: after these, rows that are missing in an incident are delisted after all. */
+/** Two days of hourly lists: rows that are still missing then are delisted despite the incident. */
 const MIN_INCIDENT_ABSENCES = 48;
 
 export interface ReconcileOptions {

@@ -11,9 +11,8 @@ import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts
 import type { Transaction } from "../tables/transaction.ts";
 
 /**
- * Whether `range` has an uncovered row that a stale page lacks, or has with other values. The row or the page may be
- * newer, so the range must not be settled. Call it after the page's rows are written. Rows at `trustedTimestamps` may
- * be missing.
+ * Whether `range` has an uncovered row that a stale page lacks, or has with other values: either may be newer, so the
+ * range must not be settled. Call it after the page's rows are written. Rows at `trustedTimestamps` may be missing.
  */
 export function hasConflictingRows<S extends HistoryStream>(
   transaction: Transaction,
@@ -87,10 +86,7 @@ export function hasRowsSince(
   return connection.statement(sql).get([series, storedTime(since)]) !== undefined;
 }
 
-/**
- * Finds the other selected series of a stream with the newest row, at `since` or later. Ignores series that were not
- * found.
- */
+/** Finds the other selected series with the newest row, at `since` or later. Ignores series that were not found. */
 export function findOtherServedSeries(
   connection: Connection,
   { stream, series }: { readonly stream: HistoryStream; readonly series: number },

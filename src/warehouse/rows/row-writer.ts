@@ -52,9 +52,8 @@ function getRowSql<Row>({ table, keyColumn, timeColumn, columns, lean }: RowTabl
 }
 
 /**
- * `rest`: a current REST page. `live`: the websocket, or a stale REST page (from an HTTP cache, or overtaken by a later
- * request); neither replaces what a current page wrote or settled. If a current page equals a live row, the row keeps
- * its source.
+ * `rest`: a current REST page. `live`: the websocket, or a stale REST page (cached, or overtaken by a later request);
+ * neither replaces what a current page wrote or settled. A live row keeps its source if a current page equals it.
  */
 export type RecordSource = "rest" | "live";
 

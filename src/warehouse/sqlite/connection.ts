@@ -4,8 +4,7 @@ import { Failure } from "../../model/failure.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
 /**
- * A prepared statement. `Row` is the type of one result row: a row type of the schema, or the columns of a view or an
- * aggregate.
+ * A prepared statement. `Row` is one result row: a row type of the schema, or the columns of a view or an aggregate.
  */
 export type Statement<Row = unknown> = Database.Statement<unknown[], Row>;
 

@@ -93,9 +93,8 @@ function formatMebibytes(bytes: number): string {
 const defaultTempFolders = ["/var/tmp", "/usr/tmp", "/tmp", "."];
 
 /**
- * Lets SQLite put temporary files into the folder of the warehouse if no other is writable, as in some containers. Call
- * it in the main thread before the first open: SQLite reads the environment once, and worker threads only have a copy
- * of it.
+ * Lets SQLite put temporary files beside the warehouse if no other folder is writable, as in some containers. Call it
+ * in the main thread before the first open: SQLite reads the environment once, and worker threads have a copy.
  */
 export function ensureTempFolder(path: string, env: NodeJS.ProcessEnv = process.env): void {
   const configured = [env.SQLITE_TMPDIR, env.TMPDIR].filter((folder) => folder !== undefined);

@@ -20,9 +20,8 @@ export interface WriterLock {
 }
 
 /**
- * Allows one writer per warehouse, by a POSIX lock on a second file. A suspended process keeps the lock, a dead one
- * loses it. Closing *any* descriptor of that file also releases the lock, so only SQLite may open it; a third file
- * names the holder.
+ * Allows one writer per warehouse, by a POSIX lock on a second file: a suspended process keeps it, a dead one loses it.
+ * Closing *any* descriptor of that file releases the lock, so only SQLite may open it; a third file names the holder.
  */
 export function acquireWriterLock(path: string): WriterLock {
   const holderFile = `${path}.writer`;
