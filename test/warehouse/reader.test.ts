@@ -129,7 +129,7 @@ describe("F15: a backup", () => {
     const file = join(makeTempFolder(), "copy.sqlite");
     const reader = openReader(warehouse.path);
     backUp(reader, file);
-    expect(() => reader.database.exec("DELETE FROM series")).toThrow("read-only");
+    expect(() => reader.database.exec("DELETE FROM series")).toThrow("readonly");
     reader.close();
     expect(existsSync(`${file}.unfinished`)).toBe(false);
     warehouse.transaction((transaction) => {
