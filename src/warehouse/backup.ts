@@ -33,8 +33,8 @@ export function openForBackup(path: string): Connection {
 }
 
 /**
- * Makes a consistent, compact copy while the writer goes on; it reads one snapshot, so commits cannot starve it.
- * Checks the copy before renaming it into place. Returns its size in bytes.
+ * Makes a consistent, compact copy while the writer goes on. `VACUUM INTO` reads one snapshot, so commits never restart
+ * it. Checks the copy before renaming it into place. Returns its size in bytes.
  */
 export function backUp(reader: Connection, given: string, options: BackupOptions = {}): number {
   const file = translateErrors(given, () => resolvePath(given));
@@ -65,7 +65,7 @@ export function removePartialCopyOf(file: string, pid: number): void {
 }
 
 function removePartialCopy(path: string): void {
-  for (const end of ["", "-journal"]) rmSync(path + end, { force: true });
+  for (const suffix of ["", "-journal"]) rmSync(path + suffix, { force: true });
 }
 
 function vacuumInto(reader: Connection, partial: string, file: string): void {
@@ -101,17 +101,17 @@ function assertUsableDestination(warehouse: string, file: string, replace: boole
   const reject = (message: string, remedy: string): never => {
     throw new Failure(message, { code: "backup_refused", remedy, exit: exitCode.usage });
   };
-  if (["", "-wal", "-shm", "-journal", ".lock"].some((end) => file === warehouse + end)) {
+  if (["", "-wal", "-shm", "-journal", ".lock"].some((suffix) => file === warehouse + suffix)) {
     reject(`${file} is the warehouse itself`, "give the copy another name");
   }
   const found = translateErrors(file, () => statSync(file, { throwIfNoEntry: false }));
   if (found && !found.isFile()) reject(`${file} is not a file`, "give the name of the copy");
   if (found && !replace) reject(`${file} exists`, "give another name, or --force to replace it");
-  const log = ["-wal", "-journal"]
-    .map((end) => file + end)
+  const journal = ["-wal", "-journal"]
+    .map((suffix) => file + suffix)
     .find((path) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0);
-  if (log)
-    reject(`${log} shows that ${file} is in use`, "close the program that uses it, or give another name");
+  if (journal)
+    reject(`${journal} shows that ${file} is in use`, "close the program that uses it, or give another name");
 }
 
 /** Leaves `MIN_FREE_BYTES` free: with less, the writer stops if the copy is on the warehouse's disk. */
@@ -152,13 +152,14 @@ function removeStalePartialCopies(file: string): void {
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
+    // A copy with our own pid is from an earlier process that had the same pid.
     return pid !== process.pid && !isZombie(pid);
   } catch (error) {
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 
-/** A container without an init process never reaps its zombies. */
+/** In a container without an init process nothing reaps zombies. */
 function isZombie(pid: number): boolean {
   try {
     return /\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));

@@ -21,7 +21,7 @@ export interface InspectionResult {
 
 /**
  * A check reads the whole file, at about 100 MB per second. A larger file is checked in the background if the caller
- * can.
+ * allows it.
  */
 const MAX_IMMEDIATE_CHECK_BYTES = 64 * 1024 * 1024;
 

@@ -7,7 +7,7 @@ import type { Connection } from "./sqlite/connection.ts";
 import { assertFreeSpace, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
 import { replaceViews } from "./views/views.ts";
 
-/** `MDSW`: distinguishes our files from other programs' databases. */
+/** `MDSW` in ASCII: distinguishes warehouses from the databases of other programs. */
 export const APPLICATION_ID = 0x4d445357;
 
 /** Beside `src` in a clone and beside `dist` in an installed package: two levels up in both cases. */

@@ -133,7 +133,10 @@ export class WarehouseWriter {
     }
   }
 
-  /** Call it after the commit was reported to its caller; otherwise the next commit has to checkpoint first. */
+  /**
+   * Checkpoints a WAL with `minPages` new pages or more. Call it after a commit was answered: it would delay the
+   * answer.
+   */
   checkpointWal(minPages: number): void {
     this.#bestEffort(() => this.#walCheckpointer.checkpoint(minPages));
   }
@@ -175,8 +178,8 @@ export class WarehouseWriter {
   }
 
   /**
-   * SQLite leaves the WAL of a file that was moved away at its old path, and would apply it to the file that replaced
-   * it.
+   * SQLite leaves the WAL of a moved database at the old path, and would apply that WAL to the file that replaced the
+   * database.
    */
   #quarantineLeftoverWal(): void {
     if (this.#walInode === undefined || readInode(`${this.path}-wal`) !== this.#walInode) return;
@@ -257,7 +260,7 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
   }
 }
 
-/** A damaged ledger may contain nonsense, which makes the salvage throw; the sync must go on without it. */
+/** Logs a salvage that fails because the damaged ledger contains nonsense: the sync must go on without its contents. */
 function recordLosses(warehouse: WarehouseWriter, found: QuarantinedFiles, log: Log): void {
   try {
     warehouse.transaction((transaction) => salvageLedger(transaction, found));
@@ -270,7 +273,7 @@ function recordLosses(warehouse: WarehouseWriter, found: QuarantinedFiles, log: 
 /** Creates the file under a temporary name, so that a crash leaves no empty file that looks damaged. */
 function createFile(path: string, fileSystem: FileSystemInfo): void {
   const partial = `${path}.new`;
-  for (const end of ["", "-wal", "-shm"]) rmSync(partial + end, { force: true });
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(partial + suffix, { force: true });
   const connection = connectWriter(partial);
   try {
     translateErrors(path, () => migrate(connection, { fileSystem }));
@@ -284,7 +287,8 @@ function createFile(path: string, fileSystem: FileSystemInfo): void {
 }
 
 /**
- * Adds a random amount, so that no other warehouse has the same epoch: it also identifies which file a WAL belongs to.
+ * Adds a random amount, so that no other warehouse has the same epoch: the epoch also identifies which file a WAL
+ * belongs to.
  */
 function advanceEpoch(connection: Connection): number {
   const sql = "UPDATE warehouse_state SET epoch = epoch + 1 + abs(random() % 1000000000) RETURNING epoch";

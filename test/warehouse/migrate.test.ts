@@ -75,7 +75,7 @@ function firstMigrations(): string {
   return folder;
 }
 
-/** A file as the first version left it, written in plain SQL: nothing of the present program has touched it. */
+/** A file as the first version left it, written in plain SQL without any code of the present version. */
 function firstWarehouse(): string {
   const path = join(makeTempFolder(), "mds.sqlite");
   const [first] = journal().entries;
@@ -174,7 +174,7 @@ describe("migrations", () => {
     }
   });
 
-  it("F12: a warehouse of a newer version is refused untouched, exit 2", () => {
+  it("F12: a warehouse of a newer version is rejected unchanged, with exit code 2", () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     openWriter(path, { clock: new ManualClock() }).close();
     const later = connectWriter(path);
@@ -205,10 +205,10 @@ describe("migrations", () => {
     const warehouse = openTestWarehouse({ path });
     expect(warehouse.quarantined).toEqual([]);
     const after = contents(warehouse.connection.database);
-    // What the live feed had heard ended with the old process; whose file it is changes with every writer.
-    const own = ["live_spans", "warehouse_state"];
+    // A migration drops the live spans, and every writer advances the epoch.
+    const changedTables = ["live_spans", "warehouse_state"];
     for (const [name, found] of before)
-      if (!own.includes(name)) expect([name, after.get(name)]).toMatchObject([name, found]);
+      if (!changedTables.includes(name)) expect([name, after.get(name)]).toMatchObject([name, found]);
     expect(
       queryRows(warehouse, "SELECT price_change_24h, price_change_24h_exact, extra FROM market_caps"),
     ).toEqual([
@@ -243,7 +243,7 @@ describe("migrations", () => {
     ).toEqual([
       { from_time: "2026-01-01T00:01:00.000000Z", to_time: "2026-01-01T00:01:30.000000Z", state: "open" },
     ]);
-    // The next page goes in as into any other, and the way back is refused.
+    // The migrated file accepts new rows, and the first version rejects it as newer.
     const write = () =>
       warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1767225660000000, "1")], "rest"));
     expect(write().inserted).toBe(1);
@@ -313,7 +313,7 @@ describe("migrations", () => {
     expect(queryRows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
   });
 
-  it("refuse another program's database and leave it untouched", () => {
+  it("reject another program's database and leave it unchanged", () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     const database = new Database(path);
     database.exec("CREATE TABLE theirs (x)");

@@ -56,7 +56,7 @@ async function readGaps(
   const { readGapReport, readGapReportInRange } = await import("../../warehouse/read/gap-report.ts");
   return withReader(path, (connection) => {
     const named = selection.series && resolveNames(connection, selection.series);
-    for (const name of named?.shared ?? []) {
+    for (const name of named?.ambiguous ?? []) {
       context.stderr.write(
         `mds-sync: warning: --series ${name} matches several series: all of them are used\n`,
       );

@@ -11,8 +11,8 @@ import { NOT_FOUND_REASON } from "./not-found.ts";
 import type { TargetRules } from "./targets.ts";
 
 /*
- * Target − settled, in the two languages that need it: `findGaps` for this program, `gapPartsSql` for the view `gaps`.
- * A property test holds them equal.
+ * Target − settled is implemented twice: `findGaps` in TypeScript for this program, `gapPartsSql` in SQL for the view
+ * `gaps`. A property test compares them.
  */
 
 /** The end of a target at `now`, in whole steps. The service may still change younger records. */
@@ -23,7 +23,7 @@ export function computeTargetEnd(
   return Math.floor((now - settleDelay) / step) * step;
 }
 
-/** Where the service's window begins at `now`; without a window, long before any record, so that SQL can bind it. */
+/** Where the service's window begins at `now`. Without a window: the smallest safe integer, which SQL can bind. */
 export function computeWindowStart(serviceWindow: Micros | null, now: Micros): Micros {
   return serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow;
 }
@@ -37,9 +37,9 @@ export interface StoredTarget extends TargetRules {
   readonly isSnapshot: boolean;
 }
 
-/** Reason of what is older than the service's window. */
+/** Reason of ranges older than the service's window. */
 const AGED_OUT_REASON = "aged out";
-/** Reason of what no snapshot covered. */
+/** Reason of ranges that no snapshot covered. */
 export const NOT_OBSERVED_REASON = "not observed";
 
 /** A part of a gap. `lost`: out of reach; `open`: to be fetched; `settling`: too young to be final. */
@@ -78,9 +78,8 @@ const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
 const sameKey = "g.stream = t.stream AND g.series = t.series";
 
 /**
- * Where a gap becomes `settling`: at the beginning of the live span. If REST was polled after that beginning, the gap
- * starts at most one settle delay before it, and the poll has stored the records of that delay: then the whole gap is
- * `settling`.
+ * Where a gap becomes `settling`: where the live span begins. If the gap begins at most one settle delay earlier, REST
+ * was polled after the span began and has stored the records of that delay: then the whole gap is `settling`.
  */
 const liveSettlingFrom = (
   start: string,
@@ -106,9 +105,10 @@ const gapFrom = (
   FROM targets t CROSS JOIN series s ON s.series = t.series`;
 
 /**
- * `findGaps` of all ledger keys at the time of the query, as common table expressions; the result is `parts`. A gap begins
- * where a target begins or a settled range ends, and lasts until the next settled range: all by index seek. It also calls
- * `settling` what a live span has received, and the head of an index that was not found today: neither needs attention.
+ * `findGaps` of all ledger keys at the time of the query, as common table expressions; the result is `parts`. A gap
+ * begins where a target begins or a settled range ends, and lasts until the next settled range: all by index seek.
+ * Unlike `findGaps`, it also shows as `settling` what a live span has received, and the head of an index that was not
+ * found today: neither needs attention.
  */
 export const gapPartsSql = `present AS (SELECT ${presentTs} AS now),
 targets AS (
@@ -167,7 +167,7 @@ export interface SeriesGaps extends Readonly<SeriesNames> {
   readonly key: LedgerKey;
   /** To be fetched. */
   readonly open: TimeRanges;
-  /** Older than the service's window: it can no longer be fetched. */
+  /** Older than the service's window: these ranges can no longer be fetched. */
   readonly agedOut: TimeRanges;
   /** How far back the service serves records: a range is lost at `from + serviceWindow`. Null: no limit. */
   readonly serviceWindow: Micros | null;
@@ -234,7 +234,7 @@ export function readGaps(
   });
 }
 
-/** Records as lost what is older than the service's window. */
+/** Settles as lost the ranges that are older than the service's window. */
 export function settleAgedOut(transaction: Transaction, { key, agedOut }: SeriesGaps): void {
   for (const range of agedOut) settle(transaction, key, range, "lost", AGED_OUT_REASON);
 }

@@ -33,7 +33,7 @@ export interface LedgerKeySummary extends NamedLedgerKey {
   readonly serviceWindow: Micros | null;
 }
 
-/** A key that the ledger has an entry of. */
+/** A key that has an entry in the ledger. */
 export interface KnownLedgerKey extends LedgerKeySummary, LedgerKey {
   readonly stream: Stream;
   readonly firstTs: Micros;

@@ -147,16 +147,18 @@ export function assertValidLedger(ranges: readonly SettledRange[]): void {
   }
 }
 
-/** Reason of an empty range for which the service said that it has no older records. One older row disproves it. */
+/**
+ * Reason of a range that is empty because the service reported no older records. One older row disproves the report.
+ */
 export const NOTHING_OLDER_REASON = "nothing older";
 
-/** Whether the range has rows: it must not be settled as empty, and the service cannot have "nothing older" than it. */
+/** Whether the range has rows: then it must not be settled as empty, and a report of "nothing older" is wrong. */
 export function hasRowsInRange(
   transaction: Transaction,
   { stream, series }: LedgerKey,
   { from, to }: TimeRange,
 ): boolean {
-  // The rows of a snapshot stream do not have the key of its ledger.
+  // The rows of a snapshot stream have other keys than its ledger.
   if (from >= to || !hasHistory(stream)) return false;
   const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
   const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? LIMIT 1`;

@@ -1,7 +1,10 @@
 import type { Micros } from "../../model/time.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
-/** The time since when a subscription to index ticks has received everything. It begins with its confirmation. */
+/**
+ * The time since which a subscription to index ticks has received everything. It begins when the service confirms the
+ * subscription.
+ */
 export interface LiveSpan {
   readonly indexType: string;
   /** Undefined: the subscription is to all indices of the type. */
@@ -11,7 +14,7 @@ export interface LiveSpan {
 
 const stream = "index_ticks";
 
-/** These subscriptions are live: their heads are `settling` until REST confirms them. */
+/** Stores new live spans: the heads of their series are `settling` until REST confirms them. */
 export function beginLiveSpans(transaction: Transaction, spans: readonly LiveSpan[]): void {
   const sql = `INSERT INTO live_spans (stream, index_type, index_id, from_ts, to_ts) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (stream, index_type, index_id) DO UPDATE SET from_ts = excluded.from_ts, to_ts = excluded.to_ts`;
@@ -19,19 +22,19 @@ export function beginLiveSpans(transaction: Transaction, spans: readonly LiveSpa
     transaction.statement(sql).run([stream, indexType, indexId, from, from]);
 }
 
-/** Ticks may have been missed: what is not settled of these series is an ordinary gap again. */
+/** Call it when ticks may have been missed: the unsettled ranges of these series become ordinary gaps again. */
 export function endLiveSpans(transaction: Transaction, spans: readonly Omit<LiveSpan, "from">[]): void {
   const sql = "DELETE FROM live_spans WHERE stream = ? AND index_type = ? AND index_id = ?";
   for (const { indexType, indexId = "" } of spans)
     transaction.statement(sql).run([stream, indexType, indexId]);
 }
 
-/** At the start of a daemon: the process that received these spans has ended. */
+/** Call it at the start of a daemon: the process that received these spans has ended. */
 export function clearLiveSpans(transaction: Transaction): void {
   transaction.statement("DELETE FROM live_spans").run([]);
 }
 
-/** The transaction stores all ticks of the index type up to `to`. */
+/** Call it in the transaction that stores all ticks of the index type up to `to`. */
 export function extendLiveSpans(transaction: Transaction, indexType: string, to: Micros): void {
   transaction
     .statement("UPDATE live_spans SET to_ts = ? WHERE stream = ? AND index_type = ? AND to_ts < ?")

@@ -57,8 +57,8 @@ export function startRechecks(transaction: Transaction, { stream, series }: Ledg
 }
 
 /**
- * That an exchange has no contracts of a type is also stored in `rereads`, because it too says when something was last
- * requested: such a list is requested once a day. This is no stream: no ledger key has it, so `readDueRechecks` skips it.
+ * `rereads` also stores on which day an exchange had no contracts of a type, so that such a list is requested only once
+ * a day. This value is not a stream and no ledger key has it, so `readDueRechecks` skips these entries.
  */
 const noContractsStream = (derivativeType: string) => `derivative_contracts ${derivativeType}`;
 
@@ -77,7 +77,9 @@ export function hasNoContracts(
   );
 }
 
-/** Records nothing if contracts are stored: then an empty answer may be an incident, and the next poll requests it again. */
+/**
+ * Records nothing if contracts are stored: then an empty list may be an incident, and the next poll requests it again.
+ */
 export function recordNoContracts(
   transaction: Transaction,
   { exchangeId, derivativeType, day }: NoContractsEntry,

@@ -21,8 +21,8 @@ interface SnapshotCoverage {
 const NOTHING_LISTED_REASON = "nothing listed";
 
 /**
- * Settles `[at, at + cadence)`, and opens the target at the first snapshot. Ranges merge only where they touch: floor `at`
- * to the cadence. With jitter each snapshot leaves a short `lost` range, and the ledger grows.
+ * Settles `[at, at + cadence)`, and opens the target at the first snapshot. Pass `at` rounded down to the cadence:
+ * ranges merge only where they touch, and jitter leaves a short `lost` range per snapshot.
  */
 export function settleSnapshot(transaction: Transaction, snapshot: SnapshotCoverage): void {
   const { stream, at, cadence } = snapshot;
@@ -58,7 +58,7 @@ function readRowRanges(transaction: Transaction, ledgerKey: LedgerKey, { from, t
   return normalise(transaction.statement<TimeRange>(sql).all([...key, to, ...key, from, from]));
 }
 
-/** The settings no longer select this subscription. */
+/** Ends the target of a subscription that the settings no longer select. */
 export function endSnapshotTarget(
   transaction: Transaction,
   subscription: { stream: SnapshotStream; exchangeId: string | null; at: Micros },

@@ -25,8 +25,8 @@ export interface Target extends TargetRules {
 const matchesKey = "stream = ? AND series = ?";
 
 /**
- * Stores what the settings select of a history stream. Each target is open-ended from `from` on (an earlier beginning
- * stays); the targets of keys that are no longer selected end at `at`, and their rows stay.
+ * Stores what the settings select of a history stream. Each target is open-ended from `from` on, or from its earlier
+ * stored start; the targets of keys that are no longer selected end at `at`, and their rows stay.
  */
 export function declareTargets(
   transaction: Transaction,
@@ -81,7 +81,7 @@ export function openTarget(transaction: Transaction, target: Target, isSnapshot:
     .run([stream, series, start, target.settleDelay, target.step, target.serviceWindow, isSnapshot ? 1 : 0]);
 }
 
-/** Why the open gaps of a key cannot be filled at present (`forbidden`, …), shown by the view `gaps`; null: no obstacle. */
+/** Stores why the open gaps of a key cannot be filled now (`forbidden`, …), for the view `gaps`; null: no obstacle. */
 export function recordBlockedReason(transaction: Transaction, key: LedgerKey, reason: string | null): void {
   transaction
     .statement(`UPDATE wanted_ranges SET hindrance = ? WHERE ${matchesKey} AND hindrance IS NOT ?`)

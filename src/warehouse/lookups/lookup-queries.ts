@@ -35,7 +35,7 @@ export function readStoredIndices(connection: Connection, indexType: string): St
     .all([indexType]);
 }
 
-/** The records of one ranking have nearly the same timestamp; the service needs some time to compute them. */
+/** The timestamps of one ranking differ by less than this: the service needs some time to compute it. */
 const MAX_RANKING_SPREAD_MICROS = 300 * MICROS_PER_SECOND;
 /** Ranks up to this age are used if the newest ranking is incomplete. */
 const RECENT_RANKING_MICROS = 7 * MICROS_PER_DAY;

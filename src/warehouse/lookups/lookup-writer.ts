@@ -21,61 +21,63 @@ import {
 
 const untracked = ["quality", "extra"];
 
-/** The part of a lookup's table that the stream table describes. */
-function lookupTable(columns: readonly Column[], table: Omit<LookupTable, "tracked">): LookupTable {
+/** Completes the description of a lookup table with the tracked columns from its column list. */
+function buildLookupTable(columns: readonly Column[], table: Omit<LookupTable, "tracked">): LookupTable {
   const tracked = columns.filter(({ name, source }) => source === "row" && !table.keys.includes(name));
   const timestamps = tracked.filter(({ type }) => type === "timestamp");
   const names = ({ name }: Column) => name;
   return { ...table, tracked: tracked.map(names), timestamps: timestamps.map(names) };
 }
 
-const assets = lookupTable(assetColumns, { entity: "asset", table: "assets", keys: ["id"], untracked });
-const markets = lookupTable(marketColumns, {
+const assets = buildLookupTable(assetColumns, { entity: "asset", table: "assets", keys: ["id"], untracked });
+const markets = buildLookupTable(marketColumns, {
   entity: "market",
   table: "market_rows",
   keys: ["id"],
   untracked,
 });
-const exchanges = lookupTable(exchangeColumns, {
+const exchanges = buildLookupTable(exchangeColumns, {
   entity: "exchange",
   table: "exchanges",
   keys: ["id"],
   untracked,
 });
-const exchangeMarkets = lookupTable(exchangeMarketColumns, {
+const exchangeMarkets = buildLookupTable(exchangeMarketColumns, {
   entity: "exchange_market",
   table: "exchange_markets",
   keys: ["exchange_id", "market_id"],
   untracked: ["extra"],
 });
-const exchangeSymbols = lookupTable(exchangeSymbolColumns, {
+const exchangeSymbols = buildLookupTable(exchangeSymbolColumns, {
   entity: "exchange_symbol",
   table: "exchange_symbols",
   keys: ["exchange_id", "asset_id"],
   untracked: ["extra"],
 });
-const contracts = lookupTable(derivativeContractColumns, {
+const contracts = buildLookupTable(derivativeContractColumns, {
   entity: "contract",
   table: "contracts",
   keys: ["derivative_type", "id"],
   untracked: ["aside", "described", ...untracked],
 });
 
-/** The values of a row, in the order of the table's columns; `own`: those that the record does not have by their name. */
+/**
+ * The values of a row, in the order of the table's columns. `overrides` take precedence over the record's properties.
+ */
 function rowOf(
   { keys, tracked, untracked }: LookupTable,
   record: object,
-  own: Readonly<Record<string, SqlValue>> = {},
+  overrides: Readonly<Record<string, SqlValue>> = {},
 ): SqlValue[] {
   const values = record as Readonly<Record<string, SqlValue | boolean | Decimal>>;
   return [...keys, ...tracked, ...untracked].map((name) => {
-    const value = own[name] ?? values[camelCase(name)] ?? null;
+    const value = overrides[name] ?? values[camelCase(name)] ?? null;
     if (typeof value === "boolean") return Number(value);
     return value !== null && typeof value === "object" ? value.real : value;
   });
 }
 
-/** Stores the service's list of assets; with `complete` it is the whole list, and what it lacks counts as absent. */
+/** Stores the service's list of assets; if it is complete, rows that it lacks count as absent. */
 export function writeAssets(
   transaction: Transaction,
   list: readonly Asset[],
@@ -100,7 +102,7 @@ export function writeMarkets(
   return result;
 }
 
-/** Exchanges with their markets and symbols; an incident in either list of parts is reported as the exchanges' own. */
+/** Stores exchanges with their markets and symbols; reports an incident in any of the three lists. */
 export function writeExchanges(
   transaction: Transaction,
   list: readonly Exchange[],
@@ -123,7 +125,7 @@ export function writeExchanges(
   return { ...result, incident: result.incident ?? parts.find((part) => part.incident)?.incident ?? null };
 }
 
-/** The contracts of one type on one exchange. */
+/** Stores the contracts of one type on one exchange. */
 export function writeContracts(
   transaction: Transaction,
   list: readonly DerivativeContract[],
@@ -149,7 +151,7 @@ export function writeContracts(
   return result;
 }
 
-/** The exact digits of the decimals that a REAL cannot give back. */
+/** The exact digits of the decimals that a REAL cannot represent. */
 function exactAside(contract: DerivativeContract): string | null {
   const values = contract as object as Readonly<Record<string, Decimal | null>>;
   const exact = decimals.flatMap(({ name }) => {
@@ -161,7 +163,7 @@ function exactAside(contract: DerivativeContract): string | null {
 
 const decimals = derivativeContractColumns.filter(({ type }) => type === "decimal");
 
-/** The dictionaries repeat what people call things, so that a query by name is an index seek. */
+/** Copies symbols, pairs and exchange names into the dictionaries, so that a query by name is an index seek. */
 function refreshNames(transaction: Transaction): void {
   for (const sql of [
     `UPDATE series SET name = a.symbol FROM assets a

@@ -25,11 +25,9 @@ export interface ReconcileResult {
 
 /** How many consecutive complete lists must lack a row before it is marked as delisted. */
 const MIN_ABSENCES = 3;
-/**
- * A list that lacks a larger share of the listed rows is an incident. Also the largest share that is delisted at once.
- */
+/** A list that lacks a larger share of the listed rows is an incident. At most this share is delisted at once. */
 const MAX_MISSING_SHARE = 0.1;
-/** Two days of hourly lists: by then the removal is believed after all. */
+/** Two days of hourly lists: rows that are still missing then are delisted despite the incident. */
 const MIN_INCIDENT_ABSENCES = 48;
 
 export interface ReconcileOptions {

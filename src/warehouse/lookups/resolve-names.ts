@@ -23,12 +23,13 @@ const knownNamesSql = `
   UNION ALL SELECT id, NULL, name, name FROM exchanges`;
 
 /**
- * Resolves ids, symbols, pairs and names by the same rules as the selectors in the settings. Throws for an unknown one.
+ * Resolves ids, symbols, pairs and names by the same rules as the selectors in the settings. Throws for an unknown
+ * name. `ambiguous`: names of several series.
  */
 export function resolveNames(
   connection: Connection,
   names: readonly string[],
-): { readonly found: readonly NamedSeries[]; readonly shared: readonly string[] } {
+): { readonly found: readonly NamedSeries[]; readonly ambiguous: readonly string[] } {
   const known = connection.statement<KnownName>(knownNamesSql).all();
   const byId = Map.groupBy(known, ({ id }) => id);
   const candidates = [...byId].map(
@@ -37,11 +38,11 @@ export function resolveNames(
   const {
     ids,
     unknownNames: unknown,
-    ambiguousNames: shared,
+    ambiguousNames: ambiguous,
   } = resolveSelector({ kind: "list", names }, candidates, undefined);
   const [first] = unknown;
   if (first !== undefined) throw unknownName(first, candidates);
-  return { found: ids.flatMap((id) => byId.get(id)?.slice(0, 1) ?? []), shared };
+  return { found: ids.flatMap((id) => byId.get(id)?.slice(0, 1) ?? []), ambiguous };
 }
 
 function unknownName(name: string, candidates: readonly SelectorCandidate[]): Failure {

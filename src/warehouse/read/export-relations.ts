@@ -135,7 +135,7 @@ export interface LedgerEntry extends TimeRange {
   readonly lostAt: string | null;
 }
 
-/** Coverage and gaps of one snapshot, from the views. */
+/** Reads coverage and gaps from the views. Call it inside `inSnapshot`, so that they agree. */
 export function readLedger(connection: Connection): {
   readonly coverage: readonly LedgerEntry[];
   readonly gaps: readonly LedgerEntry[];
@@ -150,7 +150,7 @@ export function readLedger(connection: Connection): {
   };
 }
 
-/** Runs `work` on one snapshot of the warehouse. The writer cannot truncate the WAL meanwhile, so keep `work` short. */
+/** Runs `work` in one read transaction. The writer cannot truncate the WAL meanwhile, so keep `work` short. */
 export async function inSnapshot<T>(connection: Connection, work: () => T | Promise<T>): Promise<T> {
   connection.database.exec("BEGIN");
   try {

@@ -22,11 +22,11 @@ export interface RowBlock {
   /** The position of the series in the month's `keys`. */
   readonly at: number;
   readonly rows: readonly ExportedRow[];
-  /** Per row, not in the table: whether the ledger covers it, or whether a ticker repeats the previous price. */
+  /** Computed for each row: whether the ledger covers it, or whether a ticker repeats the previous price. */
   readonly flags: readonly (boolean | null)[] | undefined;
 }
 
-/** A month as it is in the connection's open snapshot. */
+/** A month as the connection's open read transaction sees it. */
 export interface MonthContent {
   /** Changes whenever the content of the file would change. */
   readonly fingerprint: string;
@@ -40,13 +40,12 @@ export interface MonthContent {
 
 /**
  * Reads everything about a month except its rows. The caller keeps a read transaction open until it has read the blocks,
- * so that rows, ledger and fingerprint belong to one snapshot.
+ * so that rows, ledger and fingerprint agree.
  *
- * The fingerprint is computed from the content, not from change marks of the writers, which could miss a change. It covers
- * per series: the number of rows, the first and last time, the sum and count of each column, every `aside`, the
- * corrections, the covered ranges of the month, and the labels. Corrections that leave the sums equal still differ in
- * `revisions`; a replacement without a revision (a quality note, an unknown property, a provisional bar) changes texts or
- * sums.
+ * The fingerprint covers per series: the number of rows, the first and last time, the sum and count of each column, every
+ * `aside`, the corrections, the covered ranges of the month, and the labels. A correction that leaves the sums equal still
+ * adds to `revisions`; a replacement without a revision (a quality note, an unknown property, a provisional bar) changes
+ * texts or sums.
  */
 export function readMonth(
   connection: Connection,

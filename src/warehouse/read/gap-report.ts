@@ -18,7 +18,7 @@ export interface GapReport {
   /** The ledger keys that the report is about. */
   readonly keys: readonly LedgerKeySummary[];
   readonly gaps: readonly GapRow[];
-  /** Keys whose ledger begins only after the requested range, which has no beginning: nothing is known about them. */
+  /** If the requested range has no start: keys whose ledger begins after its end, about which nothing is known. */
   readonly outsideRange: readonly LedgerKeySummary[];
 }
 

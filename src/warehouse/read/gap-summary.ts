@@ -30,7 +30,7 @@ export interface GapSummaryResult {
 /** The columns of a gap that a summary needs. The others cost time: SQLite formats their timestamps. */
 export type UnformattedGap = Omit<GapRow, "from_time" | "to_time">;
 
-/** Selects them. */
+/** Selects rows of type `UnformattedGap`. */
 export const unformattedGapsSql =
   "SELECT stream, index_type, index_id, name, from_ts, to_ts, state, reason, lost_at FROM gaps";
 

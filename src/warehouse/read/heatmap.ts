@@ -84,7 +84,9 @@ interface StateRange extends TimeRange {
 
 const MAX_DAYS = 200;
 const MIN_DAYS = 30;
-/** A group with less history than this is shown by the hour: three of two hundred daily columns would be too narrow. */
+/**
+ * A group with at most this much history gets hourly columns: three of two hundred daily columns would be too narrow.
+ */
 const MAX_HOURS = 96;
 const MIN_HOURS = 24;
 const MAX_MONTHS = 180;
@@ -203,7 +205,7 @@ export class Heatmap {
     const step = this.#steps.get(key) ?? "day";
     const rows = members.slice(0, limit).map((member): HeatmapRow => {
       const cells = new CellSums(this.#grids[step]);
-      this.#count(member, cells);
+      this.#addRanges(member, cells);
       return { index_id: member.index_id, name: member.name, runs: cells.runs() };
     });
     const lines = members.length;
@@ -212,12 +214,12 @@ export class Heatmap {
 
   #summarise(key: string, members: readonly KnownLedgerKey[]) {
     const cells = new CellSums(this.#grids[this.#steps.get(key) ?? "day"]);
-    const whole = members.filter((member) => this.#count(member, cells)).length;
+    const whole = members.filter((member) => this.#addRanges(member, cells)).length;
     return { runs: cells.runs(members.length), whole };
   }
 
   /** Adds the ranges of a key to the cells. Returns whether it has no gap. */
-  #count(key: KnownLedgerKey, cells: CellSums): boolean {
+  #addRanges(key: KnownLedgerKey, cells: CellSums): boolean {
     const snapshot = this.#snapshotCells.get(ledgerKeyText(key));
     if (snapshot) {
       cells.addAll(snapshot.cells);

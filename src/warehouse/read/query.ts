@@ -11,8 +11,9 @@ const DEFAULT_REMEDY =
 export type QueryParameters = Readonly<Record<string, string | number | bigint | null>>;
 
 /**
- * Runs one read-only statement. Rows are arrays, one at a time. The connection is read-only anyway; checking the statement
- * also prevents other files from being created (ATTACH, VACUUM INTO) and the connection's settings from being changed.
+ * Runs one read-only statement. Returns rows as arrays, one at a time. The connection is read-only anyway; checking the
+ * statement also prevents other files from being created (ATTACH, VACUUM INTO) and the connection's settings from being
+ * changed.
  */
 export function runReadQuery(
   reader: Connection,
@@ -22,7 +23,7 @@ export function runReadQuery(
   try {
     const statement = reader.database.prepare<[QueryParameters], readonly unknown[]>(sql);
     if (!statement.reader || !statement.readonly || isSettingPragma(sql))
-      throw new Error("the warehouse is readonly: only statements that read are allowed");
+      throw new Error("the warehouse is read-only: only statements that read are allowed");
     assertParametersUsed(sql, parameters);
     const columns = statement.columns().map(({ name }) => name);
     // Integers as BigInt: a number would round beyond 2^53.
@@ -71,7 +72,7 @@ export function readUndescribedColumns({ database }: Connection, relation: strin
     .all(relation);
 }
 
-/** SQLite counts a pragma that returns a row as reading, even if it sets something. */
+/** SQLite reports a pragma that returns a row as read-only, even if it changes a setting. */
 function isSettingPragma(sql: string): boolean {
   const bare = sql.replaceAll(/--[^\n]*|\/\*.*?\*\//gs, " ").trimStart();
   return /^(explain\s+(query\s+plan\s+)?)?pragma\b[^;]*=/i.test(bare);
@@ -102,7 +103,7 @@ function suggestRemedy({ database }: Connection, sql: string, error: unknown): s
   const [, kind, given = ""] = /no such (table|column): (\S+)/.exec(String(error)) ?? [];
   if (kind === undefined) return undefined;
   if (kind === "table" && given.toLowerCase() in relationDocs)
-    return "this file was last written by an older version; `mds-sync run` or `mds-sync backfill` adds it";
+    return "this file was last written by an older version; `mds-sync run` or `mds-sync backfill` upgrades it";
   const relations = database
     .prepare<[], string>("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
     .pluck()

@@ -6,7 +6,7 @@ import type { Connection } from "../sqlite/connection.ts";
 import type { GapSummary } from "./gap-summary.ts";
 import { CellSums, type TimeGrid } from "./heatmap-grid.ts";
 
-/** The sums of a snapshot key: it may have too many ranges to hold in memory. */
+/** The sums over the ranges of a snapshot key, which may be too many to hold in memory. */
 export interface SnapshotCells {
   readonly cells: CellSums;
   /** The lost ranges by reason. */

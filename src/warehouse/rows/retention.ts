@@ -38,7 +38,7 @@ export function prune(
     )
     .pluck()
     .all([before]);
-  // Oldest rows first, and a limit per series: one series may have millions of expired rows.
+  // Delete the oldest rows of a series first, up to the limit: one series may have millions of expired rows.
   const selectCutoff = transaction
     .statement<Micros>(
       `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts < ? ORDER BY ts LIMIT 1 OFFSET ?`,

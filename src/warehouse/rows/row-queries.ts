@@ -11,8 +11,8 @@ import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts
 import type { Transaction } from "../tables/transaction.ts";
 
 /**
- * Whether an uncovered row in `range` differs from a stale page, or is missing on it. Either may be newer, so the range
- * must not be settled. Call it after the page's rows are written. `trustedTimestamps`: of rows known to be correct.
+ * Whether `range` has an uncovered row that a stale page lacks, or has with other values: either may be newer, so the
+ * range must not be settled. Call it after the page's rows are written. Rows at `trustedTimestamps` may be missing.
  */
 export function hasConflictingRows<S extends HistoryStream>(
   transaction: Transaction,
@@ -59,7 +59,7 @@ export function countStoredRows(
   return connection.value<number>(sql, [series, storedTime(range.from), storedTime(range.to)]);
 }
 
-/** The timestamp of the newest tick in the range that no current REST page wrote. */
+/** The timestamp of the newest tick in the range with source `live`: no current REST page has written it. */
 export function findNewestLiveRow(
   transaction: Transaction,
   series: number,
@@ -86,7 +86,7 @@ export function hasRowsSince(
   return connection.statement(sql).get([series, storedTime(since)]) !== undefined;
 }
 
-/** Of the other selected series of a stream, finds the one with the newest row. */
+/** Finds the other selected series with the newest row, at `since` or later. Ignores series that were not found. */
 export function findOtherServedSeries(
   connection: Connection,
   { stream, series }: { readonly stream: HistoryStream; readonly series: number },
@@ -116,7 +116,7 @@ export interface LatestTick {
   readonly is_settled: 0 | 1;
 }
 
-/** One index seek per index: cheap for a few of them, whatever the size of the warehouse. */
+/** One seek per index: cheap for a few indices, whatever the size of the warehouse. */
 export function readLatestTicks(
   connection: Connection,
   indices: readonly { index_type: string; index_id: string }[],

@@ -19,7 +19,9 @@ interface WithdrawResult {
 
 /** If a page lacks more stored rows than this share of its own size, the page is considered wrong. */
 const MAX_MISSING_SHARE = 0.1;
-/** Always allowed: a tenth of a short page is less than one row, which would leave its gap open forever. */
+/**
+ * This many are always allowed: a tenth of a short page is less than one row, which would leave its gap open forever.
+ */
 const MIN_MISSING_LIMIT = 2;
 
 /**
@@ -44,8 +46,8 @@ export function withdrawMissing(
   const count = (range: TimeRange) =>
     range.from < range.to ? transaction.value<number>(`SELECT count(*) ${where}`, bounds(range)) : 0;
   const { from, to } = page.range;
-  // The page's rows are already stored, so equal counts mean equal rows: the usual case, without reading them.
-  const filled = transaction.filled(page.stream, page.series);
+  // The page's rows are already stored, so equal counts mean that no other row is. Usually this saves reading the rows.
+  const filled = transaction.findFilledRange(page.stream, page.series);
   const stored =
     filled && from <= filled.from && filled.to <= to
       ? count({ from, to: filled.from }) + filled.rows + count({ from: filled.to, to })

@@ -3,7 +3,9 @@ import Database from "better-sqlite3";
 import { Failure } from "../../model/failure.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
-/** A prepared statement. `Row`: what it returns, a row type of the schema or the shape of a view or an aggregate. */
+/**
+ * A prepared statement. `Row` is one result row: a row type of the schema, or the columns of a view or an aggregate.
+ */
 export type Statement<Row = unknown> = Database.Statement<unknown[], Row>;
 
 /**
@@ -19,10 +21,10 @@ const READER_CACHE_KIB = 64 * 1024;
 /** For long-running readers of a few tables: malloc does not return the memory of a larger cache to the system. */
 export const SMALL_CACHE_KIB = 8 * 1024;
 
-/** Set and then read back: SQLite silently ignores a pragma that it does not know or cannot apply. */
+/** Each pragma is set and then read back: SQLite silently ignores a pragma that it does not know or cannot apply. */
 const writerPragmas = [
   ["journal_mode", "wal"],
-  // FULL. better-sqlite3 defaults to NORMAL in WAL mode, which loses the last commits on a power failure.
+  // 2 is FULL. better-sqlite3 defaults to NORMAL in WAL mode, which loses the last commits on a power failure.
   ["synchronous", 2],
   // A checkpoint inside a commit would delay its caller: `WalCheckpointer` runs after the commit instead.
   ["wal_autocheckpoint", 0],
@@ -59,7 +61,7 @@ export class Connection {
     return statement as Statement<Row>;
   }
 
-  /** The only value of a query that always returns one row, such as an aggregate. */
+  /** Runs a query that always returns one row, such as an aggregate, and returns its only value. */
   value<Value>(sql: string, parameters: readonly unknown[] = []): Value {
     const value = this.statement<Value>(sql).pluck().get(parameters);
     if (value === undefined) throw new Error(`the query returned no row: ${sql}`);
@@ -89,7 +91,7 @@ export function connectReader(path: string, cacheKib = READER_CACHE_KIB): Connec
 
 /**
  * For inspection before the first write. Read-only if there is a WAL, because closing a writable connection would
- * checkpoint it; otherwise writable, because only such a connection removes its `-wal` and `-shm` files.
+ * checkpoint it; otherwise writable, because only a writable connection removes its `-wal` and `-shm` files.
  */
 export function openForInspection(path: string): Connection {
   const hasWal = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
@@ -97,7 +99,10 @@ export function openForInspection(path: string): Connection {
   return configureConnection(path, database, readerPragmas(READER_CACHE_KIB));
 }
 
-/** Closes the database if a pragma fails: SQLite shares per-file state among all connections of the process. */
+/**
+ * Closes the database if a pragma fails: SQLite shares the state of a file among all connections of the process, so a
+ * connection left open would affect the next one.
+ */
 function configureConnection(path: string, database: Database.Database, pragmas: Pragmas): Connection {
   try {
     setPragmas(database, pragmas);

@@ -44,7 +44,7 @@ export function recordKilledWriter(path: string, { holder, sinceMs }: KilledWrit
   const endedAt = Math.max(sinceMs, changedAt(path), changedAt(`${path}-wal`));
   const failure = new Failure(`the writer (${holder}) was killed`, {
     code: "killed",
-    remedy: "check the system log: it may have run out of memory, or the machine went down",
+    remedy: "check the system log: the process may have run out of memory, or the machine may have gone down",
   });
   recordCrash(path, failure, Math.floor(endedAt) * MICROS_PER_MS);
 }

@@ -17,7 +17,7 @@ import { translateErrors } from "./sqlite-errors.ts";
 /** With less free space the writer stops: readers, checkpoints and the operator still need some. */
 export const MIN_FREE_BYTES = 64 * 1024 * 1024;
 
-/** By magic number: file systems whose locks and shared memory are too unreliable for WAL mode. */
+/** File systems, by magic number, whose locks and shared memory are too unreliable for WAL mode. */
 const networkFileSystems = new Map([
   [0x6969, "NFS"],
   [0xff534d42, "CIFS"],
@@ -93,8 +93,8 @@ function formatMebibytes(bytes: number): string {
 const defaultTempFolders = ["/var/tmp", "/usr/tmp", "/tmp", "."];
 
 /**
- * Gives SQLite a writable temporary folder: a container may have none but the warehouse's own. Call it in the main
- * thread before the first open: SQLite reads the environment once, and threads have a copy of it.
+ * Lets SQLite put temporary files beside the warehouse if no other folder is writable, as in some containers. Call it
+ * in the main thread before the first open: SQLite reads the environment once, and worker threads have a copy.
  */
 export function ensureTempFolder(path: string, env: NodeJS.ProcessEnv = process.env): void {
   const configured = [env.SQLITE_TMPDIR, env.TMPDIR].filter((folder) => folder !== undefined);

@@ -14,7 +14,7 @@ export interface LockHolders {
 const WRITE_LOCK_BYTE = 120;
 const READ_LOCK_BYTES = { first: 123, last: 127 };
 
-/** Reads `/proc/locks`; empty where that is not readable. Leaves out this process. */
+/** Reads `/proc/locks`; finds no holders if that file is not readable. Leaves out this process. */
 export function findLockHolders(path: string): LockHolders {
   const inode = statSync(`${path}-shm`, { throwIfNoEntry: false })?.ino;
   const readers = new Set<number>();

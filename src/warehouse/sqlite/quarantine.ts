@@ -20,8 +20,8 @@ interface SalvageEntry {
 }
 
 /**
- * Lists the quarantined files whose losses are not in the ledger yet. Written before the first rename and removed after
- * the losses are committed, so that the next start continues after a crash in between.
+ * The list of quarantined files whose losses are not in the ledger yet. It is written before the first rename and
+ * removed after the losses are committed: after a crash in between, the next start continues.
  */
 function salvageListPath(path: string): string {
   return `${path}.salvage`;
@@ -34,7 +34,7 @@ function salvageListPath(path: string): string {
 export function quarantine(path: string, reason: string, now: Micros, which: "all" | "wal" = "all"): void {
   const stamp = formatTimestamp(now).slice(0, 19).replaceAll(":", "");
   let name = `${path}.aside-${stamp}Z`;
-  for (let n = 2; databaseSuffixes.some((end) => fileExists(name + end)); n++)
+  for (let n = 2; databaseSuffixes.some((suffix) => fileExists(name + suffix)); n++)
     name = `${path}.aside-${stamp}Z.${n}`;
   const others = readSalvageList(path).filter((entry) => entry.name !== name);
   writeSalvageList(path, [...others, { reason, name }]);
@@ -46,7 +46,7 @@ export function readPendingSalvage(path: string): QuarantinedFiles[] {
   return readSalvageList(path)
     .map(({ reason, name }) => ({
       reason,
-      files: databaseSuffixes.map((end) => name + end).filter(fileExists),
+      files: databaseSuffixes.map((suffix) => name + suffix).filter(fileExists),
     }))
     .filter(({ files }) => files.length > 0);
 }
@@ -68,8 +68,8 @@ export function resumeQuarantine(path: string): void {
 }
 
 function renameFiles(path: string, name: string, suffixes: readonly string[]): void {
-  for (const end of suffixes)
-    if (fileExists(path + end) && !fileExists(name + end)) renameSync(path + end, name + end);
+  for (const suffix of suffixes)
+    if (fileExists(path + suffix) && !fileExists(name + suffix)) renameSync(path + suffix, name + suffix);
   syncToDisk(dirname(path));
 }
 

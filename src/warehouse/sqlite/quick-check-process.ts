@@ -4,7 +4,7 @@ import { connectReader } from "./connection.ts";
 /** The output of `PRAGMA quick_check`, or the code of the error that stopped it. */
 export type QuickCheckReport = { readonly result: string } | { readonly code: string };
 
-// Runs in its own process, which can be killed: a running SQLite statement cannot be interrupted here.
+// Runs in its own process, which can be killed: better-sqlite3 cannot interrupt a running statement.
 function quickCheckFile(path: string): QuickCheckReport {
   try {
     const connection = connectReader(path);

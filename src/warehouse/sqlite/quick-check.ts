@@ -7,7 +7,7 @@ type QuickCheckResult =
   | { readonly outcome: "sound" | "unfinished" }
   | { readonly outcome: "damaged"; readonly finding: string };
 
-/** Runs `PRAGMA quick_check` in a child process; a writer may go on meanwhile. A large file takes minutes. */
+/** Runs `PRAGMA quick_check` in a child process; the writer may write meanwhile. A large file takes minutes. */
 export async function runQuickCheck(
   path: string,
   { clock, deadlineMs, signal }: { clock: Clock; deadlineMs: number; signal?: AbortSignal },

@@ -13,7 +13,7 @@ type LastShutdown =
 interface ShutdownMarker {
   readonly end: "clean" | "suspect" | "damaged";
   readonly finding?: string;
-  /** The fingerprint of database and WAL at that time. */
+  /** The fingerprint of database and WAL when the marker was written. */
   readonly files?: string;
   /** The epoch of the writer that closed the file. */
   readonly epoch?: number;
@@ -39,8 +39,9 @@ export function readLastShutdown(path: string): LastShutdown {
 }
 
 /**
- * The epoch that a WAL must contain if it appeared after a clean shutdown: other programs that write this database keep
- * its epoch, another warehouse has a different one. Undefined: no new WAL, or no clean shutdown.
+ * If a WAL appeared after a clean shutdown, returns the epoch that it must contain: other programs that write to this
+ * database do not change its epoch, and another warehouse has a different one. Undefined: no new WAL, or no clean
+ * shutdown.
  */
 export function expectedEpochOfNewWal(path: string): number | undefined {
   const marker = readShutdownMarker(path);

@@ -85,7 +85,7 @@ export function isFatal(error: unknown): boolean {
   return error instanceof Failure && fatalCodes.has(error.code);
 }
 
-/** Whether the error, or one of its causes, reports a damaged database: as an SQLite code or as our failure code. */
+/** Whether the error, or one of its causes, reports a damaged database, by an SQLite code or by `db_corrupt`. */
 export function isCorruption(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return (

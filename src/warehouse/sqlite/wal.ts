@@ -52,7 +52,7 @@ export class WalCheckpointer {
   }
 }
 
-/** Checkpoints the whole WAL and truncates it to zero bytes, unless a reader blocks that; then reports the readers. */
+/** Checkpoints the whole WAL and truncates it to zero bytes. If a reader blocks that, reports the lock holders. */
 export function truncateWal(connection: Connection): TruncateWalResult {
   const { database, path } = connection;
   const isBusy = translateErrors(path, () => {

@@ -20,8 +20,8 @@ export interface WriterLock {
 }
 
 /**
- * One writer per warehouse, by a POSIX lock on a second file: a stopped process keeps it, a dead one loses it. Closing
- * *any* descriptor of that file also releases it, so only SQLite may open it; the holder's name is in another file.
+ * Allows one writer per warehouse, by a POSIX lock on a second file: a suspended process keeps it, a dead one loses it.
+ * Closing *any* descriptor of that file releases the lock, so only SQLite may open it; a third file names the holder.
  */
 export function acquireWriterLock(path: string): WriterLock {
   const holderFile = `${path}.writer`;
@@ -68,7 +68,7 @@ function toWriterLockFailure(error: unknown, path: string): unknown {
   if (!(failure instanceof Failure) || failure.code !== "db_locked") return failure;
   return new Failure(`another mds-sync writes ${path} (${readHolder(`${path}.writer`)})`, {
     code: "writer_elsewhere",
-    remedy: "stop it first, or let it do the work",
+    remedy: "stop that process first, or let it do the work",
   });
 }
 

@@ -29,7 +29,7 @@ export class KeyDictionary {
     });
   }
 
-  /** Stores the name of an LX index: no lookup lists those, only their records name them. */
+  /** Stores a name that is not from a lookup: no lookup lists LX indices, only their records name them. */
   nameSeries(series: number, name: string): void {
     if (this.#names.get(series) === name) return;
     this.#connection

@@ -18,11 +18,11 @@ export interface RowTable<Row> {
   readonly columns: readonly string[];
   /** How many of `columns`, from the first, are decimals. */
   readonly decimals: number;
-  /** Where `source` is among `columns`, for streams that also come live; -1 for the others. */
+  /** The position of `source` in `columns`; -1 for streams without a live feed. */
   readonly sourceAt: number;
   key(transaction: Transaction, record: Row): number;
   ts(record: Row): Micros;
-  /** A timestamp as the table's time column holds it. */
+  /** The value of the table's time column for a timestamp. */
   storedTime(ts: Micros): StoredTime;
   tsOfStored(time: StoredTime): Micros;
   /** Whether two records certainly have the same key: saves a lookup for each row of a page. */
@@ -35,12 +35,12 @@ export interface RowTable<Row> {
 }
 
 /**
- * The form of an ordinary REST row of the hot path: the columns left out are null, `source` is 0 and the key is bound
- * once for all rows of the statement. Binding half as many values saves a third of the time.
+ * A shorter INSERT for ordinary REST rows, on the hot path: columns that are null are left out, `source` is 0, and the
+ * key is bound once for all rows of the statement. Binding half as many values saves a third of the time.
  */
 export interface LeanForm<Row> {
   readonly columns: readonly string[];
-  /** Puts time and columns in the place of row number `row`; returns false for a record that needs more columns. */
+  /** Writes time and columns at the position of row number `row`; returns false if the record needs more columns. */
   encode(record: Row, values: SqlValue[], row: number): boolean;
 }
 
@@ -50,7 +50,7 @@ const byTs = {
   tsOfStored: (time: StoredTime): Micros => Number(time),
 };
 
-/** A bound inside a day means the next day, as for any row that begins at midnight. */
+/** Rounds a range bound inside a day up to the next day: the row of that day begins at midnight, before the bound. */
 const byDay = {
   timeColumn: "day",
   storedTime: (ts: Micros): StoredTime => formatDay(Math.ceil(ts / MICROS_PER_DAY) * MICROS_PER_DAY),
@@ -64,8 +64,8 @@ export function rowColumns(stream: RowStream): readonly Column[] {
   return [...columns.filter(isDecimal), ...columns.filter((column) => !isDecimal(column))];
 }
 
-/** What the stream table tells of a row table. */
-function derived<S extends RowStream>(stream: S) {
+/** The properties of a row table that follow from the stream table. */
+function deriveFromStream<S extends RowStream>(stream: S) {
   const stored = rowColumns(stream);
   const decimals = stored.filter(({ type }) => type === "decimal");
   const names = stored.map(({ name }) => name);
@@ -96,7 +96,7 @@ interface AnyRecord {
 function encoder(decimals: readonly Column[], others: readonly Column[]) {
   const names = decimals.map(({ name }) => name);
   const properties = decimals.map(propertyOf);
-  // Null stands for `source`, which no record has.
+  // Null marks the position of `source`, which is not a property of the record.
   const otherProperties = others.map((column) => (column.type === "source" ? null : propertyOf(column)));
   return (record: object, source: number, values: SqlValue[]): void => {
     const from = record as AnyRecord;
@@ -122,7 +122,7 @@ function encoder(decimals: readonly Column[], others: readonly Column[]) {
   };
 }
 
-/** Written out, not derived: every row of a first backfill goes through it. */
+/** Written by hand for speed: every row of a first backfill passes through it. */
 const leanTick: LeanForm<IndexTick> = {
   columns: ["price", "volume"],
   encode(tick, values, row) {
@@ -139,7 +139,7 @@ const leanTick: LeanForm<IndexTick> = {
 
 export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> } = {
   index_ticks: {
-    ...derived("index_ticks"),
+    ...deriveFromStream("index_ticks"),
     key: (transaction, tick) => transaction.dictionary.getSeriesKey(tick.indexType, tick.indexId),
     hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
     lean: leanTick,
@@ -147,22 +147,22 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     nameOf: (tick) => (tick.indexType === "LX" ? tick.name : null),
   },
   ohlcv: {
-    ...derived("ohlcv"),
+    ...deriveFromStream("ohlcv"),
     key: (transaction, bar) => transaction.dictionary.getSeriesKey(bar.indexType, bar.indexId),
     hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
   },
   exchange_ticks: {
-    ...derived("exchange_ticks"),
+    ...deriveFromStream("exchange_ticks"),
     key: (transaction, tick) => transaction.dictionary.getListingKey(tick.exchangeId, tick.marketId),
     hasSameKey: (a, b) => a.marketId === b.marketId && a.exchangeId === b.exchangeId,
   },
   market_caps: {
-    ...derived("market_caps"),
+    ...deriveFromStream("market_caps"),
     key: (transaction, cap) => transaction.dictionary.getSeriesKey("GWA", cap.assetId),
     hasSameKey: (a, b) => a.assetId === b.assetId,
   },
   derivative_ticks: {
-    ...derived("derivative_ticks"),
+    ...deriveFromStream("derivative_ticks"),
     key: (transaction, tick) =>
       transaction.dictionary.getContractKey(tick.derivativeType, tick.contractId, {
         exchangeId: tick.exchangeId,

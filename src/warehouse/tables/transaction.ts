@@ -50,12 +50,12 @@ export class Transaction {
     return this.#writtenKeys.has(`${stream} ${key}`);
   }
 
-  /** Records a range of a series that was empty before this transaction wrote these rows. */
+  /** Records a range of a series that had no rows before this transaction wrote all of them. */
   recordFilledRange(stream: Stream, key: number, range: FilledRange): void {
     this.#filledRanges.set(`${stream} ${key}`, range);
   }
 
-  filled(stream: Stream, key: number): FilledRange | undefined {
+  findFilledRange(stream: Stream, key: number): FilledRange | undefined {
     return this.#filledRanges.get(`${stream} ${key}`);
   }
 

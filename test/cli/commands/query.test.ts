@@ -69,14 +69,14 @@ l2', 7, 'z', NULL`;
   });
 
   it.each([
-    ["DELETE FROM assets", /the warehouse is readonly/],
-    ["DELETE FROM assets RETURNING id", /the warehouse is readonly/],
-    ["ATTACH 'other.sqlite' AS other", /the warehouse is readonly/],
-    ["VACUUM INTO 'other.sqlite'", /the warehouse is readonly/],
-    ["PRAGMA user_version = 7", /the warehouse is readonly/],
-    ["/* quietly */ PRAGMA journal_mode = DELETE", /the warehouse is readonly/],
-    ["PRAGMA query_only = 0", /the warehouse is readonly/],
-    ["BEGIN IMMEDIATE", /the warehouse is readonly/],
+    ["DELETE FROM assets", /the warehouse is read-only/],
+    ["DELETE FROM assets RETURNING id", /the warehouse is read-only/],
+    ["ATTACH 'other.sqlite' AS other", /the warehouse is read-only/],
+    ["VACUUM INTO 'other.sqlite'", /the warehouse is read-only/],
+    ["PRAGMA user_version = 7", /the warehouse is read-only/],
+    ["/* quietly */ PRAGMA journal_mode = DELETE", /the warehouse is read-only/],
+    ["PRAGMA query_only = 0", /the warehouse is read-only/],
+    ["BEGIN IMMEDIATE", /the warehouse is read-only/],
     ["SELECT 1; SELECT 2", /more than one statement/],
     ["SELECT * FROM asets", /no such table: asets: did you mean assets\?/],
     ["SELECT symbl FROM assets", /no such column: symbl: did you mean symbol\?/],

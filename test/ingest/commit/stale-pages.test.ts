@@ -43,7 +43,7 @@ describe("B16: a page from a cache", () => {
   });
 });
 
-describe("a page requested by a clock that is ahead", () => {
+describe("a page requested on a machine whose clock is ahead", () => {
   it("settles nothing younger than its own date minus the settle delay", async () => {
     const { ingest, query } = await startIngestThread();
     const early = { ...tickPage(makeTicks(gap.from, at("11:00:00"))), asOf: at("11:00:10") / 1000 };

@@ -195,7 +195,7 @@ describe("exchanges", () => {
     expect(unknownFields.map(({ name }) => name)).toEqual(["markets[].fee", "markets[].x"]);
   });
 
-  it("flag markets and symbols that are no lists", () => {
+  it("flag markets and symbols that are not lists", () => {
     const [exchange] = decodePage(
       "exchanges",
       page('{"id":"e","markets":{"a":1},"symbols":null,"url":{}}'),

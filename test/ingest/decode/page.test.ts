@@ -36,13 +36,13 @@ describe("a page", () => {
   });
 
   it.each([
-    ["nothing", ""],
+    ["empty", ""],
     ["a page of a captive portal", "<html>secret-portal</html>"],
-    ["a cut body", page(tick).slice(0, -20)],
+    ["a truncated body", page(tick).slice(0, -20)],
     ["a list", "[]"],
     ["null", "null"],
     ["an object without content", "{}"],
-    ["content that is no list", '{"content":{"0":1}}'],
+    ["content that is not a list", '{"content":{"0":1}}'],
     ["bytes cut within a character", Buffer.from('{"content":[],"a":"₿"}').subarray(0, 20)],
   ])("that is %s fails as malformed (retried), without quoting the body", (_, body) => {
     const failure = caught(() => decodePage("index_ticks", body));
@@ -57,7 +57,7 @@ describe("a page", () => {
     ["12345678901234567890", "12345678901234567890"],
     ["{}", "{}"],
     ["false", "false"],
-  ])("whose nextId is %s does not end a walk by mistake", (json, cursor) => {
+  ])("whose nextId is %s has a cursor unless it is null or empty", (json, cursor) => {
     expect(decodePage("markets", `{"content":[],"nextId":${json}}`).nextId).toBe(cursor);
   });
 
@@ -150,11 +150,11 @@ describe("D5: records without a part of their key", () => {
     expect(decoded.records).toHaveLength(2);
   });
 
-  it("need no id of their own", () => {
+  it("are accepted if they lack only their own id", () => {
     expect(decodePage("index_ticks", page(without("id"))).records).toHaveLength(1);
   });
 
-  it("may be any JSON value", () => {
+  it("are rejected whatever JSON value they are", () => {
     const { rejects, rawCount } = decodePage("index_ticks", page("null", "1.50", '"x"', "[ 1 ]", "true"));
     expect(rejects.map(({ raw }) => raw)).toEqual(["null", "1.50", '"x"', "[ 1 ]", "true"]);
     expect(rawCount).toBe(5);

@@ -11,7 +11,7 @@ afterEach(() => service.simulator.setFaults(""));
 afterAll(() => service.simulator.stop());
 
 const ticks = "/index-ticker?indexType=LX&timestamp=2026-03-01T12:00:00Z&size=50";
-const ask = async <S extends Stream>(stream: S, path: string, derivativeType?: string) =>
+const fetchPage = async <S extends Stream>(stream: S, path: string, derivativeType?: string) =>
   decodePage(stream, (await service.get(path)).body, { derivativeType });
 
 describe("what the simulator serves", () => {
@@ -31,7 +31,7 @@ describe("what the simulator serves", () => {
   it.each(pages)(
     "%s is decoded without quality flags, rejects or unknown fields",
     async (stream, path, derivativeType) => {
-      const page = await ask(stream, path(), derivativeType);
+      const page = await fetchPage(stream, path(), derivativeType);
       expect(page.records.length).toBeGreaterThan(0);
       expect(page).toMatchObject({ rejects: [], unknownFields: [] });
       expect(page.records.filter(({ quality }) => quality !== null)).toEqual([]);
@@ -48,9 +48,9 @@ describe("what the simulator serves", () => {
     ["D6", "timestamps as=ns"],
     ["B11", "bom"],
   ])("%s: %s makes no difference", async (_, fault) => {
-    const plain = await ask("index_ticks", ticks);
+    const plain = await fetchPage("index_ticks", ticks);
     service.simulator.setFaults(`GET /index-ticker ${fault}`);
-    expect(await ask("index_ticks", ticks)).toEqual(plain);
+    expect(await fetchPage("index_ticks", ticks)).toEqual(plain);
     expect(service.simulator.faultCounts[0]?.struck).toBe(1);
   });
 
@@ -59,16 +59,16 @@ describe("what the simulator serves", () => {
     ["D1", "proto-key"],
     ["D1", "deep-nesting"],
   ])("%s: %s changes no record and is counted", async (_, fault) => {
-    const plain = await ask("index_ticks", ticks);
+    const plain = await fetchPage("index_ticks", ticks);
     service.simulator.setFaults(`GET /index-ticker ${fault}`);
-    const odd = await ask("index_ticks", ticks);
+    const odd = await fetchPage("index_ticks", ticks);
     expect(odd.records.map((record) => ({ ...record, extra: null }))).toEqual(plain.records);
     expect(odd.unknownFields.length).toBeGreaterThan(0);
   });
 
   it.each(["no-zone", "epoch"])("D6: timestamps as %s are rejected, each with its text", async (form) => {
     service.simulator.setFaults(`GET /index-ticker timestamps as=${form}`);
-    const { rejects, records, rawCount } = await ask("index_ticks", ticks);
+    const { rejects, records, rawCount } = await fetchPage("index_ticks", ticks);
     expect(records).toEqual([]);
     expect(rejects).toHaveLength(rawCount);
     expect(rejects[0]?.reason).toBe("timestamp is not a UTC moment");
@@ -76,7 +76,10 @@ describe("what the simulator serves", () => {
 
   it("D8: bars whose high is below their low are stored with a quality flag", async () => {
     service.simulator.setFaults("GET /ohlcv upside-down");
-    const { records } = await ask("ohlcv", "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50");
+    const { records } = await fetchPage(
+      "ohlcv",
+      "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50",
+    );
     const moving = records.filter(({ high, low }) => high?.real !== low?.real);
     expect(moving.length).toBeGreaterThan(0);
     expect(moving.filter(({ quality }) => quality === "high is below low")).toHaveLength(moving.length);

@@ -64,7 +64,7 @@ describe("a page of a walk", () => {
     expect(query("SELECT * FROM revisions")).toEqual([]);
   });
 
-  it("settles as empty below the oldest record, and a gap without records", async () => {
+  it("settles as empty the range below the oldest record, and a gap without records", async () => {
     const { ingest, query } = await startIngestThread();
     await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to)));
     await commitPage(ingest, { ...onlyPage, series: { ...btc, indexId: "none" } }, tickPage([]));
@@ -170,7 +170,7 @@ describe("a page of a walk", () => {
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
   });
 
-  it("never withdraws it if the gap ends right above it", async () => {
+  it("never withdraws the previous page's oldest record, even if the gap ends right above it", async () => {
     const { ingest, query } = await startIngestThread();
     const narrow = { from: gap.from, to: at("11:00:00") + 1 };
     const page = { ...onlyPage, position: { gap: narrow, provenFrom: narrow.to } };
@@ -183,7 +183,7 @@ describe("a page of a walk", () => {
     ]);
   });
 
-  it("proves nothing if it has records of another series, which are stored under their own", async () => {
+  it("proves nothing if it has records of another series, which are stored under that series", async () => {
     const { ingest, query } = await startIngestThread();
     const rows = makeTicks(gap.from, gap.to).map((row, i) => (i === 7 ? { ...row, indexId: "eth-id" } : row));
     expect(await commitPage(ingest, onlyPage, tickPage(rows))).toMatchObject({
@@ -225,7 +225,7 @@ describe("a page of a walk", () => {
 
 describe("a machine whose clock is wrong", () => {
   it.each(["2026-02-01T00:00:00Z", "2027-01-01T00:00:00Z"])(
-    "loses no row and proves nothing wrong at %s",
+    "loses no row and proves no wrong range at %s",
     async (time) => {
       const { ingest, query, clock } = await startIngestThread();
       clock.stepWallClock(Date.parse(time) - clock.now());

@@ -28,7 +28,7 @@ import { at, liveMessage, makeTicks, SECOND, tickPage } from "../../support/inge
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 describe("another program's write lock", () => {
-  it("does not delay the close for more than seconds, even with many queued commits", async () => {
+  it("does not delay the close by more than a few seconds, even with many queued commits", async () => {
     const { ingest, query, path } = await startIngestThread();
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
@@ -165,7 +165,7 @@ describe("a file that fails while it is open", () => {
   });
 
   it.each(["noticed", "not noticed"])(
-    "F11: is not written to after it was replaced, and the new one is not marked clean (%s)",
+    "F11: is not written to after it was replaced, and the new file is not marked clean (%s)",
     async (when) => {
       const { path, ingest } = await startIngestThread();
       renameSync(path, `${path}.moved`);

@@ -8,7 +8,8 @@ import { connectWriter } from "../../../src/warehouse/sqlite/connection.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { tick } from "./records.ts";
 
-// Usage: `node peer-process.ts ROLE PATH [FOLDER]`. Prints one line per result, and acts once per line on stdin.
+// Usage: `node peer-process.ts ROLE PATH [FOLDER]`. Performs its action once per line on stdin, and prints one line per
+// result.
 const [role, path = "", folder] = process.argv.slice(2);
 const print = (line: string) => void writeSync(1, `${line}\n`);
 

@@ -326,7 +326,7 @@ describe("the view gaps", () => {
             `SELECT from_ts AS "from", to_ts AS "to", CASE reason WHEN 'settling' THEN reason ELSE state END AS state
               FROM gaps WHERE reason <> 'lost' ORDER BY from_ts`,
           );
-          // The view has a clock of its own: repeat what straddles a second.
+          // The view reads its own clock: repeat the run if the second changed meanwhile.
           fc.pre(readPresentTs(warehouse.connection) === before);
           expect(shown).toEqual(findGaps(stored, normalise(settled), before));
         },

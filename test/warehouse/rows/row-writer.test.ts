@@ -222,7 +222,7 @@ describe("index ticks", () => {
 });
 
 describe("daily bars", () => {
-  it("D8: replace a provisional bar without a revision and a settled one with it; settled bars are final", () => {
+  it("D8: replace a provisional bar without a revision and a settled one with a revision; settled bars are final", () => {
     const warehouse = openTestWarehouse();
     const day = parseTs("2026-02-27T00:00:00Z");
     const key = { stream: "ohlcv", series: 1 } as const;

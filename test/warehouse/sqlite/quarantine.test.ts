@@ -244,7 +244,7 @@ describe("F10: a damaged file is renamed to a dated name, never deleted, and rep
     const copy = join(makeTempFolder(), "mds.sqlite");
     const warehouse = openTestWarehouse({ path });
     write(warehouse, 10, 90_000);
-    for (const end of ["", ...left]) copyFileSync(path + end, copy + end);
+    for (const suffix of ["", ...left]) copyFileSync(path + suffix, copy + suffix);
     const restored = openTestWarehouse({ path: copy });
     expect(restored.quarantined).toEqual([]);
     expect(queryRows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: count }]);

@@ -114,12 +114,12 @@ describe("a bar", () => {
     ]);
   });
 
-  it("reports that it is in progress, and doubtful ticks", () => {
+  it("reports that it is in progress, or has ticks with a quality flag", () => {
     const warehouse = warehouseOf([[T, "5"]], [[T, T + HOUR]]);
     const now = Date.now() * 1000;
     warehouse.transaction((transaction) => {
-      const doubtful = [tick(T + HALF_MINUTE, "6", { quality: "price_below_zero" })];
-      writeRecords(transaction, "index_ticks", doubtful, "rest");
+      const flagged = [tick(T + HALF_MINUTE, "6", { quality: "price_below_zero" })];
+      writeRecords(transaction, "index_ticks", flagged, "rest");
       writeRecords(transaction, "index_ticks", [tick(now, "7")], "live");
     });
     expect(queryRows(warehouse, "SELECT quality, is_complete FROM bars_1h ORDER BY ts")).toEqual([
@@ -191,7 +191,7 @@ describe("bars", () => {
     expect(plan.map(({ detail }) => String(detail)).filter((step) => /\b[hlzg]\b/.test(step))).toEqual([]);
   });
 
-  it("are equal in an older SQLite", () => {
+  it("return the same rows in an older SQLite", () => {
     const warehouse = warehouseOf([
       [T, "10.25"],
       [T + HALF_MINUTE, "0.00000012"],

@@ -29,8 +29,8 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-describe("the own daily bar beside the service's", () => {
-  it("shows both, their differences, and the covered share of the own bar", () => {
+describe("the daily bar computed from ticks beside the service's", () => {
+  it("shows both, their differences, and the covered share of the computed bar", () => {
     warehouse.transaction((transaction) => {
       const prices = ["1", "8", "0.5", "6"].map((price, i) => tick(T + i * 6 * 3_600_000_000, price));
       writeRecords(transaction, "index_ticks", [...prices, tick(T + MICROS_PER_DAY, "7")], "rest");
@@ -136,7 +136,7 @@ describe("an exchange tick", () => {
       warehouse,
       "SELECT is_stale FROM exchange_ticks WHERE market_id = 'live-only' ORDER BY ts",
     );
-    // After a break of more than a minute the answer is unknown.
+    // After more than a minute without a tick it is unknown whether the price is stale.
     expect(staleness.map(({ is_stale }) => is_stale)).toEqual([null, 1, 0, 1, null, 1]);
     expect(
       queryRows(warehouse, "SELECT is_stale FROM latest_exchange_ticks WHERE market_id = 'live-only'"),
@@ -170,7 +170,7 @@ describe("an exchange tick", () => {
 });
 
 describe("all comparison views", () => {
-  it("are equal in an older SQLite", () => {
+  it("return the same rows in an older SQLite", () => {
     for (const view of ["reconcile_ohlcv", "reconcile_market_caps", "index_tick_versions"]) {
       const exact = queryRows(
         warehouse,
