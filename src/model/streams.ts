@@ -58,8 +58,6 @@ interface StreamDefinition {
   readonly columns: readonly Column[];
   /** Known properties without a column: other timestamps, lists with their own table, and redundant ones (`id`). */
   readonly otherFields: readonly string[];
-  /** Known properties that are stored in `extra`. */
-  readonly extraFields: readonly string[];
 }
 
 /** A table that gives the service's ids small integer keys. */
@@ -83,7 +81,6 @@ const lookup = {
   dictionary: null,
   latestSummary: null,
   otherFields: [],
-  extraFields: [],
 } as const;
 
 const snapshot = {
@@ -94,7 +91,6 @@ const snapshot = {
   window: null,
   isProvisional: false,
   otherFields: ["id"],
-  extraFields: [],
 } as const;
 
 /** Everything that differs between streams. The keys are the names in SQL, flags, JSON and metrics. */
@@ -151,7 +147,6 @@ export const streamTable = {
     latestSummary: null,
     columns: ohlcvColumns,
     otherFields: ["startTimestamp", "endTimestamp", "timestamp"],
-    extraFields: [],
   },
   index_ticks: {
     kind: "history",
@@ -170,7 +165,6 @@ export const streamTable = {
     latestSummary: "the newest tick of each index",
     columns: indexTickColumns,
     otherFields: ["id", "event"],
-    extraFields: [],
   },
   exchange_ticks: {
     ...snapshot,

@@ -196,11 +196,8 @@ export class RecordReader {
     return this.#quality;
   }
 
-  /**
-   * All properties that are not in `known`, as canonical JSON. Those in `expected` are stored like the
-   * others, but not counted as unknown.
-   */
-  extra(known: ReadonlySet<string>, expected?: ReadonlySet<string>): string | null {
+  /** All properties that are not in `known`, as canonical JSON; each is counted as unknown. */
+  extra(known: ReadonlySet<string>): string | null {
     if (this.#extras.length === 0 && this.#hasUsualNames()) return null;
     for (const name in this.#record) {
       if (known.has(name)) continue;
@@ -212,7 +209,7 @@ export class RecordReader {
           ? toCanonicalJson(this.sourceOf(name))
           : JSON.stringify(value);
       this.#extras.push([name, json]);
-      if (!expected?.has(name)) this.#tally.count(this.#prefix === "" ? name : this.#prefix + name, json);
+      this.#tally.count(this.#prefix === "" ? name : this.#prefix + name, json);
     }
     if (this.#extras.length === 0) {
       this.#usualNames = Object.keys(this.#record);

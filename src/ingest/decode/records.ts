@@ -21,10 +21,9 @@ export const recordReaders = Object.fromEntries(
 ) as unknown as { readonly [S in Stream]: ReadRecord<StreamRecords[S]> };
 
 function createRecordReader(stream: Stream): ReadRecord<unknown> {
-  const { columns, otherFields, extraFields } = streamDefinition(stream);
+  const { columns, otherFields } = streamDefinition(stream);
   const { fields: names, read } = createColumnReader(columns, readBarStart);
   const known: ReadonlySet<string> = new Set([...names, ...otherFields]);
-  const inExtra: ReadonlySet<string> | undefined = extraFields.length > 0 ? new Set(extraFields) : undefined;
   const finish = finishers[stream];
   return (reader, fields, context) => {
     // Few streams store the record's own id, but a value that cannot be an id rejects the record.
@@ -32,7 +31,7 @@ function createRecordReader(stream: Stream): ReadRecord<unknown> {
     const record = read(reader, fields, context);
     if (finish) Object.assign(record, finish(reader, fields, record as never));
     record.quality = reader.quality();
-    record.extra = reader.extra(known, inExtra);
+    record.extra = reader.extra(known);
     return record;
   };
 }
