@@ -1,8 +1,8 @@
 import { configDefaults, mergeConfig } from "vitest/config";
-import { findProcessTests } from "./test/support/process-tests.ts";
+import { findSystemTests } from "./test/support/system-tests.ts";
 import config from "./vitest.config.ts";
 
-/** `npm run test:unit`: the inner loop, without the tests that start other processes. */
+/** `npm run test:unit`: the inner loop, without the tests that start processes or a whole sync. */
 export default mergeConfig(config, {
-  test: { exclude: [...configDefaults.exclude, ...findProcessTests(import.meta.dirname)] },
+  test: { exclude: [...configDefaults.exclude, ...findSystemTests(import.meta.dirname)] },
 });

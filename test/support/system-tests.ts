@@ -1,14 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 
-const startsProcesses = /"(node:child_process|playwright-core)"/;
+/** A module that starts processes, or a helper that runs a whole sync or daemon against the simulator. */
+const startsSystem =
+  /"(?:node:child_process|playwright-core|[./\w-]*\/support\/(?:sync|daemon)\/\w+-harness\.ts|\.\/prove\.ts)"/;
 const relativeImport = /(?:from\s+|import\s*\(\s*|new URL\(\s*)"(\.[^"]+)"/g;
 
-/**
- * The test files that start other processes, directly or through a helper. `npm run test:unit` leaves them
- * out.
- */
-export function findProcessTests(root: string): string[] {
+/** The test files that start processes or a whole sync, directly or through a helper. `npm run test:unit` skips them. */
+export function findSystemTests(root: string): string[] {
   const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
     .filter((file) => /\.(ts|mjs)$/.test(file))
     .map((file) => join("test", file));
@@ -18,7 +17,7 @@ export function findProcessTests(root: string): string[] {
     const source = sources.get(file);
     if (source === undefined || visited.has(file)) return false;
     visited.add(file);
-    if (startsProcesses.test(source)) return true;
+    if (startsSystem.test(source)) return true;
     return [...source.matchAll(relativeImport)].some(([, path = ""]) =>
       reaches(normalize(join(dirname(file), path)), visited),
     );
