@@ -1,4 +1,4 @@
-import { validate } from "node-cron";
+import { createRequire } from "node:module";
 import type { Selector } from "../model/selector.ts";
 import { findUrlProblem } from "../model/service-url.ts";
 import { type DerivativeType, derivativeTypes } from "../model/streams.ts";
@@ -159,7 +159,10 @@ export function retentionOption(description: OptionDescription): Option<number |
 const cronPattern = /^[\d*,/-]+( +[\d*,/-]+){4}$/;
 
 function isCron(raw: string): boolean {
-  return cronPattern.test(raw) && validate(raw);
+  if (!cronPattern.test(raw)) return false;
+  // Loaded on first use: node-cron takes 8 MiB, and few commands have a schedule to check.
+  const { validate } = createRequire(import.meta.url)("node-cron") as typeof import("node-cron");
+  return validate(raw);
 }
 
 /** Five cron fields, in UTC; empty: never. */
