@@ -41,8 +41,8 @@ export interface LiveFeedChange {
 const stream = "exchange_ticks";
 /** The service's clock is only known to about a second. */
 const CLOCK_UNCERTAINTY_MICROS = 2 * MICROS_PER_SECOND;
-/** A tick further in the future proves nothing about what was received before it. */
-const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
+/** Records further ahead of the service's clock prove nothing about what was received before them. */
+export const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 
 /** A disconnect reported within this time was announced by the peer, not detected by a missing pong. */
 const MAX_DISCONNECT_DELAY_MICROS = 10 * MICROS_PER_SECOND;

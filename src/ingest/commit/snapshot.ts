@@ -1,12 +1,13 @@
 import type { DerivativeTick, ExchangeTick, MarketCap } from "../../model/records.ts";
 import type { SnapshotStream } from "../../model/streams.ts";
-import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import { hasSnapshotRows, settleSnapshot } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
+import { MAX_CLOCK_SKEW_MICROS } from "./live-coverage.ts";
 
 /** One page of a snapshot stream, decoded before. */
 export interface SnapshotPage {
@@ -27,9 +28,6 @@ export interface SnapshotCommitResult {
   readonly newest: Micros | undefined;
   readonly newestStored: Micros | undefined;
 }
-
-/** The date of a snapshot ignores records further ahead of the service's clock. */
-const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 
 /**
  * Stores the records of a page. `SnapshotValidator` decides whether the whole snapshot counts as coverage.
