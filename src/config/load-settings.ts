@@ -33,14 +33,20 @@ interface GivenValue {
 const secretEnvName = "MDS_CLIENT_SECRET";
 const otherEnvNames = [secretEnvName, "MDS_CONFIG"];
 
-/** Flags override the environment, which overrides the file. Throws for the first invalid value (exit code 2). */
+/** A mistake in the settings, and what to do about it. */
+interface Mistake {
+  readonly message: string;
+  readonly remedy: string;
+}
+
+/** Flags override the environment, which overrides the file. Throws if any value is invalid, naming all (exit code 2). */
 export function loadSettings(sources: SettingsSources): LoadedSettings {
   const { env, directory } = sources;
   const explicitPath = sources.file ?? (env.MDS_CONFIG || undefined);
   const file = directory === undefined ? undefined : findSettingsFile(explicitPath, directory);
   const givenValues = new Map<string, GivenValue>();
   const disabledGroups = new Map<string, string>();
-  if (file) readSettingsFile(file, givenValues, disabledGroups);
+  const mistakes: Mistake[] = file ? readSettingsFile(file, givenValues, disabledGroups) : [];
   for (const { path, option } of optionEntries) {
     const fromEnvironment = option.env ? sources.env[option.env] : undefined;
     if (fromEnvironment) givenValues.set(path, { raw: fromEnvironment, origin: option.env ?? "" });
@@ -59,9 +65,12 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
       continue;
     }
     const value = givenValues.get(path);
-    setAtPath(settings, path, value ? parseValue(path, value, option.parse) : option.defaultValue);
+    const parsed = value && option.parse(value.raw);
+    if (parsed && "expected" in parsed) mistakes.push(describeWrongValue(path, value, parsed.expected));
+    setAtPath(settings, path, parsed && "value" in parsed ? parsed.value : option.defaultValue);
     origins.set(path, value?.origin ?? "default");
   }
+  if (mistakes.length > 0) throw settingsFailure(mistakes);
 
   const loaded = settings as Settings;
   // A flag overrides the environment, even if the flag names a file and the variable holds the secret itself.
@@ -82,11 +91,13 @@ export function flagName(flag: string | undefined): string {
   return flag?.split(" ")[0] ?? "";
 }
 
+/** Adds the file's values to `givenValues` and `disabledGroups`; returns its mistakes. */
 function readSettingsFile(
   file: SettingsFile,
   givenValues: Map<string, GivenValue>,
   disabledGroups: Map<string, string>,
-): void {
+): Mistake[] {
+  const mistakes: Mistake[] = [];
   const optionPaths = new Set(optionEntries.map(({ path }) => path));
   const groupPaths = new Set([...optionPaths].flatMap((path) => groupPathsOf(path)));
   const known = [...optionPaths, ...groupPaths];
@@ -94,9 +105,9 @@ function readSettingsFile(
   const visit = (node: { readonly [key: string]: RawValue }, prefix: string) => {
     for (const [key, raw] of Object.entries(node)) {
       const path = prefix + key;
-      if (looksSecret(key)) rejectSecret(file, path);
-      if (optionPaths.has(path)) givenValues.set(path, { raw, origin: file.path });
-      else if (!groupPaths.has(path)) rejectUnknownSetting(file, path, known);
+      if (looksSecret(key)) mistakes.push(describeSecret(file, path));
+      else if (optionPaths.has(path)) givenValues.set(path, { raw, origin: file.path });
+      else if (!groupPaths.has(path)) mistakes.push(describeUnknownSetting(file, path, known));
       else if (raw === "false" && toggleGroupPaths.includes(path)) disabledGroups.set(path, file.path);
       else if (typeof raw === "object" && !Array.isArray(raw))
         visit(raw as { [key: string]: RawValue }, `${path}.`);
@@ -104,11 +115,12 @@ function readSettingsFile(
         const expected = toggleGroupPaths.includes(path)
           ? "a mapping of settings, or false"
           : "a mapping of settings";
-        throw settingsFailure(`${file.path}: ${path} is a single value`, `give ${expected}`);
+        mistakes.push({ message: `${file.path}: ${path} is a single value`, remedy: `give ${expected}` });
       }
     }
   };
   visit(file.content, "");
+  return mistakes;
 }
 
 function groupPathsOf(path: string): string[] {
@@ -120,29 +132,23 @@ function looksSecret(key: string): boolean {
   return /secret|password|passwd|token|api_?key/i.test(key) && key !== "clientSecretFile";
 }
 
-function rejectSecret(file: SettingsFile, path: string): never {
-  throw settingsFailure(
-    `${file.path}: ${path} looks like a secret, which does not belong in this file`,
-    `remove it and name a file in service.clientSecretFile, or set ${secretEnvName}`,
-  );
+function describeSecret(file: SettingsFile, path: string): Mistake {
+  return {
+    message: `${file.path}: ${path} looks like a secret, which does not belong in this file`,
+    remedy: `remove it and name a file in service.clientSecretFile, or set ${secretEnvName}`,
+  };
 }
 
-function rejectUnknownSetting(file: SettingsFile, path: string, known: readonly string[]): never {
+function describeUnknownSetting(file: SettingsFile, path: string, known: readonly string[]): Mistake {
   const lastPart = (name: string) => name.slice(name.lastIndexOf(".") + 1);
   const sameName = known.filter((name) => lastPart(name).toLowerCase() === lastPart(path).toLowerCase());
   const suggestion = sameName.length === 1 ? sameName[0] : findClosestWord(path, known);
   const remedy = suggestion ? `did you mean ${suggestion}?` : "mds-sync settings lists all settings";
-  throw settingsFailure(`${file.path}: ${path} is not a setting`, remedy);
+  return { message: `${file.path}: ${path} is not a setting`, remedy };
 }
 
-function parseValue(
-  path: string,
-  { raw, origin }: GivenValue,
-  parse: (raw: RawValue) => { value: unknown } | { expected: string },
-): unknown {
-  const result = parse(raw);
-  if ("value" in result) return result.value;
-  throw settingsFailure(`${origin}: ${path} cannot be ${formatRawValue(raw)}`, `give ${result.expected}`);
+function describeWrongValue(path: string, { raw, origin }: GivenValue, expected: string): Mistake {
+  return { message: `${origin}: ${path} cannot be ${formatRawValue(raw)}`, remedy: `give ${expected}` };
 }
 
 /** Short, on one line, and without a password or key inside a URL. */
@@ -180,6 +186,17 @@ function setAtPath(settings: Record<string, unknown>, path: string, value: unkno
   node[parts.at(-1) ?? ""] = value;
 }
 
-function settingsFailure(message: string, remedy: string): Failure {
+/** One line, with every mistake: an operator corrects them in one go. */
+function settingsFailure(mistakes: readonly Mistake[]): Failure {
+  const [first] = mistakes;
+  const { message, remedy } =
+    mistakes.length === 1 && first
+      ? first
+      : {
+          message: `${mistakes.length} settings are wrong: ${mistakes
+            .map((mistake, i) => `(${i + 1}) ${mistake.message} (${mistake.remedy})`)
+            .join("; ")}`,
+          remedy: "correct all of them; `mds-sync settings` checks again",
+        };
   return new Failure(message, { code: "settings", remedy, exit: exitCode.usage });
 }

@@ -27,15 +27,23 @@ export interface Option<T> extends OptionDescription {
   readonly parse: (raw: RawValue) => OptionParseResult<T>;
   /** A value as a user would write it in the file. */
   readonly format: (value: T) => string;
+  /** The JSON Schema of the value in the file, for editors. `parse` decides; the schema may accept more. */
+  readonly schema: JsonSchema;
 }
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+const textSchema: JsonSchema = { type: "string" };
+const textListSchema: JsonSchema = { type: "array", items: textSchema };
 
 function makeOption<T>(
   description: OptionDescription,
   defaultValue: T,
   parse: Option<T>["parse"],
+  schema: JsonSchema,
   format: Option<T>["format"] = (value) => (value === undefined ? "" : String(value)),
 ): Option<T> {
-  return { option: true, ...description, defaultValue, parse, format };
+  return { option: true, ...description, defaultValue, parse, format, schema };
 }
 
 function makeScalarOption<T>(
@@ -43,26 +51,22 @@ function makeScalarOption<T>(
   defaultValue: T,
   expected: string,
   parse: (text: string) => T | undefined,
-  format?: Option<T>["format"],
+  { format, schema = textSchema }: { format?: Option<T>["format"]; schema?: JsonSchema } = {},
 ): Option<T> {
   const parseText: Option<T>["parse"] = (raw) => {
     const value = typeof raw === "string" ? parse(raw.trim()) : undefined;
     return value === undefined ? { expected } : { value };
   };
-  return makeOption(description, defaultValue, parseText, format);
+  return makeOption(description, defaultValue, parseText, schema, format);
 }
 
 const formatText = (value: string) => (/^[\w./:-]+$/.test(value) ? value : JSON.stringify(value));
 const formatList = (values: readonly string[]) => `[${values.map(formatText).join(", ")}]`;
 
 export function textOption(description: OptionDescription, defaultValue: string): Option<string> {
-  return makeScalarOption(
-    description,
-    defaultValue,
-    "a non-empty text",
-    (raw) => raw || undefined,
-    formatText,
-  );
+  return makeScalarOption(description, defaultValue, "a non-empty text", (raw) => raw || undefined, {
+    format: formatText,
+  });
 }
 
 /** A URL, stored verbatim because it is also the token's audience. */
@@ -71,12 +75,22 @@ export function serviceUrlOption(
   schemes: { secure: string; plain: string },
 ): Option<string | undefined> {
   const expected = `an address such as ${schemes.secure}//host (${schemes.plain}// only to localhost), without user name or password`;
-  return makeScalarOption<string | undefined>(description, undefined, expected, (raw) => {
-    if (findUrlProblem(raw) !== undefined) return undefined;
-    const { protocol, search, hash } = new URL(raw);
-    const hasScheme = protocol === schemes.secure || protocol === schemes.plain;
-    return hasScheme && search === "" && hash === "" ? raw : undefined;
-  });
+  return makeOption<string | undefined>(
+    description,
+    undefined,
+    (raw) => {
+      const text = typeof raw === "string" ? raw.trim() : "";
+      if (findUrlProblem(text) !== undefined) return { expected };
+      const { protocol, pathname, search, hash } = new URL(text);
+      const hasScheme = protocol === schemes.secure || protocol === schemes.plain;
+      if (!hasScheme || search !== "" || hash !== "") return { expected };
+      // The client adds the version to the path of every request, so the service would answer 404 to all of them.
+      if (schemes.plain === "http:" && /\/v3\/?$/.test(pathname))
+        return { expected: `the address without /v3: ${text.replace(/\/v3\/?$/, "")}` };
+      return { value: text };
+    },
+    textSchema,
+  );
 }
 
 export function httpUrlOption(description: OptionDescription): Option<string> {
@@ -89,7 +103,7 @@ export function httpUrlOption(description: OptionDescription): Option<string> {
       const fits = url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
       return raw === "" || fits ? raw : undefined;
     },
-    formatText,
+    { format: formatText },
   );
 }
 
@@ -108,9 +122,13 @@ export function integerOption(
   min: number,
   max: number,
 ): Option<number> {
-  return makeScalarOption(description, defaultValue, `a whole number from ${min} to ${max}`, (raw) => {
+  const parse = (raw: string) => {
     const value = /^\d{1,15}$/.test(raw) ? Number(raw) : Number.NaN;
     return value >= min && value <= max ? value : undefined;
+  };
+  const schema = { type: "integer", minimum: min, maximum: max };
+  return makeScalarOption(description, defaultValue, `a whole number from ${min} to ${max}`, parse, {
+    schema,
   });
 }
 
@@ -139,7 +157,9 @@ export function durationOption(
     const seconds = parseDuration(raw);
     return seconds !== undefined && seconds >= minSeconds ? seconds : undefined;
   };
-  return makeScalarOption(description, parseDuration(defaultValue) ?? 0, expected, parse, formatDuration);
+  const schema = { type: "string", pattern: "^[0-9]{1,9}[smhd]$" };
+  const defaultSeconds = parseDuration(defaultValue) ?? 0;
+  return makeScalarOption(description, defaultSeconds, expected, parse, { format: formatDuration, schema });
 }
 
 /** How long to store rows, in seconds; undefined: forever. */
@@ -150,7 +170,8 @@ export function retentionOption(description: OptionDescription): Option<number |
     const seconds = typeof raw === "string" && raw.endsWith("d") ? parseDuration(raw) : undefined;
     return seconds ? { value: seconds } : { expected };
   };
-  return makeOption(description, undefined, parse, (seconds) =>
+  const schema = { type: "string", pattern: "^(forever|[0-9]{1,9}d)$" };
+  return makeOption(description, undefined, parse, schema, (seconds) =>
     seconds === undefined ? "forever" : formatDuration(seconds),
   );
 }
@@ -170,7 +191,7 @@ export function cronOption(description: OptionDescription, defaultValue: string)
   const expected =
     'five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never';
   const parse = (raw: string) => (raw === "" || isCron(raw) ? raw : undefined);
-  return makeScalarOption(description, defaultValue, expected, parse, formatText);
+  return makeScalarOption(description, defaultValue, expected, parse, { format: formatText });
 }
 
 export function textListOption(description: OptionDescription): Option<readonly string[]> {
@@ -178,7 +199,7 @@ export function textListOption(description: OptionDescription): Option<readonly 
     isTextList(raw) && raw.every((item) => item !== "")
       ? { value: raw }
       : { expected: "a list such as [a, b]" };
-  return makeOption(description, [], parse, formatList);
+  return makeOption(description, [], parse, textListSchema, formatList);
 }
 
 const lxIndexNames = ["BLX", "ELX", "XRPLX"] as const;
@@ -197,7 +218,14 @@ export function lxIndexIdsOption(description: OptionDescription): Option<Readonl
     const pairs = Object.entries(ids).map(([name, id]) => `${name}: ${formatText(id)}`);
     return pairs.length === 0 ? "{}" : `{ ${pairs.join(", ")} }`;
   };
-  return makeOption(description, {}, parse, format);
+  const properties = Object.fromEntries(lxIndexNames.map((name) => [name, textSchema]));
+  return makeOption(
+    description,
+    {},
+    parse,
+    { type: "object", properties, additionalProperties: false },
+    format,
+  );
 }
 
 export function derivativeTypesOption(description: OptionDescription): Option<readonly DerivativeType[]> {
@@ -205,7 +233,8 @@ export function derivativeTypesOption(description: OptionDescription): Option<re
     isTextList(raw) && raw.every((item) => derivativeTypes.some((known) => known === item))
       ? { value: derivativeTypes.filter((known) => raw.includes(known)) }
       : { expected: `a list of ${derivativeTypes.join(", ")}` };
-  return makeOption(description, derivativeTypes, parse, formatList);
+  const schema = { type: "array", items: { enum: derivativeTypes } };
+  return makeOption(description, derivativeTypes, parse, schema, formatList);
 }
 
 const MAX_TOP_COUNT = 1_000_000;
@@ -236,7 +265,15 @@ export function selectorOption(
       kind !== "exchanges" && /^\d{1,7}$/.test(count) && Number(count) >= 1 && Number(count) <= MAX_TOP_COUNT;
     return fits ? { value: { kind: "top", count: Number(count) } } : { expected };
   };
-  return makeOption(description, defaultValue, parse, formatSelector);
+  const top = {
+    type: "object",
+    properties: { top: { type: "integer", minimum: 1, maximum: MAX_TOP_COUNT } },
+    required: ["top"],
+    additionalProperties: false,
+  };
+  const forms = [{ enum: ["all", "none"] }, { ...textListSchema, minItems: 1 }];
+  const schema = { anyOf: kind === "exchanges" ? forms : [...forms, top] };
+  return makeOption(description, defaultValue, parse, schema, formatSelector);
 }
 
 function formatSelector(value: Selector): string {

@@ -9,6 +9,7 @@ import {
   exportRelations,
   gapsRelation,
 } from "../warehouse/read/export-relations.ts";
+import { MAX_LIVE_PERIODS } from "../warehouse/views/data-views.ts";
 import { barMacro, catalogueBarViews, comparisonViews } from "./catalogue-views.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
@@ -25,14 +26,15 @@ export function columnsDigest(): string {
   return createHash("sha256").update(JSON.stringify(columns)).digest("hex");
 }
 
-interface CatalogueOptions {
+export interface CatalogueOptions {
   readonly files: readonly ManifestFile[];
   /** The absolute path of the export folder. */
   readonly folder: string;
   /** The time of the export by the service's clock. */
   readonly present: Micros;
-  /** The refresh period of exchange tickers. */
-  readonly tickerPeriod: Micros;
+  /** How far the service's clock is ahead of this machine's. */
+  readonly clockSkew: Micros;
+  readonly refreshPeriods: Readonly<Record<RowStream, Micros>>;
 }
 
 /** Writes the DuckDB file whose views read the Parquet files. */
@@ -76,7 +78,8 @@ const digitsMacro = `CREATE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
 const decimalMacro = `CREATE MACRO exact_decimal(digits) AS CASE WHEN length(split_part(digits, '.', 2)) <= 18
   THEN TRY_CAST(digits AS DECIMAL(38, 18)) END`;
 
-function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions): string[] {
+function catalogueSql(options: CatalogueOptions): string[] {
+  const { files, folder, present, refreshPeriods } = options;
   const of = (relation: string) => files.filter((file) => file.relation === relation);
   return [
     folderMacro(folder),
@@ -84,8 +87,8 @@ function catalogueSql({ files, folder, present, tickerPeriod }: CatalogueOptions
     decimalMacro,
     ...wholeRelations.map((relation) => wholeView(relation, of(relation.name))),
     ...monthlyStreams.flatMap((stream) => [
-      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, tickerPeriod)} FROM ${monthlySource(stream, of(stream))}`,
-      ...(streamTable[stream].latestSummary === null ? [] : [latestView(stream, present)]),
+      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${monthlySource(stream, of(stream))}`,
+      ...(streamTable[stream].latestSummary === null ? [] : [latestView(stream, options)]),
     ]),
     `CREATE VIEW index_ticks_stored AS SELECT * FROM ${monthlySource("index_ticks", of("index_ticks"))}`,
     `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
@@ -155,10 +158,20 @@ function emptySource(columns: readonly { name: string; type: string }[]): string
   return `(SELECT ${columns.map(({ name, type }) => `NULL::${type} AS ${quotedName(name)}`).join(", ")} WHERE false)`;
 }
 
-/** A row more than a day in the future never counts as the latest. */
-function latestView(stream: RowStream, present: Micros): string {
+/** The same rule as in the warehouse: `latestRows` in data-views.ts. */
+function latestView(stream: RowStream, { present, clockSkew, refreshPeriods }: CatalogueOptions): string {
   const identity = streamColumns(stream).filter(({ reading }) => reading === "identity");
   const series = identity.map(({ name }) => name).join(", ");
-  return `CREATE VIEW latest_${stream} AS SELECT t.* FROM ${stream} t JOIN (
-    SELECT ${series}, max(ts) AS ts FROM ${stream} WHERE ts < ${present + MICROS_PER_DAY} GROUP BY ALL) USING (${series}, ts)`;
+  const now = `(epoch_us(now()) + ${clockSkew})`;
+  const isPlausible = `ts < ${present + MICROS_PER_DAY}`;
+  const firstLive = `(SELECT max(ts) FROM ${stream} WHERE ${isPlausible}) - ${MAX_LIVE_PERIODS * refreshPeriods[stream]}`;
+  const hasContracts = streamTable[stream].dictionary === "contracts";
+  const isUnexpired = hasContracts ? ` AND coalesce(epoch_us(c.expiration) > ${now}, true)` : "";
+  const contracts = hasContracts
+    ? "LEFT JOIN derivative_contracts c ON c.id = t.contract_id AND c.derivative_type = t.derivative_type"
+    : "";
+  return `CREATE VIEW latest_${stream} AS SELECT t.*, (${now} - t.ts) / 1000000 AS age_seconds,
+    t.ts >= ${firstLive}${isUnexpired} AS is_live
+  FROM ${stream} t JOIN (
+    SELECT ${series}, max(ts) AS ts FROM ${stream} WHERE ${isPlausible} GROUP BY ALL) USING (${series}, ts) ${contracts}`;
 }

@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
-import { readPresentTs } from "../warehouse/coverage/targets.ts";
+import { readClockSkew, readPresentTs } from "../warehouse/coverage/targets.ts";
 import { exportMonths, monthOf, monthRange, storedRows } from "../warehouse/read/export-months.ts";
 import {
   coverageRelation,
@@ -12,11 +12,11 @@ import {
   readLedger,
   readRelation,
 } from "../warehouse/read/export-relations.ts";
-import { readCorrections, readTickerPeriod } from "../warehouse/read/export-rows.ts";
+import { readCorrections, readRefreshPeriods } from "../warehouse/read/export-rows.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, resolvePath } from "../warehouse/sqlite/disk.ts";
-import { columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
+import { type CatalogueOptions, columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
 import { type Claim, coverageRow, exportableClaims, gapRow } from "./coverage-files.ts";
 import { asExportFailure, exportStopped } from "./errors.ts";
 import {
@@ -215,12 +215,13 @@ async function writeFiles(
     previous: Manifest | undefined;
     since: Micros | undefined;
   },
-): Promise<{ present: Micros; tickerPeriod: Micros }> {
+): Promise<Pick<CatalogueOptions, "present" | "clockSkew" | "refreshPeriods">> {
   // Read the ledger first: all rows that it covers now are among the rows that are read later.
   const { before, ...times } = await inSnapshot(connection, () => ({
     before: readLedger(connection),
     present: readPresentTs(connection),
-    tickerPeriod: readTickerPeriod(connection),
+    clockSkew: readClockSkew(connection),
+    refreshPeriods: readRefreshPeriods(connection),
   }));
   const from = since === undefined ? undefined : monthRange(monthOf(since)).from;
   const firstMonth = since === undefined ? "" : monthOf(since);

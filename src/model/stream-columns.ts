@@ -196,6 +196,16 @@ export const derivativeTickColumns = [
   extra,
 ] as const;
 
+/** The columns that `latest_…` views add. */
+export const latestColumns = [
+  computed("age_seconds", "real", "seconds from ts to now, by the service's clock"),
+  computed(
+    "is_live",
+    "integer",
+    "1: in the newest state that the warehouse has: at most ten refresh periods older than the stream's newest row, and not expired; 0: a delisted market, an expired contract, a series that has gone quiet",
+  ),
+] as const;
+
 /* Lookups. The warehouse adds `lookupColumns` to each. */
 
 export const assetColumns = [

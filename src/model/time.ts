@@ -106,10 +106,27 @@ export function startOfDay(micros: Micros): Micros {
   return Math.floor(micros / MICROS_PER_DAY) * MICROS_PER_DAY;
 }
 
-/** Parses what users type: `YYYY-MM-DD` or an ISO 8601 timestamp in UTC. */
+const dateAndTime = /^(\d{4}-\d{2}-\d{2})(?: (\d{2}:\d{2})(:\d{2})?)?$/;
+
+/** Parses a date or a time in UTC: `YYYY-MM-DD`, `YYYY-MM-DD HH:MM[:SS]` or ISO 8601. */
 export function parseDateOrTimestamp(text: string): Micros | undefined {
-  return parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+  const [, day, minute = "00:00", second = ":00"] = dateAndTime.exec(text) ?? [];
+  return parseTimestamp(day === undefined ? text : `${day}T${minute}${second}Z`);
 }
+
+const secondsPerUnit: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
+
+/** Parses what users type: also `now` and times relative to it, `-7d`, `-90m` or `now-7d`. */
+export function parseUserTime(text: string, now: Micros): Micros | undefined {
+  if (text === "now") return now;
+  const [, count, unit = ""] = /^(?:now)?-(\d{1,9})([smhdw])$/.exec(text) ?? [];
+  if (count === undefined) return parseDateOrTimestamp(text);
+  return now - Number(count) * (secondsPerUnit[unit] ?? 0) * MICROS_PER_SECOND;
+}
+
+/** What `parseUserTime` accepts, for remedies. */
+export const USER_TIME_FORMS =
+  "YYYY-MM-DD, a time in UTC such as 2026-03-01T12:00:00Z or '2026-03-01 12:00', now, or a relative time such as -7d or -90m";
 
 const minutes = (n: number): Micros => n * 60 * MICROS_PER_SECOND;
 

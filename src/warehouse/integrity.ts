@@ -1,4 +1,4 @@
-import { existsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { findPendingMigrations } from "./migrate.ts";
@@ -11,6 +11,7 @@ import {
 } from "./sqlite/quarantine.ts";
 import { expectedEpochOfNewWal, readLastShutdown } from "./sqlite/shutdown-marker.ts";
 import { toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
+import { readWalBytes } from "./sqlite/wal.ts";
 
 export interface InspectionResult {
   /** Damaged files found at the path, now or at an earlier start that did not get to record their losses. */
@@ -43,7 +44,7 @@ function assessFile(path: string, mayDeferCheck: boolean): { damage?: string; is
   const damaged = (damage: string) => ({ damage, isChecked: true });
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined) {
-    return existsSync(`${path}-wal`) ? damaged("a -wal file without its database") : sound;
+    return readWalBytes(path) > 0 ? damaged("a -wal file without its database") : sound;
   }
   if (size === 0) return damaged("the file is empty");
   const lastShutdown = readLastShutdown(path);

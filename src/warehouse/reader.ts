@@ -95,7 +95,7 @@ export function toReaderFailure(thrown: unknown, path: string): unknown {
 function unreadable(path: string, cause: unknown): Failure {
   return new Failure(`${path} cannot be read (${codeOf(cause)})`, {
     code: "db_unreadable",
-    remedy: "let this user read the file, its -wal and -shm files, and its directory",
+    remedy: `let this user read the file, its -wal and -shm files, and its directory; if those two are missing, \`touch ${path}-wal ${path}-shm\` makes it readable without write access`,
     exit: exitCode.usage,
     cause,
   });

@@ -24,7 +24,7 @@ import {
 import { clearPendingSalvage, type QuarantinedFiles, quarantine } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
-import { truncateWal, WalCheckpointer } from "./sqlite/wal.ts";
+import { leaveReadable, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock, type WriterLock } from "./sqlite/writer-lock.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
 import { KeyDictionary } from "./tables/key-dictionary.ts";
@@ -172,6 +172,7 @@ export class WarehouseWriter {
       if (this.#fileIdentity.isInPlace())
         this.#writeShutdownMarker(isSuspect || isCorruption(this.#fatalFailure));
       else this.#quarantineLeftoverWal();
+      this.#bestEffort(() => leaveReadable(this.path));
     } finally {
       this.#lock.release();
     }
@@ -273,7 +274,7 @@ function recordLosses(warehouse: WarehouseWriter, found: QuarantinedFiles, log: 
 /** Creates the file under a temporary name, so that a crash leaves no empty file that looks damaged. */
 function createFile(path: string, fileSystem: FileSystemInfo): void {
   const partial = `${path}.new`;
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(partial + suffix, { force: true });
+  for (const suffix of ["", ...walSuffixes]) rmSync(partial + suffix, { force: true });
   const connection = connectWriter(partial);
   try {
     translateErrors(path, () => migrate(connection, { fileSystem }));

@@ -26,6 +26,32 @@ function errorOf(yaml: string | undefined, sources: Partial<SettingsSources> = {
   throw new Error("the settings were accepted");
 }
 
+describe("mistakes", () => {
+  it("are named all at once, each with its remedy", () => {
+    const yaml =
+      "service: { concurency: 3, refreshSeconds: soon }\nhttp: { port: 70000 }\nsync: { ohlcv: 7 }\nwarehouse: { password: x }";
+    const error = errorOf(yaml, { env: { MDS_BASE_URL: "https://api.example.com/v3" } });
+    expect(error).toContain("(6)");
+    expect(error).not.toContain("(7)");
+    expect(error).toContain("did you mean service.concurrency?");
+    expect(error).toContain('service.refreshSeconds cannot be "soon" (give a whole number from 1 to 3600)');
+    expect(error).toContain('http.port cannot be "70000"');
+    expect(error).toContain("sync.ohlcv is a single value");
+    expect(error).toContain("warehouse.password looks like a secret");
+    expect(error).toContain("give the address without /v3: https://api.example.com)");
+  });
+
+  it("name the version at the end of an address, which the client adds itself", () => {
+    for (const path of ["/v3", "/v3/"])
+      expect(errorOf(`service: { authUrl: "https://auth.example.com${path}" }`)).toContain(
+        "give the address without /v3: https://auth.example.com",
+      );
+    expect(load("service: { baseUrl: https://example.com/api }").settings.service.baseUrl).toBe(
+      "https://example.com/api",
+    );
+  });
+});
+
 describe("where settings come from", () => {
   it("uses the defaults of the contract when there is no file", () => {
     const { settings, file, origins } = load(undefined);

@@ -5,6 +5,7 @@ import {
   formatTimestamp,
   parseDateOrTimestamp,
   parseTimestamp,
+  parseUserTime,
   startOfDay,
 } from "../../src/model/time.ts";
 
@@ -85,6 +86,28 @@ describe("days", () => {
     expect(startOfDay(noon)).toBe(parseTimestamp("2026-03-01T00:00:00Z"));
     expect(parseDateOrTimestamp("2026-03-01")).toBe(startOfDay(noon));
     expect(parseDateOrTimestamp("2026-03-01T12:00:00Z")).toBe(noon);
+    expect(parseDateOrTimestamp("2026-03-01 12:00")).toBe(noon);
+    expect(parseDateOrTimestamp("2026-03-01 12:00:00")).toBe(noon);
+    expect(parseDateOrTimestamp("2026-03-01 25:00")).toBeUndefined();
+    expect(parseDateOrTimestamp("2026-03-01 12")).toBeUndefined();
     expect(parseDateOrTimestamp("yesterday")).toBeUndefined();
+  });
+
+  it.each([
+    ["now", 0],
+    ["-7d", 7 * 86_400],
+    ["now-7d", 7 * 86_400],
+    ["-90m", 90 * 60],
+    ["-30s", 30],
+    ["-2h", 7200],
+    ["-1w", 604_800],
+  ])("parses %s relative to now", (text, secondsAgo) => {
+    expect(parseUserTime(text, 1e15)).toBe(1e15 - secondsAgo * 1_000_000);
+  });
+
+  it("rejects relative times that could mean two things", () => {
+    for (const text of ["7d", "-7", "-7y", "now+1h", "-", "--7d"])
+      expect(parseUserTime(text, 1e15)).toBeUndefined();
+    expect(parseUserTime("2026-03-01 12:00", 0)).toBe(parseTimestamp("2026-03-01T12:00:00Z"));
   });
 });

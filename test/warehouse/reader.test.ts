@@ -1,5 +1,5 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type ExchangeTick, emptyRecord } from "../../src/model/records.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
@@ -15,7 +15,7 @@ import { openReader } from "../../src/warehouse/reader.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { recordMissingScopes, recordStreamError } from "../../src/warehouse/rows/stream-stats.ts";
-import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import {
   catchFailure,
   makeTempFolder,
@@ -119,6 +119,56 @@ describe("openReader", () => {
       code: "newer_warehouse",
       exit: 2,
     });
+  });
+});
+
+describe("a warehouse that nobody writes", () => {
+  /** Runs `work` without the rights of root, which permissions do not bind. */
+  function withoutRoot<T>(work: () => T): T {
+    if (process.getuid?.() !== 0) return work();
+    process.seteuid?.(65_534);
+    try {
+      return work();
+    } finally {
+      process.seteuid?.(0);
+    }
+  }
+
+  function lockFolder(folder: string): void {
+    for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o444);
+    chmodSync(folder, 0o555);
+  }
+
+  it("can be read from a read-only folder after a normal close", () => {
+    const path = join(makeTempFolder(), "mds.sqlite");
+    const warehouse = openWriter(path, { clock: systemClock });
+    fill(warehouse);
+    warehouse.close();
+    lockFolder(dirname(path));
+    const read = () => {
+      const reader = openReader(path);
+      try {
+        return [...runReadQuery(reader, "SELECT count(*) FROM index_ticks").rows];
+      } finally {
+        reader.close();
+      }
+    };
+    const rows = withoutRoot(read);
+    expect(rows).toEqual(withoutRoot(read));
+    expect(Number(rows[0]?.[0])).toBeGreaterThan(0);
+    for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix);
+    expect(catchFailure(() => withoutRoot(read))).toMatchObject({
+      exit: 2,
+      remedy: expect.stringContaining(`touch ${path}-wal`),
+    });
+  });
+
+  it("may be deleted by its one file to begin again", () => {
+    const path = join(makeTempFolder(), "mds.sqlite");
+    openWriter(path, { clock: systemClock }).close();
+    rmSync(path);
+    openWriter(path, { clock: systemClock }).close();
+    expect(readdirSync(dirname(path)).filter((name) => name.includes("damaged"))).toEqual([]);
   });
 });
 

@@ -74,7 +74,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
     .option(LOG_LEVEL_FLAG, `${LOG_LEVEL_HELP}; info, or warn beside progress bars`)
     .action(async (flags: BackfillFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
-      const { streams, series, from, to } = readSelection(flags);
+      const { streams, series, from, to } = readSelection(flags, context.clock);
       const hasRange = from !== undefined || to !== undefined;
       const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);

@@ -30,7 +30,10 @@ export function addExportCommand(program: Command, context: CommandContext): voi
         "Months that have not changed since the last export are not rewritten. A daemon and readers of the last export may run " +
         "at the same time.",
     )
-    .option("--since <time>", "do not rewrite earlier months; YYYY-MM-DD or ISO 8601 in UTC")
+    .option(
+      "--since <time>",
+      "do not rewrite earlier months; YYYY-MM-DD, ISO 8601 in UTC, or relative such as -7d",
+    )
     .option("--json", "one JSON object: folder, files, rows and bytes (total and written), seconds")
     .option("--no-progress", "no progress bar")
     .option(LOG_LEVEL_FLAG, `${LOG_LEVEL_HELP}; info, or warn beside a progress bar`)
@@ -49,7 +52,7 @@ export function addExportCommand(program: Command, context: CommandContext): voi
         const result = await exportWarehouse({
           warehouse,
           to: resolve(context.directory, flags.to),
-          since: flags.since === undefined ? undefined : readTimestamp("--since", flags.since),
+          since: flags.since === undefined ? undefined : readTimestamp("--since", flags.since, context.clock),
           program: programVersion(),
           clock: context.clock,
           log,

@@ -29,7 +29,7 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
     )
     .option("--json", "a JSON array of the rows of the view `gaps`")
     .action(async (flags: GapsFlags, command: Command) => {
-      const selection = readSelection(flags);
+      const selection = readSelection(flags, context.clock);
       const { settings } = loadSettingsAndWarn(command, context);
       const hasRange = selection.from !== undefined || selection.to !== undefined;
       if (hasRange) assertHasHistory(selection);

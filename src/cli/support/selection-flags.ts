@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import { findClosestWord } from "../../model/did-you-mean.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
-import { type Micros, parseDateOrTimestamp } from "../../model/time.ts";
+import { MICROS_PER_MS, type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { usageFailure } from "./context.ts";
 
 /** The flags that limit a command to a part of the warehouse, as commander returns them. */
@@ -28,14 +29,17 @@ export function addSelectionFlags(command: Command): Command {
   return command
     .option("--stream <name>", "a stream, or its key in the settings; may be repeated", collectValues)
     .option("--series <id-or-name>", "an id, symbol, pair or name; may be repeated", collectValues)
-    .option("--from <time>", "start of the range, inclusive: YYYY-MM-DD or ISO 8601 in UTC")
-    .option("--to <time>", "end of the range, exclusive: YYYY-MM-DD or ISO 8601 in UTC");
+    .option(
+      "--from <time>",
+      "start of the range, inclusive: YYYY-MM-DD, ISO 8601 in UTC, or relative such as -7d",
+    )
+    .option("--to <time>", "end of the range, exclusive: as --from, or now");
 }
 
-export function readSelection(flags: SelectionFlags): SelectionFilter {
+export function readSelection(flags: SelectionFlags, clock: Pick<Clock, "now">): SelectionFilter {
   const selected = new Set(flags.stream?.flatMap(resolveStreams));
-  const from = flags.from === undefined ? undefined : readTimestamp("--from", flags.from);
-  const to = flags.to === undefined ? undefined : readTimestamp("--to", flags.to);
+  const from = flags.from === undefined ? undefined : readTimestamp("--from", flags.from, clock);
+  const to = flags.to === undefined ? undefined : readTimestamp("--to", flags.to, clock);
   if (from !== undefined && to !== undefined && from >= to) {
     throw usageFailure(`--from ${flags.from} is not before --to ${flags.to}`, "a range is [from, to)");
   }
@@ -60,13 +64,10 @@ function resolveStreams(name: string): readonly Stream[] {
 }
 
 /** Parses the time of a flag. */
-export function readTimestamp(flag: string, text: string): Micros {
-  const timestamp = parseDateOrTimestamp(text);
+export function readTimestamp(flag: string, text: string, clock: Pick<Clock, "now">): Micros {
+  const timestamp = parseUserTime(text, Math.floor(clock.now()) * MICROS_PER_MS);
   if (timestamp !== undefined) return timestamp;
-  throw usageFailure(
-    `${flag} cannot be ${text}`,
-    "give YYYY-MM-DD, or a time in UTC such as 2026-03-01T12:00:00Z",
-  );
+  throw usageFailure(`${flag} cannot be ${text}`, `give ${USER_TIME_FORMS}`);
 }
 
 /** Commander's parser for an option that may be repeated. */

@@ -30,6 +30,7 @@ export function createTokenEndpoint(
   options: TokenEndpointOptions,
 ): (audience: string) => Promise<GrantedToken> {
   const { transport, breaker, clock, random, authUrl } = options;
+  const path = `${authUrl.pathname.replace(/\/+$/, "")}/v3/oauth/token`;
   /** Per audience: the last rejected secret, and the time before which it is not sent again. */
   const rejectedSecrets = new Map<string, { secret: string; retryAt: number; failure: Failure }>();
 
@@ -54,7 +55,7 @@ export function createTokenEndpoint(
     return transport.send({
       method: "POST",
       origin: authUrl.origin,
-      path: `${authUrl.pathname.replace(/\/+$/, "")}/v3/oauth/token`,
+      path,
       headers: { "content-type": "application/json", accept: "application/json" },
       body: JSON.stringify({
         grant_type: "client_credentials",
@@ -75,7 +76,7 @@ export function createTokenEndpoint(
     let outcome = "ok";
     try {
       response = await sendTokenRequest(audience, secret);
-      const failure = failureFromTokenStatus(response);
+      const failure = failureFromTokenStatus(response, authUrl.origin + path);
       if (failure) throw failure;
       const grant = parseGrantedToken(response);
       options.addSecret(grant.text);
@@ -114,24 +115,30 @@ export function createTokenEndpoint(
   };
 }
 
-function failureFromTokenStatus({ status }: TransportResponse): Failure | undefined {
+/** The statuses with which a token endpoint refuses credentials. No other status says anything about them. */
+const refusedStatuses: readonly number[] = [400, 401, 403];
+
+function failureFromTokenStatus({ status }: TransportResponse, address: string): Failure | undefined {
   if (status === 200) return undefined;
-  if (status >= 300 && status < 400) {
+  if (refusedStatuses.includes(status)) return credentialsRejected(status);
+  if (status >= 300 && status < 400)
     return new Failure(
-      `the token endpoint redirects (${status}); following would send the secret to another address`,
+      `the token endpoint ${address} redirects (${status}); following would send the secret to another address`,
       {
-        code: "redirect_refused",
-        remedy: "set service.authUrl to the address of the token endpoint itself",
-        exit: exitCode.credentials,
+        code: "auth_unreachable",
+        remedy: "set service.authUrl to the token endpoint itself; during maintenance, wait",
       },
     );
-  }
-  if (status === 429 || status >= 500 || status === 408 || status === 425 || status < 300) {
-    return new Failure(`the token endpoint answered ${status}`, {
-      code: "auth_unreachable",
-    });
-  }
-  return credentialsRejected(status);
+  const isBusy = status === 429 || status >= 500 || status === 408 || status === 425 || status < 300;
+  return new Failure(
+    `the token endpoint ${address} answered ${status}`,
+    isBusy
+      ? { code: "auth_unreachable" }
+      : {
+          code: "auth_unreachable",
+          remedy: "check service.authUrl: the address is wrong, or the service is under maintenance",
+        },
+  );
 }
 
 /** Shorter lifetimes count as this: `expires_in: 0` must not cause a token request per request. */

@@ -102,7 +102,7 @@ const gapFrom = (
       t.end_ts)) AS gap_to,
     min(t.target_end, coalesce(${liveSettlingFrom(start)}, t.target_end),
       coalesce(${notFoundSettlingFrom(start)}, t.target_end)) AS settling_from
-  FROM targets t CROSS JOIN series s ON s.series = t.series`;
+  FROM targets t CROSS JOIN series s`;
 
 /**
  * `findGaps` of all ledger keys at the time of the query, as common table expressions; the result is `parts`. A gap
@@ -120,11 +120,11 @@ targets AS (
 ),
 open_gaps AS (
   ${gapFrom("t.from_ts")}
-  WHERE coalesce((SELECT g.to_ts FROM settled_ranges g WHERE ${sameKey} AND g.from_ts < t.from_ts
+  WHERE s.series = t.series AND coalesce((SELECT g.to_ts FROM settled_ranges g WHERE ${sameKey} AND g.from_ts < t.from_ts
     ORDER BY g.from_ts DESC LIMIT 1), t.from_ts) <= t.from_ts
   UNION ALL
-  ${gapFrom("r.to_ts")} CROSS JOIN settled_ranges r ON r.stream = t.stream AND r.series = t.series
-  WHERE r.to_ts > t.from_ts AND r.to_ts < t.end_ts AND r.from_ts < t.end_ts
+  ${gapFrom("r.to_ts")} CROSS JOIN settled_ranges r
+  WHERE s.series = t.series AND r.stream = t.stream AND r.series = t.series AND r.to_ts > t.from_ts AND r.to_ts < t.end_ts AND r.from_ts < t.end_ts
 ),
 judged AS (
   SELECT o.*, CASE WHEN o.observed THEN o.target_end ELSE coalesce(o.window_start, o.gap_from) END AS lost_until

@@ -1,6 +1,13 @@
 import { createHash } from "node:crypto";
 import type { Column } from "../../model/column.ts";
-import { hasHistory, isDaily, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
+import {
+  hasHistory,
+  isDaily,
+  keyColumns,
+  type RowStream,
+  rowStreams,
+  streamTable,
+} from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
@@ -8,7 +15,7 @@ import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { RevisionRow } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowColumns, rowTables, type SqlValue } from "../tables/row-tables.ts";
-import { tickerPeriod } from "../views/data-views.ts";
+import { refreshPeriod } from "../views/data-views.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";
 import { type ExportMonth, labelColumns, monthOf } from "./export-months.ts";
 
@@ -68,7 +75,7 @@ export function readMonth(
     const before = comparesPrices(stream) ? tickerBefore(connection, key, month.from) : undefined;
     hash.update(JSON.stringify([labels[at], figures, corrected, ledger?.get(key) ?? [], before]));
   });
-  if (comparesPrices(stream)) hash.update(String(readTickerPeriod(connection)));
+  if (comparesPrices(stream)) hash.update(String(readRefreshPeriods(connection).exchange_ticks));
   return {
     fingerprint: hash.digest("hex"),
     rows,
@@ -93,9 +100,13 @@ export function readCorrections(connection: Connection, stream: RowStream): Map<
   return new Map([...found].map(([name, { count, last }]) => [name, `${count}/${last}`]));
 }
 
-/** The refresh period of exchange tickers, as the views compute it. */
-export function readTickerPeriod(connection: Connection): Micros {
-  return connection.value<Micros>(`SELECT ${tickerPeriod}`);
+/** The refresh period of each stream, as the views compute it. */
+export function readRefreshPeriods(connection: Connection): Readonly<Record<RowStream, Micros>> {
+  const period = (stream: RowStream) => connection.value<Micros>(`SELECT ${refreshPeriod(stream)}`);
+  return Object.fromEntries(rowStreams.map((stream) => [stream, period(stream)])) as Record<
+    RowStream,
+    Micros
+  >;
 }
 
 /** Whether an export marks rows that repeat the price of the previous row. */
@@ -167,7 +178,7 @@ function* readBlocks(
     .raw();
   const [first, end] = bounds(month);
   const unit = isDaily(stream) ? MICROS_PER_DAY : 1;
-  const period = comparesPrices(stream) ? readTickerPeriod(connection) : undefined;
+  const period = comparesPrices(stream) ? readRefreshPeriods(connection).exchange_ticks : undefined;
   const lastAt = columns.indexOf("last") + 1;
   const flagOf = (key: number): ((row: ExportedRow) => boolean | null) | undefined => {
     if (period !== undefined) {

@@ -1,5 +1,10 @@
 import type { Column } from "../../model/column.ts";
-import { exchangeMarketColumns, exchangeSymbolColumns, lookupColumns } from "../../model/stream-columns.ts";
+import {
+  exchangeMarketColumns,
+  exchangeSymbolColumns,
+  latestColumns,
+  lookupColumns,
+} from "../../model/stream-columns.ts";
 import { type Stream, streamDefinition, streams } from "../../model/streams.ts";
 import { index, quality, type RelationDoc, relation, viewDocs } from "./column-doc.ts";
 
@@ -12,13 +17,13 @@ function lookupDoc(summary: string, columns: readonly Column[], isView = false):
 function streamDocs(stream: Stream): [string, RelationDoc][] {
   const { kind, table, summary, latestSummary, columns } = streamDefinition(stream);
   if (kind === "lookup") return [[stream, lookupDoc(summary, columns, table !== stream)]];
-  const docs = viewDocs(columns);
-  return [
-    [stream, { summary, columns: docs }],
-    ...(latestSummary === null
-      ? []
-      : [[`latest_${stream}`, { summary: latestSummary, columns: docs }] as [string, RelationDoc]]),
-  ];
+  const relations: [string, RelationDoc][] = [[stream, { summary, columns: viewDocs(columns) }]];
+  if (latestSummary !== null)
+    relations.push([
+      `latest_${stream}`,
+      { summary: latestSummary, columns: viewDocs([...columns, ...latestColumns]) },
+    ]);
+  return relations;
 }
 
 const derived = Object.fromEntries(streams.flatMap(streamDocs));

@@ -2,6 +2,7 @@ import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:
 import { dirname } from "node:path";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { syncToDisk } from "./disk.ts";
+import { walSuffixes } from "./wal.ts";
 
 /** Damaged files that were renamed, so that a person can inspect them. */
 export interface QuarantinedFiles {
@@ -10,7 +11,6 @@ export interface QuarantinedFiles {
   readonly files: readonly string[];
 }
 
-const walSuffixes = ["-wal", "-shm"] as const;
 const databaseSuffixes = ["", ...walSuffixes] as const;
 
 interface SalvageEntry {

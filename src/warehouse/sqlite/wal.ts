@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
 import { BUSY_TIMEOUT_MS, type Connection } from "./connection.ts";
 import { findLockHolders, type LockHolders } from "./lock-holders.ts";
 import { translateErrors } from "./sqlite-errors.ts";
@@ -18,6 +18,17 @@ interface WalProgress {
 
 export function readWalBytes(path: string): number {
   return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** The files that SQLite keeps beside a database in WAL mode. */
+export const walSuffixes = ["-wal", "-shm"] as const;
+
+/**
+ * Leaves empty `-wal` and `-shm` files beside a closed database. SQLite removes both on close, and a user who may not
+ * create them again (on a read-only mount, a snapshot, as another user) could not read the database.
+ */
+export function leaveReadable(path: string): void {
+  for (const suffix of walSuffixes) closeSync(openSync(path + suffix, "a"));
 }
 
 /** The size of the database file without its WAL. */

@@ -1,5 +1,5 @@
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import { digitsOf, fromAside, presentTs, timeText } from "./sql-fragments.ts";
+import { decimalColumns, fromAside, presentTs, timeText } from "./sql-fragments.ts";
 
 /** The covered microseconds of [from, until). One seek finds the range that contains `from`; the index yields the rest. */
 const coveredMicros = (stream: string, series: string, from: string, until: string) =>
@@ -15,9 +15,6 @@ const daysWithTicks = (series: string) => `(WITH RECURSIVE d(day) AS (
     SELECT (SELECT t.ts FROM index_tick_rows t WHERE t.series = ${series} AND t.ts >= (d.day + 1) * ${MICROS_PER_DAY}
       ORDER BY t.ts LIMIT 1) / ${MICROS_PER_DAY} FROM d WHERE d.day IS NOT NULL
   ) SELECT json_group_array(d.day * ${MICROS_PER_DAY}) FROM d WHERE d.day IS NOT NULL)`;
-
-const priceColumns = (row: string, column: string) =>
-  `${row}.price AS ${column}, coalesce(${fromAside(row, "price")}, ${digitsOf(`${row}.price`)}) AS ${column}_exact`;
 
 /**
  * Bars from ticks without GROUP BY: it would sort every tick of the series, and SQLite cannot push a condition through
@@ -44,28 +41,30 @@ function barsSql(length: Micros): string {
   return `WITH RECURSIVE shifts(shift) AS (
   SELECT 0 UNION ALL SELECT shift + ${length} FROM shifts WHERE shift + ${length} < ${MICROS_PER_DAY}
 )
-SELECT s.index_type, s.index_id, s.name, ${start} AS ts, ${timeText(start)} AS time,
-  ${priceColumns("a", "open")}, ${priceColumns("h", "high")}, ${priceColumns("l", "low")}, ${priceColumns("z", "close")},
-  z.volume AS volume_24h, coalesce(${fromAside("z", "volume")}, ${digitsOf("z.volume")}) AS volume_24h_exact,
-  ${ticks("count(*)")} AS n_ticks, ${expected} AS expected_ticks,
-  CASE WHEN ${isCovered} THEN 1.0 ELSE ${covered} * 1.0 / ${length} END AS coverage,
-  CASE WHEN ${isCovered} THEN 1 ELSE ${covered} = ${length} END AS is_complete,
-  CASE WHEN ${end} > (SELECT ${presentTs}) THEN 'in progress'
-    WHEN ${isCovered} IS NOT 1 AND ${covered} < ${length} THEN 'not proven whole'
+SELECT s.index_type, s.index_id, s.name, CAST(${start} AS INTEGER) AS ts, ${timeText(start)} AS time,
+  ${decimalColumns("a", "price", "open")}, ${decimalColumns("h", "price", "high")},
+  ${decimalColumns("l", "price", "low")}, ${decimalColumns("z", "price", "close")},
+  ${decimalColumns("z", "volume", "volume_24h")},
+  CAST(${ticks("count(*)")} AS INTEGER) AS n_ticks, CAST(${expected} AS INTEGER) AS expected_ticks,
+  CAST(CASE WHEN ${isCovered} THEN 1.0 ELSE ${covered} * 1.0 / ${length} END AS REAL) AS coverage,
+  CAST(CASE WHEN ${isCovered} THEN 1 ELSE ${covered} = ${length} END AS INTEGER) AS is_complete,
+  CAST(CASE WHEN ${end} > (SELECT ${presentTs}) THEN 'in progress'
+    WHEN ${isCovered} IS NOT TRUE AND ${covered} < ${length} THEN 'not proven whole'
     -- One scan for the usual case: any value in aside makes the sum too large.
     WHEN ${ticks("count(*) + 1000000 * count(t.aside)")} = ${expected} THEN NULL
     WHEN ${ticks(`count(${fromAside("t", "quality")})`)} > 0 THEN 'doubtful ticks'
-    WHEN ${ticks("count(*)")} < ${expected} THEN 'fewer ticks than expected' END AS quality
+    WHEN ${ticks("count(*)")} < ${expected} THEN 'fewer ticks than expected' END AS TEXT) AS quality
 FROM series s
   LEFT JOIN wanted_ranges w ON w.stream = 'index_ticks' AND w.series = s.series AND w.from_ts = (
     SELECT max(n.from_ts) FROM wanted_ranges n WHERE n.stream = 'index_ticks' AND n.series = s.series)
   CROSS JOIN json_each(${daysWithTicks("s.series")}) d CROSS JOIN shifts o
-  CROSS JOIN index_tick_rows a ON a.series = s.series AND a.ts = ${ticks("t.ts", " ORDER BY t.ts LIMIT 1")}
+  CROSS JOIN index_tick_rows a
   LEFT JOIN index_tick_rows z ON z.series = s.series AND z.ts = ${ticks("t.ts", " ORDER BY t.ts DESC LIMIT 1")}
   LEFT JOIN index_tick_rows h ON h.series = s.series AND h.ts = ${extreme("max")}
   LEFT JOIN index_tick_rows l ON l.series = s.series AND l.ts = ${extreme("min")}
   LEFT JOIN settled_ranges g ON g.stream = 'index_ticks' AND g.series = s.series AND g.from_ts = (
-    SELECT max(p.from_ts) FROM settled_ranges p WHERE p.stream = 'index_ticks' AND p.series = s.series AND p.from_ts <= ${start})`;
+    SELECT max(p.from_ts) FROM settled_ranges p WHERE p.stream = 'index_ticks' AND p.series = s.series AND p.from_ts <= ${start})
+WHERE a.series = s.series AND a.ts = ${ticks("t.ts", " ORDER BY t.ts LIMIT 1")}`;
 }
 
 export const barViews: Record<string, string> = Object.fromEntries(

@@ -1,23 +1,18 @@
-import { decimalColumns, digitsOf, fromAside, isSettled, presentTs, timeText } from "./sql-fragments.ts";
+import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./sql-fragments.ts";
 
 const prices = ["open", "high", "low", "close"] as const;
 
-const serviceColumns = prices
-  .map(
-    (column) => `r.${column} AS service_${column},
-  coalesce(${fromAside("r", column)}, ${digitsOf(`r.${column}`)}) AS service_${column}_exact`,
-  )
-  .join(",\n  ");
+const serviceColumns = prices.map((column) => decimalColumns("r", column, `service_${column}`)).join(",\n  ");
 
 /** The difference relative to `reference`; null if `reference` is null or zero. */
 const relative = (value: string, reference: string) =>
-  `(${value} - ${reference}) / abs(nullif(${reference}, 0))`;
+  `CAST((${value} - ${reference}) / abs(nullif(${reference}, 0)) AS REAL)`;
 
-const day = "strftime('%Y-%m-%d', b.ts / 1000000, 'unixepoch')";
+const day = "CAST(strftime('%Y-%m-%d', b.ts / 1000000, 'unixepoch') AS TEXT)";
 
 /** A market cap beside price × supply. */
 const marketCapColumns = (column: string, supply: string) => `${decimalColumns("r", column)},
-  r.price * r.${supply} AS computed_${column}, r.${column} - r.price * r.${supply} AS ${column}_diff,
+  CAST(r.price * r.${supply} AS REAL) AS computed_${column}, CAST(r.${column} - r.price * r.${supply} AS REAL) AS ${column}_diff,
   ${relative(`r.${column}`, `(r.price * r.${supply})`)} AS ${column}_rel_diff`;
 
 export const reconcileViews: Record<string, string> = {
@@ -25,16 +20,16 @@ export const reconcileViews: Record<string, string> = {
   reconcile_ohlcv: `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, ${day} AS day,
   ${prices.map((column) => `b.${column}, b.${column}_exact`).join(", ")},
   ${serviceColumns},
-  ${prices.map((column) => `b.${column} - r.${column} AS ${column}_diff`).join(", ")},
+  ${prices.map((column) => `CAST(b.${column} - r.${column} AS REAL) AS ${column}_diff`).join(", ")},
   ${prices.map((column) => `${relative(`b.${column}`, `r.${column}`)} AS ${column}_rel_diff`).join(",\n  ")},
-  max(${prices.map((column) => `abs(${relative(`b.${column}`, `r.${column}`)})`).join(",\n    ")}) AS largest_rel_diff,
+  CAST(max(${prices.map((column) => `abs(${relative(`b.${column}`, `r.${column}`)})`).join(",\n    ")}) AS REAL) AS largest_rel_diff,
   b.n_ticks, b.expected_ticks, b.coverage, b.is_complete,
-  CASE WHEN r.day IS NULL THEN 0
+  CAST(CASE WHEN r.day IS NULL THEN 0
     ELSE b.ts + 86400000000 <= (SELECT ${presentTs}) AND ${isSettled("ohlcv", "s.series", "b.ts", "b.ts + 86400000000")}
-    END AS service_is_final,
-  CASE WHEN r.day IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, ${fromAside("r", "quality")}) END AS quality
-FROM bars_1d b CROSS JOIN series s ON s.index_type = b.index_type AND s.index_id = b.index_id
-  LEFT JOIN daily_bar_rows r ON r.series = s.series AND r.day = ${day}`,
+    END AS INTEGER) AS service_is_final,
+  CAST(CASE WHEN r.day IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, ${fromAside("r", "quality")}) END AS TEXT) AS quality
+FROM bars_1d b CROSS JOIN series s LEFT JOIN daily_bar_rows r ON r.series = s.series AND r.day = ${day}
+WHERE s.index_type = b.index_type AND s.index_id = b.index_id`,
 
   // An asset and its USD index share one series key: one seek finds the tick at or before the market cap.
   reconcile_market_caps: `SELECT s.index_id AS asset_id, s.name AS symbol, r.ts, ${timeText("r.ts")} AS time,
@@ -42,19 +37,20 @@ FROM bars_1d b CROSS JOIN series s ON s.index_type = b.index_type AND s.index_id
   ${marketCapColumns("market_cap", "free_float_supply")},
   ${marketCapColumns("total_market_cap", "total_supply")},
   t.ts AS index_ts, ${timeText("t.ts")} AS index_time,
-  t.price AS index_price, coalesce(${fromAside("t", "price")}, ${digitsOf("t.price")}) AS index_price_exact,
+  ${decimalColumns("t", "price", "index_price")},
   ${relative("r.price", "t.price")} AS price_rel_diff,
-  ${fromAside("r", "quality")} AS quality
-FROM series s CROSS JOIN market_cap_rows r ON r.series = s.series
+  CAST(${fromAside("r", "quality")} AS TEXT) AS quality
+FROM series s CROSS JOIN market_cap_rows r
   LEFT JOIN index_tick_rows t ON t.series = r.series AND t.ts = (SELECT max(n.ts) FROM index_tick_rows n
-    WHERE n.series = r.series AND n.ts <= r.ts)`,
+    WHERE n.series = r.series AND n.ts <= r.ts)
+WHERE r.series = s.series`,
 };
 
 const validityColumns = (
   from: string,
   until: string,
-) => `${from} AS known_from_ts, ${timeText(from)} AS known_from_time,
-  ${until} AS known_until_ts, ${timeText(until)} AS known_until_time`;
+) => `CAST(${from} AS INTEGER) AS known_from_ts, ${timeText(from)} AS known_from_time,
+  CAST(${until} AS INTEGER) AS known_until_ts, ${timeText(until)} AS known_until_time`;
 
 /**
  * Every version of every tick, with the time during which the warehouse held it. A correction or a withdrawal ends one
@@ -70,13 +66,13 @@ latest AS (
 )
 SELECT s.index_type, s.index_id, s.name, r.ts, ${timeText("r.ts")} AS time,
   ${decimalColumns("r", "price")}, ${decimalColumns("r", "volume")},
-  ${validityColumns("c.since", "NULL")}, ${fromAside("r", "quality")} AS quality
-FROM series s CROSS JOIN index_tick_rows r ON r.series = s.series
-  LEFT JOIN latest c ON c.key = r.series AND c.ts = r.ts
+  ${validityColumns("c.since", "NULL")}, CAST(${fromAside("r", "quality")} AS TEXT) AS quality
+FROM series s CROSS JOIN index_tick_rows r LEFT JOIN latest c ON c.key = r.series AND c.ts = r.ts
+WHERE r.series = s.series
 UNION ALL
 SELECT s.index_type, s.index_id, s.name, c.ts, ${timeText("c.ts")},
-  CAST(json_extract(c.before, '$.price') AS REAL), json_extract(c.before, '$.price'),
-  CAST(json_extract(c.before, '$.volume') AS REAL), json_extract(c.before, '$.volume'),
-  ${validityColumns("c.since", "c.changed_at")}, json_extract(c.before, '$.quality')
-FROM series s CROSS JOIN changes c ON c.key = s.series`,
+  CAST(json_extract(c.before, '$.price') AS REAL), CAST(json_extract(c.before, '$.price') AS TEXT),
+  CAST(json_extract(c.before, '$.volume') AS REAL), CAST(json_extract(c.before, '$.volume') AS TEXT),
+  ${validityColumns("c.since", "c.changed_at")}, CAST(json_extract(c.before, '$.quality') AS TEXT)
+FROM series s CROSS JOIN changes c WHERE c.key = s.series`,
 };

@@ -7,9 +7,10 @@ const seriesColumns =
   `${["index_type", "index_id", "name"].map((column) => `CAST(nullif(s.${column}, '') AS TEXT) AS ${column}`).join(", ")}`;
 
 const gaps = `WITH ${gapPartsSql}
-SELECT s.stream, ${seriesColumns}, s.from_ts, s.to_ts,
-  ${timeText("s.from_ts")} AS from_time, ${timeText("s.to_ts")} AS to_time, s.state, s.reason,
-  CASE WHEN s.state = 'open' THEN ${timeText("s.from_ts + s.kept_for")} END AS lost_at
+SELECT s.stream, ${seriesColumns}, CAST(s.from_ts AS INTEGER) AS from_ts, CAST(s.to_ts AS INTEGER) AS to_ts,
+  ${timeText("s.from_ts")} AS from_time, ${timeText("s.to_ts")} AS to_time,
+  CAST(s.state AS TEXT) AS state, CAST(s.reason AS TEXT) AS reason,
+  CAST(CASE WHEN s.state = 'open' THEN ${timeText("s.from_ts + s.kept_for")} END AS TEXT) AS lost_at
 FROM parts s WHERE s.from_ts < s.to_ts`;
 
 /** Whether the rows of the revision's stream are keyed by this dictionary. */
@@ -23,7 +24,7 @@ export const ledgerViews: Record<string, string> = {
 
   coverage: `SELECT g.stream, ${seriesColumns}, g.from_ts, g.to_ts,
   ${timeText("g.from_ts")} AS from_time, ${timeText("g.to_ts")} AS to_time, g.proof, g.reason
-FROM settled_ranges g CROSS JOIN series s ON s.series = g.series`,
+FROM settled_ranges g CROSS JOIN series s WHERE s.series = g.series`,
 
   revisions: `SELECT v.stream, CAST(nullif(s.index_type, '') AS TEXT) AS index_type,
   CAST(coalesce(s.index_id, l.exchange_id || '/' || l.market_id, c.id) AS TEXT) AS index_id,
@@ -37,7 +38,7 @@ FROM revision_rows v
 
 export const lookupViews: Record<string, string> = {
   markets: `SELECT m.id, m.base_asset_id, m.quote_asset_id, b.symbol AS base_symbol, q.symbol AS quote_symbol,
-  b.symbol || '/' || q.symbol AS pair, m.first_seen, m.delisted_at, m.quality, m.extra
+  CAST(b.symbol || '/' || q.symbol AS TEXT) AS pair, m.first_seen, m.delisted_at, m.quality, m.extra
 FROM market_rows m LEFT JOIN assets b ON b.id = m.base_asset_id LEFT JOIN assets q ON q.id = m.quote_asset_id`,
 
   derivative_contracts: `SELECT r.id, r.derivative_type, r.exchange_id, r.market_id, r.exchange_name, r.settlement_currency,

@@ -7,8 +7,14 @@ import { repeatsPrice } from "./stale-price.ts";
 const dayTs = "CAST(strftime('%s', r.day) AS INTEGER) * 1000000";
 const dayEnd = `${dayTs} + 86400000000`;
 
-/** The refresh period of exchange tickers: half the settle delay of their target. SQLite reads it once per query. */
-export const tickerPeriod = `(SELECT coalesce(max(w.settle_delay) / 2, 30000000) FROM wanted_ranges w WHERE w.stream = 'exchange_ticks')`;
+/** The refresh period of a stream: half the settle delay of its target. SQLite reads it once per query. */
+export const refreshPeriod = (stream: RowStream) =>
+  `(SELECT coalesce(max(w.settle_delay) / 2, 30000000) FROM wanted_ranges w WHERE w.stream = '${stream}')`;
+
+const tickerPeriod = refreshPeriod("exchange_ticks");
+
+/** A series whose newest row is this many refresh periods older than the newest of its stream is not live. */
+export const MAX_LIVE_PERIODS = 10;
 
 /** The columns that a view computes, from `s`, the dictionary of keys, and `r`, the row. */
 const computed: Readonly<Record<string, string>> = {
@@ -22,36 +28,49 @@ const computed: Readonly<Record<string, string>> = {
 function columnSql({ name, type, source, from }: Column): string {
   const as = (sql: string) => (sql.endsWith(`.${name}`) ? sql : `${sql} AS ${name}`);
   if (source === "label") return as(`s.${from}`);
-  if (source === "aside") return as(fromAside("r", name));
+  if (source === "aside") return as(`CAST(${fromAside("r", name)} AS TEXT)`);
   if (source === "computed") {
     const sql = computed[name];
     if (sql === undefined) throw new Error(`no view computes ${name}`);
-    return as(sql);
+    return as(`CAST(${sql} AS ${type.toUpperCase()})`);
   }
   if (type === "decimal") return decimalColumns("r", name);
   if (type === "timestamp") return as(timeText(`r.${name}`));
-  if (type === "source") return as(`CASE r.${name} WHEN 0 THEN 'rest' ELSE 'live' END`);
+  if (type === "source") return as(`CAST(CASE r.${name} WHEN 0 THEN 'rest' ELSE 'live' END AS TEXT)`);
   return `r.${name}`;
 }
 
 /**
  * Each view reads `dictionary CROSS JOIN rows`: CROSS makes SQLite walk the (small) dictionary first and seek the rows
  * by their primary key, so that a range of one series is one range scan, and a cross-section one seek per series.
- * Without CROSS and without statistics the planner may scan all rows instead.
+ * Without CROSS and without statistics the planner may scan all rows instead. The condition is a WHERE: DuckDB's parser
+ * does not accept CROSS JOIN … ON.
  */
-function allRows(stream: RowStream): string {
+function allRows(stream: RowStream, added: readonly string[] = []): string {
   const { columns, table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  const selected = columns.map(columnSql).join(",\n  ");
-  return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r ON r.${key} = s.${key}`;
+  const selected = [...columns.map(columnSql), ...added].join(",\n  ");
+  return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }
 
-/** A row more than a day in the future never counts as the latest. */
+/**
+ * A row more than a day in the future never counts as the latest. Whether a row is live is judged by the newest row of
+ * its stream, not by now: a warehouse that is read offline still tells what was alive when it was last filled.
+ */
 function latestRows(stream: RowStream): string {
   const { table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  return `${allRows(stream)}
-  AND r.ts = (SELECT max(n.ts) FROM ${table} n WHERE n.${key} = s.${key} AND n.ts < ${presentTs} + ${MICROS_PER_DAY})`;
+  const newestTs = (entry: string) =>
+    `(SELECT max(n.ts) FROM ${table} n WHERE n.${key} = ${entry}.${key} AND n.ts < ${presentTs} + ${MICROS_PER_DAY})`;
+  // It does not depend on the row, so SQLite computes it once per query.
+  const newestOfStream = `(SELECT max(${newestTs("k")}) FROM ${dictionary} k)`;
+  const isRecent = `r.ts >= ${newestOfStream} - ${MAX_LIVE_PERIODS} * ${refreshPeriod(stream)}`;
+  const isUnexpired = dictionary === "contracts" ? ` AND coalesce(s.expiration > ${presentTs}, 1)` : "";
+  return `${allRows(stream, [
+    `CAST((${presentTs} - r.ts) / 1000000.0 AS REAL) AS age_seconds`,
+    `CAST(${isRecent}${isUnexpired} AS INTEGER) AS is_live`,
+  ])}
+  AND r.ts = ${newestTs("s")}`;
 }
 
 /** A stream has a `latest_…` view if the stream table has a summary for that view. */

@@ -1,13 +1,14 @@
 /*
  * SQL that several views share. It uses only what SQLite 3.37 has, and never casts REAL to TEXT: the digits differ
- * between versions.
+ * between versions. A computed column has no type of its own, and tools that read the types of a view (SQLAlchemy,
+ * Grafana, DuckDB) need one: each is cast in the outermost SELECT. Stored columns are not cast: a cast hides the index.
  */
 
 /** Microseconds since 1970 as `YYYY-MM-DDTHH:MM:SS.ffffffZ`. Only whole seconds go through strftime, which rounds. */
 export function timeText(ts: string): string {
   const fraction = `((${ts}) % 1000000 + 1000000) % 1000000`;
   const seconds = `((${ts}) - ${fraction}) / 1000000`;
-  return `strftime('%Y-%m-%dT%H:%M:%S', ${seconds}, 'unixepoch') || '.' || substr(CAST(1000000 + ${fraction} AS TEXT), 2) || 'Z'`;
+  return `CAST(strftime('%Y-%m-%dT%H:%M:%S', ${seconds}, 'unixepoch') || '.' || substr(CAST(1000000 + ${fraction} AS TEXT), 2) || 'Z' AS TEXT)`;
 }
 
 /** Now by the service's clock, in microseconds. */
@@ -18,17 +19,21 @@ export const presentTs =
  * The exact digits of a REAL with at most 15 significant digits: a power of ten scales it to an integer below 10^15,
  * which rounding restores exactly; the rest is integer arithmetic and text.
  */
-export function digitsOf(real: string): string {
+function digitsOf(real: string): string {
   const scaled = `CAST(round(abs(${real}) * d.factor) AS INTEGER)`;
   const plain = `CAST(${scaled} / d.unit AS TEXT) || '.' || d.zeros || substr(CAST(d.unit + ${scaled} % d.unit AS TEXT), 2)`;
   return `(SELECT CASE WHEN ${real} < 0 THEN '-' ELSE '' END || rtrim(rtrim(${plain}, '0'), '.')
     FROM decimal_scales d WHERE d.low <= abs(${real}) ORDER BY d.low DESC LIMIT 1)`;
 }
 
-/** A decimal column and its `_exact` twin: the digits from `aside` if the REAL cannot represent them. */
-export function decimalColumns(row: string, column: string): string {
-  const real = `${row}.${column}`;
-  return `${real} AS ${column}, coalesce(${fromAside(row, column)}, ${digitsOf(real)}) AS ${column}_exact`;
+/** A decimal column and its `_exact` twin. `name`: what the view calls them. */
+export function decimalColumns(row: string, column: string, name = column): string {
+  return `${row}.${column} AS ${name}, ${exactDigits(row, column)} AS ${name}_exact`;
+}
+
+/** All digits of a decimal: those in `aside` if the REAL cannot represent them. */
+function exactDigits(row: string, column: string): string {
+  return `CAST(coalesce(${fromAside(row, column)}, ${digitsOf(`${row}.${column}`)}) AS TEXT)`;
 }
 
 /** One entry of a row's `aside`. */

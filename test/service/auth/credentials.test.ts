@@ -134,9 +134,28 @@ describe("credentials", () => {
         },
       });
       const { client } = createTestClient(stub.baseUrl, clock);
-      expect((await failureOf(client.request(asset, readPage)))?.code).toBe("redirect_refused");
+      const failure = await failureOf(client.request(asset, readPage));
+      expect(failure).toMatchObject({ code: "auth_unreachable", family: "retry" });
+      expect(failure?.message).toContain(`${stub.baseUrl}/v3/oauth/token redirects (${status})`);
       expect(elsewhere.tokenRequests).toEqual([]);
-      expect(stub.tokenRequests).toHaveLength(1);
+      expect(stub.tokenRequests.length).toBeLessThanOrEqual(6);
+    },
+  );
+
+  it.each([404, 405, 410])(
+    "A6: a token endpoint that answers %i refuses no credentials: the client tries again",
+    async (status) => {
+      let isUnderMaintenance = true;
+      const stub = await start({
+        respondToTokenRequest: (_, response) =>
+          isUnderMaintenance ? sendJson(response, {}, status) : sendJson(response, { access_token: "good" }),
+      });
+      const { client } = createTestClient(stub.baseUrl, clock);
+      const failure = await failureOf(client.request(asset, readPage));
+      expect(failure).toMatchObject({ code: "auth_unreachable", family: "retry" });
+      expect(failure?.summary).toMatch(/\/v3\/oauth\/token answered \d+: check service.authUrl/);
+      isUnderMaintenance = false;
+      expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
     },
   );
 

@@ -62,7 +62,8 @@ export async function bothSides(
   const warehouse = join(folder, "mds.sqlite");
   const names = inWarehouse(warehouse, `SELECT name FROM pragma_table_info('${relation}')`)
     .map(([name]) => String(name))
-    .filter((name) => !["absences", "change", "reject"].includes(name));
+    // The age is computed when queried.
+    .filter((name) => !["absences", "change", "reject", "age_seconds"].includes(name));
   const types = new Map(
     (await ask(`DESCRIBE ${relation}`)).map(([name, type]) => [String(name), String(type)]),
   );

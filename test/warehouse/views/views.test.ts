@@ -2,9 +2,11 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { publicDocs } from "../../../src/warehouse/schema/column-docs.ts";
 import { views } from "../../../src/warehouse/views/views.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -67,7 +69,7 @@ const contract: Record<string, string> = {
   unknown_events: '"where", name, first_seen, count, sample',
 };
 for (const stream of ["index_ticks", "exchange_ticks", "market_caps", "derivative_ticks"]) {
-  contract[`latest_${stream}`] = contract[stream] as string;
+  contract[`latest_${stream}`] = `${contract[stream]}, age_seconds, is_live`;
 }
 
 describe("the relations of the contract", () => {
@@ -88,6 +90,30 @@ describe("the relations of the contract", () => {
       .join("\n");
     const counts = execFileSync("sqlite3", ["-readonly", warehouse.path, sql], { encoding: "utf8" });
     expect(counts.trim().split("\n")).toHaveLength(Object.keys(contract).length);
+  });
+
+  it("have the documented type in every column, for tools that read the schema", () => {
+    // SQLite names the type of an expression by its affinity.
+    const aliases: Record<string, string> = { INT: "INTEGER", NUM: "INTEGER" };
+    for (const [relation, { columns }] of Object.entries(publicDocs)) {
+      const types = all(`SELECT name, type FROM pragma_table_info('${relation}')`).map(({ name, type }) => [
+        name,
+        aliases[type as string] ?? type,
+      ]);
+      const documented = columns.map(({ name, type }) => [name, type]);
+      expect(types, relation).toEqual(expect.arrayContaining(documented));
+    }
+  });
+
+  it("are SQL that DuckDB's parser accepts", async () => {
+    const instance = await DuckDBInstance.create(":memory:");
+    const connection = await instance.connect();
+    for (const [name, sql] of Object.entries(views)) {
+      const reader = await connection.runAndReadAll(`SELECT json_serialize_sql($sql$${sql}$sql$::VARCHAR)`);
+      expect(JSON.parse(String(reader.getRows()[0]?.[0])), name).toMatchObject({ error: false });
+    }
+    connection.closeSync();
+    instance.closeSync();
   });
 
   it("never cast a REAL to text, and use no function newer than SQLite 3.37", () => {
