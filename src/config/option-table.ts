@@ -119,6 +119,11 @@ export const optionTable = {
       types: derivativeTypesOption({ help: "types of derivatives to sync" }),
       every: durationOption({ help: "how often to fetch derivative tickers" }, "1m", "10s"),
     }),
+    quietMargin: durationOption(
+      { help: "an index without new records counts as complete up to this long before now" },
+      "1h",
+      "1m",
+    ),
   },
   retention: {
     exchangeTicks: retentionOption({

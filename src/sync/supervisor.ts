@@ -10,6 +10,7 @@ import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { SyncContext, SyncSettings } from "./context/context.ts";
 import type { Problem } from "./context/error-policy.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
+import { planTiming } from "./history/gap-planner.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
 import { followLiveFeed } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
@@ -90,7 +91,7 @@ export class SyncSupervisor {
     this.#headPoller = new HeadPoller(context, {
       reader,
       random,
-      refreshSeconds,
+      timing: planTiming(settings),
       maxConcurrency: concurrency,
       maxRequestsPerSecond,
       coverage: liveCoverage,
@@ -188,13 +189,13 @@ export class SyncSupervisor {
   /** Fills all gaps but the heads, which the head poller fills. */
   async #fillGaps(): Promise<void> {
     const { settings, reader, random } = this.#options;
-    const { refreshSeconds, concurrency } = settings;
+    const { concurrency } = settings;
     this.#isFillingGaps = true;
     this.#reportActivity();
     const streams = new Set<Stream>(["ohlcv", "index_ticks"]);
     const filter = { streams, excludesHeads: true };
     try {
-      const fillOptions = { reader, random, refreshSeconds, concurrency, filter };
+      const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter };
       const { problems } = await fillGaps(this.#context, fillOptions);
       this.#options.onProblems("gaps", problems);
     } finally {

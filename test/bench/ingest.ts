@@ -156,6 +156,10 @@ export async function fillSeries(
       position: { gap: gap, provenFrom: position.provenFrom },
       isLast: position.end === "exhausted",
       settleDelay: 60_000_000,
+      cadence: 30_000_000,
+      isHead: false,
+      isSilenceConfirmed: false,
+      quietMargin: 3_600_000_000,
       request: "",
     });
   }

@@ -49,6 +49,10 @@ export function commitPages(warehouse: WarehouseWriter, onCommitted: (page: numb
         position: { gap, provenFrom },
         isLast: isLastPage,
         settleDelay: 60 * SECOND,
+        cadence: 30 * SECOND,
+        isHead: false,
+        isSilenceConfirmed: false,
+        quietMargin: 3600 * SECOND,
         request: "",
       },
     );

@@ -92,6 +92,8 @@ describe("gaps", () => {
         indexId: "btc-id",
         name: "btc-id",
         open: [{ from: now - 2 * HOUR, to: now - 60 * MICROS_PER_SECOND }],
+        missing: [{ from: now - 2 * HOUR, to: now - 60 * MICROS_PER_SECOND }],
+        unpublished: [],
         agedOut: [],
         serviceWindow: 200 * 24 * HOUR,
         blockedReason: null,

@@ -1,9 +1,16 @@
 import type { Command } from "commander";
 import { exitCode } from "../../model/failure.ts";
-import { formatTimestamp } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
 import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
-import { formatNumber, formatNumberTable, formatProblems } from "../output/text.ts";
+import {
+  formatDuration,
+  formatNumber,
+  formatNumberTable,
+  formatProblems,
+  pluralize,
+  wrapText,
+} from "../output/text.ts";
 import { type CommandContext, incompleteFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
@@ -27,6 +34,13 @@ function formatReport(report: BackfillReport): string {
   ]);
   const head = ["stream", "new rows", "changed", "requests", "gaps left", "rejects"];
   const lines = [formatNumberTable([head, ...rows]), ...formatProblems(report.problems)];
+  for (const { stream, unpublished, unpublishedMicros } of report.streams) {
+    if (unpublished === 0) continue;
+    const heads = pluralize(unpublished, "head");
+    const longest = formatDuration(unpublishedMicros / MICROS_PER_SECOND);
+    const line = `${heads} not published yet by the service, at most ${longest}: a later run fetches them`;
+    lines.push(wrapText(line, `${stream}  `));
+  }
   const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);
   lines.push(`${formatNumber(total)} new rows in ${report.seconds.toFixed(1)} s`);
   return `${lines.join("\n")}\n`;
@@ -39,15 +53,19 @@ function toReportJson(report: BackfillReport): string {
       finished_at: formatTimestamp(report.finishedAt),
       seconds: report.seconds,
       exit: report.exit,
-      streams: report.streams.map(({ stream, inserted, changed, withdrawn, requests, open, rejected }) => ({
-        stream,
-        rows: inserted,
-        changed,
-        withdrawn,
-        requests,
-        open,
-        rejected,
-      })),
+      streams: report.streams.map(
+        ({ stream, inserted, changed, withdrawn, requests, rejected, ...gaps }) => ({
+          stream,
+          rows: inserted,
+          changed,
+          withdrawn,
+          requests,
+          open: gaps.open,
+          not_published_yet: gaps.unpublished,
+          not_published_seconds: Math.round(gaps.unpublishedMicros / MICROS_PER_SECOND),
+          rejected,
+        }),
+      ),
       problems: report.problems,
     },
     null,

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { exitCode, Failure } from "../../model/failure.ts";
+import { NOT_PUBLISHED_REASON } from "../../warehouse/coverage/publication.ts";
 import type { GapReport } from "../../warehouse/read/gap-report.ts";
 import { hasLedger } from "../../warehouse/read/gap-report.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
@@ -83,6 +84,8 @@ function remedyFor(reasons: ReadonlySet<string>, isLedgerEmpty: boolean): string
   if (reasons.has("pending") || isLedgerEmpty) return "`mds-sync backfill` fetches what is open";
   if (reasons.has("not selected"))
     return "select the series, or more days of it (sync.intraday.days), then `mds-sync backfill`";
+  if (reasons.has(NOT_PUBLISHED_REASON))
+    return "the service has not published its newest records yet; run `mds-sync backfill` later";
   if (reasons.has("settling"))
     return "its head awaits confirmation; try again later, or with an earlier --to";
   return "see the reason of each gap; a shorter range may be complete";

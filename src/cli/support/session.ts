@@ -24,7 +24,8 @@ interface SyncSession {
 /** Picks the settings that the folder `sync` needs. */
 export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
   const { refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond } = settings.service;
-  return { streams: settings.sync, refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond };
+  const { quietMargin, ...streams } = settings.sync;
+  return { streams, quietMargin, refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond };
 }
 
 /** Opens the warehouse for writing and a service client, runs `work`, and closes both. */

@@ -1,4 +1,4 @@
-import type { Micros } from "../../model/time.ts";
+import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 
 /** The state of a backward walk over a gap when it requests a page. */
@@ -63,4 +63,32 @@ export function findProvenRange(
   const lower = isLast ? gap.from : Math.max(gap.from, oldest + 1);
   if (lower >= provenFrom) return { proven: undefined, provenFrom, isComplete: false };
   return { proven: { from: lower, to: provenFrom }, provenFrom: lower, isComplete: lower === gap.from };
+}
+
+/** What a first page shows about the range above its newest record. */
+export interface SilenceEvidence {
+  /** When the record after the newest one was due; undefined: REST has shown no record. */
+  readonly nextDue: Micros | undefined;
+  /** When the page was made, by the service's clock. */
+  readonly asOf: Micros;
+  /** A quiet series is claimed up to this long before `asOf`. */
+  readonly quietMargin: Micros;
+  /** A second response confirmed that there is no newer record. */
+  readonly isConfirmed: boolean;
+  /** Whether REST has shown another series up to the margin: then REST as a whole does not lag. */
+  readonly hasOtherPublished: () => boolean;
+}
+
+/** After this much silence a series counts as quiet, even if no other series shows that REST does not lag. */
+const MAX_LAG_MICROS = MICROS_PER_DAY;
+
+/**
+ * Silence above the newest record proves nothing: the service may publish late. It counts if a second response confirms it,
+ * it lasts longer than the margin, and REST is not late as a whole. Returns whether the series is quiet.
+ */
+export function isQuiet(evidence: SilenceEvidence): boolean {
+  const { nextDue = Number.NEGATIVE_INFINITY, asOf, quietMargin } = evidence;
+  const silence = asOf - nextDue;
+  if (!evidence.isConfirmed || silence <= quietMargin) return false;
+  return silence > MAX_LAG_MICROS || evidence.hasOtherPublished();
 }

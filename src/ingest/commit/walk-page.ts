@@ -20,6 +20,7 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
 import { findProvenRange, type PageContradiction, type WalkPosition } from "./proven-range.ts";
+import { applyLateness, clampToPublished, recordLateRecords } from "./published-range.ts";
 
 /** A decoded page of a backward walk, and what the walk knows about it. */
 export interface WalkPage {
@@ -32,6 +33,14 @@ export interface WalkPage {
   readonly windowStart?: Micros;
   /** The service may still add records younger than this, so no page proves that range. */
   readonly settleDelay: Micros;
+  /** The usual time between two records. */
+  readonly cadence: Micros;
+  /** The walk begins at the present: its first page has the newest records. */
+  readonly isHead: boolean;
+  /** A second response confirmed that there is no record between the newest one and the end of the gap. */
+  readonly isSilenceConfirmed: boolean;
+  /** A quiet series is covered up to this long before the present. */
+  readonly quietMargin: Micros;
   /** The request without secrets, for `rejects`. */
   readonly request: string;
   /** Also count the records that were not stored before: costs a query. */
@@ -49,8 +58,10 @@ export interface WalkPageCommitResult {
   readonly foreign: number;
   /** What this page settled. */
   readonly proven: TimeRange | undefined;
-  /** The walk has proven its gap down to the start. */
+  /** The walk has proven its gap down to the start, as far up as the service has published it. */
   readonly isComplete: boolean;
+  /** The service has not published the range up to the end of the gap. */
+  readonly isUnpublished: boolean;
   /** The page has records where the ledger said that there is nothing older: that range is open again. */
   readonly hasReopened: boolean;
   /** Why the page settled nothing; the gap must be walked again from its start. */
@@ -103,6 +114,14 @@ export function commitWalkPage(
       decoded.isFromCache ||
       (provenByPage !== undefined && committedPages.isSuperseded(stream, series, provenByPage, requestedAt));
     const source = isStale ? "live" : "rest";
+    const asOf = decoded.asOf ?? now;
+    const isCurrentHead = page.isHead && !isStale;
+    if (isCurrentHead && page.position.provenFrom >= page.position.gap.to)
+      recordLateRecords(transaction, key, {
+        timestamps: plausibleTimestamps,
+        asOf,
+        settleDelay: page.settleDelay,
+      });
     const compared = page.shouldCountMissing ? provenByPage : undefined;
     const before = compared ? countStoredRows(transaction, key, compared) : 0;
     const written =
@@ -113,7 +132,13 @@ export function commitWalkPage(
     countUnknownFields(transaction, stream, decoded.unknownFields);
     const missing = compared ? countStoredRows(transaction, key, compared) - before : 0;
     const counts = { written, withdrawn: 0, rejected: decoded.rejects.length, missing, foreign };
-    const unproven = { ...counts, proven: undefined, isComplete: false, hasReopened: false };
+    const unproven = {
+      ...counts,
+      proven: undefined,
+      isComplete: false,
+      isUnpublished: false,
+      hasReopened: false,
+    };
     if ("contradiction" in proof) {
       if (proof.contradiction === "newer_than_proven") retract(transaction, key, proof.retract);
       return { ...unproven, alarm: proof.contradiction };
@@ -129,13 +154,25 @@ export function commitWalkPage(
     if (page.isLast && !isStale && hasRowsInRange(transaction, key, older))
       return { ...unproven, alarm: "false_end" };
     const hasReopened = oldest !== undefined && retractNothingOlder(transaction, key, oldest);
-    const clamped = clampToResponseTime(proof.proven, { asOf: decoded.asOf, isStale }, page);
-    const proven = clampBelowUnconfirmedTicks(transaction, key, clamped, {
+    const made = { asOf: decoded.asOf, isStale };
+    const responded = clampToResponseTime(proof.proven, made, page);
+    const isComplete = proof.isComplete && responded?.to === proof.proven?.to;
+    const settleDelay = isCurrentHead ? applyLateness(transaction, key, { ...page, asOf }) : page.settleDelay;
+    const clamped = clampToResponseTime(responded, made, { ...page, settleDelay });
+    const published = clampToPublished(transaction, key, clamped, {
+      ...page,
+      isHead: isCurrentHead,
+      timestamps: plausibleTimestamps,
+      asOf,
+    });
+    const proven = clampBelowUnconfirmedTicks(transaction, key, published, {
       ...page.position,
       newest: plausibleTimestamps[0],
-      now: decoded.asOf ?? now,
+      now: asOf,
     });
-    if (proven === undefined) return { ...unproven, hasReopened, alarm: undefined };
+    const isUnpublished = clamped !== undefined && (published?.to ?? clamped.from) < clamped.to;
+    if (proven === undefined)
+      return { ...unproven, isComplete, isUnpublished, hasReopened, alarm: undefined };
     const expected = listExpectedTimestamps(transaction, key, page.position, timestamps);
     if (isStale) {
       // Includes the page's oldest row, which the next page would settle.
@@ -159,8 +196,7 @@ export function commitWalkPage(
       counts.withdrawn = withdrawn;
       settleProven(transaction, key, proven, expected, page.isLast);
     }
-    const isComplete = proof.isComplete && proven.to === proof.proven?.to;
-    return { ...counts, proven, isComplete, hasReopened, alarm: undefined };
+    return { ...counts, proven, isComplete, isUnpublished, hasReopened, alarm: undefined };
   });
   // Only after the commit, since a failed commit is retried.
   if (series !== undefined && result.proven) committedPages.add(stream, series, result.proven, requestedAt);

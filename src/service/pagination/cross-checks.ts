@@ -22,6 +22,8 @@ interface CrossCheckOptions {
 
 /** A single response must not prove that rows do not exist: a second, smaller request has to confirm it. */
 interface CrossChecks {
+  /** Whether rows may be missing above the page, so that `hasMissingRows` probes. */
+  needsProbe(page: PageSummary, progress: WalkProgress): boolean;
   /**
    * Whether rows are missing between the previous page and this one: the service may have swapped, emptied or
    * truncated pages. Also true if the probe contradicts the page.
@@ -65,14 +67,18 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
     return window !== null && now !== undefined && ts < now - window + WINDOW_MARGIN_MICROS;
   }
 
+  /** An unordered page proves nothing anyway. */
+  const findProbe = ({ newest, isDescending }: PageSummary, progress: WalkProgress) =>
+    newest === undefined || !isDescending ? undefined : probeTimestamp(newest, progress);
+
   return {
-    async hasMissingRows({ newest, isDescending }, progress) {
-      // An unordered page proves nothing anyway.
-      if (newest === undefined || !isDescending) return false;
-      const ts = probeTimestamp(newest, progress);
+    needsProbe: (page, progress) => findProbe(page, progress) !== undefined,
+
+    async hasMissingRows(page, progress) {
+      const ts = findProbe(page, progress);
       if (ts === undefined) return false;
-      const page = await probe(ts, PROBE_SIZE);
-      return !page.isDescending || page.newest !== newest;
+      const probed = await probe(ts, PROBE_SIZE);
+      return !probed.isDescending || probed.newest !== page.newest;
     },
 
     async isEndOfHistory({ anchor, oldestTs }) {

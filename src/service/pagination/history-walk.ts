@@ -27,6 +27,8 @@ export interface PagePosition {
    * follow.
    */
   readonly end: "reached" | "exhausted" | undefined;
+  /** A second response confirmed that there is no row between this page's newest one and the end of the coverage. */
+  readonly isSilenceConfirmed: boolean;
 }
 
 export interface HistoryWalkOptions {
@@ -116,6 +118,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
       continue;
     }
     if (!state.acceptsOrder(page)) continue;
+    const isSilent = crossChecks.needsProbe(page, state);
     if (state.movesForward(page) || (await crossChecks.hasMissingRows(page, state))) {
       state.handleContradiction();
       continue;
@@ -126,7 +129,8 @@ export async function* walkHistoryPages<P extends PageSummary>(
     const { rows, nextId, oldest, newest, isDescending } = page;
     const toResult = (end: PagePosition["end"]) => {
       number++;
-      return { page, position: { number, link, provenFrom, end } as const };
+      const isSilenceConfirmed = isSilent || (rows === 0 && end === "exhausted");
+      return { page, position: { number, link, provenFrom, end, isSilenceConfirmed } as const };
     };
     // An unordered page has reached `from` only if all its rows are below it.
     const lowerBound = isDescending ? oldest : newest;

@@ -151,6 +151,13 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "responds like a stale cache: the old page, with its old Date and an Age",
   ),
   defineFault(
+    "lag",
+    "http",
+    requestEvents,
+    { by: durationParameter("30m") },
+    "responds with the records of this long ago, with the present Date: REST publishes late",
+  ),
+  defineFault(
     "refuse",
     "http",
     ["port"],
@@ -215,6 +222,13 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     requestEvents,
     { by: numberParameter(0.9) },
     "drops this share of the rows",
+  ),
+  defineFault(
+    "late-rows",
+    "paging",
+    requestEvents,
+    { by: durationParameter("5m"), share: numberParameter(0.1) },
+    "leaves out this share of the rows until they are this old; always the same rows",
   ),
   defineFault(
     "duplicate-row",

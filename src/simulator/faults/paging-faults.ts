@@ -1,3 +1,4 @@
+import { hashText } from "../market/hash.ts";
 import type { PlainResponse } from "../rest/http-types.ts";
 import { formatHttpDate, plainErrorResponse, plainJsonResponse } from "./body-faults.ts";
 import {
@@ -142,6 +143,12 @@ export class PagingFaults {
           },
         };
       }
+      case "lag": {
+        const { status, body } = fetchOriginal(query, nowMs - line.numberOf("by"));
+        return { ...response, status, body };
+      }
+      case "late-rows":
+        return withoutLateRows(response, nowMs - line.numberOf("by"), line.numberOf("share"));
       case "size-cap": {
         const size = Math.min(Number(query.get("size") ?? 10), line.numberOf("rows"));
         return fetchOriginal(new Map([...query, ["size", String(size)]]), nowMs);
@@ -238,6 +245,22 @@ function parsePage(response: PlainResponse): Page | undefined {
     toJsonFields(typeof row === "object" && row !== null ? row : {}),
   );
   return { isList: true, envelope: toJsonFields(json).filter(([name]) => name !== "content"), rows };
+}
+
+/** Hides a share of the rows newer than `publishedMs`. Row and share alone decide, so each row appears once and stays. */
+function withoutLateRows(
+  response: PlainResponse,
+  publishedMs: number,
+  share: number,
+): PlainResponse | undefined {
+  const page = parsePage(response);
+  const isLate = (row: JsonFields) => {
+    const [, timestamp = ""] = row.find(([name]) => /^(startT|t)imestamp$/.test(name)) ?? [];
+    const [, indexId = ""] = row.find(([name]) => name === "indexId") ?? [];
+    const isNew = Date.parse(timestamp.replaceAll('"', "")) > publishedMs;
+    return isNew && hashText(`late ${indexId} ${timestamp}`) / 2 ** 32 < share;
+  };
+  return page && replacePage(response, { ...page, rows: page.rows.filter((row) => !isLate(row)) });
 }
 
 function replaceRows(response: PlainResponse, source: PlainResponse): PlainResponse | undefined {

@@ -101,6 +101,8 @@ export interface SyncSettings {
   /** Ids of liquid indices, by the names that the operator gave them. */
   readonly lxIndexIds: Readonly<Record<string, string>>;
   readonly concurrency: number;
+  /** A series without new records is covered up to this many seconds before now. */
+  readonly quietMargin: number;
   /** Rate limit over all requests; 0: none. */
   readonly maxRequestsPerSecond: number;
 }

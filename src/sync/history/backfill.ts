@@ -16,7 +16,7 @@ import type { Directory } from "../selection/directory.ts";
 import { endDeselectedSnapshots } from "../selection/exchanges.ts";
 import { refreshSelection } from "../selection/refresh.ts";
 import { fillGaps } from "./fill-gaps.ts";
-import { findOpenGaps, type GapFilter } from "./gap-planner.ts";
+import { findOpenGaps, type GapFilter, planTiming } from "./gap-planner.ts";
 
 /** Limits what one run fills. An absent member means no limit. */
 export interface BackfillFilter {
@@ -37,6 +37,10 @@ interface BackfillStreamReport extends Readonly<StreamStats> {
   readonly stream: Stream;
   /** Number of gaps that stayed open. */
   readonly open: number;
+  /** Number of heads that the service has not published yet: no failure, a later run fetches them. */
+  readonly unpublished: number;
+  /** The length of the longest of them. */
+  readonly unpublishedMicros: Micros;
 }
 
 export interface BackfillReport {
@@ -72,8 +76,8 @@ export async function backfill(
     indexIds: filter.series && resolveIndexNames(filter.series, directory),
     range: filter.range,
   };
-  const { refreshSeconds, concurrency } = settings;
-  const fillOptions = { reader, random, refreshSeconds, concurrency, filter: gapFilter };
+  const { concurrency } = settings;
+  const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
   const fillResult = await fillGaps(context, fillOptions);
   const snapshotProblems = await fetchSnapshots(context, {
     settings,
@@ -92,8 +96,16 @@ export async function backfill(
   const activeStreams = streams.filter((stream) => isStreamActive(stream, settings, includesStream));
   const reports = activeStreams.map((stream): BackfillStreamReport => {
     const streamGaps = openGaps.filter(({ key }) => key.stream === stream);
-    const open = streamGaps.reduce((sum, series) => sum + series.open.length, 0);
-    return { stream, ...context.stats.forStream(stream), open };
+    const open = streamGaps.reduce((sum, { missing }) => sum + missing.length, 0);
+    const unpublished = streamGaps.flatMap((series) => series.unpublished);
+    const unpublishedMicros = Math.max(0, ...unpublished.map(({ from, to }) => to - from));
+    return {
+      stream,
+      ...context.stats.forStream(stream),
+      open,
+      unpublished: unpublished.length,
+      unpublishedMicros,
+    };
   });
   const isComplete = problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
   return {

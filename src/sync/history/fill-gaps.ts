@@ -2,19 +2,20 @@ import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { type LedgerKey, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readNotFoundSeries } from "../../warehouse/coverage/not-found.ts";
+import { readPublication } from "../../warehouse/coverage/publication.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
 import { isOutOfTries, retryDelayMs, runConcurrently } from "../context/retry.ts";
 import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
-import { findOpenGaps, type GapFilter, planWalks, type WalkPlan } from "./gap-planner.ts";
+import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
 import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
 
 interface FillOptions {
   readonly reader: Connection;
   readonly random: Random;
-  readonly refreshSeconds: number;
+  readonly timing: PlanTiming;
   /** Maximum number of requests in flight. */
   readonly concurrency: number;
   readonly filter: GapFilter;
@@ -34,7 +35,7 @@ const MIN_LONG_ROUND_MS = 120_000;
  * gaps from the ledger again.
  */
 export async function fillGaps(context: SyncContext, options: FillOptions): Promise<FillResult> {
-  const { reader, random, refreshSeconds, filter } = options;
+  const { reader, random, timing, filter } = options;
   const { clock, ingest, stats, signal, log } = context;
   const failures = new Map<string, FailureCount>();
   const notFound = new NotFoundConfirmer(reader);
@@ -47,14 +48,14 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     signal.throwIfAborted();
     const now = serviceNow(context);
     const startedAt = clock.monotonic();
-    const plan = planWalks(reader, now, refreshSeconds, filter);
+    const plan = planWalks(reader, now, timing, filter);
     if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, [], signal);
     const isOpen = (walk: SliceWalk) =>
       !parked.has(indexFamily(walk)) && !failures.get(ledgerKeyText(walk.key))?.isGivenUp;
     const walks = plan.walks.filter(isOpen);
     const asOf = now;
     const finish = async () => {
-      await settleExpiredEdge(context, reader, filter);
+      await settleExpiredEdge(context, options);
       for (const [reason, group] of Map.groupBy(openProblems.values(), ({ problem }) => problem.code)) {
         const keys = group.map(({ key }) => key);
         await ingest.call("commitBlockedReason", { keys, reason }, [], signal);
@@ -71,7 +72,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
         counts.doneMicros + streamWalks.reduce((sum, { range }) => sum + range.to - range.from, 0);
     }
     log.debug({ round, walks: walks.length }, "filling gaps");
-    const { failed, hasReopened } = await runRound(context, options, {
+    const { failed, clamped, hasReopened } = await runRound(context, options, {
       plan,
       walks,
       parked,
@@ -97,7 +98,9 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       const roundMs = clock.monotonic() - startedAt;
       // Each round must take at most half as long as the last one. Otherwise a slow service would keep the run going.
       const isCatchingUp = roundMs >= MIN_LONG_ROUND_MS && roundMs <= lastRoundMs / 2;
-      if (!hasReopened && !isCatchingUp) return finish();
+      // A slice below the head may have been walked before the head showed that the service has published more.
+      const isPublishedNow = clamped.some(({ key, range }) => isPublishedBeyond(reader, key, range.to));
+      if (!hasReopened && !isPublishedNow && !isCatchingUp) return finish();
       lastRoundMs = roundMs;
       failedRounds = 0;
     } else {
@@ -106,6 +109,10 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       await clock.sleep(delayMs, signal);
     }
   }
+}
+
+function isPublishedBeyond(reader: Connection, key: LedgerKey, ts: Micros): boolean {
+  return (readPublication(reader, key)?.publishedTo ?? 0) >= ts;
 }
 
 interface FailureCount {
@@ -131,9 +138,10 @@ async function runRound(
   context: SyncContext,
   { reader, concurrency }: FillOptions,
   { plan, walks, parked, notFound }: FillRound,
-): Promise<{ failed: FailedWalk[]; hasReopened: boolean }> {
+): Promise<{ failed: FailedWalk[]; clamped: SliceWalk[]; hasReopened: boolean }> {
   const { ingest, signal } = context;
   const failed: FailedWalk[] = [];
+  const clamped: SliceWalk[] = [];
   const unblocked: LedgerKey[] = [];
   let hasReopened = false;
   const notFoundSeries = {
@@ -158,6 +166,7 @@ async function runRound(
       return;
     }
     hasReopened ||= outcome.hasReopened;
+    if (outcome.isUnpublished && !walk.isHead) clamped.push(walk);
     if (walk.blockedReason !== null) unblocked.push(walk.key);
     const key = ledgerKeyText(walk.key);
     const remaining = (walksLeft.get(key) ?? 1) - 1;
@@ -174,7 +183,7 @@ async function runRound(
   await runConcurrently(ordered, Math.ceil(concurrency * 1.5), fill);
   if (unblocked.length > 0)
     await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, [], signal);
-  return { failed, hasReopened };
+  return { failed, clamped, hasReopened };
 }
 
 /** All indices of a type need the same scope, so one 403 parks the whole family. */
@@ -202,7 +211,10 @@ async function parkFamily(
  * The plan skips the oldest seconds of the window, because a response would come too late. Waits until they have left the
  * window, then records them as lost.
  */
-async function settleExpiredEdge(context: SyncContext, reader: Connection, filter: GapFilter): Promise<void> {
+async function settleExpiredEdge(
+  context: SyncContext,
+  { reader, timing, filter }: FillOptions,
+): Promise<void> {
   const { clock, ingest, signal } = context;
   const now = serviceNow(context);
   const expiryTimes = findOpenGaps(reader, now, filter).flatMap(({ open, serviceWindow }) =>
@@ -212,7 +224,7 @@ async function settleExpiredEdge(context: SyncContext, reader: Connection, filte
   if (expiringSoon.length > 0)
     await clock.sleep((Math.max(...expiringSoon) - now) / MICROS_PER_MS + 50, signal);
   const later = serviceNow(context);
-  const plan = planWalks(reader, later, 1, filter);
+  const plan = planWalks(reader, later, timing, filter);
   if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, [], signal);
 }
 
@@ -221,6 +233,8 @@ type SliceOutcome =
       readonly kind: "filled";
       /** The page contradicted an earlier claim of the service, so another range was reopened. */
       readonly hasReopened: boolean;
+      /** The service has not published the upper part of the slice so far. */
+      readonly isUnpublished: boolean;
     }
   /** The profile lacks a scope, so the rest of the index family would fail too. */
   | { readonly kind: "forbidden"; readonly error: unknown }
@@ -243,9 +257,9 @@ export async function fillSlice(
 ): Promise<SliceOutcome> {
   const { ingest, stats, signal } = context;
   const successesBefore = stats.successCount;
-  let hasReopened = false;
+  let [hasReopened, isUnpublished] = [false, false];
   try {
-    ({ hasReopened } = await walkSlice(context, walk, onServed));
+    ({ hasReopened, isUnpublished } = await walkSlice(context, walk, onServed));
     notFound.recordFound(walk);
   } catch (error) {
     switch (classifyError(error, stats.successCount)) {
@@ -269,5 +283,5 @@ export async function fillSlice(
         };
     }
   }
-  return { kind: "filled", hasReopened };
+  return { kind: "filled", hasReopened, isUnpublished };
 }

@@ -8,9 +8,11 @@ import {
   type SeriesGaps,
 } from "../../warehouse/coverage/gaps.ts";
 import { type LedgerKey, ledgerKeyText, readSettledRanges } from "../../warehouse/coverage/ledger.ts";
+import { decayLateness, extendSettleDelay, readLateness } from "../../warehouse/coverage/publication.ts";
 import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import type { SyncSettings } from "../context/context.ts";
 import { settleDelay } from "../selection/targets.ts";
 import { compareUrgency, cutIntoSlices, dropExpired, ROWS_PER_PAGE } from "./slices.ts";
 import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS } from "./walk-slice.ts";
@@ -45,6 +47,17 @@ export interface WalkPlan {
   readonly day: string;
 }
 
+/** The settings that a plan depends on. */
+export interface PlanTiming {
+  readonly refreshSeconds: number;
+  /** A quiet series is covered up to this long before now. */
+  readonly quietMargin: Micros;
+}
+
+export function planTiming({ refreshSeconds, quietMargin }: SyncSettings): PlanTiming {
+  return { refreshSeconds, quietMargin: quietMargin * MICROS_PER_SECOND };
+}
+
 function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string): boolean {
   return (filter.streams?.has(stream) ?? true) && (filter.indexIds?.has(indexId) ?? true);
 }
@@ -53,7 +66,7 @@ function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string
 export function planWalks(
   reader: Connection,
   now: Micros,
-  refreshSeconds: number,
+  settings: PlanTiming,
   filter: GapFilter,
 ): WalkPlan {
   const walks: SliceWalk[] = [];
@@ -61,7 +74,7 @@ export function planWalks(
   const rechecks = new Set<string>();
   const day = formatDay(now);
   for (const stream of ["index_ticks", "ohlcv"] as const) {
-    const timing = streamTiming(stream, now, refreshSeconds);
+    const timing = streamTiming(reader, stream, now, settings);
     const seriesById = new Map<number, OpenSeries>();
     for (const series of readGaps(reader, stream, now)) {
       if (!matchesFilter(filter, stream, series.indexId)) continue;
@@ -85,7 +98,9 @@ export function planWalks(
       const isHead = ({ from, to }: TimeRange) => from >= head.from && to >= head.to;
       const selected = headSeries.has(series.key.series)
         ? inRange.filter((range) => !isHead(range))
-        : inRange;
+        : includesRechecks
+          ? addRecentRange(reader, series.key, inRange, timing)
+          : inRange;
       walks.push(...toWalks({ ...series, open: selected }, timing));
     }
   }
@@ -99,19 +114,18 @@ export function planWalks(
 export function planHeadWalks(
   reader: Connection,
   now: Micros,
-  refreshSeconds: number,
+  settings: PlanTiming,
   { stream, series }: { stream: HistoryStream; series: number },
   includesRecent: boolean,
 ): WalkPlan {
-  const timing = streamTiming(stream, now, refreshSeconds);
+  const timing = streamTiming(reader, stream, now, settings);
   const day = formatDay(now);
   const [found] = readGaps(reader, stream, now, series);
   const [due] = readDueRechecks(reader, stream, day, series);
   const open = found ? intersect(found.open, [headRange(timing)]) : [];
-  const shouldRecheckRecent = includesRecent && streamTable[stream].event !== null;
   const head = found && {
     ...found,
-    open: shouldRecheckRecent ? addRecentRange(reader, found.key, open, timing.targetEnd) : open,
+    open: includesRecent ? addRecentRange(reader, found.key, open, timing) : open,
   };
   const openSeries = due ? addRecheck(head, due, timing.targetEnd) : head;
   return {
@@ -122,13 +136,24 @@ export function planHeadWalks(
   };
 }
 
-/** Records may appear late, in a range that is already covered. Adds the recent part of it once per hour. */
-function addRecentRange(reader: Connection, key: LedgerKey, open: TimeRanges, targetEnd: Micros): TimeRanges {
+/**
+ * Records may appear late, in a range that is already covered. Adds the recent part of it, as far as one page has room: the
+ * look-back at every poll, which grows with the lateness seen, and two hours once per hour.
+ */
+function addRecentRange(
+  reader: Connection,
+  key: LedgerKey,
+  open: TimeRanges,
+  { stream, targetEnd, lookBack, cadence }: StreamTiming,
+): TimeRanges {
   const head = open.at(-1);
+  if (!head || head.to < targetEnd || streamTable[stream].event === null) return open;
   const hourOf = (ts: Micros) => Math.floor(ts / HOUR_MICROS);
-  if (!head || head.to < targetEnd || hourOf(head.from) === hourOf(targetEnd)) return open;
+  const reach = hourOf(head.from) === hourOf(targetEnd) ? lookBack : Math.max(lookBack, RECENT_MICROS);
+  const from = Math.max(head.from - reach, targetEnd - ROWS_PER_PAGE * cadence);
+  if (from >= head.from) return open;
   const covered = readSettledRanges(reader, key).filter(({ proof }) => proof !== "lost");
-  const recent = intersect(normalise(covered), [{ from: targetEnd - RECENT_MICROS, to: targetEnd }]);
+  const recent = intersect(normalise(covered), [{ from, to: targetEnd }]);
   // A lost range in between would cause a second walk, so add only the part that is connected to the head.
   const newest = union(open, recent).slice(-1);
   return union(open, newest);
@@ -142,18 +167,34 @@ interface StreamTiming {
   readonly targetEnd: Micros;
   readonly cadence: Micros;
   readonly settleDelay: Micros;
+  readonly quietMargin: Micros;
+  /** How much of the covered range below its head a poll fetches again. */
+  readonly lookBack: Micros;
 }
 
-function streamTiming(stream: HistoryStream, now: Micros, refreshSeconds: number): StreamTiming {
+/** The look-back while no record is late, in periods. */
+const LOOK_BACK_PERIODS = 60;
+
+function streamTiming(
+  reader: Connection,
+  stream: HistoryStream,
+  now: Micros,
+  { refreshSeconds, quietMargin }: PlanTiming,
+): StreamTiming {
   const delay = settleDelay(refreshSeconds);
+  const lateness = readLateness(reader, stream);
   const { step } = streamTable[stream];
   const cadence = cadenceOf(stream, refreshSeconds);
+  const extendedDelay = extendSettleDelay({ settleDelay: delay }, lateness, now);
+  const lookBack = Math.max(LOOK_BACK_PERIODS * cadence, lateness ? 2 * decayLateness(lateness, now) : 0);
   return {
     stream,
     now,
-    targetEnd: computeTargetEnd({ settleDelay: delay, step }, now),
+    targetEnd: computeTargetEnd({ settleDelay: extendedDelay, step }, now),
     cadence,
     settleDelay: delay,
+    quietMargin,
+    lookBack: Math.min(RECENT_MICROS, lookBack),
   };
 }
 
@@ -164,7 +205,7 @@ function headRange({ stream, targetEnd, cadence }: StreamTiming): TimeRange {
 
 function toWalks(
   series: OpenSeries,
-  { stream, now, targetEnd, cadence, settleDelay }: StreamTiming,
+  { stream, now, targetEnd, cadence, settleDelay, quietMargin }: StreamTiming,
 ): SliceWalk[] {
   const windowStart = computeWindowStart(series.serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
   const open = dropExpired(series.open, windowStart);
@@ -178,6 +219,7 @@ function toWalks(
     isHead: slice.range.to >= targetEnd,
     cadence,
     settleDelay,
+    quietMargin,
     blockedReason: series.blockedReason,
   }));
 }
@@ -195,12 +237,16 @@ function addRecheck(series: OpenSeries | undefined, due: DueRecheck, targetEnd: 
 
 /** The gaps that are open at `now`. */
 export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter): SeriesGaps[] {
+  const { range } = filter;
+  const clip = (ranges: TimeRanges) => (range ? intersect(ranges, [range]) : ranges);
   return (["index_ticks", "ohlcv"] as const)
     .flatMap((stream) => readGaps(reader, stream, now))
     .filter(({ key, indexId }) => matchesFilter(filter, key.stream as HistoryStream, indexId))
     .map((series) => ({
       ...series,
-      open: filter.range ? intersect(series.open, [filter.range]) : series.open,
+      open: clip(series.open),
+      missing: clip(series.missing),
+      unpublished: clip(series.unpublished),
     }))
     .filter(({ open }) => open.length > 0);
 }

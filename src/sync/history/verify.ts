@@ -108,6 +108,7 @@ function coveredSlices({ reader, refreshSeconds }: VerifyOptions, now: Micros): 
         key,
         serviceWindow,
         isHead: false,
+        quietMargin: 0,
         isComparison: true,
         cadence,
         blockedReason: null,

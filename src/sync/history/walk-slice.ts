@@ -29,6 +29,8 @@ export interface SliceWalk extends Slice {
   readonly isHead: boolean;
   readonly cadence: Micros;
   readonly settleDelay: Micros;
+  /** A quiet series is covered up to this long before now. */
+  readonly quietMargin: Micros;
   /** The range is covered already; the walk counts what differs. */
   readonly isComparison?: boolean;
   /** Why earlier runs could not fill the series; null: nothing blocked them. */
@@ -57,6 +59,8 @@ export interface SliceResult {
   readonly received: number;
   /** The page contradicted an earlier claim of the service, so another range was reopened. */
   readonly hasReopened: boolean;
+  /** The upper part of the range stays open: the service has shown no record above it so far. */
+  readonly isUnpublished: boolean;
 }
 
 /**
@@ -74,7 +78,14 @@ export async function walkSlice(
   const walk = buildWalk(context, slice);
   const request = describeRequest(walk.endpoint, walk.filters);
   let gap = slice.range;
-  const result = { missing: 0, changed: 0, withdrawn: 0, received: 0, hasReopened: false };
+  const result = {
+    missing: 0,
+    changed: 0,
+    withdrawn: 0,
+    received: 0,
+    hasReopened: false,
+    isUnpublished: false,
+  };
 
   const read = async (body: ResponseBody) => {
     // An HTTP cache may serve a response from before the range was settled.
@@ -97,6 +108,10 @@ export async function walkSlice(
         position: toWalkPosition(position, gap),
         isLast: position.end === "exhausted",
         settleDelay: slice.settleDelay,
+        cadence: slice.cadence,
+        isHead: slice.isHead,
+        isSilenceConfirmed: position.isSilenceConfirmed,
+        quietMargin: slice.quietMargin,
         windowStart: computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS,
         request,
         shouldCountMissing: slice.isComparison ?? false,
@@ -111,6 +126,7 @@ export async function walkSlice(
     result.changed += changed;
     result.withdrawn += committed.withdrawn;
     result.hasReopened ||= committed.hasReopened;
+    result.isUnpublished ||= committed.isUnpublished;
     if (committed.proven) stats.forStream(stream).doneMicros += committed.proven.to - committed.proven.from;
     if (committed.alarm) throw alarmFailure(committed.alarm, walk.endpoint);
     return committed.isComplete || gap.from >= gap.to;

@@ -13,15 +13,22 @@ import { ProblemLog } from "../context/problem-log.ts";
 import { retryDelayMs } from "../context/retry.ts";
 import { NotFoundConfirmer } from "../history/confirm-not-found.ts";
 import { fillSlice } from "../history/fill-gaps.ts";
-import { planHeadWalks } from "../history/gap-planner.ts";
+import { type PlanTiming, planHeadWalks } from "../history/gap-planner.ts";
 import { settleDelay } from "../selection/targets.ts";
-import { isHeadShort, nextHeadPoll, pollsPerSecond, SkipTracker } from "./head-schedule.ts";
+import {
+  confirmedTo,
+  isHeadShort,
+  lastPolledAt,
+  nextHeadPoll,
+  pollsPerSecond,
+  SkipTracker,
+} from "./head-schedule.ts";
 import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 
 interface HeadPollerOptions {
   readonly reader: Connection;
   readonly random: Random;
-  readonly refreshSeconds: number;
+  readonly timing: PlanTiming;
   /** Of all requests. */
   readonly maxConcurrency: number;
   /** Of all requests; 0: no limit. */
@@ -183,10 +190,11 @@ export class HeadPoller {
 
   async #poll(entry: HeadEntry): Promise<void> {
     const { ingest, stats, signal } = this.#context;
-    const { reader, refreshSeconds, onReopened } = this.#options;
+    const { reader, timing, onReopened } = this.#options;
+    const delay = settleDelay(timing.refreshSeconds);
     const now = serviceNow(this.#context);
     const { key, indexType, name } = entry.head;
-    const { walks, rechecks, day } = planHeadWalks(reader, now, refreshSeconds, key, entry.failures === 0);
+    const { walks, rechecks, day } = planHeadWalks(reader, now, timing, key, entry.failures === 0);
     const onFoundAgain = async () => {
       if (!wasNotFound(reader, key)) return;
       await ingest.call("commitIndexFoundAgain", key, [], signal);
@@ -213,9 +221,10 @@ export class HeadPoller {
     entry.failures = 0;
     // If REST lags, do not poll more often than it can have new records.
     const [head] = readSeriesHeads(reader, key.stream, key.series);
-    if (head) entry.skips.resolve(reader, head);
-    const hasAdvanced = (head?.from ?? 0) > entry.head.from;
-    entry.notBefore = hasAdvanced ? 0 : now + refreshSeconds * MICROS_PER_SECOND;
+    const reached = head ? confirmedTo(head, delay) : 0;
+    if (head) entry.skips.resolve(reader, head, reached);
+    const hasAdvanced = reached > confirmedTo(entry.head, delay);
+    entry.notBefore = hasAdvanced ? 0 : now + timing.refreshSeconds * MICROS_PER_SECOND;
     this.#problemLog.clear(ledgerKeyText(key));
     if (rechecks.size > 0) await ingest.call("commitRecheck", { key, day }, [], signal);
   }
@@ -228,8 +237,8 @@ export class HeadPoller {
   /** Reads all heads again: the selection may have changed, and the gap filler may have filled gaps. */
   #reload(): void {
     this.#needsReload = false;
-    const { reader, coverage, refreshSeconds } = this.#options;
-    const settledUntil = serviceNow(this.#context) - settleDelay(refreshSeconds);
+    const { reader, coverage, timing } = this.#options;
+    const settledUntil = serviceNow(this.#context) - settleDelay(timing.refreshSeconds);
     const heads = historyStreams.flatMap((stream) => readSeriesHeads(reader, stream));
     const shortHeads = heads.filter((head) =>
       isHeadShort(head, Math.floor(settledUntil / MICROS_PER_DAY) * MICROS_PER_DAY),
@@ -270,7 +279,8 @@ export class HeadPoller {
   }
 
   #schedule(entry: HeadEntry): void {
-    const { coverage, refreshSeconds, maxRequestsPerSecond } = this.#options;
+    const { coverage, timing, maxRequestsPerSecond } = this.#options;
+    const { refreshSeconds } = timing;
     const { head, skips } = entry;
     const liveSince = coverage.indexLiveSince(head.indexType, head.indexId);
     const delay = settleDelay(refreshSeconds);
@@ -282,7 +292,11 @@ export class HeadPoller {
       polledCount: this.#polledCount,
       recheckCount: this.#recheckCount,
       pollsPerSecond: pollsPerSecond(maxRequestsPerSecond),
-      recheckFrom: skips.recheckFrom(head, head.from + delay, liveSince ?? Number.POSITIVE_INFINITY),
+      recheckFrom: skips.recheckFrom(
+        confirmedTo(head, delay),
+        lastPolledAt(head, delay),
+        liveSince ?? Number.POSITIVE_INFINITY,
+      ),
     };
     const hurriedDue = nextHeadPoll(head, { ...rules, isHurried: true });
     const due = hurriedDue <= this.#hurriedAt ? hurriedDue : nextHeadPoll(head, rules);

@@ -25,6 +25,8 @@ export interface HeadScheduleRules {
 }
 
 const HOUR = 3600 * MICROS_PER_SECOND;
+/** How often a bar is requested that the service has not published after its day. */
+const UNPUBLISHED_BAR_INTERVAL = 600 * MICROS_PER_SECOND;
 /** Polls and rechecks of a large selection must fit into its request budget. */
 const MAX_POLLS_PER_SECOND = 5;
 
@@ -48,13 +50,17 @@ export function nextHeadPoll(head: SeriesHead, rules: HeadScheduleRules): Micros
   const roundOf = (count: number) => (count / rules.pollsPerSecond) * MICROS_PER_SECOND;
   const phase = phaseOf(head);
   const dailyPhase = rules.isHurried ? 0 : phase;
-  if (isDaily(head.key.stream)) return nextBarPoll(head, settleDelay, dailyPhase);
-  // The last poll covered everything up to `head.from`, one settle delay before it ran.
-  const polledAt = head.from + settleDelay;
+  const polledAt = lastPolledAt(head, settleDelay);
+  if (isDaily(head.key.stream))
+    return nextBarPoll(head, { polledAt, settleDelay, phase: dailyPhase, round: roundOf(seriesCount) });
   if (head.isNotFound) return startOfNextDay(polledAt) + settleDelay + dailyPhase * HOUR;
   if (liveSince === undefined) return polledAt + Math.max(cadence, roundOf(polledCount));
   if (polledAt < liveSince) return liveSince;
-  if (head.from < liveSince) return liveSince + settleDelay + phase * Math.min(HOUR, roundOf(seriesCount));
+  if (confirmedTo(head, settleDelay) < liveSince) {
+    const first = liveSince + settleDelay + phase * Math.min(HOUR, roundOf(seriesCount));
+    // If REST lags behind the live feed, wait until it can have new records.
+    return polledAt < first ? first : polledAt + Math.max(cadence, roundOf(seriesCount));
+  }
   const earliest = polledAt + HOUR / 2;
   const hourly = (Math.ceil(earliest / HOUR - phase) + phase) * HOUR;
   if (recheckFrom === undefined) return hourly;
@@ -66,10 +72,36 @@ export function nextHeadPoll(head: SeriesHead, rules: HeadScheduleRules): Micros
   );
 }
 
-/** In the hour after the bar's day has closed; an overdue bar is due at once. */
-function nextBarPoll(head: SeriesHead, settleDelay: Micros, phase: number): Micros {
-  const closedAt = startOfNextDay(head.from) + settleDelay;
-  return closedAt + phase * HOUR;
+/** When REST was last asked for the head. A poll covers at most up to one settle delay before it. */
+export function lastPolledAt({ from, publication }: SeriesHead, settleDelay: Micros): Micros {
+  return Math.max(from + settleDelay, publication?.askedAt ?? 0);
+}
+
+/**
+ * REST was asked for everything up to here, and has shown a later record or is quiet. The covered range may end earlier: late
+ * records delay its end, and so does a quiet series.
+ */
+export function confirmedTo({ from, publication }: SeriesHead, settleDelay: Micros): Micros {
+  if (!publication) return from;
+  const { askedAt, publishedTo, quietMargin } = publication;
+  const askedTo = askedAt - settleDelay;
+  return Math.max(from, quietMargin > 0 ? askedTo : Math.min(askedTo, publishedTo));
+}
+
+/** In the hour after the bar's day has closed; an overdue bar is due at once, and again while the service has not published it. */
+function nextBarPoll(
+  { from, publication }: SeriesHead,
+  poll: {
+    readonly polledAt: Micros;
+    readonly settleDelay: Micros;
+    readonly phase: number;
+    readonly round: Micros;
+  },
+): Micros {
+  const quietMargin = publication?.quietMargin ?? 0;
+  const due = startOfNextDay(from) + Math.max(poll.settleDelay, quietMargin) + poll.phase * HOUR;
+  const again = poll.polledAt + Math.max(UNPUBLISHED_BAR_INTERVAL, poll.round);
+  return poll.polledAt < due ? due : again;
 }
 
 /** Whether one page fills the gap of the head up to `until`. */
@@ -121,11 +153,11 @@ export class SkipTracker {
   }
 
   /**
-   * When to recheck the oldest skip; undefined: there is none. `polledAt`: the last poll; `liveSince`: ticks
-   * before it are missing for another reason and are fetched anyway.
+   * When to recheck the oldest skip; undefined: there is none. `settledTo`: REST has shown everything before it; `polledAt`:
+   * the last poll; `liveSince`: ticks before it are missing for another reason and are fetched anyway.
    */
-  recheckFrom(head: SeriesHead, polledAt: Micros, liveSince: Micros): Micros | undefined {
-    this.#skips = this.#skips.filter(({ after, at }) => at > head.from && after >= liveSince);
+  recheckFrom(settledTo: Micros, polledAt: Micros, liveSince: Micros): Micros | undefined {
+    this.#skips = this.#skips.filter(({ after, at }) => at > settledTo && after >= liveSince);
     const [oldest] = this.#skips;
     if (!oldest) return undefined;
     return this.#falseAlarms === 0
@@ -133,8 +165,8 @@ export class SkipTracker {
       : Math.max(oldest.at, polledAt + 2 ** (this.#falseAlarms - 1) * MINUTE);
   }
 
-  /** REST has covered everything up to `settledTo`: resolves older skips and counts false alarms. */
-  resolve(reader: Connection, { key, from: settledTo }: SeriesHead): void {
+  /** REST has shown everything up to `settledTo`: resolves older skips and counts false alarms. */
+  resolve(reader: Connection, { key }: SeriesHead, settledTo: Micros): void {
     const resolved = this.#skips.filter(({ at }) => at <= settledTo);
     this.#skips = this.#skips.filter(({ at }) => at > settledTo);
     if (resolved.length === 0) this.#falseAlarms >>= 1;

@@ -8,6 +8,14 @@ import type { Transaction } from "../tables/transaction.ts";
 import { presentTs } from "../views/sql-fragments.ts";
 import { assertValidLedger, type LedgerKey, settle } from "./ledger.ts";
 import { NOT_FOUND_REASON } from "./not-found.ts";
+import {
+  decayedLatenessSql,
+  extendSettleDelay,
+  type Lateness,
+  NOT_PUBLISHED_REASON,
+  type Publication,
+  readLateness,
+} from "./publication.ts";
 import type { TargetRules } from "./targets.ts";
 
 /*
@@ -35,6 +43,10 @@ export interface StoredTarget extends TargetRules {
   readonly to: Micros | null;
   /** The stream is a snapshot stream: nothing of it can be fetched later. */
   readonly isSnapshot: boolean;
+  /** How late records of the stream appeared; undefined: in time. */
+  readonly lateness?: Lateness | undefined;
+  /** What REST has shown of the series; undefined: it was never asked. */
+  readonly publication?: Publication | undefined;
 }
 
 /** Reason of ranges older than the service's window. */
@@ -42,9 +54,12 @@ const AGED_OUT_REASON = "aged out";
 /** Reason of ranges that no snapshot covered. */
 export const NOT_OBSERVED_REASON = "not observed";
 
-/** A part of a gap. `lost`: out of reach; `open`: to be fetched; `settling`: too young to be final. */
+/**
+ * A part of a gap. `lost`: out of reach; `open`: to be fetched; `unpublished`: REST was asked and has shown no record in it or
+ * above; `quiet`: too young to be final for a quiet series, but asked for; `settling`: too young to be final.
+ */
 interface GapPart extends TimeRange {
-  readonly state: "lost" | "open" | "settling";
+  readonly state: "lost" | "open" | "unpublished" | "quiet" | "settling";
 }
 
 /** The gaps of one ledger key at `now` by the service's clock, ascending. `targets` and `settled` are ascending and disjoint. */
@@ -54,21 +69,34 @@ export function findGaps(targets: readonly StoredTarget[], settled: TimeRanges, 
     if (from < to) parts.push({ from, to, state });
   };
   for (const target of targets) {
-    const targetEnd = computeTargetEnd(target, now);
+    const { step, publication } = target;
+    const settleDelay = extendSettleDelay(target, target.lateness, now);
+    const targetEnd = computeTargetEnd({ settleDelay, step }, now);
+    const quietMargin = publication?.quietMargin ?? 0;
+    const quietFrom = computeTargetEnd({ settleDelay: Math.max(settleDelay, quietMargin), step }, now);
+    const silence =
+      publication && quietMargin === 0 && publication.publishedTo < publication.askedTo
+        ? { from: publication.publishedTo, to: publication.askedTo }
+        : { from: now, to: now };
     const lostUntil = target.isSnapshot ? targetEnd : computeWindowStart(target.serviceWindow, now);
     const range = { from: target.from, to: Math.min(target.to ?? now, now) };
     for (const { from, to } of subtract([range], settled)) {
       add("lost", from, Math.min(to, lostUntil));
-      add("open", Math.max(from, lostUntil), Math.min(to, targetEnd));
-      add("settling", Math.max(from, lostUntil, targetEnd), to);
+      const [openFrom, openTo] = [Math.max(from, lostUntil), Math.min(to, quietFrom)];
+      add("open", openFrom, Math.min(openTo, silence.from));
+      add("unpublished", Math.max(openFrom, silence.from), Math.min(openTo, silence.to));
+      add("open", Math.max(openFrom, silence.to), openTo);
+      add("quiet", Math.max(openFrom, quietFrom), Math.min(to, targetEnd));
+      add("settling", Math.max(openFrom, targetEnd), to);
     }
   }
   return parts;
 }
 
-/** The ranges of one state. */
-export function selectRanges(parts: readonly GapPart[], state: GapPart["state"]): TimeRanges {
-  return normalise(parts.filter((part) => part.state === state).map(({ from, to }) => ({ from, to })));
+/** The ranges of the given states. */
+export function selectRanges(parts: readonly GapPart[], ...states: readonly GapPart["state"][]): TimeRanges {
+  const selected = parts.filter(({ state }) => states.includes(state));
+  return normalise(selected.map(({ from, to }) => ({ from, to })));
 }
 
 /** A day, plus two hours for the nightly run itself. */
@@ -96,11 +124,11 @@ const notFoundSettlingFrom = (
 /** One gap of a target, from `start` to the next settled range, with the columns that decide its state. */
 const gapFrom = (
   start: string,
-) => `SELECT t.stream, t.kept_for, t.observed, t.hindrance, t.target_end, t.window_start,
+) => `SELECT t.stream, t.kept_for, t.observed, t.hindrance, t.target_end, t.window_start, t.silent_from, t.silent_to,
     s.index_type, s.index_id, s.name, ${start} AS gap_from,
     min(t.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g WHERE ${sameKey} AND g.from_ts >= ${start}),
       t.end_ts)) AS gap_to,
-    min(t.target_end, coalesce(${liveSettlingFrom(start)}, t.target_end),
+    min(t.quiet_from, coalesce(${liveSettlingFrom(start)}, t.target_end),
       coalesce(${notFoundSettlingFrom(start)}, t.target_end)) AS settling_from
   FROM targets t CROSS JOIN series s`;
 
@@ -111,12 +139,21 @@ const gapFrom = (
  * found today: neither needs attention.
  */
 export const gapPartsSql = `present AS (SELECT ${presentTs} AS now),
+delays AS (
+  SELECT w.*, p.now, max(w.settle_delay, ${decayedLatenessSql("p.now")}) AS delay, coalesce(u.quiet_margin, 0) AS quiet_margin,
+    u.published_to, u.asked_to
+  FROM present p CROSS JOIN wanted_ranges w LEFT JOIN stream_states h ON h.stream = w.stream
+    LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
+),
 targets AS (
-  SELECT w.stream, w.series, w.from_ts, w.settle_delay, w.kept_for, w.observed, w.hindrance,
-    CASE WHEN w.to_ts < p.now THEN w.to_ts ELSE p.now END AS end_ts,
-    (p.now - w.settle_delay) / w.step * w.step AS target_end,
-    p.now - w.kept_for AS window_start
-  FROM present p CROSS JOIN wanted_ranges w
+  SELECT d.stream, d.series, d.from_ts, d.delay AS settle_delay, d.kept_for, d.observed, d.hindrance,
+    CASE WHEN d.to_ts < d.now THEN d.to_ts ELSE d.now END AS end_ts,
+    (d.now - d.delay) / d.step * d.step AS target_end,
+    (d.now - max(d.delay, d.quiet_margin)) / d.step * d.step AS quiet_from,
+    d.now - d.kept_for AS window_start,
+    CASE WHEN d.quiet_margin = 0 AND d.published_to < d.asked_to THEN d.published_to ELSE d.now END AS silent_from,
+    CASE WHEN d.quiet_margin = 0 AND d.published_to < d.asked_to THEN d.asked_to ELSE d.now END AS silent_to
+  FROM delays d
 ),
 open_gaps AS (
   ${gapFrom("t.from_ts")}
@@ -130,16 +167,21 @@ judged AS (
   SELECT o.*, CASE WHEN o.observed THEN o.target_end ELSE coalesce(o.window_start, o.gap_from) END AS lost_until
   FROM open_gaps o
 ),
-kinds AS (SELECT 'lost' AS kind UNION ALL SELECT 'pending' UNION ALL SELECT 'settling'),
+kinds AS (SELECT 'lost' AS kind UNION ALL SELECT 'pending' UNION ALL SELECT 'unpublished' UNION ALL SELECT 'later'
+  UNION ALL SELECT 'settling'),
 parts AS (
   SELECT j.stream, j.index_type, j.index_id, j.name, j.kept_for,
     CASE k.kind WHEN 'lost' THEN j.gap_from WHEN 'pending' THEN max(j.gap_from, j.lost_until)
+      WHEN 'unpublished' THEN max(j.gap_from, j.lost_until, j.silent_from)
+      WHEN 'later' THEN max(j.gap_from, j.lost_until, j.silent_to)
       ELSE max(j.gap_from, j.lost_until, j.settling_from) END AS from_ts,
-    CASE k.kind WHEN 'lost' THEN min(j.gap_to, j.lost_until) WHEN 'pending' THEN min(j.gap_to, j.settling_from)
+    CASE k.kind WHEN 'lost' THEN min(j.gap_to, j.lost_until) WHEN 'pending' THEN min(j.gap_to, j.settling_from, j.silent_from)
+      WHEN 'unpublished' THEN min(j.gap_to, j.settling_from, j.silent_to) WHEN 'later' THEN min(j.gap_to, j.settling_from)
       ELSE j.gap_to END AS to_ts,
     CASE k.kind WHEN 'lost' THEN 'lost' ELSE 'open' END AS state,
     CASE k.kind WHEN 'lost' THEN CASE WHEN j.observed THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
-      WHEN 'pending' THEN coalesce(j.hindrance, 'pending') ELSE 'settling' END AS reason
+      WHEN 'settling' THEN 'settling' WHEN 'unpublished' THEN coalesce(j.hindrance, '${NOT_PUBLISHED_REASON}')
+      ELSE coalesce(j.hindrance, 'pending') END AS reason
   FROM judged j CROSS JOIN kinds k
   UNION ALL
   SELECT g.stream, s.index_type, s.index_id, s.name, NULL, g.from_ts, g.to_ts, 'lost', g.reason
@@ -165,8 +207,12 @@ export interface GapRow {
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {
   readonly key: LedgerKey;
-  /** To be fetched. */
+  /** To be requested: `missing`, `unpublished`, and what is too young to be final for a quiet series. */
   readonly open: TimeRanges;
+  /** REST may have records in these ranges. */
+  readonly missing: TimeRanges;
+  /** REST was asked about these ranges, and has shown no record in them or above. */
+  readonly unpublished: TimeRanges;
   /** Older than the service's window: these ranges can no longer be fetched. */
   readonly agedOut: TimeRanges;
   /** How far back the service serves records: a range is lost at `from + serviceWindow`. Null: no limit. */
@@ -175,13 +221,17 @@ export interface SeriesGaps extends Readonly<SeriesNames> {
   readonly blockedReason: string | null;
 }
 
-type SeriesTargetRow = SeriesNames & Omit<TargetRow, "stream" | "isSnapshot">;
+type SeriesTargetRow = SeriesNames &
+  Omit<TargetRow, "stream" | "isSnapshot"> &
+  (Publication | { readonly publishedTo: null });
 
 const targetsSql = (
   condition: string,
 ) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from", w.to_ts AS "to",
-    w.settle_delay AS settleDelay, w.step, w.kept_for AS serviceWindow, w.hindrance AS blockedReason
+    w.settle_delay AS settleDelay, w.step, w.kept_for AS serviceWindow, w.hindrance AS blockedReason,
+    u.published_to AS publishedTo, u.asked_at AS askedAt, u.asked_to AS askedTo, u.quiet_margin AS quietMargin
   FROM wanted_ranges w JOIN series s ON s.series = w.series
+    LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
   WHERE w.stream = @stream AND w.observed = 0 ${condition} ORDER BY w.series, w.from_ts`;
 
 const settledSql = (condition: string) => `SELECT series, from_ts AS "from", to_ts AS "to", proof, reason
@@ -207,6 +257,7 @@ export function readGaps(
   const [sql, parameters] =
     series === undefined ? [allSeriesSql, { stream }] : [oneSeriesSql, { stream, series }];
   const targets = connection.statement<SeriesTargetRow>(sql.targets).all(parameters);
+  const lateness = readLateness(connection, stream);
   const settled = Map.groupBy(
     connection.statement<Omit<SettledRangeRow, "stream">>(sql.settled).all(parameters),
     (range) => range.series,
@@ -214,9 +265,15 @@ export function readGaps(
   return [...Map.groupBy(targets, (row) => row.series)].flatMap(([seriesKey, rows]): SeriesGaps[] => {
     const settledRanges = settled.get(seriesKey) ?? [];
     assertValidLedger(settledRanges);
-    const ownTargets = rows.map((row) => ({ ...row, isSnapshot: false }));
+    const ownTargets = rows.map((row) => ({
+      ...row,
+      isSnapshot: false,
+      lateness,
+      publication: row.publishedTo === null ? undefined : row,
+    }));
     const parts = findGaps(ownTargets, normalise(settledRanges), Math.floor(now));
-    const [open, agedOut] = [selectRanges(parts, "open"), selectRanges(parts, "lost")];
+    const open = selectRanges(parts, "open", "unpublished", "quiet");
+    const agedOut = selectRanges(parts, "lost");
     if (open.length + agedOut.length === 0) return [];
     const { indexType, indexId, name, serviceWindow, blockedReason } = rows.at(-1) as SeriesTargetRow;
     return [
@@ -226,6 +283,8 @@ export function readGaps(
         indexId,
         name,
         open,
+        missing: selectRanges(parts, "open"),
+        unpublished: selectRanges(parts, "unpublished"),
         agedOut,
         serviceWindow,
         blockedReason,

@@ -107,7 +107,7 @@ function cutOut(settled: SettledRange, range: TimeRange): SettledRange[] {
 }
 
 /** The settled ranges that overlap or touch `range`. Two index seeks, however many ranges the key has. */
-function findTouching(transaction: Transaction, key: LedgerKey, range: TimeRange): SettledRange[] {
+export function findTouching(transaction: Transaction, key: LedgerKey, range: TimeRange): SettledRange[] {
   const found = transaction
     .statement<SettledRange>(
       `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? AND from_ts >=

@@ -6,6 +6,7 @@ import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { LedgerKey } from "./ledger.ts";
 import { NOT_FOUND_REASON } from "./not-found.ts";
+import type { Publication } from "./publication.ts";
 
 /** The head of a series whose target has no end. */
 export interface SeriesHead extends Readonly<SeriesNames> {
@@ -16,19 +17,25 @@ export interface SeriesHead extends Readonly<SeriesNames> {
   readonly isNew: boolean;
   /** The newest settled range says that the service answered 404 for the index. */
   readonly isNotFound: boolean;
+  /** What REST has shown of the series; undefined: it was never asked. */
+  readonly publication?: Publication | undefined;
 }
 
-interface HeadRow extends SeriesNames, Pick<SettledRangeRow, "series" | "reason"> {
-  readonly targetFrom: TargetRow["from"];
-  /** Null: no range of the series was ever settled. */
-  readonly settledTo: SettledRangeRow["to"] | null;
-}
+type HeadRow = SeriesNames &
+  Pick<SettledRangeRow, "series" | "reason"> &
+  (Publication | { readonly askedAt: null }) & {
+    readonly targetFrom: TargetRow["from"];
+    /** Null: no range of the series was ever settled. */
+    readonly settledTo: SettledRangeRow["to"] | null;
+  };
 
 const headsSql = (
   condition: string,
 ) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name,
-    w.from_ts AS targetFrom, g.to_ts AS settledTo, g.reason
+    w.from_ts AS targetFrom, g.to_ts AS settledTo, g.reason,
+    u.published_to AS publishedTo, u.asked_at AS askedAt, u.asked_to AS askedTo, u.quiet_margin AS quietMargin
   FROM wanted_ranges w CROSS JOIN series s ON s.series = w.series
+    LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
     LEFT JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts =
       (SELECT max(l.from_ts) FROM settled_ranges l WHERE l.stream = w.stream AND l.series = w.series)
   WHERE w.stream = ? ${condition} AND w.to_ts IS NULL AND w.observed = 0 ORDER BY w.series`;
@@ -45,14 +52,15 @@ export function readSeriesHeads(
     series === undefined
       ? connection.statement<HeadRow>(allHeadsSql).all([stream])
       : connection.statement<HeadRow>(oneHeadSql).all([stream, series]);
-  return rows.map(({ series, indexType, indexId, name, targetFrom, settledTo, reason }) => ({
-    key: { stream, series },
-    indexType,
-    indexId,
-    name,
-    from: Math.max(targetFrom, settledTo ?? targetFrom),
-    isNew: settledTo === null,
-    isNotFound: reason === NOT_FOUND_REASON,
+  return rows.map((row) => ({
+    key: { stream, series: row.series },
+    indexType: row.indexType,
+    indexId: row.indexId,
+    name: row.name,
+    from: Math.max(row.targetFrom, row.settledTo ?? row.targetFrom),
+    isNew: row.settledTo === null,
+    isNotFound: row.reason === NOT_FOUND_REASON,
+    publication: row.askedAt === null ? undefined : row,
   }));
 }
 

@@ -59,6 +59,22 @@ export function countStoredRows(
   return connection.value<number>(sql, [series, storedTime(range.from), storedTime(range.to)]);
 }
 
+/** The timestamps of the stored rows in the range. */
+export function readStoredTimestamps(
+  transaction: Transaction,
+  { stream, series }: { stream: RowStream; series: number },
+  range: TimeRange,
+): Micros[] {
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
+  return transaction
+    .statement<StoredTime>(
+      `SELECT ${timeColumn} FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
+    )
+    .pluck()
+    .all([series, storedTime(range.from), storedTime(range.to)])
+    .map(tsOfStored);
+}
+
 /** The timestamp of the newest tick in the range with source `live`: no current REST page has written it. */
 export function findNewestLiveRow(
   transaction: Transaction,

@@ -119,6 +119,15 @@ index_id TEXT the index; empty: the subscription is to all indices of the type
 from_ts INTEGER when the service confirmed the subscription
 to_ts INTEGER the newest tick that was received and stored`,
   ),
+  publications: relation(
+    "what REST has shown of each series: coverage does not go beyond it",
+    `stream TEXT the stream
+${series}
+published_to INTEGER the newest record that REST has shown plus one period; 0: none
+asked_at INTEGER when the head was last requested, microseconds since 1970 UTC; 0: never
+asked_to INTEGER the request asked for everything up to here
+quiet_margin INTEGER the series is quiet: its target ends this many microseconds before now; 0: it is not`,
+  ),
   rereads: relation(
     "when the newest covered range of a ledger key was last fetched again for late corrections, or an exchange last had no contracts",
     `stream TEXT the stream; derivative_contracts and a type: the exchange has no contracts of this type
@@ -132,7 +141,9 @@ rows INTEGER rows stored
 newest_ts INTEGER the newest timestamp of a row
 last_error TEXT the last error; NULL once the stream works again
 last_error_at TEXT when it happened
-missing_scopes TEXT scopes that the token lacks, a JSON array`,
+missing_scopes TEXT scopes that the token lacks, a JSON array
+late_by INTEGER how long after their timestamps records appeared, microseconds; 0: in time
+late_at INTEGER when that was last seen, microseconds since 1970 UTC`,
   ),
   warehouse_state: relation(
     "one row: the state of the file",

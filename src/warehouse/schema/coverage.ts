@@ -69,6 +69,26 @@ export const liveSpans = sqliteTable(
   (table) => [primaryKey({ columns: [table.stream, table.indexType, table.indexId] })],
 );
 
+/** What REST has shown of each series, so that `gaps` can tell what the service has not published yet. */
+export const publications = sqliteTable(
+  "publications",
+  {
+    stream: text("stream").$type<Stream>().notNull(),
+    /** → series.series */
+    series: integer("series").notNull(),
+    /** The newest record that REST has shown plus one period; 0: none. Coverage above it needs a quiet series. */
+    publishedTo: integer("published_to").notNull(),
+    /** When the head was last requested, by the service's clock; 0: never. */
+    askedAt: integer("asked_at").notNull(),
+    /** The request asked for everything up to here. */
+    askedTo: integer("asked_to").notNull(),
+    /** The series is quiet: its target ends this long before now. 0: it is not. */
+    quietMargin: integer("quiet_margin").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.series] })],
+);
+export type PublicationRow = typeof publications.$inferSelect;
+
 /** When the newest covered range of a ledger key was last fetched again for late corrections: once a UTC day. */
 export const rereads = sqliteTable(
   "rereads",
@@ -94,6 +114,9 @@ export const streamStates = sqliteTable("stream_states", {
   lastErrorAt: text("last_error_at"),
   /** JSON array of the scopes that the token lacks for this stream. */
   missingScopes: text("missing_scopes").notNull(),
+  /** How long after their timestamps records appeared, in microseconds, and when that was last seen; 0: never. */
+  lateBy: integer("late_by").notNull().default(0),
+  lateAt: integer("late_at").notNull().default(0),
 });
 export type StreamStateRow = typeof streamStates.$inferSelect;
 

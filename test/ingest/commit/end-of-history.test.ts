@@ -11,7 +11,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 async function startHarness() {
   const path = join(temporaryFolder(), "mds.sqlite");
-  const clock = new ManualClock("2026-03-01T18:00:00Z");
+  const clock = new ManualClock("2026-03-02T18:00:00Z");
   const ingest = await IngestThread.start({ path, clock, log: silentLog });
   onTestFinished(() => ingest.close());
   return {
@@ -25,6 +25,10 @@ async function startHarness() {
         position: { gap: gap, provenFrom: gap.to },
         isLast: nextId === undefined,
         settleDelay: 60 * SECOND,
+        cadence: 30 * SECOND,
+        isHead: false,
+        isSilenceConfirmed: false,
+        quietMargin: 3600 * SECOND,
         request: "GET /index-ticker",
         ...(windowStart === undefined ? {} : { windowStart: windowStart }),
       });

@@ -15,7 +15,7 @@ describe("B16: a page from a cache", () => {
   it("proves nothing about the time after it was made", async () => {
     const { ingest, query } = await startIngestThread();
     const cached = {
-      ...tickPage(makeTicks(gap.from, at("11:00:00"))),
+      ...tickPage(makeTicks(gap.from, at("11:01:00"))),
       asOf: at("11:01:30") / 1000,
       ageMs: 3_600_000,
     };

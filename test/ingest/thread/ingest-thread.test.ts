@@ -238,14 +238,14 @@ describe("a machine whose clock is wrong", () => {
 });
 
 describe("live ticks", () => {
-  it("that REST does not have yet are not withdrawn: the page proves up to its newest record", async () => {
+  it("that REST does not have yet are not withdrawn: the page proves up to one period after its newest record", async () => {
     const { ingest, query } = await startIngestThread();
     const head = { from: gap.from, to: at("12:00:00") };
     await ingest.call("commitLiveMessages", makeTicks(at("11:40:00"), head.to).map(liveMessage));
     const behind = { ...tickPage(makeTicks(gap.from, at("11:50:00"))), asOf: at("12:01:00") / 1000 };
-    expect(await commitPage(ingest, onlyPage, behind)).toMatchObject({ withdrawn: 0, isComplete: false });
+    expect(await commitPage(ingest, onlyPage, behind)).toMatchObject({ withdrawn: 0, isUnpublished: true });
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
-    expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:49:30.000001Z" }]);
+    expect(query("SELECT to_time FROM coverage")).toEqual([{ to_time: "2026-03-01T11:50:00.000000Z" }]);
   });
 
   it("are stored unsettled; REST settles and corrects them, and withdraws one that it never had", async () => {

@@ -146,6 +146,32 @@ describe("faults of paging", () => {
     expect(times(stale)[0]).toBe("2026-03-01T11:00:00.000Z");
   });
 
+  it("lag sends the rows of a while ago with the present Date, also after a cursor", async () => {
+    const page = "/index-ticker?indexType=LX&timestamp=2026-03-01T12:30:00Z&size=6";
+    const path = `${page}&indexId=${client.simulator.universe.liquidIndexes[0]?.id}`;
+    client.simulator.setFaults("GET /index-ticker lag 30m");
+    const { headers, text } = await client.get(path);
+    const first = JSON.parse(text);
+    expect(times(first)[0]).toBe("2026-03-01T11:30:00.000Z");
+    expect([headers.date, headers.age]).toEqual(["Sun, 01 Mar 2026 12:00:10 GMT", undefined]);
+    expect(times(await client.getPage(`${path}&startAfter=${first.nextId}`))[0]).toBe(
+      "2026-03-01T11:27:00.000Z",
+    );
+  });
+
+  it("late-rows hides always the same rows, until they are old enough", async () => {
+    const path = `/index-ticker?indexType=LX&timestamp=2026-03-01T12:30:00Z&size=100`;
+    const all = times(await client.getPage(path));
+    client.simulator.setFaults("GET /index-ticker late-rows 5m share=0.3");
+    const late = times(await client.getPage(path));
+    expect(times(await client.getPage(path))).toEqual(late);
+    const hidden = all.length - late.length;
+    expect(hidden).toBeGreaterThan(3);
+    expect(hidden).toBeLessThan(20);
+    const isOld = (time: string | undefined) => String(time) <= "2026-03-01T11:55:10";
+    expect(late.filter(isOld)).toEqual(all.filter(isOld));
+  });
+
   it("shrink drops nine of ten rows", async () => {
     const right = await client.getPage("/asset");
     client.simulator.setFaults("GET /asset shrink");

@@ -16,6 +16,10 @@ export async function commitHour(ingest: IngestThread, n: number): Promise<void>
     position: { gap, provenFrom: gap.to },
     isLast: n === 0,
     settleDelay: 60 * SECOND,
+    cadence: 30 * SECOND,
+    isHead: false,
+    isSilenceConfirmed: false,
+    quietMargin: 3600 * SECOND,
     request: "GET /index-ticker",
     pageId,
   });

@@ -35,6 +35,10 @@ export const onlyPage: Omit<WalkPage, "pageId"> = {
   position: { gap: gap, provenFrom: gap.to },
   isLast: true,
   settleDelay: 60 * SECOND,
+  cadence: 30 * SECOND,
+  isHead: false,
+  isSilenceConfirmed: false,
+  quietMargin: 3600 * SECOND,
   request: "GET /index-ticker",
 };
 

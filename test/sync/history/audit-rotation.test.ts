@@ -26,6 +26,7 @@ function slicesOn(now: Micros): SliceWalk[] {
       isHead: false,
       cadence,
       settleDelay: 2 * cadence,
+      quietMargin: 0,
       blockedReason: null,
     };
     const pieces = cutOnGrid([{ from: now - WINDOW, to: now }], cadence);

@@ -22,6 +22,7 @@ const settings: SyncSettings = {
   refreshSeconds: 30,
   lxIndexIds: {},
   concurrency: 4,
+  quietMargin: 3600,
   maxRequestsPerSecond: 0,
 };
 const directory = {

@@ -1,0 +1,119 @@
+import { type HistoryStream, isDaily, type Series, streamTable } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
+import { findTouching, type LedgerKey, retract } from "../../warehouse/coverage/ledger.ts";
+import {
+  extendSettleDelay,
+  hasOtherPublished,
+  MAX_LATENESS_MICROS,
+  readLateness,
+  readPublication,
+  recordHeadPage,
+  recordLateness,
+  recordPublished,
+} from "../../warehouse/coverage/publication.ts";
+import { readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
+import type { Transaction } from "../../warehouse/tables/transaction.ts";
+import { isQuiet, type WalkPosition } from "./proven-range.ts";
+
+/** A page of a walk, and when the service made it. */
+interface ReceivedPage {
+  readonly series: Series;
+  readonly position: WalkPosition;
+  readonly cadence: Micros;
+  readonly isHead: boolean;
+  readonly isSilenceConfirmed: boolean;
+  readonly quietMargin: Micros;
+  /** Of the page's records, newest first. */
+  readonly timestamps: readonly Micros[];
+  readonly asOf: Micros;
+}
+
+/**
+ * A page proves nothing above the newest record that REST has shown plus one period, unless the series is quiet. Stores what
+ * the page has shown. A page of the head counts alone: another server may have shown more.
+ */
+export function clampToPublished(
+  transaction: Transaction,
+  key: LedgerKey,
+  proven: TimeRange | undefined,
+  page: ReceivedPage,
+): TimeRange | undefined {
+  const { gap, provenFrom } = page.position;
+  if (provenFrom < gap.to) return proven;
+  const { isHead, cadence, asOf, quietMargin } = page;
+  // A record from the future shows nothing.
+  const newest = page.timestamps.find((ts) => ts <= asOf + cadence);
+  const shownTo = newest === undefined ? 0 : newest + cadence;
+  const end = proven?.to ?? gap.to;
+  if (!isHead && shownTo >= end) return proven;
+  const publishedTo = isHead
+    ? shownTo
+    : Math.max(shownTo, readPublication(transaction, key)?.publishedTo ?? 0);
+  const { step } = streamTable[page.series.stream];
+  const quietTo = computeTargetEnd({ settleDelay: quietMargin, step }, asOf);
+  const isSilent =
+    publishedTo < end &&
+    isQuiet({
+      // A bar is due at the end of its day.
+      nextDue: publishedTo === 0 ? undefined : publishedTo + (isDaily(page.series.stream) ? cadence : 0),
+      asOf,
+      quietMargin,
+      // The walk itself confirms silence in the middle of the history, where it looks suspicious.
+      isConfirmed: page.isSilenceConfirmed || !isHead,
+      hasOtherPublished: () => hasOtherPublished(transaction, key, page.series.indexType, quietTo),
+    });
+  if (isHead)
+    recordHeadPage(transaction, key, {
+      publishedTo,
+      askedAt: asOf,
+      askedTo: end,
+      quietMargin: isSilent ? quietMargin : 0,
+    });
+  else if (shownTo > 0) recordPublished(transaction, key, shownTo);
+  const to = Math.min(end, isSilent ? Math.max(publishedTo, quietTo) : publishedTo);
+  return proven && proven.from < to ? { from: proven.from, to } : undefined;
+}
+
+/** Records may appear still later than the latest so far. */
+const LATENESS_MARGIN = 1.25;
+
+/** Finds the records of a head page that an earlier page lacked, and stores how late they are. Call it before the write. */
+export function recordLateRecords(
+  transaction: Transaction,
+  key: LedgerKey & { readonly stream: HistoryStream },
+  page: Pick<ReceivedPage, "timestamps" | "asOf"> & { readonly settleDelay: Micros },
+): void {
+  const { timestamps, asOf, settleDelay } = page;
+  const before = readPublication(transaction, key);
+  const oldest = timestamps.at(-1);
+  if (!before || oldest === undefined || isDaily(key.stream)) return;
+  // REST had shown a newer record, and the settle delay of these had passed.
+  const to = Math.min(before.publishedTo, before.askedAt - settleDelay);
+  const from = Math.max(oldest, asOf - MAX_LATENESS_MICROS);
+  if (from >= to) return;
+  const stored = new Set(readStoredTimestamps(transaction, key, { from, to }));
+  const unknown = timestamps.filter((ts) => from <= ts && ts < to && !stored.has(ts));
+  if (unknown.length === 0) return;
+  const requested = findTouching(transaction, key, { from, to: Number.MAX_SAFE_INTEGER });
+  const headFrom = requested.at(-1)?.to ?? Number.POSITIVE_INFINITY;
+  const isLate = (ts: Micros) =>
+    ts >= headFrom || requested.some((range) => range.from <= ts && ts < range.to);
+  const oldestLate = unknown.findLast(isLate);
+  if (oldestLate === undefined) return;
+  const lateBy = Math.min(MAX_LATENESS_MICROS, Math.ceil((asOf - oldestLate) * LATENESS_MARGIN));
+  recordLateness(transaction, key.stream, { lateBy, lateAt: asOf });
+}
+
+/** The settle delay for a head page: what is younger may still get late records, so it is not covered any more. */
+export function applyLateness(
+  transaction: Transaction,
+  key: LedgerKey,
+  { settleDelay, asOf }: { readonly settleDelay: Micros; readonly asOf: Micros },
+): Micros {
+  const extended = extendSettleDelay({ settleDelay }, readLateness(transaction, key.stream), asOf);
+  if (extended > settleDelay && !isDaily(key.stream))
+    retract(transaction, key, { from: asOf - extended, to: Number.MAX_SAFE_INTEGER });
+  return extended;
+}

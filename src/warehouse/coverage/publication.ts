@@ -1,0 +1,123 @@
+import type { HistoryStream, Stream } from "../../model/streams.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { PublicationRow, StreamStateRow } from "../schema/coverage.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import type { LedgerKey } from "./ledger.ts";
+import type { TargetRules } from "./targets.ts";
+
+/** Reason of a range that REST was asked about, above every record that it has shown. */
+export const NOT_PUBLISHED_REASON = "not published yet";
+
+/** What REST has shown of a series. */
+export type Publication = Readonly<Omit<PublicationRow, "stream" | "series">>;
+
+/** How late records of a stream appeared, and when that was last seen. */
+export interface Lateness {
+  readonly lateBy: Micros;
+  readonly lateAt: Micros;
+}
+
+/** Later records are found by the daily recheck, and say nothing about the next ones. */
+export const MAX_LATENESS_MICROS = 2 * 3600 * MICROS_PER_SECOND;
+/** Without late records the lateness falls by a second in this many: two hours in a day. */
+const LATENESS_DECAY = 12;
+
+/** The lateness that the next records may have. */
+export function decayLateness({ lateBy, lateAt }: Lateness, now: Micros): Micros {
+  return Math.max(0, lateBy - Math.floor(Math.max(0, now - lateAt) / LATENESS_DECAY));
+}
+
+/** `decayLateness` of the row `h` of `stream_states`, which may be absent. */
+export const decayedLatenessSql = (now: string) =>
+  `coalesce(max(0, h.late_by - max(0, ${now} - h.late_at) / ${LATENESS_DECAY}), 0)`;
+
+/** The settle delay of a stream, or longer if its records appeared later than that. */
+export function extendSettleDelay(
+  { settleDelay }: Pick<TargetRules, "settleDelay">,
+  lateness: Lateness | undefined,
+  now: Micros,
+): Micros {
+  return lateness ? Math.max(settleDelay, decayLateness(lateness, now)) : settleDelay;
+}
+
+export function readLateness(
+  connection: Pick<Connection, "statement">,
+  stream: Stream,
+): Lateness | undefined {
+  return connection
+    .statement<Pick<StreamStateRow, "lateBy" | "lateAt">>(
+      "SELECT late_by AS lateBy, late_at AS lateAt FROM stream_states WHERE stream = ? AND late_by > 0",
+    )
+    .get([stream]);
+}
+
+/** Records of a stream appeared `lateBy` after their timestamp. A smaller lateness than the present one changes nothing. */
+export function recordLateness(
+  transaction: Transaction,
+  stream: HistoryStream,
+  { lateBy, lateAt }: Lateness,
+): void {
+  const known = readLateness(transaction, stream);
+  if (known && decayLateness(known, lateAt) >= lateBy) return;
+  transaction
+    .statement(
+      `INSERT INTO stream_states (stream, rows, missing_scopes, late_by, late_at) VALUES (?, 0, '[]', ?, ?)
+      ON CONFLICT (stream) DO UPDATE SET late_by = excluded.late_by, late_at = excluded.late_at`,
+    )
+    .run([stream, lateBy, lateAt]);
+}
+
+export function readPublication(
+  connection: Pick<Connection, "statement">,
+  { stream, series }: LedgerKey,
+): Publication | undefined {
+  return connection
+    .statement<Publication>(
+      `SELECT published_to AS publishedTo, asked_at AS askedAt, asked_to AS askedTo, quiet_margin AS quietMargin
+      FROM publications WHERE stream = ? AND series = ?`,
+    )
+    .get([stream, series]);
+}
+
+/** Stores what a page of the head showed. */
+export function recordHeadPage(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  { publishedTo, askedAt, askedTo, quietMargin }: Publication,
+): void {
+  transaction
+    .statement(
+      `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT (stream, series) DO UPDATE SET published_to = excluded.published_to,
+        asked_at = excluded.asked_at, asked_to = max(asked_to, excluded.asked_to), quiet_margin = excluded.quiet_margin`,
+    )
+    .run([stream, series, publishedTo, askedAt, askedTo, quietMargin]);
+}
+
+/** Stores that a page below the head showed a record, if none so new was known. */
+export function recordPublished(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  publishedTo: Micros,
+): void {
+  transaction
+    .statement(
+      `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, 0, 0, 0)
+      ON CONFLICT (stream, series) DO UPDATE SET published_to = excluded.published_to
+      WHERE published_to < excluded.published_to`,
+    )
+    .run([stream, series, publishedTo]);
+}
+
+/** Whether REST has shown another series of the stream and index type up to `to`: then REST as a whole does not lag. */
+export function hasOtherPublished(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  indexType: string,
+  to: Micros,
+): boolean {
+  const sql = `SELECT 1 FROM publications p JOIN series s ON s.series = p.series
+    WHERE p.stream = ? AND p.series <> ? AND p.published_to >= ? AND s.index_type = ? LIMIT 1`;
+  return transaction.statement(sql).get([stream, series, to, indexType]) !== undefined;
+}

@@ -1,0 +1,162 @@
+import { describe, expect, it } from "vitest";
+import { formatTimestamp } from "../../../src/model/time.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
+import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
+
+const SECOND = 1_000_000;
+const HOUR = 3600 * SECOND;
+const ticks = (GWA: string, more = "") =>
+  `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false, ${more}
+    intraday: { GWA: ${GWA}, MWA: none, LX: none, days: 1 } }`;
+const bars = (GWA: string) =>
+  `sync: { intraday: false, exchangeTickers: false, derivatives: false, marketCap: false,
+    ohlcv: { GWA: ${GWA}, MWA: none, LX: none } }`;
+
+/** The command and the views read the real clock. */
+const realNow = () => new Date().toISOString();
+const gaps = ({ path }: BackfillHarness, ...args: string[]) =>
+  runInProcess(["gaps", "--warehouse", path, ...args]);
+const coveredTo = (harness: BackfillHarness, name: string, stream = "index_ticks") =>
+  Number(
+    harness.query(`SELECT max(to_ts) AS n FROM coverage WHERE stream = '${stream}' AND name = '${name}'`)[0]
+      ?.n,
+  );
+const expectNothingFalse = (harness: BackfillHarness) =>
+  harness.withReader((reader) => expectCoverageCorrect(reader, harness.simulator, harness.clock.now()));
+
+describe("a service whose REST lags", () => {
+  it("H1: leaves the head open, says so, and is copied completely once it has caught up", async () => {
+    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]"), start: realNow() });
+    harness.simulator.setFaults("GET /index-ticker lag 30m");
+    const report = await harness.run();
+    expect(report).toMatchObject({ exit: 0, problems: [] });
+    const own = report.streams.find(({ stream }) => stream === "index_ticks");
+    expect(own).toMatchObject({ open: 0, unpublished: 2 });
+    expect(own?.unpublishedMicros).toBeGreaterThan(28 * 60 * SECOND);
+    expect(own?.unpublishedMicros).toBeLessThan(30 * 60 * SECOND);
+    expectNothingFalse(harness);
+
+    const now = harness.clock.now() * 1000;
+    const range = ["--from", formatTimestamp(now - 6 * HOUR), "--to", formatTimestamp(now - HOUR / 4)];
+    const incomplete = await gaps(harness, ...range);
+    expect(incomplete.status).toBe(4);
+    expect(incomplete.stdout).toMatch(/ open {2}not published yet/);
+    expect(incomplete.stderr).toMatch(/has not published its newest records yet/);
+    const published = formatTimestamp(now - HOUR / 2 - 60 * SECOND);
+    expect((await gaps(harness, "--from", formatTimestamp(now - 6 * HOUR), "--to", published)).status).toBe(
+      0,
+    );
+    expect((await gaps(harness)).stdout).toMatch(/not published yet/);
+
+    harness.simulator.setFaults("");
+    expect((await harness.run()).exit).toBe(0);
+    harness.expectMatchesService();
+    expect((await gaps(harness, ...range)).status).toBe(0);
+  });
+
+  it("H1: that keeps lagging by a little more than the settle delay is followed without a false claim", async () => {
+    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
+    harness.simulator.setFaults("GET /index-ticker lag 3m");
+    for (let run = 0; run < 5; run++) {
+      expect((await harness.run()).exit).toBe(0);
+      expectNothingFalse(harness);
+      expect(coveredTo(harness, "BTC")).toBeGreaterThan(harness.clock.now() * 1000 - 4 * 60 * SECOND);
+      await harness.clock.advance(7 * 60_000);
+    }
+    harness.simulator.setFaults("");
+    await harness.run();
+    harness.expectMatchesService();
+  });
+
+  it("H1: publishes a daily bar late: it is not claimed absent", async () => {
+    const harness = await startBackfillHarness({
+      settings: bars("[BTC, ETH]"),
+      start: "2026-03-02T00:20:00Z",
+      simulator: { quirks: { partialBar: false } },
+    });
+    harness.simulator.setFaults("GET /ohlcv lag 5h");
+    const report = await harness.run();
+    expect(report).toMatchObject({ exit: 0, problems: [] });
+    expect(report.streams.find(({ stream }) => stream === "ohlcv")).toMatchObject({
+      open: 0,
+      unpublished: 2,
+    });
+    expectNothingFalse(harness);
+    await harness.clock.advance(2 * 3_600_000);
+    expect((await harness.run()).exit).toBe(0);
+    expectNothingFalse(harness);
+    harness.simulator.setFaults("");
+    await harness.run();
+    harness.expectMatchesService();
+    expect(harness.query("SELECT name FROM ohlcv WHERE day = '2026-03-01'")).toHaveLength(2);
+  });
+});
+
+describe("a quiet series", () => {
+  it("H1: is covered up to an hour before now after one run, beside others or alone", async () => {
+    for (const selected of ["[BTC, LUNA]", "[LUNA]"]) {
+      const harness = await startBackfillHarness({ settings: bars(selected) });
+      const report = await harness.run();
+      expect(report).toMatchObject({ exit: 0, problems: [] });
+      expect(report.streams.find(({ stream }) => stream === "ohlcv")).toMatchObject({
+        open: 0,
+        unpublished: 0,
+      });
+      harness.expectMatchesService();
+    }
+  });
+
+  it("H1: without any record is covered up to the margin of the settings", async () => {
+    const harness = await startBackfillHarness({
+      settings: ticks("[BTC, LIBRA]", "quietMargin: 20m,"),
+      simulator: { quirks: { noData: "empty" } },
+    });
+    expect(await harness.run()).toMatchObject({ exit: 0, problems: [] });
+    const now = harness.clock.now() * 1000;
+    expect(coveredTo(harness, "LIBRA")).toBeGreaterThan(now - 21 * 60 * SECOND);
+    expect(coveredTo(harness, "LIBRA")).toBeLessThanOrEqual(now - 20 * 60 * SECOND);
+    expect(coveredTo(harness, "BTC")).toBeGreaterThan(now - 62 * SECOND);
+    const pages = harness.simulator.requests.count("/v3/index-ticker");
+    await harness.clock.advance(3_600_000);
+    expect((await harness.run()).exit).toBe(0);
+    expect(coveredTo(harness, "LIBRA")).toBeGreaterThan(harness.clock.now() * 1000 - 21 * 60 * SECOND);
+    // One page of BTC; one of LIBRA with the two that confirm it.
+    expect(harness.simulator.requests.count("/v3/index-ticker") - pages).toBeLessThanOrEqual(4);
+  });
+
+  it("H1: is not believed quiet while REST as a whole may lag by more than the margin", async () => {
+    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
+    await harness.run();
+    harness.simulator.setFaults("GET /index-ticker lag 3h");
+    await harness.clock.advance(3 * 3_600_000);
+    const report = await harness.run();
+    expect(report.exit).toBe(0);
+    expect(report.streams.find(({ stream }) => stream === "index_ticks")).toMatchObject({ unpublished: 2 });
+    harness.simulator.setFaults("");
+    expectNothingFalse(harness);
+    await harness.run();
+    harness.expectMatchesService();
+  });
+
+  it("H1: that falls silent while others go on is covered after an hour", async () => {
+    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
+    await harness.run();
+    const [{ id } = {}] = harness.query("SELECT index_id AS id FROM series WHERE name = 'ETH'");
+    const stopped = harness.clock.now() * 1000;
+    await harness.clock.advance(5 * 60_000);
+    harness.simulator.setFaults(`GET /index-ticker lag 5m query=indexId=${id}`);
+    expect((await harness.run()).streams).toContainEqual(
+      expect.objectContaining({ stream: "index_ticks", unpublished: 1, open: 0 }),
+    );
+    await harness.clock.advance(2 * 3_600_000);
+    harness.simulator.setFaults(`GET /index-ticker lag 125m query=indexId=${id}`);
+    // BTC may be asked after ETH: the second run knows that REST does not lag as a whole.
+    await harness.run();
+    expect(await harness.run()).toMatchObject({ exit: 0, problems: [] });
+    const age = harness.clock.now() * 1000 - coveredTo(harness, "ETH");
+    expect(coveredTo(harness, "ETH")).toBeGreaterThan(stopped + HOUR);
+    expect(age).toBeGreaterThanOrEqual(HOUR);
+    expect(age).toBeLessThan(HOUR + 60 * SECOND);
+  });
+});

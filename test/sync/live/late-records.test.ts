@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import { openReader } from "../../../src/warehouse/reader.ts";
+import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
+import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+
+const none = { kind: "none" } as const;
+const list = (...names: string[]) => ({ kind: "list", names }) as const;
+const sync = {
+  ohlcv: false,
+  intraday: { GWA: list("BTC", "ETH"), MWA: none, LX: none, days: 1 },
+  exchangeTickers: false,
+  marketCap: false,
+  derivatives: false,
+};
+
+/** Every covered range must have exactly the rows that the service has in the end. */
+function findFalseCoverage(harness: SupervisorHarness, atMs: number): string | undefined {
+  const reader = openReader(harness.path);
+  try {
+    expectCoverageCorrect(reader, harness.simulator, atMs);
+    return undefined;
+  } catch (error) {
+    return String(error);
+  } finally {
+    reader.close();
+  }
+}
+
+describe("a daemon with a mute socket", () => {
+  it("H1: claims nothing that REST has not published, and everything once REST has caught up", async () => {
+    const harness = await SupervisorHarness.start({
+      sync,
+      simulator: { faults: "ws mute\nGET /index-ticker lag 30m" },
+    });
+    await harness.runUntil(() => harness.isFilled);
+    for (let minute = 0; minute < 60; minute += 5) {
+      await harness.advance(300);
+      expect(findFalseCoverage(harness, harness.clock.now())).toBeUndefined();
+    }
+    const heads = harness.readGaps("reason = 'not published yet'");
+    expect(heads.map(({ name }) => name)).toEqual(["BTC", "ETH"]);
+    for (const { age } of heads) expect(Math.abs(Number(age) - 1800)).toBeLessThanOrEqual(90);
+    // One page a period and series, and the probe that confirms its silence.
+    const from = harness.requestCount;
+    await harness.advance(600);
+    expect(harness.requestsTo("/index-ticker", from).length).toBeLessThanOrEqual(2 * 2 * 21);
+
+    harness.simulator.setFaults("ws mute");
+    await harness.advance(120);
+    expect(harness.readGaps("reason = 'not published yet'")).toEqual([]);
+    harness.expectMatchesService(harness.clock.now() - 120_000);
+    expect(harness.failures).toEqual([]);
+    expect(harness.problems.get("heads") ?? []).toEqual([]);
+  });
+
+  it.each([
+    { refreshSeconds: 2, by: 20, minutes: 4 },
+    { refreshSeconds: 30, by: 300, minutes: 60 },
+    { refreshSeconds: 120, by: 1800, minutes: 240 },
+  ])(
+    "H2: finds rows that appear $by s late, and stops claiming what may still get some",
+    async ({ refreshSeconds, by, minutes }) => {
+      const harness = await SupervisorHarness.start({
+        sync,
+        refreshSeconds,
+        simulator: { faults: "ws mute" },
+      });
+      await harness.runUntil(() => harness.isFilled);
+      await harness.advance(by);
+      harness.simulator.setFaults(`ws mute\nGET /index-ticker late-rows ${by}s share=0.1`);
+      // The first late rows are found as soon as they appear, and show how late rows may be.
+      await harness.advance(Math.max(20 * refreshSeconds, 3 * by));
+      for (let at = 0; at < minutes; at += minutes / 10) {
+        await harness.advance(minutes * 6);
+        expect(findFalseCoverage(harness, harness.clock.now())).toBeUndefined();
+      }
+      const settling = harness.readGaps("reason = 'settling'");
+      expect(settling).toHaveLength(2);
+      for (const { age } of settling) expect(Number(age)).toBeGreaterThanOrEqual(by);
+
+      // Without late rows the claim comes closer again.
+      harness.simulator.setFaults("ws mute");
+      await harness.advance(14 * by + 4 * refreshSeconds);
+      expect(Number(harness.readGaps("reason = 'settling'")[0]?.age)).toBeLessThan(
+        Math.max(by, 3 * refreshSeconds),
+      );
+      harness.expectMatchesService(harness.clock.now() - 1000 * (by + 4 * refreshSeconds));
+      expect(harness.failures).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import {
+  decayLateness,
+  MAX_LATENESS_MICROS,
+  readPublication,
+  recordHeadPage,
+  recordLateness,
+  recordPublished,
+} from "../../../src/warehouse/coverage/publication.ts";
+import { declareTargets, recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+
+const HOUR = 3600 * MICROS_PER_SECOND;
+const DELAY = 60 * MICROS_PER_SECOND;
+/** In units of 20 seconds: the view reads SQLite's clock, which moves on during a test. */
+const present = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
+const toUnits = (ts: number) => Math.round((ts - present) / (20 * MICROS_PER_SECOND));
+const key = { stream: "index_ticks", series: 1 } as const;
+
+function declareTarget(warehouse: WarehouseWriter, from: number): void {
+  warehouse.transaction((transaction) => {
+    const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
+    const rules = { settleDelay: DELAY, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
+    declareTargets(transaction, "index_ticks", [{ key: { ...key, series }, from, ...rules }], present);
+  });
+}
+
+const gapsOf = (warehouse: WarehouseWriter) =>
+  queryRows(warehouse, "SELECT state, reason, from_ts, to_ts FROM gaps ORDER BY from_ts").map(
+    ({ state, reason, from_ts, to_ts }) => [
+      state,
+      reason,
+      toUnits(from_ts as number),
+      toUnits(to_ts as number),
+    ],
+  );
+
+describe("the view gaps of a series whose newest records REST lacks", () => {
+  const settled = { from: present - 5 * HOUR, to: present - HOUR };
+  const askedAt = present - HOUR / 4;
+  const publication = { publishedTo: settled.to, askedAt, askedTo: askedAt - DELAY, quietMargin: 0 };
+
+  it("shows what REST was asked about as not published yet, and what it was not asked about as pending", () => {
+    const warehouse = openTestWarehouse();
+    declareTarget(warehouse, settled.from);
+    warehouse.transaction((t) => {
+      settle(t, key, settled, "empty");
+      recordHeadPage(t, key, publication);
+    });
+    expect(gapsOf(warehouse)).toEqual([
+      ["open", "not published yet", -180, -48],
+      ["open", "pending", -48, -3],
+      ["open", "settling", -3, 0],
+    ]);
+    const [found] = readGaps(warehouse.connection, "index_ticks", present);
+    expect(found?.unpublished).toEqual([{ from: settled.to, to: askedAt - DELAY }]);
+    expect(found?.missing).toEqual([{ from: askedAt - DELAY, to: present - DELAY }]);
+    expect(found?.open).toEqual([{ from: settled.to, to: present - DELAY }]);
+    warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
+    expect(gapsOf(warehouse)[0]).toEqual(["open", "forbidden", -180, -48]);
+  });
+
+  it("shows the margin of a quiet series as settling, and what is older as pending", () => {
+    const warehouse = openTestWarehouse();
+    declareTarget(warehouse, settled.from);
+    warehouse.transaction((t) => {
+      settle(t, key, settled, "empty");
+      recordHeadPage(t, key, { ...publication, publishedTo: 0, quietMargin: HOUR / 2 });
+    });
+    expect(gapsOf(warehouse)).toEqual([
+      ["open", "pending", -180, -90],
+      ["open", "settling", -90, 0],
+    ]);
+    expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.missing).toEqual([
+      { from: settled.to, to: present - HOUR / 2 },
+    ]);
+  });
+
+  it("shows what may still get late records as settling, less and less without any", () => {
+    const warehouse = openTestWarehouse();
+    declareTarget(warehouse, settled.from);
+    warehouse.transaction((t) => {
+      settle(t, key, { from: settled.from, to: present - 2 * HOUR }, "empty");
+      recordLateness(t, "index_ticks", { lateBy: HOUR, lateAt: present });
+      recordLateness(t, "index_ticks", { lateBy: HOUR / 2, lateAt: present });
+    });
+    expect(gapsOf(warehouse)[1]).toEqual(["open", "settling", -180, 0]);
+    warehouse.connection.database.exec(`UPDATE stream_states SET late_at = ${present - 6 * HOUR}`);
+    expect(gapsOf(warehouse)[1]).toEqual(["open", "settling", -90, 0]);
+  });
+});
+
+describe("the publication of a series", () => {
+  it("follows the newest head page; other pages only raise it", () => {
+    const warehouse = openTestWarehouse();
+    declareTarget(warehouse, present - HOUR);
+    const head = { publishedTo: 100, askedAt: 200, askedTo: 150, quietMargin: 0 };
+    const read = () => readPublication(warehouse.connection, key);
+    expect(read()).toBeUndefined();
+    warehouse.transaction((t) => recordPublished(t, key, 50));
+    expect(read()).toEqual({ publishedTo: 50, askedAt: 0, askedTo: 0, quietMargin: 0 });
+    warehouse.transaction((t) => recordHeadPage(t, key, head));
+    warehouse.transaction((t) => recordPublished(t, key, 90));
+    expect(read()).toEqual(head);
+    warehouse.transaction((t) => recordPublished(t, key, 110));
+    expect(read()?.publishedTo).toBe(110);
+    warehouse.transaction((t) => recordHeadPage(t, key, { ...head, askedAt: 210, quietMargin: 7 }));
+    expect(read()).toEqual({ ...head, askedAt: 210, quietMargin: 7 });
+  });
+});
+
+describe("the lateness of a stream", () => {
+  it("falls from two hours to nothing within a day", () => {
+    const late = { lateBy: MAX_LATENESS_MICROS, lateAt: present };
+    expect(decayLateness(late, present - HOUR)).toBe(2 * HOUR);
+    expect(decayLateness(late, present + 12 * HOUR)).toBe(HOUR);
+    expect(decayLateness(late, present + 24 * HOUR)).toBe(0);
+    expect(decayLateness(late, present + 48 * HOUR)).toBe(0);
+  });
+});
