@@ -45,6 +45,7 @@ describe("a service that", () => {
     expect(engine.simulator.requests.list.filter(({ status }) => status === 400).length).toBeLessThan(50);
     await engine.clock.advance(90_000);
     expect((await engine.run()).exit).toBe(0);
+    expect(await engine.verify()).toMatchObject({ problems: [], differences: [] });
   });
 
   it("H12: answers 400 for every index of a type leaves them open, and says so within seconds", async () => {
