@@ -49,8 +49,14 @@ function parseDateDays(date: string): number {
   return cachedDays;
 }
 
+/** `Z`, or an offset of zero: any other zone is not UTC. */
+function isUtcZone(text: string, at: number): boolean {
+  if (text.length === at + 1) return (text.charCodeAt(at) | 32) === 122; /* z */
+  return /^[+-]00(:?00)?$/.test(text.slice(at));
+}
+
 /**
- * Parses an ISO 8601 timestamp that ends with `Z`; numeric offsets and a missing zone give undefined.
+ * Parses an ISO 8601 timestamp in UTC (`Z` or `+00:00`); other offsets and a missing zone give undefined.
  * Digits beyond microseconds are cut, not rounded. The leap second `:60` becomes the last microsecond of its minute,
  * `24:00:00` the next midnight.
  */
@@ -76,7 +82,7 @@ export function parseTimestamp(text: string): Micros | undefined {
     }
     if (at === start) return undefined;
   }
-  if ((text.charCodeAt(at) | 32) !== 122 /* z */ || text.length !== at + 1) return undefined;
+  if (!isUtcZone(text, at)) return undefined;
 
   if (second === 60 && minute === 59 && hour === 23) {
     second = 59;
@@ -87,6 +93,18 @@ export function parseTimestamp(text: string): Micros | undefined {
   const micros =
     ((days * 24 + hour) * 60 + minute) * 60 * MICROS_PER_SECOND + second * MICROS_PER_SECOND + fraction;
   return Number.isSafeInteger(micros) ? micros : undefined;
+}
+
+/** Milliseconds since 1970 between 2001 and 2096: seconds and microseconds of these years have other lengths. */
+const EPOCH_MS_RANGE = { from: 1e12, to: 4e12 };
+
+/** Parses a timestamp of the service: ISO 8601 in UTC, or milliseconds since 1970 as a number or its digits. */
+export function parseServiceTimestamp(value: unknown): Micros | undefined {
+  const text = typeof value === "string" ? parseTimestamp(value) : undefined;
+  if (text !== undefined) return text;
+  const ms = typeof value === "string" && /^\d{13}$/.test(value) ? Number(value) : value;
+  if (typeof ms !== "number" || !(ms >= EPOCH_MS_RANGE.from && ms < EPOCH_MS_RANGE.to)) return undefined;
+  return Math.floor(ms * MICROS_PER_MS);
 }
 
 /** `YYYY-MM-DDTHH:MM:SS.ffffffZ`: always 27 characters, so that texts sort by time. */

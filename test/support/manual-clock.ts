@@ -17,21 +17,29 @@ export class ManualClock implements Clock {
   #busy = 0;
   #order = 0;
   readonly #timers = new Set<Timer>();
+  readonly #creepMs: () => number;
 
-  constructor(start: number | string = "2026-03-01T12:00:00Z") {
+  /** `creepMs`: how far time moves on at each reading, as on a busy machine. Default: not at all. */
+  constructor(start: number | string = "2026-03-01T12:00:00Z", creepMs: () => number = () => 0) {
     this.#wallOffset = typeof start === "string" ? Date.parse(start) : start;
+    this.#creepMs = creepMs;
   }
 
   now(): number {
-    return this.#wallOffset + this.#elapsed + this.#suspended;
+    return this.#wallOffset + this.#read() + this.#suspended;
   }
 
   monotonic(): number {
-    return this.#elapsed;
+    return this.#read();
   }
 
   boottime(): number {
-    return this.#elapsed + this.#suspended;
+    return this.#read() + this.#suspended;
+  }
+
+  #read(): number {
+    this.#elapsed += this.#creepMs();
+    return this.#elapsed;
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {

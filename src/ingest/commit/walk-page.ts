@@ -19,6 +19,7 @@ import { withdrawMissing } from "../../warehouse/rows/withdraw-missing.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
+import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
 import { findProvenRange, type PageContradiction, type WalkPosition } from "./proven-range.ts";
 import { applyLateness, clampToPublished, recordLateRecords } from "./published-range.ts";
 
@@ -54,7 +55,7 @@ export interface WalkPageCommitResult {
   readonly rejected: number;
   /** Records of the proven range that were not stored before, if `shouldCountMissing`. */
   readonly missing: number;
-  /** Records of other series; stored under their own series. */
+  /** Records of other series; stored under their own series where nothing is known yet. */
   readonly foreign: number;
   /** What this page settled. */
   readonly proven: TimeRange | undefined;
@@ -124,9 +125,12 @@ export function commitWalkPage(
       });
     const compared = page.shouldCountMissing ? provenByPage : undefined;
     const before = compared ? countStoredRows(transaction, key, compared) : 0;
-    const written =
-      // The cast is safe: a page has only records of its own stream.
-      writeRecords(transaction, stream, decoded.records as (DailyBar & IndexTick)[], source);
+    // The cast is safe: a page has only records of its own stream.
+    const records = decoded.records as (DailyBar & IndexTick)[];
+    const { own, foreign: others } =
+      foreign === 0 ? { own: records, foreign: [] } : splitForeign(records, page.series);
+    const written = writeRecords(transaction, stream, own, source);
+    if (others.length > 0) storeForeignRecords(transaction, stream, others);
     transaction.markWritten(stream, series);
     storeRejects(transaction, stream, decoded.rejects, page.request);
     countUnknownFields(transaction, stream, decoded.unknownFields);

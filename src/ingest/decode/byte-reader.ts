@@ -33,6 +33,8 @@ export class ExpectedText {
   }
 }
 
+const zeroOffset = new ExpectedText("+00:00");
+
 /**
  * Reads the plainest form of JSON from bytes. Each method starts at `position` and moves it past what it
  * read. If one fails, the caller must give the whole page to the tolerant decoder.
@@ -108,8 +110,8 @@ export class ByteReader {
   }
 
   /**
-   * Reads `YYYY-MM-DDTHH:MM:SS[.f…]Z` like `parseTimestamp`; NaN for anything else, also for leap seconds and
-   * 24:00.
+   * Reads `YYYY-MM-DDTHH:MM:SS[.f…]Z` (or `+00:00`) like `parseTimestamp`; NaN for anything else, also for leap
+   * seconds and 24:00.
    */
   readTimestamp(): Micros {
     const bytes = this.#bytes;
@@ -132,8 +134,9 @@ export class ByteReader {
       }
       if (at === firstPlace) return Number.NaN;
     }
-    if (bytes[at] !== LETTER_Z) return Number.NaN;
-    this.position = at + 1;
+    this.position = at;
+    if (bytes[at] === LETTER_Z) this.position++;
+    else if (!this.consume(zeroOffset)) return Number.NaN;
     return this.#readMidnight(start) + ((hour * 60 + minute) * 60 + second) * MICROS_PER_SECOND + fraction;
   }
 

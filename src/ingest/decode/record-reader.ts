@@ -1,6 +1,6 @@
 import { type Decimal, parseDecimal } from "../../model/decimal.ts";
 import type { UnknownField } from "../../model/records.ts";
-import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
+import { formatTimestamp, type Micros, parseServiceTimestamp, parseTimestamp } from "../../model/time.ts";
 import { sliceProperties, toCanonicalJson } from "./json-source.ts";
 
 export type Properties = Readonly<Record<string, unknown>>;
@@ -135,7 +135,7 @@ export class RecordReader {
 
   /** The timestamp of the record, without which it is rejected. */
   timestamp(name: string, value: unknown): Micros {
-    const micros = typeof value === "string" ? parseTimestamp(value) : undefined;
+    const micros = parseServiceTimestamp(value);
     if (micros !== undefined) return this.checkPlausible(name, micros);
     this.rejection ??=
       value === undefined || value === null ? `${name} is missing` : `${name} is not a UTC moment`;
@@ -152,7 +152,7 @@ export class RecordReader {
 
   optionalTimestamp(name: string, value: unknown): Micros | null {
     if (value === undefined || value === null) return null;
-    const micros = typeof value === "string" ? parseTimestamp(value) : undefined;
+    const micros = parseServiceTimestamp(value);
     return micros ?? this.#noteUnreadable(name, "is not a UTC moment");
   }
 

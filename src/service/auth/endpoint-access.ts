@@ -71,7 +71,7 @@ export class EndpointAccess {
     return parked.status;
   }
 
-  /** `scopes`: those that the token lacks, or that a 403 is most likely about. */
+  /** `scopes`: those that the 403 is most likely about. */
   parkForbidden(request: ServiceRequest, scopes: readonly string[]): Failure {
     const failure = forbiddenFailure(request, scopes);
     return this.#park(
@@ -169,7 +169,7 @@ async function anyTrue(
   return false;
 }
 
-/** Returns the required scopes that the token provably lacks. */
+/** Returns the required scopes that the token does not list, if it lists any. */
 export function findMissingScopes(
   request: ServiceRequest,
   scopes: ReadonlySet<string> | undefined,

@@ -4,6 +4,7 @@ import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { CircuitBreaker } from "../http/circuit-breaker.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
+import { documentedScopes } from "../http/request.ts";
 import { unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
 
@@ -150,6 +151,7 @@ const DEFAULT_TOKEN_LIFETIME_MS = 3_600_000;
 
 export interface GrantedToken {
   readonly text: string;
+  /** Undefined: not stated. A hint only: the service decides request by request. */
   readonly scopes: ReadonlySet<string> | undefined;
   readonly lifetimeMs: number;
 }
@@ -177,12 +179,16 @@ function parseGrantedToken(response: TransportResponse): GrantedToken {
   }
   const { access_token: text, scope, expires_in: expiresIn } = fields;
   if (typeof text !== "string" || !visibleAscii.test(text)) throw authMalformed("has no access_token");
-  const scopes = typeof scope === "string" ? scope.split(/[\s,]+/).filter((name) => name !== "") : [];
-  return {
-    text,
-    scopes: scopes.length > 0 ? new Set(scopes) : undefined,
-    lifetimeMs: parseLifetime(expiresIn),
-  };
+  return { text, scopes: parseScopes(scope), lifetimeMs: parseLifetime(expiresIn) };
+}
+
+/** The documented scopes that a text or a list names, in any case; undefined if it names none: it says nothing. */
+function parseScopes(scope: unknown): ReadonlySet<string> | undefined {
+  const texts: unknown[] = Array.isArray(scope) ? scope : [scope];
+  const names = texts.flatMap((text) => (typeof text === "string" ? text.split(/[\s,]+/) : []));
+  const lowerCase = new Set(names.map((name) => name.toLowerCase()));
+  const named = documentedScopes.filter((known) => lowerCase.has(known.toLowerCase()));
+  return named.length > 0 ? new Set(named) : undefined;
 }
 
 /** The delay before the next probe with a rejected token: at least one minute, growing to at least half an hour. */

@@ -2,7 +2,6 @@ import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
-import { findMissingScopes } from "../auth/endpoint-access.ts";
 import { requestEvent } from "../http/client-events.ts";
 import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { unreachableFailure } from "../http/status-errors.ts";
@@ -110,7 +109,10 @@ async function sendCrossCheck(
   return response?.status;
 }
 
-/** Returns a token that has the required scope, as far as the client knows. Throws while the request is parked. */
+/**
+ * Returns a token. Throws while the request is parked. A scope that the token does not list may be granted all the same:
+ * only a 403 shows that it is missing.
+ */
 async function acquireToken(context: AttemptContext, request: ServiceRequest): Promise<AccessToken> {
   const { tokens, audience, endpointAccess } = context;
   const parkedBy = endpointAccess.claimRetry(request);
@@ -120,8 +122,6 @@ async function acquireToken(context: AttemptContext, request: ServiceRequest): P
   if (parkedBy === 403) token = await tokens.refresh(audience, request.signal);
   // A new token may solve the problem; if the refresh fails, probe with the old one.
   else if (parkedBy === 401) token = await tokens.refresh(audience, request.signal).catch(() => token);
-  const missing = findMissingScopes(request, token.scopes);
-  if (missing.length > 0) throw endpointAccess.parkForbidden(request, missing);
   return token;
 }
 

@@ -18,6 +18,7 @@ import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
 import { attemptRequest } from "./attempt.ts";
 import { NotFoundJudge } from "./not-found-judge.ts";
+import { RequestLimits } from "./request-limits.ts";
 import {
   type AttemptContext,
   MAX_REQUEST_WAIT_MS,
@@ -169,8 +170,9 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     return page;
   }
 
+  const limits = new RequestLimits(log, () => server.now() ?? clock.now());
   return {
-    request: send,
+    request: (request, read) => limits.send(request, (reduced) => send(reduced, read)),
     onEvent,
     tokens,
     serverNow: () => server.now(),

@@ -1,4 +1,4 @@
-import { streamOfEndpoint, streamTable } from "../../model/streams.ts";
+import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
 
 /** The higher priority goes first: the head, then gaps about to leave the window, then the rest of the history. */
 export const requestPriority = { head: 2, expiring: 1, history: 0 } as const;
@@ -42,6 +42,14 @@ export function buildRequestPath(
   return `${prefix}/v3${path}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`;
 }
 
+const LX_SCOPE = "read:LX";
+
+/** All scopes that the service documents. */
+export const documentedScopes: readonly string[] = [
+  LX_SCOPE,
+  ...new Set(streams.map((stream) => streamTable[stream].scope).filter((scope) => scope !== null)),
+];
+
 /** The scope that the service documents for an endpoint. It documents none for the lookups. */
 function endpointScope(endpoint: string): string | undefined {
   const stream = streamOfEndpoint(endpoint);
@@ -49,11 +57,11 @@ function endpointScope(endpoint: string): string | undefined {
 }
 
 /**
- * Returns the scope without which the client does not send a request; undefined if none is documented. `read:LX` grants
- * ticks and bars of the liquid indices; the spec does not say whether they need the endpoint's own scope too.
+ * Returns the scope that a request needs; undefined if none is documented. `read:LX` grants ticks and bars of the liquid
+ * indices; the spec does not say whether they need the endpoint's own scope too.
  */
 export function requiredScope({ endpoint, query }: ServiceRequest): string | undefined {
-  return query?.indexType === "LX" ? "read:LX" : endpointScope(endpoint);
+  return query?.indexType === "LX" ? LX_SCOPE : endpointScope(endpoint);
 }
 
 /** Returns the scope that a 403 is most likely about: preferably one that the token does not list. */

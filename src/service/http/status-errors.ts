@@ -10,25 +10,49 @@ function toText(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : "?";
 }
 
-/** Extracts the service's error message from the response body: redacted, one short line. */
-function readExplanation(response: TransportResponse, redactor: SecretRedactor): string {
+/** A request that the service refuses as invalid. */
+export class RejectedFailure extends Failure {
+  /** The parameters that the service objects to; empty if it names none. */
+  readonly fields: ReadonlySet<string>;
+
+  constructor(message: string, fields: ReadonlySet<string>) {
+    super(message, {
+      code: "rejected",
+      remedy: "check the settings; if they are correct, the service has changed: update mds-sync",
+      exit: exitCode.incomplete,
+    });
+    this.fields = fields;
+  }
+}
+
+interface Explanation {
+  /** The service's error message: redacted, one short line. */
+  readonly text: string;
+  readonly fields: ReadonlySet<string>;
+}
+
+/** Reads the error body of a response. */
+function readExplanation(response: TransportResponse, redactor: SecretRedactor): Explanation {
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder().decode(decodeBody(response.body)));
   } catch {
-    return "";
+    return { text: "", fields: new Set() };
   }
   const { message, errors } = (parsed ?? {}) as { message?: unknown; errors?: unknown };
-  const fields = (Array.isArray(errors) ? errors : []).map((entry: unknown) => {
+  const entries = (Array.isArray(errors) ? errors : []).map((entry: unknown) => {
     const { field, message: reason } = (entry ?? {}) as { field?: unknown; message?: unknown };
-    return `${toText(field)}: ${toText(reason)}`;
+    return { field, text: `${toText(field)}: ${toText(reason)}` };
   });
-  const line = [typeof message === "string" ? message : "", ...fields]
+  const line = [typeof message === "string" ? message : "", ...entries.map(({ text }) => text)]
     .filter((part) => part !== "")
     .join("; ");
   // Redact before truncating: the redactor does not recognise half a secret.
   const printable = redactor.redact(line).replaceAll(/[^\P{C}]+/gu, " ");
-  return printable === "" ? "" : `: ${printable.slice(0, MAX_EXPLANATION_LENGTH)}`;
+  return {
+    text: printable === "" ? "" : `: ${printable.slice(0, MAX_EXPLANATION_LENGTH)}`,
+    fields: new Set(entries.map(({ field }) => redactor.redact(toText(field)))),
+  };
 }
 
 /** Converts a response other than 200, 401 and 403 into a failure. */
@@ -38,7 +62,7 @@ export function failureFromStatus(
   redactor: SecretRedactor,
 ): Failure {
   const { status } = response;
-  const explanation = readExplanation(response, redactor);
+  const { text: explanation, fields } = readExplanation(response, redactor);
   if (status >= 200 && status < 300) {
     return new Failure(`${endpoint} answered ${status} instead of a page`, {
       code: "malformed_body",
@@ -72,11 +96,10 @@ export function failureFromStatus(
       code: "server_failure",
     });
   }
-  return new Failure(`the service rejected the request to ${endpoint} (${status})${explanation}`, {
-    code: "rejected",
-    remedy: "check the settings; if they are correct, the service has changed: update mds-sync",
-    exit: exitCode.incomplete,
-  });
+  return new RejectedFailure(
+    `the service rejected the request to ${endpoint} (${status})${explanation}`,
+    fields,
+  );
 }
 
 /** The circuit breaker stayed open for as long as a request may wait. */

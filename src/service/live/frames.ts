@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { MICROS_PER_MS, type Micros, parseTimestamp } from "../../model/time.ts";
+import { MICROS_PER_MS, type Micros, parseServiceTimestamp } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /** One message of the service, parsed as far as the feed needs it. */
@@ -110,7 +110,7 @@ export class ServiceTime {
   }
 
   update(timestamp: string | undefined): void {
-    const at = timestamp === undefined ? undefined : parseTimestamp(timestamp);
+    const at = parseServiceTimestamp(timestamp);
     if (at !== undefined) this.#reference = { at, boottime: this.#clock.boottime() };
   }
 

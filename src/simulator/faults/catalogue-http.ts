@@ -48,6 +48,13 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     { scope: textParameter() },
     "issues a token that lacks this scope",
   ),
+  defineFault(
+    "scope-form",
+    "tokens",
+    requestEvents,
+    { is: choiceParameter("upper array unknown missing") },
+    "states the scopes in upper case, as an array, by unknown names, or not at all; the token has them all the same",
+  ),
   defineFault("revoke", "tokens", requestEvents, {}, "revokes the token of the request: 401 now and later"),
 
   defineFault(

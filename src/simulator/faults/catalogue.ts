@@ -67,8 +67,11 @@ const recordFaultDefinitions: readonly FaultDefinition[] = [
     "timestamps",
     "payload",
     recordEvents,
-    { as: choiceParameter("us ns no-zone offset leap midnight-24 epoch 1970 2099"), ...rowsParameters },
-    "formats timestamps differently; us, ns and offset mean the same time",
+    {
+      as: choiceParameter("us ns no-zone offset zero-offset leap midnight-24 epoch epoch-text 1970 2099"),
+      ...rowsParameters,
+    },
+    "formats timestamps differently; us, ns, offset, zero-offset, epoch and epoch-text mean the same time",
   ),
   defineFault("upside-down", "payload", recordEvents, rowsParameters, "swaps high and low"),
   defineFault(

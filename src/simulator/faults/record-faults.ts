@@ -143,12 +143,16 @@ function formatTimestampAs(value: string, form: string): string {
       return `"${text.replace("Z", "")}"`;
     case "offset":
       return `"${new Date(ms + 7_200_000).toISOString().replace("Z", "+02:00")}"`;
+    case "zero-offset":
+      return `"${text.replace("Z", "+00:00")}"`;
     case "leap":
       return `"${seconds.slice(0, -2)}60Z"`;
     case "midnight-24":
       return `"${seconds.slice(0, 10)}T24:00:00Z"`;
     case "epoch":
       return String(ms);
+    case "epoch-text":
+      return `"${ms}"`;
     default:
       return `"${form}-01-01T00:00:00Z"`;
   }

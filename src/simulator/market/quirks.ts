@@ -31,7 +31,15 @@ export interface Quirks {
   /** Whether today's unfinished bar is served. */
   partialBar: boolean;
   /** The response for an index without any data. */
-  noData: "404" | "empty";
+  noData: "404" | "empty" | "400";
+  /** Whether a history request may have a `timestamp` in the future; if not, it gets a 400. */
+  futureTimestamp: "accepted" | "rejected";
+  /** A larger `size` gets a 400. */
+  maxSize: number;
+  /** No page of a history has more rows than this, whatever its `size`. */
+  maxPageRows: number;
+  /** Whether a 400 names the parameters that it objects to. */
+  fieldErrors: boolean;
   /** Of every thousand index ticks, `perMille` become visible only `seconds` after their timestamp. */
   late: { readonly perMille: number; readonly seconds: number };
   /** Number of missing index ticks per thousand. */
@@ -61,6 +69,10 @@ export const defaultQuirks: Quirks = {
   upperBound: "inclusive",
   partialBar: true,
   noData: "404",
+  futureTimestamp: "accepted",
+  maxSize: 2000,
+  maxPageRows: 2000,
+  fieldErrors: true,
   late: { perMille: 0, seconds: 0 },
   missingPerMille: 0,
   corrections: { perMille: 0, minutes: 0 },

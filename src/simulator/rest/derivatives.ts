@@ -87,7 +87,7 @@ export class Derivatives {
   }
 
   #queryParams(query: URLSearchParams): QueryParams {
-    return new QueryParams("derivatives", query, this.#options.quirks.ids);
+    return new QueryParams("derivatives", query, this.#options.quirks);
   }
 }
 

@@ -63,7 +63,7 @@ export class ExchangeTickers {
 
   respond(query: URLSearchParams, nowMs: number): Payload {
     const { quirks, writer, calendar, cache, ids } = this.#options;
-    const params = new QueryParams("exchange-ticker", query, quirks.ids);
+    const params = new QueryParams("exchange-ticker", query, quirks);
     const exchangeId = params.id("exchangeId");
     const marketId = params.id("marketId");
     const startAfter = params.id("startAfter");

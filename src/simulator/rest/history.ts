@@ -128,18 +128,20 @@ export class HistoryPages {
 
   respond(query: URLSearchParams, scopes: ReadonlySet<string>, nowMs: number): Payload {
     const { quirks, writer } = this.#options;
-    const params = new QueryParams(this.#history.name, query, quirks.ids);
+    const params = new QueryParams(this.#history.name, query, quirks);
     const type = params.oneOf("indexType", simulatedIndexTypes);
     const id = params.id("indexId");
     const timestamp = params.timestamp("timestamp");
     const startAfter = params.id("startAfter");
     const requestedSize = params.size();
+    if (quirks.futureTimestamp === "rejected" && timestamp !== undefined && timestamp > nowMs)
+      params.addError("timestamp", "must not be in the future");
     if (this.#history.name === "ohlcv") params.oneOf("interval", ["1d"]);
     params.throwIfInvalid();
 
     const seriesList = this.#selectSeries(type, id, scopes);
-    if (seriesList.every(({ firstDay, endDay }) => firstDay >= endDay) && quirks.noData === "404")
-      throw new HttpError(404, `No data for index ${id ?? type}`);
+    if (seriesList.every(({ firstDay, endDay }) => firstDay >= endDay) && quirks.noData !== "empty")
+      throw new HttpError(Number(quirks.noData), `No data for index ${id ?? type}`);
     if (startAfter === undefined && timestamp === undefined) {
       const records = newestRecords(this.#history, seriesList, nowMs);
       const end = writer.nextIdProperty(
@@ -153,7 +155,8 @@ export class HistoryPages {
         ? this.#startAfterCursor(startAfter, nowMs)
         : { step: this.#history.lastStepUpTo(timestamp ?? 0), rank: 0 };
     if (!start) return new Payload(`{"content":[]${writer.nextIdProperty(undefined, undefined)}}`);
-    const limit = startAfter === undefined || this.#honoursSize(timestamp !== undefined) ? requestedSize : 10;
+    const size = startAfter === undefined || this.#honoursSize(timestamp !== undefined) ? requestedSize : 10;
+    const limit = Math.min(size, quirks.maxPageRows);
     return this.#page(createSelectionKey(type, id, seriesList), seriesList, start, limit, nowMs).payload;
   }
 

@@ -17,7 +17,7 @@ export class Lookups {
   }
 
   assets(query: URLSearchParams): string {
-    const params = new QueryParams("asset", query, this.#quirks.ids);
+    const params = new QueryParams("asset", query, this.#quirks);
     const type = params.oneOf("type", ["FIAT", "CRYPTO"]);
     const status = params.oneOf("status", ["ACTIVE", "INACTIVE"]);
     const symbol = params.text("symbol");
@@ -33,7 +33,7 @@ export class Lookups {
   }
 
   markets(query: URLSearchParams): string {
-    const params = new QueryParams("market", query, this.#quirks.ids);
+    const params = new QueryParams("market", query, this.#quirks);
     const base = params.id("baseAssetId");
     const quote = params.id("quoteAssetId");
     params.throwIfInvalid();
@@ -48,7 +48,7 @@ export class Lookups {
   }
 
   exchanges(query: URLSearchParams): string {
-    const params = new QueryParams("exchange", query, this.#quirks.ids);
+    const params = new QueryParams("exchange", query, this.#quirks);
     const status = params.oneOf("status", ["ACTIVE", "INACTIVE"]);
     const name = params.text("name");
     params.throwIfInvalid();

@@ -57,7 +57,7 @@ export class MarketCaps {
 
   respond(query: URLSearchParams, nowMs: number): string {
     const { quirks, universe, writer } = this.#options;
-    const params = new QueryParams("market-cap", query, quirks.ids);
+    const params = new QueryParams("market-cap", query, quirks);
     const assetId = params.id("assetId");
     const percentChange = params.oneOf("percentChange", ["true", "false"]) === "true";
     params.throwIfInvalid();

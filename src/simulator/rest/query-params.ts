@@ -8,13 +8,13 @@ const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 export class QueryParams {
   readonly #object: string;
   readonly #query: URLSearchParams;
-  readonly #ids: Quirks["ids"];
+  readonly #quirks: Quirks;
   readonly #errors: FieldError[] = [];
 
-  constructor(object: string, query: URLSearchParams, ids: Quirks["ids"]) {
+  constructor(object: string, query: URLSearchParams, quirks: Quirks) {
     this.#object = object;
     this.#query = query;
-    this.#ids = ids;
+    this.#quirks = quirks;
   }
 
   text(field: string): string | undefined {
@@ -24,7 +24,7 @@ export class QueryParams {
   id(field: string): string | undefined {
     const value = this.text(field);
     if (value === undefined) return undefined;
-    if (value === "" || (this.#ids === "uuid" && !UUID_PATTERN.test(value)))
+    if (value === "" || (this.#quirks.ids === "uuid" && !UUID_PATTERN.test(value)))
       this.addError(field, "must be a uuid");
     return value;
   }
@@ -47,7 +47,8 @@ export class QueryParams {
     const value = this.text("size");
     if (value === undefined) return 10;
     const size = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
-    if (!(size >= 1 && size <= 2000)) this.addError("size", "must be between 1 and 2000");
+    const { maxSize } = this.#quirks;
+    if (!(size >= 1 && size <= maxSize)) this.addError("size", `must be between 1 and ${maxSize}`);
     return size;
   }
 
@@ -65,6 +66,7 @@ export class QueryParams {
 
   /** Call after reading the last parameter. */
   throwIfInvalid(): void {
-    if (this.#errors.length > 0) throw new HttpError(400, "Validation error", this.#errors);
+    if (this.#errors.length > 0)
+      throw new HttpError(400, "Validation error", this.#quirks.fieldErrors ? this.#errors : []);
   }
 }

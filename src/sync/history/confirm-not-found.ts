@@ -15,7 +15,7 @@ import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, toProblem } from "../context/error-policy.ts";
 import type { SliceWalk } from "./walk-slice.ts";
 
-/** `confirmed`: the index does not exist. `unconfirmed`: the range stays open, for the reason in `error`. */
+/** `confirmed`: the service has nothing of the index. `unconfirmed`: the range stays open, for the reason in `error`. */
 type NotFoundDecision =
   | { readonly kind: "confirmed" }
   | { readonly kind: "unconfirmed"; readonly error: Failure; readonly countsAsTry: boolean };
@@ -32,7 +32,7 @@ const PROBE_TTL_MS = 10_000;
  */
 export class NotFoundConfirmer {
   readonly #reader: Connection;
-  /** Monotonic time of the first 404 of each series. */
+  /** Monotonic time of the first 404 or 400 of each series. */
   readonly #notFoundSince = new Map<string, number>();
   readonly #foundSeries = new Set<string>();
   readonly #probes = new Map<HistoryStream, { readonly at: number; readonly isHealthy: Promise<boolean> }>();
@@ -56,16 +56,44 @@ export class NotFoundConfirmer {
     // This run has found the series, so the index exists and only this range fails. A delisted index fails at its head.
     if (!walk.isHead && this.#foundSeries.has(ledgerKeyText(key)))
       return { kind: "unconfirmed", error: unconfirmedFailure(walk), countsAsTry: true };
-    const at = context.clock.monotonic();
-    const notFoundSince = this.#notFoundSince.get(ledgerKeyText(key)) ?? at;
-    this.#notFoundSince.set(ledgerKeyText(key), notFoundSince);
     // Slices of one series may get their first 404 at the same time. That counts as one 404, not as several tries.
-    if (at - notFoundSince < MIN_CONFIRM_INTERVAL_MS)
+    if (!this.#isRepeated(context, walk))
       return { kind: "unconfirmed", error: unconfirmedFailure(walk), countsAsTry: false };
     if (!(await this.#isEndpointHealthy(context, walk, servedSince)))
       return { kind: "unconfirmed", error: endpointFailure(walk), countsAsTry: true };
     this.#notFoundSince.delete(ledgerKeyText(key));
     return { kind: "confirmed" };
+  }
+
+  /**
+   * Decides whether a 400 means that the service has no such index (a GWA of a fiat currency): it repeats, the index has
+   * no row, and the service still serves another index of the same type.
+   */
+  async confirmRejected(
+    context: SyncContext,
+    walk: SliceWalk,
+    rejection: Failure,
+  ): Promise<NotFoundDecision> {
+    const { key, serviceWindow, indexType } = walk;
+    const servedSince = computeWindowStart(serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS;
+    const refused = { kind: "unconfirmed", error: rejection, countsAsTry: true } as const;
+    if (this.#foundSeries.has(ledgerKeyText(key)) || hasRowsSince(this.#reader, key, servedSince))
+      return refused;
+    if (wasNotFound(this.#reader, key)) return { kind: "confirmed" };
+    if (!this.#isRepeated(context, walk))
+      return { kind: "unconfirmed", error: unconfirmedFailure(walk, rejection), countsAsTry: false };
+    const otherSeries = findOtherServedSeries(this.#reader, key, servedSince, indexType);
+    if (!otherSeries || !(await findsAny(context, key.stream, [otherSeries]))) return refused;
+    this.#notFoundSince.delete(ledgerKeyText(key));
+    return { kind: "confirmed" };
+  }
+
+  /** Whether the service gave the same answer some seconds ago. */
+  #isRepeated({ clock }: SyncContext, { key }: SliceWalk): boolean {
+    const at = clock.monotonic();
+    const since = this.#notFoundSince.get(ledgerKeyText(key)) ?? at;
+    this.#notFoundSince.set(ledgerKeyText(key), since);
+    return at - since >= MIN_CONFIRM_INTERVAL_MS;
   }
 
   /** Whether the endpoint finds another stored series or, because all stored ones may be delisted, any series. */
@@ -124,13 +152,21 @@ export function isUnconfirmedNotFound(error: unknown): boolean {
   return error instanceof Failure && error.code === "denied";
 }
 
-function unconfirmedFailure({ key, indexType, name }: SliceWalk): Failure {
-  return new Failure(`${streamTable[key.stream].endpoint} no longer finds ${indexType} ${name} (404)`, {
-    code: "denied",
-    remedy:
-      "the range stays open; the 404 is confirmed later, because the service has served this index before",
-    exit: exitCode.incomplete,
-  });
+function unconfirmedFailure({ key, indexType, name }: SliceWalk, rejection?: Failure): Failure {
+  const { endpoint } = streamTable[key.stream];
+  return rejection
+    ? new Failure(`${endpoint} refuses ${indexType} ${name} (400)`, {
+        code: "denied",
+        remedy: "the range stays open; the index is asked for again before it counts as empty",
+        exit: exitCode.incomplete,
+        cause: rejection,
+      })
+    : new Failure(`${endpoint} no longer finds ${indexType} ${name} (404)`, {
+        code: "denied",
+        remedy:
+          "the range stays open; the 404 is confirmed later, because the service has served this index before",
+        exit: exitCode.incomplete,
+      });
 }
 
 function endpointFailure({ key }: SliceWalk): Failure {

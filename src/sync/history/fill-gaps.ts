@@ -1,3 +1,4 @@
+import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { type LedgerKey, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
@@ -246,7 +247,7 @@ type SliceOutcome =
     };
 
 /**
- * Fills one slice. Calls `onServed` once the service has returned records; `notFound` decides whether to trust a 404.
+ * Fills one slice. Calls `onServed` once the service has returned records; `notFound` decides whether to trust a 404 or 400.
  * Throws only errors that end the run.
  */
 export async function fillSlice(
@@ -262,11 +263,14 @@ export async function fillSlice(
     ({ hasReopened, isUnpublished } = await walkSlice(context, walk, onServed));
     notFound.recordFound(walk);
   } catch (error) {
-    switch (classifyError(error, stats.successCount)) {
+    const isRejected = error instanceof Failure && error.code === "rejected";
+    switch (isRejected ? "not_found" : classifyError(error, stats.successCount)) {
       case "stop":
         throw error;
       case "not_found": {
-        const decision = await notFound.confirm(context, walk);
+        const decision = isRejected
+          ? await notFound.confirmRejected(context, walk, error)
+          : await notFound.confirm(context, walk);
         if (decision.kind === "unconfirmed")
           return { kind: "failed", error: decision.error, countsAsTry: decision.countsAsTry };
         await ingest.call("commitIndexNotFound", { key: walk.key, range: walk.range }, [], signal);

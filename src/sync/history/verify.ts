@@ -1,9 +1,10 @@
-import { Failure } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { cadenceOf, historyStreams, isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { normalise, subtract } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
+import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import { readSeriesCoverage } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
@@ -68,8 +69,9 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
     } catch (error) {
       const errorClass = classifyError(error, stats.successCount);
       if (errorClass === "stop") throw error;
-      // The service no longer has the index, so there is nothing to compare.
-      if (errorClass === "not_found") return;
+      // The service does not have the index, so there is nothing to compare.
+      const isRefused = failureCode(error) === "rejected" && wasNotFound(options.reader, walk.key);
+      if (errorClass === "not_found" || isRefused) return;
       problems.push(toProblem(walk.key.stream, `${walk.indexType} ${walk.name}`, error));
       // The service contradicts covered ranges: retract them, so that the gap filler fetches them again.
       if (error instanceof Failure && error.code === "alarm") {

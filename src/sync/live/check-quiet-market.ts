@@ -1,7 +1,7 @@
 import { Failure } from "../../model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import { streamTable } from "../../model/streams.ts";
-import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
+import { formatTimestamp, type Micros, parseServiceTimestamp } from "../../model/time.ts";
 import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
 import type { Subscription } from "../../service/live/messages.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
@@ -41,8 +41,8 @@ function readTimestamps(body: ResponseBody): Micros[] {
   }
   const content: unknown = (response as { content?: unknown } | null)?.content;
   if (!Array.isArray(content)) throw malformedBodyFailure("no content");
-  return content.map((record: { timestamp?: unknown } | null) =>
-    typeof record?.timestamp === "string" ? (parseTimestamp(record.timestamp) ?? 0) : 0,
+  return content.map(
+    (record: { timestamp?: unknown } | null) => parseServiceTimestamp(record?.timestamp) ?? 0,
   );
 }
 

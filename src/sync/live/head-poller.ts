@@ -135,9 +135,8 @@ export class HeadPoller {
       this.#reload();
       this.#reloadAt = clock.monotonic() + MIN_RELOAD_INTERVAL_MS;
     } else if (clock.monotonic() >= (this.#rescheduleAt ?? Number.POSITIVE_INFINITY)) this.#scheduleAll();
-    const maxInFlight = Math.ceil(this.#options.maxConcurrency * 1.5);
     const now = serviceNow(this.#context);
-    while (this.#inFlight.size < maxInFlight) {
+    while (!this.#isAtLimit) {
       const next = this.#findNext();
       if (!next || next.due > now) break;
       this.#startPoll(next);
@@ -149,11 +148,17 @@ export class HeadPoller {
     this.#options.onCaughtUp();
   }
 
-  /** Until the next head is due; at the limit in flight, until a finished poll wakes the loop. */
+  get #isAtLimit(): boolean {
+    return this.#inFlight.size >= Math.ceil(this.#options.maxConcurrency * 1.5);
+  }
+
+  /**
+   * Until the next head is due; at the limit in flight, until a finished poll wakes the loop. A head that became due
+   * since `#dispatch` looked is due now: nothing else would wake the loop for it.
+   */
   #idleMs(): number {
-    const now = serviceNow(this.#context);
-    const due = this.#findNext()?.due ?? Number.POSITIVE_INFINITY;
-    const wait = due <= now ? MAX_SLEEP_MS : (due - now) / MICROS_PER_MS;
+    const due = this.#isAtLimit ? undefined : this.#findNext()?.due;
+    const wait = ((due ?? Number.POSITIVE_INFINITY) - serviceNow(this.#context)) / MICROS_PER_MS;
     const reload = this.#needsReload ? this.#reloadAt : Number.POSITIVE_INFINITY;
     const schedule =
       Math.min(reload, this.#rescheduleAt ?? Number.POSITIVE_INFINITY) - this.#context.clock.monotonic();

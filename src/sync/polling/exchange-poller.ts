@@ -79,7 +79,11 @@ export class ExchangePoller {
   }
 
   #startPoll(exchangeId: string | null, markets: ReadonlySet<string> | undefined, period: Micros): void {
-    const poll = this.#poll(exchangeId, markets, period).finally(() => this.#inFlight.delete(exchangeId));
+    const poll = this.#poll(exchangeId, markets, period).finally(() => {
+      this.#inFlight.delete(exchangeId);
+      // While it was in flight, the loop has passed over a period that began meanwhile.
+      if (this.#currentPeriod() !== period) this.#wakeUp.notify();
+    });
     this.#inFlight.set(exchangeId, poll);
   }
 

@@ -149,14 +149,18 @@ export class SnapshotPoller {
   }
 }
 
-/** Time until shortly after the service's next period starts. A fixed interval would drift and miss periods. */
+/**
+ * Time until shortly after the start of a period of the service, the current one included: a poll that took until
+ * its first moments must not pass over it. A fixed interval would drift and miss periods.
+ */
 export function delayToNextPeriod(
   context: Pick<SyncContext, "client" | "clock">,
   seconds: number,
 ): () => number {
   return () => {
     const periodMs = seconds * 1000;
-    const nowMs = serviceNow(context) / MICROS_PER_MS;
-    return periodMs - (nowMs % periodMs) + Math.min(1_000, periodMs / 4);
+    const sinceDueMs = serviceNow(context) / MICROS_PER_MS - Math.min(1_000, periodMs / 4);
+    // Timers drop fractions of a millisecond and would fire just before the moment.
+    return Math.ceil(periodMs - (sinceDueMs % periodMs));
   };
 }

@@ -36,6 +36,12 @@ export function readSettledRanges(
   return ranges;
 }
 
+/** Whether a range of the key contains the timestamp: covered or lost. */
+export function isSettledAt(transaction: Transaction, { stream, series }: LedgerKey, ts: Micros): boolean {
+  const sql = `SELECT to_ts > ? FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
+  return transaction.statement(sql).pluck().get([ts, stream, series, ts]) === 1;
+}
+
 /**
  * Settles a range, in the same transaction as its rows. `rows` and `empty` replace what was settled before; `lost` only
  * fills what is not covered. Touching ranges with the same proof and reason are merged.

@@ -102,11 +102,15 @@ export function hasRowsSince(
   return connection.statement(sql).get([series, storedTime(since)]) !== undefined;
 }
 
-/** Finds the other selected series with the newest row, at `since` or later. Ignores series that were not found. */
+/**
+ * Finds the other selected series (of `indexType` if given) with the newest row, at `since` or later. Ignores series
+ * that were not found.
+ */
 export function findOtherServedSeries(
   connection: Connection,
   { stream, series }: { readonly stream: HistoryStream; readonly series: number },
   since: Micros,
+  indexType: string | null = null,
 ): ServedSeries | undefined {
   const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
   const row = connection
@@ -114,11 +118,12 @@ export function findOtherServedSeries(
       `SELECT s.index_type AS indexType, s.index_id AS indexId,
           (SELECT max(r.${timeColumn}) FROM ${table} r WHERE r.${keyColumn} = w.series) AS newest
         FROM wanted_ranges w JOIN series s ON s.series = w.series
-        WHERE w.stream = ? AND w.to_ts IS NULL AND w.series <> ? AND newest >= ? AND NOT EXISTS
+        WHERE w.stream = ? AND w.to_ts IS NULL AND w.series <> ? AND s.index_type = coalesce(?, s.index_type)
+          AND newest >= ? AND NOT EXISTS
           (SELECT 1 FROM settled_ranges g WHERE g.stream = w.stream AND g.series = w.series AND g.reason = ?)
         ORDER BY newest DESC LIMIT 1`,
     )
-    .get([stream, series, storedTime(since), NOT_FOUND_REASON]);
+    .get([stream, series, indexType, storedTime(since), NOT_FOUND_REASON]);
   return row && { indexType: row.indexType, indexId: row.indexId, ts: tsOfStored(row.newest) };
 }
 

@@ -1,9 +1,9 @@
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import Database from "better-sqlite3";
 import { Failure } from "../../model/failure.ts";
 import { resolvePath } from "./disk.ts";
-import { toFailure } from "./sqlite-errors.ts";
+import { isCorruption, toFailure } from "./sqlite-errors.ts";
 
 /** A previous writer that ended without releasing its lock. */
 export interface KilledWriter {
@@ -28,9 +28,7 @@ export function acquireWriterLock(path: string): WriterLock {
   let lock: Database.Database | undefined;
   let killedWriter: KilledWriter | undefined;
   try {
-    lock = new Database(`${path}.lock`, { timeout: 0 });
-    // The open transaction is the lock.
-    lock.exec("BEGIN EXCLUSIVE");
+    lock = openLockFile(`${path}.lock`);
     killedWriter = readKilledWriter(holderFile);
     writeFileSync(holderFile, `pid ${process.pid} on ${hostname()}\n`);
   } catch (error) {
@@ -48,6 +46,30 @@ export function acquireWriterLock(path: string): WriterLock {
   };
 }
 
+/** The open transaction is the lock. A lock file that is no database (a power cut) is emptied and used again. */
+function openLockFile(file: string): Database.Database {
+  try {
+    return beginExclusive(file);
+  } catch (error) {
+    // SQLite reads the file only with a lock on it: corruption also means that no other process holds it.
+    if (!isCorruption(error)) throw error;
+  }
+  // Never a new file: a process that starts at the same moment could lock the old one, and both would write.
+  truncateSync(file);
+  return beginExclusive(file);
+}
+
+function beginExclusive(file: string): Database.Database {
+  const lock = new Database(file, { timeout: 0 });
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+    return lock;
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
 /** Fails early if another process is writing the warehouse. Creates and changes no file. */
 export function assertNoWriter(given: string): void {
   const path = resolvePath(given);
@@ -57,13 +79,19 @@ export function assertNoWriter(given: string): void {
     lock = new Database(`${path}.lock`, { readonly: true, timeout: 0 });
     lock.pragma("schema_version");
   } catch (error) {
-    throw toWriterLockFailure(error, path);
+    if (!isCorruption(error)) throw toWriterLockFailure(error, path);
   } finally {
     lock?.close();
   }
 }
 
 function toWriterLockFailure(error: unknown, path: string): unknown {
+  if (isCorruption(error))
+    return new Failure(`another program writes to ${path}.lock`, {
+      code: "db_not_writable",
+      remedy: "find that program and keep it off this file; the lock file itself holds no data",
+      cause: error,
+    });
   const failure = toFailure(error, `${path}.lock`);
   if (!(failure instanceof Failure) || failure.code !== "db_locked") return failure;
   return new Failure(`another mds-sync writes ${path} (${readHolder(`${path}.writer`)})`, {

@@ -46,6 +46,9 @@ describe("what the simulator serves", () => {
     ["D3", "decimals as=zeros"],
     ["D6", "timestamps as=us"],
     ["D6", "timestamps as=ns"],
+    ["H12", "timestamps as=zero-offset"],
+    ["H12", "timestamps as=epoch"],
+    ["H12", "timestamps as=epoch-text"],
     ["B11", "bom"],
   ])("%s: %s makes no difference", async (_, fault) => {
     const plain = await fetchPage("index_ticks", ticks);
@@ -66,7 +69,7 @@ describe("what the simulator serves", () => {
     expect(odd.unknownFields.length).toBeGreaterThan(0);
   });
 
-  it.each(["no-zone", "epoch"])("D6: timestamps as %s are rejected, each with its text", async (form) => {
+  it.each(["no-zone", "offset"])("D6: timestamps as %s are rejected, each with its text", async (form) => {
     service.simulator.setFaults(`GET /index-ticker timestamps as=${form}`);
     const { rejects, records, rawCount } = await fetchPage("index_ticks", ticks);
     expect(records).toEqual([]);

@@ -24,9 +24,10 @@ describe("D6: timestamps", () => {
   it.each([
     '"2026-03-01T12:00:00"',
     '"2026-03-01T12:00:00+02:00"',
-    '"2026-03-01T12:00:00+00:00"',
-    "1772366400000",
-    '"1772366400000"',
+    '"2026-03-01T12:00:00-00:30"',
+    "1772366400",
+    "1772366400000000",
+    '"1772366400"',
     '""',
     "{}",
     '"2026-02-29T00:00:00Z"',
@@ -35,6 +36,18 @@ describe("D6: timestamps", () => {
     expect(records).toEqual([]);
     expect(rejects[0]?.reason).toBe("timestamp is not a UTC moment");
     expect(rejects[0]?.raw).toContain(`"timestamp":${json}`);
+  });
+
+  it.each([
+    '"2026-03-01T12:00:00+00:00"',
+    '"2026-03-01T12:00:00.000-00:00"',
+    '"2026-03-01T12:00:00+0000"',
+    "1772366400000",
+    '"1772366400000"',
+  ])("H12: %s is read as UTC", (json) => {
+    const { records, rejects } = tick(json);
+    expect(rejects).toEqual([]);
+    expect(records[0]).toMatchObject({ ts: parseTimestamp("2026-03-01T12:00:00Z"), quality: null });
   });
 
   it.each(["2099-01-01T00:00:00Z", "1970-01-01T00:00:00Z"])("%s is stored with a quality flag", (text) => {
@@ -46,11 +59,11 @@ describe("D6: timestamps", () => {
   it("of lastMoved that are unreadable set a quality flag", () => {
     const [record] = decodePage(
       "exchange_ticks",
-      '{"content":[{"exchangeId":"e","marketId":"m","last":"1","timestamp":"2026-03-01T12:00:00Z","lastMoved":1772366400000}]}',
+      '{"content":[{"exchangeId":"e","marketId":"m","last":"1","timestamp":"2026-03-01T12:00:00Z","lastMoved":1772366400}]}',
     ).records;
     expect(record).toMatchObject({
       lastMoved: null,
-      quality: "lastMoved is not a UTC moment: 1772366400000",
+      quality: "lastMoved is not a UTC moment: 1772366400",
     });
   });
 });

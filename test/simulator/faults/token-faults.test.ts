@@ -62,6 +62,17 @@ describe("faults of tokens", () => {
     expect(await statusWith(token.access_token, `/index-ticker?${index}`)).toBe(200);
   });
 
+  it.each([
+    ["upper", expect.stringContaining("READ:OHLCV")],
+    ["array", expect.arrayContaining(["read:ohlcv"])],
+    ["unknown", "market-data:all"],
+    ["missing", undefined],
+  ])("scope-form is=%s changes how the scopes are stated, not the token", async (form, scope) => {
+    const token = await requestTokenWithFaults(`scope-form ${form}`);
+    expect(token.scope).toEqual(scope);
+    expect(await statusWith(token.access_token, "/market-cap")).toBe(200);
+  });
+
   it("revoke invalidates a new token at once and permanently", async () => {
     const newToken = await client.fetchToken();
     client.simulator.setFaults("GET /asset revoke times=1");

@@ -29,6 +29,8 @@ export interface SupervisorHarnessOptions {
   /** A longer period makes simulated hours faster, because there are fewer ticks. */
   readonly refreshSeconds?: number;
   readonly maxRequestsPerSecond?: number;
+  /** How far time moves on at each reading of the clock. Default: not at all. */
+  readonly creepMs?: () => number;
 }
 
 export type QueryRow = Record<string, unknown>;
@@ -76,7 +78,7 @@ export class SupervisorHarness {
   }
 
   static async start(options: SupervisorHarnessOptions): Promise<SupervisorHarness> {
-    const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
+    const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z", options.creepMs);
     const { refreshSeconds = 30 } = options;
     const simulator = await startSimulator({ clock, refreshSeconds, ...options.simulator });
     const harness = new SupervisorHarness(clock, simulator, options);

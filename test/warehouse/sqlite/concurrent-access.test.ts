@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
@@ -7,6 +9,7 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { MIN_FREE_BYTES } from "../../../src/warehouse/sqlite/disk.ts";
 import { findLockHolders } from "../../../src/warehouse/sqlite/lock-holders.ts";
 import { readWalBytes, truncateWal } from "../../../src/warehouse/sqlite/wal.ts";
+import { assertNoWriter } from "../../../src/warehouse/sqlite/writer-lock.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import {
@@ -55,6 +58,43 @@ describe("the writer", () => {
     });
     expect(catchFailure(() => write(warehouse, 9000)).code).toBe("writer_replaced");
     expect(queryRows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 500 }]);
+  });
+
+  it.each([
+    ["zeros", Buffer.alloc(4096)],
+    ["garbage", randomBytes(700)],
+    ["half a database", Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(84, 0xff)])],
+  ])(
+    "H10: opens with a lock file that holds %s; of processes that start at once, one wins",
+    async (_, bytes) => {
+      const path = join(makeTempFolder(), "mds.sqlite");
+      openWriter(path, { clock: new ManualClock() }).close();
+      writeFileSync(`${path}.lock`, bytes);
+      expect(() => assertNoWriter(path)).not.toThrow();
+      const peers = Array.from({ length: 4 }, () => startPeerProcess("writer", path));
+      const lines = await Promise.all(peers.map((peer) => peer.nextLine()));
+      const winners = peers.filter((_peer, n) => lines[n] === "open");
+      expect(winners.length, lines.join("\n")).toBeLessThanOrEqual(1);
+      // Two that meet at the same moment may both step back.
+      const winner = winners[0] ?? startPeerProcess("writer", path);
+      if (winners.length === 0) expect(await winner.nextLine()).toBe("open");
+      for (const line of lines.filter((text) => text !== "open"))
+        expect(line).toMatch(/^failure writer_elsewhere 75/);
+      expect(await winner.act()).toBe("wrote 1");
+      expect(catchFailure(() => openWriter(path, { clock: new ManualClock() })).code).toBe(
+        "writer_elsewhere",
+      );
+    },
+  );
+
+  it("H10: the lock survives garbage that is written into its file", async () => {
+    const path = join(makeTempFolder(), "mds.sqlite");
+    const first = startPeerProcess("writer", path);
+    expect(await first.nextLine()).toBe("open");
+    writeFileSync(`${path}.lock`, randomBytes(4096));
+    expect(catchFailure(() => openWriter(path, { clock: new ManualClock() })).code).toBe("writer_elsewhere");
+    expect(catchFailure(() => assertNoWriter(path)).code).toBe("writer_elsewhere");
+    expect(await first.act()).toBe("wrote 1");
   });
 
   it("keeps its lock when the same process tries to open the warehouse again", () => {

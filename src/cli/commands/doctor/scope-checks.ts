@@ -18,8 +18,8 @@ interface ScopeProbe {
 }
 
 /**
- * Checks for each selected stream that the token has the scope and that the service accepts it. A probe is the cheapest
- * possible request; any response except 403 passes.
+ * Checks for each selected stream that the service grants the scope. A probe is the cheapest possible request; any
+ * response except 403 passes.
  */
 export async function checkScopes(
   client: ServiceClient,
@@ -30,13 +30,9 @@ export async function checkScopes(
 ): Promise<Finding[]> {
   const probes = probesFor(sync, formatTimestamp(Math.floor(client.serverNow() ?? 0) * MICROS_PER_MS));
   const refused = await Promise.all(
-    probes.map(async ({ request }) => {
-      const lacking = findMissingScopes(request, rest.scopes);
-      if (lacking.length > 0) return lacking;
-      return (await isForbidden(client, request, runWithTimeout))
-        ? guessMissingScope(request, rest.scopes)
-        : [];
-    }),
+    probes.map(async ({ request }) =>
+      (await isForbidden(client, request, runWithTimeout)) ? guessMissingScope(request, rest.scopes) : [],
+    ),
   );
   const missing = new Map<Stream, Set<string>>();
   for (const [at, { stream }] of probes.entries()) {

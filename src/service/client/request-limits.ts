@@ -1,0 +1,107 @@
+import { formatTimestamp, MICROS_PER_MS, type Micros, parseTimestamp } from "../../model/time.ts";
+import type { Log } from "../../runtime/log.ts";
+import type { RequestQuery, ServiceRequest } from "../http/request.ts";
+import { RejectedFailure } from "../http/status-errors.ts";
+
+/** The documented default; a service that refuses it refuses something else. */
+const MIN_PAGE_SIZE = 10;
+/** The service's time is known to about a second. */
+const CLOCK_UNCERTAINTY_MS = 1_000;
+
+/**
+ * What this service refuses although the specification allows it: large pages and timestamps in the future. Learned from
+ * a 400 that a smaller request does not get, and never sent again.
+ */
+export class RequestLimits {
+  readonly #log: Log;
+  /** Milliseconds since 1970 by the service's clock. */
+  readonly #now: () => number;
+  /** By endpoint: the largest size that got a page. */
+  readonly #acceptedSizes = new Map<string, number>();
+  /** By endpoint: the largest size to ask for, because larger ones are refused. */
+  readonly #maxSizes = new Map<string, number>();
+  /** Undefined: not known yet. */
+  #acceptsFuture: boolean | undefined;
+
+  constructor(log: Log, now: () => number) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** Sends the request within the known limits. After a 400 tries smaller requests; if none helps, throws that 400. */
+  async send<T>(given: ServiceRequest, send: (request: ServiceRequest) => Promise<T>): Promise<T> {
+    const request = this.#applyKnownLimits(given);
+    let query = request.query ?? {};
+    let refusal: unknown;
+    for (;;) {
+      try {
+        const result = await send({ ...request, query });
+        this.#recordAccepted(request, query);
+        return result;
+      } catch (error) {
+        refusal ??= error;
+        const smaller =
+          error instanceof RejectedFailure ? this.#reduce(request, query, error.fields) : undefined;
+        if (!smaller) throw refusal;
+        query = smaller;
+      }
+    }
+  }
+
+  #applyKnownLimits(request: ServiceRequest): ServiceRequest {
+    const { endpoint, query } = request;
+    if (!query) return request;
+    const maxSize = this.#maxSizes.get(endpoint) ?? Number.POSITIVE_INFINITY;
+    const isTooLarge = typeof query.size === "number" && query.size > maxSize;
+    const sized = isTooLarge ? { ...query, size: maxSize } : query;
+    const present = this.#acceptsFuture === false ? this.#clampToPresent(sized) : undefined;
+    return { ...request, query: present ?? sized };
+  }
+
+  /** The next request to try: first without the future, then with smaller and smaller pages. */
+  #reduce(
+    { endpoint, query: full = {} }: ServiceRequest,
+    sent: RequestQuery,
+    fields: ReadonlySet<string>,
+  ): RequestQuery | undefined {
+    const mayConcern = (field: string) => fields.size === 0 || fields.has(field);
+    if (this.#acceptsFuture !== true && mayConcern("timestamp") && sent.timestamp === full.timestamp) {
+      const present = this.#clampToPresent(sent);
+      if (present) return present;
+    }
+    const size = typeof sent.size === "number" && mayConcern("size") ? Math.floor(sent.size / 2) : 0;
+    const isNewLimit = size >= Math.max(MIN_PAGE_SIZE, this.#acceptedSizes.get(endpoint) ?? 0);
+    return isNewLimit ? { ...sent, size } : undefined;
+  }
+
+  /** The same query up to the present; undefined if it does not reach into the future. */
+  #clampToPresent(query: RequestQuery): RequestQuery | undefined {
+    const presentMs = Math.floor(this.#now() - CLOCK_UNCERTAINTY_MS);
+    const ts = readTimestamp(query);
+    if (ts === undefined || ts <= presentMs * MICROS_PER_MS) return undefined;
+    return { ...query, timestamp: `${formatTimestamp(presentMs * MICROS_PER_MS).slice(0, 23)}Z` };
+  }
+
+  #recordAccepted({ endpoint, query: full = {} }: ServiceRequest, sent: RequestQuery): void {
+    if (typeof sent.size === "number") {
+      const accepted = Math.max(sent.size, this.#acceptedSizes.get(endpoint) ?? 0);
+      this.#acceptedSizes.set(endpoint, accepted);
+      if (sent.size !== full.size && this.#maxSizes.get(endpoint) !== accepted) {
+        this.#maxSizes.set(endpoint, accepted);
+        this.#log.warn({ endpoint, size: accepted }, "service refuses larger pages");
+      }
+    }
+    if (this.#acceptsFuture !== undefined) return;
+    if (sent.timestamp !== full.timestamp) {
+      // If the size was reduced too, that alone may have helped.
+      if (sent.size !== full.size) return;
+      this.#acceptsFuture = false;
+      this.#log.warn({ endpoint }, "service refuses timestamps in the future");
+    } else if ((readTimestamp(sent) ?? 0) > (this.#now() + CLOCK_UNCERTAINTY_MS) * MICROS_PER_MS)
+      this.#acceptsFuture = true;
+  }
+}
+
+function readTimestamp({ timestamp }: RequestQuery): Micros | undefined {
+  return typeof timestamp === "string" ? parseTimestamp(timestamp) : undefined;
+}

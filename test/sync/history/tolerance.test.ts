@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+
+/** LIBRA never had a price, like the GWA of a fiat currency. */
+const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [LIBRA, LUNA], MWA: none, LX: none },
+  intraday: { GWA: [BTC, LIBRA], MWA: none, LX: all, days: 2 } }`;
+
+const services: [what: string, simulator: SimulatorOptions][] = [
+  ["refuses a timestamp in the future", { quirks: { futureTimestamp: "rejected" } }],
+  [
+    "refuses a timestamp in the future without saying why",
+    { quirks: { futureTimestamp: "rejected", fieldErrors: false } },
+  ],
+  ["refuses pages of more than 1000 records", { quirks: { maxSize: 1000 } }],
+  [
+    "refuses both, without saying why",
+    { quirks: { maxSize: 300, futureTimestamp: "rejected", fieldErrors: false } },
+  ],
+  ["answers 400 for an index without data", { quirks: { noData: "400" } }],
+  [
+    "answers 400 for an index without data and for large pages, without saying why",
+    { quirks: { noData: "400", maxSize: 1000, fieldErrors: false } },
+  ],
+  ["sends at most 100 records a page", { quirks: { maxPageRows: 100 } }],
+  ["writes +00:00 instead of Z", { faults: "* * timestamps as=zero-offset" }],
+  ["writes timestamps as milliseconds", { faults: "* * timestamps as=epoch" }],
+  ["states its scopes in upper case", { faults: "POST /oauth/token scope-form upper" }],
+  ["states other scopes", { faults: "POST /oauth/token scope-form unknown" }],
+];
+
+describe("a service that", () => {
+  it.each(services)("H12: %s is copied completely", async (_, simulator) => {
+    const engine = await startBackfillHarness({ settings, simulator });
+    const startedAt = engine.clock.now();
+    const report = await engine.run();
+    expect(report.problems).toEqual([]);
+    expect(report.exit).toBe(0);
+    expect(engine.clock.now() - startedAt).toBeLessThan(30_000);
+    expect(engine.expectMatchesService().rows).toBeGreaterThan(20_000);
+    const refused = engine.logged.filter(({ message }) => message.startsWith("service refuses"));
+    expect(new Set(refused.map(({ message, fields }) => `${message} ${fields.endpoint}`)).size).toBe(
+      refused.length,
+    );
+    expect(engine.simulator.requests.list.filter(({ status }) => status === 400).length).toBeLessThan(50);
+    await engine.clock.advance(90_000);
+    expect((await engine.run()).exit).toBe(0);
+    expect(await engine.verify()).toMatchObject({ problems: [], differences: [] });
+  });
+
+  it("H12: answers 400 for every index of a type leaves them open, and says so within seconds", async () => {
+    const faults = "GET /index-ticker status 400 query=indexType=GWA";
+    const engine = await startBackfillHarness({ settings, simulator: { faults } });
+    const startedAt = engine.clock.now();
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(engine.clock.now() - startedAt).toBeLessThan(30_000);
+    expect(new Set(report.problems.map(({ stream, what, code }) => `${stream} ${what} ${code}`))).toEqual(
+      new Set(["index_ticks GWA BTC rejected", "index_ticks GWA LIBRA rejected"]),
+    );
+    const open = engine.query(
+      "SELECT DISTINCT name FROM gaps WHERE stream = 'index_ticks' AND state = 'open' ORDER BY 1",
+    );
+    expect(open.map(({ name }) => name)).toEqual(expect.arrayContaining(["BTC", "LIBRA"]));
+    expect(engine.query("SELECT 1 FROM ohlcv LIMIT 1")).toHaveLength(1);
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectMatchesService();
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { seededRandom } from "../../../src/runtime/backoff.ts";
+import { seed } from "../../support/seed.ts";
+import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+
+const none = { kind: "none" } as const;
+const list = (...names: string[]) => ({ kind: "list", names }) as const;
+const sync = {
+  ohlcv: false,
+  intraday: { GWA: list("BTC", "ETH", "SOL", "XRP"), MWA: none, LX: none, days: 1 },
+  exchangeTickers: { exchanges: list("Kraken"), markets: { kind: "all" } },
+  marketCap: { every: 2 },
+  derivatives: false,
+};
+const REFRESH_SECONDS = 2;
+const SEEDS = 5;
+
+/** The longest time in seconds between two requests of the same series or list. */
+async function findLongestWait(harness: SupervisorHarness, seconds: number): Promise<number> {
+  await harness.runUntil(() => harness.isFilled);
+  await harness.advance(10);
+  const count = harness.requestCount;
+  const from = harness.clock.now();
+  await harness.advance(seconds);
+  const to = harness.clock.now();
+  const heads = harness.requestsTo("/index-ticker", count);
+  const byIndex = Map.groupBy(heads, ({ target }) => new URL(target, "http://x").searchParams.get("indexId"));
+  expect(byIndex.size).toBe(4);
+  const lists = ["/market-cap", "/exchange-ticker"].map((path) => harness.requestsTo(path, count));
+  const waits = [...byIndex.values(), ...lists].flatMap((requests) => {
+    const times = [from, ...requests.map(({ at }) => at), to];
+    return times.slice(1).map((at, n) => at - (times[n] ?? at));
+  });
+  return Math.max(...waits) / 1000;
+}
+
+describe("due polls", () => {
+  it("H7: none waits longer than two periods, however time passes between two readings of the clock", async () => {
+    for (let n = 0; n < SEEDS; n++) {
+      const random = seededRandom(seed + n);
+      const maxCreepMs = random() * 4;
+      const harness = await SupervisorHarness.start({
+        sync,
+        refreshSeconds: REFRESH_SECONDS,
+        simulator: { faults: "ws upgrade-status 503" },
+        creepMs: () => random() * maxCreepMs,
+      });
+      const wait = await findLongestWait(harness, 60);
+      expect(wait, `seed ${seed + n}`).toBeLessThan(2 * REFRESH_SECONDS + 0.5);
+      await harness.stop();
+    }
+  });
+
+  it("H7: a slow response delays only the poll after it, and passes over no period", async () => {
+    const faults = [
+      "ws upgrade-status 503",
+      // Ends in the first moments of the next period, and in the middle of it.
+      "GET /market-cap latency by=1700ms",
+      "GET /exchange-ticker latency by=2600ms",
+    ];
+    const simulator = { faults: faults.join("\n") };
+    const harness = await SupervisorHarness.start({ sync, refreshSeconds: REFRESH_SECONDS, simulator });
+    expect(await findLongestWait(harness, 60)).toBeLessThan(1.5 * REFRESH_SECONDS);
+  });
+});
