@@ -148,7 +148,7 @@ export function drawFaults(draw: SeededDraw): DrawnFaults {
   if (drawn === "next-day") lines.push(draw.one(notFoundFaults)(draw));
   lines.push(certainFault(draw));
   // Small pages make walks of many pages.
-  if (draw.chance(0.6)) lines.push(`GET /index-ticker size-cap ${draw.integer(30, 300)}`);
+  if (draw.chance(0.6)) lines.push(`GET /index-ticker size-cap ${draw.integer(15, 150)}`);
   if (draw.chance(0.4)) lines.push(`GET /ohlcv size-cap ${draw.integer(150, 900)}`);
   if (draw.chance(0.5)) lines.push(`GET * latency ${draw.integer(20, 900)}ms`);
   return { text: lines.join("\n"), recovery };

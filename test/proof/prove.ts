@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
@@ -14,12 +22,15 @@ import { openReader } from "../../src/warehouse/reader.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { isFault } from "./fault-lines.ts";
+import { withInProcessIngest } from "./in-process-ingest.ts";
 import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts";
 
 const SECRET = "kestrel-secret/with+signs=&yes";
 const DAY_MS = 86_400_000;
 /** No run may take longer, whatever faults the service has. */
 const MAX_RUN_MS = 12 * 3_600_000;
+
+const MIN_SCRATCH_BYTES = 2 ** 30;
 
 export interface ProofOutcome {
   readonly seed: number;
@@ -39,7 +50,7 @@ export interface ProofOutcome {
  */
 export async function prove(seed: number): Promise<ProofOutcome> {
   const schedule = drawSchedule(seed);
-  const folder = mkdtempSync(join(tmpdir(), "mds-sync-proof-"));
+  const folder = mkdtempSync(join(scratchFolder(), "mds-sync-proof-"));
   const clock = new ManualClock(schedule.start);
   const simulator = await startSimulator({
     clock,
@@ -51,11 +62,20 @@ export async function prove(seed: number): Promise<ProofOutcome> {
   });
   try {
     simulator.setFaults(schedule.faults);
-    return await playSchedule(schedule, folder, clock, simulator);
+    const play = () => playSchedule(schedule, folder, clock, simulator);
+    return await (schedule.hasIngestThread ? play() : withInProcessIngest(play));
   } finally {
     await clock.runUntil(simulator.stop());
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** In memory where there is room: a schedule commits often, and the crash sweep is what tests the disk. */
+function scratchFolder(): string {
+  const memory = "/dev/shm";
+  if (!existsSync(memory)) return tmpdir();
+  const { bavail, bsize } = statfsSync(memory);
+  return bavail * bsize > MIN_SCRATCH_BYTES ? memory : tmpdir();
 }
 
 async function playSchedule(

@@ -1,5 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { ProofOutcome } from "./prove.ts";
 
@@ -12,7 +14,7 @@ const { values } = parseArgs({
     workers: { type: "string" },
   },
 });
-const workers = Number(values.workers ?? 2);
+const workers = Number(values.workers ?? availableParallelism());
 
 if (values.seed !== undefined) {
   const [{ prove }, { drawSchedule }] = await Promise.all([import("./prove.ts"), import("./schedule.ts")]);
@@ -36,6 +38,8 @@ async function runWorker(): Promise<void> {
   for (let seed = seeds.shift(); seed !== undefined; ) {
     const worker = fork(new URL("./worker.ts", import.meta.url), {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
+      // Ingest threads load every module again: they find it compiled.
+      env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "mds-sync-compiled-proof") },
     });
     const ended = once(worker, "exit");
     let isUp = true;
@@ -78,9 +82,10 @@ function recordOutcome({ seed, problems, struck: faultCount, rows: rowCount, exi
 }
 
 await Promise.all(Array.from({ length: workers }, runWorker));
-const seconds = Number((process.hrtime.bigint() - startedAt) / 1_000_000_000n);
+const seconds = Number(process.hrtime.bigint() - startedAt) / 1e9;
 process.stdout.write(
-  `${passed} of ${count} schedules matched the service: ${struck} faults struck, ${rows} rows compared, ${seconds} s\n`,
+  `${passed} of ${count} schedules matched the service: ${struck} faults struck, ${rows} rows compared, ` +
+    `${Math.round(seconds)} s, ${(count / seconds).toFixed(2)} schedules/s on ${workers} processes\n`,
 );
 if (failed.length > 0) {
   process.stdout.write(

@@ -24,37 +24,59 @@ export interface FaultSchedule {
   readonly faults: string;
   readonly steps: readonly ScheduleStep[];
   readonly recovery: Recovery;
+  /** Ingest runs in a thread of its own, as in the program; in most schedules it shares the thread, which is faster. */
+  readonly hasIngestThread: boolean;
+}
+
+/** The service keeps this many days. Such a world has one series, so that it has about as many rows as the others. */
+const WHOLE_WINDOW_DAYS = 200;
+
+/** Few rows and many pages, because most faults matter between pages. */
+interface Span {
+  readonly refreshSeconds: number;
+  readonly days: number;
 }
 
 export function drawSchedule(seed: number): FaultSchedule {
   const draw = new SeededDraw(seed);
-  // Few rows and many pages, because most faults matter between pages.
-  const { refreshSeconds, days } = draw.one([
-    { refreshSeconds: 120, days: 1 },
-    { refreshSeconds: 300, days: draw.integer(1, 2) },
-    { refreshSeconds: 900, days: draw.integer(1, 6) },
-    { refreshSeconds: 3600, days: draw.one([3, 10, 30, 200]) },
+  const { refreshSeconds, days } = draw.one<Span>([
+    { refreshSeconds: 300, days: 1 },
+    { refreshSeconds: 900, days: draw.integer(1, 4) },
+    { refreshSeconds: 1800, days: draw.integer(2, 8) },
+    { refreshSeconds: 3600, days: draw.one([3, 10, 20]) },
+    { refreshSeconds: 3600, days: WHOLE_WINDOW_DAYS },
   ]);
   const { text: faults, recovery } = drawFaults(draw);
+  const assets = draw.integer(7, 12);
   return {
     seed,
     start: Date.parse("2026-03-01T00:00:00Z") + draw.integer(0, 3 * DAY_MS),
-    size: { assets: draw.integer(6, 8), markets: draw.integer(2, 6), exchanges: draw.integer(1, 3) },
+    size: { assets, markets: draw.integer(2, 6), exchanges: draw.integer(1, 3) },
     refreshSeconds,
     quirks: drawQuirks(draw, refreshSeconds),
-    settings: drawSettings(draw, refreshSeconds, days),
+    settings: drawSettings(draw, { refreshSeconds, days, assets }),
     faults,
-    steps: drawSteps(draw, refreshSeconds),
+    steps: drawSteps(draw, { refreshSeconds, days }),
     recovery,
+    hasIngestThread: draw.chance(0.04),
   };
 }
 
-function drawSettings(draw: SeededDraw, refreshSeconds: number, days: number): string {
-  const few = () => draw.one(["{ top: 1 }", "{ top: 2 }", "[BTC]", "[BTC, ETH]", "none"]);
-  const ohlcv = draw.chance(0.5)
+function drawSettings(
+  draw: SeededDraw,
+  { refreshSeconds, days, assets }: Span & { readonly assets: number },
+): string {
+  // The first LUNA is young, the second ended months ago, LIBRA never had a price.
+  const special = [...(assets >= 11 ? ["[LUNA]"] : []), ...(assets >= 12 ? ["[BTC, LIBRA]"] : [])];
+  const few = () => draw.one(["{ top: 1 }", "{ top: 2 }", "[BTC]", "[BTC, ETH]", "none", ...special]);
+  // Solana is young: its daily bars are half as many as those of the others.
+  const ohlcv = draw.chance(0.6)
     ? "false"
-    : `{ GWA: ${draw.one(["{ top: 1 }", "[ETH]", "[BTC]"])}, MWA: none, LX: ${draw.chance(0.1) ? "all" : "none"} }`;
-  const intraday = `{ GWA: ${few()}, MWA: ${draw.one(["none", "none", "{ top: 1 }"])}, LX: all, days: ${days} }`;
+    : `{ GWA: ${draw.one(["{ top: 1 }", "[SOL]", "[SOL]", "[SOL]", ...special])}, MWA: none, LX: ${draw.chance(0.03) ? "all" : "none"} }`;
+  const intraday =
+    days === WHOLE_WINDOW_DAYS
+      ? `{ GWA: [BTC], MWA: none, LX: none, days: ${days} }`
+      : `{ GWA: ${few()}, MWA: ${draw.one(["none", "none", "{ top: 1 }"])}, LX: all, days: ${days} }`;
   return `service: { refreshSeconds: ${refreshSeconds}, concurrency: ${draw.one([1, 2, 8, 16])} }
 sync:
   ohlcv: ${ohlcv}
@@ -97,14 +119,14 @@ function drawQuirks(draw: SeededDraw, refreshSeconds: number): Partial<Quirks> {
 }
 
 /** A shorter cadence gets shorter pauses between runs, because the next run has to fill each pause. */
-function drawSteps(draw: SeededDraw, refreshSeconds: number): ScheduleStep[] {
+function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleStep[] {
   // Most runs are short, so most stops are early. One stop in four is by time, so that it can hit a retry delay.
   const stop = (): StopPoint =>
     draw.chance(0.25)
       ? { ms: draw.integer(50, 30_000) }
       : { pages: draw.chance(0.5) ? draw.integer(1, 8) : draw.integer(1, 60) };
   const run = (): ScheduleStep => (draw.chance(0.4) ? { kind: "run", stop: stop() } : { kind: "run" });
-  const maxDays = { 120: 1, 300: 2, 900: 5, 3600: 20 }[refreshSeconds] ?? 1;
+  const maxDays = { 900: 2, 1800: 4, 3600: 8 }[refreshSeconds] ?? 1;
   const steps = [run()];
   while (draw.chance(0.5) && steps.length < 5) {
     const ms = draw.one([
@@ -114,7 +136,8 @@ function drawSteps(draw: SeededDraw, refreshSeconds: number): ScheduleStep[] {
       DAY_MS,
       draw.integer(1, maxDays) * DAY_MS,
     ]);
-    const isLongPause = refreshSeconds === 3600 && draw.chance(0.3);
+    // Ranges leave the service's window meanwhile.
+    const isLongPause = days === WHOLE_WINDOW_DAYS && draw.chance(0.5);
     if (draw.chance(0.7))
       steps.push({ kind: "wait", ms: isLongPause ? draw.integer(195, 206) * DAY_MS : ms });
     steps.push(run());

@@ -1,35 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { serialiseFailure } from "../../model/failure.ts";
-import { runAfterPendingMessages } from "../../runtime/loop.ts";
-import { type IngestCall, type IngestReply, stoppedFailure, transferListOf } from "./messages.ts";
-import { OperationRunner } from "./operations.ts";
+import { serveCalls } from "./serve-calls.ts";
 
-/** A shorter WAL is not worth the two fsyncs that a checkpoint costs. */
-const LONG_WAL_PAGES = 2_000;
-
-// Runs calls synchronously, so that they cannot overlap. Checkpoints the WAL after the reply.
-const port = parentPort;
-if (port === null) throw new Error("ingest-worker runs as a worker thread only");
-const runner = new OperationRunner();
-const stopFlag = workerData as Int32Array;
-
-port.on("message", (call: IngestCall) => {
-  let reply: IngestReply;
-  try {
-    if (Atomics.load(stopFlag, 0) === 1 && call.operation !== "close") throw stoppedFailure();
-    reply = { id: call.id, ...runner.run(call) };
-    port.postMessage(reply);
-  } catch (error) {
-    reply = { id: call.id, failure: serialiseFailure(error, "ingest_bug"), bodies: call.bodies };
-    port.postMessage(reply, transferListOf(call.bodies));
-    return;
-  }
-  if (reply.hasCommitted) shortenWalAfter(call);
-});
-
-/** Live batches come in bursts: commit the whole burst before the checkpoint. */
-function shortenWalAfter({ operation }: IngestCall): void {
-  const shortenWal = () => runner.shortenWal(LONG_WAL_PAGES);
-  if (operation === "commitLiveMessages") runAfterPendingMessages(shortenWal);
-  else shortenWal();
-}
+// The entry of the ingest thread.
+if (parentPort === null) throw new Error("ingest-worker runs as a worker thread only");
+serveCalls(parentPort, workerData as Int32Array);

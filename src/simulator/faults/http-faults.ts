@@ -153,5 +153,7 @@ const stripVersion = (path: string) => path.replace(/^\/v3(?=\/)/, "");
 const toPlainResponse = ({ status, headers, payload }: SimulatorResponse): PlainResponse => ({
   status,
   headers,
-  body: payload.bytes,
+  get body() {
+    return payload.bytes;
+  },
 });

@@ -25,9 +25,17 @@ interface Page {
 
 /** Applies a payload or paging fault. Undefined when it is another fault or the response is not a page. */
 export function applyPageFault(fault: TriggeredFault, response: PlainResponse): PlainResponse | undefined {
+  if (!changesPages(fault)) return undefined;
   const page = parsePage(response);
   const changed = page && (applyFaultToPage(fault, page) ?? applyFaultToRows(fault, page));
   return changed && replacePage(response, changed);
+}
+
+const EMPTY_PAGE: Page = { isList: true, envelope: [], rows: [] };
+
+/** Asks each kind of fault with an empty page and record: parsing the real page takes longer than everything else. */
+function changesPages(fault: TriggeredFault): boolean {
+  return applyFaultToPage(fault, EMPTY_PAGE) !== undefined || applyRecordFault(fault, []) !== undefined;
 }
 
 function applyFaultToRows(fault: TriggeredFault, page: Page): Page | undefined {
@@ -202,9 +210,9 @@ export class PagingFaults {
     let target = cursor;
     for (let step = 1; step < length && target !== undefined; step++)
       target = this.#cursorSources.get(target)?.get("startAfter");
-    const page = parsePage(response);
     // The walk is still shorter than the cycle: leave this page unchanged.
-    if (!page || target === undefined) return response;
+    const page = target === undefined ? undefined : parsePage(response);
+    if (!page) return response;
     const others = page.envelope.filter(([name]) => name !== "nextId");
     return replacePage(response, { ...page, envelope: [...others, ["nextId", JSON.stringify(target)]] });
   }

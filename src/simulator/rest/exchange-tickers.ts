@@ -100,7 +100,7 @@ export class ExchangeTickers {
     const lastId = records.at(-1)?.id;
     const end = writer.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
     const payload = new Payload(`{"content":${writer.formatList(records)}${end}}`);
-    cache.set(key, { payload, oldest: tick });
+    cache.set(key, { payload, oldest: tick }, payload.bytes.length);
     return payload;
   }
 

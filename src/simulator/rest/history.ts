@@ -250,12 +250,16 @@ export class HistoryPages {
     const { records, hasMore, oldest } = walkBackward(this.#history, seriesList, start, limit, nowMs);
     const lastId = this.#lastId(records);
     const end = writer.nextIdProperty(hasMore ? lastId : undefined, lastId);
-    const payload = new Payload(`{"content":[${this.#history.render(records, nowMs)}]${end}}`);
+    const isFinal = hasMore || this.#history.hasFixedEnd;
+    // A fault may serve another page instead: do not render this one before it is needed.
+    const payload = new Payload(() => {
+      const text = `{"content":[${this.#history.render(records, nowMs)}]${end}}`;
+      if (isFinal && isSettled) cache.set(key, page, text.length);
+      return text;
+    });
     const count = records.steps.length;
     const last = { step: records.steps[count - 1] ?? 0, rank: records.series[count - 1]?.rank ?? 0 };
-    const page = { payload, oldest, last: count > 0 ? last : undefined, rows: count };
-    const isFinal = hasMore || this.#history.hasFixedEnd;
-    if (isFinal && isSettled) cache.set(key, page);
+    const page: CachedPage = { payload, oldest, last: count > 0 ? last : undefined, rows: count };
     return page;
   }
 

@@ -14,13 +14,19 @@ export interface SimulatorRequest {
   readonly nowMs: number;
 }
 
-/** The body of a response. Caches its compressed form. */
+/** The body of a response, rendered when it is first read. Caches its compressed form. */
 export class Payload {
-  readonly bytes: Buffer;
+  readonly #content: string | Buffer | (() => string);
+  #bytes: Buffer | undefined;
   #gzipped: Buffer | undefined;
 
-  constructor(content: string | Buffer) {
-    this.bytes = typeof content === "string" ? Buffer.from(content) : content;
+  constructor(content: string | Buffer | (() => string)) {
+    this.#content = content;
+  }
+
+  get bytes(): Buffer {
+    this.#bytes ??= toBuffer(typeof this.#content === "function" ? this.#content() : this.#content);
+    return this.#bytes;
   }
 
   gzipped(): Buffer {
@@ -31,6 +37,10 @@ export class Payload {
   get size(): number {
     return this.bytes.length + (this.#gzipped?.length ?? 0);
   }
+}
+
+function toBuffer(content: string | Buffer): Buffer {
+  return typeof content === "string" ? Buffer.from(content) : content;
 }
 
 /** A response before compression. */

@@ -27,10 +27,11 @@ export class PageCache {
     return entry.page;
   }
 
-  set(key: string, page: CachedPage): void {
+  /** `length`: of its text. */
+  set(key: string, page: CachedPage, length: number): void {
     this.delete(key);
     // The compressed form is made later; a quarter of the size accounts for it.
-    const bytes = Math.ceil(page.payload.bytes.length * 1.25) + 500;
+    const bytes = Math.ceil(length * 1.25) + 500;
     this.#pages.set(key, { page, bytes });
     this.#bytes += bytes;
     for (const oldest of this.#pages.keys()) {

@@ -30,6 +30,8 @@ interface SnapshotKeyRow {
   readonly cadence: Micros;
 }
 
+type Row = Readonly<Record<string, string | number | null>>;
+
 export interface ComparisonResult {
   readonly seriesCount: number;
   readonly rows: number;
@@ -114,8 +116,8 @@ export function expectCoverageCorrect(
       const from = Math.max(range.from, servedSince);
       if (!proofs.includes(proof) || from >= range.to) continue;
       const label = `${proof} ${targetRow.stream} ${targetRow.indexType} ${targetRow.name}`;
-      const stored = readStoredRows(reader, targetRow, from, range.to);
-      expectEqualRows(label, stored, readServedRows(simulator, targetRow, from, range.to, nowMs));
+      const stored = readStoredRows(reader, targetRow, from, range.to, "");
+      expectEqualRows(label, stored, readServedRows(simulator, targetRow, from, range.to, nowMs, Number));
     }
   }
 }
@@ -160,14 +162,20 @@ function readTargetRows(reader: Connection): TargetRow[] {
 }
 
 /** Compares row by row and shows only the first difference: comparing all rows at once is slow. */
-function expectEqualRows(label: string, stored: readonly unknown[], served: readonly unknown[]): void {
+function expectEqualRows(label: string, stored: readonly Row[], served: readonly Row[]): void {
   const length = Math.max(stored.length, served.length);
   for (let at = 0; at < length; at++) {
-    if (JSON.stringify(stored[at]) !== JSON.stringify(served[at])) {
+    if (!isEqualRow(stored[at], served[at])) {
       assert.deepEqual({ what: label, at, row: stored[at] }, { what: label, at, row: served[at] });
     }
   }
   assert.deepEqual({ what: label, rows: stored.length }, { what: label, rows: served.length });
+}
+
+function isEqualRow(a: Row | undefined, b: Row | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  for (const name in a) if (a[name] !== b[name]) return false;
+  return Object.keys(a).length === Object.keys(b).length;
 }
 
 /** Everything lost must have left the window. */
@@ -190,18 +198,28 @@ const ohlcvColumns = ["open", "high", "low", "close", "volume", "volume_usd", "v
  */
 const firstDayAfter = (ts: Micros) => formatDay(ts + MICROS_PER_DAY - 1);
 
-function readStoredRows(reader: Connection, targetRow: TargetRow, from: Micros, to: Micros): unknown[] {
+type FigureColumns = "_exact" | "";
+
+/** Reads the exact digits of each figure, or the REAL, which takes a quarter of the time. */
+function readStoredRows(
+  reader: Connection,
+  targetRow: TargetRow,
+  from: Micros,
+  to: Micros,
+  suffix: FigureColumns = "_exact",
+): Row[] {
   const isBars = targetRow.stream === "ohlcv";
+  const figures = (names: readonly string[]) => names.map((name) => `${name}${suffix} AS ${name}`).join(", ");
   const columns = isBars
-    ? `day, ${ohlcvColumns.map((figure) => `${figure}_exact AS ${figure}`).join(", ")}, record_id`
-    : "ts, price_exact AS price, volume_exact AS volume, tick_volume_exact AS tick_volume";
+    ? `day, ${figures(ohlcvColumns)}, record_id`
+    : `ts, ${figures(["price", "volume", "tick_volume"])}`;
   const [column, low, high] = isBars ? ["day", firstDayAfter(from), firstDayAfter(to)] : ["ts", from, to];
   return reader.database
     .prepare(
       `SELECT ${columns} FROM ${targetRow.stream} WHERE index_type = ? AND index_id = ? AND ${column} >= ? AND ${column} < ?
       ORDER BY ${column}`,
     )
-    .all(targetRow.indexType, targetRow.indexId, low, high);
+    .all(targetRow.indexType, targetRow.indexId, low, high) as Row[];
 }
 
 function readServedRows(
@@ -210,8 +228,9 @@ function readServedRows(
   from: Micros,
   to: Micros,
   nowMs: number,
-): unknown[] {
-  const plain = (text: string | undefined) => (text === undefined ? null : toPlainNotation(text));
+  toFigure: (text: string) => string | number | undefined = toPlainNotation,
+): Row[] {
+  const plain = (text: string | undefined) => (text === undefined ? null : (toFigure(text) ?? null));
   if (stream === "ohlcv") {
     return oracle.dailyBars(indexType, indexId, from / 1000, to / 1000, nowMs).map((bar) => ({
       day: bar.startTimestamp.slice(0, 10),
