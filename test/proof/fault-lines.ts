@@ -72,6 +72,7 @@ const http: readonly DrawLine[] = [
   ),
   (draw) => `GET ${anyEndpoint(draw)} encoding bomb mb=70 total=1`,
   onHistoryEndpoint(["stale 1h", "stale 10m", "stale 3d"]),
+  (draw) => `GET ${draw.one(historyEndpoints)} lag ${draw.one(["90s", "10m", "3h"])}`,
 ];
 
 /** C. Paging. */

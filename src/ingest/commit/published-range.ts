@@ -83,7 +83,7 @@ const LATENESS_MARGIN = 1.25;
 export function recordLateRecords(
   transaction: Transaction,
   key: LedgerKey & { readonly stream: HistoryStream },
-  page: Pick<ReceivedPage, "timestamps" | "asOf"> & { readonly settleDelay: Micros },
+  page: Pick<ReceivedPage, "timestamps" | "asOf" | "cadence"> & { readonly settleDelay: Micros },
 ): void {
   const { timestamps, asOf, settleDelay } = page;
   const before = readPublication(transaction, key);
@@ -103,7 +103,7 @@ export function recordLateRecords(
   const oldestLate = unknown.findLast(isLate);
   if (oldestLate === undefined) return;
   const lateBy = Math.min(MAX_LATENESS_MICROS, Math.ceil((asOf - oldestLate) * LATENESS_MARGIN));
-  recordLateness(transaction, key.stream, { lateBy, lateAt: asOf });
+  recordLateness(transaction, key.stream, { lateBy, lateAt: asOf }, page);
 }
 
 /** The settle delay for a head page: what is younger may still get late records, so it is not covered any more. */

@@ -118,11 +118,7 @@ export function commitWalkPage(
     const asOf = decoded.asOf ?? now;
     const isCurrentHead = page.isHead && !isStale;
     if (isCurrentHead && page.position.provenFrom >= page.position.gap.to)
-      recordLateRecords(transaction, key, {
-        timestamps: plausibleTimestamps,
-        asOf,
-        settleDelay: page.settleDelay,
-      });
+      recordLateRecords(transaction, key, { ...page, timestamps: plausibleTimestamps, asOf });
     const compared = page.shouldCountMissing ? provenByPage : undefined;
     const before = compared ? countStoredRows(transaction, key, compared) : 0;
     // The cast is safe: a page has only records of its own stream.

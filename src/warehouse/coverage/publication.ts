@@ -52,14 +52,21 @@ export function readLateness(
     .get([stream]);
 }
 
-/** Records of a stream appeared `lateBy` after their timestamp. A smaller lateness than the present one changes nothing. */
+/**
+ * Records of a stream appeared `seen.lateBy` after their timestamp. The lateness at most doubles, once per period: a single
+ * wrong page, or one of each series, must not delay all claims for hours.
+ */
 export function recordLateness(
   transaction: Transaction,
   stream: HistoryStream,
-  { lateBy, lateAt }: Lateness,
+  seen: Lateness,
+  { settleDelay, cadence }: { readonly settleDelay: Micros; readonly cadence: Micros },
 ): void {
   const known = readLateness(transaction, stream);
-  if (known && decayLateness(known, lateAt) >= lateBy) return;
+  const before = extendSettleDelay({ settleDelay }, known, seen.lateAt);
+  if (seen.lateBy <= before || (known && seen.lateAt - known.lateAt < cadence)) return;
+  const { lateAt } = seen;
+  const lateBy = Math.min(seen.lateBy, 2 * before);
   transaction
     .statement(
       `INSERT INTO stream_states (stream, rows, missing_scopes, late_by, late_at) VALUES (?, 0, '[]', ?, ?)

@@ -43,12 +43,19 @@ describe("a backward walk", () => {
 
   it("reports what is proven before each page", async () => {
     const { positions } = await walkHistory();
-    expect(positions[0]).toEqual({ number: 1, link: "timestamp", provenFrom: noonTs, end: undefined });
+    expect(positions[0]).toEqual({
+      number: 1,
+      link: "timestamp",
+      provenFrom: noonTs,
+      end: undefined,
+      isSilenceConfirmed: false,
+    });
     expect(positions[1]).toEqual({
       number: 2,
       link: "cursor",
       provenFrom: (rows[9]?.ts ?? 0) + 1,
       end: undefined,
+      isSilenceConfirmed: false,
     });
   });
 
@@ -175,7 +182,7 @@ describe("a backward walk", () => {
   it("C6: an empty history ends the walk at once", async () => {
     const result = await walkHistory(undefined, { history: [] });
     expect(result.positions).toEqual([
-      { number: 1, link: "timestamp", provenFrom: noonTs, end: "exhausted" },
+      { number: 1, link: "timestamp", provenFrom: noonTs, end: "exhausted", isSilenceConfirmed: true },
     ]);
   });
 

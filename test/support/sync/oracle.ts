@@ -6,6 +6,7 @@ import { intersect, normalise, subtract, totalDuration } from "../../../src/mode
 import type { SimulatedIndexType } from "../../../src/simulator/market/indexes.ts";
 import type { Simulator } from "../../../src/simulator/simulator.ts";
 import { readSettledRanges, type SettledRange } from "../../../src/warehouse/coverage/ledger.ts";
+import { decayLateness, readLateness } from "../../../src/warehouse/coverage/publication.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 
 interface TargetRow {
@@ -60,7 +61,8 @@ export function expectWarehouseMatches(
   const targetRows = readTargetRows(reader);
   const sum = { seriesCount: 0, rows: 0, coveredMicros: 0, lostMicros: 0 };
   for (const targetRow of targetRows) {
-    const targetEnd = Math.floor((asOf - targetRow.settleDelay) / targetRow.step) * targetRow.step;
+    const settleDelay = Math.max(targetRow.settleDelay, readLatenessAt(reader, targetRow.stream, asOf));
+    const targetEnd = Math.floor((asOf - settleDelay) / targetRow.step) * targetRow.step;
     const target = normalise([{ from: targetRow.from, to: Math.min(targetRow.to ?? targetEnd, targetEnd) }]);
     const settled = readSettledRanges(reader, targetRow);
     const label = `${targetRow.stream} ${targetRow.indexType} ${targetRow.name}`;
@@ -79,6 +81,12 @@ export function expectWarehouseMatches(
     sum.rows += stored.length;
   }
   return sum;
+}
+
+/** Late records delay the end of a target; a lateness that was seen falls to nothing in twelve times its length. */
+function readLatenessAt(reader: Connection, stream: HistoryStream, asOf: Micros): Micros {
+  const late = readLateness(reader, stream);
+  return late ? decayLateness(late, asOf) : 0;
 }
 
 const QUIET_MARGIN_MICROS = 3600 * 1_000_000;

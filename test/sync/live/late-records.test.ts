@@ -69,7 +69,7 @@ describe("a daemon with a mute socket", () => {
       await harness.advance(by);
       harness.simulator.setFaults(`ws mute\nGET /index-ticker late-rows ${by}s share=0.1`);
       // The first late rows are found as soon as they appear, and show how late rows may be.
-      await harness.advance(Math.max(20 * refreshSeconds, 3 * by));
+      await harness.advance(Math.max(40 * refreshSeconds, 5 * by));
       for (let at = 0; at < minutes; at += minutes / 10) {
         await harness.advance(minutes * 6);
         expect(findFalseCoverage(harness, harness.clock.now())).toBeUndefined();

@@ -340,7 +340,10 @@ describe("the view gaps", () => {
             for (const { age, length, proof } of settledRanges)
               settle(t, found, { from: before - age, to: before - age + length }, proof, proof);
             if (publication) recordHeadPage(t, found, publication);
-            if (lateness) recordLateness(t, "index_ticks", lateness);
+            if (lateness) {
+              const limits = { settleDelay: lateness.lateBy / 2, cadence: 1 };
+              recordLateness(t, "index_ticks", lateness, limits);
+            }
             return found;
           });
           const insert = database.prepare("INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)");

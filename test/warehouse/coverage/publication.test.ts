@@ -5,6 +5,7 @@ import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   decayLateness,
   MAX_LATENESS_MICROS,
+  readLateness,
   readPublication,
   recordHeadPage,
   recordLateness,
@@ -85,8 +86,12 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
     declareTarget(warehouse, settled.from);
     warehouse.transaction((t) => {
       settle(t, key, { from: settled.from, to: present - 2 * HOUR }, "empty");
-      recordLateness(t, "index_ticks", { lateBy: HOUR, lateAt: present });
-      recordLateness(t, "index_ticks", { lateBy: HOUR / 2, lateAt: present });
+      recordLateness(
+        t,
+        "index_ticks",
+        { lateBy: HOUR, lateAt: present },
+        { settleDelay: HOUR / 2, cadence: 1 },
+      );
     });
     expect(gapsOf(warehouse)[1]).toEqual(["open", "settling", -180, 0]);
     warehouse.connection.database.exec(`UPDATE stream_states SET late_at = ${present - 6 * HOUR}`);
@@ -114,6 +119,22 @@ describe("the publication of a series", () => {
 });
 
 describe("the lateness of a stream", () => {
+  it("doubles at most once a period, up to what was seen", () => {
+    const warehouse = openTestWarehouse();
+    const limits = { settleDelay: DELAY, cadence: 30 * MICROS_PER_SECOND };
+    const see = (lateBy: number, lateAt: number) => {
+      warehouse.transaction((t) => recordLateness(t, "index_ticks", { lateBy, lateAt }, limits));
+      return readLateness(warehouse.connection, "index_ticks")?.lateBy;
+    };
+    expect(see(DELAY, present)).toBeUndefined();
+    expect(see(HOUR, present)).toBe(2 * DELAY);
+    expect(see(HOUR, present + limits.cadence - 1)).toBe(2 * DELAY);
+    const period = limits.cadence;
+    expect(see(HOUR, present + period)).toBe(4 * DELAY - (2 * period) / 12);
+    expect(see(5 * DELAY, present + 2 * period)).toBe(5 * DELAY);
+    expect(see(3 * DELAY, present + 3 * period)).toBe(5 * DELAY);
+  });
+
   it("falls from two hours to nothing within a day", () => {
     const late = { lateBy: MAX_LATENESS_MICROS, lateAt: present };
     expect(decayLateness(late, present - HOUR)).toBe(2 * HOUR);
