@@ -217,6 +217,13 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "drops this share of the rows",
   ),
   defineFault(
+    "withdraw",
+    "paging",
+    requestEvents,
+    { since: textParameter(), until: textParameter() },
+    "serves no records of [since, until), as if they had never been published; the page is filled with older ones",
+  ),
+  defineFault(
     "duplicate-row",
     "paging",
     requestEvents,

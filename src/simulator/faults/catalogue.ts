@@ -3,6 +3,7 @@ import { websocketFaultDefinitions } from "./catalogue-websocket.ts";
 import {
   choiceParameter,
   defineFault,
+  durationParameter,
   type FaultDefinition,
   type FaultEventKind,
   numberParameter,
@@ -69,6 +70,13 @@ const recordFaultDefinitions: readonly FaultDefinition[] = [
     recordEvents,
     { as: choiceParameter("us ns no-zone offset leap midnight-24 epoch 1970 2099"), ...rowsParameters },
     "formats timestamps differently; us, ns and offset mean the same time",
+  ),
+  defineFault(
+    "shift-timestamps",
+    "payload",
+    recordEvents,
+    { by: durationParameter(), ...rowsParameters },
+    "moves the timestamps by this duration, which may be negative: a socket with an offset, a record from the future",
   ),
   defineFault("upside-down", "payload", recordEvents, rowsParameters, "swaps high and low"),
   defineFault(
