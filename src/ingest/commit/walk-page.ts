@@ -51,7 +51,7 @@ export interface WalkPageCommitResult {
   readonly proven: TimeRange | undefined;
   /** The walk has proven its gap down to the start. */
   readonly isComplete: boolean;
-  /** The page has records where the ledger said that there is nothing older: that range is open again. */
+  /** The page has records where the ledger said that there are none, or nothing older: that range is open again. */
   readonly hasReopened: boolean;
   /** Why the page settled nothing; the gap must be walked again from its start. */
   readonly alarm: PageAlarm | undefined;
@@ -113,13 +113,16 @@ export function commitWalkPage(
     countUnknownFields(transaction, stream, decoded.unknownFields);
     const missing = compared ? countStoredRows(transaction, key, compared) - before : 0;
     const counts = { written, withdrawn: 0, rejected: decoded.rejects.length, missing, foreign };
-    const unproven = { ...counts, proven: undefined, isComplete: false, hasReopened: false };
+    // Set if a record disproved a range that was settled as empty.
+    let { hasReopened } = transaction;
+    const unproven = { ...counts, proven: undefined, isComplete: false, hasReopened };
     if ("contradiction" in proof) {
       if (proof.contradiction === "newer_than_proven") retract(transaction, key, proof.retract);
       return { ...unproven, alarm: proof.contradiction };
     }
-    if (decoded.rejects.length > decoded.rawCount * MAX_REJECTED_SHARE)
-      return { ...unproven, alarm: "mass_rejection" };
+    // A record from the future is readable, and beyond the range.
+    const unreadable = decoded.rejects.length - decoded.ahead;
+    if (unreadable > decoded.rawCount * MAX_REJECTED_SHARE) return { ...unproven, alarm: "mass_rejection" };
     const oldest = plausibleTimestamps.at(-1);
     const { from } = page.position.gap;
     const older = {
@@ -128,7 +131,7 @@ export function commitWalkPage(
     };
     if (page.isLast && !isStale && hasRowsInRange(transaction, key, older))
       return { ...unproven, alarm: "false_end" };
-    const hasReopened = oldest !== undefined && retractNothingOlder(transaction, key, oldest);
+    if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;
     const clamped = clampToResponseTime(proof.proven, { asOf: decoded.asOf, isStale }, page);
     const proven = clampBelowUnconfirmedTicks(transaction, key, clamped, {
       ...page.position,

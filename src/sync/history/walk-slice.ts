@@ -80,7 +80,7 @@ export async function walkSlice(
     // An HTTP cache may serve a response from before the range was settled.
     const completeUntil = serviceNow(context) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
     if (body.ageMs > 0 && gap.to > completeUntil) throw malformedBodyFailure("a stale response from a cache");
-    return ingest.call("readPage", { stream, series }, [body], signal);
+    return ingest.call("readPage", { stream, series, cadence: slice.cadence }, [body], signal);
   };
   const commit = async (pageId: number, position: PagePosition) => {
     // A range that left the window during the walk is lost, not empty. Leave it open; the next plan records it as lost.

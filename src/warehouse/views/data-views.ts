@@ -1,6 +1,6 @@
 import type { Column } from "../../model/column.ts";
 import { keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
-import { MICROS_PER_DAY } from "../../model/time.ts";
+import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./sql-fragments.ts";
 import { repeatsPrice } from "./stale-price.ts";
 
@@ -46,12 +46,14 @@ function allRows(stream: RowStream): string {
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r ON r.${key} = s.${key}`;
 }
 
-/** A row more than a day in the future never counts as the latest. */
+/** A row from further in the future never counts as the latest: the longest period of a stream. */
+const MAX_AHEAD_MICROS = 300 * MICROS_PER_SECOND;
+
 function latestRows(stream: RowStream): string {
   const { table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
   return `${allRows(stream)}
-  AND r.ts = (SELECT max(n.ts) FROM ${table} n WHERE n.${key} = s.${key} AND n.ts < ${presentTs} + ${MICROS_PER_DAY})`;
+  AND r.ts = (SELECT max(n.ts) FROM ${table} n WHERE n.${key} = s.${key} AND n.ts < ${presentTs} + ${MAX_AHEAD_MICROS})`;
 }
 
 /** A stream has a `latest_…` view if the stream table has a summary for that view. */
