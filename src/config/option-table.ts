@@ -119,6 +119,15 @@ export const optionTable = {
       types: derivativeTypesOption({ help: "types of derivatives to sync" }),
       every: durationOption({ help: "how often to fetch derivative tickers" }, "1m", "10s"),
     }),
+    withdrawals: {
+      answers: integerOption(
+        { help: "how many equal answers show that the service has withdrawn many rows" },
+        3,
+        1,
+        1000,
+      ),
+      over: durationOption({ help: "the time over which it must give these answers" }, "10m", "1s"),
+    },
   },
   retention: {
     exchangeTicks: retentionOption({

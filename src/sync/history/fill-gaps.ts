@@ -9,7 +9,7 @@ import { isOutOfTries, retryDelayMs, runConcurrently } from "../context/retry.ts
 import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
 import { findOpenGaps, type GapFilter, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
-import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
+import { type SliceWalk, unconfirmedFailure, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
 
 interface FillOptions {
   readonly reader: Connection;
@@ -56,6 +56,8 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     const finish = async () => {
       await settleExpiredEdge(context, reader, filter);
       for (const [reason, group] of Map.groupBy(openProblems.values(), ({ problem }) => problem.code)) {
+        // Its range has a reason of its own; the rest of the series is not blocked.
+        if (reason === "withdrawal_unconfirmed") continue;
         const keys = group.map(({ key }) => key);
         await ingest.call("commitBlockedReason", { keys, reason }, [], signal);
       }
@@ -245,8 +247,12 @@ export async function fillSlice(
   const successesBefore = stats.successCount;
   let hasReopened = false;
   try {
-    ({ hasReopened } = await walkSlice(context, walk, onServed));
+    const result = await walkSlice(context, walk, onServed);
+    ({ hasReopened } = result);
     notFound.recordFound(walk);
+    // Only the doubted range is open; the next try requests it again.
+    if (result.unconfirmed > 0)
+      return { kind: "failed", error: unconfirmedFailure(walk, result.unconfirmed), countsAsTry: true };
   } catch (error) {
     switch (classifyError(error, stats.successCount)) {
       case "stop":

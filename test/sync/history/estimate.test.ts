@@ -23,6 +23,7 @@ const settings: SyncSettings = {
   lxIndexIds: {},
   concurrency: 4,
   maxRequestsPerSecond: 0,
+  withdrawals: { answers: 3, over: 600_000_000 },
 };
 const directory = {
   GWA: [{ id: "btc-id", labels: ["BTC"] }],
