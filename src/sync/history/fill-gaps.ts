@@ -1,3 +1,4 @@
+import type { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { type LedgerKey, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
@@ -160,6 +161,7 @@ async function runRound(
       return;
     }
     hasReopened ||= outcome.hasReopened;
+    if (outcome.unconfirmed) failed.push({ walk, error: outcome.unconfirmed, countsAsTry: true });
     if (walk.blockedReason !== null) unblocked.push(walk.key);
     const key = ledgerKeyText(walk.key);
     const remaining = (walksLeft.get(key) ?? 1) - 1;
@@ -223,6 +225,8 @@ type SliceOutcome =
       readonly kind: "filled";
       /** The page contradicted an earlier claim of the service, so another range was reopened. */
       readonly hasReopened: boolean;
+      /** Set if many rows must be confirmed as withdrawn: only their range is open, and is to be requested again. */
+      readonly unconfirmed: Failure | undefined;
     }
   /** The profile lacks a scope, so the rest of the index family would fail too. */
   | { readonly kind: "forbidden"; readonly error: unknown }
@@ -246,13 +250,12 @@ export async function fillSlice(
   const { ingest, stats, signal } = context;
   const successesBefore = stats.successCount;
   let hasReopened = false;
+  let unconfirmed: Failure | undefined;
   try {
     const result = await walkSlice(context, walk, onServed);
     ({ hasReopened } = result);
     notFound.recordFound(walk);
-    // Only the doubted range is open; the next try requests it again.
-    if (result.unconfirmed > 0)
-      return { kind: "failed", error: unconfirmedFailure(walk, result.unconfirmed), countsAsTry: true };
+    if (result.unconfirmed > 0) unconfirmed = unconfirmedFailure(walk, result.unconfirmed);
   } catch (error) {
     switch (classifyError(error, stats.successCount)) {
       case "stop":
@@ -275,5 +278,5 @@ export async function fillSlice(
         };
     }
   }
-  return { kind: "filled", hasReopened };
+  return { kind: "filled", hasReopened, unconfirmed };
 }

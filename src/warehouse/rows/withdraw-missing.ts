@@ -1,4 +1,4 @@
-import { type HistoryStream, streamTable } from "../../model/streams.ts";
+import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import {
@@ -182,11 +182,13 @@ function withdrawRows(
   addRowCount(transaction, stream, -rows.length);
 }
 
-/** From the first of the rows to the end of the last. */
-function hullOf(rows: readonly StoredRow[], { stream, range }: ProvenPage): TimeRange {
+/** From the first of the rows to the next record of the page: where a walk of this range alone begins. */
+function hullOf(rows: readonly StoredRow[], { timestamps, range }: ProvenPage): TimeRange {
   const [first, last] = [rows[0], rows.at(-1)];
   if (!first || !last) throw new Error("no rows have no hull");
-  return { from: first.ts, to: Math.min(range.to, last.ts + streamTable[stream].step) };
+  let { to } = range;
+  for (const ts of timestamps) if (ts > last.ts && ts < to) to = ts;
+  return { from: first.ts, to };
 }
 
 function digestRows(rows: readonly StoredRow[]): string {

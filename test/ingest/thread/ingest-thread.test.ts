@@ -158,7 +158,7 @@ describe("a page of a walk", () => {
     expect(few).toMatchObject({ withdrawn: 0, unconfirmed: [{ rows: 139, answers: 1 }], alarm: undefined });
     // The page proves only what lies between its own records, and no empty range.
     expect(query("SELECT substr(from_time, 12, 8) AS since, proof FROM coverage")).toEqual([
-      { since: "11:09:30", proof: "rows" },
+      { since: "11:10:00", proof: "rows" },
     ]);
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 239 }]);
   });

@@ -48,7 +48,7 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
     expect(storedRows(engine)).toBe(WITHDRAWN_ROWS);
     // Only the doubted range is open, not the day around it.
     expect(openRanges(engine)).toEqual([
-      { name: "BTC", since: "00:00", until: "07:59", reason: "withdrawal unconfirmed" },
+      { name: "BTC", since: "00:00", until: "08:00", reason: "withdrawal unconfirmed" },
     ]);
     expect(status(engine).withdrawals).toMatchObject([
       { name: "BTC", rows: WITHDRAWN_ROWS, believed_at: null },
@@ -116,5 +116,26 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
     await engine.clock.advance(DAY_MS / 2);
     expect((await engine.run()).exit).toBe(0);
     expect(storedRows(engine)).toBe(0);
+  });
+});
+
+describe("a range proven empty beside rows", () => {
+  it("H3: is fetched again when rows appear in it", async () => {
+    const engine = await startBackfillHarness({ settings });
+    engine.simulator.setFaults(
+      "GET /index-ticker withdraw since=2026-03-01T08:50:00Z until=2026-03-01T11:10:00Z",
+    );
+    const hour = { from: micros("2026-03-01T09:00:00Z"), to: micros("2026-03-01T11:00:00Z") };
+    await engine.run({ range: hour });
+    expect(engine.query("SELECT DISTINCT proof, reason FROM coverage")).toEqual([
+      { proof: "empty", reason: "no records" },
+    ]);
+    // The page above the hole reaches a few rows into it.
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.query("SELECT DISTINCT proof FROM coverage WHERE stream = 'index_ticks'")).toEqual([
+      { proof: "rows" },
+    ]);
+    engine.expectMatchesService();
   });
 });

@@ -59,7 +59,7 @@ describe("a page is authoritative for the range that it proves", () => {
     warehouse.transaction((t) => writeRecords(t, "index_ticks", bogus, "rest"));
     expect(commitPage(warehouse, pageOffsets)).toMatchObject({
       withdrawn: 0,
-      unconfirmed: [{ from: T, to: T + 9, rows: 5, answers: 1, believedAt: null }],
+      unconfirmed: [{ from: T, to: T + 21, rows: 5, answers: 1, believedAt: null }],
       believed: [],
     });
     expect(storedOffsets(warehouse)).toHaveLength(45);
