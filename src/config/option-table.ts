@@ -124,6 +124,15 @@ export const optionTable = {
       "1h",
       "1m",
     ),
+    withdrawals: {
+      answers: integerOption(
+        { help: "how many equal answers show that the service has withdrawn many rows" },
+        3,
+        1,
+        1000,
+      ),
+      over: durationOption({ help: "the time over which it must give these answers" }, "10m", "1s"),
+    },
   },
   retention: {
     exchangeTicks: retentionOption({

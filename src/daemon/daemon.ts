@@ -177,7 +177,8 @@ class Daemon {
     if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
     process.on("uncaughtExceptionMonitor", this.#recordCrash);
-    return { context: { client, ingest, clock, log, stats, signal }, reader };
+    const { withdrawals } = this.#options.settings;
+    return { context: { client, ingest, clock, log, stats, withdrawals, signal }, reader };
   }
 
   /** Starts every task. They run until the signal aborts; a task that fails stops the daemon. */

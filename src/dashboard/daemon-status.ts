@@ -1,5 +1,6 @@
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
+import type { WithdrawalStatus } from "../warehouse/coverage/mass-withdrawals.ts";
 import type { DiskStatus, StreamStatus } from "../warehouse/read/status.ts";
 import { DISK_FULL_WARNING_DAYS } from "../warehouse/tables/size-history.ts";
 
@@ -17,6 +18,7 @@ interface DaemonStateOptions {
   /** Undefined while the warehouse cannot be read. */
   readonly streams: readonly StreamStatus[] | undefined;
   readonly disk?: DiskStatus | undefined;
+  readonly withdrawals?: readonly WithdrawalStatus[] | undefined;
 }
 
 /** Describes the daemon's state in one sentence, the worst first. */
@@ -26,6 +28,7 @@ export function describeDaemonState({
   activity,
   streams,
   disk,
+  withdrawals = [],
 }: DaemonStateOptions): DaemonState {
   if (problem !== undefined) return { tone: "ill", sentence: `Stuck: ${withoutFinalPeriod(problem)}.` };
   if (!isReady) return { tone: "busy", sentence: `Starting: ${withoutFinalPeriod(activity)}.` };
@@ -40,8 +43,10 @@ export function describeDaemonState({
     ...(isFilling ? [`the disk will be full in ${countNoun(Math.floor(daysUntilFull), "day")}`] : []),
     ...(forbidden.length > 0 ? [`a scope is missing for ${joinStreams(forbidden)}`] : []),
     ...(failing.length > 0 ? [`the last attempt at ${joinStreams(failing)} failed`] : []),
+    ...describeWithdrawals(withdrawals),
   ];
-  const isBusy = open > 0 || failing.length > 0 || forbidden.length > 0 || isFilling;
+  const isBusy =
+    open > 0 || failing.length > 0 || withdrawals.length > 0 || forbidden.length > 0 || isFilling;
   const first =
     open > 0
       ? `${capitalize(withoutFinalPeriod(activity))}: ${countNoun(open, "range")} left to fetch`
@@ -49,6 +54,23 @@ export function describeDaemonState({
         ? `Everything is synced except ${countNoun(lost, "range")} that the service no longer has`
         : "Everything is synced";
   return { tone: isBusy ? "busy" : "well", sentence: `${[first, ...remarks].join("; ")}.` };
+}
+
+function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[] {
+  const [unconfirmed = [], believed = []] = [true, false].map((isOpen) =>
+    withdrawals.filter(({ believed_at }) => (believed_at === null) === isOpen),
+  );
+  const countRows = (list: readonly WithdrawalStatus[]) =>
+    countNoun(
+      list.reduce((sum, { rows }) => sum + rows, 0),
+      "row",
+    );
+  return [
+    ...(unconfirmed.length > 0
+      ? [`the service no longer serves ${countRows(unconfirmed)}, unconfirmed`]
+      : []),
+    ...(believed.length > 0 ? [`the service has withdrawn ${countRows(believed)} within a week`] : []),
+  ];
 }
 
 function sumOver(streams: readonly StreamStatus[], of: (stream: StreamStatus) => number): number {

@@ -124,6 +124,7 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
       activity: facts.activity,
       streams: status?.streams,
       disk: status?.disk,
+      withdrawals: status?.withdrawals,
     }),
     requests_per_second: view.requestsPerSecond(),
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({

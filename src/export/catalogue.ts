@@ -9,7 +9,7 @@ import {
   exportRelations,
   gapsRelation,
 } from "../warehouse/read/export-relations.ts";
-import { MAX_LIVE_PERIODS } from "../warehouse/views/data-views.ts";
+import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../warehouse/views/data-views.ts";
 import { barMacro, catalogueBarViews, comparisonViews } from "./catalogue-views.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
@@ -163,7 +163,7 @@ function latestView(stream: RowStream, { present, clockSkew, refreshPeriods }: C
   const identity = streamColumns(stream).filter(({ reading }) => reading === "identity");
   const series = identity.map(({ name }) => name).join(", ");
   const now = `(epoch_us(now()) + ${clockSkew})`;
-  const isPlausible = `ts < ${present + MICROS_PER_DAY}`;
+  const isPlausible = `ts < ${present + MAX_AHEAD_MICROS}`;
   const firstLive = `(SELECT max(ts) FROM ${stream} WHERE ${isPlausible}) - ${MAX_LIVE_PERIODS * refreshPeriods[stream]}`;
   const hasContracts = streamTable[stream].dictionary === "contracts";
   const isUnexpired = hasContracts ? ` AND coalesce(epoch_us(c.expiration) > ${now}, true)` : "";

@@ -89,6 +89,7 @@ const failurePolicies = {
   torn_list: { family: "retry", sync: "retry_limited" },
   unproven: { family: "retry", sync: "retry_limited" },
   upstream_version: { family: "retry", sync: "retry" },
+  withdrawal_unconfirmed: { family: "retry", sync: "retry_limited" },
   // The run as a whole
   gave_up: { family: "retry", sync: "stop" },
   stopped: { family: "operator", sync: "stop" },

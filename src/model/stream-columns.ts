@@ -44,7 +44,7 @@ const time = computed("time", "text", "ts as text, YYYY-MM-DDTHH:MM:SS.ffffffZ")
 const source = stored(
   "source",
   "source",
-  "rest: a current page wrote the row; live: the websocket or an outdated (cached) page did; an equal page leaves it",
+  "rest: a current page wrote or confirmed the row; live: only the websocket or an outdated (cached) page did",
 );
 
 const qualityMeaning = "problems with the row, in words; NULL if there are none";

@@ -51,7 +51,7 @@ export interface StorageMeasurement {
 }
 
 /** The part of a stream's status that has metrics. */
-type StreamFigures = Omit<StreamStatus, "from_time" | "to_time" | "last_error_at">;
+type StreamFigures = Omit<StreamStatus, "from_time" | "to_time" | "last_error_at" | "live_offset_ms">;
 
 type Instrument = Counter | Gauge | Histogram;
 

@@ -122,6 +122,7 @@ class LivePath {
       clock: systemClock,
       log: silentLog,
       stats: new RunStats(),
+      withdrawals: { answers: 3, over: 600_000_000 },
       signal: this.#stop.signal,
     };
     const ready = Promise.withResolvers<void>();

@@ -16,6 +16,7 @@ describe("the daemon's state in one sentence", () => {
     last_error: null,
     last_error_at: null,
     missing_scopes: [],
+    live_offset_ms: null,
     ...more,
   });
   const describeStreams = (

@@ -17,6 +17,7 @@ import { toSyncSettings, withSyncSession } from "../support/session.ts";
 interface VerifyFlags {
   sample: string;
   all?: boolean;
+  accept?: boolean;
   json?: boolean;
   logLevel: string;
 }
@@ -38,6 +39,10 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
         .conflicts("all"),
     )
     .option("--all", "compare everything that the service still has")
+    .option(
+      "--accept",
+      "believe at once that the service has withdrawn many rows (otherwise after `sync.withdrawals`)",
+    )
     .option("--json", "one JSON object")
     .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP, "warn")
     .action(async (flags: VerifyFlags, command: Command) => {
@@ -48,7 +53,14 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       openReader(loaded.settings.warehouse.path).close();
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
       const verified = await withSyncSession(loaded, context, log, ({ syncContext, reader, random }) =>
-        verify(syncContext, { reader, random, refreshSeconds, concurrency, sample }),
+        verify(syncContext, {
+          reader,
+          random,
+          refreshSeconds,
+          concurrency,
+          sample,
+          acceptsWithdrawals: flags.accept ?? false,
+        }),
       );
       context.stdout.write(flags.json ? toVerifyJson(verified) : formatVerifyReport(verified));
       if (verified.problems.length > 0) throw incompleteFailure("not everything could be compared");
@@ -69,20 +81,24 @@ function readSample(text: string): number {
 function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyResult): string {
   const lines = [`${formatNumber(sliceCount)} ranges compared, ${formatNumber(rows)} rows`];
   for (const difference of differences.slice(0, MAX_DIFFERENCES_SHOWN)) {
-    const { stream, name, indexType, from, to, missing, changed, withdrawn } = difference;
+    const { stream, name, indexType, from, to, missing, changed, withdrawn, unconfirmed } = difference;
     const range = `${formatTimestamp(from).slice(0, 19)}Z to ${formatTimestamp(to).slice(0, 19)}Z`;
     const what = `${missing} were missing, ${changed} differed, ${withdrawn} are no longer served`;
-    lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}`, "- "));
+    const doubt = unconfirmed > 0 ? `, ${unconfirmed} more are unconfirmed and stay` : "";
+    lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}${doubt}`, "- "));
   }
   const more = differences.length - MAX_DIFFERENCES_SHOWN;
   if (more > 0) lines.push(`  and ${formatNumber(more)} more: --json lists all of them`);
   if (differences.length === 0 && sliceCount > 0) lines.push("no difference");
-  if (differences.length > 0) {
-    const hasReplaced = differences.some(({ changed, withdrawn }) => changed + withdrawn > 0);
+  const repaired = differences.filter(
+    ({ missing, changed, withdrawn, hasReopened }) => missing + changed + withdrawn > 0 || hasReopened,
+  );
+  if (repaired.length > 0) {
+    const hasReplaced = repaired.some(({ changed, withdrawn }) => changed + withdrawn > 0);
     const hint = hasReplaced ? "; the replaced rows are in the view revisions" : "";
     lines.push(
       wrapText(
-        `${pluralize(differences.length, "range differed and was repaired", "ranges differed and were repaired")}${hint}`,
+        `${pluralize(repaired.length, "range differed and was repaired", "ranges differed and were repaired")}${hint}`,
       ),
     );
   }
@@ -90,15 +106,16 @@ function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyR
 }
 
 function toVerifyJson({ sliceCount, rows, differences, problems }: VerifyResult): string {
-  const shown = differences.map(({ stream, indexType, name, from, to, missing, changed, withdrawn }) => ({
+  const shown = differences.map(({ stream, indexType, name, from, to, ...counts }) => ({
     stream,
     index_type: indexType,
     name,
     from_time: formatTimestamp(from),
     to_time: formatTimestamp(to),
-    missing,
-    changed,
-    withdrawn,
+    missing: counts.missing,
+    changed: counts.changed,
+    withdrawn: counts.withdrawn,
+    unconfirmed: counts.unconfirmed,
   }));
   return `${JSON.stringify({ stretches: sliceCount, rows, differences: shown, problems }, null, 2)}\n`;
 }

@@ -1,3 +1,4 @@
+import type { WithdrawalStatus } from "../../warehouse/coverage/mass-withdrawals.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
 import { DISK_FULL_WARNING_DAYS } from "../../warehouse/tables/size-history.ts";
@@ -11,6 +12,9 @@ import {
   pluralize,
   wrapText,
 } from "./text.ts";
+
+/** The text report lists this many; --json lists all. */
+const MAX_WITHDRAWALS_SHOWN = 5;
 
 /** The status of each stream as a table of 80 columns, followed by remarks. */
 export function formatStatus(status: WarehouseStatus): string {
@@ -36,8 +40,17 @@ function formatMinute(time: string): string {
   return time.includes("T00:00:00") ? time.slice(0, 10) : time.slice(0, 16).replace("T", " ");
 }
 
-function remarkLines({ streams, generated_at, disk, jobs, last_crash }: WarehouseStatus): string[] {
-  const lines = streams.flatMap((stream) => streamProblems(stream, generated_at));
+function remarkLines(status: WarehouseStatus): string[] {
+  const { streams, generated_at, disk, jobs, last_crash, withdrawals } = status;
+  const lines = [
+    ...streams.flatMap((stream) => streamProblems(stream, generated_at)),
+    ...withdrawals
+      .slice(0, MAX_WITHDRAWALS_SHOWN)
+      .map((withdrawal) => withdrawalLine(withdrawal, generated_at)),
+    ...(withdrawals.length > MAX_WITHDRAWALS_SHOWN
+      ? [`  and ${withdrawals.length - MAX_WITHDRAWALS_SHOWN} more withdrawals: --json lists all of them`]
+      : []),
+  ];
   const failed = jobs
     .filter(({ outcome }) => outcome !== "ok")
     .map(({ job, outcome, ended_at }) =>
@@ -77,7 +90,24 @@ function streamProblems(stream: StreamStatus, generatedAt: string): string[] {
     const age = at === null ? "" : `, ${formatAgo(at, generatedAt)}`;
     lines.push(wrapText(`last error${age}: ${toOneLine(stream.last_error)}`, `${stream.stream}  `));
   }
+  if (stream.live_offset_ms !== null) {
+    const direction = stream.live_offset_ms > 0 ? "later" : "earlier";
+    const offset = `${Math.abs(stream.live_offset_ms)} ms ${direction}`;
+    lines.push(
+      wrapText(`the websocket stamps ticks ${offset} than REST; REST replaces them`, `${stream.stream}  `),
+    );
+  }
   return lines;
+}
+
+function withdrawalLine(withdrawal: WithdrawalStatus, generatedAt: string): string {
+  const { stream, index_type, name, from_time, to_time, rows, answers, first_seen, believed_at } = withdrawal;
+  const what = `${pluralize(rows, "row")} of ${index_type} ${name}, ${formatMinute(from_time)} to ${formatMinute(to_time)}`;
+  const text =
+    believed_at === null
+      ? `the service no longer serves ${what}: unconfirmed after ${pluralize(answers, "answer")} since ${formatAgo(first_seen, generatedAt)}; the rows stay`
+      : `the service has withdrawn ${what}, believed ${formatAgo(believed_at, generatedAt)}; the view revisions has the rows`;
+  return wrapText(text, `${stream}  `);
 }
 
 function summarize(streams: readonly StreamStatus[]): string {

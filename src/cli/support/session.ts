@@ -2,6 +2,7 @@ import type { LoadedSettings } from "../../config/load-settings.ts";
 import { requireServiceSettings } from "../../config/service-settings.ts";
 import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import { Failure, type FailureCode, failureCode } from "../../model/failure.ts";
+import { MICROS_PER_SECOND } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
@@ -24,8 +25,17 @@ interface SyncSession {
 /** Picks the settings that the folder `sync` needs. */
 export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
   const { refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond } = settings.service;
-  const { quietMargin, ...streams } = settings.sync;
-  return { streams, quietMargin, refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond };
+  const { quietMargin, withdrawals: rules, ...streams } = settings.sync;
+  const withdrawals = { answers: rules.answers, over: rules.over * MICROS_PER_SECOND };
+  return {
+    streams,
+    quietMargin,
+    withdrawals,
+    refreshSeconds,
+    lxIndexIds,
+    concurrency,
+    maxRequestsPerSecond,
+  };
 }
 
 /** Opens the warehouse for writing and a service client, runs `work`, and closes both. */
@@ -60,7 +70,9 @@ export async function withSyncSession<T>(
     const signal = AbortSignal.any([stopping, silenceTimeout.signal]);
     ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, signal });
     reader = openReader(path, SMALL_CACHE_KIB);
-    return await work({ syncContext: { client, ingest, clock, log, stats, signal }, reader, random });
+    const { withdrawals } = toSyncSettings(loaded);
+    const syncContext = { client, ingest, clock, log, stats, withdrawals, signal };
+    return await work({ syncContext, reader, random });
   } catch (error) {
     endedBy = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
     throw stopping.aborted && isStopFailure(error) ? unfinishedFailure(stopping.reason) : endedBy;

@@ -68,12 +68,24 @@ function showStatus(status) {
     setText(`${state}-note`, ranges > 0 ? over : "nothing");
   }
   setText("warehouse", status.warehouse);
-  byId("streams").tBodies[0].replaceChildren(...status.streams.map(streamRow));
+  byId("streams").tBodies[0].replaceChildren(
+    ...status.streams.map((stream) => streamRow(stream, status.withdrawals)),
+  );
 }
 
-function streamRow(stream) {
+function withdrawalRemark({ index_type, name, rows, from_time, believed_at }) {
+  const what = `${countNoun(rows, "row")} of ${index_type} ${name} since ${minuteOf(from_time)}`;
+  return believed_at ? `withdrew ${what}` : `no longer serves ${what}: unconfirmed`;
+}
+
+function streamRow(stream, withdrawals) {
   const scopes = stream.missing_scopes.length > 0 ? `lacks ${stream.missing_scopes.join(", ")}` : "";
-  const remark = [scopes, stream.last_error ?? ""].filter(Boolean).join(" · ");
+  const own = withdrawals.filter((withdrawal) => withdrawal.stream === stream.stream);
+  const more = own.length > 3 ? `and ${own.length - 3} more withdrawals` : "";
+  const offset = stream.live_offset_ms === null ? "" : `websocket ${stream.live_offset_ms} ms off REST`;
+  const remark = [scopes, stream.last_error ?? "", ...own.slice(0, 3).map(withdrawalRemark), more, offset]
+    .filter(Boolean)
+    .join(" · ");
   const covered = stream.from_time ? `${stream.from_time.slice(0, 10)} → ${minuteOf(stream.to_time)}` : "";
   const age = stream.newest_age_s === null ? "–" : duration(stream.newest_age_s);
   const ranges = (number) => (number > 0 ? brief(number) : "–");

@@ -13,6 +13,7 @@ import {
 import { settleSnapshot } from "../../warehouse/coverage/snapshot-coverage.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
+import { MAX_CLOCK_SKEW_MICROS } from "../decode/pending-pages.ts";
 
 /** An exchange (a ledger key of `exchange_ticks`) whose subscriptions are all live. */
 export interface LiveExchange {
@@ -41,8 +42,6 @@ export interface LiveFeedChange {
 const stream = "exchange_ticks";
 /** The service's clock is only known to about a second. */
 const CLOCK_UNCERTAINTY_MICROS = 2 * MICROS_PER_SECOND;
-/** Records further ahead of the service's clock prove nothing about what was received before them. */
-export const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 
 /** A disconnect reported within this time was announced by the peer, not detected by a missing pong. */
 const MAX_DISCONNECT_DELAY_MICROS = 10 * MICROS_PER_SECOND;
@@ -62,6 +61,11 @@ export class LiveCoverage {
   /** By exchange: the period that is settled once a tick of the next one arrives. */
   #openPeriods = new Map<string | null, OpenPeriod>();
   readonly #skipDetector = new SkippedTickDetector();
+
+  /** How long one tick is valid. */
+  get cadence(): Micros {
+    return this.#cadence;
+  }
 
   applyChange(warehouse: WarehouseWriter, change: LiveFeedChange): void {
     const { exchanges, markets, cadence, startedSpans = [], endedSpans = [], retractions = [] } = change;

@@ -5,6 +5,8 @@ import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { LiveEventReader } from "../decode/live-event.ts";
+import { AHEAD_REASON, truncateRaw } from "../decode/page.ts";
+import { MAX_CLOCK_SKEW_MICROS } from "../decode/pending-pages.ts";
 import type { LiveCoverage, SkippedTicks } from "./live-coverage.ts";
 
 export interface LiveCommitResult {
@@ -29,16 +31,23 @@ export function commitLiveMessages(
   messages: readonly string[],
   liveCoverage: LiveCoverage,
 ): LiveCommitResult {
-  const { indexTicks, exchangeTicks: allExchangeTicks, rejects, fields, events } = decodeMessages(messages);
-  const exchangeTicks = liveCoverage.filterSelected(allExchangeTicks);
+  const decoded = decodeMessages(messages);
+  const { fields, events } = decoded;
+  const { cadence } = liveCoverage;
   const commit = (transaction: Transaction) => {
+    const { indexTicks, allExchangeTicks, rejects } = rejectAhead(
+      decoded,
+      transaction.now + cadence + MAX_CLOCK_SKEW_MICROS,
+    );
+    const exchangeTicks = liveCoverage.filterSelected(allExchangeTicks);
     for (const stream of ["index_ticks", "exchange_ticks"] as const) {
       storeRejects(transaction, stream, rejects[stream], null);
       countUnknownFields(transaction, stream, fields[stream]);
     }
     for (const event of events) countUnknownEvent(transaction, event);
     const written = {
-      indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live"),
+      // Within half a period of a REST row a tick is that row, stamped by another clock.
+      indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live", cadence / 2),
       exchangeTicks: writeRecords(transaction, "exchange_ticks", exchangeTicks, "live"),
     };
     const plausibleTicks = liveCoverage.addIndexTicks(transaction, indexTicks);
@@ -68,9 +77,20 @@ function findNewest(...lists: readonly (readonly { readonly ts: Micros }[])[]): 
   return newest;
 }
 
-function decodeMessages(messages: readonly string[]) {
+interface DecodedMessages {
+  readonly indexTicks: readonly IndexTick[];
+  readonly exchangeTicks: readonly ExchangeTick[];
+  /** The messages of the ticks, in the same order. */
+  readonly texts: Readonly<Record<LiveStream, readonly string[]>>;
+  readonly rejects: Readonly<Record<LiveStream, readonly Reject[]>>;
+  readonly fields: Readonly<Record<LiveStream, readonly UnknownField[]>>;
+  readonly events: readonly UnknownField[];
+}
+
+function decodeMessages(messages: readonly string[]): DecodedMessages {
   const indexTicks: IndexTick[] = [];
   const exchangeTicks: ExchangeTick[] = [];
+  const texts: Record<LiveStream, string[]> = { index_ticks: [], exchange_ticks: [] };
   const rejects: Record<LiveStream, Reject[]> = { index_ticks: [], exchange_ticks: [] };
   const events: UnknownField[] = [];
   const reader = new LiveEventReader();
@@ -79,9 +99,11 @@ function decodeMessages(messages: readonly string[]) {
     switch (event.kind) {
       case "index_tick":
         indexTicks.push(event.tick);
+        texts.index_ticks.push(message);
         break;
       case "exchange_tick":
         exchangeTicks.push(event.tick);
+        texts.exchange_ticks.push(message);
         break;
       case "rejected_tick":
         rejects[event.stream].push(event.reject);
@@ -91,5 +113,26 @@ function decodeMessages(messages: readonly string[]) {
         break;
     }
   }
-  return { indexTicks, exchangeTicks, rejects, fields: reader.unknownFields(), events };
+  return { indexTicks, exchangeTicks, texts, rejects, fields: reader.unknownFields(), events };
+}
+
+/** Moves ticks from beyond `latest` to the rejects: REST serves them in their time, if they exist. */
+function rejectAhead({ indexTicks, exchangeTicks, texts, rejects }: DecodedMessages, latest: Micros) {
+  const ahead: Record<LiveStream, Reject[]> = { index_ticks: [], exchange_ticks: [] };
+  const keepUntilLatest = <T extends { readonly ts: Micros }>(stream: LiveStream, ticks: readonly T[]) => {
+    if (!ticks.some(({ ts }) => ts > latest)) return ticks;
+    return ticks.filter(({ ts }, at) => {
+      if (ts > latest)
+        ahead[stream].push({ reason: AHEAD_REASON, raw: truncateRaw(texts[stream][at] ?? "") });
+      return ts <= latest;
+    });
+  };
+  return {
+    indexTicks: keepUntilLatest("index_ticks", indexTicks),
+    allExchangeTicks: keepUntilLatest("exchange_ticks", exchangeTicks),
+    rejects: {
+      index_ticks: [...rejects.index_ticks, ...ahead.index_ticks],
+      exchange_ticks: [...rejects.exchange_ticks, ...ahead.exchange_ticks],
+    },
+  };
 }

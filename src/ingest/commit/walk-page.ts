@@ -1,7 +1,7 @@
 import type { DailyBar, IndexTick } from "../../model/records.ts";
 import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
+import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
 import {
   hasRowsInRange,
@@ -12,9 +12,12 @@ import {
   retractNothingOlder,
   settle,
 } from "../../warehouse/coverage/ledger.ts";
+import type { MassWithdrawal, WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
+import { findLiveRows, replacePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { countStoredRows, findNewestLiveRow, hasConflictingRows } from "../../warehouse/rows/row-queries.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import { recordLiveOffset } from "../../warehouse/rows/stream-stats.ts";
 import { withdrawMissing } from "../../warehouse/rows/withdraw-missing.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
@@ -46,12 +49,20 @@ export interface WalkPage {
   readonly request: string;
   /** Also count the records that were not stored before: costs a query. */
   readonly shouldCountMissing?: boolean;
+  /** When to believe that the service no longer has many rows; absent: never. */
+  readonly withdrawals?: WithdrawalRules;
 }
 
 export interface WalkPageCommitResult {
   readonly written: WriteRecordsResult;
   /** Stored rows that the service no longer has. */
   readonly withdrawn: number;
+  /** Many rows that the page lacks: their ranges are open until other pages confirm it. */
+  readonly unconfirmed: readonly MassWithdrawal[];
+  /** Mass withdrawals that this page confirmed. */
+  readonly believed: readonly MassWithdrawal[];
+  /** How much later the websocket stamps ticks than REST, if this page showed it for the first time. */
+  readonly learnedOffset: Micros | undefined;
   readonly rejected: number;
   /** Records of the proven range that were not stored before, if `shouldCountMissing`. */
   readonly missing: number;
@@ -63,7 +74,7 @@ export interface WalkPageCommitResult {
   readonly isComplete: boolean;
   /** The service has not published the range up to the end of the gap. */
   readonly isUnpublished: boolean;
-  /** The page has records where the ledger said that there is nothing older: that range is open again. */
+  /** The page has records where the ledger said that there are none, or nothing older: that range is open again. */
   readonly hasReopened: boolean;
   /** Why the page settled nothing; the gap must be walked again from its start. */
   readonly alarm: PageAlarm | undefined;
@@ -72,7 +83,6 @@ export interface WalkPageCommitResult {
 export type PageAlarm =
   | PageContradiction["contradiction"]
   | "false_end"
-  | "mass_withdrawal"
   | "mass_rejection"
   | "older_than_stored";
 
@@ -121,6 +131,7 @@ export function commitWalkPage(
       recordLateRecords(transaction, key, { ...page, timestamps: plausibleTimestamps, asOf });
     const compared = page.shouldCountMissing ? provenByPage : undefined;
     const before = compared ? countStoredRows(transaction, key, compared) : 0;
+    const liveRows = isStale ? [] : findOwnLiveRows(transaction, key, page, plausibleTimestamps);
     // The cast is safe: a page has only records of its own stream.
     const records = decoded.records as (DailyBar & IndexTick)[];
     const { own, foreign: others } =
@@ -131,20 +142,26 @@ export function commitWalkPage(
     storeRejects(transaction, stream, decoded.rejects, page.request);
     countUnknownFields(transaction, stream, decoded.unknownFields);
     const missing = compared ? countStoredRows(transaction, key, compared) - before : 0;
-    const counts = { written, withdrawn: 0, rejected: decoded.rejects.length, missing, foreign };
-    const unproven = {
-      ...counts,
-      proven: undefined,
-      isComplete: false,
-      isUnpublished: false,
-      hasReopened: false,
+    const counts = {
+      written,
+      withdrawn: 0,
+      rejected: decoded.rejects.length,
+      missing,
+      foreign,
+      unconfirmed: [] as readonly MassWithdrawal[],
+      believed: [] as readonly MassWithdrawal[],
+      learnedOffset: undefined as Micros | undefined,
     };
+    // Set if a record disproved a range that was settled as empty.
+    let { hasReopened } = transaction;
+    const unproven = { ...counts, proven: undefined, isComplete: false, isUnpublished: false, hasReopened };
     if ("contradiction" in proof) {
       if (proof.contradiction === "newer_than_proven") retract(transaction, key, proof.retract);
       return { ...unproven, alarm: proof.contradiction };
     }
-    if (decoded.rejects.length > decoded.rawCount * MAX_REJECTED_SHARE)
-      return { ...unproven, alarm: "mass_rejection" };
+    // A record from the future is readable, and beyond the range.
+    const unreadable = decoded.rejects.length - decoded.ahead;
+    if (unreadable > decoded.rawCount * MAX_REJECTED_SHARE) return { ...unproven, alarm: "mass_rejection" };
     const oldest = plausibleTimestamps.at(-1);
     const { from } = page.position.gap;
     const older = {
@@ -153,7 +170,12 @@ export function commitWalkPage(
     };
     if (page.isLast && !isStale && hasRowsInRange(transaction, key, older))
       return { ...unproven, alarm: "false_end" };
-    const hasReopened = oldest !== undefined && retractNothingOlder(transaction, key, oldest);
+    if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;
+    if (!isStale)
+      counts.learnedOffset = confirmLiveRows(transaction, key, page, {
+        liveRows,
+        timestamps: plausibleTimestamps,
+      });
     const made = { asOf: decoded.asOf, isStale };
     const responded = clampToResponseTime(proof.proven, made, page);
     const isComplete = proof.isComplete && responded?.to === proof.proven?.to;
@@ -169,10 +191,11 @@ export function commitWalkPage(
       ...page.position,
       newest: plausibleTimestamps[0],
       now: asOf,
+      tolerance: previewTolerance(page),
     });
     const isUnpublished = clamped !== undefined && (published?.to ?? clamped.from) < clamped.to;
     if (proven === undefined)
-      return { ...unproven, isComplete, isUnpublished, hasReopened, alarm: undefined };
+      return { ...unproven, ...counts, isComplete, isUnpublished, hasReopened, alarm: undefined };
     const expected = listExpectedTimestamps(transaction, key, page.position, timestamps);
     if (isStale) {
       // Includes the page's oldest row, which the next page would settle.
@@ -187,14 +210,15 @@ export function commitWalkPage(
         return { ...unproven, hasReopened, alarm: undefined };
       settle(transaction, key, proven, "rows");
     } else {
-      const { withdrawn, refused } = withdrawMissing(transaction, {
+      const withdrawals = withdrawMissing(transaction, {
         ...key,
         range: proven,
         timestamps: expected,
+        ...(page.withdrawals ? { rules: page.withdrawals } : {}),
       });
-      if (refused > 0) return { ...unproven, hasReopened, alarm: "mass_withdrawal" };
-      counts.withdrawn = withdrawn;
-      settleProven(transaction, key, proven, expected, page.isLast);
+      Object.assign(counts, withdrawals);
+      if (withdrawals.unconfirmed.length === 0) settleProven(transaction, key, proven, expected, page.isLast);
+      else settleBesideDoubt(transaction, key, proven, expected, withdrawals.unconfirmed);
     }
     return { ...counts, proven, isComplete, isUnpublished, hasReopened, alarm: undefined };
   });
@@ -219,6 +243,40 @@ function clampToResponseTime(
   return proven.from < to ? { from: proven.from, to } : undefined;
 }
 
+/** Half a period: a preview closer than this to a record is that record. The settle delay is two periods. */
+function previewTolerance({ settleDelay }: Pick<WalkPage, "settleDelay">): Micros {
+  return settleDelay / 4;
+}
+
+/** The live rows that the page may confirm. Call it before the page is written. */
+function findOwnLiveRows(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  page: WalkPage,
+  timestamps: readonly Micros[],
+): readonly Micros[] {
+  const [newest, oldest] = [timestamps[0], timestamps.at(-1)];
+  if (stream !== "index_ticks" || newest === undefined || oldest === undefined) return [];
+  const tolerance = previewTolerance(page);
+  return findLiveRows(transaction, series, { from: oldest - tolerance, to: newest + tolerance });
+}
+
+/**
+ * Replaces the previews that the page has at a slightly other moment, proven or not. Returns by how much the websocket
+ * is off, if that is new.
+ */
+function confirmLiveRows(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  page: WalkPage,
+  { liveRows, timestamps }: { liveRows: readonly Micros[]; timestamps: readonly Micros[] },
+): Micros | undefined {
+  const tolerance = previewTolerance(page);
+  const { confirmed, offset } = replacePreviews(transaction, series, { liveRows, timestamps, tolerance });
+  if (offset === undefined && confirmed === 0) return undefined;
+  return recordLiveOffset(transaction, stream, offset ?? null) ? offset : undefined;
+}
+
 /**
  * The websocket may be ahead of REST: live ticks newer than the first page's newest record are not in REST
  * yet, so the page proves only up to its newest record, and withdraws none of them.
@@ -227,10 +285,17 @@ function clampBelowUnconfirmedTicks(
   transaction: Transaction,
   key: LedgerKey,
   proven: TimeRange | undefined,
-  { gap, provenFrom, newest, now }: WalkPosition & { newest: Micros | undefined; now: Micros },
+  {
+    gap,
+    provenFrom,
+    newest,
+    now,
+    tolerance,
+  }: WalkPosition & { newest: Micros | undefined; now: Micros; tolerance: Micros },
 ): TimeRange | undefined {
   if (proven === undefined || provenFrom < gap.to || streamTable[key.stream].event === null) return proven;
-  const from = Math.max(newest ?? proven.from, now - MAX_REST_LAG_MICROS);
+  // A preview near the newest record is that record, stamped by another clock.
+  const from = Math.max(newest === undefined ? proven.from : newest + tolerance, now - MAX_REST_LAG_MICROS);
   if (findNewestLiveRow(transaction, key.series, { from: from + 1, to: proven.to }) === undefined)
     return proven;
   const to = newest === undefined ? proven.from : newest + 1;
@@ -267,6 +332,24 @@ function settleProven(
   const reason = isLast ? NOTHING_OLDER_REASON : "no records";
   if (proven.from < rowsFrom) settle(transaction, key, { from: proven.from, to: rowsFrom }, "empty", reason);
   if (rowsFrom < proven.to) settle(transaction, key, { from: rowsFrom, to: proven.to }, "rows");
+}
+
+/**
+ * Only what is doubted stays open, not the rest of the page. But a page in doubt does not prove that a range is empty: it
+ * settles only what lies between its own records.
+ */
+function settleBesideDoubt(
+  transaction: Transaction,
+  key: LedgerKey,
+  proven: TimeRange,
+  expected: readonly Micros[],
+  doubted: readonly TimeRange[],
+): void {
+  for (const range of doubted) retract(transaction, key, range);
+  for (const { from, to } of subtract([proven], normalise(doubted))) {
+    const inside = expected.filter((ts) => from <= ts && ts < to);
+    if (inside.length > 0) settle(transaction, key, { from: Math.min(...inside), to }, "rows");
+  }
 }
 
 interface CommittedPage extends TimeRange {

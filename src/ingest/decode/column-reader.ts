@@ -7,6 +7,8 @@ import type { Properties, RecordReader } from "./record-reader.ts";
 /** Values that the request has and the record lacks. */
 export interface DecodeContext {
   readonly derivativeType?: string | undefined;
+  /** Records with a later timestamp are rejected; absent: none. */
+  readonly latest?: Micros;
 }
 
 type ColumnValues = Record<string, unknown>;

@@ -33,7 +33,7 @@ export function scanTickPage(json: Uint8Array): DecodedPage<IndexTick> | undefin
   const suffix = readSuffix(reader.readRest());
   if (!suffix || (prefix.nextId !== undefined && suffix.nextId !== undefined)) return undefined;
   const nextId = (prefix.nextId ?? suffix.nextId) || undefined;
-  return { records, rejects: [], unknownFields: [], nextId, rawCount: records.length };
+  return { records, rejects: [], ahead: 0, unknownFields: [], nextId, rawCount: records.length };
 }
 
 function readTick(reader: ByteReader, { indexType, indexId, parts, end }: TickShape): IndexTick | undefined {

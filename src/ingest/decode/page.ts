@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { Failure } from "../../model/failure.ts";
 import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
 import type { Stream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
 import type { DecodeContext } from "./column-reader.ts";
 import { sliceElements, sliceProperties, toCanonicalJson } from "./json-source.ts";
 import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
@@ -16,7 +17,12 @@ export interface DecodedPage<R> {
   readonly nextId: string | undefined;
   /** The number of elements of `content`, readable or not. */
   readonly rawCount: number;
+  /** How many of the rejects were readable, but from beyond `DecodeContext.latest`. */
+  readonly ahead: number;
 }
+
+/** Why a readable record is rejected whose timestamp is beyond the service's clock. */
+export const AHEAD_REASON = "timestamp is ahead of the service's clock";
 
 /** Longer rejects are truncated, so that a huge one cannot fill the warehouse. */
 const MAX_RAW_LENGTH = 65_536;
@@ -63,9 +69,11 @@ function readRecords<R>(
   sourceOfItem: (index: number) => string,
   context: DecodeContext,
   tally: UnknownTally,
-): { records: R[]; rejects: Reject[]; unknownFields: UnknownField[] } {
+): Pick<DecodedPage<R>, "records" | "rejects" | "unknownFields" | "ahead"> {
   const records: R[] = [];
   const rejects: Reject[] = [];
+  const latest = context.latest ?? Number.POSITIVE_INFINITY;
+  let ahead = 0;
   const reader = new RecordReader(sourceOfItem, tally);
   for (let index = 0; index < items.length; index++) {
     const item = items[index];
@@ -75,10 +83,21 @@ function readRecords<R>(
     }
     reader.begin(item as Properties, index);
     const record = read(reader, item, context);
-    if (reader.rejection === null) records.push(record);
-    else rejects.push({ reason: reader.rejection, raw: truncateRaw(sourceOfItem(index)) });
+    let { rejection } = reader;
+    if (rejection === null && isAhead(record, latest)) {
+      rejection = AHEAD_REASON;
+      ahead++;
+    }
+    if (rejection === null) records.push(record);
+    else rejects.push({ reason: rejection, raw: truncateRaw(sourceOfItem(index)) });
   }
-  return { records, rejects, unknownFields: tally.fields() };
+  return { records, rejects, unknownFields: tally.fields(), ahead };
+}
+
+/** Whether a record is from beyond `latest`. A record of a lookup has no timestamp. */
+export function isAhead(record: unknown, latest: Micros): boolean {
+  const { ts } = record as { readonly ts?: Micros };
+  return ts !== undefined && ts > latest;
 }
 
 /**

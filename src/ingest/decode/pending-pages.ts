@@ -2,9 +2,9 @@ import { Failure } from "../../model/failure.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import type { Series, Stream } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { scanTickPage } from "./fast-tick-scanner.ts";
-import { type DecodedPage, decodePage } from "./page.ts";
+import { type DecodedPage, decodePage, isAhead } from "./page.ts";
 import { isPlausible } from "./record-reader.ts";
 
 type DecodedStreamPage = DecodedPage<StreamRecords[Stream]>;
@@ -32,6 +32,8 @@ export interface ReadPageOptions {
   /** For a history stream: the requested series. */
   readonly series?: Series;
   readonly derivativeType?: string;
+  /** How often the service publishes a record; absent: at least every five minutes. */
+  readonly cadence?: Micros;
 }
 
 /** What a walk needs to continue; the page itself stays in the ingest thread until its commit. */
@@ -53,6 +55,10 @@ const MAX_WALK_PAGES = 128;
 /** All pages of a list are pending until its commit. More than this is a pagination loop. */
 const MAX_LIST_PAGES = 20_000;
 
+const DEFAULT_PERIOD_MICROS = 300 * MICROS_PER_SECOND;
+/** Records further ahead of the service's clock prove nothing; further than this plus one period, they are rejected. */
+export const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
+
 /** An older response comes from a cache. */
 const MAX_FRESH_AGE_MS = 5_000;
 
@@ -64,8 +70,8 @@ export class PendingPages {
 
   /** Decodes a body. Throws `malformed_body` if it is no page. */
   read(options: ReadPageOptions, body: ResponseBody): PendingPageSummary {
-    const page = decodeStreamPage(options, decodeBody(body));
     const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
+    const page = decodeStreamPage(options, decodeBody(body), asOf);
     const isFromCache = body.ageMs > MAX_FRESH_AGE_MS;
     const context = {
       asOf,
@@ -105,10 +111,19 @@ export class PendingPages {
   }
 }
 
-/** Nearly all pages are of index ticks; the scanner leaves unusual ones to `decodePage`. */
-function decodeStreamPage(options: ReadPageOptions, bytes: Uint8Array): DecodedStreamPage {
-  const scanned = options.stream === "index_ticks" ? scanTickPage(bytes) : undefined;
-  return scanned ?? decodePage(options.stream, bytes, options);
+/**
+ * Nearly all pages are of index ticks; the scanner leaves unusual ones to `decodePage`. Rejects records from beyond the
+ * time at which the page was made plus one period: they would count as the latest until then.
+ */
+function decodeStreamPage(
+  { stream, derivativeType, cadence = DEFAULT_PERIOD_MICROS }: ReadPageOptions,
+  bytes: Uint8Array,
+  asOf = Number.POSITIVE_INFINITY,
+): DecodedStreamPage {
+  const latest = asOf + cadence + MAX_CLOCK_SKEW_MICROS;
+  const scanned = stream === "index_ticks" ? scanTickPage(bytes) : undefined;
+  if (scanned && !scanned.records.some((record) => isAhead(record, latest))) return scanned;
+  return decodePage(stream, bytes, { derivativeType, latest });
 }
 
 /** A future timestamp is implausible too, and proves nothing. The service's clock decides: this machine's may be wrong. */

@@ -238,6 +238,13 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "leaves out this share of the rows until they are this old; always the same rows",
   ),
   defineFault(
+    "withdraw",
+    "paging",
+    requestEvents,
+    { since: textParameter(), until: textParameter() },
+    "serves no records of [since, until), as if they had never been published; the page is filled with older ones",
+  ),
+  defineFault(
     "duplicate-row",
     "paging",
     requestEvents,

@@ -3,6 +3,7 @@ import { websocketFaultDefinitions } from "./catalogue-websocket.ts";
 import {
   choiceParameter,
   defineFault,
+  durationParameter,
   type FaultDefinition,
   type FaultEventKind,
   numberParameter,
@@ -72,6 +73,13 @@ const recordFaultDefinitions: readonly FaultDefinition[] = [
       ...rowsParameters,
     },
     "formats timestamps differently; us, ns, offset, zero-offset, epoch and epoch-text mean the same time",
+  ),
+  defineFault(
+    "shift-timestamps",
+    "payload",
+    recordEvents,
+    { by: durationParameter(), ...rowsParameters },
+    "moves the timestamps by this duration, which may be negative: a socket with an offset, a record from the future",
   ),
   defineFault("upside-down", "payload", recordEvents, rowsParameters, "swaps high and low"),
   defineFault(

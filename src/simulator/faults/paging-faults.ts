@@ -187,6 +187,11 @@ export class PagingFaults {
           rows: [...old.rows.slice(0, half), ...fresh.rows.slice(half)],
         });
       }
+      case "withdraw":
+        return withdrawRecords(query, response, {
+          isWithdrawn: isBetween(line.textOf("since"), line.textOf("until")),
+          fetchAfter: (id) => fetchOriginal(new Map([...query, ["startAfter", id]]), nowMs),
+        });
       case "next-id":
         return this.#setCycleCursor(
           line.textOf("is") === "same" ? 1 : line.numberOf("length"),
@@ -216,6 +221,44 @@ export class PagingFaults {
     const others = page.envelope.filter(([name]) => name !== "nextId");
     return replacePage(response, { ...page, envelope: [...others, ["nextId", JSON.stringify(target)]] });
   }
+}
+
+/** Selects the records of [since, until) by their timestamp. */
+function isBetween(since: string, until: string): (row: JsonFields) => boolean {
+  const [sinceMs, untilMs] = [Date.parse(since), Date.parse(until)];
+  return (row) => {
+    const text = row.find(([name]) => name === "timestamp" || name === "startTimestamp")?.[1];
+    const ms = text === undefined ? Number.NaN : Date.parse(text.replaceAll('"', ""));
+    return ms >= sinceMs && ms < untilMs;
+  };
+}
+
+/** Leaves out the withdrawn records and fills the page with older ones. */
+function withdrawRecords(
+  query: Query,
+  response: PlainResponse,
+  {
+    isWithdrawn,
+    fetchAfter,
+  }: { isWithdrawn: (row: JsonFields) => boolean; fetchAfter: (id: string) => PlainResponse },
+): PlainResponse | undefined {
+  const page = parsePage(response);
+  if (!page?.isList || !page.rows.some(isWithdrawn)) return undefined;
+  const size = Number(query.get("size") ?? 10);
+  const idOf = (row: JsonFields | undefined) => row?.find(([name]) => name === "id")?.[1];
+  const rows = page.rows.filter((row) => !isWithdrawn(row));
+  let nextId = readNextId(response);
+  while (nextId !== undefined && rows.length <= size) {
+    const next = fetchAfter(nextId);
+    // With inclusive cursors a page begins with the cursor's own record.
+    const older = (parsePage(next)?.rows ?? []).filter((row) => idOf(row) !== JSON.stringify(nextId));
+    nextId = older.length === 0 ? undefined : readNextId(next);
+    rows.push(...older.filter((row) => !isWithdrawn(row)));
+  }
+  const kept = rows.slice(0, size);
+  const cursor = rows.length > size ? idOf(kept.at(-1)) : undefined;
+  const others = page.envelope.filter(([name]) => name !== "nextId");
+  return replacePage(response, { ...page, rows: kept, envelope: [...others, ["nextId", cursor ?? "null"]] });
 }
 
 /** Reads nextId from the end of the body, where the simulator puts it. Cheaper than parsing every page. */

@@ -78,6 +78,10 @@ export function applyRecordFault({ line }: TriggeredFault, fields: JsonFields): 
       return fields.map((field) =>
         isTimestamp(field) ? [field[0], formatTimestampAs(field[1], line.textOf("as"))] : field,
       );
+    case "shift-timestamps":
+      return fields.map((field) =>
+        isTimestamp(field) ? [field[0], shiftTimestamp(field[1], line.numberOf("by"))] : field,
+      );
     case "upside-down": {
       const readValue = (property: string) => fields.find(([name]) => name === property)?.[1];
       const [high, low] = [readValue("high"), readValue("low")];
@@ -130,6 +134,10 @@ function withExponent(digits: string): string {
 
 function isTimestamp([name, value]: [string, string]): boolean {
   return /timestamp$|^(lastMoved|listing|expiration)$/i.test(name) && /^"\d{4}-/.test(value);
+}
+
+function shiftTimestamp(value: string, byMs: number): string {
+  return JSON.stringify(new Date(Date.parse(value.replaceAll('"', "")) + byMs).toISOString());
 }
 
 function formatTimestampAs(value: string, form: string): string {

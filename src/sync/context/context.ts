@@ -9,6 +9,7 @@ import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
+import type { WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { readClockSkew } from "../../warehouse/coverage/targets.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { classifyError } from "./error-policy.ts";
@@ -22,6 +23,8 @@ export interface SyncContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly stats: RunStats;
+  /** When to believe that the service no longer has many rows. */
+  readonly withdrawals: WithdrawalRules;
   readonly signal: AbortSignal;
 }
 
@@ -105,6 +108,7 @@ export interface SyncSettings {
   readonly quietMargin: number;
   /** Rate limit over all requests; 0: none. */
   readonly maxRequestsPerSecond: number;
+  readonly withdrawals: WithdrawalRules;
 }
 
 /** The service's time is known to about a second, so a smaller change of the skew is noise. */

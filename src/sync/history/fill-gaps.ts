@@ -11,7 +11,7 @@ import { isOutOfTries, retryDelayMs, runConcurrently } from "../context/retry.ts
 import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
 import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
-import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
+import { type SliceWalk, unconfirmedFailure, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
 
 interface FillOptions {
   readonly reader: Connection;
@@ -58,6 +58,8 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     const finish = async () => {
       await settleExpiredEdge(context, options);
       for (const [reason, group] of Map.groupBy(openProblems.values(), ({ problem }) => problem.code)) {
+        // Its range has a reason of its own; the rest of the series is not blocked.
+        if (reason === "withdrawal_unconfirmed") continue;
         const keys = group.map(({ key }) => key);
         await ingest.call("commitBlockedReason", { keys, reason }, [], signal);
       }
@@ -168,6 +170,7 @@ async function runRound(
     }
     hasReopened ||= outcome.hasReopened;
     if (outcome.isUnpublished && !walk.isHead) clamped.push(walk);
+    if (outcome.unconfirmed) failed.push({ walk, error: outcome.unconfirmed, countsAsTry: true });
     if (walk.blockedReason !== null) unblocked.push(walk.key);
     const key = ledgerKeyText(walk.key);
     const remaining = (walksLeft.get(key) ?? 1) - 1;
@@ -236,6 +239,8 @@ type SliceOutcome =
       readonly hasReopened: boolean;
       /** The service has not published the upper part of the slice so far. */
       readonly isUnpublished: boolean;
+      /** Set if many rows must be confirmed as withdrawn: only their range is open, and is to be requested again. */
+      readonly unconfirmed: Failure | undefined;
     }
   /** The profile lacks a scope, so the rest of the index family would fail too. */
   | { readonly kind: "forbidden"; readonly error: unknown }
@@ -259,9 +264,12 @@ export async function fillSlice(
   const { ingest, stats, signal } = context;
   const successesBefore = stats.successCount;
   let [hasReopened, isUnpublished] = [false, false];
+  let unconfirmed: Failure | undefined;
   try {
-    ({ hasReopened, isUnpublished } = await walkSlice(context, walk, onServed));
+    const result = await walkSlice(context, walk, onServed);
+    ({ hasReopened, isUnpublished } = result);
     notFound.recordFound(walk);
+    if (result.unconfirmed > 0) unconfirmed = unconfirmedFailure(walk, result.unconfirmed);
   } catch (error) {
     const isRejected = error instanceof Failure && error.code === "rejected";
     switch (isRejected ? "not_found" : classifyError(error, stats.successCount)) {
@@ -287,5 +295,5 @@ export async function fillSlice(
         };
     }
   }
-  return { kind: "filled", hasReopened, isUnpublished };
+  return { kind: "filled", hasReopened, isUnpublished, unconfirmed };
 }

@@ -4,6 +4,7 @@ import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { normalise, subtract } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
+import { readUnconfirmedRanges } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import { readSeriesCoverage } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -12,7 +13,13 @@ import { classifyError, type Problem, toProblem } from "../context/error-policy.
 import { retryUntilDone, runConcurrently } from "../context/retry.ts";
 import { settleDelay } from "../selection/targets.ts";
 import { cutIntoSlices, cutOnGrid, dropExpired, gridIndex } from "./slices.ts";
-import { type SliceResult, type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
+import {
+  type SliceResult,
+  type SliceWalk,
+  unconfirmedFailure,
+  WINDOW_EDGE_MARGIN_MICROS,
+  walkSlice,
+} from "./walk-slice.ts";
 
 interface VerifyOptions {
   readonly reader: Connection;
@@ -21,9 +28,11 @@ interface VerifyOptions {
   readonly concurrency: number;
   /** How many slices to compare, picked at random, or a function that selects them; undefined: all. */
   readonly sample: number | ((slices: readonly SliceWalk[]) => readonly SliceWalk[]) | undefined;
+  /** Believe at once that the service no longer has many rows. */
+  readonly acceptsWithdrawals?: boolean;
 }
 
-/** A slice that differed from the service; the walk has repaired it. */
+/** A slice that differed from the service; the walk has repaired it, except for unconfirmed withdrawals. */
 export interface SliceDifference extends SliceResult {
   readonly stream: string;
   readonly name: string;
@@ -49,23 +58,28 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
   // The start of the window depends on the service's time.
   await ensureServiceTime(context, random);
   const allSlices = coveredSlices(options, serviceNow(context));
-  const selected =
+  const sampled =
     typeof sample === "function"
       ? sample(allSlices)
       : sample === undefined
         ? allSlices
         : pickRandom(allSlices, sample, random);
+  // A difference that stands is reported every time.
+  const selected = new Set([...sampled, ...allSlices.filter(({ isDoubted }) => isDoubted)]);
   const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
   let rows = 0;
-  await runConcurrently(selected, Math.ceil(concurrency * 1.5), async (walk) => {
+  await runConcurrently([...selected], Math.ceil(concurrency * 1.5), async (walk) => {
     try {
       const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk));
       rows += result.received;
-      if (result.missing + result.changed + result.withdrawn === 0) return;
+      const { missing, changed, withdrawn, unconfirmed, hasReopened } = result;
+      if (missing + changed + withdrawn + unconfirmed === 0 && !hasReopened) return;
       const { key, name, indexType, range } = walk;
       differences.push({ stream: key.stream, name, indexType, ...range, ...result });
+      if (unconfirmed > 0)
+        problems.push(toProblem(key.stream, `${indexType} ${name}`, unconfirmedFailure(walk, unconfirmed)));
     } catch (error) {
       const errorClass = classifyError(error, stats.successCount);
       if (errorClass === "stop") throw error;
@@ -80,19 +94,24 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
     }
   });
   differences.sort((a, b) => a.stream.localeCompare(b.stream) || b.to - a.to);
-  return { sliceCount: selected.length, rows, differences, problems };
+  return { sliceCount: selected.size, rows, differences, problems };
 }
 
-/** Everything that is covered and still served, in slices of one walk each. */
-function coveredSlices({ reader, refreshSeconds }: VerifyOptions, now: Micros): SliceWalk[] {
+/** Everything that is covered or in doubt, and still served, in slices of one walk each. */
+function coveredSlices(
+  { reader, refreshSeconds, acceptsWithdrawals = false }: VerifyOptions,
+  now: Micros,
+): (SliceWalk & { readonly isDoubted: boolean })[] {
   return historyStreams.flatMap((stream) => {
+    const doubtedRanges = readUnconfirmedRanges(reader, stream);
     const cadence = cadenceOf(stream, refreshSeconds);
     // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
     const rules = { settleDelay: settleDelay(refreshSeconds), step: cadence };
     const newestSettled = computeTargetEnd(rules, now) - 2 * cadence;
     return readSeriesCoverage(reader, stream).flatMap(({ covered, key, serviceWindow, ...named }) => {
       const windowStart = computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
-      const open = subtract(dropExpired(normalise(covered), windowStart), [
+      const doubted = doubtedRanges.get(key.series) ?? [];
+      const open = subtract(dropExpired(normalise([...covered, ...doubted]), windowStart), [
         { from: newestSettled, to: Number.POSITIVE_INFINITY },
       ]);
       // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them.
@@ -112,6 +131,8 @@ function coveredSlices({ reader, refreshSeconds }: VerifyOptions, now: Micros): 
         isHead: false,
         quietMargin: 0,
         isComparison: true,
+        isDoubted: doubted.some(({ from, to }) => from < slice.range.to && slice.range.from < to),
+        acceptsWithdrawals,
         cadence,
         blockedReason: null,
       }));

@@ -1,9 +1,15 @@
 import type { WalkPosition } from "../../ingest/commit/proven-range.ts";
-import type { PageAlarm } from "../../ingest/commit/walk-page.ts";
+import type { PageAlarm, WalkPageCommitResult } from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
 import { malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import { type HistoryStream, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import {
+  formatTimestamp,
+  MICROS_PER_DAY,
+  MICROS_PER_MS,
+  MICROS_PER_SECOND,
+  type Micros,
+} from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { WINDOW_MARGIN_MICROS } from "../../service/pagination/cross-checks.ts";
@@ -14,6 +20,7 @@ import {
 } from "../../service/pagination/history-walk.ts";
 import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import type { MassWithdrawal } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import type { Slice } from "./slices.ts";
 
@@ -33,6 +40,8 @@ export interface SliceWalk extends Slice {
   readonly quietMargin: Micros;
   /** The range is covered already; the walk counts what differs. */
   readonly isComparison?: boolean;
+  /** Believe at once that the service no longer has many rows. */
+  readonly acceptsWithdrawals?: boolean;
   /** Why earlier runs could not fill the series; null: nothing blocked them. */
   readonly blockedReason: string | null;
 }
@@ -55,6 +64,8 @@ export interface SliceResult {
   readonly missing: number;
   readonly changed: number;
   readonly withdrawn: number;
+  /** Rows that the service no longer has, if they are so many that it must confirm it: they stay, and are open. */
+  readonly unconfirmed: number;
   /** Records received, including those outside the range. */
   readonly received: number;
   /** The page contradicted an earlier claim of the service, so another range was reopened. */
@@ -73,6 +84,7 @@ export async function walkSlice(
   onServed: () => Promise<void> = async () => {},
 ): Promise<SliceResult> {
   const { client, ingest, stats, signal } = context;
+  const withdrawals = slice.acceptsWithdrawals ? { answers: 1, over: 0 } : context.withdrawals;
   const { stream } = slice.key;
   const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
   const walk = buildWalk(context, slice);
@@ -82,6 +94,7 @@ export async function walkSlice(
     missing: 0,
     changed: 0,
     withdrawn: 0,
+    unconfirmed: 0,
     received: 0,
     hasReopened: false,
     isUnpublished: false,
@@ -91,7 +104,7 @@ export async function walkSlice(
     // An HTTP cache may serve a response from before the range was settled.
     const completeUntil = serviceNow(context) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
     if (body.ageMs > 0 && gap.to > completeUntil) throw malformedBodyFailure("a stale response from a cache");
-    return ingest.call("readPage", { stream, series }, [body], signal);
+    return ingest.call("readPage", { stream, series, cadence: slice.cadence }, [body], signal);
   };
   const commit = async (pageId: number, position: PagePosition) => {
     // A range that left the window during the walk is lost, not empty. Leave it open; the next plan records it as lost.
@@ -115,16 +128,20 @@ export async function walkSlice(
         windowStart: computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS,
         request,
         shouldCountMissing: slice.isComparison ?? false,
+        withdrawals,
       },
       [],
       signal,
     );
-    stats.addRows(stream, committed.written, committed);
+    reportWithdrawals(context, slice, committed);
+    const alarm = committed.alarm ?? (committed.unconfirmed.length > 0 ? "mass_withdrawal" : undefined);
+    stats.addRows(stream, committed.written, { ...committed, alarm });
     const { inserted, changed, unchanged } = committed.written;
     result.received += inserted + changed + unchanged;
     result.missing += committed.missing;
     result.changed += changed;
     result.withdrawn += committed.withdrawn;
+    result.unconfirmed += committed.unconfirmed.reduce((sum, { rows }) => sum + rows, 0);
     result.hasReopened ||= committed.hasReopened;
     result.isUnpublished ||= committed.isUnpublished;
     if (committed.proven) stats.forStream(stream).doneMicros += committed.proven.to - committed.proven.from;
@@ -142,6 +159,40 @@ export async function walkSlice(
   }
   if ((await committing) !== true) throw unprovenFailure(walk.endpoint);
   return result;
+}
+
+/** Logs what an operator should know of a page: once each, since the warehouse stores it. */
+function reportWithdrawals(
+  { log }: SyncContext,
+  { key, indexType, name }: SliceWalk,
+  { unconfirmed, believed, learnedOffset }: WalkPageCommitResult,
+): void {
+  const describe = ({ from, to, rows, answers }: MassWithdrawal) => ({
+    stream: key.stream,
+    indexType,
+    name,
+    from: formatTimestamp(from),
+    to: formatTimestamp(to),
+    rows,
+    answers,
+  });
+  for (const withdrawal of unconfirmed)
+    if (withdrawal.answers === 1) log.warn(describe(withdrawal), "mass withdrawal unconfirmed");
+  for (const withdrawal of believed) log.warn(describe(withdrawal), "mass withdrawal believed");
+  if (learnedOffset !== undefined)
+    log.warn(
+      { stream: key.stream, offset_ms: learnedOffset / MICROS_PER_MS },
+      "live ticks are stamped off REST",
+    );
+}
+
+/** The service no longer serves many records; it must say so again before they are withdrawn. */
+export function unconfirmedFailure({ key }: SliceWalk, rows: number): Failure {
+  const { endpoint } = streamTable[key.stream];
+  return new Failure(`${endpoint} no longer serves ${rows} records that it served before`, {
+    code: "withdrawal_unconfirmed",
+    remedy: "they stay until it has said so for a while; `mds-sync verify --accept` believes it at once",
+  });
 }
 
 /** Converts the position of a page in its walk to what the commit needs to find the proven range. */
@@ -179,7 +230,6 @@ const alarmTexts: Record<PageAlarm, string> = {
   false_end: "it reports no older records, but has served some before",
   mass_rejection: "most of its records cannot be read",
   older_than_stored: "a stale response differs from the stored rows",
-  mass_withdrawal: "it no longer serves many records that it served before",
 };
 
 function alarmFailure(alarm: PageAlarm, endpoint: string): Failure {

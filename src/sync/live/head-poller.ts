@@ -209,7 +209,8 @@ export class HeadPoller {
       stats.forStream(key.stream).plannedMicros += walk.range.to - walk.range.from;
       const outcome = await fillSlice(this.#context, walk, this.#notFoundConfirmer, onFoundAgain);
       if (outcome.kind === "filled") {
-        if (outcome.hasReopened) onReopened();
+        // The gap filler confirms withdrawals, so that they do not delay the head.
+        if (outcome.hasReopened || outcome.unconfirmed) onReopened();
         if (walk.blockedReason !== null)
           await ingest.call("commitBlockedReason", { keys: [key], reason: null }, [], signal);
         continue;

@@ -7,6 +7,7 @@ import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { presentTs } from "../views/sql-fragments.ts";
 import { assertValidLedger, type LedgerKey, settle } from "./ledger.ts";
+import { UNCONFIRMED_WITHDRAWAL_REASON } from "./mass-withdrawals.ts";
 import { NOT_FOUND_REASON } from "./not-found.ts";
 import {
   decayedLatenessSql,
@@ -121,6 +122,10 @@ const notFoundSettlingFrom = (
 ) => `(SELECT CASE WHEN g.reason = '${NOT_FOUND_REASON}' AND g.to_ts = ${start} AND g.to_ts > t.target_end - ${NIGHTLY_INTERVAL_MICROS} THEN ${start} END
       FROM settled_ranges g WHERE t.observed = 0 AND ${sameKey} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
 
+/** Where an unconfirmed withdrawal at or after `start` begins: a gap that contains it has its reason. */
+const unconfirmedFrom = (start: string) => `(SELECT min(m.from_ts) FROM mass_withdrawals m
+      WHERE m.stream = t.stream AND m.series = t.series AND m.believed_at IS NULL AND m.to_ts > ${start})`;
+
 /** One gap of a target, from `start` to the next settled range, with the columns that decide its state. */
 const gapFrom = (
   start: string,
@@ -129,7 +134,8 @@ const gapFrom = (
     min(t.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g WHERE ${sameKey} AND g.from_ts >= ${start}),
       t.end_ts)) AS gap_to,
     min(t.quiet_from, coalesce(${liveSettlingFrom(start)}, t.target_end),
-      coalesce(${notFoundSettlingFrom(start)}, t.target_end)) AS settling_from
+      coalesce(${notFoundSettlingFrom(start)}, t.target_end)) AS settling_from,
+    ${unconfirmedFrom(start)} AS doubted_from
   FROM targets t CROSS JOIN series s`;
 
 /**
@@ -181,7 +187,8 @@ parts AS (
     CASE k.kind WHEN 'lost' THEN 'lost' ELSE 'open' END AS state,
     CASE k.kind WHEN 'lost' THEN CASE WHEN j.observed THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
       WHEN 'settling' THEN 'settling' WHEN 'unpublished' THEN coalesce(j.hindrance, '${NOT_PUBLISHED_REASON}')
-      ELSE coalesce(j.hindrance, 'pending') END AS reason
+      ELSE CASE WHEN j.doubted_from < j.gap_to THEN '${UNCONFIRMED_WITHDRAWAL_REASON}'
+        ELSE coalesce(j.hindrance, 'pending') END END AS reason
   FROM judged j CROSS JOIN kinds k
   UNION ALL
   SELECT g.stream, s.index_type, s.index_id, s.name, NULL, g.from_ts, g.to_ts, 'lost', g.reason

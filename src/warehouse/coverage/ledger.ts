@@ -77,6 +77,29 @@ export function retract(transaction: Transaction, key: LedgerKey, range: TimeRan
   replaceRanges(transaction, key, touched, remaining);
 }
 
+/**
+ * Rows were stored between `first` and `last`. Retracts every range proven empty in which `hasRow` finds one of them, and
+ * returns whether there was one. The whole range: an answer that hid one record may have hidden others.
+ */
+export function retractDisprovedEmpty(
+  transaction: Transaction,
+  key: LedgerKey,
+  { first, last }: { readonly first: Micros; readonly last: Micros },
+  hasRow: (range: TimeRange) => boolean,
+): boolean {
+  const disproved = transaction
+    .statement<TimeRange>(
+      `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? AND from_ts >=
+        coalesce((SELECT max(from_ts) FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ?), ?)
+        AND proof = 'empty' AND to_ts > ?`,
+    )
+    .all([key.stream, key.series, last, key.stream, key.series, first, first, first])
+    .filter(hasRow);
+  for (const range of disproved) retract(transaction, key, range);
+  if (disproved.length > 0) transaction.markReopened();
+  return disproved.length > 0;
+}
+
 /** Settles as lost a range whose rows are deleted on purpose (retention); this also replaces coverage. */
 export function settleAsLost(
   transaction: Transaction,

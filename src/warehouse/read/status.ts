@@ -1,6 +1,7 @@
 import { type Stream, streams } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { isHistoryStreamSql } from "../coverage/ledger-keys.ts";
+import { readReportedWithdrawals, type WithdrawalStatus } from "../coverage/mass-withdrawals.ts";
 import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
 import type { SettledRangeRow, StreamStateRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -28,6 +29,8 @@ export interface StreamStatus {
   readonly last_error: string | null;
   readonly last_error_at: string | null;
   readonly missing_scopes: readonly string[];
+  /** How much later the websocket stamps ticks than REST; null: not at all, or unknown. */
+  readonly live_offset_ms: number | null;
 }
 
 /** The warehouse and its disk. */
@@ -52,6 +55,8 @@ export interface WarehouseStatus {
   readonly disk: DiskStatus;
   /** The last run of each scheduled job; empty if no daemon ever ran. */
   readonly jobs: readonly JobStatus[];
+  /** Many rows that the service no longer has: unconfirmed, or withdrawn within a week. */
+  readonly withdrawals: readonly WithdrawalStatus[];
   /** When and why a daemon last crashed; null: never. */
   readonly last_crash: LastCrash | null;
 }
@@ -64,7 +69,7 @@ interface GapTotals {
 }
 
 const streamStatesSql = `SELECT stream, rows, newest_ts AS newestTs, last_error AS lastError,
-    last_error_at AS lastErrorAt, missing_scopes AS missingScopes FROM stream_states`;
+    last_error_at AS lastErrorAt, missing_scopes AS missingScopes, live_offset AS liveOffset FROM stream_states`;
 
 const coveredSql = `SELECT stream, min(from_ts) AS "from", max(to_ts) AS "to" FROM settled_ranges
   WHERE proof <> 'lost' GROUP BY stream`;
@@ -112,12 +117,14 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
           last_error: state?.lastError ?? null,
           last_error_at: state?.lastErrorAt ?? null,
           missing_scopes: state ? (JSON.parse(state.missingScopes) as string[]) : [],
+          live_offset_ms: state?.liveOffset == null ? null : state.liveOffset / MICROS_PER_MS,
         };
       }),
       disk: readDiskStatus(connection),
       jobs: readJobRuns(connection)
         .filter(({ outcome }) => outcome !== "new")
         .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
+      withdrawals: readReportedWithdrawals(connection, now),
       last_crash: readLastCrash(connection.path) ?? null,
     };
   })();

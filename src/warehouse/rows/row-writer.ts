@@ -1,7 +1,7 @@
 import type { StreamRecords } from "../../model/records.ts";
 import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { retract } from "../coverage/ledger.ts";
+import { retract, retractDisprovedEmpty } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
@@ -16,6 +16,10 @@ interface RowSql {
   /** Many rows in the table's lean form, with the key as parameter `@key`. */
   readonly insertLean: string | undefined;
   readonly replaceOne: string;
+  /** A REST page equals a live row. */
+  readonly confirmOne: string;
+  /** Whether REST has written a row between two timestamps, both exclusive. */
+  readonly selectRestBetween: string;
   /** The row of one key and timestamp. */
   readonly selectOne: string;
   /** Whether any row exists between two timestamps, both inclusive. */
@@ -43,6 +47,8 @@ function getRowSql<Row>({ table, keyColumn, timeColumn, columns, lean }: RowTabl
           .join(", ")}`,
       insertOne: `INSERT ${into} ${row}`,
       replaceOne: `REPLACE ${into} ${row}`,
+      confirmOne: `UPDATE ${table} SET source = 0 WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
+      selectRestBetween: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} > ? AND ${timeColumn} < ? AND source = 0 LIMIT 1`,
       selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
       selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} BETWEEN ? AND ? LIMIT 1`,
     };
@@ -53,7 +59,8 @@ function getRowSql<Row>({ table, keyColumn, timeColumn, columns, lean }: RowTabl
 
 /**
  * `rest`: a current REST page. `live`: the websocket, or a stale REST page (cached, or overtaken by a later request);
- * neither replaces what a current page wrote or settled. A live row keeps its source if a current page equals it.
+ * neither replaces what a current page wrote or settled. A live row is a preview: once a current page equals it, its
+ * source is `rest`.
  */
 export type RecordSource = "rest" | "live";
 
@@ -65,22 +72,24 @@ export interface WriteRecordsResult {
    */
   readonly changed: number;
   readonly unchanged: number;
-  /** Live records that were ignored because a REST row of the same timestamp takes precedence. */
+  /** Live records that were ignored because a REST row of the same tick takes precedence. */
   readonly outranked: number;
 }
 
 /**
  * Stores records of a stream, in any order and of any number of series. Leaves identical rows alone; replaces different
- * ones and stores the earlier version in `revisions`. REST rows and settled rows take precedence over live records.
+ * ones and stores the earlier version in `revisions`. REST rows and settled rows take precedence over live records; a
+ * live record less than `tolerance` from a REST row is the same tick, stamped by another clock.
  */
 export function writeRecords<S extends RowStream>(
   transaction: Transaction,
   stream: S,
   records: readonly StreamRecords[S][],
   source: RecordSource,
+  tolerance: Micros = 0,
 ): WriteRecordsResult {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const writer = new RowWriter(transaction, table, source);
+  const writer = new RowWriter(transaction, table, source, hasHistory(stream) ? tolerance : 0);
   for (const [key, group] of groupByKey(transaction, table, records)) {
     transaction.markWritten(stream, key);
     const name = table.nameOf?.(group[0] as StreamRecords[S]);
@@ -137,6 +146,7 @@ class RowWriter<Row> {
   readonly #transaction: Transaction;
   readonly #table: RowTable<Row>;
   readonly #source: RecordSource;
+  readonly #tolerance: Micros;
   readonly #width: number;
   #pendingValues: SqlValue[] = [];
   #newestTs: Micros | undefined;
@@ -145,10 +155,11 @@ class RowWriter<Row> {
   #unchanged = 0;
   #outranked = 0;
 
-  constructor(transaction: Transaction, table: RowTable<Row>, source: RecordSource) {
+  constructor(transaction: Transaction, table: RowTable<Row>, source: RecordSource, tolerance: Micros) {
     this.#transaction = transaction;
     this.#table = table;
     this.#source = source;
+    this.#tolerance = tolerance;
     this.#width = table.columns.length + 2;
   }
 
@@ -159,14 +170,18 @@ class RowWriter<Row> {
     const newest = this.#table.ts(last);
     if (this.#newestTs === undefined || newest > this.#newestTs) this.#newestTs = newest;
     if (this.#source === "live") this.#writeLive(key, records);
-    else this.#writePage(key, records);
+    else {
+      this.#writePage(key, records);
+      this.#retractDisprovedEmpty(key, records);
+    }
     this.#transaction.highWaterMarks.raise(this.#table.stream, key, newest);
   }
 
   #writeLive(key: number, records: readonly Row[]): void {
     const { stream, ts } = this.#table;
     for (const record of records) {
-      const isNew = this.#transaction.highWaterMarks.isAbove(stream, this.#table, key, ts(record));
+      const certainlyAbove = ts(record) - this.#tolerance;
+      const isNew = this.#transaction.highWaterMarks.isAbove(stream, this.#table, key, certainlyAbove);
       if (isNew) this.#append(key, record);
       else this.#merge(key, record);
     }
@@ -252,7 +267,13 @@ class RowWriter<Row> {
     const ts = table.ts(record);
     const before = this.#readStored(key, ts);
     if (before === undefined) {
-      if (this.#source === "live") this.#retractIfSettled(key, ts);
+      if (this.#source === "live") {
+        if (this.#hasRestRowNear(key, ts)) {
+          this.#outranked++;
+          return;
+        }
+        this.#retractIfSettled(key, ts);
+      }
       this.#append(key, record);
       return;
     }
@@ -260,6 +281,8 @@ class RowWriter<Row> {
     table.encode(record, this.#source === "live" ? 1 : 0, after);
     if (after.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.#unchanged++;
+      if (this.#source === "rest" && before[table.sourceAt] === 1)
+        this.#transaction.statement(getRowSql(table).confirmOne).run([key, table.storedTime(ts)]);
       return;
     }
     const settled = this.#isSettled(key, ts);
@@ -297,7 +320,26 @@ class RowWriter<Row> {
    */
   #retractIfSettled(key: number, ts: Micros): void {
     if (!this.#isSettled(key, ts)) return;
-    retract(this.#transaction, { stream: this.#table.stream, series: key }, { from: ts, to: ts + 1 });
+    const ledgerKey = { stream: this.#table.stream, series: key };
+    if (!retractDisprovedEmpty(this.#transaction, ledgerKey, { first: ts, last: ts }, () => true))
+      retract(this.#transaction, ledgerKey, { from: ts, to: ts + 1 });
+  }
+
+  /** Whether REST has a row so close to a live tick that both are the same tick. */
+  #hasRestRowNear(key: number, ts: Micros): boolean {
+    if (this.#tolerance === 0) return false;
+    const near = [key, ts - this.#tolerance, ts + this.#tolerance];
+    return this.#transaction.statement(getRowSql(this.#table).selectRestBetween).get(near) !== undefined;
+  }
+
+  /** A row in a range proven empty disproves that range, whatever wrote it: one seek per page. */
+  #retractDisprovedEmpty(key: number, records: readonly Row[]): void {
+    const { stream, ts } = this.#table;
+    if (!hasHistory(stream)) return;
+    const span = { first: ts(records[0] as Row), last: ts(records.at(-1) as Row) };
+    retractDisprovedEmpty(this.#transaction, { stream, series: key }, span, ({ from, to }) =>
+      records.some((record) => from <= ts(record) && ts(record) < to),
+    );
   }
 
   #flush(length: number): void {

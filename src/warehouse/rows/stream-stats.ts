@@ -1,5 +1,5 @@
 import type { Stream } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /** Rows further in the future do not count as the newest of a stream. */
@@ -28,6 +28,24 @@ export function recordStreamError(transaction: Transaction, stream: Stream, erro
         last_error_at = excluded.last_error_at WHERE last_error IS NOT excluded.last_error`,
     )
     .run([stream, error, error === null ? null : formatTimestamp(transaction.now)]);
+}
+
+/** A smaller change of the live offset is noise. */
+const MIN_OFFSET_CHANGE_MICROS = 50 * MICROS_PER_MS;
+
+/**
+ * Stores how much later the websocket stamps the stream's ticks than REST; null: not at all. Returns whether that is new.
+ */
+export function recordLiveOffset(transaction: Transaction, stream: Stream, offset: Micros | null): boolean {
+  const before = transaction
+    .statement<Micros | null>("SELECT live_offset FROM stream_states WHERE stream = ?")
+    .pluck()
+    .get([stream]);
+  if (before === undefined || before === offset) return false;
+  const minChange = Math.max(MIN_OFFSET_CHANGE_MICROS, Math.abs(before ?? 0) / 2);
+  if (before !== null && offset !== null && Math.abs(offset - before) < minChange) return false;
+  transaction.statement("UPDATE stream_states SET live_offset = ? WHERE stream = ?").run([offset, stream]);
+  return true;
 }
 
 export function recordMissingScopes(

@@ -74,7 +74,7 @@ const tableTypes: Readonly<Record<Column["type"], SqlType>> = {
 const ownMeanings: Partial<Record<Column["type"], string>> = {
   timestamp: "microseconds since 1970 UTC",
   source:
-    "0: a current REST page wrote the row; 1: the websocket or an outdated (cached) page did; an equal page leaves it",
+    "0: a current REST page wrote or confirmed the row; 1: only the websocket or an outdated (cached) page did",
 };
 
 /* Columns that many relations share. */

@@ -134,6 +134,19 @@ quiet_margin INTEGER the series is quiet: its target ends this many microseconds
 ${series}
 day TEXT the UTC day of that fetch`,
   ),
+  mass_withdrawals: relation(
+    "many rows of a range that REST once served and now lacks",
+    `withdrawal INTEGER sequence number of the withdrawal
+stream TEXT the stream
+${series}
+${range}
+rows INTEGER how many rows the service lacks
+digest TEXT digest of their timestamps
+answers INTEGER how many answers lacked them
+first_at INTEGER the first of these answers, microseconds since 1970 UTC
+last_at INTEGER the last of these answers, microseconds since 1970 UTC
+believed_at INTEGER when the rows were withdrawn, microseconds since 1970 UTC; NULL: unconfirmed, the rows stay and the range is open`,
+  ),
   stream_states: relation(
     "one row per stream: values that would otherwise need a scan",
     `stream TEXT the stream
@@ -143,7 +156,8 @@ last_error TEXT the last error; NULL once the stream works again
 last_error_at TEXT when it happened
 missing_scopes TEXT scopes that the token lacks, a JSON array
 late_by INTEGER how long after their timestamps records appeared, microseconds; 0: in time
-late_at INTEGER when that was last seen, microseconds since 1970 UTC`,
+late_at INTEGER when that was last seen, microseconds since 1970 UTC
+live_offset INTEGER how much later the websocket stamps a tick than REST, microseconds; NULL: equal, or unknown`,
   ),
   warehouse_state: relation(
     "one row: the state of the file",

@@ -1,4 +1,4 @@
-import { integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { Stream } from "../../model/streams.ts";
 
 /** `rows`: all rows of the range are stored; `empty`: the service has none; `lost`: it no longer serves them. */
@@ -102,6 +102,34 @@ export const rereads = sqliteTable(
   (table) => [primaryKey({ columns: [table.stream, table.series] })],
 );
 
+/**
+ * Mass withdrawals: many rows of a range that REST once served and now lacks. Until the service has answered so often
+ * enough, the rows stay and the range is open; then they are believed and stored in `revisions`.
+ */
+export const massWithdrawals = sqliteTable(
+  "mass_withdrawals",
+  {
+    withdrawal: integer("withdrawal").primaryKey(),
+    stream: text("stream").$type<Stream>().notNull(),
+    /** → series.series */
+    series: integer("series").notNull(),
+    from: integer("from_ts").notNull(),
+    /** Exclusive. */
+    to: integer("to_ts").notNull(),
+    /** How many rows the service lacks, and a digest of their timestamps: an equal answer lacks the same rows. */
+    rows: integer("rows").notNull(),
+    digest: text("digest").notNull(),
+    /** How many answers lacked them; the first and the last, in microseconds. */
+    answers: integer("answers").notNull(),
+    firstAt: integer("first_at").notNull(),
+    lastAt: integer("last_at").notNull(),
+    /** When they were withdrawn, in microseconds; null: unconfirmed. */
+    believedAt: integer("believed_at"),
+  },
+  (table) => [index("mass_withdrawals_by_series").on(table.stream, table.series)],
+);
+export type MassWithdrawalRow = typeof massWithdrawals.$inferSelect;
+
 /** One row per stream: values that would otherwise need a scan. */
 export const streamStates = sqliteTable("stream_states", {
   stream: text("stream").$type<Stream>().primaryKey().notNull(),
@@ -117,6 +145,8 @@ export const streamStates = sqliteTable("stream_states", {
   /** How long after their timestamps records appeared, in microseconds, and when that was last seen; 0: never. */
   lateBy: integer("late_by").notNull().default(0),
   lateAt: integer("late_at").notNull().default(0),
+  /** How much later the websocket stamps a tick than REST, in microseconds; null: equal, or unknown. */
+  liveOffset: integer("live_offset"),
 });
 export type StreamStateRow = typeof streamStates.$inferSelect;
 

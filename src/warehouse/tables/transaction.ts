@@ -18,6 +18,7 @@ export class Transaction {
   readonly #connection: Connection;
   readonly #writtenKeys = new Set<string>();
   readonly #filledRanges = new Map<string, FilledRange>();
+  #hasReopened = false;
   #isOpen = true;
 
   constructor(
@@ -57,6 +58,15 @@ export class Transaction {
 
   findFilledRange(stream: Stream, key: number): FilledRange | undefined {
     return this.#filledRanges.get(`${stream} ${key}`);
+  }
+
+  /** Records that a stored row disproved a settled range, which is open again. */
+  markReopened(): void {
+    this.#hasReopened = true;
+  }
+
+  get hasReopened(): boolean {
+    return this.#hasReopened;
   }
 
   end(): void {

@@ -1,6 +1,6 @@
 import type { Column } from "../../model/column.ts";
 import { keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
-import { MICROS_PER_DAY } from "../../model/time.ts";
+import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./sql-fragments.ts";
 import { repeatsPrice } from "./stale-price.ts";
 
@@ -53,15 +53,18 @@ function allRows(stream: RowStream, added: readonly string[] = []): string {
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }
 
+/** A row from further in the future never counts as the latest: the longest period of a stream. */
+export const MAX_AHEAD_MICROS = 300 * MICROS_PER_SECOND;
+
 /**
- * A row more than a day in the future never counts as the latest. Whether a row is live is judged by the newest row of
- * its stream, not by now: a warehouse that is read offline still tells what was alive when it was last filled.
+ * Whether a row is live is judged by the newest row of its stream, not by now: a warehouse that is read offline still
+ * tells what was alive when it was last filled.
  */
 function latestRows(stream: RowStream): string {
   const { table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
   const newestTs = (entry: string) =>
-    `(SELECT max(n.ts) FROM ${table} n WHERE n.${key} = ${entry}.${key} AND n.ts < ${presentTs} + ${MICROS_PER_DAY})`;
+    `(SELECT max(n.ts) FROM ${table} n WHERE n.${key} = ${entry}.${key} AND n.ts < ${presentTs} + ${MAX_AHEAD_MICROS})`;
   // It does not depend on the row, so SQLite computes it once per query.
   const newestOfStream = `(SELECT max(${newestTs("k")}) FROM ${dictionary} k)`;
   const isRecent = `r.ts >= ${newestOfStream} - ${MAX_LIVE_PERIODS} * ${refreshPeriod(stream)}`;

@@ -54,6 +54,7 @@ describe("mds-sync status", () => {
       "streams",
       "disk",
       "jobs",
+      "withdrawals",
       "last_crash",
     ]);
     expect(report.warehouse).toBe(path);

@@ -155,7 +155,11 @@ describe("a page of a walk", () => {
     ]);
 
     const few = await commitPage(ingest, onlyPage, tickPage(rows.slice(0, 100)));
-    expect(few).toMatchObject({ withdrawn: 0, alarm: "mass_withdrawal", proven: undefined });
+    expect(few).toMatchObject({ withdrawn: 0, unconfirmed: [{ rows: 139, answers: 1 }], alarm: undefined });
+    // The page proves only what lies between its own records, and no empty range.
+    expect(query("SELECT substr(from_time, 12, 8) AS since, proof FROM coverage")).toEqual([
+      { since: "11:10:00", proof: "rows" },
+    ]);
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 239 }]);
   });
 

@@ -178,6 +178,23 @@ describe("faults of paging", () => {
     expect((await client.getPage("/asset")).content.length).toBe(Math.ceil(right.content.length / 10));
   });
 
+  it("withdraw leaves a time out and fills the page with older records", async () => {
+    const right = ids(await client.getPage(client.pagePath(20)));
+    client.simulator.setFaults(
+      "GET /index-ticker withdraw since=2026-03-01T11:58:00Z until=2026-03-01T11:59:30Z",
+    );
+    const [first, second] = await walk(2);
+    expect(times(first as Page)).toEqual([
+      "2026-03-01T12:00:00.000Z",
+      "2026-03-01T11:59:30.000Z",
+      "2026-03-01T11:57:30.000Z",
+      "2026-03-01T11:57:00.000Z",
+      "2026-03-01T11:56:30.000Z",
+    ]);
+    expect(first?.nextId).toBe(ids(first as Page).at(-1));
+    expect(ids(second as Page)).toEqual(right.slice(8, 13));
+  });
+
   it.each(["first", "last"])("duplicate-row sends the %s row twice", async (row) => {
     client.simulator.setFaults(`GET /index-ticker duplicate-row ${row}`);
     const page = await client.getPage(client.pagePath(5));

@@ -104,6 +104,15 @@ describe("faults of the payload", () => {
     expect((await rowsWithFault(`timestamps ${as} rows=first`))[0]?.timestamp).toBe(seen);
   });
 
+  it.each([
+    ["137ms", "2026-03-01T12:00:00.137Z"],
+    ["-137ms", "2026-03-01T11:59:59.863Z"],
+    ["1h", "2026-03-01T13:00:00.000Z"],
+  ])("shift-timestamps by=%s", async (by, seen) => {
+    const rows = await rowsWithFault(`shift-timestamps ${by} rows=first`);
+    expect([rows[0]?.timestamp, rows[1]?.timestamp]).toEqual([seen, right[1]?.timestamp]);
+  });
+
   it("upside-down has high below low", async () => {
     const path = `/ohlcv?indexType=GWA&indexId=${client.firstAssetId}&size=5&timestamp=2026-03-01T00:00:00Z`;
     const [bar] = await rowsWithFault("upside-down", path);

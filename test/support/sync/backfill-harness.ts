@@ -48,7 +48,7 @@ export interface BackfillHarness {
   /** Runs one backfill on the manual clock. */
   run(scope?: BackfillFilter, stopping?: AbortSignal): Promise<BackfillReport>;
   /** Verifies everything. */
-  verify(): Promise<VerifyResult>;
+  verify(options?: { readonly acceptsWithdrawals?: boolean }): Promise<VerifyResult>;
   /** Compares the warehouse with the service, as of the latest run. */
   expectMatchesService(): ComparisonResult;
   withReader<T>(work: (reader: Connection) => T): T;
@@ -115,14 +115,14 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       asOf = report.asOf;
       return report;
     },
-    verify() {
+    verify(options = {}) {
       const loaded = loadSettings({ env, directory: folder, file });
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
       const random = seededRandom(seed);
       const stopping = new AbortController().signal;
       return clock.runUntil(
         withSyncSession(loaded, { clock: machineClock, stopping, random }, log, ({ syncContext, reader }) =>
-          verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined }),
+          verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined, ...options }),
         ),
       );
     },

@@ -108,7 +108,8 @@ export class SupervisorHarness {
     });
     const ingest = await IngestThread.start({ path: this.path, clock: serviceClock(client, clock), log });
     const reader = openReader(this.path);
-    const context = { client, ingest, clock, log, stats, signal: this.#stop.signal };
+    const { withdrawals } = this.settings;
+    const context = { client, ingest, clock, log, stats, withdrawals, signal: this.#stop.signal };
     this.supervisor = new SyncSupervisor(context, {
       settings: this.settings,
       wsUrl: service.wsUrl,

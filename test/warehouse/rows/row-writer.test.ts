@@ -143,7 +143,7 @@ describe("index ticks", () => {
     expect(queryRows(warehouse, "SELECT * FROM revisions")).toHaveLength(1);
   });
 
-  it("are not rewritten when REST confirms a live row; the ledger then protects the row", () => {
+  it("H4: become REST rows when REST confirms a live row; the ledger then protects the row", () => {
     const warehouse = openTestWarehouse();
     write(warehouse, [tick(T, "1.5")], "live");
     warehouse.transaction((transaction) => {
@@ -152,20 +152,35 @@ describe("index ticks", () => {
     });
     expect(write(warehouse, [tick(T, "9")], "live").outranked).toBe(1);
     expect(queryRows(warehouse, "SELECT price, source, is_settled FROM index_ticks")).toEqual([
-      { price: 1.5, source: "live", is_settled: 1 },
+      { price: 1.5, source: "rest", is_settled: 1 },
     ]);
   });
 
-  it("retract coverage at a live tick where REST had proven that there is none", () => {
+  it("H4: add no row for a live tick that REST has at a slightly other moment, proven or not", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "index_ticks", series: 1 } as const;
+    const writeLive = (ts: number) =>
+      warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(ts, "1.5")], "live", 50));
+    warehouse.transaction((transaction) => {
+      writeRecords(transaction, "index_ticks", [tick(T + 100, "1.5"), tick(T, "1.5")], "rest");
+      settle(transaction, key, { from: T - 10, to: T + 100 }, "rows");
+    });
+    // The newest REST row is not proven yet.
+    for (const offset of [-7, 7, 93, 107])
+      expect(writeLive(T + offset)).toMatchObject({ inserted: 0, outranked: 1 });
+    expect(readSettledRanges(warehouse.connection, key)).toHaveLength(1);
+    // Nothing is near: REST is asked again.
+    expect(writeLive(T + 50)).toMatchObject({ inserted: 1, outranked: 0 });
+    expect(readSettledRanges(warehouse.connection, key)).toHaveLength(2);
+  });
+
+  it("H3: reopen the whole range at a live tick where REST had proven that there is none", () => {
     const warehouse = openTestWarehouse();
     const key = { stream: "index_ticks", series: 1 } as const;
     write(warehouse, [tick(T + 100, "1")]);
     warehouse.transaction((t) => settle(t, key, { from: T - 10, to: T + 10 }, "empty"));
     expect(write(warehouse, [tick(T, "2")], "live").inserted).toBe(1);
-    expect(readSettledRanges(warehouse.connection, key).map(({ from, to }) => [from - T, to - T])).toEqual([
-      [-10, 0],
-      [1, 10],
-    ]);
+    expect(readSettledRanges(warehouse.connection, key)).toEqual([]);
   });
 
   it("are compared with what is stored and settled, not with caches of a failed transaction", () => {

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+
+const none = { kind: "none" } as const;
+const sync = {
+  ohlcv: false,
+  intraday: { GWA: { kind: "list", names: ["BTC", "ETH"] }, MWA: none, LX: none, days: 1 },
+  exchangeTickers: false,
+  marketCap: false,
+  derivatives: false,
+};
+
+/** Rows closer together than half a period. */
+const doublesSql = (until: number) => `SELECT count(*) AS n FROM index_ticks a JOIN index_ticks b
+  ON b.index_id = a.index_id AND b.ts > a.ts AND b.ts < a.ts + 15000000 WHERE b.ts < ${until}`;
+
+describe("a socket that stamps ticks off REST's moment", () => {
+  it.each(["137ms", "-137ms"])(
+    "H4: by %s: heads advance, no row is doubled, and the offset is told once",
+    async (by) => {
+      const harness = await SupervisorHarness.start({
+        sync,
+        simulator: { faults: `ws shift-timestamps by=${by}` },
+      });
+      await harness.runUntilSettled();
+      for (let hour = 0; hour < 3; hour++) {
+        await harness.advance(3600);
+        expect(harness.query(doublesSql(harness.clock.now() * 1000))).toEqual([{ n: 0 }]);
+      }
+      expect(harness.failures).toEqual([]);
+      expect([...harness.problems.values()].flat()).toEqual([]);
+      expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
+      harness.expectMatchesService(harness.clock.now() - 75 * 60_000);
+      // A preview that REST confirms at another moment is replaced, not revised.
+      expect(harness.query("SELECT * FROM revisions")).toEqual([]);
+      const told = harness.logged.filter(({ message }) => message === "live ticks are stamped off REST");
+      expect(told.map(({ fields }) => fields)).toEqual([
+        { stream: "index_ticks", offset_ms: by === "137ms" ? 137 : -137 },
+      ]);
+      expect(harness.query("SELECT live_offset FROM stream_states WHERE stream = 'index_ticks'")).toEqual([
+        { live_offset: by === "137ms" ? 137_000 : -137_000 },
+      ]);
+    },
+  );
+
+  it("H4: late ticks add no row where REST has rows", async () => {
+    const harness = await SupervisorHarness.start({ sync });
+    await harness.runUntilSettled();
+    await harness.advance(3600);
+    harness.simulator.setFaults(
+      "ws shift-timestamps by=137ms\nws drop-connection 1006 on=tick total=1\nws replay ticks=100",
+    );
+    await harness.advance(300);
+    expect(harness.query(doublesSql(harness.clock.now() * 1000))).toEqual([{ n: 0 }]);
+    expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
+    expect(harness.failures).toEqual([]);
+  });
+});
