@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Column } from "../model/column.ts";
 import { type RowStream, streamTable } from "../model/streams.ts";
-import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
+import type { Micros } from "../model/time.ts";
 import { partitionColumn } from "../warehouse/read/export-months.ts";
 import {
   coverageRelation,

@@ -48,9 +48,7 @@ export function clampToPublished(
   const shownTo = newest === undefined ? 0 : newest + cadence;
   const end = proven?.to ?? gap.to;
   if (!isHead && shownTo >= end) return proven;
-  const publishedTo = isHead
-    ? shownTo
-    : Math.max(shownTo, readPublication(transaction, key)?.publishedTo ?? 0);
+  const publishedTo = isHead ? shownTo : Math.max(shownTo, findPublishedTo(transaction, key, end));
   const { step } = streamTable[page.series.stream];
   const quietTo = computeTargetEnd({ settleDelay: quietMargin, step }, asOf);
   const isSilent =
@@ -74,6 +72,14 @@ export function clampToPublished(
   else if (shownTo > 0) recordPublished(transaction, key, shownTo);
   const to = Math.min(end, isSilent ? Math.max(publishedTo, quietTo) : publishedTo);
   return proven && proven.from < to ? { from: proven.from, to } : undefined;
+}
+
+/** Up to where REST has shown records of a series: on a page of the head, or on one that settled a range above `end`. */
+function findPublishedTo(transaction: Transaction, key: LedgerKey, end: Micros): Micros {
+  const publishedTo = readPublication(transaction, key)?.publishedTo ?? 0;
+  if (publishedTo >= end) return publishedTo;
+  const above = findTouching(transaction, key, { from: end + 1, to: Number.MAX_SAFE_INTEGER });
+  return Math.max(publishedTo, above.findLast(({ proof }) => proof === "rows")?.to ?? 0);
 }
 
 /** Records may appear still later than the latest so far. */

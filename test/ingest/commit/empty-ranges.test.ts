@@ -11,6 +11,14 @@ const emptySql =
 async function startWithEmptyHour() {
   const thread = await startIngestThread();
   const hour = { from: at("11:00:00"), to: gap.to };
+  // The service has published records after that hour.
+  const after = { from: gap.to, to: at("12:05:00") };
+  const position = { gap: after, provenFrom: after.to };
+  await commitPage(
+    thread.ingest,
+    { ...onlyPage, position },
+    tickPage(makeTicks(after.from, after.to), "more"),
+  );
   const older = makeTicks(at("09:00:00"), at("10:00:00"));
   await commitPage(
     thread.ingest,
