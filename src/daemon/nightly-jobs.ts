@@ -60,10 +60,10 @@ async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions
   onProblems(result.problems);
   onDifferences(differences);
   context.log.info({ slices: sliceCount, rows, differences: differences.length }, "audit done");
-  for (const { stream, indexType, name, missing, changed, withdrawn } of differences) {
+  for (const { stream, indexType, name, missing, changed, withdrawn, unconfirmed } of differences) {
     context.log.warn(
-      { stream, indexType, name, missing, changed, withdrawn },
-      "covered rows differed, repaired",
+      { stream, indexType, name, missing, changed, withdrawn, unconfirmed },
+      missing + changed + withdrawn > 0 ? "covered rows differed, repaired" : "covered rows differ",
     );
   }
   // The verification retracted the ranges in which the service contradicts the ledger: fill them now.

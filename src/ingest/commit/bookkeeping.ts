@@ -3,6 +3,7 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type SeriesGaps, settleAgedOut } from "../../warehouse/coverage/gaps.ts";
 import { type LedgerKey, retract } from "../../warehouse/coverage/ledger.ts";
+import { dropUnconfirmedWithdrawals } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { reopenNotFound, settleNotFound } from "../../warehouse/coverage/not-found.ts";
 import {
   type NoContractsEntry,
@@ -20,7 +21,11 @@ import type { WarehouseWriter } from "../../warehouse/writer.ts";
 /** Marks gaps that left the service's window as lost. */
 export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly SeriesGaps[]): void {
   warehouse.transaction((transaction) => {
-    for (const seriesGaps of gaps) settleAgedOut(transaction, seriesGaps);
+    for (const seriesGaps of gaps) {
+      settleAgedOut(transaction, seriesGaps);
+      // The service can no longer confirm a withdrawal there.
+      for (const range of seriesGaps.agedOut) dropUnconfirmedWithdrawals(transaction, seriesGaps.key, range);
+    }
   });
 }
 
@@ -29,7 +34,10 @@ export function commitIndexNotFound(
   warehouse: WarehouseWriter,
   { key, range }: { key: LedgerKey & { stream: HistoryStream }; range: TimeRange },
 ): void {
-  warehouse.transaction((transaction) => settleNotFound(transaction, key, range));
+  warehouse.transaction((transaction) => {
+    settleNotFound(transaction, key, range);
+    dropUnconfirmedWithdrawals(transaction, key, range);
+  });
 }
 
 /** The service serves an index again after a 404: its ranges are to be fetched again. */
