@@ -7,6 +7,7 @@ import type { SimulatedIndexType } from "../../../src/simulator/market/indexes.t
 import type { Simulator } from "../../../src/simulator/simulator.ts";
 import { readSettledRanges, type SettledRange } from "../../../src/warehouse/coverage/ledger.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
+import { expectSoundLedger } from "../warehouse/expect-sound-ledger.ts";
 
 interface TargetRow {
   readonly stream: HistoryStream;
@@ -55,6 +56,7 @@ export function expectWarehouseMatches(
   asOf: Micros = Math.floor(nowMs * 1000),
 ): ComparisonResult {
   assert.equal(reader.database.pragma("integrity_check", { simple: true }), "ok");
+  expectSoundLedger(reader, nowMs);
   expectSnapshotCoverage(reader);
   const now = Math.floor(nowMs * 1000);
   const targetRows = readTargetRows(reader);
@@ -91,6 +93,7 @@ export function expectCoverageCorrect(
   proofs: readonly SettledRange["proof"][] = ["rows", "empty"],
 ): void {
   assert.equal(reader.database.pragma("quick_check", { simple: true }), "ok");
+  expectSoundLedger(reader, nowMs);
   if (proofs.includes("rows")) expectSnapshotCoverage(reader);
   const now = Math.floor(nowMs * 1000);
   for (const targetRow of readTargetRows(reader)) {
