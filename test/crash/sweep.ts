@@ -2,11 +2,12 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { auditLedger } from "../../src/warehouse/audit/audit-ledger.ts";
 import { readGaps } from "../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges } from "../../src/warehouse/coverage/ledger.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { btc } from "../support/ingest/pages.ts";
-import { commitPages, expectedTimestamps, gap, openTestWriter, seedLiveRows } from "./workload.ts";
+import { auditedAt, commitPages, expectedTimestamps, gap, openTestWriter, seedLiveRows } from "./workload.ts";
 
 /** System calls that change files. A kill just before each call is a different crash point. */
 const fileCalls = ["pwrite64", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "openat"] as const;
@@ -69,6 +70,8 @@ export function findProblems(path: string, reported: string): string[] {
     for (const { reason } of warehouse.quarantined) problems.push(`the file was quarantined: ${reason}`);
     const integrity = warehouse.connection.database.pragma("integrity_check", { simple: true });
     if (integrity !== "ok") problems.push(`integrity check failed: ${String(integrity)}`);
+    for (const { rule, text } of auditLedger(warehouse.connection, auditedAt).findings)
+      problems.push(`audit after the crash: ${rule}: ${text}`);
     const pages = (reported.match(/^page /gm) ?? []).length;
     const stored = readStoredTimestamps(warehouse);
     const settled = readSettledTimestamps(warehouse);
@@ -85,6 +88,8 @@ export function findProblems(path: string, reported: string): string[] {
       problems.push("the gap is still open");
     if (readGaps(warehouse.connection, "index_ticks", gap.to).length > 0)
       problems.push("readGaps reports gaps");
+    for (const { rule, text } of auditLedger(warehouse.connection, auditedAt).findings)
+      problems.push(`audit after the resume: ${rule}: ${text}`);
   } finally {
     warehouse.close();
   }

@@ -12,6 +12,8 @@ export const expectedTimestamps: readonly Micros[] = makeTicks(gap.from, gap.to)
 
 const ROWS_PER_PAGE = 20;
 const now = at("18:00:00");
+/** When the ledger is audited after a crash. */
+export const auditedAt = now;
 
 export function openTestWriter(path: string): WarehouseWriter {
   return openWriter(path, { clock: { now: () => now / MICROS_PER_MS } });

@@ -111,6 +111,34 @@ const payload: readonly DrawLine[] = [
   (draw) => `GET ${draw.one(historyEndpoints)} big-body mb=1 p=0.3 total=2`,
 ];
 
+/** E. The live feed. Drawn only for schedules that follow it. */
+const liveFeed: readonly DrawLine[] = [
+  (draw) => `ws upgrade-status ${draw.one([401, 429, 500, 503])} p=0.5 total=${draw.integer(1, 3)}`,
+  (draw) =>
+    `ws drop-connection ${draw.one([1001, 1006, 1011])} on=${draw.one(["accept", "subscribe", "tick"])} p=0.3 total=${draw.integer(1, 3)}`,
+  (draw) => `ws ${draw.one(["mute", "half-open"])} on=tick p=0.1 total=1`,
+  (draw) => `ws message ${draw.one(["garbage", "not-json", "no-event", "trade", "array"])} on=tick total=2`,
+  (draw) => `ws subscribed ${draw.one(["never", "late by=45s", "twice"])} total=1`,
+  (draw) => `ws ${draw.one(["missing-tick", "duplicate-tick", "other-value", "binary-tick"])} p=0.1`,
+  (draw) => `ws late-tick by=${draw.one(["20s", "5m"])} p=0.2`,
+  (draw) => `ws replay ticks=${draw.integer(1, 5)}`,
+];
+
+/** H. What other implementations of the service do, for as long as the faults last. */
+const departures: readonly DrawLine[] = [
+  // One index falls silent on the socket.
+  (draw) => `ws missing-tick query=name=${draw.one(["BLX", "ELX"])} from=${draw.integer(0, 10)}m`,
+  // An endpoint answers an empty list, or nothing, as null.
+  (draw) =>
+    `GET ${draw.one([...historyEndpoints, "/market-cap"])} envelope ${draw.one(["content-null", "no-content"])} to=${draw.integer(1, 20)}m`,
+  // An endpoint is dead.
+  (draw) =>
+    `GET ${draw.one([...historyEndpoints, "/market-cap", "/exchange-ticker"])} status ${draw.one([500, 503])} to=${draw.one(["10m", "2h", "1d"])}`,
+  // Most requests exceed a limit.
+  (draw) =>
+    `GET * rate-limit retry-after=seconds wait=${draw.integer(1, 20)}s p=0.5 to=${draw.integer(1, 30)}m`,
+];
+
 /** D. Records with wrong content. The client stores it as served, until a verification repairs it. */
 const falsifiedRecords: readonly DrawLine[] = [
   (draw) =>
@@ -130,6 +158,12 @@ const notFoundFaults: readonly DrawLine[] = [
   (draw) => `GET ${draw.one(historyEndpoints)} status 404 p=0.1 total=${draw.integer(1, 2)}`,
 ];
 
+/** Faults whose effects outlive them, by what repairs them. The effects of all others end with the next run. */
+const lastingFaults: Readonly<Record<Exclude<Recovery, "run">, readonly DrawLine[]>> = {
+  "next-day": notFoundFaults,
+  verify: falsifiedRecords,
+};
+
 /** A fault that always strikes, so that every schedule has one. */
 const certainFault: DrawLine = (draw) =>
   `GET ${draw.one(["/index-ticker", "/index-ticker", "/asset"])} ${draw.one(["status 500", "status 503", "reset", "hang-up", "cut length", "html", "empty-body", "envelope null", "encoding crc"])} times=1`;
@@ -139,14 +173,18 @@ export interface DrawnFaults {
   readonly recovery: Recovery;
 }
 
-/** Draws a fault script of several lines from all groups. Most scripts falsify nothing. */
-export function drawFaults(draw: SeededDraw): DrawnFaults {
-  const harmless = [tokens, http, http, paging, paging, payload].map((group) => draw.one(group));
+/**
+ * Draws a fault script of several lines from all groups. Most scripts falsify nothing. To draw a new fault, add its line
+ * to a group.
+ */
+export function drawFaults(draw: SeededDraw, { isLive }: { readonly isLive: boolean }): DrawnFaults {
+  const groups = [tokens, http, http, paging, paging, payload, departures];
+  const harmless = groups.map((group) => draw.one(group));
   const lines = draw.sample(harmless, draw.integer(2, 5)).map((line) => line(draw));
+  if (isLive) lines.push(...draw.sample(liveFeed, draw.integer(1, 2)).map((line) => line(draw)));
   const drawn = draw.one<Recovery>(["run", "run", "run", "run", "run", "run", "next-day", "verify"]);
   const recovery = drawn === "run" && looksLikeMissingSeries(lines) ? "next-day" : drawn;
-  if (drawn === "verify") lines.push(draw.one(falsifiedRecords)(draw));
-  if (drawn === "next-day") lines.push(draw.one(notFoundFaults)(draw));
+  if (drawn !== "run") lines.push(draw.one(lastingFaults[drawn])(draw));
   lines.push(certainFault(draw));
   // Small pages make walks of many pages.
   if (draw.chance(0.6)) lines.push(`GET /index-ticker size-cap ${draw.integer(15, 150)}`);

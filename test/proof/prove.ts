@@ -18,6 +18,7 @@ import type { Log } from "../../src/runtime/log.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { verify } from "../../src/sync/history/verify.ts";
+import { SyncSupervisor } from "../../src/sync/supervisor.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/oracle.ts";
@@ -93,6 +94,12 @@ async function playSchedule(
       await clock.advance(step.ms);
       continue;
     }
+    if (step.kind === "follow") {
+      const followed = await engine.follow(step.ms);
+      problems.push(...describeBug(followed.error), ...engine.findFalseCoverage());
+      exits.push(followed.exit);
+      continue;
+    }
     const stopping = new AbortController();
     const stop = () => stopping.abort(stoppedFailure());
     const cancel = step.stop ? scheduleStop(step.stop, clock, simulator, stop) : () => {};
@@ -100,11 +107,8 @@ async function playSchedule(
     const end = await engine.run(stopping.signal);
     cancel();
     if (clock.monotonic() - startedAt > MAX_RUN_MS) problems.push("a run took too long");
-    // No behaviour of the service may end a run with a bug.
-    if (end.error !== undefined && !(end.error instanceof Failure && end.error.family !== "bug"))
-      problems.push(`a run failed with a bug: ${inspect(end.error)}`);
+    problems.push(...describeBug(end.error), ...engine.findFalseCoverage());
     exits.push(end.exit);
-    problems.push(...engine.findFalseCoverage());
   }
   const struck = simulator.faultCounts
     .filter(({ text }) => isFault(text))
@@ -135,6 +139,12 @@ async function playSchedule(
     problems.push(`${requests} requests, at most ${maxRequests} allowed`);
   problems.push(...findLeakedSecrets(folder, output));
   return { seed: schedule.seed, problems, struck, requests, rows, exits };
+}
+
+/** No behaviour of the service may end a run with a bug. */
+function describeBug(error: unknown): string[] {
+  if (error === undefined || (error instanceof Failure && error.family !== "bug")) return [];
+  return [`a run failed with a bug: ${inspect(error)}`];
 }
 
 /** Calls `act` at the stop point. Returns a function that cancels the call. */
@@ -209,6 +219,42 @@ function createEngine(
         const exit = error instanceof Failure ? error.code : "broken";
         return { exit, problems: String(error), error };
       }
+    },
+    /** Follows the live feed for `ms`, then stops as on SIGTERM. */
+    async follow(ms: number) {
+      const stopping = new AbortController();
+      const failures: unknown[] = [];
+      try {
+        await clock.runUntil(
+          withSyncSession(loaded, { clock, stopping: stopping.signal, random }, log, async (session) => {
+            const { syncContext, reader } = session;
+            const ending = AbortSignal.any([syncContext.signal, stopping.signal]);
+            const supervisor = new SyncSupervisor(
+              { ...syncContext, signal: ending },
+              {
+                settings: syncSettings,
+                wsUrl: simulator.wsUrl,
+                reader,
+                random,
+                onFailure: (_, error) => void failures.push(error),
+                onProblems: () => {},
+                onActivity: () => {},
+                onFilled: () => {},
+                onLiveCommit: () => {},
+                onFeedMessage: () => {},
+                onFeedEvent: () => {},
+              },
+            );
+            const cancel = clock.after(ms, () => stopping.abort(stoppedFailure()));
+            await supervisor.run().finally(cancel);
+          }),
+        );
+      } catch (error) {
+        failures.push(error);
+      }
+      output.push(inspect(failures, { depth: 8 }));
+      const bug = failures.find((error) => describeBug(error).length > 0);
+      return { exit: "followed", error: bug };
     },
     async verifyAll() {
       const { refreshSeconds, concurrency } = syncSettings;

@@ -11,6 +11,8 @@ export type StopPoint = { readonly ms: number } | { readonly pages: number };
 /** One step of a schedule while the service has faults. */
 export type ScheduleStep =
   | { readonly kind: "run"; readonly stop?: StopPoint }
+  /** The daemon's supervisor follows the live feed for this time. */
+  | { readonly kind: "follow"; readonly ms: number }
   | { readonly kind: "wait"; readonly ms: number };
 
 /** Everything that is drawn from one seed. */
@@ -46,7 +48,10 @@ export function drawSchedule(seed: number): FaultSchedule {
     { refreshSeconds: 3600, days: draw.one([3, 10, 20]) },
     { refreshSeconds: 3600, days: WHOLE_WINDOW_DAYS },
   ]);
-  const { text: faults, recovery } = drawFaults(draw);
+  const steps = drawSteps(draw, { refreshSeconds, days });
+  const { text: faults, recovery } = drawFaults(draw, {
+    isLive: steps.some(({ kind }) => kind === "follow"),
+  });
   const assets = draw.integer(7, 12);
   return {
     seed,
@@ -56,7 +61,7 @@ export function drawSchedule(seed: number): FaultSchedule {
     quirks: drawQuirks(draw, refreshSeconds),
     settings: drawSettings(draw, { refreshSeconds, days, assets }),
     faults,
-    steps: drawSteps(draw, { refreshSeconds, days }),
+    steps,
     recovery,
     hasIngestThread: draw.chance(0.04),
   };
@@ -141,6 +146,11 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
     if (draw.chance(0.7))
       steps.push({ kind: "wait", ms: isLongPause ? draw.integer(195, 206) * DAY_MS : ms });
     steps.push(run());
+  }
+  // Long periods would need hours of heartbeats.
+  if (refreshSeconds <= 900 && draw.chance(0.35)) {
+    const follow: ScheduleStep = { kind: "follow", ms: draw.integer(2, 8) * refreshSeconds * 1000 };
+    steps.splice(draw.integer(0, steps.length), 0, follow);
   }
   return steps;
 }

@@ -6,6 +6,7 @@ import { openReader } from "../../src/warehouse/reader.ts";
 import { type ProgramProcess, startProgram } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 
 /** A simulator, a settings file, a warehouse, and `mds-sync backfill` in its own process. */
 export interface BackfillInstallation {
@@ -25,6 +26,7 @@ export async function installBackfill(
   onTestFinished(() => simulator.stop());
   writeFileSync(join(folder, "mds-sync.yaml"), settings);
   const path = join(folder, "mds.sqlite");
+  onTestFinished(() => expectSoundFile(path, Date.now()));
   const env = {
     MDS_BASE_URL: simulator.baseUrl,
     MDS_WS_URL: simulator.wsUrl,

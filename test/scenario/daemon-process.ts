@@ -8,6 +8,7 @@ import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
 import { createWorld, type World } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { acceleratedNow, type ClockPace } from "./accelerated-clock.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
@@ -134,7 +135,11 @@ export class AcceleratedScene {
       child.kill("SIGKILL");
       await once(child, "exit");
     }
-    rmSync(this.folder, { recursive: true, force: true });
+    try {
+      expectSoundFile(this.path, this.now());
+    } finally {
+      rmSync(this.folder, { recursive: true, force: true });
+    }
   }
 
   #spawn(args: readonly string[], stdio: ("ignore" | "pipe" | "inherit")[]): ChildProcess {

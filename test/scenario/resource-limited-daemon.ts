@@ -8,6 +8,7 @@ import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 
 export const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 
@@ -66,6 +67,7 @@ export async function installLimited({
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
   const warehouse = join(folder, "mds.sqlite");
+  onTestFinished(() => expectSoundFile(warehouse, Date.now()));
   const settingsFile = join(folder, "mds-sync.yaml");
   writeFileSync(
     settingsFile,

@@ -2,7 +2,12 @@ import { type Command, Option } from "commander";
 import { integerOption } from "../../config/option-types.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import { type VerifyResult, verify } from "../../sync/history/verify.ts";
-import { openReader } from "../../warehouse/reader.ts";
+import { auditLedger } from "../../warehouse/audit/audit-ledger.ts";
+import type { AuditFinding } from "../../warehouse/audit/audited-key.ts";
+import { isRepairable, repairLedger } from "../../warehouse/audit/repair-ledger.ts";
+import { openReader, withReader } from "../../warehouse/reader.ts";
+import { openWriter } from "../../warehouse/writer.ts";
+import { formatAuditReport, toAuditJson } from "../output/audit-report.ts";
 import { formatNumber, formatProblems, pluralize, wrapText } from "../output/text.ts";
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import {
@@ -18,6 +23,8 @@ interface VerifyFlags {
   sample: string;
   all?: boolean;
   accept?: boolean;
+  ledger?: boolean;
+  repair?: boolean;
   json?: boolean;
   logLevel: string;
 }
@@ -31,7 +38,10 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
     .summary("compare the warehouse with the service, and repair differences")
     .description(
       "Fetches settled ranges of daily bars and ticks again and compares them row by row. Differences are reported and " +
-        "repaired; the replaced rows stay in `revisions`. A range is a few pages of one series.",
+        "repaired; the replaced rows stay in `revisions`. A range is a few pages of one series.\n\n" +
+        "With --ledger it checks the coverage ledger against itself, the rows and the views instead: without the service, " +
+        "without changing anything, also beside a running daemon. Exits 4 if a rule is broken. With --repair it " +
+        "takes back the false claims, so that the next run fetches these ranges; no other writer may run meanwhile.",
     )
     .addOption(
       new Option("--sample <n>", `${SAMPLE_OPTION.help}, chosen at random`)
@@ -43,10 +53,16 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       "--accept",
       "believe at once that the service has withdrawn many rows (otherwise after `sync.withdrawals`)",
     )
+    .addOption(
+      new Option("--ledger", "check the ledger offline instead of comparing").conflicts(["sample", "all"]),
+    )
+    .option("--repair", "with --ledger: take back false claims, so that they are fetched again")
     .option("--json", "one JSON object")
     .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP, "warn")
     .action(async (flags: VerifyFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
+      if (flags.ledger) return auditWarehouse(loaded.settings.warehouse.path, flags, context);
+      if (flags.repair) throw usageFailure("--repair needs --ledger", "without it verify always repairs");
       const sample = flags.all ? undefined : readSample(flags.sample);
       const log = createCommandLogger(flags.logLevel, context.stderr);
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
@@ -70,6 +86,32 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
           "run `mds-sync backfill` first",
         );
     });
+}
+
+/** Reads only, unless false claims are to be taken back. */
+function auditWarehouse(path: string, { repair, json }: VerifyFlags, context: CommandContext): void {
+  const result = withReader(path, (connection) => auditLedger(connection));
+  const { findings } = result;
+  const reopened = repair ? repairFindings(path, findings, context) : undefined;
+  context.stdout.write(json ? toAuditJson(result, reopened) : formatAuditReport(result, reopened));
+  if (findings.length === (reopened ?? 0)) return;
+  throw incompleteFailure(
+    "the ledger breaks its own rules",
+    !repair && findings.some(isRepairable)
+      ? "`mds-sync verify --ledger --repair` takes the false claims back: the next run fetches these ranges"
+      : "restart mds-sync, which declares views and targets again; if it stays, report it",
+  );
+}
+
+/** The findings are not checked again before they are taken back: at worst a range is fetched twice. */
+function repairFindings(path: string, findings: readonly AuditFinding[], { clock }: CommandContext): number {
+  if (!findings.some(isRepairable)) return 0;
+  const warehouse = openWriter(path, { clock });
+  try {
+    return warehouse.transaction((transaction) => repairLedger(transaction, findings));
+  } finally {
+    warehouse.close();
+  }
 }
 
 function readSample(text: string): number {

@@ -51,7 +51,7 @@ export interface StoredTarget extends TargetRules {
 }
 
 /** Reason of ranges older than the service's window. */
-const AGED_OUT_REASON = "aged out";
+export const AGED_OUT_REASON = "aged out";
 /** Reason of ranges that no snapshot covered. */
 export const NOT_OBSERVED_REASON = "not observed";
 

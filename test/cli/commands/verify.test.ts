@@ -1,6 +1,14 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import {
+  addLookups,
+  addSeries,
+  createWarehouse,
+  HOUR,
+  nowTs,
+  openForWriting,
+} from "../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -62,5 +70,78 @@ describe("mds-sync verify after a mass withdrawal", () => {
     expect(accepted.status).toBe(0);
     expect(accepted.stdout).toContain("1 range differed and was repaired");
     expect((await run()).stdout).toContain("no difference");
+  });
+});
+
+describe("mds-sync verify --ledger", () => {
+  const verifyLedger = (path: string, ...flags: string[]) =>
+    runInProcess(["verify", "--ledger", ...flags], { env: { MDS_WAREHOUSE: path } });
+  const fill = () =>
+    createWarehouse((transaction) => {
+      addLookups(transaction);
+      addSeries(transaction, "index_ticks", "btc-id", {
+        from: nowTs - 10 * HOUR,
+        settled: [[nowTs - 10 * HOUR, nowTs - 9 * HOUR]],
+      });
+    });
+  const disprove = (path: string) => {
+    const warehouse = openForWriting(path);
+    warehouse.connection.database.exec("UPDATE settled_ranges SET proof = 'empty', reason = 'no records'");
+    warehouse.close();
+  };
+
+  it("needs no service and exits 0 if the ledger is sound", async () => {
+    const { status, stdout, stderr } = await verifyLedger(fill());
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout).toBe(
+      "1 settled range of 1 series checked\nthe ledger agrees with itself, with the rows and with the views\n",
+    );
+  });
+
+  it("names each broken rule with its series and range, changes nothing, and exits 4 with the remedy", async () => {
+    const path = fill();
+    disprove(path);
+    const { status, stdout, stderr } = await verifyLedger(path);
+    expect(status).toBe(4);
+    expect(stdout).toMatch(/index_ticks GWA BTC, \S+Z to \S+Z:\s+covered\s+as\s+empty \(no records\)/);
+    expect(stderr).toContain("verify --ledger --repair");
+    const report = JSON.parse((await verifyLedger(path, "--json")).stdout);
+    expect(report).toMatchObject({ series: 1, ranges: 1, remarks: [] });
+    expect(report.findings).toMatchObject([
+      { rule: "row_in_empty", stream: "index_ticks", index_type: "GWA", index_id: "btc-id", name: "BTC" },
+    ]);
+  });
+
+  it("--repair takes the claim back, so that the range is open, and the next check finds nothing", async () => {
+    const path = fill();
+    disprove(path);
+    const { status, stdout } = await verifyLedger(path, "--repair");
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("1 claim taken back") });
+    expect(JSON.parse((await verifyLedger(path, "--json")).stdout)).toMatchObject({
+      ranges: 0,
+      findings: [],
+    });
+    const gaps = await runInProcess(["gaps", "--json"], { env: { MDS_WAREHOUSE: path } });
+    expect(JSON.parse(gaps.stdout)[0]).toMatchObject({ state: "open", reason: "pending" });
+  });
+
+  it("checks beside a running writer, but repairs only without one", async () => {
+    const path = fill();
+    disprove(path);
+    const writer = openForWriting(path);
+    try {
+      expect((await verifyLedger(path)).status).toBe(4);
+      expect((await verifyLedger(path, "--repair")).status).toBe(75);
+    } finally {
+      writer.close();
+    }
+  });
+
+  it.each([
+    [["--repair"], "--repair needs --ledger"],
+    [["--ledger", "--all"], "cannot be used with option"],
+  ])("rejects %s", async (flags, message) => {
+    const { status, stderr } = await runInProcess(["verify", ...flags], { env: service });
+    expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining(message) });
   });
 });

@@ -15,6 +15,7 @@ import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { expectWarehouseMatches } from "../sync/oracle.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 
 export interface LoggedLine {
   readonly level: string;
@@ -61,6 +62,7 @@ export async function createDaemonHarness(
   const folder = temporaryFolder();
   const settingsFile = join(folder, "mds-sync.yaml");
   const path = join(folder, "mds.sqlite");
+  onTestFinished(() => expectSoundFile(path, clock.now()));
   const logged: LoggedLine[] = [];
   const line = (level: string) => (fields: Record<string, unknown>, message: string) =>
     void logged.push({ level, fields, message });

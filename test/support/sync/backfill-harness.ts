@@ -14,6 +14,7 @@ import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
 /**
@@ -65,6 +66,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   const path = join(folder, "mds.sqlite");
   const file = join(folder, "mds-sync.yaml");
   const logged: BackfillHarness["logged"] = [];
+  onTestFinished(() => expectSoundFile(path, clock.now()));
   const recordAt = (level: string) => (fields: Record<string, unknown>, message: string) =>
     void logged.push({ level, fields, message });
   const log: Log = {

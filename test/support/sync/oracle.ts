@@ -8,6 +8,7 @@ import type { Simulator } from "../../../src/simulator/simulator.ts";
 import { readSettledRanges, type SettledRange } from "../../../src/warehouse/coverage/ledger.ts";
 import { decayLateness, readLateness } from "../../../src/warehouse/coverage/publication.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
+import { expectSoundLedger } from "../warehouse/expect-sound-ledger.ts";
 
 interface TargetRow {
   readonly stream: HistoryStream;
@@ -56,6 +57,7 @@ export function expectWarehouseMatches(
   asOf: Micros = Math.floor(nowMs * 1000),
 ): ComparisonResult {
   assert.equal(reader.database.pragma("integrity_check", { simple: true }), "ok");
+  expectSoundLedger(reader, nowMs);
   expectSnapshotCoverage(reader);
   const now = Math.floor(nowMs * 1000);
   const targetRows = readTargetRows(reader);
@@ -115,6 +117,7 @@ export function expectCoverageCorrect(
   proofs: readonly SettledRange["proof"][] = ["rows", "empty"],
 ): void {
   assert.equal(reader.database.pragma("quick_check", { simple: true }), "ok");
+  expectSoundLedger(reader, nowMs);
   if (proofs.includes("rows")) expectSnapshotCoverage(reader);
   const now = Math.floor(nowMs * 1000);
   for (const targetRow of readTargetRows(reader)) {

@@ -19,6 +19,7 @@ import { presentTs } from "../../../src/warehouse/views/sql-fragments.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
 export interface SupervisorHarnessOptions {
@@ -85,6 +86,7 @@ export class SupervisorHarness {
     onTestFinished(async () => {
       await harness.stop();
       await simulator.stop();
+      expectSoundFile(harness.path, clock.now());
     });
     await harness.#start();
     return harness;

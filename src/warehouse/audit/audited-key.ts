@@ -1,0 +1,94 @@
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { StoredTarget } from "../coverage/gaps.ts";
+import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
+import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
+import type { SeriesNames } from "../schema/lookups.ts";
+import type { Connection } from "../sqlite/connection.ts";
+
+/** What the auditor checks. A remark is not a rule that is broken: see `AuditFinding.isRemark`. */
+export type AuditRule =
+  /** Settled ranges are ascending, disjoint and merged, and their key has a name. */
+  | "order"
+  /** The targets of a key are disjoint. */
+  | "targets"
+  /** Coverage and gaps together are exactly the targets. */
+  | "tiling"
+  /** A range called `empty` has no row. */
+  | "row_in_empty"
+  /** A range called `rows` has rows. */
+  | "no_rows"
+  /** A range called `lost` was out of reach. */
+  | "lost_in_reach"
+  /** `is_settled` agrees with the ledger. */
+  | "is_settled"
+  /** The view `coverage` agrees with its table. */
+  | "views"
+  /** Remark: a long time without a row in a range called `rows`. */
+  | "long_pause"
+  /** Remark: coverage beyond the present. */
+  | "future";
+
+export interface AuditFinding extends TimeRange {
+  readonly rule: AuditRule;
+  readonly key: LedgerKey;
+  /** Null: the dictionary lacks the key. */
+  readonly names: Readonly<SeriesNames> | null;
+  /** What is wrong, in one line. */
+  readonly text: string;
+  /** The ledger may be right: the service's own data may have such a pause. Nothing is re-opened. */
+  readonly isRemark: boolean;
+}
+
+/** One ledger key with everything that the ledger says about it. */
+export interface AuditedKey {
+  readonly key: LedgerKey;
+  readonly names: Readonly<SeriesNames> | null;
+  /** By start. */
+  readonly targets: readonly StoredTarget[];
+  /** By start. */
+  readonly settled: readonly SettledRange[];
+  /** The period between two records: half the settle delay of the newest target. */
+  readonly cadence: Micros;
+}
+
+export interface AuditContext {
+  readonly connection: Connection;
+  /** The present by the service's clock. */
+  readonly now: Micros;
+}
+
+export function createFinding(
+  { key, names }: Pick<AuditedKey, "key" | "names">,
+  rule: AuditRule,
+  { from, to }: TimeRange,
+  text: string,
+  isRemark = false,
+): AuditFinding {
+  return { rule, key, names, from, to, text, isRemark };
+}
+
+const keysSql = `SELECT stream, series FROM wanted_ranges UNION SELECT stream, series FROM settled_ranges`;
+const targetsSql = `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step, kept_for AS serviceWindow,
+    observed AS isSnapshot FROM wanted_ranges WHERE stream = ? AND series = ? ORDER BY from_ts`;
+/** Not `readSettledRanges`, which throws if the ledger is inconsistent. */
+const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
+  WHERE stream = ? AND series = ? ORDER BY from_ts`;
+const namesSql = "SELECT index_type AS indexType, index_id AS indexId, name FROM series WHERE series = ?";
+
+/** Reads the ledger key by key: that of a snapshot stream may have hundreds of thousands of ranges. */
+export function* readAuditedKeys(connection: Connection): Generator<AuditedKey> {
+  for (const key of connection.statement<LedgerKey>(keysSql).all()) {
+    const parameters = [key.stream, key.series];
+    const rows = connection
+      .statement<Omit<TargetRow, "stream" | "series" | "blockedReason">>(targetsSql)
+      .all(parameters);
+    yield {
+      key,
+      names: connection.statement<SeriesNames>(namesSql).get([key.series]) ?? null,
+      targets: rows.map((row) => ({ ...row, isSnapshot: row.isSnapshot === 1 })),
+      settled: connection.statement<Omit<SettledRangeRow, "stream" | "series">>(settledSql).all(parameters),
+      cadence: Math.max(rows.at(-1)?.step ?? 1, (rows.at(-1)?.settleDelay ?? 0) / 2),
+    };
+  }
+}

@@ -1,0 +1,91 @@
+import { hasHistory } from "../../model/streams.ts";
+import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { SettledRange } from "../coverage/ledger.ts";
+import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
+import { createRowSeeks, type RowSeeks } from "./row-seeks.ts";
+
+/** A retraction may leave a part of a covered range between two rows: this many periods without a row prove nothing. */
+const MAX_PERIODS_WITHOUT_ROW = 3;
+/** A longer pause is worth a remark. */
+const MAX_PAUSE_PERIODS = 20;
+const MIN_REMARKED_PAUSE: Micros = 3600 * MICROS_PER_SECOND;
+/** How many spacings are measured per series. */
+const SPACING_SAMPLES = 15;
+
+/**
+ * Compares the proofs with the rows. Offline nobody knows which records the service had, so a pause inside a `rows`
+ * range is a remark only; but `empty` with a row, and `rows` without any, contradict themselves.
+ */
+export function checkRows({ connection }: AuditContext, audited: AuditedKey): AuditFinding[] {
+  const seeks = createRowSeeks(connection, audited);
+  const isHistory = hasHistory(audited.key.stream);
+  const covered = audited.settled.filter(({ proof }) => proof === "rows");
+  const spacing = isHistory ? measureSpacing(seeks, audited, covered) : audited.cadence;
+  return audited.settled.flatMap((range): AuditFinding[] => {
+    // An empty snapshot lists nothing that the settings select; rows of other markets may lie in its period.
+    if (range.proof === "empty") return isHistory ? findRowInEmpty(seeks, audited, range) : [];
+    if (range.proof !== "rows") return [];
+    const first = seeks.first(range);
+    if (first === undefined) {
+      const isLong = !isHistory || range.to - range.from > MAX_PERIODS_WITHOUT_ROW * spacing;
+      return isLong ? [createFinding(audited, "no_rows", range, "covered as rows, but has no row")] : [];
+    }
+    return isHistory ? findPauses(seeks, audited, range, first, spacing) : [];
+  });
+}
+
+function findRowInEmpty(seeks: RowSeeks, audited: AuditedKey, range: SettledRange): AuditFinding[] {
+  const first = seeks.first(range);
+  if (first === undefined) return [];
+  const rows = seeks.count(range);
+  const text = `covered as empty (${range.reason ?? "no reason"}), but has ${rows} rows, the oldest at ${formatTimestamp(first)}`;
+  return [createFinding(audited, "row_in_empty", range, text)];
+}
+
+/** The series' own spacing: the median of a few, so that a series which is refreshed rarely causes no remarks. */
+function measureSpacing(seeks: RowSeeks, { cadence }: AuditedKey, covered: readonly TimeRange[]): Micros {
+  const stride = Math.max(1, Math.floor(covered.length / SPACING_SAMPLES));
+  const perRange = Math.ceil(SPACING_SAMPLES / Math.max(1, covered.length));
+  const spacings: Micros[] = [];
+  for (let at = 0; at < covered.length; at += stride) {
+    const range = covered[at] as TimeRange;
+    for (let sample = 0; sample < perRange; sample++) {
+      const from = range.from + Math.floor(((range.to - range.from) * sample) / perRange);
+      const first = seeks.first({ from, to: range.to });
+      const next = first === undefined ? undefined : seeks.first({ from: first + 1, to: range.to });
+      if (first !== undefined && next !== undefined) spacings.push(next - first);
+    }
+  }
+  spacings.sort((a, b) => a - b);
+  return Math.max(cadence, spacings[Math.floor(spacings.length / 2)] ?? cadence);
+}
+
+/** Jumps from row to row, each time as far as an ordinary pause reaches: one seek per hour, not one per row. */
+function findPauses(
+  seeks: RowSeeks,
+  audited: AuditedKey,
+  range: TimeRange,
+  first: Micros,
+  spacing: Micros,
+): AuditFinding[] {
+  const limit = Math.max(MIN_REMARKED_PAUSE, MAX_PAUSE_PERIODS * spacing);
+  const findings: AuditFinding[] = [];
+  const remark = (from: Micros, to: Micros) => {
+    if (to - from <= limit) return;
+    const text = "no row for a long time in a range covered as rows: the service may have had none";
+    findings.push(createFinding(audited, "long_pause", { from, to }, text, true));
+  };
+  remark(range.from, first);
+  for (let at = first; at + limit < range.to; ) {
+    const last = seeks.last({ from: at + 1, to: at + limit + 1 });
+    if (last !== undefined) {
+      at = last;
+      continue;
+    }
+    const next = seeks.first({ from: at + 1, to: range.to }) ?? range.to;
+    remark(at, next);
+    at = next;
+  }
+  return findings;
+}

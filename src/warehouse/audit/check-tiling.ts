@@ -1,0 +1,109 @@
+import type { Micros } from "../../model/time.ts";
+import { normalise, subtract, type TimeRange, totalDuration } from "../../model/time-range.ts";
+import { namedKeyText } from "../coverage/ledger-keys.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { presentTs } from "../views/sql-fragments.ts";
+import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
+
+export type GapsByKey = ReadonlyMap<string, readonly TimeRange[]>;
+
+interface ViewGapRow extends TimeRange {
+  readonly stream: string;
+  readonly index_type: string | null;
+  readonly index_id: string | null;
+}
+
+/** The rows of the stored view `gaps` at `now`, by ledger key. */
+export function readViewGaps({ connection, now }: AuditContext): GapsByKey {
+  const body = readViewBody(connection, "gaps").replaceAll(presentTs, String(now));
+  const rows = connection.database
+    .prepare<[], ViewGapRow>(
+      `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to" FROM (${body})`,
+    )
+    .all();
+  return Map.groupBy(rows, namedKeyText);
+}
+
+function readViewBody(connection: Connection, view: string): string {
+  const sql = connection.value<string>("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?", [
+    view,
+  ]);
+  return sql.replace(/^CREATE VIEW\s+\S+\s+AS/i, "");
+}
+
+/**
+ * Every second of a target up to now must be settled or in the view `gaps`, and none in both. The view also lists what
+ * is settled as lost. Expects ascending and disjoint ranges: see `checkOrder`.
+ */
+export function checkTiling(now: Micros, audited: AuditedKey, viewGaps: GapsByKey): AuditFinding[] {
+  const { key, names, targets, settled } = audited;
+  const past = targets.map(({ from, to }) => ({ from, to: Math.min(to ?? now, now) }));
+  const expected = [
+    ...subtract(normalise(past), normalise(settled)),
+    ...settled.filter(({ proof }) => proof === "lost"),
+  ].sort((a, b) => a.from - b.from);
+  const shown = (viewGaps.get(keyOf(key.stream, names)) ?? []).toSorted((a, b) => a.from - b.from);
+  const [wanted, listed] = [normalise(expected), normalise(shown)];
+  return [
+    ...subtract(wanted, listed).map((range) =>
+      createFinding(audited, "tiling", range, "neither covered nor in the view gaps"),
+    ),
+    ...subtract(listed, wanted).map((range) =>
+      createFinding(audited, "tiling", range, "in the view gaps, although it is covered or not selected"),
+    ),
+    ...(totalDuration(shown) > totalDuration(listed) ? findOverlaps(shown) : []).map((range) =>
+      createFinding(audited, "tiling", range, "twice in the view gaps"),
+    ),
+  ];
+}
+
+function findOverlaps(ranges: readonly TimeRange[]): TimeRange[] {
+  let end = Number.NEGATIVE_INFINITY;
+  return ranges.flatMap(({ from, to }) => {
+    const overlap = { from, to: Math.min(to, end) };
+    end = Math.max(end, to);
+    return overlap.from < overlap.to ? [overlap] : [];
+  });
+}
+
+function keyOf(stream: string, names: AuditedKey["names"]): string {
+  return namedKeyText({
+    stream,
+    index_type: names?.indexType || null,
+    index_id: names?.indexId || null,
+  });
+}
+
+/** Keeps the sums of many timestamps exact. A prime, so that no round difference disappears. */
+const SUM_MODULUS = 1_000_000_007;
+
+interface CoverageSum {
+  readonly ranges: number;
+  readonly starts: number;
+  readonly ends: number;
+}
+
+/** What the view `coverage` shows of each ledger key: a range that it lacks or changes changes one of the sums. */
+export function sumViewCoverage(connection: Connection): ReadonlyMap<string, CoverageSum> {
+  const rows = connection
+    .statement<Omit<ViewGapRow, keyof TimeRange> & CoverageSum>(
+      `SELECT stream, index_type, index_id, count(*) AS ranges, sum(from_ts % ${SUM_MODULUS}) AS starts, sum(to_ts % ${SUM_MODULUS}) AS ends
+        FROM coverage GROUP BY stream, index_type, index_id`,
+    )
+    .all();
+  return new Map(rows.map((row) => [namedKeyText(row), row]));
+}
+
+export function checkCoverageView(
+  audited: AuditedKey,
+  viewCoverage: ReturnType<typeof sumViewCoverage>,
+): AuditFinding[] {
+  const { key, names, settled } = audited;
+  const shown = viewCoverage.get(keyOf(key.stream, names)) ?? { ranges: 0, starts: 0, ends: 0 };
+  const starts = settled.reduce((sum, { from }) => sum + (from % SUM_MODULUS), 0);
+  const ends = settled.reduce((sum, { to }) => sum + (to % SUM_MODULUS), 0);
+  if (shown.ranges === settled.length && shown.starts === starts && shown.ends === ends) return [];
+  const range = { from: settled[0]?.from ?? 0, to: settled.at(-1)?.to ?? 1 };
+  const text = `the view coverage shows ${shown.ranges} ranges, the ledger has ${settled.length}`;
+  return [createFinding(audited, "views", range, text)];
+}

@@ -1,0 +1,27 @@
+import { retract } from "../coverage/ledger.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import type { AuditFinding, AuditRule } from "./audited-key.ts";
+
+/** False claims of the ledger. The others are about views and targets, which the next start declares again. */
+const repairableRules: readonly AuditRule[] = ["order", "row_in_empty", "no_rows", "lost_in_reach"];
+
+export function isRepairable({ rule }: AuditFinding): boolean {
+  return repairableRules.includes(rule);
+}
+
+/**
+ * Takes back every claim that the audit found false: its range becomes a gap, which the next run fetches again. A snapshot
+ * stream has no history, so there the range is lost. Rows stay. Returns how many findings it has repaired.
+ */
+export function repairLedger(transaction: Transaction, findings: readonly AuditFinding[]): number {
+  const repairable = findings.filter(isRepairable);
+  // First, because `retract` refuses a ledger with overlaps.
+  const overlapping = transaction.statement(
+    "DELETE FROM settled_ranges WHERE stream = ? AND series = ? AND from_ts < ? AND to_ts >= ?",
+  );
+  for (const { rule, key, from, to } of repairable)
+    if (rule === "order") overlapping.run([key.stream, key.series, to, from]);
+  for (const { rule, key, from, to } of repairable)
+    if (rule !== "order") retract(transaction, key, { from, to });
+  return repairable.length;
+}

@@ -1,0 +1,288 @@
+import { describe, expect, it } from "vitest";
+import { emptyRecord } from "../../../src/model/records.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { auditLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
+import { repairLedger } from "../../../src/warehouse/audit/repair-ledger.ts";
+import { settle, settleAsLost } from "../../../src/warehouse/coverage/ledger.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
+
+const now = parseTs("2026-03-01T12:00:00Z");
+const SECOND = MICROS_PER_SECOND;
+const HOUR = 3600 * SECOND;
+const DAY = MICROS_PER_DAY;
+const midnight = now - 12 * HOUR;
+const tickRules = { settleDelay: 60 * SECOND, step: 1, serviceWindow: 200 * DAY };
+
+/** Ticks of two hours, then an hour without any, then an open head; older ranges are lost. Daily bars. A snapshot stream. */
+function fillSoundly(): { warehouse: WarehouseWriter; series: number } {
+  const warehouse = openTestWarehouse({ clock: new ManualClock("2026-03-01T12:00:00Z") });
+  const series = warehouse.transaction((transaction) => {
+    const key = transaction.dictionary.getSeriesKey("GWA", "btc-id");
+    const ticks = { stream: "index_ticks", series: key } as const;
+    const bars = { stream: "ohlcv", series: key } as const;
+    declareTargets(
+      transaction,
+      "index_ticks",
+      [{ key: ticks, from: now - 300 * DAY, ...tickRules }],
+      now - 300 * DAY,
+    );
+    declareTargets(
+      transaction,
+      "ohlcv",
+      [{ key: bars, from: midnight - 30 * DAY, settleDelay: 60 * SECOND, step: DAY, serviceWindow: null }],
+      now,
+    );
+    const records = Array.from({ length: 240 }, (_, at) => tick(now - 4 * HOUR + at * 30 * SECOND, "5"));
+    writeRecords(transaction, "index_ticks", records, "rest");
+    settle(transaction, ticks, { from: now - 300 * DAY, to: now - 250 * DAY }, "lost", "aged out");
+    settle(transaction, ticks, { from: now - 4 * HOUR, to: now - 2 * HOUR }, "rows");
+    settle(transaction, ticks, { from: now - 2 * HOUR, to: now - HOUR }, "empty", "no records");
+    writeRecords(
+      transaction,
+      "ohlcv",
+      Array.from({ length: 30 }, (_, at) => bar(midnight - (30 - at) * DAY, "5")),
+      "rest",
+    );
+    settle(transaction, bars, { from: midnight - 30 * DAY, to: midnight }, "rows");
+    const cap = { ...emptyRecord("market_caps"), assetId: "btc-id", ts: now - HOUR };
+    writeRecords(transaction, "market_caps", [cap], "rest");
+    settleSnapshot(transaction, {
+      stream: "market_caps",
+      exchangeId: null,
+      at: now - HOUR,
+      cadence: 300 * SECOND,
+    });
+    return key;
+  });
+  return { warehouse, series };
+}
+
+function audit({ connection }: WarehouseWriter) {
+  const { findings, remarks } = auditLedger(connection, now);
+  const brief = ({ rule, key, from, to }: (typeof findings)[number]) => [rule, key.stream, from, to];
+  return { findings: findings.map(brief), remarks: remarks.map(brief) };
+}
+
+/** Writes into the file past the ledger's own guards, as a bug or another program would. */
+function damage({ connection }: WarehouseWriter, sql: string, ...values: unknown[]): void {
+  connection.database.prepare(sql).run(...values);
+}
+
+const insertRange =
+  "INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason) VALUES (?, ?, ?, ?, ?, ?)";
+
+describe("the audit of a sound ledger", () => {
+  it("finds nothing", () => {
+    const { warehouse } = fillSoundly();
+    expect(audit(warehouse)).toEqual({ findings: [], remarks: [] });
+    const { keyCount, rangeCount } = auditLedger(warehouse.connection, now);
+    expect({ keyCount, rangeCount }).toEqual({ keyCount: 3, rangeCount: 5 });
+  });
+
+  it("changes nothing", () => {
+    const { warehouse } = fillSoundly();
+    const before = warehouse.connection.value<number>("SELECT total_changes()");
+    audit(warehouse);
+    expect(warehouse.connection.value("SELECT total_changes()")).toBe(before);
+  });
+
+  it("allows what retention and a 404 leave: lost ranges whose rows are gone or kept", () => {
+    const { warehouse, series } = fillSoundly();
+    warehouse.transaction((transaction) => {
+      const key = { stream: "index_ticks", series } as const;
+      settleAsLost(transaction, key, { from: now - 4 * HOUR, to: now - 3 * HOUR }, "not found");
+    });
+    expect(audit(warehouse).findings).toEqual([]);
+  });
+
+  it("allows a covered part between two rows, which a retraction may leave", () => {
+    const { warehouse, series } = fillSoundly();
+    damage(
+      warehouse,
+      insertRange,
+      "index_ticks",
+      series,
+      now - 50 * 60 * SECOND,
+      now - 50 * 60 * SECOND + 45 * SECOND,
+      "rows",
+      null,
+    );
+    expect(audit(warehouse).findings).toEqual([]);
+  });
+});
+
+describe("the audit of a damaged ledger", () => {
+  it("order: finds ranges that overlap", () => {
+    const { warehouse, series } = fillSoundly();
+    damage(warehouse, insertRange, "index_ticks", series, now - 3 * HOUR, now - HOUR, "empty", "no records");
+    expect(audit(warehouse).findings).toContainEqual(["order", "index_ticks", now - 3 * HOUR, now - HOUR]);
+  });
+
+  it("order: finds touching ranges that are not merged", () => {
+    const { warehouse, series } = fillSoundly();
+    damage(warehouse, "UPDATE settled_ranges SET to_ts = ? WHERE stream = 'ohlcv'", midnight - DAY);
+    damage(warehouse, insertRange, "ohlcv", series, midnight - DAY, midnight, "rows", null);
+    expect(audit(warehouse).findings).toEqual([["order", "ohlcv", midnight - DAY, midnight]]);
+  });
+
+  it("order: finds ranges of a series without a name", () => {
+    const { warehouse } = fillSoundly();
+    damage(warehouse, insertRange, "ohlcv", 4711, midnight - DAY, midnight, "rows", null);
+    expect(audit(warehouse).findings).toEqual([["order", "ohlcv", midnight - DAY, midnight]]);
+  });
+
+  it("order: finds a lost range without a reason", () => {
+    const { warehouse } = fillSoundly();
+    damage(warehouse, "UPDATE settled_ranges SET reason = NULL WHERE proof = 'lost'");
+    expect(audit(warehouse).findings).toEqual([["order", "index_ticks", now - 300 * DAY, now - 250 * DAY]]);
+  });
+
+  it("targets: finds targets that overlap", () => {
+    const { warehouse } = fillSoundly();
+    damage(
+      warehouse,
+      `INSERT INTO wanted_ranges SELECT stream, series, ?, NULL, settle_delay, step, kept_for, observed, hindrance
+        FROM wanted_ranges WHERE stream = 'index_ticks'`,
+      now - DAY,
+    );
+    expect(audit(warehouse).findings).toEqual([["targets", "index_ticks", now - DAY, now - DAY + 1]]);
+  });
+
+  it("row_in_empty: finds a row in an empty range, of ticks and of daily bars", () => {
+    const { warehouse, series } = fillSoundly();
+    damage(
+      warehouse,
+      "INSERT INTO index_tick_rows (series, ts, price, volume, source) VALUES (?, ?, 1, 1, 0)",
+      series,
+      now - 90 * 60 * SECOND,
+    );
+    damage(warehouse, "UPDATE settled_ranges SET proof = 'empty' WHERE stream = 'ohlcv'");
+    expect(audit(warehouse).findings).toEqual([
+      ["row_in_empty", "index_ticks", now - 2 * HOUR, now - HOUR],
+      ["row_in_empty", "ohlcv", midnight - 30 * DAY, midnight],
+    ]);
+  });
+
+  it("no_rows: finds a range covered as rows without any, of history and of snapshots", () => {
+    const { warehouse } = fillSoundly();
+    damage(warehouse, "DELETE FROM index_tick_rows");
+    damage(warehouse, "DELETE FROM market_cap_rows");
+    expect(audit(warehouse).findings).toEqual([
+      ["no_rows", "index_ticks", now - 4 * HOUR, now - 2 * HOUR],
+      ["no_rows", "market_caps", now - HOUR, now - HOUR + 300 * SECOND],
+    ]);
+  });
+
+  it("long_pause: remarks on a long time without rows inside a covered range", () => {
+    const { warehouse, series } = fillSoundly();
+    const [from, to] = [now - 4 * HOUR + 10 * 60 * SECOND, now - 2 * HOUR - 10 * 60 * SECOND];
+    damage(warehouse, "DELETE FROM index_tick_rows WHERE series = ? AND ts > ? AND ts < ?", series, from, to);
+    damage(warehouse, "DELETE FROM daily_bar_rows WHERE day > '2026-02-01' AND day < '2026-02-27'");
+    expect(audit(warehouse)).toEqual({
+      findings: [],
+      remarks: [
+        ["long_pause", "index_ticks", from, to],
+        ["long_pause", "ohlcv", parseTs("2026-02-01T00:00:00Z"), parseTs("2026-02-27T00:00:00Z")],
+      ],
+    });
+  });
+
+  it("lost_in_reach: finds a range that was called aged out while the service had it", () => {
+    const { warehouse } = fillSoundly();
+    damage(warehouse, "UPDATE settled_ranges SET to_ts = ? WHERE proof = 'lost'", now - 199 * DAY);
+    expect(audit(warehouse).findings).toEqual([
+      ["lost_in_reach", "index_ticks", now - 300 * DAY, now - 199 * DAY],
+    ]);
+  });
+
+  it("future: remarks on coverage beyond the present", () => {
+    const { warehouse } = fillSoundly();
+    damage(warehouse, "UPDATE settled_ranges SET to_ts = ? WHERE proof = 'empty'", now + HOUR);
+    expect(audit(warehouse)).toEqual({ findings: [], remarks: [["future", "index_ticks", now, now + HOUR]] });
+  });
+
+  it("tiling: finds what a wrong view gaps leaves out, shows although it is covered, and shows twice", () => {
+    const { warehouse } = fillSoundly();
+    const view = warehouse.connection.value<string>("SELECT sql FROM sqlite_master WHERE name = 'gaps'");
+    const replaceView = (change: (body: string) => string) => {
+      warehouse.connection.database.exec("DROP VIEW gaps");
+      const body = view.replace(/^CREATE VIEW\s+\S+\s+AS/i, "");
+      warehouse.connection.database.exec(`CREATE VIEW "gaps" AS ${change(body)}`);
+      return audit(warehouse).findings;
+    };
+    const head = [now - HOUR, now - 60 * SECOND];
+    expect(
+      replaceView((body) => `SELECT * FROM (${body}) WHERE stream <> 'index_ticks' OR from_ts <> ${head[0]}`),
+    ).toEqual([["tiling", "index_ticks", ...head]]);
+    const covered = `SELECT 'ohlcv', 'GWA', 'btc-id', 'BTC', ${midnight - DAY}, ${midnight}, '', '', 'open', 'pending', NULL`;
+    expect(replaceView((body) => `SELECT * FROM (${body}) UNION ALL ${covered}`)).toEqual([
+      ["tiling", "ohlcv", midnight - DAY, midnight],
+    ]);
+    const twice = `SELECT 'ohlcv', 'GWA', 'btc-id', 'BTC', ${midnight}, ${midnight + HOUR}, '', '', 'open', 'pending', NULL`;
+    expect(replaceView((body) => `SELECT * FROM (${body}) UNION ALL ${twice}`)).toEqual([
+      ["tiling", "ohlcv", midnight, midnight + HOUR],
+    ]);
+  });
+
+  it("views: finds a view coverage that lacks ranges", () => {
+    const { warehouse } = fillSoundly();
+    const view = warehouse.connection.value<string>("SELECT sql FROM sqlite_master WHERE name = 'coverage'");
+    warehouse.connection.database.exec("DROP VIEW coverage");
+    warehouse.connection.database.exec(`${view} WHERE g.proof <> 'empty'`);
+    expect(audit(warehouse).findings).toEqual([["views", "index_ticks", now - 300 * DAY, now - HOUR]]);
+  });
+
+  it("is_settled: finds a view index_ticks that disagrees with the ledger", () => {
+    const { warehouse } = fillSoundly();
+    const view = warehouse.connection.value<string>(
+      "SELECT sql FROM sqlite_master WHERE name = 'index_ticks'",
+    );
+    warehouse.connection.database.exec("DROP VIEW index_ticks");
+    warehouse.connection.database.exec(view.replace("g.proof <> 'lost'", "g.proof <> 'rows'"));
+    const newest = now - 2 * HOUR - 30 * SECOND;
+    expect(audit(warehouse).findings).toEqual([
+      ["is_settled", "index_ticks", now - 4 * HOUR, now - 4 * HOUR + 1],
+      ["is_settled", "index_ticks", newest, newest + 1],
+    ]);
+  });
+});
+
+describe("the repair of a damaged ledger", () => {
+  it("takes back false claims alone, so that their ranges are open and the audit finds nothing more", () => {
+    const { warehouse, series } = fillSoundly();
+    damage(
+      warehouse,
+      insertRange,
+      "ohlcv",
+      series,
+      midnight - 2 * DAY,
+      midnight + HOUR,
+      "empty",
+      "no records",
+    );
+    damage(warehouse, insertRange, "ohlcv", 4711, midnight - DAY, midnight, "rows", null);
+    damage(
+      warehouse,
+      "INSERT INTO index_tick_rows (series, ts, price, volume, source) VALUES (?, ?, 1, 1, 0)",
+      series,
+      now - 90 * 60 * SECOND,
+    );
+    damage(warehouse, "UPDATE settled_ranges SET to_ts = ? WHERE proof = 'lost'", now - 199 * DAY);
+    const { findings } = auditLedger(warehouse.connection, now);
+    const repaired = warehouse.transaction((transaction) => repairLedger(transaction, findings));
+    expect(repaired).toBe(findings.length);
+    expect(audit(warehouse)).toEqual({ findings: [], remarks: [] });
+    expect(queryRows(warehouse, "SELECT stream, proof, from_ts FROM settled_ranges ORDER BY stream")).toEqual(
+      [
+        { stream: "index_ticks", proof: "rows", from_ts: now - 4 * HOUR },
+        { stream: "market_caps", proof: "rows", from_ts: now - HOUR },
+      ],
+    );
+  });
+});
