@@ -57,7 +57,8 @@ export async function withSyncSession<T>(
     });
     const { path } = loaded.settings.warehouse;
     const signal = AbortSignal.any([stopping, silenceTimeout.signal]);
-    ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, signal });
+    const { secrets } = client;
+    ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, secrets, signal });
     reader = openReader(path, SMALL_CACHE_KIB);
     return await work({ syncContext: { client, ingest, clock, log, stats, signal }, reader, random });
   } catch (error) {

@@ -3,6 +3,7 @@ import type { StreamRecords } from "../../model/records.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import type { Series, Stream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { BodyRedactor } from "./body-redactor.ts";
 import { scanTickPage } from "./fast-tick-scanner.ts";
 import { type DecodedPage, decodePage } from "./page.ts";
 import { isPlausible } from "./record-reader.ts";
@@ -60,11 +61,16 @@ const MAX_FRESH_AGE_MS = 5_000;
 export class PendingPages {
   readonly #walkPages = new Map<number, PendingPage<Stream>>();
   readonly #listPages = new Map<number, PendingPage<Stream>>();
+  readonly #redactor: BodyRedactor;
   #nextPageId = 1;
+
+  constructor(redactor = new BodyRedactor()) {
+    this.#redactor = redactor;
+  }
 
   /** Decodes a body. Throws `malformed_body` if it is no page. */
   read(options: ReadPageOptions, body: ResponseBody): PendingPageSummary {
-    const page = decodeStreamPage(options, decodeBody(body));
+    const page = decodeStreamPage(options, decodeBody(body), this.#redactor);
     const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
     const isFromCache = body.ageMs > MAX_FRESH_AGE_MS;
     const context = {
@@ -105,10 +111,18 @@ export class PendingPages {
   }
 }
 
-/** Nearly all pages are of index ticks; the scanner leaves unusual ones to `decodePage`. */
-function decodeStreamPage(options: ReadPageOptions, bytes: Uint8Array): DecodedStreamPage {
+/**
+ * Nearly all pages are of index ticks; the scanner leaves unusual ones to `decodePage`. Of a scanned page only figures and
+ * the index id are stored, so nothing in it needs to be redacted unless the index is not the requested one.
+ */
+function decodeStreamPage(
+  options: ReadPageOptions,
+  bytes: Uint8Array,
+  redactor: BodyRedactor,
+): DecodedStreamPage {
   const scanned = options.stream === "index_ticks" ? scanTickPage(bytes) : undefined;
-  return scanned ?? decodePage(options.stream, bytes, options);
+  if (scanned && scanned.records[0]?.indexId === options.series?.indexId) return scanned;
+  return decodePage(options.stream, redactor.redactBody(bytes), options);
 }
 
 /** A future timestamp is implausible too, and proves nothing. The service's clock decides: this machine's may be wrong. */

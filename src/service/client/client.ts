@@ -70,6 +70,8 @@ export interface RequestSender {
 
 export interface ServiceClient extends RequestSender {
   readonly tokens: AccessTokens;
+  /** The client secret and the tokens; a new array after each change. */
+  secrets(): readonly string[];
   /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
   serverNow(): number | undefined;
   health(): ServiceHealth;
@@ -182,6 +184,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     onEvent,
     listHealth: new ListHealth(clock),
     tokens,
+    secrets: () => redactor.secrets,
     serverNow: () => server.now(),
     health: () => ({
       authState: tokens.state(options.baseUrl),
