@@ -164,6 +164,7 @@ class Daemon {
       path,
       clock: serviceClock(client, clock),
       log,
+      secrets: client.secrets,
       signal,
       mayDeferCheck: true,
       onOpening: (thread) => {

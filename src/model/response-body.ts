@@ -32,6 +32,22 @@ export function malformedBodyFailure(why: string): Failure {
   });
 }
 
+/** The service answered in JSON, but not with a list: it is this request that it cannot answer. */
+export function noListFailure(why: string): Failure {
+  return new Failure(`the service's response has no list (${why})`, {
+    code: "no_list",
+    remedy: "retried automatically; if it persists, contact the service's operator",
+  });
+}
+
+/** The service sent null instead of a list: perhaps its way to say "empty". */
+export function nullListFailure(): Failure {
+  return new Failure("the service sent null, or nothing, instead of a list", {
+    code: "null_list",
+    remedy: "it counts as empty once it repeats and the endpoint has sent records for another request",
+  });
+}
+
 const MIN_CHUNK_BYTES = 16 * 1024;
 const MAX_CHUNK_BYTES = 1024 * 1024;
 

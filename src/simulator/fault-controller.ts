@@ -5,13 +5,14 @@ import { type FaultCount, FaultScript } from "./faults/script.ts";
 import type { TokenIssuer } from "./faults/token-faults.ts";
 import type { SimulatorHttpServer } from "./rest/http-server.ts";
 import { sendWithoutFaults } from "./rest/http-types.ts";
+import type { Tokens } from "./rest/tokens.ts";
 import type { LiveServer } from "./websocket/server.ts";
 
 interface FaultControllerOptions {
   seed: number;
   clock: Clock;
   refreshSeconds: number;
-  tokens: TokenIssuer;
+  tokens: TokenIssuer & Pick<Tokens, "secrets">;
   server: SimulatorHttpServer;
   live: LiveServer;
   /** Opens the same port again. */
@@ -34,7 +35,8 @@ export class FaultController {
   /** Replaces the script; an empty text ends all faults. Throws a FaultScriptError and changes nothing on a syntax error. */
   setScript(text: string): void {
     const { seed, clock, refreshSeconds, tokens, server, live } = this.#options;
-    const script = text.trim() === "" ? undefined : new FaultScript(text, { seed, clock });
+    const script =
+      text.trim() === "" ? undefined : new FaultScript(text, { seed, clock, secrets: () => tokens.secrets });
     this.endScript();
     this.#script = script;
     server.sendResponse = script

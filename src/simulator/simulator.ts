@@ -56,6 +56,8 @@ export interface Simulator {
   readonly wsUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
+  /** The client secret and every valid token. */
+  readonly secrets: readonly string[];
   /** The entities that the lookups serve. */
   readonly universe: Universe;
   /** Tells what REST serves at any time, without requests. */
@@ -140,6 +142,9 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     clientId,
     get clientSecret() {
       return tokenSettings.clientSecret;
+    },
+    get secrets() {
+      return tokens.secrets;
     },
     get faultCounts() {
       return faults.counts;

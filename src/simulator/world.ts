@@ -45,6 +45,7 @@ export function createWorld({ seed, size, tickMs, quirks, cacheBytes }: WorldOpt
   const contracts = new Contracts(dependencies);
   const tickers = new DerivativeTickers({ ...dependencies, fractionDigits: quirks.fractionDigits });
   return {
+    quirks,
     universe,
     table,
     calendar,

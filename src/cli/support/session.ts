@@ -68,7 +68,8 @@ export async function withSyncSession<T>(
     });
     const { path } = loaded.settings.warehouse;
     const signal = AbortSignal.any([stopping, silenceTimeout.signal]);
-    ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, signal });
+    const { secrets } = client;
+    ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, secrets, signal });
     reader = openReader(path, SMALL_CACHE_KIB);
     const { withdrawals } = toSyncSettings(loaded);
     const syncContext = { client, ingest, clock, log, stats, withdrawals, signal };

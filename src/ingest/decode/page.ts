@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { Failure } from "../../model/failure.ts";
 import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
+import { noListFailure, nullListFailure } from "../../model/response-body.ts";
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { DecodeContext } from "./column-reader.ts";
@@ -29,7 +30,7 @@ const MAX_RAW_LENGTH = 65_536;
 
 /**
  * Decodes a page. Every element of `content` becomes a record or a reject. Only a body without a list throws
- * `malformed_body`: the walk must retry it, not take it for the end.
+ * (`malformed_body`, `no_list`, `null_list`): the walk must retry it, not take it for the end.
  */
 export function decodePage<S extends Stream>(
   stream: S,
@@ -38,8 +39,9 @@ export function decodePage<S extends Stream>(
 ): DecodedPage<StreamRecords[S]> {
   const text = decodeText(json);
   const page = parseJson(text);
+  if (isProperties(page) && page.content === null) throw nullListFailure();
   if (!isProperties(page) || !Array.isArray(page.content))
-    throw malformedPageFailure("the response is not an object with a list in `content`");
+    throw noListFailure("it is not an object with a list in `content`");
   let pageSlices: Map<string, string> | undefined;
   const sourceOfProperty = (name: string) => {
     pageSlices ??= sliceProperties(text);

@@ -2,7 +2,10 @@ import { Failure } from "../../model/failure.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import type { Series, Stream } from "../../model/streams.ts";
+
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { BodyRedactor } from "./body-redactor.ts";
+
 import { scanTickPage } from "./fast-tick-scanner.ts";
 import { type DecodedPage, decodePage, isAhead } from "./page.ts";
 import { isPlausible } from "./record-reader.ts";
@@ -66,12 +69,17 @@ const MAX_FRESH_AGE_MS = 5_000;
 export class PendingPages {
   readonly #walkPages = new Map<number, PendingPage<Stream>>();
   readonly #listPages = new Map<number, PendingPage<Stream>>();
+  readonly #redactor: BodyRedactor;
   #nextPageId = 1;
+
+  constructor(redactor = new BodyRedactor()) {
+    this.#redactor = redactor;
+  }
 
   /** Decodes a body. Throws `malformed_body` if it is no page. */
   read(options: ReadPageOptions, body: ResponseBody): PendingPageSummary {
     const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
-    const page = decodeStreamPage(options, decodeBody(body), asOf);
+    const page = decodeStreamPage(options, decodeBody(body), { asOf, redactor: this.#redactor });
     const isFromCache = body.ageMs > MAX_FRESH_AGE_MS;
     const context = {
       asOf,
@@ -113,17 +121,19 @@ export class PendingPages {
 
 /**
  * Nearly all pages are of index ticks; the scanner leaves unusual ones to `decodePage`. Rejects records from beyond the
- * time at which the page was made plus one period: they would count as the latest until then.
+ * time at which the page was made plus one period: they would count as the latest until then. Of a scanned page only
+ * figures and the index id are stored, so nothing in it needs to be redacted unless the index is not the requested one.
  */
 function decodeStreamPage(
-  { stream, derivativeType, cadence = DEFAULT_PERIOD_MICROS }: ReadPageOptions,
+  { stream, series, derivativeType, cadence = DEFAULT_PERIOD_MICROS }: ReadPageOptions,
   bytes: Uint8Array,
-  asOf = Number.POSITIVE_INFINITY,
+  { asOf = Number.POSITIVE_INFINITY, redactor }: { asOf: Micros | undefined; redactor: BodyRedactor },
 ): DecodedStreamPage {
   const latest = asOf + cadence + MAX_CLOCK_SKEW_MICROS;
   const scanned = stream === "index_ticks" ? scanTickPage(bytes) : undefined;
-  if (scanned && !scanned.records.some((record) => isAhead(record, latest))) return scanned;
-  return decodePage(stream, bytes, { derivativeType, latest });
+  const isPlain = scanned?.records[0]?.indexId === series?.indexId;
+  if (scanned && isPlain && !scanned.records.some((record) => isAhead(record, latest))) return scanned;
+  return decodePage(stream, redactor.redactBody(bytes), { derivativeType, latest });
 }
 
 /** A future timestamp is implausible too, and proves nothing. The service's clock decides: this machine's may be wrong. */

@@ -15,6 +15,8 @@ interface IngestThreadOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** What must not be stored even if the service sends it; a new array after each change. */
+  readonly secrets?: () => readonly string[];
   /** Aborts the opening of the warehouse. */
   readonly signal?: AbortSignal;
   /** Called when the thread starts to open the warehouse, so that its state can be watched meanwhile. */
@@ -38,11 +40,16 @@ const MAX_YOUNG_HEAP_MB = 6;
 const CLOSE_TIMEOUT_MS = 2_000;
 const TERMINATE_TIMEOUT_MS = 500;
 
+const noSecrets: readonly string[] = [];
+
 /** The main thread's handle of the ingest thread, which decodes and commits bodies, one call at a time. */
 export class IngestThread {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #readSecrets: () => readonly string[];
+  /** As the thread knows them. */
+  #sentSecrets: readonly string[] = noSecrets;
   /** In the order in which the calls were sent. */
   readonly #pending = new Map<number, { settle: (reply: IngestReply) => void; sentAt: number }>();
   readonly #slotWaiters: (() => void)[] = [];
@@ -59,11 +66,12 @@ export class IngestThread {
   /** Resolves when the thread has exited. */
   readonly #exited: Promise<void>;
 
-  private constructor(worker: Worker, stopFlag: Int32Array, { clock, log }: IngestThreadOptions) {
+  private constructor(worker: Worker, stopFlag: Int32Array, { clock, log, secrets }: IngestThreadOptions) {
     this.#worker = worker;
     this.#stopFlag = stopFlag;
     this.#clock = clock;
     this.#log = log;
+    this.#readSecrets = secrets ?? (() => noSecrets);
     worker.on("message", (reply: IngestReply) => {
       const pending = this.#pending.get(reply.id);
       this.#pending.delete(reply.id);
@@ -218,15 +226,18 @@ export class IngestThread {
     return new Promise((resolve, reject) => {
       if (this.#fatalFailure) return reject(this.#fatalFailure);
       const id = this.#nextId++;
+      const secrets = this.#readSecrets();
       const call: IngestCall = {
         id,
         operation,
         args,
         bodies,
+        ...(secrets === this.#sentSecrets ? {} : { secrets }),
         now: Math.floor(this.#clock.now() * MICROS_PER_MS),
       };
       this.#pending.set(id, { settle: resolve, sentAt: this.#clock.monotonic() });
       this.#worker.postMessage(call, transferListOf(bodies));
+      this.#sentSecrets = secrets;
     });
   }
 

@@ -9,6 +9,8 @@ export interface IngestCall {
   readonly operation: string;
   readonly args: unknown;
   readonly bodies: readonly ResponseBody[];
+  /** The client's secrets, none of which may be stored; absent if they have not changed. */
+  readonly secrets?: readonly string[];
   /** The time by the main thread's clock; the ingest thread has none of its own. */
   readonly now: Micros;
 }

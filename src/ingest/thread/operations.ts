@@ -1,3 +1,4 @@
+import type { UnknownField } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { createBufferingLog, type LogEntry } from "../../runtime/log.ts";
@@ -30,6 +31,7 @@ import {
 } from "../commit/snapshot.ts";
 import { commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
 import { CommittedPages, commitWalkPage, type WalkPage } from "../commit/walk-page.ts";
+import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages, type ReadPageOptions } from "../decode/pending-pages.ts";
 import type { IngestCall } from "./messages.ts";
 
@@ -37,6 +39,7 @@ import type { IngestCall } from "./messages.ts";
 interface OperationContext {
   readonly warehouse: WarehouseWriter;
   readonly pages: PendingPages;
+  readonly redactor: BodyRedactor;
   readonly committedPages: CommittedPages;
   readonly liveCoverage: LiveCoverage;
   readonly snapshotValidator: SnapshotValidator;
@@ -61,9 +64,24 @@ const operations = {
     pages.drop(lookup.pageIds);
     return result;
   },
-  commitLiveMessages: ({ warehouse, liveCoverage }: OperationContext, messages: readonly string[]) =>
-    commitLiveMessages(warehouse, messages, liveCoverage),
-  commitUnknownEvents: onWarehouse(commitUnknownEvents),
+  commitLiveMessages: (
+    { warehouse, liveCoverage, redactor }: OperationContext,
+    messages: readonly string[],
+  ) =>
+    commitLiveMessages(
+      warehouse,
+      messages.map((message) => redactor.redactText(message)),
+      liveCoverage,
+    ),
+  commitUnknownEvents: ({ warehouse, redactor }: OperationContext, events: readonly UnknownField[]) =>
+    commitUnknownEvents(
+      warehouse,
+      events.map(({ name, sample, count }) => ({
+        name: redactor.redactText(name),
+        sample: redactor.redactText(sample),
+        count,
+      })),
+    ),
   commitLiveFeedChange: ({ warehouse, liveCoverage }: OperationContext, change: LiveFeedChange) =>
     liveCoverage.applyChange(warehouse, change),
   commitSnapshot({ warehouse, pages }: OperationContext, page: SnapshotPage) {
@@ -125,14 +143,16 @@ export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>
 /** Owns the warehouse and runs calls, one at a time. */
 export class OperationRunner {
   #warehouse: WarehouseWriter | undefined;
-  readonly #pages = new PendingPages();
+  readonly #redactor = new BodyRedactor();
+  readonly #pages = new PendingPages(this.#redactor);
   readonly #committedPages = new CommittedPages();
   readonly #liveCoverage = new LiveCoverage();
   readonly #snapshotValidator = new SnapshotValidator();
   #now: Micros = 0;
 
-  run({ operation, args, bodies, now }: IngestCall): { value: unknown; hasCommitted: boolean } {
+  run({ operation, args, bodies, secrets, now }: IngestCall): { value: unknown; hasCommitted: boolean } {
     this.#now = now;
+    if (secrets) this.#redactor.setSecrets(secrets);
     // Opening commits: it registers this process as the writer.
     if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
     if (operation === "close")
@@ -144,6 +164,7 @@ export class OperationRunner {
     const context: OperationContext = {
       warehouse,
       pages: this.#pages,
+      redactor: this.#redactor,
       committedPages: this.#committedPages,
       liveCoverage: this.#liveCoverage,
       snapshotValidator: this.#snapshotValidator,

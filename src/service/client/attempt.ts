@@ -12,6 +12,7 @@ import {
   decideOnErrorStatus,
   decideOnNetworkFailure,
   decideOnUnauthorized,
+  decideOnUnreadableBody,
   MAX_REQUEST_WAIT_MS,
   noRetry,
   type RetryState,
@@ -42,7 +43,8 @@ export async function attemptRequest<T>(
       const isAcceptedElsewhere = () => isTokenAcceptedElsewhere(context, attempt);
       throw await decideOnUnauthorized(context, attempt, isAcceptedElsewhere);
     }
-    if (exchanged.response.status !== 200) {
+    const { status } = exchanged.response;
+    if (status !== 200 && status !== 204) {
       const failure = decideOnErrorStatus(context, attempt, exchanged.response);
       if (failure.code !== "not_found" || request.mayBeMissing) throw failure;
       throw await context.notFoundJudge.judge(request, failure, () => isPathStillFound(context, attempt));
@@ -51,7 +53,8 @@ export async function attemptRequest<T>(
     context.endpointAccess.recordSuccess(request);
     context.notFoundJudge.recordSuccess(request.endpoint);
     context.bulkhead.recordSuccess();
-    return await readPage(attempt, read, exchanged.response.body);
+    const { body } = exchanged.response;
+    return await readPage(attempt, read, status === 204 ? { ...body, bytes: createNullList() } : body);
   } catch (error) {
     outcome = error instanceof Failure ? error.code : request.signal?.aborted ? "aborted" : "unexpected";
     throw error;
@@ -61,6 +64,11 @@ export async function attemptRequest<T>(
     const { endpoint } = request;
     context.onEvent(requestEvent({ endpoint, outcome, ms, attempt: attemptNumber }, response));
   }
+}
+
+/** What 204 stands for. A new buffer each time, because the reader may transfer it to another thread. */
+function createNullList(): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode('{"content":null}');
 }
 
 /** Repeats the last successful request of the path. If it still succeeds, the 404s are really about missing records. */
@@ -175,18 +183,16 @@ async function exchange(
 }
 
 async function readPage<T>(
-  { state, permit }: Attempt,
+  attempt: Attempt,
   read: (body: ResponseBody) => Promise<T>,
   body: ResponseBody,
 ): Promise<T> {
   try {
     const page = await read(body);
-    permit.recordSuccess();
+    attempt.permit.recordSuccess();
     return page;
   } catch (error) {
-    const isMalformed = error instanceof Failure && error.code === "malformed_body";
-    state.decision = isMalformed ? retryLater() : noRetry;
-    if (isMalformed) permit.recordFailure(0);
+    decideOnUnreadableBody(attempt, error);
     throw error;
   }
 }

@@ -17,6 +17,7 @@ import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
 import { attemptRequest } from "./attempt.ts";
+import { ListHealth } from "./list-health.ts";
 import { NotFoundJudge } from "./not-found-judge.ts";
 import { RequestLimits } from "./request-limits.ts";
 import {
@@ -59,14 +60,18 @@ interface ServiceHealth {
 export interface RequestSender {
   /**
    * Sends the request, passes the response body to `read`, and retries transient failures. If `read` throws
-   * `malformed_body`, the client sends the request again; every other error of `read` goes to the caller.
+   * `malformed_body`, `no_list` or `stale_response`, the client sends the request again; every other error of `read` goes
+   * to the caller.
    */
   request<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T>;
   readonly onEvent: ClientEventListener;
+  readonly listHealth: ListHealth;
 }
 
 export interface ServiceClient extends RequestSender {
   readonly tokens: AccessTokens;
+  /** The client secret and the tokens; a new array after each change. */
+  secrets(): readonly string[];
   /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
   serverNow(): number | undefined;
   health(): ServiceHealth;
@@ -142,6 +147,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       hasRefreshedToken: false,
       hasReconnected: false,
       conflicts: 0,
+      noLists: 0,
       decision: noRetry,
     };
     // p-retry only counts: its own waits would use the system clock.
@@ -155,8 +161,10 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
         if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
         // The only delay between two attempts: backoff, `Retry-After` and the retry budget, whichever is longest.
         const backoffMs = backoffDelay(retriesConsumed, BACKOFF, random);
-        const waitMs = Math.max(backoffMs, state.decision.minDelayMs, retryBudget.spend());
         const code = error instanceof Failure ? error.code : "unexpected";
+        // Responses without a list are retried less often, and a service that answers is not overloaded.
+        const budgetMs = code === "no_list" ? 0 : retryBudget.spend();
+        const waitMs = Math.max(backoffMs, state.decision.minDelayMs, budgetMs);
         log.debug(
           { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },
           "request failed, will retry",
@@ -174,7 +182,9 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   return {
     request: (request, read) => limits.send(request, (reduced) => send(reduced, read)),
     onEvent,
+    listHealth: new ListHealth(clock),
     tokens,
+    secrets: () => redactor.secrets,
     serverNow: () => server.now(),
     health: () => ({
       authState: tokens.state(options.baseUrl),

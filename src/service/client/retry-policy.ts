@@ -34,6 +34,7 @@ export interface RetryState {
   hasRefreshedToken: boolean;
   hasReconnected: boolean;
   conflicts: number;
+  noLists: number;
   /** Made after the last failed attempt. */
   decision: RetryDecision;
 }
@@ -67,6 +68,21 @@ const retryNow: RetryDecision = { shouldRetry: true, isImmediate: true, minDelay
 /** How long a request waits for the circuit breaker, over all attempts. Must exceed `MAX_RETRY_AFTER_MS`. */
 export const MAX_REQUEST_WAIT_MS = 20 * 60_000;
 const MAX_CONFLICT_RETRIES = 3;
+/** Few: a service that answers without a list will do so again. */
+const MAX_NO_LIST_RETRIES = 2;
+
+/** For a response that cannot be read as a page. Sets the decision. */
+export function decideOnUnreadableBody({ state, permit }: Attempt, error: unknown): void {
+  const code = error instanceof Failure ? error.code : undefined;
+  // Not JSON: something else answers in place of the service. In all other cases the host works.
+  if (code === "malformed_body") permit.recordFailure(0);
+  else permit.recordSuccess();
+  const isRetried =
+    code === "malformed_body" ||
+    code === "stale_response" ||
+    (code === "no_list" && ++state.noLists <= MAX_NO_LIST_RETRIES);
+  state.decision = isRetried ? retryLater() : noRetry;
+}
 
 /** For an attempt without a complete response. Sets the decision and returns the error to throw. */
 export function decideOnNetworkFailure(

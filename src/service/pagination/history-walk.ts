@@ -12,6 +12,7 @@ import type { RequestPriority, RequestQuery } from "../http/request.ts";
 import { createCrossChecks } from "./cross-checks.ts";
 import type { PageSummary } from "./page.ts";
 import { formatToMillisecond, isDeadCursorError } from "./page.ts";
+import { requestPage } from "./request-page.ts";
 import { WalkState } from "./walk-state.ts";
 
 /** The position of a page in its walk. The ingest thread derives the proven range from it. */
@@ -71,9 +72,10 @@ export async function* walkHistoryPages<P extends PageSummary>(
   let responseTime: Micros | undefined;
 
   /** Always sends the timestamp: `size` needs one, and the service ignores it if there is a cursor. */
-  function requestPage(ts: Micros, startAfter: string | undefined, pageSize: number): Promise<P> {
+  function requestRows(ts: Micros, startAfter: string | undefined, pageSize: number): Promise<P> {
     const query = { ...filters, timestamp: formatToMillisecond(ts), size: pageSize, startAfter };
-    return client.request(
+    return requestPage(
+      client,
       { endpoint, query, priority: options.priority ?? 0, signal: options.signal },
       (body) => {
         if (body.asOf !== undefined) responseTime = body.asOf * MICROS_PER_MS;
@@ -87,7 +89,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     isOneIndex,
     cadence,
     coverageEnd,
-    probe: (ts, pageSize) => requestPage(ts, undefined, pageSize),
+    probe: (ts, pageSize) => requestRows(ts, undefined, pageSize),
     responseTime: () => responseTime,
   });
   const state = new WalkState({
@@ -111,7 +113,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     const provenFrom = state.oldestTs === undefined ? coverageEnd : state.oldestTs + 1;
     let page: P;
     try {
-      page = await requestPage(state.anchor, state.cursor, size);
+      page = await requestRows(state.anchor, state.cursor, size);
     } catch (error) {
       if (link === "timestamp" || !isDeadCursorError(error)) throw error;
       state.handleDeadCursor();

@@ -3,6 +3,7 @@ import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
 import { CursorTrail, isDeadCursorError, paginationCycleFailure } from "./page.ts";
+import { requestPage } from "./request-page.ts";
 
 interface ListPageSummary {
   readonly rows: number;
@@ -48,7 +49,8 @@ export async function* walkListPages<P extends ListPageSummary>(
     const paging = cursor === undefined ? {} : { startAfter: cursor, size: MAX_PAGE_SIZE };
     let page: P;
     try {
-      page = await client.request(
+      page = await requestPage(
+        client,
         { endpoint, params, query: { ...filters, ...paging }, priority, mayBeMissing, signal },
         read,
       );

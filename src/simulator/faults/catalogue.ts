@@ -58,6 +58,17 @@ const recordFaultDefinitions: readonly FaultDefinition[] = [
     "sets a property to a string or to any JSON",
   ),
   defineFault(
+    "echo-secrets",
+    "payload",
+    recordEvents,
+    {
+      field: textParameter("debug"),
+      as: choiceParameter("plain nested escaped url", "plain"),
+      ...rowsParameters,
+    },
+    "sets a property to the client's secret and all its tokens",
+  ),
+  defineFault(
     "drop",
     "payload",
     recordEvents,

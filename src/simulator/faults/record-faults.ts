@@ -41,7 +41,10 @@ export function appliesToRow(fault: TriggeredFault, at: number, count: number): 
 }
 
 /** Applies a payload fault to a record; undefined for any other fault. */
-export function applyRecordFault({ line }: TriggeredFault, fields: JsonFields): JsonFields | undefined {
+export function applyRecordFault(
+  { line, secrets }: TriggeredFault,
+  fields: JsonFields,
+): JsonFields | undefined {
   switch (line.definition.name) {
     case "unknown-fields":
       return [
@@ -72,6 +75,8 @@ export function applyRecordFault({ line }: TriggeredFault, fields: JsonFields): 
         line.textOf("as") === "json" ? value : JSON.stringify(value),
       );
     }
+    case "echo-secrets":
+      return setField(fields, line.textOf("field"), formatSecrets(secrets(), line.textOf("as")));
     case "drop":
       return fields.filter(([name]) => name !== line.textOf("field"));
     case "timestamps":
@@ -92,6 +97,16 @@ export function applyRecordFault({ line }: TriggeredFault, fields: JsonFields): 
     default:
       return undefined;
   }
+}
+
+/** All secrets as one JSON value: plain, with every character escaped, or encoded for a URL. */
+function formatSecrets(secrets: readonly string[], form: string): string {
+  const text = `Bearer ${secrets.join(" ")}`;
+  if (form === "url") return JSON.stringify(`?access_token=${secrets.map(encodeURIComponent).join("&")}`);
+  if (form === "nested") return JSON.stringify({ request: { headers: [text], [text]: null } });
+  if (form === "plain") return JSON.stringify(text);
+  const escaped = [...text].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return `"${escaped.join("")}"`;
 }
 
 function setField(fields: JsonFields, name: string, value: string): JsonFields {

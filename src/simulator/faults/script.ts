@@ -39,6 +39,8 @@ export interface TriggeredFault {
   line: FaultLine;
   /** A fraction in [0, 1) for further choices of this fault, derived from the same hash. */
   chance(...about: (string | number)[]): number;
+  /** The client's secret and its tokens. */
+  secrets(): readonly string[];
   /** Removes this trigger from the counts, when the fault found nothing to change. */
   uncount(): void;
 }
@@ -66,13 +68,22 @@ export class FaultScript {
   readonly #seed: string | number;
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #startedAt: number;
+  readonly #secrets: () => readonly string[];
 
   /** Throws a FaultScriptError that names the line and the nearest known word. */
-  constructor(text: string, options: { seed: string | number; clock: Pick<Clock, "monotonic"> }) {
+  constructor(
+    text: string,
+    options: {
+      seed: string | number;
+      clock: Pick<Clock, "monotonic">;
+      secrets?: () => readonly string[];
+    },
+  ) {
     this.#lines = parseFaultLines(text).map((line) => ({ line, requests: new Map(), triggered: 0 }));
     this.#seed = options.seed;
     this.#clock = options.clock;
     this.#startedAt = options.clock.monotonic();
+    this.#secrets = options.secrets ?? (() => []);
   }
 
   /** The lines that trigger on this event, in script order. Counts the event as seen. */
@@ -100,7 +111,7 @@ export class FaultScript {
         counts.triggered--;
         state.triggered--;
       };
-      faults.push({ line, chance, uncount });
+      faults.push({ line, chance, secrets: this.#secrets, uncount });
     }
     return faults;
   }

@@ -32,6 +32,8 @@ export interface Quirks {
   partialBar: boolean;
   /** The response for an index without any data. */
   noData: "404" | "empty" | "400";
+  /** What is sent for a list without records: the list, `content` null, 204, or an object without `content`. */
+  emptyList: "list" | "null" | "204" | "absent";
   /** Whether a history request may have a `timestamp` in the future; if not, it gets a 400. */
   futureTimestamp: "accepted" | "rejected";
   /** A larger `size` gets a 400. */
@@ -69,6 +71,7 @@ export const defaultQuirks: Quirks = {
   upperBound: "inclusive",
   partialBar: true,
   noData: "404",
+  emptyList: "list",
   futureTimestamp: "accepted",
   maxSize: 2000,
   maxPageRows: 2000,

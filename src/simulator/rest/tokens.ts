@@ -95,6 +95,11 @@ export class Tokens {
     return issued.scopes;
   }
 
+  /** What the client must not store: its secret and every valid token. */
+  get secrets(): readonly string[] {
+    return [this.settings.clientSecret, ...this.#issued.keys()];
+  }
+
   revoke(token: string): void {
     this.#issued.delete(token);
   }

@@ -1,7 +1,7 @@
 import type { WalkPosition } from "../../ingest/commit/proven-range.ts";
 import type { PageAlarm, WalkPageCommitResult } from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
-import { malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
+import type { ResponseBody } from "../../model/response-body.ts";
 import { type HistoryStream, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import {
   formatTimestamp,
@@ -103,7 +103,7 @@ export async function walkSlice(
   const read = async (body: ResponseBody) => {
     // An HTTP cache may serve a response from before the range was settled.
     const completeUntil = serviceNow(context) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
-    if (body.ageMs > 0 && gap.to > completeUntil) throw malformedBodyFailure("a stale response from a cache");
+    if (body.ageMs > 0 && gap.to > completeUntil) throw staleResponseFailure(walk.endpoint);
     return ingest.call("readPage", { stream, series, cadence: slice.cadence }, [body], signal);
   };
   const commit = async (pageId: number, position: PagePosition) => {
@@ -236,6 +236,13 @@ function alarmFailure(alarm: PageAlarm, endpoint: string): Failure {
   return new Failure(`${endpoint} contradicts itself: ${alarmTexts[alarm]}`, {
     code: "alarm",
     remedy: "the range stays open and is fetched again; if it lasts, contact the service's operator",
+  });
+}
+
+function staleResponseFailure(endpoint: string): Failure {
+  return new Failure(`a cache answers for ${endpoint} with a response from before the range was complete`, {
+    code: "stale_response",
+    remedy: "retried automatically; if it persists, let the cache pass on these requests",
   });
 }
 

@@ -1,5 +1,10 @@
 import { Failure } from "../../model/failure.ts";
-import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
+import {
+  decodeBody,
+  malformedBodyFailure,
+  noListFailure,
+  type ResponseBody,
+} from "../../model/response-body.ts";
 import { streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseServiceTimestamp } from "../../model/time.ts";
 import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
@@ -40,7 +45,8 @@ function readTimestamps(body: ResponseBody): Micros[] {
     throw malformedBodyFailure("not JSON");
   }
   const content: unknown = (response as { content?: unknown } | null)?.content;
-  if (!Array.isArray(content)) throw malformedBodyFailure("no content");
+  if (content === null) return [];
+  if (!Array.isArray(content)) throw noListFailure("no content");
   return content.map(
     (record: { timestamp?: unknown } | null) => parseServiceTimestamp(record?.timestamp) ?? 0,
   );

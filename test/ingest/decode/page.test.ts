@@ -39,14 +39,22 @@ describe("a page", () => {
     ["empty", ""],
     ["a page of a captive portal", "<html>secret-portal</html>"],
     ["a truncated body", page(tick).slice(0, -20)],
-    ["a list", "[]"],
-    ["null", "null"],
-    ["an object without content", "{}"],
-    ["content that is not a list", '{"content":{"0":1}}'],
     ["bytes cut within a character", Buffer.from('{"content":[],"a":"₿"}').subarray(0, 20)],
   ])("that is %s fails as malformed (retried), without quoting the body", (_, body) => {
     const failure = caught(() => decodePage("index_ticks", body));
     expect(failure).toMatchObject({ code: "malformed_body", family: "retry" });
+    expect(`${failure?.stack} ${String(failure?.cause)}`).not.toContain("secret-portal");
+  });
+
+  it.each([
+    ["a list", "[]", "no_list"],
+    ["null", "null", "no_list"],
+    ["an object without content", "{}", "no_list"],
+    ["content that is not a list", '{"content":{"0":"secret-portal"}}', "no_list"],
+    ["content that is null", '{"content":null}', "null_list"],
+  ])("H8: that is %s is no page, and not the end of the data", (_, body, code) => {
+    const failure = caught(() => decodePage("index_ticks", body));
+    expect(failure).toMatchObject({ code, family: "retry" });
     expect(`${failure?.stack} ${String(failure?.cause)}`).not.toContain("secret-portal");
   });
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { RequestSender } from "../../../src/service/client/client.ts";
+import { ListHealth } from "../../../src/service/client/list-health.ts";
 import { type ListPosition, walkListPages } from "../../../src/service/pagination/list-walk.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
@@ -104,6 +105,7 @@ describe("a list", () => {
     let requests = 0;
     const client: RequestSender = {
       onEvent: () => {},
+      listHealth: new ListHealth({ monotonic: () => 0 }),
       request: (_, read) => {
         requests++;
         const bytes = new TextEncoder().encode(

@@ -108,7 +108,13 @@ export class SupervisorHarness {
       log,
       onEvent: (event) => stats.onEvent(event),
     });
-    const ingest = await IngestThread.start({ path: this.path, clock: serviceClock(client, clock), log });
+    const { secrets } = client;
+    const ingest = await IngestThread.start({
+      path: this.path,
+      clock: serviceClock(client, clock),
+      log,
+      secrets,
+    });
     const reader = openReader(this.path);
     const { withdrawals } = this.settings;
     const context = { client, ingest, clock, log, stats, withdrawals, signal: this.#stop.signal };

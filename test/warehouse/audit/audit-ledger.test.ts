@@ -234,7 +234,7 @@ describe("the audit of a damaged ledger", () => {
     const { warehouse } = fillSoundly();
     const view = warehouse.connection.value<string>("SELECT sql FROM sqlite_master WHERE name = 'coverage'");
     warehouse.connection.database.exec("DROP VIEW coverage");
-    warehouse.connection.database.exec(`${view} WHERE g.proof <> 'empty'`);
+    warehouse.connection.database.exec(`${view} AND g.proof <> 'empty'`);
     expect(audit(warehouse).findings).toEqual([["views", "index_ticks", now - 300 * DAY, now - HOUR]]);
   });
 

@@ -1,0 +1,49 @@
+import { failureCode } from "../../model/failure.ts";
+import { noListFailure, type ResponseBody } from "../../model/response-body.ts";
+import type { RequestSender } from "../client/client.ts";
+import type { ServiceRequest } from "../http/request.ts";
+
+/**
+ * Requests one page of a list. Null, or 204, in place of the list counts as an empty one if a second request gets the same
+ * and another request of this kind has got records: else the service may be unable to send any.
+ */
+export async function requestPage<P extends { readonly rows: number }>(
+  client: RequestSender,
+  request: ServiceRequest,
+  read: (body: ResponseBody) => Promise<P>,
+): Promise<P> {
+  const { listHealth } = client;
+  listHealth.assertAnswered(request);
+  try {
+    const page = await requestTwiceIfNull(client, request, read);
+    listHealth.recordPage(request, page.rows);
+    return page;
+  } catch (error) {
+    if (failureCode(error) === "no_list") listHealth.recordNoList(request);
+    throw error;
+  }
+}
+
+async function requestTwiceIfNull<P>(
+  client: RequestSender,
+  request: ServiceRequest,
+  read: (body: ResponseBody) => Promise<P>,
+): Promise<P> {
+  try {
+    return await client.request(request, read);
+  } catch (error) {
+    if (failureCode(error) !== "null_list") throw error;
+  }
+  return client.request(request, async (body) => {
+    // Made first, because the reader may transfer the body to another thread.
+    const emptyList = { ...body, bytes: new TextEncoder().encode('{"content":[]}') };
+    try {
+      return await read(body);
+    } catch (error) {
+      if (failureCode(error) !== "null_list") throw error;
+      if (!client.listHealth.hasServed(request))
+        throw noListFailure("null, and no request of this kind has had records");
+      return read(emptyList);
+    }
+  });
+}

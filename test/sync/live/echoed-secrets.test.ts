@@ -1,0 +1,56 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+
+const all = { kind: "all" } as const;
+const none = { kind: "none" } as const;
+const list = (...names: string[]) => ({ kind: "list", names }) as const;
+const sync = {
+  ohlcv: { GWA: list("BTC"), MWA: none, LX: none },
+  intraday: { GWA: list("BTC", "ETH"), MWA: none, LX: all, days: 1 },
+  exchangeTickers: { exchanges: list("Kraken"), markets: all },
+  marketCap: { every: 300 },
+  derivatives: { exchanges: list("Deribit"), types: ["perpetuals"], every: 300 },
+};
+
+const filesIn = (folder: string) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+
+describe("secrets that the service echoes", () => {
+  it.each(["nested", "escaped"])("H13: (%s) are in no file, of REST and live records", async (form) => {
+    const faults = [
+      `* * echo-secrets as=${form}`,
+      // Also in rejected records, in unknown values and in names.
+      "GET /exchange echo-secrets field=status",
+      "GET /asset echo-secrets field=name rows=first",
+      `* /index-ticker echo-secrets field=timestamp as=${form} rows=0.1`,
+      `ws echo-secrets as=${form}`,
+      "ws echo-secrets field=timestamp p=0.1",
+      "ws echo-secrets field=event p=0.05",
+    ];
+    const harness = await SupervisorHarness.start({ sync, simulator: { faults: faults.join("\n") } });
+    await harness.advance(400);
+    const secrets = harness.simulator.secrets;
+    expect(secrets.length).toBeGreaterThanOrEqual(3);
+    const forms = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]);
+    const folder = dirname(harness.path);
+    const leaks = () =>
+      filesIn(folder).filter((file) => {
+        const bytes = readFileSync(file);
+        return forms.some((text) => bytes.includes(text));
+      });
+    // While the daemon runs, the write-ahead log has most of it.
+    expect(leaks()).toEqual([]);
+    const count = (sql: string) => Number(harness.query(`SELECT count(*) AS n FROM ${sql}`)[0]?.n);
+    expect(count("index_ticks WHERE extra LIKE '%[secret]%' AND source = 'rest'")).toBeGreaterThan(1000);
+    expect(count("index_ticks WHERE extra LIKE '%[secret]%' AND source = 'live'")).toBeGreaterThan(10);
+    expect(count("ohlcv WHERE extra LIKE '%[secret]%'")).toBeGreaterThan(100);
+    expect(count("rejects WHERE raw LIKE '%[secret]%'")).toBeGreaterThan(5);
+    expect(count("unknown_fields WHERE sample LIKE '%[secret]%'")).toBeGreaterThan(5);
+    await harness.stop();
+    expect(leaks()).toEqual([]);
+  });
+});
