@@ -38,7 +38,7 @@ function formatReport(report: BackfillReport): string {
     if (unpublished === 0) continue;
     const heads = pluralize(unpublished, "head");
     const longest = formatDuration(unpublishedMicros / MICROS_PER_SECOND);
-    const line = `${heads} not published yet by the service, at most ${longest}: a later run fetches them`;
+    const line = `${heads} not published yet by the service, at most ${longest}: a later run fetches the rest`;
     lines.push(wrapText(line, `${stream}  `));
   }
   const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);

@@ -1,4 +1,10 @@
-import { type HistoryStream, isDaily, type Series, streamTable } from "../../model/streams.ts";
+import {
+  type HistoryStream,
+  isDaily,
+  type Series,
+  streamDefinition,
+  streamTable,
+} from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
@@ -11,9 +17,9 @@ import {
   readPublication,
   recordHeadPage,
   recordLateness,
-  recordPublished,
+  recordLowerPage,
 } from "../../warehouse/coverage/publication.ts";
-import { readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
+import { findNewestLiveRow, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { isQuiet, type WalkPosition } from "./proven-range.ts";
 
@@ -60,7 +66,10 @@ export function clampToPublished(
       quietMargin,
       // The walk itself confirms silence in the middle of the history, where it looks suspicious.
       isConfirmed: page.isSilenceConfirmed || !isHead,
-      hasOtherPublished: () => hasOtherPublished(transaction, key, page.series.indexType, quietTo),
+      // A newer live tick shows that REST lags for this series.
+      hasOtherPublished: () =>
+        !hasLiveRows(transaction, key, { from: publishedTo, to: end }) &&
+        hasOtherPublished(transaction, key, page.series.indexType, quietTo),
     });
   if (isHead)
     recordHeadPage(transaction, key, {
@@ -69,7 +78,7 @@ export function clampToPublished(
       askedTo: end,
       quietMargin: isSilent ? quietMargin : 0,
     });
-  else if (shownTo > 0) recordPublished(transaction, key, shownTo);
+  else recordLowerPage(transaction, key, { publishedTo: shownTo, askedTo: end });
   const to = Math.min(end, isSilent ? Math.max(publishedTo, quietTo) : publishedTo);
   return proven && proven.from < to ? { from: proven.from, to } : undefined;
 }
@@ -80,6 +89,12 @@ function findPublishedTo(transaction: Transaction, key: LedgerKey, end: Micros):
   if (publishedTo >= end) return publishedTo;
   const above = findTouching(transaction, key, { from: end + 1, to: Number.MAX_SAFE_INTEGER });
   return Math.max(publishedTo, above.findLast(({ proof }) => proof === "rows")?.to ?? 0);
+}
+
+function hasLiveRows(transaction: Transaction, { stream, series }: LedgerKey, range: TimeRange): boolean {
+  return (
+    streamDefinition(stream).event !== null && findNewestLiveRow(transaction, series, range) !== undefined
+  );
 }
 
 /** Records may appear still later than the latest so far. */

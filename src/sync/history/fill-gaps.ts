@@ -31,6 +31,9 @@ interface FillResult {
 /** During a round this long the head grows enough to justify another round. */
 const MIN_LONG_ROUND_MS = 120_000;
 
+/** Servers that have published different amounts must not keep the run going. */
+const MAX_PUBLISHED_ROUNDS = 2;
+
 /**
  * Fills every gap of the targets, whether from a first backfill, an interrupted run or an outage: each round reads the
  * gaps from the ledger again.
@@ -45,6 +48,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
   const openProblems = new Map<string, { readonly key: LedgerKey; readonly problem: Problem }>();
 
   let lastRoundMs = Number.POSITIVE_INFINITY;
+  let publishedRounds = 0;
   for (let round = 0, failedRounds = 0; ; round++) {
     signal.throwIfAborted();
     const now = serviceNow(context);
@@ -102,7 +106,10 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       // Each round must take at most half as long as the last one. Otherwise a slow service would keep the run going.
       const isCatchingUp = roundMs >= MIN_LONG_ROUND_MS && roundMs <= lastRoundMs / 2;
       // A slice below the head may have been walked before the head showed that the service has published more.
-      const isPublishedNow = clamped.some(({ key, range }) => isPublishedBeyond(reader, key, range.to));
+      const isPublishedNow =
+        publishedRounds < MAX_PUBLISHED_ROUNDS &&
+        clamped.some(({ key, range }) => isPublishedBeyond(reader, key, range.to));
+      if (isPublishedNow) publishedRounds++;
       if (!hasReopened && !isPublishedNow && !isCatchingUp) return finish();
       lastRoundMs = roundMs;
       failedRounds = 0;

@@ -102,19 +102,20 @@ export function recordHeadPage(
     .run([stream, series, publishedTo, askedAt, askedTo, quietMargin]);
 }
 
-/** Stores that a page below the head showed a record, if none so new was known. */
-export function recordPublished(
+/** Stores what a page below the head showed, which may be less than was known. */
+export function recordLowerPage(
   transaction: Transaction,
   { stream, series }: LedgerKey,
-  publishedTo: Micros,
+  { publishedTo, askedTo }: Pick<Publication, "publishedTo" | "askedTo">,
 ): void {
   transaction
     .statement(
-      `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, 0, 0, 0)
-      ON CONFLICT (stream, series) DO UPDATE SET published_to = excluded.published_to
-      WHERE published_to < excluded.published_to`,
+      `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, 0, ?, 0)
+      ON CONFLICT (stream, series) DO UPDATE SET published_to = max(published_to, excluded.published_to),
+        asked_to = max(asked_to, excluded.asked_to)
+      WHERE published_to < excluded.published_to OR asked_to < excluded.asked_to`,
     )
-    .run([stream, series, publishedTo]);
+    .run([stream, series, publishedTo, askedTo]);
 }
 
 /** Whether REST has shown another series of the stream and index type up to `to`: then REST as a whole does not lag. */

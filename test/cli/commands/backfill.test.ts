@@ -56,6 +56,21 @@ describe("mds-sync backfill", () => {
     expect(own.requests).toBeLessThanOrEqual(1);
   });
 
+  it("H1: exits 0 if the service has not published its newest records yet, and says so", async () => {
+    const setup = await setUp(ticks(1), "GET /index-ticker lag 30m");
+    const { stdout, status } = await start(setup, ["backfill", "--no-progress"]).result;
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^index_ticks +\d,\d{3} +0 +\d +0 +0$/m);
+    expect(stdout).toMatch(/^index_ticks {2}1 head not published yet by the service, at most (28|29)m/m);
+    for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    const again = JSON.parse(
+      (await start(setup, ["backfill", "--json", "--log-level", "warn"]).result).stdout,
+    );
+    const own = again.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
+    expect(own).toMatchObject({ open: 0, not_published_yet: 1 });
+    expect(own.not_published_seconds).toBeGreaterThan(1600);
+  });
+
   it("F2: resumes after repeated kills: nothing lost, nothing stored twice, few pages requested twice", async () => {
     const setup = await setUp(ticks(25), "GET /index-ticker latency 60ms");
     const { simulator, path } = setup;

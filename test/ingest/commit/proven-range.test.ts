@@ -2,10 +2,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   findProvenRange,
+  isQuiet,
   type PageEvidence,
   type PageProof,
+  type SilenceEvidence,
   type WalkPosition,
 } from "../../../src/ingest/commit/proven-range.ts";
+import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { type TimeRange, union } from "../../../src/model/time-range.ts";
 
 const gap = { from: 10, to: 100 };
@@ -195,5 +198,37 @@ describe("coverage never exceeds what the pages prove", () => {
       ),
       { numRuns: 2000 },
     );
+  });
+});
+
+describe("silence above the newest record", () => {
+  const HOUR = 3600 * MICROS_PER_SECOND;
+  const asOf = 100 * 24 * HOUR;
+  const silentFor = (duration: number, more: Partial<SilenceEvidence> = {}) =>
+    isQuiet({
+      nextDue: asOf - duration,
+      asOf,
+      quietMargin: HOUR,
+      isConfirmed: true,
+      hasOtherPublished: () => true,
+      ...more,
+    });
+
+  it("counts once it is longer than the margin and REST has newer records of another series", () => {
+    expect(silentFor(HOUR)).toBe(false);
+    expect(silentFor(HOUR + 1)).toBe(true);
+    expect(silentFor(HOUR + 1, { quietMargin: 2 * HOUR })).toBe(false);
+  });
+
+  it("counts only after a day if REST as a whole may lag", () => {
+    const hasOtherPublished = () => false;
+    expect(silentFor(24 * HOUR, { hasOtherPublished })).toBe(false);
+    expect(silentFor(24 * HOUR + 1, { hasOtherPublished })).toBe(true);
+    expect(silentFor(0, { nextDue: undefined, hasOtherPublished })).toBe(true);
+  });
+
+  it("never counts without a second response", () => {
+    expect(silentFor(48 * HOUR, { isConfirmed: false })).toBe(false);
+    expect(silentFor(0, { nextDue: undefined, isConfirmed: false })).toBe(false);
   });
 });

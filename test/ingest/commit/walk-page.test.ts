@@ -78,7 +78,16 @@ describe("an unconfirmed withdrawal", () => {
       const key = { stream: "index_ticks", series: 1 } as const;
       if (end === "aged out") {
         const names = { indexType: "GWA", indexId: "btc-id", name: "BTC" };
-        const lost = { key, ...names, open: [], missing: [], unpublished: [], agedOut: [gap], serviceWindow: 1, blockedReason: null };
+        const lost = {
+          key,
+          ...names,
+          open: [],
+          missing: [],
+          unpublished: [],
+          agedOut: [gap],
+          serviceWindow: 1,
+          blockedReason: null,
+        };
         await ingest.call("commitLostRanges", [lost]);
       } else await ingest.call("commitIndexNotFound", { key, range: gap });
       expect(query("SELECT * FROM mass_withdrawals")).toEqual([]);

@@ -69,6 +69,19 @@ describe("a service whose REST lags", () => {
     harness.expectMatchesService();
   });
 
+  it("H1: has not published a range that a run is limited to: it stays open, not empty", async () => {
+    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
+    harness.simulator.setFaults("GET /index-ticker lag 3h");
+    const now = harness.clock.now() * 1000;
+    const report = await harness.run({ range: { from: now - 4 * HOUR, to: now - 2 * HOUR } });
+    expect(report).toMatchObject({ exit: 0, problems: [] });
+    expect(report.streams).toContainEqual(
+      expect.objectContaining({ stream: "index_ticks", open: 0, unpublished: 2 }),
+    );
+    expectNothingFalse(harness);
+    expect(coveredTo(harness, "BTC")).toBeGreaterThan(now - 3 * HOUR - 60 * SECOND);
+  });
+
   it("H1: publishes a daily bar late: it is not claimed absent", async () => {
     const harness = await startBackfillHarness({
       settings: bars("[BTC, ETH]"),

@@ -88,6 +88,41 @@ describe("a head", () => {
     expect(pollsPerSecond(100)).toBe(5);
   });
 
+  it("that REST has not published is polled at cadence, live or not, and not again at once", () => {
+    const publication = {
+      publishedTo: now - HOUR,
+      askedAt: now,
+      askedTo: now - rules.settleDelay,
+      quietMargin: 0,
+    };
+    const lagging = head({ from: now - HOUR, publication });
+    expect(nextHeadPoll(lagging, { ...rules, liveSince: undefined })).toBe(now + 30 * SECOND);
+    expect(nextHeadPoll(lagging, { ...rules, liveSince: now - HOUR / 2 })).toBe(now + 30 * SECOND);
+    // The span began before REST stopped: the live feed has everything since.
+    expect(nextHeadPoll(lagging, { ...rules, liveSince: now - 2 * HOUR })).toBeGreaterThanOrEqual(
+      now + HOUR / 2,
+    );
+  });
+
+  it("of a quiet series is polled hourly under a live feed, although its last hour is not covered", () => {
+    const asked = { askedAt: now, askedTo: now - rules.settleDelay };
+    const publication = { publishedTo: now - 90 * MICROS_PER_DAY, ...asked, quietMargin: HOUR };
+    const quiet = head({ from: now - HOUR, publication });
+    const liveSince = now - HOUR / 2;
+    expect(nextHeadPoll(quiet, { ...rules, liveSince })).toBeGreaterThanOrEqual(now + HOUR / 2 - SECOND);
+  });
+
+  it("of bars that the service publishes late is polled every ten minutes; of a quiet series after its margin", () => {
+    const key = { stream: "ohlcv", series: 1 } as const;
+    const yesterday = Math.floor(now / MICROS_PER_DAY - 1) * MICROS_PER_DAY;
+    const publication = { publishedTo: yesterday, askedAt: now, askedTo: now, quietMargin: 0 };
+    expect(nextHeadPoll(head({ key, from: yesterday, publication }), rules)).toBe(now + 600 * SECOND);
+    const today = yesterday + MICROS_PER_DAY;
+    const quiet = { publishedTo: 0, askedAt: now, askedTo: now, quietMargin: HOUR };
+    const due = nextHeadPoll(head({ key, from: today, publication: quiet }), { ...rules, isHurried: true });
+    expect(due).toBe(today + MICROS_PER_DAY + HOUR);
+  });
+
   it("of an unknown index is due the next night, live or not", () => {
     const tomorrow = Math.ceil(now / MICROS_PER_DAY) * MICROS_PER_DAY;
     for (const liveSince of [undefined, now - HOUR]) {

@@ -9,7 +9,7 @@ import {
   readPublication,
   recordHeadPage,
   recordLateness,
-  recordPublished,
+  recordLowerPage,
 } from "../../../src/warehouse/coverage/publication.ts";
 import { declareTargets, recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -100,18 +100,18 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
 });
 
 describe("the publication of a series", () => {
-  it("follows the newest head page; other pages only raise it", () => {
+  it("follows the newest head page; lower pages only raise it", () => {
     const warehouse = openTestWarehouse();
     declareTarget(warehouse, present - HOUR);
     const head = { publishedTo: 100, askedAt: 200, askedTo: 150, quietMargin: 0 };
     const read = () => readPublication(warehouse.connection, key);
     expect(read()).toBeUndefined();
-    warehouse.transaction((t) => recordPublished(t, key, 50));
+    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 50, askedTo: 0 }));
     expect(read()).toEqual({ publishedTo: 50, askedAt: 0, askedTo: 0, quietMargin: 0 });
     warehouse.transaction((t) => recordHeadPage(t, key, head));
-    warehouse.transaction((t) => recordPublished(t, key, 90));
+    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 90, askedTo: 0 }));
     expect(read()).toEqual(head);
-    warehouse.transaction((t) => recordPublished(t, key, 110));
+    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 110, askedTo: 0 }));
     expect(read()?.publishedTo).toBe(110);
     warehouse.transaction((t) => recordHeadPage(t, key, { ...head, askedAt: 210, quietMargin: 7 }));
     expect(read()).toEqual({ ...head, askedAt: 210, quietMargin: 7 });
