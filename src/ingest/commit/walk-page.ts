@@ -11,6 +11,7 @@ import {
   retract,
   retractNothingOlder,
   settle,
+  settleNothingOlder,
 } from "../../warehouse/coverage/ledger.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { countStoredRows, findNewestLiveRow, hasConflictingRows } from "../../warehouse/rows/row-queries.ts";
@@ -28,6 +29,8 @@ export interface WalkPage {
   readonly position: WalkPosition;
   /** The service has nothing older than this page. */
   readonly isLast: boolean;
+  /** Set if a second response confirmed `isLast`: the rest of the target is empty from here up to the gap. */
+  readonly emptyFrom?: Micros | undefined;
   /** The start of the service's window; absent: the service has the whole history. */
   readonly windowStart?: Micros;
   /** The service may still add records younger than this, so no page proves that range. */
@@ -158,6 +161,8 @@ export function commitWalkPage(
       if (refused > 0) return { ...unproven, hasReopened, alarm: "mass_withdrawal" };
       counts.withdrawn = withdrawn;
       settleProven(transaction, key, proven, expected, page.isLast);
+      if (page.emptyFrom !== undefined && proof.isComplete)
+        settleNothingOlder(transaction, key, { floor: page.emptyFrom, to: from });
     }
     const isComplete = proof.isComplete && proven.to === proof.proven?.to;
     return { ...counts, proven, isComplete, hasReopened, alarm: undefined };

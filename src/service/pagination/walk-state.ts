@@ -31,6 +31,7 @@ export class WalkState {
   readonly #cursors = new CursorTrail();
   #anchor: Micros;
   #oldestTs: Micros | undefined;
+  #lowerBound: Micros | undefined;
   #cursor: string | undefined;
   #blankFirstPages = 0;
   /** Accepted pages since the last older row. */
@@ -97,9 +98,16 @@ export class WalkState {
     return true;
   }
 
+  /** The last page has everything down to here; undefined: it has no rows. */
+  get lowerBound(): Micros | undefined {
+    return this.#lowerBound;
+  }
+
   /** Returns whether the page has an older row than all before. */
-  accept({ rows, oldest }: PageSummary): boolean {
+  accept({ rows, oldest, newest, isDescending }: PageSummary): boolean {
     const { size, onAnomaly } = this.#options;
+    // An unordered page has reached a timestamp only if all its rows are below it.
+    this.#lowerBound = isDescending ? oldest : newest;
     const isOlder = oldest !== undefined && (this.#oldestTs === undefined || oldest < this.#oldestTs);
     if (isOlder) {
       this.#oldestTs = oldest;

@@ -2,14 +2,22 @@ import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { type LedgerKey, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readNotFoundSeries } from "../../warehouse/coverage/not-found.ts";
+import { findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
-import { isOutOfTries, retryDelayMs, runConcurrently } from "../context/retry.ts";
+import { isOutOfTries, retryDelayMs } from "../context/retry.ts";
 import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
 import { findOpenGaps, type GapFilter, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
-import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
+import { type ActiveWalk, WalkQueue } from "./walk-queue.ts";
+import {
+  type SliceResult,
+  type SliceWalk,
+  type WalkProgress,
+  WINDOW_EDGE_MARGIN_MICROS,
+  walkSlice,
+} from "./walk-slice.ts";
 
 interface FillOptions {
   readonly reader: Connection;
@@ -132,7 +140,7 @@ async function runRound(
   { reader, concurrency }: FillOptions,
   { plan, walks, parked, notFound }: FillRound,
 ): Promise<{ failed: FailedWalk[]; hasReopened: boolean }> {
-  const { ingest, signal } = context;
+  const { ingest, stats, signal } = context;
   const failed: FailedWalk[] = [];
   const unblocked: LedgerKey[] = [];
   let hasReopened = false;
@@ -140,38 +148,54 @@ async function runRound(
     index_ticks: readNotFoundSeries(reader, "index_ticks"),
     ohlcv: readNotFoundSeries(reader, "ohlcv"),
   };
-  const walksLeft = new Map<string, number>();
-  for (const { key } of walks)
-    walksLeft.set(ledgerKeyText(key), (walksLeft.get(ledgerKeyText(key)) ?? 0) + 1);
-
   const reopenSeries = async ({ key }: SliceWalk) => {
     if (!notFoundSeries[key.stream].delete(key.series)) return;
     hasReopened = true;
     await ingest.call("commitIndexFoundAgain", key, [], signal);
   };
-  const fill = async (walk: SliceWalk) => {
-    if (parked.has(indexFamily(walk))) return;
-    const outcome = await fillSlice(context, walk, notFound, () => reopenSeries(walk));
-    if (outcome.kind === "forbidden") return parkFamily(context, walk, walks, parked, outcome.error);
+  const fill = async (active: ActiveWalk) => {
+    const { walk } = active;
+    if (parked.has(indexFamily(walk))) return queue.finish(active, { kind: "not_found" });
+    const outcome = await fillSlice(context, walk, notFound, () => reopenSeries(walk), active);
+    if (outcome.kind === "forbidden") {
+      queue.finish(active, { kind: "not_found" });
+      return parkFamily(context, walk, walks, parked, outcome.error);
+    }
     if (outcome.kind === "failed") {
       failed.push({ walk, error: outcome.error, countsAsTry: outcome.countsAsTry });
-      return;
+      return queue.finish(active, outcome);
     }
-    hasReopened ||= outcome.hasReopened;
-    if (walk.blockedReason !== null) unblocked.push(walk.key);
-    const key = ledgerKeyText(walk.key);
-    const remaining = (walksLeft.get(key) ?? 1) - 1;
-    walksLeft.set(key, remaining);
-    if (remaining === 0 && plan.rechecks.has(key)) {
+    const { settled, isSeriesFilled } = queue.finish(active, outcome);
+    for (const { key, range } of settled) {
+      stats.forStream(key.stream).doneMicros += range.to - range.from;
+      if (outcome.kind === "not_found") await ingest.call("commitIndexNotFound", { key, range }, [], signal);
+    }
+    if (outcome.kind === "filled") {
+      hasReopened ||= outcome.hasReopened;
+      if (walk.blockedReason !== null) unblocked.push(walk.key);
+    }
+    if (isSeriesFilled && plan.rechecks.has(ledgerKeyText(walk.key)))
       await ingest.call("commitRecheck", { key: walk.key, day: plan.day }, [], signal);
-    }
   };
   // Series known to exist go first, because many 404s in a row look like a broken service.
   const rank = ({ urgency, key }: SliceWalk) =>
     2 * urgencies.indexOf(urgency) + (notFoundSeries[key.stream].has(key.series) ? 1 : 0);
-  const ordered = walks.toSorted((a, b) => rank(a) - rank(b));
+  const queue = new WalkQueue({ walks, rank, findOldestRow: ({ key }) => findOldestRow(reader, key) });
+  const errors: unknown[] = [];
+  const work = async () => {
+    while (!queue.isDone && errors.length === 0) {
+      const active = queue.take();
+      if (!active) await queue.changed;
+      else
+        await fill(active).catch((error: unknown) => {
+          errors.push(error);
+          queue.notifyChange();
+        });
+    }
+  };
   // Run more walks than requests may be in flight, because some walks are always decoding or committing a page.
-  await runConcurrently(ordered, Math.ceil(concurrency * 1.5), fill);
+  await Promise.all(Array.from({ length: Math.ceil(concurrency * 1.5) }, work));
+  if (errors.length > 0) throw errors[0];
   if (unblocked.length > 0)
     await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, [], signal);
   return { failed, hasReopened };
@@ -217,11 +241,11 @@ async function settleExpiredEdge(context: SyncContext, reader: Connection, filte
 }
 
 type SliceOutcome =
-  | {
-      readonly kind: "filled";
-      /** The page contradicted an earlier claim of the service, so another range was reopened. */
-      readonly hasReopened: boolean;
-    }
+  | ({ readonly kind: "filled" } & Pick<SliceResult, "hasReopened" | "hasFoundEnd">)
+  /** An exploring walk found nothing. */
+  | { readonly kind: "empty" }
+  /** The index does not exist: the whole series is settled. */
+  | { readonly kind: "not_found" }
   /** The profile lacks a scope, so the rest of the index family would fail too. */
   | { readonly kind: "forbidden"; readonly error: unknown }
   | {
@@ -240,13 +264,15 @@ export async function fillSlice(
   walk: SliceWalk,
   notFound: NotFoundConfirmer,
   onServed: () => Promise<void>,
+  progress?: WalkProgress,
 ): Promise<SliceOutcome> {
   const { ingest, stats, signal } = context;
   const successesBefore = stats.successCount;
-  let hasReopened = false;
   try {
-    ({ hasReopened } = await walkSlice(context, walk, onServed));
+    const result = await walkSlice(context, walk, { onServed, ...(progress ? { progress } : {}) });
+    if (result.isUnexplored) return { kind: "empty" };
     notFound.recordFound(walk);
+    return { kind: "filled", ...result };
   } catch (error) {
     switch (classifyError(error, stats.successCount)) {
       case "stop":
@@ -255,9 +281,10 @@ export async function fillSlice(
         const decision = await notFound.confirm(context, walk);
         if (decision.kind === "unconfirmed")
           return { kind: "failed", error: decision.error, countsAsTry: decision.countsAsTry };
-        await ingest.call("commitIndexNotFound", { key: walk.key, range: walk.range }, [], signal);
-        stats.forStream(walk.key.stream).doneMicros += walk.range.to - walk.range.from;
-        break;
+        const range = { from: progress?.from ?? walk.range.from, to: walk.range.to };
+        await ingest.call("commitIndexNotFound", { key: walk.key, range }, [], signal);
+        stats.forStream(walk.key.stream).doneMicros += range.to - range.from;
+        return { kind: "not_found" };
       }
       case "forbidden":
         return { kind: "forbidden", error };
@@ -269,5 +296,4 @@ export async function fillSlice(
         };
     }
   }
-  return { kind: "filled", hasReopened };
 }

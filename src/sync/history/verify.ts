@@ -10,7 +10,7 @@ import { ensureServiceTime, type SyncContext, serviceNow } from "../context/cont
 import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
 import { retryUntilDone, runConcurrently } from "../context/retry.ts";
 import { settleDelay } from "../selection/targets.ts";
-import { cutIntoSlices, cutOnGrid, dropExpired, gridIndex } from "./slices.ts";
+import { cutOnGrid, dropExpired, gridIndex } from "./slices.ts";
 import { type SliceResult, type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
 
 interface VerifyOptions {
@@ -95,16 +95,10 @@ function coveredSlices({ reader, refreshSeconds }: VerifyOptions, now: Micros): 
       ]);
       // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them.
       const pieces = isDaily(stream) ? open : cutOnGrid(open, cadence);
-      const slices = cutIntoSlices({
-        stream,
-        open: pieces,
-        targetEnd: Number.POSITIVE_INFINITY,
-        windowStart,
-        cadence,
-      });
-      return slices.map((slice) => ({
-        ...slice,
+      return pieces.toReversed().map((range) => ({
         ...named,
+        range,
+        urgency: isDaily(stream) ? ("bars" as const) : ("history" as const),
         key,
         serviceWindow,
         isHead: false,

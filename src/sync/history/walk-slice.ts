@@ -6,12 +6,13 @@ import { type HistoryStream, isDaily, MAX_PAGE_SIZE, type Series, streamTable } 
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { WINDOW_MARGIN_MICROS } from "../../service/pagination/cross-checks.ts";
+import { type RowSpacing, WINDOW_MARGIN_MICROS } from "../../service/pagination/cross-checks.ts";
 import {
   type HistoryWalkOptions,
   type PagePosition,
   walkHistoryPages,
 } from "../../service/pagination/history-walk.ts";
+import type { PageSummary } from "../../service/pagination/page.ts";
 import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
@@ -33,6 +34,19 @@ export interface SliceWalk extends Slice {
   readonly isComparison?: boolean;
   /** Why earlier runs could not fill the series; null: nothing blocked them. */
   readonly blockedReason: string | null;
+}
+
+/** Lets other walks of the series change the range during the walk. */
+export interface WalkProgress {
+  /** The walk ends here. */
+  readonly from: Micros;
+  /** End at once, without confirmation, if there is nothing at or before the end of the range. */
+  readonly isExploring: boolean;
+  readonly spacing: RowSpacing;
+  /** The walk has everything down to `lowerBound`: lowers `from` if the walk should go on. */
+  extend(lowerBound: Micros): void;
+  /** `size`: how many rows were requested. */
+  onPage(page: PageSummary, size: number): void;
 }
 
 /** Requested in addition to the expected rows, so that the last page reaches below the range. */
@@ -57,47 +71,65 @@ export interface SliceResult {
   readonly received: number;
   /** The page contradicted an earlier claim of the service, so another range was reopened. */
   readonly hasReopened: boolean;
+  /** The service confirmed that nothing is older: everything below is settled. */
+  readonly hasFoundEnd: boolean;
+  /** An exploring walk found nothing; the range is still open. */
+  readonly isUnexplored: boolean;
+}
+
+interface WalkSliceOptions {
+  /** Called once the service has returned records. */
+  readonly onServed?: () => Promise<void>;
+  readonly progress?: WalkProgress;
 }
 
 /**
  * Walks a slice backwards and commits each page with its proven range; the next page is requested while the last one is
- * written. Calls `onServed` once the service has returned records. Throws if the slice is not proven down to its start.
+ * written. Throws if the slice is not proven down to its start.
  */
 export async function walkSlice(
   context: SyncContext,
   slice: SliceWalk,
-  onServed: () => Promise<void> = async () => {},
+  { onServed, progress }: WalkSliceOptions = {},
 ): Promise<SliceResult> {
   const { client, ingest, stats, signal } = context;
   const { stream } = slice.key;
   const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
-  const walk = buildWalk(context, slice);
+  const walk = buildWalk(context, slice, progress);
   const request = describeRequest(walk.endpoint, walk.filters);
-  let gap = slice.range;
-  const result = { missing: 0, changed: 0, withdrawn: 0, received: 0, hasReopened: false };
+  const { to } = slice.range;
+  let provenFrom = to;
+  const counts = {
+    missing: 0,
+    changed: 0,
+    withdrawn: 0,
+    received: 0,
+    hasReopened: false,
+    hasFoundEnd: false,
+  };
 
   const read = async (body: ResponseBody) => {
     // An HTTP cache may serve a response from before the range was settled.
     const completeUntil = serviceNow(context) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
-    if (body.ageMs > 0 && gap.to > completeUntil) throw malformedBodyFailure("a stale response from a cache");
+    if (body.ageMs > 0 && to > completeUntil) throw malformedBodyFailure("a stale response from a cache");
     return ingest.call("readPage", { stream, series }, [body], signal);
   };
   const commit = async (pageId: number, position: PagePosition) => {
+    const windowStart = computeWindowStart(slice.serviceWindow, serviceNow(context));
+    const emptyFrom = windowStart + WINDOW_EDGE_MARGIN_MICROS;
+    const isLast = position.end === "exhausted";
     // A range that left the window during the walk is lost, not empty. Leave it open; the next plan records it as lost.
-    if (position.end === "exhausted") {
-      const windowStart =
-        computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_EDGE_MARGIN_MICROS;
-      if (windowStart > gap.from) gap = { from: Math.min(windowStart, gap.to), to: gap.to };
-    }
+    const from = isLast ? Math.min(to, Math.max(position.from, emptyFrom)) : position.from;
     const committed = await ingest.call(
       "commitWalkPage",
       {
         pageId,
         series,
-        position: toWalkPosition(position, gap),
-        isLast: position.end === "exhausted",
+        position: toWalkPosition(position, { from, to }),
+        isLast,
+        emptyFrom: position.isEndConfirmed ? emptyFrom : undefined,
         settleDelay: slice.settleDelay,
-        windowStart: computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS,
+        windowStart: windowStart + WINDOW_MARGIN_MICROS,
         request,
         shouldCountMissing: slice.isComparison ?? false,
       },
@@ -106,26 +138,32 @@ export async function walkSlice(
     );
     stats.addRows(stream, committed.written, committed);
     const { inserted, changed, unchanged } = committed.written;
-    result.received += inserted + changed + unchanged;
-    result.missing += committed.missing;
-    result.changed += changed;
-    result.withdrawn += committed.withdrawn;
-    result.hasReopened ||= committed.hasReopened;
+    counts.received += inserted + changed + unchanged;
+    counts.missing += committed.missing;
+    counts.changed += changed;
+    counts.withdrawn += committed.withdrawn;
+    counts.hasReopened ||= committed.hasReopened;
     if (committed.proven) stats.forStream(stream).doneMicros += committed.proven.to - committed.proven.from;
     if (committed.alarm) throw alarmFailure(committed.alarm, walk.endpoint);
-    return committed.isComplete || gap.from >= gap.to;
+    if (committed.isComplete || from >= to) {
+      provenFrom = Number.NEGATIVE_INFINITY;
+      counts.hasFoundEnd ||= position.isEndConfirmed;
+    } else if (committed.proven) provenFrom = committed.proven.from;
   };
 
-  let committing: Promise<boolean> | undefined;
+  let committing: Promise<void> | undefined;
   for await (const { page, position } of walkHistoryPages(client, walk, read)) {
+    progress?.onPage(page, walk.size ?? MAX_PAGE_SIZE);
     await committing;
-    if (page.rows > 0 && position.number === 1) await onServed();
+    if (page.rows > 0 && position.number === 1) await onServed?.();
     committing = commit(page.pageId, position);
     // The next `await committing` throws a failure. Until then this handler prevents an unhandled rejection.
     committing.catch(() => {});
   }
-  if ((await committing) !== true) throw unprovenFailure(walk.endpoint);
-  return result;
+  await committing;
+  const isUnexplored = committing === undefined;
+  if (!isUnexplored && provenFrom > walk.from) throw unprovenFailure(walk.endpoint);
+  return { ...counts, isUnexplored };
 }
 
 /** Converts the position of a page in its walk to what the commit needs to find the proven range. */
@@ -134,7 +172,7 @@ export function toWalkPosition({ number, link, provenFrom }: PagePosition, gap: 
   return { gap, provenFrom: Math.min(provenFrom, gap.to), ...(isRestart ? { anchor: gap.to } : {}) };
 }
 
-function buildWalk(context: SyncContext, slice: SliceWalk): HistoryWalkOptions {
+function buildWalk(context: SyncContext, slice: SliceWalk, progress?: WalkProgress): HistoryWalkOptions {
   const { range, isHead, cadence } = slice;
   const until = isDaily(slice.key.stream)
     ? // The spec does not say whether `timestamp` selects bars by start or end, so add a day. Today's bar ends tomorrow.
@@ -146,7 +184,12 @@ function buildWalk(context: SyncContext, slice: SliceWalk): HistoryWalkOptions {
   return {
     endpoint: streamTable[slice.key.stream].endpoint,
     filters: { indexType: slice.indexType, indexId: slice.indexId },
-    from: range.from,
+    get from() {
+      return progress?.from ?? range.from;
+    },
+    extend: (lowerBound) => progress?.extend(lowerBound),
+    isExploring: progress?.isExploring ?? false,
+    ...(progress ? { spacing: progress.spacing } : {}),
     until,
     coverageEnd: range.to,
     cadence,

@@ -195,8 +195,8 @@ export class HeadPoller {
     for (const walk of walks) {
       stats.forStream(key.stream).plannedMicros += walk.range.to - walk.range.from;
       const outcome = await fillSlice(this.#context, walk, this.#notFoundConfirmer, onFoundAgain);
-      if (outcome.kind === "filled") {
-        if (outcome.hasReopened) onReopened();
+      if (outcome.kind === "filled" || outcome.kind === "not_found" || outcome.kind === "empty") {
+        if (outcome.kind === "filled" && outcome.hasReopened) onReopened();
         if (walk.blockedReason !== null)
           await ingest.call("commitBlockedReason", { keys: [key], reason: null }, [], signal);
         continue;

@@ -86,6 +86,17 @@ export function hasRowsSince(
   return connection.statement(sql).get([series, storedTime(since)]) !== undefined;
 }
 
+/** The timestamp of the oldest stored row of a series. */
+export function findOldestRow(
+  connection: Connection,
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+): Micros | undefined {
+  const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
+  const sql = `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`;
+  const oldest = connection.value<StoredTime | null>(sql, [series]);
+  return oldest === null ? undefined : tsOfStored(oldest);
+}
+
 /** Finds the other selected series with the newest row, at `since` or later. Ignores series that were not found. */
 export function findOtherServedSeries(
   connection: Connection,
