@@ -12,6 +12,11 @@ export interface RowSpacing {
   confirmedHoles: Micros[];
 }
 
+/** The usual distance is the cadence, until a page shows that it is longer. */
+export function createRowSpacing(cadence: Micros): RowSpacing {
+  return { maxDistance: cadence, confirmedHoles: [] };
+}
+
 /** The state of the walk when it requests a page. */
 type WalkProgress = Pick<WalkState, "link" | "anchor" | "oldestTs">;
 

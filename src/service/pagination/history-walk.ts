@@ -9,7 +9,7 @@ import {
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
-import { createCrossChecks, type RowSpacing } from "./cross-checks.ts";
+import { createCrossChecks, createRowSpacing, type RowSpacing } from "./cross-checks.ts";
 import type { PageSummary } from "./page.ts";
 import { formatToMillisecond, isDeadCursorError } from "./page.ts";
 import { WalkState } from "./walk-state.ts";
@@ -93,7 +93,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
   const crossChecks = createCrossChecks({
     endpoint,
     isOneIndex,
-    spacing: options.spacing ?? { maxDistance: cadence, confirmedHoles: [] },
+    spacing: options.spacing ?? createRowSpacing(cadence),
     coverageEnd,
     probe: (ts, pageSize) => requestPage(ts, undefined, pageSize),
     responseTime: () => responseTime,

@@ -10,14 +10,8 @@ import { isOutOfTries, retryDelayMs } from "../context/retry.ts";
 import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
 import { findOpenGaps, type GapFilter, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
-import { type ActiveWalk, WalkQueue } from "./walk-queue.ts";
-import {
-  type SliceResult,
-  type SliceWalk,
-  type WalkProgress,
-  WINDOW_EDGE_MARGIN_MICROS,
-  walkSlice,
-} from "./walk-slice.ts";
+import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
+import { type SliceResult, type SliceWalk, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
 
 interface FillOptions {
   readonly reader: Connection;
@@ -155,15 +149,20 @@ async function runRound(
   };
   const fill = async (active: ActiveWalk) => {
     const { walk } = active;
-    if (parked.has(indexFamily(walk))) return queue.finish(active, { kind: "not_found" });
+    if (parked.has(indexFamily(walk))) {
+      queue.finish(active, { kind: "not_found" });
+      return;
+    }
     const outcome = await fillSlice(context, walk, notFound, () => reopenSeries(walk), active);
     if (outcome.kind === "forbidden") {
       queue.finish(active, { kind: "not_found" });
-      return parkFamily(context, walk, walks, parked, outcome.error);
+      await parkFamily(context, walk, walks, parked, outcome.error);
+      return;
     }
     if (outcome.kind === "failed") {
       failed.push({ walk, error: outcome.error, countsAsTry: outcome.countsAsTry });
-      return queue.finish(active, outcome);
+      queue.finish(active, outcome);
+      return;
     }
     const { settled, isSeriesFilled } = queue.finish(active, outcome);
     for (const { key, range } of settled) {
@@ -181,21 +180,8 @@ async function runRound(
   const rank = ({ urgency, key }: SliceWalk) =>
     2 * urgencies.indexOf(urgency) + (notFoundSeries[key.stream].has(key.series) ? 1 : 0);
   const queue = new WalkQueue({ walks, rank, findOldestRow: ({ key }) => findOldestRow(reader, key) });
-  const errors: unknown[] = [];
-  const work = async () => {
-    while (!queue.isDone && errors.length === 0) {
-      const active = queue.take();
-      if (!active) await queue.changed;
-      else
-        await fill(active).catch((error: unknown) => {
-          errors.push(error);
-          queue.notifyChange();
-        });
-    }
-  };
   // Run more walks than requests may be in flight, because some walks are always decoding or committing a page.
-  await Promise.all(Array.from({ length: Math.ceil(concurrency * 1.5) }, work));
-  if (errors.length > 0) throw errors[0];
+  await drainQueue(queue, Math.ceil(concurrency * 1.5), fill);
   if (unblocked.length > 0)
     await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, [], signal);
   return { failed, hasReopened };
@@ -264,12 +250,12 @@ export async function fillSlice(
   walk: SliceWalk,
   notFound: NotFoundConfirmer,
   onServed: () => Promise<void>,
-  progress?: WalkProgress,
+  active?: ActiveWalk,
 ): Promise<SliceOutcome> {
   const { ingest, stats, signal } = context;
   const successesBefore = stats.successCount;
   try {
-    const result = await walkSlice(context, walk, { onServed, ...(progress ? { progress } : {}) });
+    const result = await walkSlice(context, walk, { onServed, progress: active, spacing: active?.spacing });
     if (result.isUnexplored) return { kind: "empty" };
     notFound.recordFound(walk);
     return { kind: "filled", ...result };
@@ -281,7 +267,7 @@ export async function fillSlice(
         const decision = await notFound.confirm(context, walk);
         if (decision.kind === "unconfirmed")
           return { kind: "failed", error: decision.error, countsAsTry: decision.countsAsTry };
-        const range = { from: progress?.from ?? walk.range.from, to: walk.range.to };
+        const range = { from: active?.from ?? walk.range.from, to: walk.range.to };
         await ingest.call("commitIndexNotFound", { key: walk.key, range }, [], signal);
         stats.forStream(walk.key.stream).doneMicros += range.to - range.from;
         return { kind: "not_found" };

@@ -53,6 +53,15 @@ export function cutIntoSlices({ stream, open, targetEnd, windowStart, cadence }:
 /** The duration of a slice of full pages: the longest head, and what `verify` compares at a time. */
 export const sliceLength = (cadence: Micros) => PAGES_PER_SLICE * ROWS_PER_PAGE * cadence;
 
+/** The steps in which the grid of a series follows its spacing, so that it rarely changes. */
+const GRID_STEP = 1.04;
+
+/** The cadence on which the grid of a series is based: of a sparse series, a slice is longer. */
+export function gridCadence(cadence: Micros, spacing: Micros | undefined): Micros {
+  const steps = Math.floor(Math.log((spacing ?? cadence) / cadence) / Math.log(GRID_STEP));
+  return Math.round(cadence * GRID_STEP ** Math.max(0, steps));
+}
+
 /** Cuts ranges on a fixed grid that starts in 1970, so that a timestamp always falls into the same piece. */
 export function cutOnGrid(ranges: TimeRanges, cadence: Micros): TimeRange[] {
   const length = sliceLength(cadence);

@@ -1,7 +1,7 @@
 import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { RowSpacing } from "../../service/pagination/cross-checks.ts";
+import { createRowSpacing, type RowSpacing } from "../../service/pagination/cross-checks.ts";
 import type { PageSummary } from "../../service/pagination/page.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { ROWS_PER_PAGE, sliceLength } from "./slices.ts";
@@ -18,6 +18,9 @@ interface WalkQueueOptions {
 /** A walk in progress. Its range shrinks when another worker takes over a part, and grows into waiting slices. */
 export interface ActiveWalk extends WalkProgress {
   readonly walk: SliceWalk;
+  /** Everything from here up has been received. */
+  readonly position: Micros;
+  readonly spacing: RowSpacing;
 }
 
 /** How a walk ended. */
@@ -70,10 +73,10 @@ class QueuedSeries {
   readonly #top: Micros;
 
   constructor(waiting: readonly SliceWalk[], cadence: Micros, oldestRow: Micros | undefined) {
-    this.waiting = waiting.toSorted((a, b) => b.range.to - a.range.to);
+    this.waiting = mergeAdjacent(waiting.toSorted((a, b) => b.range.to - a.range.to));
     this.#top = this.waiting[0]?.range.to ?? 0;
     this.oldestRow = oldestRow;
-    this.spacing = { maxDistance: cadence, confirmedHoles: [] };
+    this.spacing = createRowSpacing(cadence);
     this.pageLength = cadence * MAX_PAGE_SIZE;
   }
 
@@ -112,6 +115,18 @@ class QueuedSeries {
     }
     return below;
   }
+}
+
+/** Merges slices without a gap between them, so that one walk fills them. Newest first. */
+function mergeAdjacent(slices: readonly SliceWalk[]): SliceWalk[] {
+  const merged: SliceWalk[] = [];
+  for (const slice of slices) {
+    const above = merged.at(-1);
+    if (above?.range.from === slice.range.to && above.urgency === slice.urgency)
+      merged.splice(-1, 1, { ...above, range: { from: slice.range.from, to: above.range.to } });
+    else merged.push(slice);
+  }
+  return merged;
 }
 
 class QueuedWalk implements ActiveWalk {
@@ -342,4 +357,26 @@ export class WalkQueue {
     series.emptyUntil = Math.max(series.emptyUntil, walk.range.to);
     series.add(walk, { from, to: walk.range.to });
   }
+}
+
+/** Runs `work` for each walk of the queue, `workers` at a time. After an error no more walks start, and it throws. */
+export async function drainQueue(
+  queue: WalkQueue,
+  workers: number,
+  work: (active: ActiveWalk) => Promise<void>,
+): Promise<void> {
+  const errors: unknown[] = [];
+  const run = async () => {
+    while (!queue.isDone && errors.length === 0) {
+      const active = queue.take();
+      if (!active) await queue.changed;
+      else
+        await work(active).catch((error: unknown) => {
+          errors.push(error);
+          queue.notifyChange();
+        });
+    }
+  };
+  await Promise.all(Array.from({ length: workers }, run));
+  if (errors.length > 0) throw errors[0];
 }

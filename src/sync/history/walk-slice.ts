@@ -42,7 +42,6 @@ export interface WalkProgress {
   readonly from: Micros;
   /** End at once, without confirmation, if there is nothing at or before the end of the range. */
   readonly isExploring: boolean;
-  readonly spacing: RowSpacing;
   /** The walk has everything down to `lowerBound`: lowers `from` if the walk should go on. */
   extend(lowerBound: Micros): void;
   /** `size`: how many rows were requested. */
@@ -67,6 +66,8 @@ export interface SliceResult {
   readonly missing: number;
   readonly changed: number;
   readonly withdrawn: number;
+  /** From the oldest page with a difference to the newest; undefined: nothing differs. */
+  readonly differing: TimeRange | undefined;
   /** Records received, including those outside the range. */
   readonly received: number;
   /** The page contradicted an earlier claim of the service, so another range was reopened. */
@@ -80,7 +81,9 @@ export interface SliceResult {
 interface WalkSliceOptions {
   /** Called once the service has returned records. */
   readonly onServed?: () => Promise<void>;
-  readonly progress?: WalkProgress;
+  readonly progress?: WalkProgress | undefined;
+  /** What other walks of the series have learnt. */
+  readonly spacing?: RowSpacing | undefined;
 }
 
 /**
@@ -90,15 +93,16 @@ interface WalkSliceOptions {
 export async function walkSlice(
   context: SyncContext,
   slice: SliceWalk,
-  { onServed, progress }: WalkSliceOptions = {},
+  { onServed, progress, spacing }: WalkSliceOptions = {},
 ): Promise<SliceResult> {
   const { client, ingest, stats, signal } = context;
   const { stream } = slice.key;
   const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
-  const walk = buildWalk(context, slice, progress);
+  const walk = buildWalk(context, slice, progress, spacing);
   const request = describeRequest(walk.endpoint, walk.filters);
   const { to } = slice.range;
   let provenFrom = to;
+  let differing: TimeRange | undefined;
   const counts = {
     missing: 0,
     changed: 0,
@@ -142,6 +146,10 @@ export async function walkSlice(
     counts.missing += committed.missing;
     counts.changed += changed;
     counts.withdrawn += committed.withdrawn;
+    if (committed.missing + changed + committed.withdrawn > 0) {
+      const page = committed.proven ?? { from, to };
+      differing = { from: page.from, to: differing?.to ?? page.to };
+    }
     counts.hasReopened ||= committed.hasReopened;
     if (committed.proven) stats.forStream(stream).doneMicros += committed.proven.to - committed.proven.from;
     if (committed.alarm) throw alarmFailure(committed.alarm, walk.endpoint);
@@ -163,7 +171,7 @@ export async function walkSlice(
   await committing;
   const isUnexplored = committing === undefined;
   if (!isUnexplored && provenFrom > walk.from) throw unprovenFailure(walk.endpoint);
-  return { ...counts, isUnexplored };
+  return { ...counts, differing, isUnexplored };
 }
 
 /** Converts the position of a page in its walk to what the commit needs to find the proven range. */
@@ -172,7 +180,12 @@ export function toWalkPosition({ number, link, provenFrom }: PagePosition, gap: 
   return { gap, provenFrom: Math.min(provenFrom, gap.to), ...(isRestart ? { anchor: gap.to } : {}) };
 }
 
-function buildWalk(context: SyncContext, slice: SliceWalk, progress?: WalkProgress): HistoryWalkOptions {
+function buildWalk(
+  context: SyncContext,
+  slice: SliceWalk,
+  progress: WalkProgress | undefined,
+  spacing: RowSpacing | undefined,
+): HistoryWalkOptions {
   const { range, isHead, cadence } = slice;
   const until = isDaily(slice.key.stream)
     ? // The spec does not say whether `timestamp` selects bars by start or end, so add a day. Today's bar ends tomorrow.
@@ -189,7 +202,7 @@ function buildWalk(context: SyncContext, slice: SliceWalk, progress?: WalkProgre
     },
     extend: (lowerBound) => progress?.extend(lowerBound),
     isExploring: progress?.isExploring ?? false,
-    ...(progress ? { spacing: progress.spacing } : {}),
+    ...(spacing ? { spacing } : {}),
     until,
     coverageEnd: range.to,
     cadence,
