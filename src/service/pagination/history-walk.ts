@@ -31,6 +31,8 @@ export interface PagePosition {
   readonly isEndConfirmed: boolean;
   /** The `from` of the walk when it judged this page. */
   readonly from: Micros;
+  /** How many rows were requested. */
+  readonly size: number;
 }
 
 export interface HistoryWalkOptions {
@@ -54,6 +56,7 @@ export interface HistoryWalkOptions {
   readonly cadence?: Micros;
   /** What other walks of the series have learnt. */
   readonly spacing?: RowSpacing;
+  /** Read for each page, like `from`. */
   readonly size?: number;
   readonly priority?: RequestPriority;
   readonly signal?: AbortSignal;
@@ -68,7 +71,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
   options: HistoryWalkOptions,
   read: (body: ResponseBody) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
-  const { endpoint, filters, until, size = MAX_PAGE_SIZE } = options;
+  const { endpoint, filters, until } = options;
   const cadence = options.cadence ?? streamTable[streamOfEndpoint(endpoint)].cadence ?? DEFAULT_CADENCE;
   const coverageEnd = Math.min(options.coverageEnd ?? until, until);
   const isOneIndex = filters.indexId !== undefined;
@@ -101,7 +104,6 @@ export async function* walkHistoryPages<P extends PageSummary>(
   const state = new WalkState({
     endpoint,
     until,
-    size,
     isOneIndex,
     onAnomaly: (event) => client.onEvent({ kind: "walk", endpoint, event }),
   });
@@ -124,6 +126,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     // Another walk took over what is left below.
     if (state.lowerBound !== undefined && state.lowerBound < options.from) return;
     const { link } = state;
+    const { size = MAX_PAGE_SIZE } = options;
     const provenFrom = state.oldestTs === undefined ? coverageEnd : state.oldestTs + 1;
     let page: P;
     try {
@@ -140,13 +143,13 @@ export async function* walkHistoryPages<P extends PageSummary>(
     }
     if (state.shouldRetryBlankPage(page)) continue;
 
-    const isOlder = state.accept(page);
+    const isOlder = state.accept(page, size);
     const { rows, nextId } = page;
     if (options.isExploring && number === 0 && rows === 0 && nextId === undefined) return;
     const toResult = (end: PagePosition["end"], isEndConfirmed = false) => {
       number++;
       const { from } = options;
-      return { page, position: { number, link, provenFrom, end, isEndConfirmed, from } as const };
+      return { page, position: { number, link, provenFrom, end, isEndConfirmed, from, size } as const };
     };
     const { lowerBound } = state;
     if (lowerBound !== undefined) {

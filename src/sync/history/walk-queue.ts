@@ -154,6 +154,13 @@ class QueuedWalk implements ActiveWalk {
     return this.series.spacing;
   }
 
+  get pageSize(): number {
+    // The pages of an uneven series may be shorter than the last one, but hardly shorter than the cadence says.
+    const pageLength = Math.min(this.series.pageLength, this.walk.cadence * MAX_PAGE_SIZE);
+    const pages = (this.position - this.reachableFrom) / pageLength;
+    return Math.min(MAX_PAGE_SIZE, Math.ceil(pages * MAX_PAGE_SIZE));
+  }
+
   /** The bottom of what this walk can reach: its own range and the waiting slices below. */
   get reachableFrom(): Micros {
     return this.series.slicesBelow(this.from).at(-1)?.range.from ?? this.from;

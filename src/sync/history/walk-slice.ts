@@ -42,6 +42,8 @@ export interface WalkProgress {
   readonly from: Micros;
   /** End at once, without confirmation, if there is nothing at or before the end of the range. */
   readonly isExploring: boolean;
+  /** How many rows the walk has left, at most a full page. */
+  readonly pageSize: number;
   /** The walk has everything down to `lowerBound`: lowers `from` if the walk should go on. */
   extend(lowerBound: Micros): void;
   /** `size`: how many rows were requested. */
@@ -161,7 +163,7 @@ export async function walkSlice(
 
   let committing: Promise<void> | undefined;
   for await (const { page, position } of walkHistoryPages(client, walk, read)) {
-    progress?.onPage(page, walk.size ?? MAX_PAGE_SIZE);
+    progress?.onPage(page, position.size);
     await committing;
     if (page.rows > 0 && position.number === 1) await onServed?.();
     committing = commit(page.pageId, position);
@@ -193,7 +195,7 @@ function buildWalk(
     : isHead
       ? Math.max(range.to, serviceNow(context) + MICROS_PER_SECOND)
       : range.to;
-  const rows = Math.ceil((until - range.from) / cadence) + SPARE_ROWS;
+  const countRows = (duration: Micros) => Math.ceil(duration / cadence);
   return {
     endpoint: streamTable[slice.key.stream].endpoint,
     filters: { indexType: slice.indexType, indexId: slice.indexId },
@@ -206,7 +208,10 @@ function buildWalk(
     until,
     coverageEnd: range.to,
     cadence,
-    size: Math.min(MAX_PAGE_SIZE, rows),
+    get size() {
+      const rows = progress?.pageSize ?? countRows(range.to - range.from);
+      return Math.min(MAX_PAGE_SIZE, rows + countRows(until - range.to) + SPARE_ROWS);
+    },
     priority: priorityByUrgency[slice.urgency],
     signal: context.signal,
   };

@@ -104,6 +104,9 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
         extend: (lowerBound: Micros) => active.extend(lowerBound),
         isExploring: active.isExploring,
         spacing: active.spacing,
+        get size() {
+          return Math.min(MAX_PAGE_SIZE, active.pageSize + 8);
+        },
         until: range.to,
         cadence,
       };
@@ -111,7 +114,7 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
       let hasFoundEnd = false;
       const read = async (body: unknown) => body as StubPage;
       for await (const { page, position } of walkHistoryPages(client as never, walk, read)) {
-        active.onPage(page, MAX_PAGE_SIZE);
+        active.onPage(page, position.size);
         pageCount++;
         for (const ts of page.timestamps) received[series]?.add(ts);
         const from =
