@@ -29,7 +29,7 @@ export type World = ReturnType<typeof createWorld>;
 /** Creates the data of the simulated service and its endpoints. They have no clock: every call passes the time. */
 export function createWorld({ seed, size, tickMs, quirks, cacheBytes }: WorldOptions) {
   const universe = createUniverse(seed, size, quirks.ids);
-  const table = new IndexTable(universe);
+  const table = new IndexTable(universe, quirks, seed);
   const priceParameters = universe.assets.map((asset) => asset.priceParameters);
   const indexValues = new IndexValues(new PriceModel(seed, tickMs, priceParameters), seed);
   const calendar = new TickCalendar(seed, tickMs, quirks);

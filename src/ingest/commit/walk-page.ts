@@ -11,6 +11,7 @@ import {
   retract,
   retractNothingOlder,
   settle,
+  settleNothingOlder,
 } from "../../warehouse/coverage/ledger.ts";
 import type { MassWithdrawal, WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { findLiveRows, replacePreviews } from "../../warehouse/rows/previews.ts";
@@ -33,6 +34,8 @@ export interface WalkPage {
   readonly position: WalkPosition;
   /** The service has nothing older than this page. */
   readonly isLast: boolean;
+  /** Set if a second response confirmed `isLast`: the rest of the target is empty from here up to the gap. */
+  readonly emptyFrom?: Micros | undefined;
   /** The start of the service's window; absent: the service has the whole history. */
   readonly windowStart?: Micros;
   /** The service may still add records younger than this, so no page proves that range. */
@@ -217,8 +220,13 @@ export function commitWalkPage(
         ...(page.withdrawals ? { rules: page.withdrawals } : {}),
       });
       Object.assign(counts, withdrawals);
-      if (withdrawals.unconfirmed.length === 0) settleProven(transaction, key, proven, expected, page.isLast);
-      else settleBesideDoubt(transaction, key, proven, expected, withdrawals.unconfirmed);
+      if (withdrawals.unconfirmed.length > 0)
+        settleBesideDoubt(transaction, key, proven, expected, withdrawals.unconfirmed);
+      else {
+        settleProven(transaction, key, proven, expected, page.isLast);
+        if (page.emptyFrom !== undefined && proof.isComplete)
+          settleNothingOlder(transaction, key, { floor: page.emptyFrom, to: from });
+      }
     }
     return { ...counts, proven, isComplete, isUnpublished, hasReopened, alarm: undefined };
   });

@@ -51,6 +51,8 @@ interface PendingPageSummary {
   readonly newest: Micros | undefined;
   /** Newest first, as documented. */
   readonly isDescending: boolean;
+  /** The distance of neighbouring records: the third largest, so that two holes do not count. */
+  readonly rowDistance: Micros | undefined;
 }
 
 /** A walk has one pending page at a time. Pages of aborted walks are evicted beyond this number. */
@@ -171,15 +173,22 @@ function collectTimestamps(
 
 function summarizeTimestamps(
   timestamps: readonly Micros[],
-): Pick<PendingPageSummary, "oldest" | "newest" | "isDescending"> {
+): Pick<PendingPageSummary, "oldest" | "newest" | "isDescending" | "rowDistance"> {
   let oldest = timestamps[0];
   let newest = timestamps[0];
   let isDescending = true;
+  let [first, second, third] = [0, 0, 0];
   for (let i = 1; i < timestamps.length; i++) {
     const ts = timestamps[i] as Micros;
-    if (ts > (timestamps[i - 1] as Micros)) isDescending = false;
+    const distance = (timestamps[i - 1] as Micros) - ts;
+    if (distance < 0) isDescending = false;
+    else if (distance > third) {
+      if (distance > first) [first, second, third] = [distance, first, second];
+      else if (distance > second) [second, third] = [distance, second];
+      else third = distance;
+    }
     if (oldest === undefined || ts < oldest) oldest = ts;
     if (newest === undefined || ts > newest) newest = ts;
   }
-  return { oldest, newest, isDescending };
+  return { oldest, newest, isDescending, rowDistance: third > 0 ? third : undefined };
 }

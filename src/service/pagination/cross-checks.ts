@@ -4,6 +4,19 @@ import type { PageSummary } from "./page.ts";
 import { anchorForRow, floorToMillisecond } from "./page.ts";
 import type { WalkState } from "./walk-state.ts";
 
+/** How far apart the rows of a series are usually. Shared by the walks of one series, which learn it from its pages. */
+export interface RowSpacing {
+  /** Two neighbouring rows are at most this far apart. */
+  maxDistance: Micros;
+  /** Longer distances that a probe has confirmed, for example weekends. */
+  confirmedHoles: Micros[];
+}
+
+/** The usual distance is the cadence, until a page shows that it is longer. */
+export function createRowSpacing(cadence: Micros): RowSpacing {
+  return { maxDistance: cadence, confirmedHoles: [] };
+}
+
 /** The state of the walk when it requests a page. */
 type WalkProgress = Pick<WalkState, "link" | "anchor" | "oldestTs">;
 
@@ -11,7 +24,7 @@ interface CrossCheckOptions {
   readonly endpoint: HistoryEndpoint;
   /** All rows belong to one index, so no two share a timestamp. */
   readonly isOneIndex: boolean;
-  readonly cadence: Micros;
+  readonly spacing: RowSpacing;
   /** The walk claims no coverage from this timestamp on. */
   readonly coverageEnd: Micros;
   /** Requests a small page by timestamp alone. */
@@ -40,6 +53,7 @@ interface CrossChecks {
 const PROBE_SIZE = 5;
 /** If two rows are further apart, rows may be missing between them. */
 const MAX_ROW_DISTANCE_PERIODS = 1.5;
+const MAX_KNOWN_HOLES = 8;
 /**
  * A row this close to the beginning of the window may be gone: the window moves on while a response is under way, and the
  * service may delete rows in batches. A row further inside cannot.
@@ -49,15 +63,21 @@ export const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId === undefined;
 
 export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
-  const { endpoint, isOneIndex, cadence, coverageEnd, probe, responseTime } = options;
+  const { endpoint, isOneIndex, spacing, coverageEnd, probe, responseTime } = options;
 
   /** The timestamp at which a probe should find the newest row again; undefined if no probe is needed. */
   function probeTimestamp(newest: Micros, { link, anchor, oldestTs }: WalkProgress): Micros | undefined {
-    const maxDistance = cadence * MAX_ROW_DISTANCE_PERIODS;
+    const maxDistance = spacing.maxDistance * MAX_ROW_DISTANCE_PERIODS;
     if (oldestTs === undefined) return coverageEnd - newest > maxDistance ? anchor : undefined;
     // A page requested at the oldest row's timestamp starts with that row, unless the service deleted it.
     if (link === "timestamp") return newest < oldestTs ? anchor : undefined;
-    return oldestTs - newest > maxDistance ? floorToMillisecond(oldestTs - 1) : undefined;
+    const distance = oldestTs - newest;
+    return distance > maxDistance && !isKnownHole(distance) ? floorToMillisecond(oldestTs - 1) : undefined;
+  }
+
+  /** Holes that recur, such as weekends, have the same length. Skipped pages would be as long only by chance. */
+  function isKnownHole(distance: Micros): boolean {
+    return spacing.confirmedHoles.some((hole) => Math.abs(hole - distance) <= spacing.maxDistance);
   }
 
   /** A row that the service has just sent may disappear only because it left the window. */
@@ -75,10 +95,19 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
     needsProbe: (page, progress) => findProbe(page, progress) !== undefined,
 
     async hasMissingRows(page, progress) {
+      const { newest, rowDistance = 0 } = page;
       const ts = findProbe(page, progress);
       if (ts === undefined) return false;
       const probed = await probe(ts, PROBE_SIZE);
-      return !probed.isDescending || probed.newest !== page.newest;
+      if (newest === undefined || !probed.isDescending || probed.newest !== newest) return true;
+      // Learn only from a confirmed page: one that lacks rows would hide that the next page lacks some too.
+      spacing.maxDistance = Math.max(spacing.maxDistance, rowDistance);
+      if (progress.oldestTs !== undefined)
+        spacing.confirmedHoles = [progress.oldestTs - newest, ...spacing.confirmedHoles].slice(
+          0,
+          MAX_KNOWN_HOLES,
+        );
+      return false;
     },
 
     async isEndOfHistory({ anchor, oldestTs }) {

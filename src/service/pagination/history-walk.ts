@@ -9,7 +9,7 @@ import {
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
-import { createCrossChecks } from "./cross-checks.ts";
+import { createCrossChecks, createRowSpacing, type RowSpacing } from "./cross-checks.ts";
 import type { PageSummary } from "./page.ts";
 import { formatToMillisecond, isDeadCursorError } from "./page.ts";
 import { requestPage } from "./request-page.ts";
@@ -30,14 +30,24 @@ export interface PagePosition {
   readonly end: "reached" | "exhausted" | undefined;
   /** A second response confirmed that there is no row between this page's newest one and the end of the coverage. */
   readonly isSilenceConfirmed: boolean;
+  /** A second response confirmed that nothing is older; otherwise no row fits between the oldest one and `from`. */
+  readonly isEndConfirmed: boolean;
+  /** The `from` of the walk when it judged this page. */
+  readonly from: Micros;
+  /** How many rows were requested. */
+  readonly size: number;
 }
 
 export interface HistoryWalkOptions {
   readonly endpoint: HistoryEndpoint;
   /** Sent with every page. */
   readonly filters: RequestQuery;
-  /** The walk ends with the first page that goes below it. */
+  /** The walk ends with the first page that goes below it. May change during the walk: it is read for each page. */
   readonly from: Micros;
+  /** Called when the walk has everything down to `lowerBound`: it goes on if `from` is lower than that afterwards. */
+  readonly extend?: (lowerBound: Micros) => void;
+  /** Ends without a page, and without confirmation, if the service has nothing at or before `until`. */
+  readonly isExploring?: boolean;
   /**
    * The walk starts here and goes back. Exclusive: the specification leaves open whether the service includes
    * a row with this timestamp.
@@ -47,6 +57,9 @@ export interface HistoryWalkOptions {
   readonly coverageEnd?: Micros;
   /** The usual time between two rows. Default: 30 seconds, a day for OHLCV. */
   readonly cadence?: Micros;
+  /** What other walks of the series have learnt. */
+  readonly spacing?: RowSpacing;
+  /** Read for each page, like `from`. */
   readonly size?: number;
   readonly priority?: RequestPriority;
   readonly signal?: AbortSignal;
@@ -61,7 +74,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
   options: HistoryWalkOptions,
   read: (body: ResponseBody) => Promise<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
-  const { endpoint, filters, from, until, size = MAX_PAGE_SIZE } = options;
+  const { endpoint, filters, until } = options;
   const cadence = options.cadence ?? streamTable[streamOfEndpoint(endpoint)].cadence ?? DEFAULT_CADENCE;
   const coverageEnd = Math.min(options.coverageEnd ?? until, until);
   const isOneIndex = filters.indexId !== undefined;
@@ -87,7 +100,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
   const crossChecks = createCrossChecks({
     endpoint,
     isOneIndex,
-    cadence,
+    spacing: options.spacing ?? createRowSpacing(cadence),
     coverageEnd,
     probe: (ts, pageSize) => requestRows(ts, undefined, pageSize),
     responseTime: () => responseTime,
@@ -95,21 +108,29 @@ export async function* walkHistoryPages<P extends PageSummary>(
   const state = new WalkState({
     endpoint,
     until,
-    size,
     isOneIndex,
     onAnomaly: (event) => client.onEvent({ kind: "walk", endpoint, event }),
   });
 
+  /** Whether no row fits between the oldest one and `from`. */
+  function isCloseToFrom(): boolean {
+    if (state.oldestTs === undefined) return false;
+    options.extend?.(state.oldestTs - maxEndDistance);
+    return state.oldestTs - options.from < maxEndDistance;
+  }
+
   /** Whether the service has nothing older. */
-  async function isExhausted(): Promise<boolean> {
-    if (state.oldestTs !== undefined && state.oldestTs - from < maxEndDistance) return true;
+  async function isEndConfirmed(): Promise<boolean> {
     // Other rows with the oldest timestamp may be missing until a page was requested at that timestamp.
     const mayMissTies = !isOneIndex && state.canRestart;
     return !mayMissTies && (await crossChecks.isEndOfHistory(state));
   }
 
   for (;;) {
+    // Another walk took over what is left below.
+    if (state.lowerBound !== undefined && state.lowerBound < options.from) return;
     const { link } = state;
+    const { size = MAX_PAGE_SIZE } = options;
     const provenFrom = state.oldestTs === undefined ? coverageEnd : state.oldestTs + 1;
     let page: P;
     try {
@@ -127,21 +148,31 @@ export async function* walkHistoryPages<P extends PageSummary>(
     }
     if (state.shouldRetryBlankPage(page)) continue;
 
-    const isOlder = state.accept(page);
-    const { rows, nextId, oldest, newest, isDescending } = page;
-    const toResult = (end: PagePosition["end"]) => {
+    const isOlder = state.accept(page, size);
+    const { rows, nextId } = page;
+    if (options.isExploring && number === 0 && rows === 0 && nextId === undefined) return;
+    const toResult = (end: PagePosition["end"], isEndConfirmed = false) => {
       number++;
+      const { from } = options;
       const isSilenceConfirmed = isSilent || (rows === 0 && end === "exhausted");
-      return { page, position: { number, link, provenFrom, end, isSilenceConfirmed } as const };
+      return {
+        page,
+        position: { number, link, provenFrom, end, isSilenceConfirmed, isEndConfirmed, from, size } as const,
+      };
     };
-    // An unordered page has reached `from` only if all its rows are below it.
-    const lowerBound = isDescending ? oldest : newest;
-    if (lowerBound !== undefined && lowerBound < from) return yield toResult("reached");
+    const { lowerBound } = state;
+    if (lowerBound !== undefined) {
+      if (lowerBound < options.from) options.extend?.(lowerBound);
+      if (lowerBound < options.from) return yield toResult("reached");
+    }
 
     // If cursors are inclusive, the last row's cursor returns that row again and again: this may be the end.
     const mayBeEnd =
       nextId === undefined || (state.oldestTs !== undefined && !isOlder && state.isRepeating(nextId));
-    if (mayBeEnd && (await isExhausted())) return yield toResult("exhausted");
+    if (mayBeEnd) {
+      if (isCloseToFrom()) return yield toResult("exhausted");
+      if (await isEndConfirmed()) return yield toResult("exhausted", true);
+    }
     if (nextId === undefined) {
       if (rows > 0 && state.oldestTs !== undefined) yield toResult(undefined);
       state.handleFalseEnd(rows);

@@ -33,6 +33,8 @@ export interface PageSummary {
   readonly newest: Micros | undefined;
   /** Newest first, as the specification promises. */
   readonly isDescending: boolean;
+  /** How far apart neighbouring rows are at most, apart from the two largest holes; undefined: too few rows. */
+  readonly rowDistance?: Micros | undefined;
 }
 
 /** Empty pages in a row, each with a cursor. */

@@ -7,8 +7,6 @@ import { anchorForRow, CursorTrail, ceilToMillisecond, paginationCycleFailure } 
 interface WalkStateOptions {
   readonly endpoint: HistoryEndpoint;
   readonly until: Micros;
-  /** The requested page size. */
-  readonly size: number;
   /** All rows belong to one index, so no two share a timestamp. */
   readonly isOneIndex: boolean;
   readonly onAnomaly: (event: WalkAnomaly) => void;
@@ -31,6 +29,7 @@ export class WalkState {
   readonly #cursors = new CursorTrail();
   #anchor: Micros;
   #oldestTs: Micros | undefined;
+  #lowerBound: Micros | undefined;
   #cursor: string | undefined;
   #blankFirstPages = 0;
   /** Accepted pages since the last older row. */
@@ -38,13 +37,13 @@ export class WalkState {
   #contradictions = 0;
   /** The service sends unordered pages every time: do not request them again. */
   #isDisorderAccepted = false;
-  #previousRows: number;
+  /** The previous page with rows had fewer than requested. */
+  #wasShort = false;
   #isSizeIgnored = false;
 
   constructor(options: WalkStateOptions) {
     this.#options = options;
     this.#anchor = ceilToMillisecond(options.until);
-    this.#previousRows = options.size;
   }
 
   /** `timestamp`: the next page is requested by `anchor` alone. */
@@ -97,20 +96,27 @@ export class WalkState {
     return true;
   }
 
+  /** The last page has everything down to here; undefined: it has no rows. */
+  get lowerBound(): Micros | undefined {
+    return this.#lowerBound;
+  }
+
   /** Returns whether the page has an older row than all before. */
-  accept({ rows, oldest }: PageSummary): boolean {
-    const { size, onAnomaly } = this.#options;
+  accept({ rows, oldest, newest, isDescending }: PageSummary, size: number): boolean {
+    const { onAnomaly } = this.#options;
+    // An unordered page has reached a timestamp only if all its rows are below it.
+    this.#lowerBound = isDescending ? oldest : newest;
     const isOlder = oldest !== undefined && (this.#oldestTs === undefined || oldest < this.#oldestTs);
     if (isOlder) {
       this.#oldestTs = oldest;
       this.#contradictions = 0;
       this.#stalledPages = 0;
     } else this.#stalledPages++;
-    if (!this.#isSizeIgnored && this.link === "cursor" && rows > 0 && this.#previousRows < size) {
+    if (!this.#isSizeIgnored && this.link === "cursor" && rows > 0 && this.#wasShort) {
       this.#isSizeIgnored = true;
       onAnomaly("size_ignored");
     }
-    if (rows > 0) this.#previousRows = rows;
+    if (rows > 0) this.#wasShort = rows < size;
     return isOlder;
   }
 

@@ -1,7 +1,8 @@
-import { chooseFractionDigits, formatDecimal } from "./format.ts";
-import { hashNumbers, mixBits } from "./hash.ts";
+import { chooseFractionDigits, DAY_MS, formatDecimal } from "./format.ts";
+import { hashNumbers, isAffected, mixBits } from "./hash.ts";
 import type { Extremes } from "./price-extremes.ts";
 import type { PriceModel } from "./price-model.ts";
+import type { Quirks } from "./quirks.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 
 export const simulatedIndexTypes = ["GWA", "MWA", "LX"] as const;
@@ -33,8 +34,17 @@ export class IndexTable {
   readonly #byType: Readonly<Record<SimulatedIndexType, readonly IndexSeries[]>>;
   readonly #byId: ReadonlyMap<string, IndexSeries>;
 
-  constructor({ assets, markets, liquidIndexes }: Universe) {
+  constructor(
+    { assets, markets, liquidIndexes }: Universe,
+    { listed }: Pick<Quirks, "listed">,
+    seed: number,
+  ) {
     let rank = 0;
+    const listedDay = Math.floor(Date.parse(listed.on) / DAY_MS);
+    const list = (series: IndexSeries): IndexSeries =>
+      isAffected(listed.perMille, seed, 64, series.rank)
+        ? { ...series, firstDay: Math.min(series.endDay, Math.max(series.firstDay, listedDay)) }
+        : series;
     const GWA = assets.map((asset) =>
       createSeries("GWA", asset.ordinal, rank++, asset.id, asset.symbol, asset, undefined, 1),
     );
@@ -54,8 +64,8 @@ export class IndexTable {
     const LX = liquidIndexes.map(({ ordinal, id, name, asset }) => {
       return createSeries("LX", ordinal, rank++, id, name, asset, undefined, 0.2);
     });
-    this.#byType = { GWA, MWA, LX };
-    this.all = [...GWA, ...MWA, ...LX];
+    this.#byType = { GWA: GWA.map(list), MWA: MWA.map(list), LX: LX.map(list) };
+    this.all = Object.values(this.#byType).flat();
     this.#byId = new Map(this.all.map((series) => [series.id, series]));
   }
 

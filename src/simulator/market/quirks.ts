@@ -46,6 +46,12 @@ export interface Quirks {
   late: { readonly perMille: number; readonly seconds: number };
   /** Number of missing index ticks per thousand. */
   missingPerMille: number;
+  /** Of every thousand indices, `perMille` were listed on this day (`2026-02-27`) and have no older records. */
+  listed: { readonly perMille: number; readonly on: string };
+  /** Index ticks exist only at every n-th refresh. */
+  everyNthTick: number;
+  /** On so many days of each week (from Thursday) there are no index ticks. */
+  closedDays: number;
   /** Of every thousand index ticks, `perMille` first have a wrong price, which is corrected after `minutes`. */
   corrections: { readonly perMille: number; readonly minutes: number };
   /** A new token per request, or the same one (with its remaining seconds) until it expires. */
@@ -78,6 +84,9 @@ export const defaultQuirks: Quirks = {
   fieldErrors: true,
   late: { perMille: 0, seconds: 0 },
   missingPerMille: 0,
+  listed: { perMille: 0, on: "1970-01-01" },
+  everyNthTick: 1,
+  closedDays: 0,
   corrections: { perMille: 0, minutes: 0 },
   tokenReissue: "new",
   awkwardTokens: false,

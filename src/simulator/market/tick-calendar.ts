@@ -13,7 +13,7 @@ export class TickCalendar {
   readonly settleDelayMs: number;
   readonly #seed: number;
   readonly #quirks: Quirks;
-  /** True when some ticks are late, missing or corrected. */
+  /** True when some ticks are late, missing, corrected, or not at every refresh. */
   readonly hasChangingTicks: boolean;
 
   constructor(seed: number, tickMs: number, quirks: Quirks) {
@@ -23,7 +23,11 @@ export class TickCalendar {
     const late = quirks.late.perMille > 0 ? quirks.late.seconds * 1000 : 0;
     const corrected = quirks.corrections.perMille > 0 ? quirks.corrections.minutes * 60_000 : 0;
     this.settleDelayMs = Math.max(late, corrected);
-    this.hasChangingTicks = this.settleDelayMs > 0 || quirks.missingPerMille > 0;
+    this.hasChangingTicks =
+      this.settleDelayMs > 0 ||
+      quirks.missingPerMille > 0 ||
+      quirks.everyNthTick !== 1 ||
+      quirks.closedDays > 0;
   }
 
   newestTick(nowMs: number): number {
@@ -48,7 +52,9 @@ export class TickCalendar {
   isPublished(series: IndexSeries, tick: number, nowMs: number): boolean {
     if (!this.hasChangingTicks) return tick * this.tickMs <= nowMs;
     if (isAffected(this.#quirks.missingPerMille, this.#seed, 61, series.rank, tick)) return false;
-    const { late } = this.#quirks;
+    const { late, everyNthTick, closedDays } = this.#quirks;
+    if (tick % everyNthTick !== 0) return false;
+    if (Math.floor((tick * this.tickMs) / DAY_MS) % 7 < closedDays) return false;
     const delay = isAffected(late.perMille, this.#seed, 62, series.rank, tick) ? late.seconds * 1000 : 0;
     return tick * this.tickMs + delay <= nowMs;
   }

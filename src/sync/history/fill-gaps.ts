@@ -4,14 +4,22 @@ import type { Random } from "../../runtime/backoff.ts";
 import { type LedgerKey, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readNotFoundSeries } from "../../warehouse/coverage/not-found.ts";
 import { readPublication } from "../../warehouse/coverage/publication.ts";
+import { findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
-import { isOutOfTries, retryDelayMs, runConcurrently } from "../context/retry.ts";
+import { isOutOfTries, retryDelayMs } from "../context/retry.ts";
 import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
 import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
-import { type SliceWalk, unconfirmedFailure, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
+import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
+import {
+  type SliceResult,
+  type SliceWalk,
+  unconfirmedFailure,
+  WINDOW_EDGE_MARGIN_MICROS,
+  walkSlice,
+} from "./walk-slice.ts";
 
 interface FillOptions {
   readonly reader: Connection;
@@ -149,7 +157,7 @@ async function runRound(
   { reader, concurrency }: FillOptions,
   { plan, walks, parked, notFound }: FillRound,
 ): Promise<{ failed: FailedWalk[]; clamped: SliceWalk[]; hasReopened: boolean }> {
-  const { ingest, signal } = context;
+  const { ingest, stats, signal } = context;
   const failed: FailedWalk[] = [];
   const clamped: SliceWalk[] = [];
   const unblocked: LedgerKey[] = [];
@@ -158,40 +166,48 @@ async function runRound(
     index_ticks: readNotFoundSeries(reader, "index_ticks"),
     ohlcv: readNotFoundSeries(reader, "ohlcv"),
   };
-  const walksLeft = new Map<string, number>();
-  for (const { key } of walks)
-    walksLeft.set(ledgerKeyText(key), (walksLeft.get(ledgerKeyText(key)) ?? 0) + 1);
-
   const reopenSeries = async ({ key }: SliceWalk) => {
     if (!notFoundSeries[key.stream].delete(key.series)) return;
     hasReopened = true;
     await ingest.call("commitIndexFoundAgain", key, [], signal);
   };
-  const fill = async (walk: SliceWalk) => {
-    if (parked.has(indexFamily(walk))) return;
-    const outcome = await fillSlice(context, walk, notFound, () => reopenSeries(walk));
-    if (outcome.kind === "forbidden") return parkFamily(context, walk, walks, parked, outcome.error);
-    if (outcome.kind === "failed") {
-      failed.push({ walk, error: outcome.error, countsAsTry: outcome.countsAsTry });
+  const fill = async (active: ActiveWalk) => {
+    const { walk } = active;
+    if (parked.has(indexFamily(walk))) {
+      queue.finish(active, { kind: "not_found" });
       return;
     }
-    hasReopened ||= outcome.hasReopened;
-    if (outcome.isUnpublished && !walk.isHead) clamped.push(walk);
-    if (outcome.unconfirmed) failed.push({ walk, error: outcome.unconfirmed, countsAsTry: true });
-    if (walk.blockedReason !== null) unblocked.push(walk.key);
-    const key = ledgerKeyText(walk.key);
-    const remaining = (walksLeft.get(key) ?? 1) - 1;
-    walksLeft.set(key, remaining);
-    if (remaining === 0 && plan.rechecks.has(key)) {
-      await ingest.call("commitRecheck", { key: walk.key, day: plan.day }, [], signal);
+    const outcome = await fillSlice(context, walk, notFound, () => reopenSeries(walk), active);
+    if (outcome.kind === "forbidden") {
+      queue.finish(active, { kind: "not_found" });
+      await parkFamily(context, walk, walks, parked, outcome.error);
+      return;
     }
+    if (outcome.kind === "failed") {
+      failed.push({ walk, error: outcome.error, countsAsTry: outcome.countsAsTry });
+      queue.finish(active, outcome);
+      return;
+    }
+    const { settled, isSeriesFilled } = queue.finish(active, outcome);
+    for (const { key, range } of settled) {
+      stats.forStream(key.stream).doneMicros += range.to - range.from;
+      if (outcome.kind === "not_found") await ingest.call("commitIndexNotFound", { key, range }, [], signal);
+    }
+    if (outcome.kind === "filled") {
+      hasReopened ||= outcome.hasReopened;
+      if (outcome.isUnpublished && !walk.isHead) clamped.push(walk);
+      if (outcome.unconfirmed) failed.push({ walk, error: outcome.unconfirmed, countsAsTry: true });
+      if (walk.blockedReason !== null) unblocked.push(walk.key);
+    }
+    if (isSeriesFilled && plan.rechecks.has(ledgerKeyText(walk.key)))
+      await ingest.call("commitRecheck", { key: walk.key, day: plan.day }, [], signal);
   };
   // Series known to exist go first, because many 404s in a row look like a broken service.
   const rank = ({ urgency, key }: SliceWalk) =>
     2 * urgencies.indexOf(urgency) + (notFoundSeries[key.stream].has(key.series) ? 1 : 0);
-  const ordered = walks.toSorted((a, b) => rank(a) - rank(b));
+  const queue = new WalkQueue({ walks, rank, findOldestRow: ({ key }) => findOldestRow(reader, key) });
   // Run more walks than requests may be in flight, because some walks are always decoding or committing a page.
-  await runConcurrently(ordered, Math.ceil(concurrency * 1.5), fill);
+  await drainQueue(queue, Math.ceil(concurrency * 1.5), fill);
   if (unblocked.length > 0)
     await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, [], signal);
   return { failed, clamped, hasReopened };
@@ -240,15 +256,14 @@ async function settleExpiredEdge(
 }
 
 type SliceOutcome =
-  | {
-      readonly kind: "filled";
-      /** The page contradicted an earlier claim of the service, so another range was reopened. */
-      readonly hasReopened: boolean;
-      /** The service has not published the upper part of the slice so far. */
-      readonly isUnpublished: boolean;
-      /** Set if many rows must be confirmed as withdrawn: only their range is open, and is to be requested again. */
-      readonly unconfirmed: Failure | undefined;
-    }
+  | ({ readonly kind: "filled" } & Pick<SliceResult, "hasReopened" | "hasFoundEnd" | "isUnpublished"> & {
+        /** Set if many rows must be confirmed as withdrawn: only their range is open, and is to be requested again. */
+        readonly unconfirmed: Failure | undefined;
+      })
+  /** An exploring walk found nothing. */
+  | { readonly kind: "empty" }
+  /** The index does not exist: the whole series is settled. */
+  | { readonly kind: "not_found" }
   /** The profile lacks a scope, so the rest of the index family would fail too. */
   | { readonly kind: "forbidden"; readonly error: unknown }
   | {
@@ -267,16 +282,16 @@ export async function fillSlice(
   walk: SliceWalk,
   notFound: NotFoundConfirmer,
   onServed: () => Promise<void>,
+  active?: ActiveWalk,
 ): Promise<SliceOutcome> {
   const { ingest, stats, signal } = context;
   const successesBefore = stats.successCount;
-  let [hasReopened, isUnpublished] = [false, false];
-  let unconfirmed: Failure | undefined;
   try {
-    const result = await walkSlice(context, walk, onServed);
-    ({ hasReopened, isUnpublished } = result);
+    const result = await walkSlice(context, walk, { onServed, progress: active, spacing: active?.spacing });
+    if (result.isUnexplored) return { kind: "empty" };
     notFound.recordFound(walk);
-    if (result.unconfirmed > 0) unconfirmed = unconfirmedFailure(walk, result.unconfirmed);
+    const unconfirmed = result.unconfirmed > 0 ? unconfirmedFailure(walk, result.unconfirmed) : undefined;
+    return { kind: "filled", ...result, unconfirmed };
   } catch (error) {
     const isRejected = error instanceof Failure && error.code === "rejected";
     switch (isRejected ? "not_found" : classifyError(error, stats.successCount)) {
@@ -288,9 +303,10 @@ export async function fillSlice(
           : await notFound.confirm(context, walk);
         if (decision.kind === "unconfirmed")
           return { kind: "failed", error: decision.error, countsAsTry: decision.countsAsTry };
-        await ingest.call("commitIndexNotFound", { key: walk.key, range: walk.range }, [], signal);
-        stats.forStream(walk.key.stream).doneMicros += walk.range.to - walk.range.from;
-        break;
+        const range = { from: active?.from ?? walk.range.from, to: walk.range.to };
+        await ingest.call("commitIndexNotFound", { key: walk.key, range }, [], signal);
+        stats.forStream(walk.key.stream).doneMicros += range.to - range.from;
+        return { kind: "not_found" };
       }
       case "forbidden":
         return { kind: "forbidden", error };
@@ -302,5 +318,4 @@ export async function fillSlice(
         };
     }
   }
-  return { kind: "filled", hasReopened, isUnpublished, unconfirmed };
 }

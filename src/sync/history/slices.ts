@@ -13,7 +13,7 @@ const AT_RISK_MICROS = 2 * MICROS_PER_DAY;
 export const urgencies = ["head", "expiring", "bars", "history"] as const;
 type Urgency = (typeof urgencies)[number];
 
-/** A part of a gap that one walk fills. */
+/** A part of a gap with one urgency. */
 export interface Slice {
   readonly range: TimeRange;
   readonly urgency: Urgency;
@@ -32,28 +32,35 @@ interface SliceOptions {
 }
 
 /**
- * Cuts the gaps of one series into slices of a whole number of pages, newest first, so that one series can use the full
- * concurrency. Daily bars are not cut: their whole history is a few pages.
+ * Cuts the gaps of one series by urgency, newest first: the head, what expires soon, and the rest. Idle workers split
+ * long slices further (see WalkQueue). Daily bars are not cut: their whole history is a few pages.
  */
 export function cutIntoSlices({ stream, open, targetEnd, windowStart, cadence }: SliceOptions): Slice[] {
   if (isDaily(stream)) return open.toReversed().map((range) => ({ range, urgency: "bars" }));
   const length = sliceLength(cadence);
-  const atRiskUntil = windowStart + AT_RISK_MICROS;
-  const slices: Slice[] = [];
-  for (const range of open.toReversed()) {
-    const [safe, risky] = [clip(range, atRiskUntil, range.to), clip(range, range.from, atRiskUntil)];
-    for (const piece of safe ? cutFromTop(safe, length) : []) {
-      slices.push({ range: piece, urgency: piece.to >= targetEnd ? "head" : "history" });
-    }
-    for (const piece of risky ? cutFromTop(risky, length) : []) {
-      slices.push({ range: piece, urgency: piece.to >= targetEnd ? "head" : "expiring" });
-    }
-  }
-  return slices;
+  return open.toReversed().flatMap((range): Slice[] => {
+    const headFrom = range.to >= targetEnd ? Math.max(range.from, range.to - length) : range.to;
+    const safeFrom = Math.min(headFrom, Math.max(range.from, windowStart + AT_RISK_MICROS));
+    const slices: Slice[] = [
+      { range: { from: headFrom, to: range.to }, urgency: "head" },
+      { range: { from: safeFrom, to: headFrom }, urgency: "history" },
+      { range: { from: range.from, to: safeFrom }, urgency: "expiring" },
+    ];
+    return slices.filter(({ range: { from, to } }) => from < to);
+  });
 }
 
-/** The maximum duration of a slice. */
-const sliceLength = (cadence: Micros) => PAGES_PER_SLICE * ROWS_PER_PAGE * cadence;
+/** The duration of a slice of full pages: the longest head, and what `verify` compares at a time. */
+export const sliceLength = (cadence: Micros) => PAGES_PER_SLICE * ROWS_PER_PAGE * cadence;
+
+/** The steps in which the grid of a series follows its spacing, so that it rarely changes. */
+const GRID_STEP = 1.04;
+
+/** The cadence on which the grid of a series is based: of a sparse series, a slice is longer. */
+export function gridCadence(cadence: Micros, spacing: Micros | undefined): Micros {
+  const steps = Math.floor(Math.log((spacing ?? cadence) / cadence) / Math.log(GRID_STEP));
+  return Math.round(cadence * GRID_STEP ** Math.max(0, steps));
+}
 
 /** Cuts ranges on a fixed grid that starts in 1970, so that a timestamp always falls into the same piece. */
 export function cutOnGrid(ranges: TimeRanges, cadence: Micros): TimeRange[] {
@@ -90,17 +97,4 @@ export function countPages(range: TimeRange, cadence: Micros): number {
 /** Removes what lies before `windowStart`: the service may drop it before the response arrives. */
 export function dropExpired(open: TimeRanges, windowStart: Micros): TimeRanges {
   return intersect(open, [{ from: windowStart, to: Number.POSITIVE_INFINITY }]);
-}
-
-function clip({ from, to }: TimeRange, min: Micros, max: Micros): TimeRange | undefined {
-  const clipped = { from: Math.max(from, min), to: Math.min(to, max) };
-  return clipped.from < clipped.to ? clipped : undefined;
-}
-
-function cutFromTop(range: TimeRange, length: Micros): TimeRange[] {
-  const pieces: TimeRange[] = [];
-  for (let to = range.to; to > range.from; to -= length) {
-    pieces.push({ from: Math.max(range.from, to - length), to });
-  }
-  return pieces;
 }

@@ -1,18 +1,20 @@
 import { Failure, failureCode } from "../../model/failure.ts";
 import { cadenceOf, historyStreams, isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import { normalise, subtract } from "../../model/time-range.ts";
+import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { readUnconfirmedRanges } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import { readSeriesCoverage } from "../../warehouse/coverage/series-queries.ts";
+import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
-import { retryUntilDone, runConcurrently } from "../context/retry.ts";
+import { retryUntilDone } from "../context/retry.ts";
 import { settleDelay } from "../selection/targets.ts";
-import { cutIntoSlices, cutOnGrid, dropExpired, gridIndex } from "./slices.ts";
+import { cutOnGrid, dropExpired, gridCadence, gridIndex, sliceLength } from "./slices.ts";
+import { drainQueue, WalkQueue } from "./walk-queue.ts";
 import {
   type SliceResult,
   type SliceWalk,
@@ -70,26 +72,37 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
   let rows = 0;
-  await runConcurrently([...selected], Math.ceil(concurrency * 1.5), async (walk) => {
+  const findRow = ({ key }: SliceWalk) => findOldestRow(options.reader, key);
+  const queue = new WalkQueue({ walks: [...selected], rank: () => 0, findOldestRow: findRow });
+  await drainQueue(queue, Math.ceil(concurrency * 1.5), async (active) => {
+    const { walk, spacing } = active;
+    const { key, name, indexType, range } = walk;
     try {
-      const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk));
+      const walkOptions = { progress: active, spacing };
+      const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk, walkOptions));
+      queue.finish(active, { kind: result.isUnexplored ? "empty" : "filled", ...result });
       rows += result.received;
-      const { missing, changed, withdrawn, unconfirmed, hasReopened } = result;
-      if (missing + changed + withdrawn + unconfirmed === 0 && !hasReopened) return;
-      const { key, name, indexType, range } = walk;
-      differences.push({ stream: key.stream, name, indexType, ...range, ...result });
-      if (unconfirmed > 0)
-        problems.push(toProblem(key.stream, `${indexType} ${name}`, unconfirmedFailure(walk, unconfirmed)));
+      if (!result.differing) return;
+      differences.push({ stream: key.stream, name, indexType, ...result.differing, ...result });
+      if (result.unconfirmed > 0)
+        problems.push(
+          toProblem(key.stream, `${indexType} ${name}`, unconfirmedFailure(walk, result.unconfirmed)),
+        );
     } catch (error) {
       const errorClass = classifyError(error, stats.successCount);
       if (errorClass === "stop") throw error;
+      const { from, position } = active;
       // The service does not have the index, so there is nothing to compare.
-      const isRefused = failureCode(error) === "rejected" && wasNotFound(options.reader, walk.key);
-      if (errorClass === "not_found" || isRefused) return;
-      problems.push(toProblem(walk.key.stream, `${walk.indexType} ${walk.name}`, error));
+      const isRefused = failureCode(error) === "rejected" && wasNotFound(options.reader, key);
+      const isNotFound = errorClass === "not_found" || isRefused;
+      queue.finish(active, { kind: isNotFound ? "not_found" : "failed" });
+      if (isNotFound) return;
+      problems.push(toProblem(key.stream, `${indexType} ${name}`, error));
       // The service contradicts covered ranges: retract them, so that the gap filler fetches them again.
       if (error instanceof Failure && error.code === "alarm") {
-        await context.ingest.call("commitRetraction", { key: walk.key, range: walk.range }, [], signal);
+        const length = sliceLength(walk.cadence);
+        const near = { from: Math.max(from, position - length), to: Math.min(range.to, position + length) };
+        await context.ingest.call("commitRetraction", { key, range: near }, [], signal);
       }
     }
   });
@@ -108,36 +121,44 @@ function coveredSlices(
     // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
     const rules = { settleDelay: settleDelay(refreshSeconds), step: cadence };
     const newestSettled = computeTargetEnd(rules, now) - 2 * cadence;
-    return readSeriesCoverage(reader, stream).flatMap(({ covered, key, serviceWindow, ...named }) => {
+    return readSeriesCoverage(reader, stream).flatMap((series) => {
+      const { covered, beforeHistory, key, serviceWindow, ...named } = series;
       const windowStart = computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
       const doubted = doubtedRanges.get(key.series) ?? [];
       const open = subtract(dropExpired(normalise([...covered, ...doubted]), windowStart), [
         { from: newestSettled, to: Number.POSITIVE_INFINITY },
       ]);
+      const grid = gridCadence(cadence, readRowSpacing(reader, key));
       // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them.
-      const pieces = isDaily(stream) ? open : cutOnGrid(open, cadence);
-      const slices = cutIntoSlices({
-        stream,
-        open: pieces,
-        targetEnd: Number.POSITIVE_INFINITY,
-        windowStart,
-        cadence,
-      });
-      return slices.map((slice) => ({
-        ...slice,
+      const pieces = isDaily(stream)
+        ? open
+        : joinBeforeHistory(cutOnGrid(subtract(open, beforeHistory), grid), intersect(open, beforeHistory));
+      return pieces.toReversed().map((range) => ({
         ...named,
+        range,
+        urgency: isDaily(stream) ? ("bars" as const) : ("history" as const),
         key,
         serviceWindow,
         isHead: false,
         quietMargin: 0,
         isComparison: true,
-        isDoubted: doubted.some(({ from, to }) => from < slice.range.to && slice.range.from < to),
+        isDoubted: doubted.some(({ from, to }) => from < range.to && range.from < to),
         acceptsWithdrawals,
-        cadence,
+        cadence: grid,
         blockedReason: null,
       }));
     });
   });
+}
+
+/** What precedes a history is not cut: the walk over the oldest rows confirms all of it with one request. */
+function joinBeforeHistory(pieces: readonly TimeRange[], beforeHistory: TimeRanges): TimeRange[] {
+  const [joined, alone] = [new Map<Micros, TimeRange>(), [] as TimeRange[]];
+  for (const range of beforeHistory)
+    if (pieces.some(({ from }) => from === range.to)) joined.set(range.to, range);
+    else alone.push(range);
+  const extended = pieces.map(({ from, to }) => ({ from: joined.get(from)?.from ?? from, to }));
+  return [...alone, ...extended].sort((a, b) => a.from - b.from);
 }
 
 function pickRandom<T>(items: readonly T[], count: number, random: Random): T[] {
@@ -176,6 +197,8 @@ export function selectDueTonight(slices: readonly SliceWalk[], now: Micros): rea
 const SERIES_STRIDE = 7919;
 
 function nightOfSlice({ key, range, cadence }: SliceWalk, nights: number): number {
-  const cellIndex = isDaily(key.stream) ? 0 : gridIndex(range, cadence);
+  // A range before the history of a series moves with the service's window.
+  const isCell = !isDaily(key.stream) && range.to - range.from <= sliceLength(cadence);
+  const cellIndex = isCell ? gridIndex(range, cadence) : 0;
   return (key.series * SERIES_STRIDE + cellIndex) % nights;
 }

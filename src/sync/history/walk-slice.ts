@@ -12,12 +12,13 @@ import {
 } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { WINDOW_MARGIN_MICROS } from "../../service/pagination/cross-checks.ts";
+import { type RowSpacing, WINDOW_MARGIN_MICROS } from "../../service/pagination/cross-checks.ts";
 import {
   type HistoryWalkOptions,
   type PagePosition,
   walkHistoryPages,
 } from "../../service/pagination/history-walk.ts";
+import type { PageSummary } from "../../service/pagination/page.ts";
 import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import type { MassWithdrawal } from "../../warehouse/coverage/mass-withdrawals.ts";
@@ -46,6 +47,20 @@ export interface SliceWalk extends Slice {
   readonly blockedReason: string | null;
 }
 
+/** Lets other walks of the series change the range during the walk. */
+export interface WalkProgress {
+  /** The walk ends here. */
+  readonly from: Micros;
+  /** End at once, without confirmation, if there is nothing at or before the end of the range. */
+  readonly isExploring: boolean;
+  /** How many rows the walk has left, at most a full page. */
+  readonly pageSize: number;
+  /** The walk has everything down to `lowerBound`: lowers `from` if the walk should go on. */
+  extend(lowerBound: Micros): void;
+  /** `size`: how many rows were requested. */
+  onPage(page: PageSummary, size: number): void;
+}
+
 /** Requested in addition to the expected rows, so that the last page reaches below the range. */
 const SPARE_ROWS = 8;
 /** The service's time is known to about a second, and its window moves while a response travels. */
@@ -66,31 +81,47 @@ export interface SliceResult {
   readonly withdrawn: number;
   /** Rows that the service no longer has, if they are so many that it must confirm it: they stay, and are open. */
   readonly unconfirmed: number;
+  /** From the oldest page with a difference to the newest; undefined: nothing differs. */
+  readonly differing: TimeRange | undefined;
   /** Records received, including those outside the range. */
   readonly received: number;
   /** The page contradicted an earlier claim of the service, so another range was reopened. */
   readonly hasReopened: boolean;
   /** The upper part of the range stays open: the service has shown no record above it so far. */
   readonly isUnpublished: boolean;
+  /** The service confirmed that nothing is older: everything below is settled. */
+  readonly hasFoundEnd: boolean;
+  /** An exploring walk found nothing; the range is still open. */
+  readonly isUnexplored: boolean;
+}
+
+interface WalkSliceOptions {
+  /** Called once the service has returned records. */
+  readonly onServed?: () => Promise<void>;
+  readonly progress?: WalkProgress | undefined;
+  /** What other walks of the series have learnt. */
+  readonly spacing?: RowSpacing | undefined;
 }
 
 /**
  * Walks a slice backwards and commits each page with its proven range; the next page is requested while the last one is
- * written. Calls `onServed` once the service has returned records. Throws if the slice is not proven down to its start.
+ * written. Throws if the slice is not proven down to its start.
  */
 export async function walkSlice(
   context: SyncContext,
   slice: SliceWalk,
-  onServed: () => Promise<void> = async () => {},
+  { onServed, progress, spacing }: WalkSliceOptions = {},
 ): Promise<SliceResult> {
   const { client, ingest, stats, signal } = context;
   const withdrawals = slice.acceptsWithdrawals ? { answers: 1, over: 0 } : context.withdrawals;
   const { stream } = slice.key;
   const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
-  const walk = buildWalk(context, slice);
+  const walk = buildWalk(context, slice, progress, spacing);
   const request = describeRequest(walk.endpoint, walk.filters);
-  let gap = slice.range;
-  const result = {
+  const { to } = slice.range;
+  let provenFrom = to;
+  let differing: TimeRange | undefined;
+  const counts = {
     missing: 0,
     changed: 0,
     withdrawn: 0,
@@ -98,34 +129,35 @@ export async function walkSlice(
     received: 0,
     hasReopened: false,
     isUnpublished: false,
+    hasFoundEnd: false,
   };
 
   const read = async (body: ResponseBody) => {
     // An HTTP cache may serve a response from before the range was settled.
     const completeUntil = serviceNow(context) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
-    if (body.ageMs > 0 && gap.to > completeUntil) throw staleResponseFailure(walk.endpoint);
+    if (body.ageMs > 0 && to > completeUntil) throw staleResponseFailure(walk.endpoint);
     return ingest.call("readPage", { stream, series, cadence: slice.cadence }, [body], signal);
   };
   const commit = async (pageId: number, position: PagePosition) => {
+    const windowStart = computeWindowStart(slice.serviceWindow, serviceNow(context));
+    const emptyFrom = windowStart + WINDOW_EDGE_MARGIN_MICROS;
+    const isLast = position.end === "exhausted";
     // A range that left the window during the walk is lost, not empty. Leave it open; the next plan records it as lost.
-    if (position.end === "exhausted") {
-      const windowStart =
-        computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_EDGE_MARGIN_MICROS;
-      if (windowStart > gap.from) gap = { from: Math.min(windowStart, gap.to), to: gap.to };
-    }
+    const from = isLast ? Math.min(to, Math.max(position.from, emptyFrom)) : position.from;
     const committed = await ingest.call(
       "commitWalkPage",
       {
         pageId,
         series,
-        position: toWalkPosition(position, gap),
-        isLast: position.end === "exhausted",
+        position: toWalkPosition(position, { from, to }),
+        isLast,
+        emptyFrom: position.isEndConfirmed ? emptyFrom : undefined,
         settleDelay: slice.settleDelay,
         cadence: slice.cadence,
         isHead: slice.isHead,
         isSilenceConfirmed: position.isSilenceConfirmed,
         quietMargin: slice.quietMargin,
-        windowStart: computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS,
+        windowStart: windowStart + WINDOW_MARGIN_MICROS,
         request,
         shouldCountMissing: slice.isComparison ?? false,
         withdrawals,
@@ -137,28 +169,39 @@ export async function walkSlice(
     const alarm = committed.alarm ?? (committed.unconfirmed.length > 0 ? "mass_withdrawal" : undefined);
     stats.addRows(stream, committed.written, { ...committed, alarm });
     const { inserted, changed, unchanged } = committed.written;
-    result.received += inserted + changed + unchanged;
-    result.missing += committed.missing;
-    result.changed += changed;
-    result.withdrawn += committed.withdrawn;
-    result.unconfirmed += committed.unconfirmed.reduce((sum, { rows }) => sum + rows, 0);
-    result.hasReopened ||= committed.hasReopened;
-    result.isUnpublished ||= committed.isUnpublished;
+    const unconfirmed = committed.unconfirmed.reduce((sum, { rows }) => sum + rows, 0);
+    counts.received += inserted + changed + unchanged;
+    counts.missing += committed.missing;
+    counts.changed += changed;
+    counts.withdrawn += committed.withdrawn;
+    counts.unconfirmed += unconfirmed;
+    if (committed.missing + changed + committed.withdrawn + unconfirmed > 0 || committed.hasReopened) {
+      const page = committed.proven ?? { from, to };
+      differing = { from: page.from, to: differing?.to ?? page.to };
+    }
+    counts.hasReopened ||= committed.hasReopened;
+    counts.isUnpublished ||= committed.isUnpublished;
     if (committed.proven) stats.forStream(stream).doneMicros += committed.proven.to - committed.proven.from;
     if (committed.alarm) throw alarmFailure(committed.alarm, walk.endpoint);
-    return committed.isComplete || gap.from >= gap.to;
+    if (committed.isComplete || from >= to) {
+      provenFrom = Number.NEGATIVE_INFINITY;
+      counts.hasFoundEnd ||= position.isEndConfirmed;
+    } else if (committed.proven) provenFrom = committed.proven.from;
   };
 
-  let committing: Promise<boolean> | undefined;
+  let committing: Promise<void> | undefined;
   for await (const { page, position } of walkHistoryPages(client, walk, read)) {
+    progress?.onPage(page, position.size);
     await committing;
-    if (page.rows > 0 && position.number === 1) await onServed();
+    if (page.rows > 0 && position.number === 1) await onServed?.();
     committing = commit(page.pageId, position);
     // The next `await committing` throws a failure. Until then this handler prevents an unhandled rejection.
     committing.catch(() => {});
   }
-  if ((await committing) !== true) throw unprovenFailure(walk.endpoint);
-  return result;
+  await committing;
+  const isUnexplored = committing === undefined;
+  if (!isUnexplored && provenFrom > walk.from) throw unprovenFailure(walk.endpoint);
+  return { ...counts, differing, isUnexplored };
 }
 
 /** Logs what an operator should know of a page: once each, since the warehouse stores it. */
@@ -201,7 +244,12 @@ export function toWalkPosition({ number, link, provenFrom }: PagePosition, gap: 
   return { gap, provenFrom: Math.min(provenFrom, gap.to), ...(isRestart ? { anchor: gap.to } : {}) };
 }
 
-function buildWalk(context: SyncContext, slice: SliceWalk): HistoryWalkOptions {
+function buildWalk(
+  context: SyncContext,
+  slice: SliceWalk,
+  progress: WalkProgress | undefined,
+  spacing: RowSpacing | undefined,
+): HistoryWalkOptions {
   const { range, isHead, cadence } = slice;
   const until = isDaily(slice.key.stream)
     ? // The spec does not say whether `timestamp` selects bars by start or end, so add a day. Today's bar ends tomorrow.
@@ -209,15 +257,23 @@ function buildWalk(context: SyncContext, slice: SliceWalk): HistoryWalkOptions {
     : isHead
       ? Math.max(range.to, serviceNow(context) + MICROS_PER_SECOND)
       : range.to;
-  const rows = Math.ceil((until - range.from) / cadence) + SPARE_ROWS;
+  const countRows = (duration: Micros) => Math.ceil(duration / cadence);
   return {
     endpoint: streamTable[slice.key.stream].endpoint,
     filters: { indexType: slice.indexType, indexId: slice.indexId },
-    from: range.from,
+    get from() {
+      return progress?.from ?? range.from;
+    },
+    extend: (lowerBound) => progress?.extend(lowerBound),
+    isExploring: progress?.isExploring ?? false,
+    ...(spacing ? { spacing } : {}),
     until,
     coverageEnd: range.to,
     cadence,
-    size: Math.min(MAX_PAGE_SIZE, rows),
+    get size() {
+      const rows = progress?.pageSize ?? countRows(range.to - range.from);
+      return Math.min(MAX_PAGE_SIZE, rows + countRows(until - range.to) + SPARE_ROWS);
+    },
     priority: priorityByUrgency[slice.urgency],
     signal: context.signal,
   };

@@ -208,9 +208,9 @@ export class HeadPoller {
     for (const walk of walks) {
       stats.forStream(key.stream).plannedMicros += walk.range.to - walk.range.from;
       const outcome = await fillSlice(this.#context, walk, this.#notFoundConfirmer, onFoundAgain);
-      if (outcome.kind === "filled") {
+      if (outcome.kind === "filled" || outcome.kind === "not_found" || outcome.kind === "empty") {
         // The gap filler confirms withdrawals, so that they do not delay the head.
-        if (outcome.hasReopened || outcome.unconfirmed) onReopened();
+        if (outcome.kind === "filled" && (outcome.hasReopened || outcome.unconfirmed)) onReopened();
         if (walk.blockedReason !== null)
           await ingest.call("commitBlockedReason", { keys: [key], reason: null }, [], signal);
         continue;

@@ -208,3 +208,21 @@ export function retractNothingOlder(transaction: Transaction, key: LedgerKey, ro
   for (const range of disproved) retract(transaction, key, range);
   return disproved.length > 0;
 }
+
+/**
+ * The service confirmed that it has nothing older than `to`: settles the rest of the target from `floor` up to there as
+ * empty. Ranges that are settled already, and ranges with rows, stay as they are.
+ */
+export function settleNothingOlder(
+  transaction: Transaction,
+  key: LedgerKey,
+  { floor, to }: { readonly floor: Micros; readonly to: Micros },
+): void {
+  const sql = `SELECT min(from_ts) FROM wanted_ranges WHERE ${matchesKey}`;
+  const targetFrom = transaction.value<Micros | null>(sql, [key.stream, key.series]);
+  const rest = { from: Math.max(targetFrom ?? to, floor), to };
+  if (rest.from >= rest.to) return;
+  for (const part of subtract([rest], normalise(findTouching(transaction, key, rest))))
+    if (!hasRowsInRange(transaction, key, part))
+      settle(transaction, key, part, "empty", NOTHING_OLDER_REASON);
+}

@@ -4,7 +4,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import type { LedgerKey } from "./ledger.ts";
+import { type LedgerKey, NOTHING_OLDER_REASON } from "./ledger.ts";
 import { NOT_FOUND_REASON } from "./not-found.ts";
 import type { Publication } from "./publication.ts";
 
@@ -71,17 +71,19 @@ interface SeriesCoverage
   readonly key: LedgerKey & { readonly stream: HistoryStream };
   /** Ranges with proof `rows` or `empty`, without those that are lost. */
   readonly covered: readonly TimeRange[];
+  /** The part of `covered` that is empty because the service has nothing older. */
+  readonly beforeHistory: readonly TimeRange[];
 }
 
 type CoveredRow = SeriesNames &
-  Pick<SettledRangeRow, "series" | "from" | "to"> &
+  Pick<SettledRangeRow, "series" | "from" | "to" | "reason"> &
   Pick<TargetRow, "serviceWindow" | "settleDelay">;
 
 export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
   const rows = connection
     .statement<CoveredRow>(
       `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
-        w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to"
+        w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to", g.reason
       FROM settled_ranges g JOIN series s ON s.series = g.series
         JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.to_ts IS NULL
       WHERE g.stream = ? AND g.proof <> 'lost' ORDER BY g.series, g.from_ts`,
@@ -90,7 +92,9 @@ export function readSeriesCoverage(connection: Connection, stream: HistoryStream
   return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {
     const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as CoveredRow;
     const covered = own.map(({ from, to }) => ({ from, to }));
-    return { key: { stream, series }, indexType, indexId, name, serviceWindow, settleDelay, covered };
+    const beforeHistory = covered.filter((_, at) => own[at]?.reason === NOTHING_OLDER_REASON);
+    const key = { stream, series };
+    return { key, indexType, indexId, name, serviceWindow, settleDelay, covered, beforeHistory };
   });
 }
 

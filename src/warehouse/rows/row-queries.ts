@@ -102,6 +102,35 @@ export function hasRowsSince(
   return connection.statement(sql).get([series, storedTime(since)]) !== undefined;
 }
 
+/** The timestamp of the oldest stored row of a series. */
+export function findOldestRow(
+  connection: Connection,
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+): Micros | undefined {
+  const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
+  const sql = `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`;
+  const oldest = connection.value<StoredTime | null>(sql, [series]);
+  return oldest === null ? undefined : tsOfStored(oldest);
+}
+
+/** How many of the newest rows show how far apart the rows of a series are. */
+const SPACING_SAMPLE_ROWS = 2000;
+
+/** The average distance of the newest rows of a series; undefined: too few rows. */
+export function readRowSpacing(
+  connection: Connection,
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+): Micros | undefined {
+  const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
+  const sql = `SELECT min(ts) AS oldest, max(ts) AS newest, count(*) AS rows FROM
+    (SELECT ${timeColumn} AS ts FROM ${table} WHERE ${keyColumn} = ? ORDER BY ${timeColumn} DESC LIMIT ?)`;
+  const sample = connection
+    .statement<{ oldest: StoredTime; newest: StoredTime; rows: number }>(sql)
+    .get([series, SPACING_SAMPLE_ROWS]);
+  if (!sample || sample.rows < SPACING_SAMPLE_ROWS / 4) return undefined;
+  return (tsOfStored(sample.newest) - tsOfStored(sample.oldest)) / (sample.rows - 1);
+}
+
 /**
  * Finds the other selected series (of `indexType` if given) with the newest row, at `since` or later. Ignores series
  * that were not found.

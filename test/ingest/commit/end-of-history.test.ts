@@ -15,8 +15,17 @@ async function startHarness() {
   const ingest = await IngestThread.start({ path, clock, log: silentLog });
   onTestFinished(() => ingest.close());
   return {
+    /** Selects the series from this timestamp on. */
+    declareTarget: (from: number) =>
+      ingest.call("commitTargets", {
+        stream: btc.stream,
+        targets: [{ ...btc, from }],
+        rules: { settleDelay: 60 * SECOND, step: 1, serviceWindow: null },
+        unresolvedIndexTypes: [],
+        at: at("18:00:00"),
+      }),
     /** Commits the only page of a walk. */
-    async commit(gap: TimeRange, body: ResponseBody, windowStart?: number) {
+    async commit(gap: TimeRange, body: ResponseBody, windowStart?: number, emptyFrom?: number) {
       const { stream } = btc;
       const { pageId, nextId } = await ingest.call("readPage", { stream, series: btc }, [body]);
       return ingest.call("commitWalkPage", {
@@ -30,6 +39,7 @@ async function startHarness() {
         isSilenceConfirmed: false,
         quietMargin: 3600 * SECOND,
         request: "GET /index-ticker",
+        emptyFrom,
         ...(windowStart === undefined ? {} : { windowStart: windowStart }),
       });
     },
@@ -82,6 +92,24 @@ describe("a last page (the service has nothing older)", () => {
       hasReopened: true,
     });
     expect(coverage()).toEqual([[ten, eleven, "rows", null]]);
+  });
+
+  it("H9: settles the rest of the target, if a second response confirmed it, until an older record appears", async () => {
+    const { declareTarget, commit, coverage } = await startHarness();
+    const [eight, nine] = [at("08:00:00"), at("09:00:00")];
+    await declareTarget(eight);
+    await commit(noon, tickPage(makeTicks(at("11:30:00"), twelve)), undefined, at("08:10:00"));
+    expect(coverage()).toEqual([
+      [at("08:10:00"), at("11:30:00"), "empty", "nothing older"],
+      [at("11:30:00"), twelve, "rows", null],
+    ]);
+    const old = { from: nine, to: ten };
+    const older = makeTicks(nine - 30 * SECOND, ten);
+    expect(await commit(old, tickPage(older, "more"))).toMatchObject({ hasReopened: true });
+    expect(coverage()).toEqual([
+      [nine, ten, "rows", null],
+      [at("11:30:00"), twelve, "rows", null],
+    ]);
   });
 
   it("is not contradicted by newer records, and a gap between records stays settled", async () => {

@@ -43,14 +43,14 @@ describe("a backward walk", () => {
 
   it("reports what is proven before each page", async () => {
     const { positions } = await walkHistory();
-    expect(positions[0]).toEqual({
+    expect(positions[0]).toMatchObject({
       number: 1,
       link: "timestamp",
       provenFrom: noonTs,
       end: undefined,
       isSilenceConfirmed: false,
     });
-    expect(positions[1]).toEqual({
+    expect(positions[1]).toMatchObject({
       number: 2,
       link: "cursor",
       provenFrom: (rows[9]?.ts ?? 0) + 1,
@@ -181,8 +181,15 @@ describe("a backward walk", () => {
 
   it("C6: an empty history ends the walk at once", async () => {
     const result = await walkHistory(undefined, { history: [] });
-    expect(result.positions).toEqual([
-      { number: 1, link: "timestamp", provenFrom: noonTs, end: "exhausted", isSilenceConfirmed: true },
+    expect(result.positions).toMatchObject([
+      {
+        number: 1,
+        link: "timestamp",
+        provenFrom: noonTs,
+        end: "exhausted",
+        isSilenceConfirmed: true,
+        isEndConfirmed: true,
+      },
     ]);
   });
 

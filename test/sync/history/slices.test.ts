@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { normalise } from "../../../src/model/time-range.ts";
-import { compareUrgency, countPages, cutIntoSlices, type Slice } from "../../../src/sync/history/slices.ts";
+import { compareUrgency, cutIntoSlices, type Slice } from "../../../src/sync/history/slices.ts";
 
 const cadence = 30 * MICROS_PER_SECOND;
 const day = MICROS_PER_DAY;
@@ -30,19 +30,6 @@ describe("slices of gaps", () => {
         expect(sum).toBe(open.reduce((total, { from, to }) => total + to - from, 0));
       }),
     );
-  });
-
-  it("let one long gap use the full concurrency, in walks of a few full pages", () => {
-    const open = [{ from: 0, to: 200 * day }];
-    const slices = cutIntoSlices({
-      stream: "index_ticks",
-      open,
-      targetEnd: 200 * day,
-      windowStart: Number.NEGATIVE_INFINITY,
-      cadence,
-    });
-    expect(slices.length).toBeGreaterThan(50);
-    expect(new Set(slices.slice(0, -1).map(({ range }) => countPages(range, cadence)))).toEqual(new Set([4]));
   });
 
   it("C18: are sorted: head, soonest to expire, bars, newest history", () => {

@@ -1,0 +1,158 @@
+import { MAX_PAGE_SIZE } from "../../../src/model/streams.ts";
+import { type Micros, parseTimestamp } from "../../../src/model/time.ts";
+import { normalise, type TimeRange, type TimeRanges } from "../../../src/model/time-range.ts";
+import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
+import type { PageSummary } from "../../../src/service/pagination/page.ts";
+import { cutIntoSlices, urgencies } from "../../../src/sync/history/slices.ts";
+import { WalkQueue } from "../../../src/sync/history/walk-queue.ts";
+import type { SliceWalk } from "../../../src/sync/history/walk-slice.ts";
+
+export interface QueueRunOptions {
+  /** Ascending timestamps of each series; whole seconds. */
+  readonly histories: readonly (readonly Micros[])[];
+  /** What is to be filled, the same for each series. */
+  readonly open: TimeRanges;
+  readonly targetEnd: Micros;
+  readonly windowStart: Micros;
+  readonly cadence: Micros;
+  readonly workers: number;
+  readonly pageSize?: number;
+  /** The last page has a cursor too. */
+  readonly hasNextIdAtEnd?: boolean;
+}
+
+export interface QueueRunResult {
+  /** Per series. */
+  readonly requests: readonly number[];
+  readonly received: readonly ReadonlySet<Micros>[];
+  readonly covered: readonly TimeRanges[];
+  /** Requests in flight at the same time, at most. */
+  readonly maxInFlight: number;
+  /** Steps until the end if every request takes one. */
+  readonly steps: number;
+}
+
+interface StubPage extends PageSummary {
+  readonly timestamps: readonly Micros[];
+}
+
+/** Fills gaps from an honest service in memory, with the real queue and the real walk. */
+export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult> {
+  const { histories, open, targetEnd, windowStart, cadence, workers } = options;
+  const pageSize = options.pageSize ?? MAX_PAGE_SIZE;
+  const requests = histories.map(() => 0);
+  const received = histories.map(() => new Set<Micros>());
+  const covered: TimeRange[][] = histories.map(() => []);
+  const pending: (() => void)[] = [];
+  let [inFlight, maxInFlight, steps] = [0, 0, 0];
+
+  const answer = (series: number, timestamp: string, startAfter: unknown, size: number): StubPage => {
+    const rows = histories[series] as readonly Micros[];
+    const bound = startAfter === undefined ? (parseTimestamp(timestamp) as Micros) + 1 : Number(startAfter);
+    const end = lowerIndex(rows, bound);
+    const timestamps = rows.slice(Math.max(0, end - Math.min(size, pageSize)), end).toReversed();
+    const oldest = timestamps.at(-1);
+    const isLast = oldest === undefined || oldest === rows[0];
+    const distances = timestamps.slice(1).map((ts, at) => (timestamps[at] as Micros) - ts);
+    return {
+      rows: timestamps.length,
+      nextId: oldest === undefined || (isLast && !options.hasNextIdAtEnd) ? undefined : String(oldest),
+      oldest,
+      newest: timestamps[0],
+      isDescending: true,
+      rowDistance: distances.sort((a, b) => b - a)[2],
+      timestamps,
+    };
+  };
+  const client = {
+    onEvent: () => {},
+    async request<T>({ query = {} }: { query?: Record<string, unknown> }, read: (body: never) => Promise<T>) {
+      const series = Number(query.indexId);
+      requests[series] = (requests[series] ?? 0) + 1;
+      maxInFlight = Math.max(maxInFlight, ++inFlight);
+      await new Promise<void>((resolve) => pending.push(resolve));
+      inFlight--;
+      return read(
+        answer(series, String(query.timestamp), query.startAfter, Number(query.size)) as unknown as never,
+      );
+    },
+  };
+  const slices = cutIntoSlices({ stream: "index_ticks", open, targetEnd, windowStart, cadence });
+  const walks = histories.flatMap((_, series) =>
+    slices.map((slice) => ({ ...slice, key: { stream: "index_ticks", series }, cadence }) as SliceWalk),
+  );
+  const queue = new WalkQueue({
+    walks,
+    rank: ({ urgency }) => urgencies.indexOf(urgency),
+    findOldestRow: () => undefined,
+  });
+  const work = async () => {
+    while (!queue.isDone) {
+      const active = queue.take();
+      if (!active) {
+        await queue.changed;
+        continue;
+      }
+      const { range, key } = active.walk;
+      const { series } = key;
+      const walk = {
+        endpoint: "/index-ticker" as const,
+        filters: { indexType: "GWA", indexId: String(series) },
+        get from() {
+          return active.from;
+        },
+        extend: (lowerBound: Micros) => active.extend(lowerBound),
+        isExploring: active.isExploring,
+        spacing: active.spacing,
+        get size() {
+          return Math.min(MAX_PAGE_SIZE, active.pageSize + 8);
+        },
+        until: range.to,
+        cadence,
+      };
+      let pageCount = 0;
+      let hasFoundEnd = false;
+      const read = async (body: unknown) => body as StubPage;
+      for await (const { page, position } of walkHistoryPages(client as never, walk, read)) {
+        active.onPage(page, position.size);
+        pageCount++;
+        for (const ts of page.timestamps) received[series]?.add(ts);
+        const from =
+          position.end === "exhausted" ? position.from : Math.max(position.from, (page.oldest ?? 0) + 1);
+        const to = Math.min(range.to, position.provenFrom);
+        if (from < to) covered[series]?.push({ from, to });
+        if (!position.isEndConfirmed) continue;
+        hasFoundEnd = true;
+        for (const gap of open) {
+          const below = { from: gap.from, to: Math.min(gap.to, position.from) };
+          if (below.from < below.to) covered[series]?.push(below);
+        }
+      }
+      queue.finish(active, { kind: pageCount === 0 ? "empty" : "filled", hasFoundEnd });
+    }
+  };
+  const all = Promise.all(Array.from({ length: workers }, work));
+  let isOver = false;
+  const setOver = () => {
+    isOver = true;
+  };
+  all.then(setOver, setOver);
+  while (!isOver) {
+    await new Promise(setImmediate);
+    steps++;
+    for (const resolve of pending.splice(0)) resolve();
+  }
+  await all;
+  return { requests, received, covered: covered.map((ranges) => normalise(ranges)), maxInFlight, steps };
+}
+
+/** The number of rows before `bound`. */
+function lowerIndex(rows: readonly Micros[], bound: Micros): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((rows[middle] as Micros) < bound) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

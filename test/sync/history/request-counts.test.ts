@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+
+const PAGE_ROWS = 2000;
+const names = ["BTC", "ETH", "XRP"];
+/** At noon of 2026-03-01 every index has records of two and a half days. */
+const young = { listed: { perMille: 1000, on: "2026-02-27" } };
+
+const start = (simulator: SimulatorOptions, series: readonly string[] = names, days = 200) =>
+  startBackfillHarness({
+    settings: `service: { concurrency: 8 }
+sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: false,
+  intraday: { GWA: ${JSON.stringify(series)}, MWA: none, LX: none, days: ${days} } }`,
+    simulator,
+  });
+
+/** The pages that the stored rows of each series fill, summed over the series. */
+function storedPages(engine: BackfillHarness, table = "index_tick_rows"): number {
+  return engine
+    .query(`SELECT count(*) AS rows FROM ${table} GROUP BY series`)
+    .reduce((sum, { rows }) => sum + Math.ceil(Number(rows) / PAGE_ROWS), 0);
+}
+
+const countTicks = (engine: BackfillHarness) => engine.simulator.requests.count("/v3/index-ticker");
+
+/** Runs a backfill and stops it after so many requests. */
+async function runAndStop(engine: BackfillHarness, requests: number): Promise<void> {
+  const stopping = new AbortController();
+  const run = engine.run({}, stopping.signal).then(
+    () => "finished",
+    () => "stopped",
+  );
+  while (countTicks(engine) < requests) await new Promise(setImmediate);
+  stopping.abort(new Error("stopped by the test"));
+  expect(await run).toBe("stopped");
+}
+
+describe("the requests of a backfill", () => {
+  it("H9: a series of two days needs its pages and at most four requests, also on the next day", async () => {
+    const engine = await start({ quirks: young });
+    await engine.run();
+    engine.expectMatchesService();
+    expect(countTicks(engine)).toBeLessThanOrEqual(storedPages(engine) + 4 * names.length);
+    engine.simulator.requests.clear();
+    await engine.clock.advance(3_600_000);
+    await engine.run();
+    engine.expectMatchesService();
+    expect(countTicks(engine)).toBe(names.length);
+  });
+
+  it("H9: after an interruption it needs what is missing and at most four requests a series", async () => {
+    const engine = await start({ quirks: { listed: { perMille: 1000, on: "2026-02-10" } } });
+    await runAndStop(engine, 30);
+    const stored = storedPages(engine);
+    engine.simulator.requests.clear();
+    await engine.run();
+    engine.expectMatchesService();
+    expect(countTicks(engine)).toBeLessThanOrEqual(storedPages(engine) - stored + 4 * names.length);
+  });
+
+  it("H9: a series without records, and daily bars, need at most four requests more than their pages", async () => {
+    const engine = await startBackfillHarness({
+      settings: `sync: { exchangeTickers: false, marketCap: false, derivatives: false,
+        ohlcv: { GWA: [BTC, LIBRA], MWA: none, LX: none }, intraday: { GWA: [LIBRA], MWA: none, LX: none } }`,
+      simulator: { quirks: { noData: "empty" } },
+    });
+    await engine.run();
+    engine.expectMatchesService();
+    expect(countTicks(engine)).toBeLessThanOrEqual(4);
+    const bars = engine.simulator.requests.count("/v3/ohlcv");
+    expect(bars).toBeLessThanOrEqual(storedPages(engine, "daily_bar_rows") + 2 * 4);
+  });
+
+  it.each<[string, SimulatorOptions]>([
+    ["the expected cadence", {}],
+    ["a cadence of 45 seconds", { refreshSeconds: 45 }],
+    ["a cadence of a minute", { quirks: { everyNthTick: 2 } }],
+    ["a third of the records missing", { quirks: { missingPerMille: 333 } }],
+    ["two days without records each week", { quirks: { closedDays: 2 } }],
+  ])(
+    "H9: %s: at most 5 percent, or four requests, more than full pages; verify too",
+    async (_, simulator) => {
+      const engine = await start(simulator, ["BTC"], 40);
+      await engine.run();
+      engine.expectMatchesService();
+      const pages = storedPages(engine);
+      const maxRequests = Math.max(1.05 * pages, pages + 4);
+      expect(countTicks(engine)).toBeLessThanOrEqual(maxRequests);
+      engine.simulator.requests.clear();
+      expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
+      expect(countTicks(engine)).toBeLessThanOrEqual(maxRequests);
+    },
+    60_000,
+  );
+});
