@@ -16,6 +16,7 @@ import { fillSlice } from "../history/fill-gaps.ts";
 import { planHeadWalks } from "../history/gap-planner.ts";
 import { settleDelay } from "../selection/targets.ts";
 import { isHeadShort, nextHeadPoll, pollsPerSecond, SkipTracker } from "./head-schedule.ts";
+import { SilenceMonitor } from "./silence-tracker.ts";
 import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 
 interface HeadPollerOptions {
@@ -65,6 +66,7 @@ export class HeadPoller {
   readonly #entries = new Map<string, HeadEntry>();
   readonly #problemLog: ProblemLog;
   readonly #notFoundConfirmer: NotFoundConfirmer;
+  readonly #silence: SilenceMonitor;
   readonly #wake = new WakeSignal();
   readonly #inFlight = new Set<Promise<void>>();
   /** Heads of `index_ticks` that the live feed does not cover. */
@@ -87,6 +89,9 @@ export class HeadPoller {
     this.#options = options;
     this.#problemLog = new ProblemLog(options.onProblems);
     this.#notFoundConfirmer = new NotFoundConfirmer(options.reader);
+    const { reader, coverage, refreshSeconds, onError } = options;
+    const onChange = () => this.requestReload();
+    this.#silence = new SilenceMonitor(context, { reader, coverage, refreshSeconds, onChange, onError });
   }
 
   /** The ledger, the selection or the live coverage changed. */
@@ -111,7 +116,7 @@ export class HeadPoller {
 
   async run(): Promise<void> {
     const { clock, signal } = this.#context;
-    await runLoop({
+    const polling = runLoop({
       clock,
       signal,
       delayMs: () => this.#idleMs(),
@@ -119,6 +124,7 @@ export class HeadPoller {
       onError: (error) => this.#options.onError(error),
       waitForWakeUp: (until) => this.#wake.wait(until),
     });
+    await Promise.all([polling, this.#silence.run()]);
     await Promise.allSettled(this.#inFlight);
   }
 
@@ -219,6 +225,7 @@ export class HeadPoller {
     // If REST lags, do not poll more often than it can have new records.
     const [head] = readSeriesHeads(reader, key.stream, key.series);
     if (head) entry.skips.resolve(reader, head);
+    this.#silence.recordPoll(entry.head, now);
     const hasAdvanced = (head?.from ?? 0) > entry.head.from;
     entry.notBefore = hasAdvanced ? 0 : now + refreshSeconds * MICROS_PER_SECOND;
     this.#problemLog.clear(ledgerKeyText(key));
@@ -233,7 +240,7 @@ export class HeadPoller {
   /** Reads all heads again: the selection may have changed, and the gap filler may have filled gaps. */
   #reload(): void {
     this.#needsReload = false;
-    const { reader, coverage, refreshSeconds } = this.#options;
+    const { reader, refreshSeconds } = this.#options;
     const settledUntil = serviceNow(this.#context) - settleDelay(refreshSeconds);
     const heads = historyStreams.flatMap((stream) => readSeriesHeads(reader, stream));
     const shortHeads = heads.filter((head) =>
@@ -244,13 +251,13 @@ export class HeadPoller {
     this.#entriesByIndex.clear();
     this.#polledCount = 0;
     for (const head of shortHeads) {
-      const { indexType, indexId, key } = head;
+      const { key } = head;
       const entry = before.get(ledgerKeyText(key)) ?? createEntry(head);
       entry.head = head;
       this.#entries.set(ledgerKeyText(key), entry);
       if (streamTable[key.stream].event === null) continue;
       this.#entriesByIndex.set(indexKey(head), entry);
-      const isLive = coverage.indexLiveSince(indexType, indexId) !== undefined;
+      const isLive = this.#silence.liveSince(head) !== undefined;
       if (!isLive && !head.isNotFound) this.#polledCount++;
     }
     this.#scheduleAll();
@@ -275,9 +282,9 @@ export class HeadPoller {
   }
 
   #schedule(entry: HeadEntry): void {
-    const { coverage, refreshSeconds, maxRequestsPerSecond } = this.#options;
+    const { refreshSeconds, maxRequestsPerSecond } = this.#options;
     const { head, skips } = entry;
-    const liveSince = coverage.indexLiveSince(head.indexType, head.indexId);
+    const liveSince = this.#silence.liveSince(head);
     const delay = settleDelay(refreshSeconds);
     const rules = {
       cadence: refreshSeconds * MICROS_PER_SECOND,
