@@ -107,6 +107,9 @@ const payload: readonly DrawLine[] = [
     "decimals zeros",
     "timestamps us",
     "timestamps ns",
+    "timestamps zero-offset",
+    "timestamps epoch",
+    "echo-secrets",
   ]),
   (draw) => `GET ${draw.one(historyEndpoints)} big-body mb=1 p=0.3 total=2`,
 ];
@@ -148,7 +151,7 @@ const falsifiedRecords: readonly DrawLine[] = [
   (draw) =>
     `GET /index-ticker drop ${draw.one(["timestamp", "price", "indexId", "id"])} rows=0.05 ${shortLived(draw)}`,
   (draw) =>
-    `GET /index-ticker timestamps ${draw.one("no-zone offset leap midnight-24 epoch 1970 2099".split(" "))} rows=0.04 ${shortLived(draw)}`,
+    `GET /index-ticker timestamps ${draw.one("no-zone offset leap midnight-24 1970 2099".split(" "))} rows=0.04 ${shortLived(draw)}`,
   (draw) => `GET /ohlcv upside-down rows=0.1 ${shortLived(draw)}`,
   (draw) => `GET ${draw.one(historyEndpoints)} shrink by=0.3 p=0.1 total=2`,
 ];

@@ -109,7 +109,12 @@ function drawQuirks(draw: SeededDraw, refreshSeconds: number): Partial<Quirks> {
     barTimestamp: draw.chance(0.5),
     upperBound: draw.one(["inclusive", "exclusive"]),
     partialBar: draw.chance(0.5),
-    noData: draw.one(["404", "empty"]),
+    noData: draw.one(["404", "empty", "400"]),
+    emptyList: draw.one(["list", "null", "204"]),
+    futureTimestamp: draw.one(["accepted", "rejected"]),
+    maxSize: draw.one([2000, 1000, 150]),
+    maxPageRows: draw.one([2000, 100]),
+    fieldErrors: draw.chance(0.5),
     // Late, but within the settle delay.
     late: draw.one([
       { perMille: 0, seconds: 0 },

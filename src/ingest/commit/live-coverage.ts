@@ -10,6 +10,7 @@ import {
   extendLiveSpans,
   type LiveSpan,
 } from "../../warehouse/coverage/live-spans.ts";
+import { readSelectedIndices } from "../../warehouse/coverage/series-queries.ts";
 import { settleSnapshot } from "../../warehouse/coverage/snapshot-coverage.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
@@ -127,6 +128,14 @@ export class LiveCoverage {
     return this.#skipDetector.detect(ticks, this.#cadence);
   }
 
+  /** The selected indices without a tick at `since` or later. */
+  listSilentIndices(warehouse: WarehouseWriter, since: Micros): readonly SilentIndex[] {
+    return readSelectedIndices(warehouse.connection, "index_ticks").flatMap(({ indexType, indexId }) => {
+      const lastTickTs = this.#skipDetector.newestOf(indexType, indexId);
+      return lastTickTs !== undefined && lastTickTs >= since ? [] : [{ indexType, indexId, lastTickTs }];
+    });
+  }
+
   addExchangeTicks(transaction: Transaction, ticks: readonly ExchangeTick[]): void {
     if (this.#exchanges.size === 0) return;
     for (const tick of ticks) {
@@ -177,6 +186,14 @@ export interface SkippedTicks {
   readonly at: Micros;
 }
 
+/** A selected index that has not ticked lately. */
+export interface SilentIndex {
+  readonly indexType: string;
+  readonly indexId: string;
+  /** Undefined: no tick arrived since the start. */
+  readonly lastTickTs: Micros | undefined;
+}
+
 interface TickProgress {
   newest: Micros;
   /** Set if the last step was too long; reported at the next tick, since skipped ticks may arrive late. */
@@ -190,6 +207,10 @@ const MIN_SKIP_CADENCES = 1.5;
 class SkippedTickDetector {
   /** By index type and index id. */
   readonly #progress = new Map<string, Map<string, TickProgress>>();
+
+  newestOf(indexType: string, indexId: string): Micros | undefined {
+    return this.#progress.get(indexType)?.get(indexId)?.newest;
+  }
 
   /** Returns the skips that no late tick filled before the next tick. */
   detect(ticks: readonly IndexTick[], cadence: Micros): SkippedTicks[] {

@@ -84,6 +84,9 @@ const operations = {
     ),
   commitLiveFeedChange: ({ warehouse, liveCoverage }: OperationContext, change: LiveFeedChange) =>
     liveCoverage.applyChange(warehouse, change),
+  /** The selected indices without a live tick at `since` or later. */
+  listSilentIndices: ({ warehouse, liveCoverage }: OperationContext, since: Micros) =>
+    liveCoverage.listSilentIndices(warehouse, since),
   commitSnapshot({ warehouse, pages }: OperationContext, page: SnapshotPage) {
     const result = commitSnapshot(warehouse, pages, page);
     pages.drop([page.pageId]);

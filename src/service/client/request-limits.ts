@@ -69,9 +69,9 @@ export class RequestLimits {
       const present = this.#clampToPresent(sent);
       if (present) return present;
     }
-    const size = typeof sent.size === "number" && mayConcern("size") ? Math.floor(sent.size / 2) : 0;
-    const isNewLimit = size >= Math.max(MIN_PAGE_SIZE, this.#acceptedSizes.get(endpoint) ?? 0);
-    return isNewLimit ? { ...sent, size } : undefined;
+    if (typeof sent.size !== "number" || !mayConcern("size")) return undefined;
+    const size = Math.max(Math.floor(sent.size / 2), MIN_PAGE_SIZE, this.#acceptedSizes.get(endpoint) ?? 0);
+    return size < sent.size ? { ...sent, size } : undefined;
   }
 
   /** The same query up to the present; undefined if it does not reach into the future. */

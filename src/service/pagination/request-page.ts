@@ -5,7 +5,8 @@ import type { ServiceRequest } from "../http/request.ts";
 
 /**
  * Requests one page of a list. Null, or 204, in place of the list counts as an empty one if a second request gets the same
- * and another request of this kind has got records: else the service may be unable to send any.
+ * and another request of this kind has got records: else the service may be unable to send any. A list that may be missing
+ * needs no other one.
  */
 export async function requestPage<P extends { readonly rows: number }>(
   client: RequestSender,
@@ -41,7 +42,7 @@ async function requestTwiceIfNull<P>(
       return await read(body);
     } catch (error) {
       if (failureCode(error) !== "null_list") throw error;
-      if (!client.listHealth.hasServed(request))
+      if (!request.mayBeMissing && !client.listHealth.hasServed(request))
         throw noListFailure("null, and no request of this kind has had records");
       return read(emptyList);
     }

@@ -23,6 +23,7 @@ import {
   pollsPerSecond,
   SkipTracker,
 } from "./head-schedule.ts";
+import { SilenceMonitor } from "./silence-tracker.ts";
 import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 
 interface HeadPollerOptions {
@@ -72,6 +73,7 @@ export class HeadPoller {
   readonly #entries = new Map<string, HeadEntry>();
   readonly #problemLog: ProblemLog;
   readonly #notFoundConfirmer: NotFoundConfirmer;
+  readonly #silence: SilenceMonitor;
   readonly #wake = new WakeSignal();
   readonly #inFlight = new Set<Promise<void>>();
   /** Heads of `index_ticks` that the live feed does not cover. */
@@ -94,6 +96,10 @@ export class HeadPoller {
     this.#options = options;
     this.#problemLog = new ProblemLog(options.onProblems);
     this.#notFoundConfirmer = new NotFoundConfirmer(options.reader);
+    const { reader, coverage, timing, onError } = options;
+    const { refreshSeconds } = timing;
+    const onChange = () => this.requestReload();
+    this.#silence = new SilenceMonitor(context, { reader, coverage, refreshSeconds, onChange, onError });
   }
 
   /** The ledger, the selection or the live coverage changed. */
@@ -118,7 +124,7 @@ export class HeadPoller {
 
   async run(): Promise<void> {
     const { clock, signal } = this.#context;
-    await runLoop({
+    const polling = runLoop({
       clock,
       signal,
       delayMs: () => this.#idleMs(),
@@ -126,6 +132,7 @@ export class HeadPoller {
       onError: (error) => this.#options.onError(error),
       waitForWakeUp: (until) => this.#wake.wait(until),
     });
+    await Promise.all([polling, this.#silence.run()]);
     await Promise.allSettled(this.#inFlight);
   }
 
@@ -229,6 +236,7 @@ export class HeadPoller {
     const [head] = readSeriesHeads(reader, key.stream, key.series);
     const reached = head ? confirmedTo(head, delay) : 0;
     if (head) entry.skips.resolve(reader, head, reached);
+    this.#silence.recordPoll(entry.head, now);
     const hasAdvanced = reached > confirmedTo(entry.head, delay);
     entry.notBefore = hasAdvanced ? 0 : now + timing.refreshSeconds * MICROS_PER_SECOND;
     this.#problemLog.clear(ledgerKeyText(key));
@@ -243,7 +251,7 @@ export class HeadPoller {
   /** Reads all heads again: the selection may have changed, and the gap filler may have filled gaps. */
   #reload(): void {
     this.#needsReload = false;
-    const { reader, coverage, timing } = this.#options;
+    const { reader, timing } = this.#options;
     const settledUntil = serviceNow(this.#context) - settleDelay(timing.refreshSeconds);
     const heads = historyStreams.flatMap((stream) => readSeriesHeads(reader, stream));
     const shortHeads = heads.filter((head) =>
@@ -254,13 +262,13 @@ export class HeadPoller {
     this.#entriesByIndex.clear();
     this.#polledCount = 0;
     for (const head of shortHeads) {
-      const { indexType, indexId, key } = head;
+      const { key } = head;
       const entry = before.get(ledgerKeyText(key)) ?? createEntry(head);
       entry.head = head;
       this.#entries.set(ledgerKeyText(key), entry);
       if (streamTable[key.stream].event === null) continue;
       this.#entriesByIndex.set(indexKey(head), entry);
-      const isLive = coverage.indexLiveSince(indexType, indexId) !== undefined;
+      const isLive = this.#silence.liveSince(head) !== undefined;
       if (!isLive && !head.isNotFound) this.#polledCount++;
     }
     this.#scheduleAll();
@@ -285,10 +293,10 @@ export class HeadPoller {
   }
 
   #schedule(entry: HeadEntry): void {
-    const { coverage, timing, maxRequestsPerSecond } = this.#options;
+    const { timing, maxRequestsPerSecond } = this.#options;
     const { refreshSeconds } = timing;
     const { head, skips } = entry;
-    const liveSince = coverage.indexLiveSince(head.indexType, head.indexId);
+    const liveSince = this.#silence.liveSince(head);
     const delay = settleDelay(refreshSeconds);
     const rules = {
       cadence: refreshSeconds * MICROS_PER_SECOND,

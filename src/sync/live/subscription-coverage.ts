@@ -90,6 +90,20 @@ export class SubscriptionCoverage {
     return (single ?? this.#spans.get(subscriptionKey({ source: "index", indexType })))?.liveSince;
   }
 
+  /** Whether a subscription to a whole index type is live. */
+  get hasLiveTypes(): boolean {
+    for (const { subscription, liveSince } of this.#spans.values())
+      if (subscription.source === "index" && subscription.indexId === undefined && liveSince !== undefined)
+        return true;
+    return false;
+  }
+
+  /** Whether the index is covered by a live subscription to its whole type, which other indices keep alive. */
+  isLiveByType(indexType: string, indexId: string): boolean {
+    if (this.#spans.has(subscriptionKey({ source: "index", indexType, indexId }))) return false;
+    return this.#spans.get(subscriptionKey({ source: "index", indexType }))?.liveSince !== undefined;
+  }
+
   /** Undefined: the live feed does not cover the exchange (null: all exchanges). */
   exchangeLiveSince(exchangeId: string | null): Micros | undefined {
     const exchange = this.#exchanges.get(exchangeId);

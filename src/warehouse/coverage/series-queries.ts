@@ -64,6 +64,17 @@ export function readSeriesHeads(
   }));
 }
 
+/** The indices of a stream that have a target without an end. */
+export function readSelectedIndices(
+  connection: Pick<Connection, "statement">,
+  stream: HistoryStream,
+): Readonly<Pick<SeriesNames, "indexType" | "indexId">>[] {
+  const sql = `SELECT s.index_type AS indexType, s.index_id AS indexId
+    FROM wanted_ranges w CROSS JOIN series s ON s.series = w.series
+    WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0`;
+  return connection.statement<Pick<SeriesNames, "indexType" | "indexId">>(sql).all([stream]);
+}
+
 /** The covered ranges of a series whose target has no end. */
 interface SeriesCoverage
   extends Readonly<SeriesNames>,

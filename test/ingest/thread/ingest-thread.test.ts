@@ -83,7 +83,7 @@ describe("a page of a walk", () => {
     const { ingest, query } = await startIngestThread();
     for (const content of ["<html>", { status: "OK" }, { content: "x" }, []]) {
       await expect(commitPage(ingest, onlyPage, jsonBody(content))).rejects.toMatchObject({
-        code: "malformed_body",
+        code: "no_list",
         family: "retry",
       });
     }

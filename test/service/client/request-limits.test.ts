@@ -69,6 +69,13 @@ describe("a service that refuses", () => {
     expect(sent("size")).toEqual(["500", "20"]);
   });
 
+  it("H12: large pages is asked for a size that it has accepted, if half of the size is less", async () => {
+    const { send, sent } = await startService(({ size }) => (Number(size) > 150 ? "size" : undefined));
+    expect(await send({ timestamp: past, size: 100 })).toBeUndefined();
+    expect(await send({ timestamp: past, size: 199 })).toBeUndefined();
+    expect(sent("size")).toEqual(["100", "199", "100"]);
+  });
+
   it("H12: large pages and the future is asked for neither again", async () => {
     const { send, sent } = await startService((query) =>
       isFuture(query) || Number(query.size) > 600 ? "" : undefined,
