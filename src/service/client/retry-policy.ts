@@ -4,8 +4,9 @@ import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import type { EndpointAccess } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
-import type { CircuitBreaker, Permit } from "../http/circuit-breaker.ts";
+import type { Permit } from "../http/circuit-breaker.ts";
 import type { ClientEventListener } from "../http/client-events.ts";
+import type { EndpointBreakers } from "../http/endpoint-breakers.ts";
 import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
 import type { SecretRedactor } from "../http/secret-redactor.ts";
 import { failureFromStatus } from "../http/status-errors.ts";
@@ -20,7 +21,7 @@ export interface AttemptContext {
   readonly audience: string;
   readonly tokens: AccessTokens;
   readonly transport: Transport;
-  readonly breaker: CircuitBreaker;
+  readonly breakers: EndpointBreakers;
   readonly bulkhead: Bulkhead;
   readonly endpointAccess: EndpointAccess;
   readonly notFoundJudge: NotFoundJudge;
@@ -34,6 +35,7 @@ export interface RetryState {
   hasRefreshedToken: boolean;
   hasReconnected: boolean;
   conflicts: number;
+  tokenFailures: number;
   /** Made after the last failed attempt. */
   decision: RetryDecision;
 }
@@ -44,6 +46,8 @@ interface RetryDecision {
   readonly isImmediate: boolean;
   /** From `Retry-After`. */
   readonly minDelayMs: number;
+  /** Back off as in an outage, even if other requests succeed. */
+  readonly isSlow?: boolean;
 }
 
 /** An attempt in flight. */
@@ -67,10 +71,17 @@ const retryNow: RetryDecision = { shouldRetry: true, isImmediate: true, minDelay
 /** How long a request waits for the circuit breaker, over all attempts. Must exceed `MAX_RETRY_AFTER_MS`. */
 export const MAX_REQUEST_WAIT_MS = 20 * 60_000;
 const MAX_CONFLICT_RETRIES = 3;
+const MAX_TOKEN_FAILURES = 6;
+
+/** For an attempt that gets no token: all requests share its failures, so each may cause only a few. */
+export function decideOnTokenFailure(state: RetryState): void {
+  const isLast = ++state.tokenFailures >= MAX_TOKEN_FAILURES;
+  state.decision = isLast ? noRetry : { ...retryLater(), isSlow: true };
+}
 
 /** For an attempt without a complete response. Sets the decision and returns the error to throw. */
 export function decideOnNetworkFailure(
-  { breaker, bulkhead }: AttemptContext,
+  { breakers, bulkhead }: AttemptContext,
   attempt: Attempt,
   failure: unknown,
 ): unknown {
@@ -80,13 +91,13 @@ export function decideOnNetworkFailure(
     return failure;
   }
   // The server may close an idle keep-alive connection just as the request is sent: no sign of an outage.
-  if (failure.code === "connection_lost" && !state.hasReconnected && breaker.isHealthy) {
+  if (failure.code === "connection_lost" && !state.hasReconnected && breakers.isHealthy) {
     state.hasReconnected = true;
     state.decision = retryNow;
     return failure;
   }
   permit.recordFailure(0);
-  if (failure.code === "timeout") bulkhead.recordCongestion(startedAt);
+  bulkhead.recordSign(failure.code === "timeout" ? "timeout" : "failure", startedAt);
   state.decision = retryLater();
   return failure;
 }
@@ -128,7 +139,7 @@ export function decideOnErrorStatus(
   attempt: Attempt,
   response: TransportResponse,
 ): Failure {
-  const { request, state, token, permit, startedAt } = attempt;
+  const { request, state, token, permit } = attempt;
   state.decision = noRetry;
   if (response.status === 403) {
     permit.recordSuccess();
@@ -145,40 +156,8 @@ export function decideOnErrorStatus(
     if (state.conflicts <= MAX_CONFLICT_RETRIES) state.decision = retryLater();
     return failure;
   }
-  permit.recordFailure(response.retryAfterMs);
-  if (response.status === 429) context.bulkhead.recordCongestion(startedAt);
+  // The bulkhead holds back all requests after a 429; any other failure pauses only those to the endpoint.
+  permit.recordFailure(response.status === 429 ? 0 : response.retryAfterMs);
   state.decision = retryLater(response.retryAfterMs);
   return failure;
-}
-
-const RETRY_BUDGET = 20;
-const REFILL_INTERVAL_MS = 20_000;
-const REFILL_PER_SUCCESS = 0.2;
-
-/**
- * Limits retries over all streams. While half of the requests fail, the breaker never opens; without a budget the retries
- * would multiply the load.
- */
-export class RetryBudget {
-  readonly #clock: Clock;
-  #available = RETRY_BUDGET;
-  #refilledAt: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#refilledAt = clock.monotonic();
-  }
-
-  recordSuccess(): void {
-    this.#available = Math.min(RETRY_BUDGET, this.#available + REFILL_PER_SUCCESS);
-  }
-
-  /** Takes one retry from the budget. Returns how long the retry must wait: 0 while the budget lasts. */
-  spend(): number {
-    const now = this.#clock.monotonic();
-    this.#available = Math.min(RETRY_BUDGET, this.#available + (now - this.#refilledAt) / REFILL_INTERVAL_MS);
-    this.#refilledAt = now;
-    this.#available = Math.max(-RETRY_BUDGET, this.#available - 1);
-    return this.#available >= 0 ? 0 : -this.#available * REFILL_INTERVAL_MS;
-  }
 }

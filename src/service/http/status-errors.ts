@@ -31,6 +31,10 @@ function readExplanation(response: TransportResponse, redactor: SecretRedactor):
   return printable === "" ? "" : `: ${printable.slice(0, MAX_EXPLANATION_LENGTH)}`;
 }
 
+export function isServerFailure(status: number): boolean {
+  return status >= 500 || status === 408 || status === 425;
+}
+
 /** Converts a response other than 200, 401 and 403 into a failure. */
 export function failureFromStatus(
   endpoint: string,
@@ -67,7 +71,7 @@ export function failureFromStatus(
       code: "too_many_requests",
     });
   }
-  if (status >= 500 || status === 408 || status === 425) {
+  if (isServerFailure(status)) {
     return new Failure(`${endpoint} failed at the service (${status})`, {
       code: "server_failure",
     });
@@ -75,6 +79,15 @@ export function failureFromStatus(
   return new Failure(`the service rejected the request to ${endpoint} (${status})${explanation}`, {
     code: "rejected",
     remedy: "check the settings; if they are correct, the service has changed: update mds-sync",
+    exit: exitCode.incomplete,
+  });
+}
+
+/** Only this endpoint fails: the others answer. */
+export function deadEndpointFailure(endpoint: string): Failure {
+  return new Failure(`${endpoint} keeps failing while other endpoints answer`, {
+    code: "endpoint_failing",
+    remedy: "the rest is synced; run again later, and if it lasts, contact the service's operator",
     exit: exitCode.incomplete,
   });
 }
