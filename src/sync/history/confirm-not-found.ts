@@ -120,10 +120,6 @@ async function findsAny(
   return false;
 }
 
-export function isUnconfirmedNotFound(error: unknown): boolean {
-  return error instanceof Failure && error.code === "denied";
-}
-
 function unconfirmedFailure({ key, indexType, name }: SliceWalk): Failure {
   return new Failure(`${streamTable[key.stream].endpoint} no longer finds ${indexType} ${name} (404)`, {
     code: "denied",
