@@ -1,3 +1,4 @@
+import { describeServiceCondition, type ServiceCondition } from "../model/service-condition.ts";
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
 import type { DiskStatus, StreamStatus } from "../warehouse/read/status.ts";
@@ -17,6 +18,7 @@ interface DaemonStateOptions {
   /** Undefined while the warehouse cannot be read. */
   readonly streams: readonly StreamStatus[] | undefined;
   readonly disk?: DiskStatus | undefined;
+  readonly service?: ServiceCondition | undefined;
 }
 
 /** Describes the daemon's state in one sentence, the worst first. */
@@ -26,6 +28,7 @@ export function describeDaemonState({
   activity,
   streams,
   disk,
+  service,
 }: DaemonStateOptions): DaemonState {
   if (problem !== undefined) return { tone: "ill", sentence: `Stuck: ${withoutFinalPeriod(problem)}.` };
   if (!isReady) return { tone: "busy", sentence: `Starting: ${withoutFinalPeriod(activity)}.` };
@@ -36,12 +39,14 @@ export function describeDaemonState({
   const failing = streams.filter((stream) => stream.last_error !== null && !forbidden.includes(stream));
   const daysUntilFull = disk?.full_in_days ?? Number.POSITIVE_INFINITY;
   const isFilling = daysUntilFull < DISK_FULL_WARNING_DAYS;
+  const limit = service && describeServiceCondition(service);
   const remarks = [
+    ...(limit === undefined ? [] : [limit]),
     ...(isFilling ? [`the disk will be full in ${countNoun(Math.floor(daysUntilFull), "day")}`] : []),
     ...(forbidden.length > 0 ? [`a scope is missing for ${joinStreams(forbidden)}`] : []),
     ...(failing.length > 0 ? [`the last attempt at ${joinStreams(failing)} failed`] : []),
   ];
-  const isBusy = open > 0 || failing.length > 0 || forbidden.length > 0 || isFilling;
+  const isBusy = open > 0 || failing.length > 0 || forbidden.length > 0 || isFilling || limit !== undefined;
   const first =
     open > 0
       ? `${capitalize(withoutFinalPeriod(activity))}: ${countNoun(open, "range")} left to fetch`
@@ -86,6 +91,8 @@ export interface DaemonView {
   activity(): string;
   /** Requests that ended in each of the last seconds, oldest first. */
   requestsPerSecond(): readonly number[];
+  /** How the service bears the requests. */
+  service(): ServiceCondition;
   /** Newest first. */
   recentErrors(): readonly RecentError[];
 }

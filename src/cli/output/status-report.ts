@@ -1,3 +1,4 @@
+import { describeServiceCondition, type ServiceCondition } from "../../model/service-condition.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
 import { DISK_FULL_WARNING_DAYS } from "../../warehouse/tables/size-history.ts";
@@ -12,8 +13,13 @@ import {
   wrapText,
 } from "./text.ts";
 
+/** `service`: as the running daemon sees it; null if none runs. */
+export interface StatusReport extends WarehouseStatus {
+  readonly service: ServiceCondition | null;
+}
+
 /** The status of each stream as a table of 80 columns, followed by remarks. */
-export function formatStatus(status: WarehouseStatus): string {
+export function formatStatus(status: StatusReport): string {
   const rows = status.streams.map((stream) => [
     stream.stream,
     stream.from_time?.slice(0, 10) ?? "-",
@@ -36,7 +42,7 @@ function formatMinute(time: string): string {
   return time.includes("T00:00:00") ? time.slice(0, 10) : time.slice(0, 16).replace("T", " ");
 }
 
-function remarkLines({ streams, generated_at, disk, jobs, last_crash }: WarehouseStatus): string[] {
+function remarkLines({ streams, generated_at, disk, jobs, last_crash, service }: StatusReport): string[] {
   const lines = streams.flatMap((stream) => streamProblems(stream, generated_at));
   const failed = jobs
     .filter(({ outcome }) => outcome !== "ok")
@@ -52,7 +58,9 @@ function remarkLines({ streams, generated_at, disk, jobs, last_crash }: Warehous
           ),
         ]
       : [];
-  return [...lines, ...failed, ...crashed, ...diskWarning(disk), wrapText(summarize(streams))];
+  const limit = service ? describeServiceCondition(service) : undefined;
+  const limited = limit === undefined ? [] : [wrapText(limit, "service  ")];
+  return [...limited, ...lines, ...failed, ...crashed, ...diskWarning(disk), wrapText(summarize(streams))];
 }
 
 /** Empty unless the disk will be full soon. */
