@@ -110,6 +110,7 @@ class Daemon {
       problem: () => this.#describeProblem(),
       activity: () => this.#activity,
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
+      service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
     };
     const { warehouse, telemetry: telemetrySettings } = loaded.settings;

@@ -1,3 +1,4 @@
+import { describeServiceCondition, type ServiceCondition } from "../model/service-condition.ts";
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
 import type { WithdrawalStatus } from "../warehouse/coverage/mass-withdrawals.ts";
@@ -19,6 +20,7 @@ interface DaemonStateOptions {
   readonly streams: readonly StreamStatus[] | undefined;
   readonly disk?: DiskStatus | undefined;
   readonly withdrawals?: readonly WithdrawalStatus[] | undefined;
+  readonly service?: ServiceCondition | undefined;
 }
 
 /** Describes the daemon's state in one sentence, the worst first. */
@@ -29,6 +31,7 @@ export function describeDaemonState({
   streams,
   disk,
   withdrawals = [],
+  service,
 }: DaemonStateOptions): DaemonState {
   if (problem !== undefined) return { tone: "ill", sentence: `Stuck: ${withoutFinalPeriod(problem)}.` };
   if (!isReady) return { tone: "busy", sentence: `Starting: ${withoutFinalPeriod(activity)}.` };
@@ -39,14 +42,21 @@ export function describeDaemonState({
   const failing = streams.filter((stream) => stream.last_error !== null && !forbidden.includes(stream));
   const daysUntilFull = disk?.full_in_days ?? Number.POSITIVE_INFINITY;
   const isFilling = daysUntilFull < DISK_FULL_WARNING_DAYS;
+  const limit = service && describeServiceCondition(service);
   const remarks = [
+    ...(limit === undefined ? [] : [limit]),
     ...(isFilling ? [`the disk will be full in ${countNoun(Math.floor(daysUntilFull), "day")}`] : []),
     ...(forbidden.length > 0 ? [`a scope is missing for ${joinStreams(forbidden)}`] : []),
     ...(failing.length > 0 ? [`the last attempt at ${joinStreams(failing)} failed`] : []),
     ...describeWithdrawals(withdrawals),
   ];
   const isBusy =
-    open > 0 || failing.length > 0 || withdrawals.length > 0 || forbidden.length > 0 || isFilling;
+    open > 0 ||
+    failing.length > 0 ||
+    withdrawals.length > 0 ||
+    forbidden.length > 0 ||
+    isFilling ||
+    limit !== undefined;
   const first =
     open > 0
       ? `${capitalize(withoutFinalPeriod(activity))}: ${countNoun(open, "range")} left to fetch`
@@ -108,6 +118,8 @@ export interface DaemonView {
   activity(): string;
   /** Requests that ended in each of the last seconds, oldest first. */
   requestsPerSecond(): readonly number[];
+  /** How the service bears the requests. */
+  service(): ServiceCondition;
   /** Newest first. */
   recentErrors(): readonly RecentError[];
 }

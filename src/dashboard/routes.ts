@@ -41,7 +41,7 @@ export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): M
   const readStatus = () =>
     statuses.get("status", STATUS_TTL_MS, async () => {
       const status = await reader.query("status");
-      return { status, response: jsonResponse(status) };
+      return { status, response: jsonResponse({ ...status, service: view.service() }) };
     });
   const readStatusIfPossible = () =>
     readStatus().then(
@@ -125,7 +125,9 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
       streams: status?.streams,
       disk: status?.disk,
       withdrawals: status?.withdrawals,
+      service: view.service(),
     }),
+    service: view.service(),
     requests_per_second: view.requestsPerSecond(),
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
       ...error,

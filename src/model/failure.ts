@@ -78,6 +78,7 @@ const failurePolicies = {
   alarm: { family: "retry", sync: "retry_limited" },
   conflict: { family: "retry", sync: "retry_limited" },
   denied: { family: "retry", sync: "retry" },
+  endpoint_failing: { family: "retry", sync: "give_up_endpoint" },
   doubtful_list: { family: "retry", sync: "retry_limited" },
   malformed_body: { family: "retry", sync: "retry_limited" },
   no_list: { family: "retry", sync: "retry_limited" },

@@ -53,10 +53,22 @@ export const metricTable = {
     meaning: "Responses that came from a stale cache between the service and the client",
   },
   request_concurrency_limit: { type: "gauge", labels: [], meaning: "Maximum number of requests in flight" },
+  request_rate_limit: {
+    type: "gauge",
+    labels: [],
+    meaning: "Requests per second at most, configured or learned from the service's 429s; +Inf: no limit",
+  },
+  request_limit_state: {
+    type: "gauge",
+    labels: ["state"],
+    meaning:
+      "1 for what limits the requests (`settings`; the service: `rate_limited`, `overloaded`, `paused`), 0 for the others",
+  },
   breaker_open: {
     type: "gauge",
-    labels: ["host"],
-    meaning: "1 while the circuit breaker of the host (`data`, `token`) is open after repeated failures",
+    labels: ["endpoint"],
+    meaning:
+      "1 while the circuit breaker of the endpoint is open after repeated failures; `host`: the whole service fails",
   },
   auth_state: {
     type: "gauge",

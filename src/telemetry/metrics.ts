@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { limitReasons } from "../model/service-condition.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AuthState, ClientEvent } from "../service/http/client-events.ts";
@@ -91,12 +92,16 @@ export class Metrics {
         if (event.outcome === "ok") this.#set("last_answer_timestamp_seconds", this.#now());
         break;
       }
-      case "concurrency":
-        this.#set("request_concurrency_limit", event.limit);
+      case "limits": {
+        const { concurrency, perSecond, reason } = event.limits;
+        this.#set("request_concurrency_limit", concurrency);
+        this.#set("request_rate_limit", perSecond ?? Number.POSITIVE_INFINITY);
+        this.#setStates("request_limit_state", limitReasons, reason, {});
         break;
+      }
       case "breaker":
         this.#set("breaker_open", event.state === "open" ? 1 : 0, {
-          host: this.#boundLabel("host", event.host),
+          endpoint: this.#boundLabel("endpoint", event.endpoint),
         });
         break;
       case "auth":

@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { benchBackfill, benchEndurance } from "./backfill.ts";
 import { benchExport } from "./export.ts";
 import { type Figure, formatFigures, isMissed } from "./figures.ts";
+import { benchGoodput } from "./goodput.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchLive } from "./live.ts";
 import { benchSimulator } from "./simulator.ts";
@@ -29,6 +30,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
   ingest: { title: "From bytes to committed rows", minutes: 1, run: withoutLimits(benchIngest) },
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
+  goodput: { title: "Pages per second on a bad network", minutes: 2, run: benchGoodput },
   endurance: { title: "mds-sync backfill, 20 million rows", minutes: 4, run: benchEndurance },
   sql: { title: "Typical queries on 50 million ticks", minutes: 2, run: benchSql },
   live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },

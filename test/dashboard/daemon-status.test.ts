@@ -53,6 +53,29 @@ describe("the daemon's state in one sentence", () => {
     expect(describeDaemonState({ ...facts, disk: { ...disk, full_in_days: 15 } }).tone).toBe("well");
   });
 
+  it("says that the service is the bottleneck", () => {
+    const facts = {
+      isReady: true,
+      problem: undefined,
+      activity: "filling gaps",
+      streams: [stream({ open: 7 })],
+    };
+    const service = { concurrency: 8, per_second: 9.234, reason: "rate_limited", open_breakers: [] } as const;
+    expect(describeDaemonState({ ...facts, service })).toEqual({
+      tone: "busy",
+      sentence:
+        "Filling gaps: 7 ranges left to fetch; the service limits the sync to 9.2 requests per second (429).",
+    });
+    const failing = { ...service, reason: "settings", open_breakers: ["/market-cap"] } as const;
+    expect(describeDaemonState({ ...facts, service: failing }).sentence).toContain(
+      "; /market-cap keeps failing at the service.",
+    );
+    const dead = { ...service, reason: "overloaded", concurrency: 2, open_breakers: ["host"] } as const;
+    expect(describeDaemonState({ ...facts, service: dead }).sentence).toContain(
+      "; the service does not answer, and the service fails above 2 requests at once.",
+    );
+  });
+
   it("names each stream once: either its missing scope or its failure", () => {
     const derivatives = stream({ stream: "derivative_ticks", missing_scopes: ["x"], last_error: "403" });
     expect(

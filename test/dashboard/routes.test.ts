@@ -1,6 +1,7 @@
 import { request } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { StatusReport } from "../../src/cli/output/status-report.ts";
 import type { DaemonState } from "../../src/dashboard/daemon-status.ts";
 import { readStatus, type WarehouseStatus } from "../../src/warehouse/read/status.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
@@ -68,9 +69,10 @@ describe("/metrics", () => {
 describe("/api", () => {
   it("status is the object that `status --json` prints", async () => {
     const warehouse = openFilledWarehouse();
-    const { fetchPage } = await serveDashboard(warehouse.path);
+    const { fetchPage, daemon } = await serveDashboard(warehouse.path);
     const { body } = await fetchPage("/api/status");
-    const { generated_at, ...served } = JSON.parse(body) as WarehouseStatus;
+    const { generated_at, service, ...served } = JSON.parse(body) as StatusReport;
+    expect(service).toEqual(daemon.service);
     const { generated_at: _, ...read } = readStatus(warehouse.connection, nowTs);
     const steady = ({ streams, disk, ...rest }: Omit<WarehouseStatus, "generated_at">) => ({
       ...rest,

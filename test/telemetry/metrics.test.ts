@@ -54,6 +54,20 @@ describe("the metrics", () => {
     expect(values.get("last_answer_timestamp_seconds")).toBe(Date.parse("2026-03-01T12:00:00Z") / 1000);
   });
 
+  it("show what limits the requests, and which endpoints fail", async () => {
+    const { metrics, read } = start();
+    metrics.observe({ kind: "limits", limits: { concurrency: 4, perSecond: 9.5, reason: "rate_limited" } });
+    metrics.observe({ kind: "breaker", endpoint: "/market-cap", state: "open" });
+    const limited = await read();
+    expect(limited.get("request_concurrency_limit")).toBe(4);
+    expect(limited.get("request_rate_limit")).toBe(9.5);
+    expect(limited.get('request_limit_state{state="rate_limited"}')).toBe(1);
+    expect(limited.get('request_limit_state{state="settings"}')).toBe(0);
+    expect(limited.get('breaker_open{endpoint="/market-cap"}')).toBe(1);
+    metrics.observe({ kind: "limits", limits: { concurrency: 8, perSecond: undefined, reason: "settings" } });
+    expect((await read()).get("request_rate_limit")).toBe(Number.POSITIVE_INFINITY);
+  });
+
   it("show exactly one state of the tokens and of ingest at a time", async () => {
     const { metrics, read } = start();
     metrics.observe({ kind: "auth", audience: "https://user:pass@md.example", state: "ok" });

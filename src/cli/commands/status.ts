@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { MICROS_PER_MS } from "../../model/time.ts";
-import type { WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isTerminal } from "../output/progress-bar.ts";
+import type { StatusReport } from "../output/status-report.ts";
 import type { CommandContext } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
+import { askRunningDaemon } from "../support/running-daemon.ts";
 
 interface StatusFlags {
   json?: boolean;
@@ -17,12 +18,12 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
     .summary("show coverage, gaps and freshness of each stream")
     .description(
       "Shows for each stream the covered range, the number of rows, open and lost ranges, the age of the newest row, the " +
-        "last error and missing scopes. Works with and without a running daemon. " +
+        "last error and missing scopes; of a running daemon, also how the service limits it. Works with and without one. " +
         "Exits 0 whatever the status is; 4 if there is no warehouse yet.",
     )
     .option(
       "--json",
-      "one JSON object: generated_at, warehouse, streams, disk, jobs, last_crash; with --watch one per line",
+      "one JSON object: generated_at, warehouse, streams, disk, jobs, last_crash, service; with --watch one per line",
     )
     .option("--watch", "refresh every two seconds, in place, until Ctrl-C")
     .action(async (flags: StatusFlags, command: Command) => {
@@ -34,31 +35,35 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
       const { formatStatus } = await import("../output/status-report.ts");
       const { readClockSkew } = await import("../../warehouse/coverage/targets.ts");
       // Timestamps in the warehouse follow the service's clock, so ages do too; this machine's clock may be wrong.
-      const read = () =>
-        withReader(settings.warehouse.path, (connection) =>
+      const { http, warehouse } = settings;
+      const read = async (): Promise<StatusReport> => {
+        const status = withReader(warehouse.path, (connection) =>
           readStatus(connection, Math.round(clock.now() * MICROS_PER_MS) + readClockSkew(connection)),
         );
+        const service = await askRunningDaemon({ clock, http, warehousePath: status.warehouse });
+        return { ...status, service };
+      };
       if (!flags.watch) {
-        const status = read();
+        const status = await read();
         stdout.write(`${flags.json ? JSON.stringify(status, null, 2) : formatStatus(status)}\n`);
         return;
       }
       const show = flags.json ? showAsJsonLines(stdout) : showInPlace(stdout, formatStatus);
       while (!stopping.aborted) {
-        show(read());
+        show(await read());
         await clock.sleep(WATCH_INTERVAL_MS, stopping).catch(() => {});
       }
     });
 }
 
-type ShowStatus = (status: WarehouseStatus) => void;
+type ShowStatus = (status: StatusReport) => void;
 
 function showAsJsonLines(stdout: NodeJS.WritableStream): ShowStatus {
   return (status) => void stdout.write(`${JSON.stringify(status)}\n`);
 }
 
 /** On a terminal each status replaces the one before; elsewhere it is appended. */
-function showInPlace(stdout: NodeJS.WritableStream, text: (status: WarehouseStatus) => string): ShowStatus {
+function showInPlace(stdout: NodeJS.WritableStream, text: (status: StatusReport) => string): ShowStatus {
   if (!isTerminal(stdout)) return (status) => void stdout.write(`${text(status)}\n\n`);
   const rows = (stdout as NodeJS.WriteStream).rows ?? 24;
   let linesShown = 0;

@@ -1,3 +1,4 @@
+import { describeServiceCondition, type ServiceCondition } from "../../model/service-condition.ts";
 import type { WithdrawalStatus } from "../../warehouse/coverage/mass-withdrawals.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
@@ -16,8 +17,13 @@ import {
 /** The text report lists this many; --json lists all. */
 const MAX_WITHDRAWALS_SHOWN = 5;
 
+/** `service`: as the running daemon sees it; null if none runs. */
+export interface StatusReport extends WarehouseStatus {
+  readonly service: ServiceCondition | null;
+}
+
 /** The status of each stream as a table of 80 columns, followed by remarks. */
-export function formatStatus(status: WarehouseStatus): string {
+export function formatStatus(status: StatusReport): string {
   const rows = status.streams.map((stream) => [
     stream.stream,
     stream.from_time?.slice(0, 10) ?? "-",
@@ -40,8 +46,8 @@ function formatMinute(time: string): string {
   return time.includes("T00:00:00") ? time.slice(0, 10) : time.slice(0, 16).replace("T", " ");
 }
 
-function remarkLines(status: WarehouseStatus): string[] {
-  const { streams, generated_at, disk, jobs, last_crash, withdrawals } = status;
+function remarkLines(status: StatusReport): string[] {
+  const { streams, generated_at, disk, jobs, last_crash, withdrawals, service } = status;
   const lines = [
     ...streams.flatMap((stream) => streamProblems(stream, generated_at)),
     ...withdrawals
@@ -65,7 +71,9 @@ function remarkLines(status: WarehouseStatus): string[] {
           ),
         ]
       : [];
-  return [...lines, ...failed, ...crashed, ...diskWarning(disk), wrapText(summarize(streams))];
+  const limit = service ? describeServiceCondition(service) : undefined;
+  const limited = limit === undefined ? [] : [wrapText(limit, "service  ")];
+  return [...limited, ...lines, ...failed, ...crashed, ...diskWarning(disk), wrapText(summarize(streams))];
 }
 
 /** Empty unless the disk will be full soon. */

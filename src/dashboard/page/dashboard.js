@@ -18,6 +18,7 @@ function showDaemon(daemon) {
   setText("since", `Running for ${running}`);
   document.title = daemon.tone === "ill" ? "✕ mds-sync" : "mds-sync";
   showRate(daemon.requests_per_second);
+  showLimit(daemon.service);
   showErrors(daemon.errors, daemon.generated_at);
 }
 
@@ -33,6 +34,20 @@ function showRate(rates) {
   const [area, curve] = byId("spark").children;
   curve.setAttribute("d", points.length > 1 ? `M${points.join("L")}` : "");
   area.setAttribute("d", points.length > 1 ? `M0,24L${points.join("L")}L120,24Z` : "");
+}
+
+const LIMIT_REASONS = {
+  settings: "",
+  rate_limited: "the service answers 429",
+  overloaded: "the service fails above that",
+  paused: "the service asked for a pause",
+};
+
+function showLimit({ concurrency, per_second, reason, open_breakers }) {
+  const rate = per_second === null ? [] : [`at most ${Number(per_second.toPrecision(2))}/s`];
+  const failing = open_breakers.map((endpoint) => (endpoint === "host" ? "no answer" : `${endpoint} fails`));
+  const parts = [...rate, `${concurrency} at once`, LIMIT_REASONS[reason], ...failing];
+  setText("rate-note", parts.filter(Boolean).join(" · "));
 }
 
 function showErrors(errors, now) {

@@ -2,15 +2,17 @@ import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
+import type { LoadSign } from "../http/bulkhead.ts";
 import { requestEvent } from "../http/client-events.ts";
 import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
-import { unreachableFailure } from "../http/status-errors.ts";
+import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
 import {
   type Attempt,
   type AttemptContext,
   decideOnErrorStatus,
   decideOnNetworkFailure,
+  decideOnTokenFailure,
   decideOnUnauthorized,
   decideOnUnreadableBody,
   MAX_REQUEST_WAIT_MS,
@@ -31,9 +33,11 @@ export async function attemptRequest<T>(
   state: RetryState,
   attemptNumber: number,
 ): Promise<T> {
-  // A failure before the exchange (token, parked endpoint) is retried with backoff if its family is `retry`.
+  const token = await acquireToken(context, request).catch((error: unknown) => {
+    decideOnTokenFailure(state);
+    throw error;
+  });
   state.decision = retryLater();
-  const token = await acquireToken(context, request);
   const exchanged = await exchange(context, request, state, token);
   const { attempt, response } = exchanged;
   let outcome = "ok";
@@ -52,7 +56,6 @@ export async function attemptRequest<T>(
     context.tokens.reportAccepted(context.audience, token);
     context.endpointAccess.recordSuccess(request);
     context.notFoundJudge.recordSuccess(request.endpoint);
-    context.bulkhead.recordSuccess();
     const { body } = exchanged.response;
     return await readPage(attempt, read, status === 204 ? { ...body, bytes: createNullList() } : body);
   } catch (error) {
@@ -145,10 +148,10 @@ async function exchange(
   state: RetryState,
   token: AccessToken,
 ): Promise<Exchange> {
-  const { breaker, bulkhead, transport, clock, baseUrl } = context;
+  const { breakers, bulkhead, transport, clock, baseUrl } = context;
   let attempt: Attempt | undefined;
   const inSlot = async (): Promise<Exchange | undefined> => {
-    const permit = breaker.tryAcquire();
+    const permit = breakers.tryAcquire(request.endpoint);
     if (!permit) return undefined;
     const started = { request, state, token, permit, startedAt: clock.monotonic() };
     attempt = started;
@@ -162,6 +165,7 @@ async function exchange(
         maxTimeoutMs: MAX_REQUEST_TIMEOUT_MS,
         signal: request.signal,
       });
+      bulkhead.recordSign(toLoadSign(response.status), started.startedAt, response.retryAfterMs);
       return { attempt: started, response };
     } catch (failure) {
       return { attempt: started, response: undefined, failure };
@@ -169,17 +173,24 @@ async function exchange(
   };
   const { signal, priority = requestPriority.history } = request;
   try {
-    const exchanged = await breaker.enterWhenAvailable(state.waitUntil, signal, () =>
+    const exchanged = await breakers.enterWhenAvailable(request.endpoint, state.waitUntil, signal, () =>
       bulkhead.run(priority, signal, inSlot),
     );
-    if (exchanged) return exchanged;
+    if (typeof exchanged === "object") return exchanged;
+    state.decision = noRetry;
+    throw exchanged === "dead"
+      ? deadEndpointFailure(request.endpoint)
+      : unreachableFailure("data", MAX_REQUEST_WAIT_MS);
   } catch (error) {
     // The queue rejects an aborted caller at once; a probe without a report would keep the breaker open forever.
     attempt?.permit.release();
     throw error;
   }
-  state.decision = noRetry;
-  throw unreachableFailure("data", MAX_REQUEST_WAIT_MS);
+}
+
+function toLoadSign(status: number): LoadSign {
+  if (status === 429) return "rejected";
+  return isServerFailure(status) ? "failure" : "success";
 }
 
 async function readPage<T>(

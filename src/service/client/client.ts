@@ -1,17 +1,18 @@
 import pRetry from "p-retry";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
+import type { LimitReason, ServiceCondition } from "../../model/service-condition.ts";
 import { parseServiceUrl } from "../../model/service-url.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { type AccessTokens, createAccessTokens } from "../auth/access-tokens.ts";
 import { EndpointAccess, type ParkedEndpoint } from "../auth/endpoint-access.ts";
 import { createTokenEndpoint } from "../auth/token-endpoint.ts";
-import { Bulkhead } from "../http/bulkhead.ts";
-import { CircuitBreaker } from "../http/circuit-breaker.ts";
+import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
+import { type BreakerState, CircuitBreaker } from "../http/circuit-breaker.ts";
 import type { AuthState, ClientEventListener } from "../http/client-events.ts";
+import { EndpointBreakers } from "../http/endpoint-breakers.ts";
 import type { ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
@@ -19,14 +20,9 @@ import { createTransport } from "../http/transport.ts";
 import { attemptRequest } from "./attempt.ts";
 import { ListHealth } from "./list-health.ts";
 import { NotFoundJudge } from "./not-found-judge.ts";
-import { RequestLimits } from "./request-limits.ts";
-import {
-  type AttemptContext,
-  MAX_REQUEST_WAIT_MS,
-  noRetry,
-  RetryBudget,
-  type RetryState,
-} from "./retry-policy.ts";
+import { ParameterLimits } from "./parameter-limits.ts";
+import { RetryBudget } from "./retry-budget.ts";
+import { type AttemptContext, MAX_REQUEST_WAIT_MS, noRetry, type RetryState } from "./retry-policy.ts";
 
 export interface ServiceClientOptions {
   readonly baseUrl: string;
@@ -36,7 +32,7 @@ export interface ServiceClientOptions {
   readonly readSecret: () => Promise<string>;
   /** Maximum number of concurrent requests. */
   readonly concurrency: number;
-  /** 0: no rate limit. */
+  /** 0: only the limit that the service shows. */
   readonly maxRequestsPerSecond: number;
   readonly clock: Clock;
   readonly random: Random;
@@ -47,7 +43,7 @@ export interface ServiceClientOptions {
 /** Connection state for status, doctor and metrics. */
 interface ServiceHealth {
   readonly authState: AuthState;
-  readonly breaker: "closed" | "open";
+  readonly condition: ServiceCondition;
   /** On the boot clock; undefined before the first success. */
   readonly lastSuccessAt: number | undefined;
   readonly lastFailure: Failure | undefined;
@@ -78,8 +74,11 @@ export interface ServiceClient extends RequestSender {
   close(): Promise<void>;
 }
 
-const DEFAULT_MAX_ATTEMPTS = 6;
-const BACKOFF = { baseMs: 1_000, maxMs: 60_000 };
+/** While three requests of four fail, one page in a hundred needs more; its range is then fetched again. */
+const DEFAULT_MAX_ATTEMPTS = 16;
+/** Fewer than for data: only one token request is in flight at a time. */
+const TOKEN_FAILURES_TO_OPEN = 8;
+const TOKEN_ENDPOINT = "/oauth/token";
 
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clock, random, log, onEvent } = options;
@@ -89,20 +88,31 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   const server = new ServerClock(clock);
   const transport = createTransport({ clock, server });
   const redactor = new SecretRedactor();
-  // Two breakers even for one host: an outage of the token endpoint alone must not stop the data requests.
-  const createBreaker = (host: "data" | "token") =>
-    new CircuitBreaker(clock, random, (state) => {
-      log.warn({ host, state }, state === "open" ? "circuit breaker opened" : "circuit breaker closed");
-      onEvent({ kind: "breaker", host, state });
-    });
-  const breaker = createBreaker("data");
-  const retryBudget = new RetryBudget(clock);
+  const onStateChange = (scope: string, state: BreakerState) => {
+    log.warn(
+      { endpoint: scope, state },
+      state === "open" ? "circuit breaker opened" : "circuit breaker closed",
+    );
+    onEvent({ kind: "breaker", endpoint: scope, state });
+  };
+  const breakers = new EndpointBreakers({ clock, random, onStateChange });
+  // Not one of them: an outage of the token endpoint alone must not stop the data requests.
+  const tokenBreaker = new CircuitBreaker({
+    clock,
+    random,
+    failuresToOpen: TOKEN_FAILURES_TO_OPEN,
+    onStateChange: (state) => onStateChange(TOKEN_ENDPOINT, state),
+  });
+  const retryBudget = new RetryBudget(random);
   const endpointAccess = new EndpointAccess(clock, random);
   const bulkhead = new Bulkhead({
     clock,
     maxConcurrency: options.concurrency,
     maxPerSecond: options.maxRequestsPerSecond,
-    onLimitChange: (limit) => onEvent({ kind: "concurrency", limit }),
+    onLimitChange: (limits) => {
+      logLimitChange(limits);
+      onEvent({ kind: "limits", limits });
+    },
   });
   const tokens = createAccessTokens({
     clock,
@@ -110,7 +120,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     log,
     requestToken: createTokenEndpoint({
       transport,
-      breaker: createBreaker("token"),
+      breaker: tokenBreaker,
       clock,
       random,
       onEvent,
@@ -131,12 +141,27 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     audience: options.baseUrl,
     tokens,
     transport,
-    breaker,
+    breakers,
     bulkhead,
     endpointAccess,
     notFoundJudge: new NotFoundJudge(),
     redactor,
   };
+
+  let lastReason: LimitReason = "settings";
+  /** A change of the reason is news for the operator. Figures and short pauses alone are not. */
+  function logLimitChange({ concurrency, perSecond, reason }: RequestLimits): void {
+    if (reason === lastReason || reason === "paused") return;
+    lastReason = reason;
+    const rate = perSecond === undefined ? null : Number(perSecond.toPrecision(3));
+    log.info({ reason, concurrency, perSecond: rate }, "request limit changed");
+  }
+
+  function describeCondition(): ServiceCondition {
+    const { concurrency, perSecond = null, reason } = bulkhead.limits;
+    const open = [...breakers.open, ...(tokenBreaker.isOpen ? [TOKEN_ENDPOINT] : [])];
+    return { concurrency, per_second: perSecond, reason, open_breakers: open };
+  }
 
   let lastSuccessAt: number | undefined;
   let lastFailure: Failure | undefined;
@@ -148,6 +173,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       hasReconnected: false,
       conflicts: 0,
       noLists: 0,
+      tokenFailures: 0,
       decision: noRetry,
     };
     // p-retry only counts: its own waits would use the system clock.
@@ -159,12 +185,10 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
         if (error instanceof Failure) lastFailure = error;
         if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
-        // The only delay between two attempts: backoff, `Retry-After` and the retry budget, whichever is longest.
-        const backoffMs = backoffDelay(retriesConsumed, BACKOFF, random);
+        // The only delay between two attempts. The bulkhead adds what the rate of all requests demands.
+        const { minDelayMs, isSlow } = state.decision;
+        const waitMs = Math.max(minDelayMs, retryBudget.spend(retriesConsumed, isSlow));
         const code = error instanceof Failure ? error.code : "unexpected";
-        // Responses without a list are retried less often, and a service that answers is not overloaded.
-        const budgetMs = code === "no_list" ? 0 : retryBudget.spend();
-        const waitMs = Math.max(backoffMs, state.decision.minDelayMs, budgetMs);
         log.debug(
           { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },
           "request failed, will retry",
@@ -178,7 +202,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     return page;
   }
 
-  const limits = new RequestLimits(log, () => server.now() ?? clock.now());
+  const limits = new ParameterLimits(log, () => server.now() ?? clock.now());
   return {
     request: (request, read) => limits.send(request, (reduced) => send(reduced, read)),
     onEvent,
@@ -188,7 +212,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     serverNow: () => server.now(),
     health: () => ({
       authState: tokens.state(options.baseUrl),
-      breaker: breaker.isOpen ? "open" : "closed",
+      condition: describeCondition(),
       lastSuccessAt,
       lastFailure,
       parkedEndpoints: endpointAccess.parked,

@@ -4,8 +4,9 @@ import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import type { EndpointAccess } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
-import type { CircuitBreaker, Permit } from "../http/circuit-breaker.ts";
+import type { Permit } from "../http/circuit-breaker.ts";
 import type { ClientEventListener } from "../http/client-events.ts";
+import type { EndpointBreakers } from "../http/endpoint-breakers.ts";
 import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
 import type { SecretRedactor } from "../http/secret-redactor.ts";
 import { failureFromStatus } from "../http/status-errors.ts";
@@ -20,7 +21,7 @@ export interface AttemptContext {
   readonly audience: string;
   readonly tokens: AccessTokens;
   readonly transport: Transport;
-  readonly breaker: CircuitBreaker;
+  readonly breakers: EndpointBreakers;
   readonly bulkhead: Bulkhead;
   readonly endpointAccess: EndpointAccess;
   readonly notFoundJudge: NotFoundJudge;
@@ -35,6 +36,7 @@ export interface RetryState {
   hasReconnected: boolean;
   conflicts: number;
   noLists: number;
+  tokenFailures: number;
   /** Made after the last failed attempt. */
   decision: RetryDecision;
 }
@@ -45,6 +47,8 @@ interface RetryDecision {
   readonly isImmediate: boolean;
   /** From `Retry-After`. */
   readonly minDelayMs: number;
+  /** Back off as in an outage, even if other requests succeed. */
+  readonly isSlow?: boolean;
 }
 
 /** An attempt in flight. */
@@ -83,10 +87,17 @@ export function decideOnUnreadableBody({ state, permit }: Attempt, error: unknow
     (code === "no_list" && ++state.noLists <= MAX_NO_LIST_RETRIES);
   state.decision = isRetried ? retryLater() : noRetry;
 }
+const MAX_TOKEN_FAILURES = 6;
+
+/** For an attempt that gets no token: all requests share its failures, so each may cause only a few. */
+export function decideOnTokenFailure(state: RetryState): void {
+  const isLast = ++state.tokenFailures >= MAX_TOKEN_FAILURES;
+  state.decision = isLast ? noRetry : { ...retryLater(), isSlow: true };
+}
 
 /** For an attempt without a complete response. Sets the decision and returns the error to throw. */
 export function decideOnNetworkFailure(
-  { breaker, bulkhead }: AttemptContext,
+  { breakers, bulkhead }: AttemptContext,
   attempt: Attempt,
   failure: unknown,
 ): unknown {
@@ -96,13 +107,13 @@ export function decideOnNetworkFailure(
     return failure;
   }
   // The server may close an idle keep-alive connection just as the request is sent: no sign of an outage.
-  if (failure.code === "connection_lost" && !state.hasReconnected && breaker.isHealthy) {
+  if (failure.code === "connection_lost" && !state.hasReconnected && breakers.isHealthy) {
     state.hasReconnected = true;
     state.decision = retryNow;
     return failure;
   }
   permit.recordFailure(0);
-  if (failure.code === "timeout") bulkhead.recordCongestion(startedAt);
+  bulkhead.recordSign(failure.code === "timeout" ? "timeout" : "failure", startedAt);
   state.decision = retryLater();
   return failure;
 }
@@ -144,7 +155,7 @@ export function decideOnErrorStatus(
   attempt: Attempt,
   response: TransportResponse,
 ): Failure {
-  const { request, state, token, permit, startedAt } = attempt;
+  const { request, state, token, permit } = attempt;
   state.decision = noRetry;
   if (response.status === 403) {
     permit.recordSuccess();
@@ -161,40 +172,8 @@ export function decideOnErrorStatus(
     if (state.conflicts <= MAX_CONFLICT_RETRIES) state.decision = retryLater();
     return failure;
   }
-  permit.recordFailure(response.retryAfterMs);
-  if (response.status === 429) context.bulkhead.recordCongestion(startedAt);
+  // The bulkhead holds back all requests after a 429; any other failure pauses only those to the endpoint.
+  permit.recordFailure(response.status === 429 ? 0 : response.retryAfterMs);
   state.decision = retryLater(response.retryAfterMs);
   return failure;
-}
-
-const RETRY_BUDGET = 20;
-const REFILL_INTERVAL_MS = 20_000;
-const REFILL_PER_SUCCESS = 0.2;
-
-/**
- * Limits retries over all streams. While half of the requests fail, the breaker never opens; without a budget the retries
- * would multiply the load.
- */
-export class RetryBudget {
-  readonly #clock: Clock;
-  #available = RETRY_BUDGET;
-  #refilledAt: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#refilledAt = clock.monotonic();
-  }
-
-  recordSuccess(): void {
-    this.#available = Math.min(RETRY_BUDGET, this.#available + REFILL_PER_SUCCESS);
-  }
-
-  /** Takes one retry from the budget. Returns how long the retry must wait: 0 while the budget lasts. */
-  spend(): number {
-    const now = this.#clock.monotonic();
-    this.#available = Math.min(RETRY_BUDGET, this.#available + (now - this.#refilledAt) / REFILL_INTERVAL_MS);
-    this.#refilledAt = now;
-    this.#available = Math.max(-RETRY_BUDGET, this.#available - 1);
-    return this.#available >= 0 ? 0 : -this.#available * REFILL_INTERVAL_MS;
-  }
 }

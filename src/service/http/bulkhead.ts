@@ -1,14 +1,33 @@
-import PQueue from "p-queue";
-import type { Clock } from "../../runtime/clock.ts";
+import type { LimitReason } from "../../model/service-condition.ts";
+import type { Cancel, Clock } from "../../runtime/clock.ts";
+import { AdaptiveConcurrency } from "./adaptive-concurrency.ts";
+import { AdaptiveRate } from "./adaptive-rate.ts";
 import { type RequestPriority, requestPriority } from "./request.ts";
 
 interface BulkheadOptions {
   readonly clock: Clock;
   /** Upper bound of the adaptive limit. */
   readonly maxConcurrency: number;
-  /** 0: no rate limit. */
+  /** 0: no configured limit, only what the service accepts. */
   readonly maxPerSecond: number;
-  readonly onLimitChange: (limit: number) => void;
+  readonly onLimitChange: (limits: RequestLimits) => void;
+}
+
+/** What bounds the requests at present. */
+export interface RequestLimits {
+  /** Requests in flight. */
+  readonly concurrency: number;
+  /** Requests per second; undefined: no limit. */
+  readonly perSecond: number | undefined;
+  readonly reason: LimitReason;
+}
+
+/** How a request ended, as far as it says something about the load that the service bears. */
+export type LoadSign = "success" | "failure" | "timeout" | "rejected";
+
+interface WaitingRequest {
+  readonly priority: RequestPriority;
+  readonly start: () => void;
 }
 
 /** A poll that waits longer is late, because slow history pages occupy every slot. It then reserves one slot. */
@@ -19,70 +38,136 @@ const RESERVATION_MS = 120_000;
 const POLLS_PER_HISTORY_REQUEST = 3;
 
 /**
- * Limits concurrent requests. The limit adapts (AIMD): successes raise it by one per round, a 429 or a timeout halves it.
- * Polls go before history, because a missed snapshot cannot be fetched later.
+ * Orders the requests, and limits how many are in flight and how many start per second. Polls go before history, because a
+ * missed snapshot cannot be fetched later.
  */
 export class Bulkhead {
   readonly #options: BulkheadOptions;
-  /** Holds one task per request in flight. Polls wait here. */
-  readonly #slots: PQueue;
-  /** History waits here for its share of the slots, the most urgent first. */
-  readonly #history: PQueue;
-  #limit: number;
-  /** Successful rounds before the limit grows by one. Higher after congestion, so that fewer increases cause a 429. */
-  #roundsPerIncrease = 1;
-  #decreasedAt = Number.NEGATIVE_INFINITY;
+  readonly #rate: AdaptiveRate;
+  readonly #concurrency: AdaptiveConcurrency;
+  readonly #polls: WaitingRequest[] = [];
+  /** The most urgent first. */
+  readonly #history: WaitingRequest[] = [];
+  #running = 0;
+  #runningHistory = 0;
+  #pollsInARow = 0;
   #reservedUntil = Number.NEGATIVE_INFINITY;
-  #nextStartAt = 0;
-  /** Fair queueing: the last place given to a poll, the last given to history, and the highest place started so far. */
-  readonly #lastPlace = { poll: 0, history: 0, started: 0 };
+  #isWaitingForRate = false;
+  #cancelTimer: Cancel = () => {};
+  #lastLimits = "";
 
   constructor(options: BulkheadOptions) {
+    const { clock, maxConcurrency, maxPerSecond } = options;
     this.#options = options;
-    this.#limit = Math.min(2, options.maxConcurrency);
-    this.#slots = new PQueue({ concurrency: this.#limit });
-    this.#history = new PQueue({ concurrency: this.#limit });
+    this.#rate = new AdaptiveRate({ clock, maxPerSecond });
+    this.#concurrency = new AdaptiveConcurrency({
+      clock,
+      maxConcurrency,
+      onChange: () => this.#reportLimits(),
+    });
   }
 
-  run<T>(priority: RequestPriority, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  get limits(): RequestLimits {
+    const { maxPerSecond } = this.#options;
+    const { learned = Number.POSITIVE_INFINITY, perSecond, pausedUntil } = this.#rate;
+    const isRateLearned = learned < (maxPerSecond > 0 ? maxPerSecond : Number.POSITIVE_INFINITY);
+    const reason =
+      pausedUntil !== undefined
+        ? "paused"
+        : isRateLearned
+          ? "rate_limited"
+          : this.#concurrency.isOverloaded
+            ? "overloaded"
+            : "settings";
+    return { concurrency: this.#concurrency.limit, perSecond, reason };
+  }
+
+  /** Runs `work` in a slot, as soon as it is its turn. */
+  async run<T>(
+    priority: RequestPriority,
+    signal: AbortSignal | undefined,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const isPoll = priority === requestPriority.head;
+    await this.#takeSlot(priority, signal);
+    try {
+      return await work();
+    } finally {
+      this.#running--;
+      if (!isPoll) this.#runningHistory--;
+      this.#startWaiting();
+    }
+  }
+
+  /** `retryAfterMs`: how long the service asked for silence, with a rejection. */
+  recordSign(sign: LoadSign, startedAt: number, retryAfterMs = 0): void {
+    if (sign === "rejected") this.#rate.recordRejected(startedAt, retryAfterMs);
+    else if (sign !== "timeout") this.#rate.recordAccepted(startedAt);
+    if (sign === "success") this.#concurrency.recordSuccess(startedAt);
+    if (sign === "failure") this.#concurrency.recordFailure(startedAt);
+    if (sign === "timeout") this.#concurrency.recordTimeout(startedAt);
+    this.#reportLimits();
+    this.#startWaiting();
+  }
+
+  /** Resolves when the request holds a slot. */
+  #takeSlot(priority: RequestPriority, signal: AbortSignal | undefined): Promise<void> {
+    const { clock } = this.#options;
     const isPoll = priority === requestPriority.head;
     // Only history requests make a poll late: if polls wait for each other, a reservation does not help.
-    const lateAt =
-      this.#history.pending > 0
-        ? this.#options.clock.monotonic() + MAX_POLL_WAIT_MS
-        : Number.POSITIVE_INFINITY;
-    const takeSlot = () => {
-      const place = this.#nextPlace(isPoll ? "poll" : "history");
-      const runInSlot = async () => {
-        this.#lastPlace.started = Math.max(this.#lastPlace.started, place);
+    const lateAt = this.#runningHistory > 0 ? clock.monotonic() + MAX_POLL_WAIT_MS : Number.POSITIVE_INFINITY;
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const queue = isPoll ? this.#polls : this.#history;
+      const start = () => {
+        signal?.removeEventListener("abort", abort);
+        this.#running++;
         if (isPoll) this.#extendReservation(lateAt);
-        this.#applyLimit();
-        await this.#waitForRateLimit(signal);
-        return work();
+        else this.#runningHistory++;
+        resolve();
       };
-      return this.#slots.add(runInSlot, { priority: -place, signal });
-    };
-    return isPoll ? takeSlot() : this.#history.add(takeSlot, { priority, signal });
+      const request = { priority, start };
+      const abort = () => {
+        queue.splice(queue.indexOf(request), 1);
+        this.#startWaiting();
+        reject(signal?.reason);
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      const at = queue.findIndex((other) => other.priority < priority);
+      queue.splice(at < 0 ? queue.length : at, 0, request);
+      this.#startWaiting();
+    });
   }
 
-  recordSuccess(): void {
-    const { maxConcurrency } = this.#options;
-    this.#setLimit(Math.min(maxConcurrency, this.#limit + 1 / (this.#limit * this.#roundsPerIncrease)));
+  /** Starts requests in their order, as many as the limits allow. The order is decided only when one may start. */
+  #startWaiting(): void {
+    this.#cancelTimer();
+    const { clock } = this.#options;
+    for (let queue = this.#nextQueue(); queue !== undefined; queue = this.#nextQueue()) {
+      const startAt = this.#rate.nextStartAt;
+      const now = clock.monotonic();
+      if (startAt > now) {
+        this.#isWaitingForRate = true;
+        this.#cancelTimer = clock.after(startAt - now, () => this.#startWaiting());
+        return;
+      }
+      this.#rate.recordStart(this.#isWaitingForRate);
+      this.#isWaitingForRate = false;
+      this.#pollsInARow = queue === this.#polls ? this.#pollsInARow + 1 : 0;
+      queue.shift()?.start();
+    }
   }
 
-  /** `startedAt` (monotonic): requests that started before the last decrease are no new evidence. */
-  recordCongestion(startedAt: number): void {
-    if (startedAt <= this.#decreasedAt) return;
-    this.#decreasedAt = this.#options.clock.monotonic();
-    this.#roundsPerIncrease = 4;
-    this.#setLimit(Math.max(1, this.#limit / 2));
-  }
-
-  /** Fair queueing: a history request takes as many places in the order as several polls. */
-  #nextPlace(kind: "poll" | "history"): number {
-    const cost = kind === "poll" ? 1 : POLLS_PER_HISTORY_REQUEST;
-    this.#lastPlace[kind] = Math.max(this.#lastPlace[kind], this.#lastPlace.started) + cost;
-    return this.#lastPlace[kind];
+  /** The queue of the next request; undefined if none may start. */
+  #nextQueue(): WaitingRequest[] | undefined {
+    const slots = this.#concurrency.limit;
+    if (this.#running >= slots) return undefined;
+    const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
+    const historySlots = isReserved ? Math.max(1, slots - 1) : slots;
+    const hasHistory = this.#history.length > 0 && this.#runningHistory < historySlots;
+    const isHistoryDue = this.#pollsInARow >= POLLS_PER_HISTORY_REQUEST;
+    if (this.#polls.length > 0 && !(hasHistory && isHistoryDue)) return this.#polls;
+    return hasHistory ? this.#history : undefined;
   }
 
   /** A late poll reserves one slot for polls; the reservation lasts as long as polls keep coming. */
@@ -91,31 +176,13 @@ export class Bulkhead {
     if (now >= lateAt || now < this.#reservedUntil) this.#reservedUntil = now + RESERVATION_MS;
   }
 
-  /** The only place where requests are delayed to limit their rate. p-queue's own rate limit uses the system clock. */
-  async #waitForRateLimit(signal: AbortSignal | undefined): Promise<void> {
-    const { clock, maxPerSecond } = this.#options;
-    if (maxPerSecond <= 0) return;
-    const now = clock.monotonic();
-    const start = Math.max(now, this.#nextStartAt);
-    this.#nextStartAt = start + 1000 / maxPerSecond;
-    if (start > now) await clock.sleep(start - now, signal);
-  }
-
-  #setLimit(limit: number): void {
-    const before = Math.floor(this.#limit);
-    this.#limit = limit;
-    if (Math.floor(limit) === before) return;
-    this.#applyLimit();
-    this.#options.onLimitChange(Math.floor(limit));
-  }
-
-  /** Also runs whenever a request starts, so that no timer has to end a reservation. */
-  #applyLimit(): void {
-    const slots = Math.floor(this.#limit);
-    const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
-    const historySlots = isReserved ? Math.max(1, slots - 1) : slots;
-    // Setting p-queue's concurrency starts waiting tasks, so set it only if it changes.
-    if (this.#slots.concurrency !== slots) this.#slots.concurrency = slots;
-    if (this.#history.concurrency !== historySlots) this.#history.concurrency = historySlots;
+  /** The rate changes with every request: only a change that a person would notice is reported. */
+  #reportLimits(): void {
+    const { limits } = this;
+    const { concurrency, perSecond, reason } = limits;
+    const key = `${concurrency} ${reason} ${perSecond === undefined ? "-" : Math.round(Math.log2(perSecond) * 4)}`;
+    if (key === this.#lastLimits) return;
+    this.#lastLimits = key;
+    this.#options.onLimitChange(limits);
   }
 }

@@ -1,9 +1,7 @@
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Failures in a row, over all streams, that open the breaker. */
-const FAILURES_TO_OPEN = 8;
-const PROBE_BACKOFF = { baseMs: 5_000, maxMs: 60_000, jitter: 0.5 };
+const PROBE_BACKOFF = { baseMs: 5_000, maxMs: 90_000, jitter: 0.5 };
 
 /** Re-check hourly; never set an unbounded timer. */
 const MAX_WAIT_MS = 3_600_000;
@@ -17,25 +15,39 @@ export interface Permit {
   release(): void;
 }
 
+export type BreakerState = "closed" | "open";
+
+export interface CircuitBreakerOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Failures in a row that open the breaker. While one request in four succeeds, forty in a row are very rare. */
+  readonly failuresToOpen: number;
+  readonly onStateChange: (state: BreakerState) => void;
+}
+
 /**
- * Shared by all requests to one host. A `Retry-After` pauses all of them. After several failures in a row the breaker opens
- * and lets one probe at a time through, at growing intervals, so that an outage costs few requests.
+ * Shared by all requests to one endpoint or host. After many failures in a row the breaker opens and lets one probe at a
+ * time through, at growing intervals, so that an outage costs few requests.
  */
 export class CircuitBreaker {
+  readonly #options: CircuitBreakerOptions;
   readonly #clock: Clock;
-  readonly #random: Random;
-  readonly #onStateChange: (state: "closed" | "open") => void;
   readonly #waiters = new Set<() => void>();
   #pausedUntil = 0;
   #failures = 0;
   #failedProbes = 0;
   #probeAt: number | undefined;
   #isProbing = false;
+  #openedAt: number | undefined;
 
-  constructor(clock: Clock, random: Random, onStateChange: (state: "closed" | "open") => void) {
-    this.#clock = clock;
-    this.#random = random;
-    this.#onStateChange = onStateChange;
+  constructor(options: CircuitBreakerOptions) {
+    this.#options = options;
+    this.#clock = options.clock;
+  }
+
+  /** Monotonic; undefined while the breaker is closed. */
+  get openedAt(): number | undefined {
+    return this.#openedAt;
   }
 
   get isOpen(): boolean {
@@ -49,7 +61,7 @@ export class CircuitBreaker {
 
   /** Waits until a permit may be available; false if none is before `until` (monotonic). */
   async waitUntilAvailable(until: number, signal: AbortSignal | undefined): Promise<boolean> {
-    while (!this.#canAcquire()) {
+    while (!this.canAcquire) {
       const now = this.#clock.monotonic();
       if (now >= until) return false;
       const nextChangeAt = this.#isProbing ? until : Math.max(this.#pausedUntil, this.#probeAt ?? 0);
@@ -74,8 +86,15 @@ export class CircuitBreaker {
     return undefined;
   }
 
+  /** The host works again: probe at once, if the breaker is open. */
+  probeNow(): void {
+    if (this.isOpen) this.#probeAt = this.#clock.monotonic();
+    this.#failedProbes = 0;
+    this.#wakeWaiters();
+  }
+
   tryAcquire(): Permit | undefined {
-    if (!this.#canAcquire()) return undefined;
+    if (!this.canAcquire) return undefined;
     const isProbe = this.isOpen;
     if (isProbe) this.#isProbing = true;
     let isReported = false;
@@ -93,7 +112,7 @@ export class CircuitBreaker {
     };
   }
 
-  #canAcquire(): boolean {
+  get canAcquire(): boolean {
     const now = this.#clock.monotonic();
     if (now < this.#pausedUntil) return false;
     return this.#probeAt === undefined || (!this.#isProbing && now >= this.#probeAt);
@@ -103,8 +122,9 @@ export class CircuitBreaker {
     this.#failures = 0;
     if (!this.isOpen) return;
     this.#probeAt = undefined;
+    this.#openedAt = undefined;
     this.#failedProbes = 0;
-    this.#onStateChange("closed");
+    this.#options.onStateChange("closed");
   }
 
   #onFailure(pauseMs: number, isProbe: boolean): void {
@@ -112,10 +132,12 @@ export class CircuitBreaker {
     const now = this.#clock.monotonic();
     this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs);
     // Requests that were in flight when the breaker opened must not delay the probe further.
-    const opensNow = !this.isOpen && this.#failures >= FAILURES_TO_OPEN;
+    const opensNow = !this.isOpen && this.#failures >= this.#options.failuresToOpen;
     if (!opensNow && !isProbe) return;
-    this.#probeAt = now + backoffDelay(this.#failedProbes++, PROBE_BACKOFF, this.#random);
-    if (opensNow) this.#onStateChange("open");
+    this.#probeAt = now + backoffDelay(this.#failedProbes++, PROBE_BACKOFF, this.#options.random);
+    if (!opensNow) return;
+    this.#openedAt = now;
+    this.#options.onStateChange("open");
   }
 
   #waitForChange(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -1,10 +1,13 @@
+import type { RequestLimits } from "./bulkhead.ts";
+import type { BreakerState } from "./circuit-breaker.ts";
 import type { TransportResponse } from "./transport.ts";
 
 /** Events for metrics and progress reports. They must not contain identifiers, addresses or tokens. */
 export type ClientEvent =
   | RequestEvent
-  | { readonly kind: "concurrency"; readonly limit: number }
-  | { readonly kind: "breaker"; readonly host: "data" | "token"; readonly state: "closed" | "open" }
+  | { readonly kind: "limits"; readonly limits: RequestLimits }
+  /** The endpoint; `host` for all of them. */
+  | { readonly kind: "breaker"; readonly endpoint: string; readonly state: BreakerState }
   | { readonly kind: "auth"; readonly audience: string; readonly state: AuthState }
   | { readonly kind: "walk"; readonly endpoint: string; readonly event: WalkAnomaly };
 

@@ -55,6 +55,10 @@ function readExplanation(response: TransportResponse, redactor: SecretRedactor):
   };
 }
 
+export function isServerFailure(status: number): boolean {
+  return status >= 500 || status === 408 || status === 425;
+}
+
 /** Converts a response other than 200, 401 and 403 into a failure. */
 export function failureFromStatus(
   endpoint: string,
@@ -91,7 +95,7 @@ export function failureFromStatus(
       code: "too_many_requests",
     });
   }
-  if (status >= 500 || status === 408 || status === 425) {
+  if (isServerFailure(status)) {
     return new Failure(`${endpoint} failed at the service (${status})`, {
       code: "server_failure",
     });
@@ -100,6 +104,15 @@ export function failureFromStatus(
     `the service rejected the request to ${endpoint} (${status})${explanation}`,
     fields,
   );
+}
+
+/** Only this endpoint fails: the others answer. */
+export function deadEndpointFailure(endpoint: string): Failure {
+  return new Failure(`${endpoint} keeps failing while other endpoints answer`, {
+    code: "endpoint_failing",
+    remedy: "the rest is synced; run again later, and if it lasts, contact the service's operator",
+    exit: exitCode.incomplete,
+  });
 }
 
 /** The circuit breaker stayed open for as long as a request may wait. */

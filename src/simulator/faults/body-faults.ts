@@ -1,6 +1,7 @@
 import { brotliCompressSync, constants, deflateRawSync, gunzipSync, gzipSync } from "node:zlib";
 import { errorBody } from "../rest/errors.ts";
 import type { PlainResponse } from "../rest/http-types.ts";
+import type { FaultLine } from "./parser.ts";
 import type { TriggeredFault } from "./script.ts";
 
 export function plainErrorResponse(status: number, message: string, nowMs: number): PlainResponse {
@@ -27,11 +28,7 @@ export function applyBodyFault(
     case "status":
     case "rate-limit": {
       const status = line.definition.name === "status" ? line.numberOf("code") : 429;
-      const errorResponse = plainErrorResponse(status, "simulated failure", nowMs);
-      const retryAfter = formatRetryAfter(line.textOf("retry-after"), line.numberOf("wait"), nowMs);
-      return retryAfter === undefined
-        ? errorResponse
-        : { ...errorResponse, headers: { ...errorResponse.headers, "retry-after": retryAfter } };
+      return withRetryAfter(line, plainErrorResponse(status, "simulated failure", nowMs), nowMs);
     }
     case "redirect":
       return {
@@ -57,6 +54,13 @@ export function applyBodyFault(
     default:
       return undefined;
   }
+}
+
+/** Adds the header that the line asks for. */
+export function withRetryAfter(line: FaultLine, response: PlainResponse, nowMs: number): PlainResponse {
+  const retryAfter = formatRetryAfter(line.textOf("retry-after"), line.numberOf("wait"), nowMs);
+  if (retryAfter === undefined) return response;
+  return { ...response, headers: { ...response.headers, "retry-after": retryAfter } };
 }
 
 const ENVELOPES: Record<string, string> = {

@@ -72,6 +72,24 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "responds with 429 and Retry-After in this format",
   ),
   defineFault(
+    "request-limit",
+    "http",
+    requestEvents,
+    {
+      rate: numberParameter(),
+      window: choiceParameter("second sliding bucket", "second"),
+      ...retryAfterParameters,
+    },
+    "responds with 429 to what exceeds this many requests per second",
+  ),
+  defineFault(
+    "overload",
+    "http",
+    requestEvents,
+    { above: numberParameter(), code: numberParameter(503) },
+    "responds with this status while more requests are in flight",
+  ),
+  defineFault(
     "redirect",
     "http",
     requestEvents,

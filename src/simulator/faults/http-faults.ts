@@ -12,6 +12,7 @@ import {
 } from "../rest/http-types.ts";
 import { applyBodyFault, applyEncodingFault } from "./body-faults.ts";
 import { applyDeliveryFault, applyLatency, isDeliveryFault, writeResponse } from "./delivery-faults.ts";
+import { LoadFaults } from "./load-faults.ts";
 import { applyPageFault, type FetchOriginal, isLastPage, PagingFaults } from "./paging-faults.ts";
 import type { FaultScript, TriggeredFault } from "./script.ts";
 import { readAudience, TokenFaults, type TokenIssuer } from "./token-faults.ts";
@@ -31,6 +32,7 @@ export class HttpFaults {
   readonly #options: HttpFaultsOptions;
   readonly #paging: PagingFaults;
   readonly #tokens: TokenFaults;
+  readonly #load: LoadFaults;
   readonly #tracksCursors: boolean;
   readonly #usedSockets = new WeakSet<Socket>();
 
@@ -38,6 +40,7 @@ export class HttpFaults {
     this.#options = options;
     this.#paging = new PagingFaults(options.refreshSeconds * 1000);
     this.#tokens = new TokenFaults(options.tokens);
+    this.#load = new LoadFaults(options.clock);
     this.#tracksCursors = options.script
       .linesFor("request")
       .some(({ definition }) => CURSOR_FAULTS.includes(definition.name));
@@ -51,7 +54,7 @@ export class HttpFaults {
       toPlainResponse(exchange.fetchOriginal(new URLSearchParams([...query]), nowMs));
     const faults = this.#triggeredFaults(request, original, fetchOriginal);
     const effective = new Set<TriggeredFault>();
-    const changed = this.#applyFaults(request, original, fetchOriginal, faults, effective);
+    const changed = this.#applyFaults(exchange, original, fetchOriginal, faults, effective);
     const response =
       changed === original
         ? exchange.response
@@ -81,7 +84,7 @@ export class HttpFaults {
 
   /** Adds the faults that changed anything to `effective`. */
   #applyFaults(
-    request: SimulatorRequest,
+    { request, rawResponse }: Parameters<SendResponse>[0],
     original: PlainResponse,
     fetchOriginal: FetchOriginal,
     faults: readonly TriggeredFault[],
@@ -109,6 +112,7 @@ export class HttpFaults {
     if (tracksCursors) this.#paging.recordCursor(query, changed);
     apply((fault) => applyPageFault(fault, changed));
     apply((fault) => applyBodyFault(fault, changed, nowMs));
+    apply((fault) => this.#load.apply(fault, rawResponse, nowMs));
     if (path === TOKEN_PATH) this.#tokens.recordResponse(body, nowMs, changed);
     return changed;
   }

@@ -148,10 +148,6 @@ async function findsAny(
   return false;
 }
 
-export function isUnconfirmedNotFound(error: unknown): boolean {
-  return error instanceof Failure && error.code === "denied";
-}
-
 function unconfirmedFailure({ key, indexType, name }: SliceWalk, rejection?: Failure): Failure {
   const { endpoint } = streamTable[key.stream];
   return rejection

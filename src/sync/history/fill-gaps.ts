@@ -9,7 +9,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
 import { isOutOfTries, retryDelayMs } from "../context/retry.ts";
-import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
+import { NotFoundConfirmer } from "./confirm-not-found.ts";
 import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
@@ -93,13 +93,15 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       parked,
       notFound,
     });
-    const countedNotFound = new Set<string>();
+    const countedKeys = new Set<string>();
     for (const { walk, error, countsAsTry } of failed) {
       const key = ledgerKeyText(walk.key);
       const failure = failures.get(key) ?? { count: 0, isGivenUp: false };
-      // All 404s of one series in one round count as one failure, however many slices received one.
-      if (countsAsTry && !countedNotFound.has(key)) failure.count++;
-      if (isUnconfirmedNotFound(error)) countedNotFound.add(key);
+      // All failures of one series in one round count as one: a long series on a bad link fails in several slices.
+      if (countsAsTry && !countedKeys.has(key)) {
+        countedKeys.add(key);
+        failure.count++;
+      }
       failure.isGivenUp ||=
         classifyError(error, stats.successCount) === "give_up" || isOutOfTries(failure.count);
       failures.set(key, failure);

@@ -1,3 +1,4 @@
+import { failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
@@ -106,7 +107,7 @@ export async function refreshSelection(
     } catch (error) {
       const errorClass = classifyError(error, stats.successCount);
       if (errorClass === "stop") throw error;
-      shouldRetrySoon ||= errorClass === "retry";
+      shouldRetrySoon ||= errorClass === "retry" || failureCode(error) === "endpoint_failing";
       problems.push(toProblem(stream, what, error));
       return undefined;
     } finally {

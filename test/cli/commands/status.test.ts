@@ -11,6 +11,7 @@ import {
   standardContent,
 } from "../../support/cli/filled-warehouse.ts";
 import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
+import { serveDashboard } from "../../support/dashboard/dashboard-harness.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const status = (path: string, ...args: string[]) => runInProcess(["status", "--warehouse", path, ...args]);
@@ -56,6 +57,7 @@ describe("mds-sync status", () => {
       "jobs",
       "withdrawals",
       "last_crash",
+      "service",
     ]);
     expect(report.warehouse).toBe(path);
     expect(report.streams.map(({ stream }: { stream: string }) => stream)).toEqual([
@@ -73,6 +75,26 @@ describe("mds-sync status", () => {
     expect(ticks).toMatchObject({ rows: 2, open: 3, lost: 1, last_error: null, missing_scopes: [] });
     expect(ticks.from_time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
     expect(ticks.newest_age_s).toBeGreaterThan(4 * 86_400 - 3600);
+  });
+
+  it("B17: shows how the service limits the running daemon of this warehouse", async () => {
+    const path = createWarehouse(standardContent);
+    const { address, daemon } = await serveDashboard(path);
+    const { port } = new URL(address);
+    daemon.service = {
+      concurrency: 8,
+      per_second: 9.2,
+      reason: "rate_limited",
+      open_breakers: ["/market-cap"],
+    };
+    const { stdout } = await status(path, "--http-port", port);
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain(
+      "service /market-cap keeps failing at the service, and the service limits the sync to 9.2 requests per second (429)",
+    );
+    const json = await status(path, "--http-port", port, "--json");
+    expect(JSON.parse(json.stdout).service).toEqual(daemon.service);
+    const other = await status(createWarehouse(standardContent), "--http-port", port, "--json");
+    expect(JSON.parse(other.stdout).service).toBeNull();
   });
 
   it("reports that a warehouse has no history yet", async () => {

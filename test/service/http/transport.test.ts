@@ -147,7 +147,7 @@ describe("error statuses", () => {
     const { client, stub, failureOf } = await start((_, response) => sendJson(response, {}, 409));
     expect((await failureOf(client.request(asset, readPage)))?.code).toBe("conflict");
     expect(stub.requests).toHaveLength(4);
-    expect(client.health().breaker).toBe("closed");
+    expect(client.health().condition.open_breakers).toEqual([]);
   });
 });
 
@@ -273,8 +273,8 @@ describe("connections", () => {
   it("B14: a server that resets every connection is retried with backoff", async () => {
     const { clock, client, stub, failureOf } = await start(({ socket }) => void socket.resetAndDestroy());
     expect((await failureOf(client.request(asset, readPage)))?.code).toBe("connection_lost");
-    expect(stub.requests).toHaveLength(7);
-    expect(clock.monotonic()).toBeGreaterThan(1_000);
+    expect(stub.requests).toHaveLength(17);
+    expect(clock.monotonic()).toBeGreaterThan(500);
   });
 
   it("B16: reports the age of a cached response from its Age or Date header", async () => {

@@ -59,6 +59,37 @@ describe("faults of status and headers", () => {
   });
 });
 
+describe("faults of the load", () => {
+  const countStatuses = (outcomes: readonly RequestOutcome[]) =>
+    outcomes.map(({ status }) => status).toSorted((a, b) => a - b);
+  const sendTogether = (count: number) =>
+    client.clock.runUntil(Promise.all(Array.from({ length: count }, (_, n) => client.get(`/asset?n=${n}`))));
+
+  it.each(["second", "sliding", "bucket"])(
+    "request-limit rejects what exceeds the rate: %s",
+    async (window) => {
+      client.simulator.setFaults(
+        `GET * request-limit 3 window=${window} retry-after=seconds wait=2s to=5s\nGET * request-limit 1 from=5s`,
+      );
+      const first = await sendTogether(5);
+      expect(countStatuses(first)).toEqual([200, 200, 200, 429, 429]);
+      expect(first.find(({ status }) => status === 429)?.headers["retry-after"]).toBe("2");
+      await client.clock.advance(1_000);
+      expect(countStatuses(await sendTogether(3))).toEqual([200, 200, 200]);
+      await client.clock.advance(5_000);
+      expect(countStatuses(await sendTogether(2))).toEqual([200, 429]);
+      client.simulator.setFaults("");
+    },
+  );
+
+  it("overload fails while more requests are in flight", async () => {
+    client.simulator.setFaults("GET * overload 2\nGET * latency 1s");
+    expect(countStatuses(await sendTogether(5))).toEqual([200, 200, 503, 503, 503]);
+    expect(countStatuses(await sendTogether(2))).toEqual([200, 200]);
+    client.simulator.setFaults("");
+  });
+});
+
 describe("faults of the body", () => {
   it("html sends 200 with the page of a captive portal", async () => {
     const { status, headers, text } = await requestWithFault("html");

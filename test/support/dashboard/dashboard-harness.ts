@@ -3,6 +3,7 @@ import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
 import { startHttpServer } from "../../../src/dashboard/http-server.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
 import { createRoutes } from "../../../src/dashboard/routes.ts";
+import type { ServiceCondition } from "../../../src/model/service-condition.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
@@ -13,11 +14,24 @@ interface DaemonStub {
   isReady: boolean;
   problem: string | undefined;
   activity: string;
+  service: ServiceCondition;
 }
+
+const unlimited: ServiceCondition = {
+  concurrency: 8,
+  per_second: null,
+  reason: "settings",
+  open_breakers: [],
+};
 
 /** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. */
 export async function serveDashboard(path: string, clock: Clock = systemClock) {
-  const daemon: DaemonStub = { isReady: true, problem: undefined, activity: "following the live feed" };
+  const daemon: DaemonStub = {
+    isReady: true,
+    problem: undefined,
+    activity: "following the live feed",
+    service: unlimited,
+  };
   const errors = new RecentErrors(clock);
   const rate = new RequestRate(clock);
   const now = () => Math.floor(systemClock.now()) * MICROS_PER_MS;
@@ -28,6 +42,7 @@ export async function serveDashboard(path: string, clock: Clock = systemClock) {
     isReady: () => daemon.isReady,
     problem: () => daemon.problem,
     activity: () => daemon.activity,
+    service: () => daemon.service,
     requestsPerSecond: () => rate.perSecond(),
     recentErrors: () => errors.list(),
   };

@@ -68,6 +68,16 @@ describe("errors during a backfill", () => {
     engine.expectMatchesService();
   });
 
+  it("B17: three of four requests fail at random, and yet the run fetches everything, exit 0", async () => {
+    const engine = await startBackfillHarness({ settings: smallSettings });
+    engine.simulator.setFaults("GET * status 500 p=0.5\nGET * reset p=0.5");
+    const startedAt = engine.clock.now();
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.clock.now() - startedAt).toBeLessThan(180_000);
+    engine.simulator.setFaults("");
+    engine.expectMatchesService();
+  });
+
   it("B11: a series that never returns a valid page stays open and is reported, exit 4; the others are synced", async () => {
     const engine = await startBackfillHarness({ settings: smallSettings });
     const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;

@@ -18,7 +18,7 @@ it("a lookup that fails from the start does not block streams that do not need i
   const stored = () => harness.query("SELECT DISTINCT name FROM index_ticks");
   await harness.runUntil(() => stored().length > 0, 1200, 10);
   expect(stored()).toEqual([{ name: "BTC" }]);
-  expect(harness.problems.get("lookups")).toMatchObject([{ stream: "exchanges", code: "server_failure" }]);
+  expect(harness.problems.get("lookups")).toMatchObject([{ stream: "exchanges", code: "endpoint_failing" }]);
 });
 
 it("a lookup that fails while others work is reported and retried within minutes, not at the next hourly refresh", async () => {
@@ -33,7 +33,7 @@ it("a lookup that fails while others work is reported and retried within minutes
   // Reported while it is being retried, and again after it was given up.
   await harness.runUntil(() => problems("pending lookups").length > 0, 4000, 10);
   await harness.runUntil(() => problems("lookups").length > 0, 1800, 10);
-  expect(problems("lookups")).toEqual(["exchanges server_failure"]);
+  expect(problems("lookups")).toEqual(["exchanges endpoint_failing"]);
   expect(problems("pending lookups")).toEqual([]);
   const [requestsBefore, givenUpAt] = [harness.requestCount, harness.clock.now()];
   await harness.advance(2 * 3600);

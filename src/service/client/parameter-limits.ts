@@ -12,7 +12,7 @@ const CLOCK_UNCERTAINTY_MS = 1_000;
  * What this service refuses although the specification allows it: large pages and timestamps in the future. Learned from
  * a 400 that a smaller request does not get, and never sent again.
  */
-export class RequestLimits {
+export class ParameterLimits {
   readonly #log: Log;
   /** Milliseconds since 1970 by the service's clock. */
   readonly #now: () => number;

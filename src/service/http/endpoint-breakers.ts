@@ -1,0 +1,143 @@
+import { HOST_SCOPE } from "../../model/service-condition.ts";
+import type { Random } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { type BreakerState, CircuitBreaker, type Permit } from "./circuit-breaker.ts";
+
+interface EndpointBreakersOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** `scope`: the endpoint, or `host` for the breaker over all endpoints. */
+  readonly onStateChange: (scope: string, state: BreakerState) => void;
+}
+
+/** More for the host: the failures of one dead endpoint must not stop the others. */
+const FAILURES_TO_OPEN = { endpoint: 40, host: 48 };
+/** An endpoint that has only failed for this long, while others answered, counts as dead until a probe succeeds. */
+export const DEAD_ENDPOINT_MS = 120_000;
+/** Others answered, if one did at most this long before the endpoint began to fail. */
+const RECENT_SUCCESS_MS = 300_000;
+
+/** The outcome of a wait: a permit may be available, there is none in time, or the endpoint is dead. */
+type WaitResult = "available" | "timeout" | "dead";
+
+/**
+ * A circuit breaker per endpoint and one over all of them: a dead endpoint stops only its own requests, and a dead service
+ * is probed by one request at a time, whatever the number of endpoints.
+ */
+export class EndpointBreakers {
+  readonly #options: EndpointBreakersOptions;
+  readonly #host: CircuitBreaker;
+  readonly #endpoints = new Map<string, CircuitBreaker>();
+  /** The last success of each endpoint (monotonic). */
+  readonly #successes = new Map<string, number>();
+
+  constructor(options: EndpointBreakersOptions) {
+    this.#options = options;
+    this.#host = this.#createBreaker(HOST_SCOPE, FAILURES_TO_OPEN.host);
+  }
+
+  /** The endpoints whose breaker is open, or `host`. */
+  get open(): readonly string[] {
+    if (this.#host.isOpen) return [HOST_SCOPE];
+    return [...this.#endpoints].filter(([, breaker]) => breaker.isOpen).map(([endpoint]) => endpoint);
+  }
+
+  /** No request failed since the last success. */
+  get isHealthy(): boolean {
+    return this.#host.isHealthy;
+  }
+
+  /**
+   * Calls `enter` whenever a permit may be available, until it returns a result: another request may take the permit first.
+   * Returns why there is no result, at the latest at `until` (monotonic).
+   */
+  async enterWhenAvailable<T extends object>(
+    endpoint: string,
+    until: number,
+    signal: AbortSignal | undefined,
+    enter: () => Promise<T | undefined>,
+  ): Promise<T | Exclude<WaitResult, "available">> {
+    for (;;) {
+      const waited = await this.#waitUntilAvailable(endpoint, until, signal);
+      if (waited !== "available") return waited;
+      const result = await enter();
+      if (result !== undefined) return result;
+    }
+  }
+
+  tryAcquire(endpoint: string): Permit | undefined {
+    const breaker = this.#breakerOf(endpoint);
+    if (!breaker.canAcquire) return undefined;
+    const hostPermit = this.#host.tryAcquire();
+    if (!hostPermit) return undefined;
+    const isHostProbe = this.#host.isOpen;
+    const isEndpointOpen = breaker.isOpen;
+    const permit = breaker.tryAcquire();
+    return {
+      recordSuccess: () => {
+        this.#successes.set(endpoint, this.#options.clock.monotonic());
+        permit?.recordSuccess();
+        hostPermit.recordSuccess();
+      },
+      recordFailure: (pauseMs) => {
+        permit?.recordFailure(pauseMs);
+        // Probes of a dead endpoint say nothing about the others.
+        if (isHostProbe || !isEndpointOpen) hostPermit.recordFailure(0);
+        else hostPermit.release();
+      },
+      release: () => {
+        permit?.release();
+        hostPermit.release();
+      },
+    };
+  }
+
+  async #waitUntilAvailable(
+    endpoint: string,
+    until: number,
+    signal: AbortSignal | undefined,
+  ): Promise<WaitResult> {
+    const breaker = this.#breakerOf(endpoint);
+    for (;;) {
+      if (breaker.canAcquire && this.#host.canAcquire) return "available";
+      const deadAt = this.#deadAt(endpoint, breaker);
+      const now = this.#options.clock.monotonic();
+      if (now >= deadAt) return "dead";
+      if (now >= until) return "timeout";
+      const blocked = breaker.canAcquire ? this.#host : breaker;
+      await blocked.waitUntilAvailable(Math.min(until, deadAt), signal);
+    }
+  }
+
+  /** When the endpoint counts as dead; infinite if all endpoints may be affected. */
+  #deadAt(endpoint: string, { openedAt }: CircuitBreaker): number {
+    if (openedAt === undefined || this.#host.isOpen) return Number.POSITIVE_INFINITY;
+    const haveOthersAnswered = [...this.#successes].some(
+      ([other, at]) => other !== endpoint && at >= openedAt - RECENT_SUCCESS_MS,
+    );
+    return haveOthersAnswered ? openedAt + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
+  }
+
+  #breakerOf(endpoint: string): CircuitBreaker {
+    const known = this.#endpoints.get(endpoint);
+    if (known) return known;
+    const breaker = this.#createBreaker(endpoint, FAILURES_TO_OPEN.endpoint);
+    this.#endpoints.set(endpoint, breaker);
+    return breaker;
+  }
+
+  #createBreaker(scope: string, failuresToOpen: number): CircuitBreaker {
+    const { clock, random } = this.#options;
+    return new CircuitBreaker({
+      clock,
+      random,
+      failuresToOpen,
+      onStateChange: (state) => {
+        this.#options.onStateChange(scope, state);
+        if (scope !== HOST_SCOPE || state === "open") return;
+        // After an outage of the whole service, the endpoints need not wait for their own probes.
+        for (const breaker of this.#endpoints.values()) breaker.probeNow();
+      },
+    });
+  }
+}

@@ -1,0 +1,139 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { seededRandom } from "../../../src/runtime/backoff.ts";
+import { EndpointBreakers } from "../../../src/service/http/endpoint-breakers.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
+import {
+  type StubService,
+  sendGzip,
+  sendJson,
+  startStubService,
+} from "../../support/service/stub-service.ts";
+
+const minute = 60_000;
+let clock: ManualClock;
+let stub: StubService | undefined;
+beforeEach(() => {
+  clock = new ManualClock();
+});
+afterEach(async () => stub?.stop());
+
+describe("the breakers of the endpoints", () => {
+  it("B4: a dead service costs at most 200 requests an hour, however many endpoints are requested", async () => {
+    let isDown = false;
+    stub = await startStubService({
+      clock,
+      respond: (_, response) => (isDown ? sendJson(response, {}, 500) : sendGzip(response, { content: [] })),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const endpoints = [
+      "/asset",
+      "/market",
+      "/exchange",
+      "/market-cap",
+      "/ohlcv",
+      "/index-ticker",
+      "/exchange-ticker",
+    ];
+    let isOver = false;
+    const poll = async (endpoint: string) => {
+      while (!isOver) {
+        await client.request({ endpoint }, readPage).catch(() => {});
+        await clock.sleep(5_000);
+      }
+    };
+    const polls = endpoints.map(poll);
+    await clock.runUntil(clock.sleep(5 * minute));
+    isDown = true;
+    const before = stub.requests.length;
+    await clock.runUntil(clock.sleep(60 * minute));
+    const during = stub.requests.length - before;
+    expect(client.health().condition.open_breakers).toEqual(["host"]);
+    isDown = false;
+    await clock.runUntil(clock.sleep(2 * minute));
+    // One success closes the breaker of the host; the endpoints then probe at once.
+    expect(client.health().condition.open_breakers).toEqual([]);
+    expect(during).toBeGreaterThan(20);
+    expect(during).toBeLessThanOrEqual(200);
+    isOver = true;
+    await clock.runUntil(Promise.all(polls));
+  });
+
+  it("H8: a dead endpoint delays no request to the others, and is probed until it works again", async () => {
+    let isDead = true;
+    stub = await startStubService({
+      clock,
+      respond: ({ path }, response) =>
+        isDead && path.endsWith("/market-cap")
+          ? sendJson(response, {}, 500)
+          : sendGzip(response, { content: [] }),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    let isOver = false;
+    const waits: number[] = [];
+    const pollAsset = async () => {
+      while (!isOver) {
+        const startedAt = clock.monotonic();
+        await client.request({ endpoint: "/asset" }, readPage);
+        waits.push(clock.monotonic() - startedAt);
+        await clock.sleep(10_000);
+      }
+    };
+    const codes = new Set<string>();
+    const pollMarketCap = async () => {
+      while (!isOver) {
+        await client
+          .request({ endpoint: "/market-cap" }, readPage)
+          .then(() => codes.add("ok"))
+          .catch((error: { code: string }) => codes.add(error.code));
+        await clock.sleep(30_000);
+      }
+    };
+    const polls = [pollAsset(), pollMarketCap(), pollMarketCap()];
+    await clock.runUntil(clock.sleep(60 * minute));
+    expect(codes).toEqual(new Set(["server_failure", "endpoint_failing"]));
+    expect(Math.max(...waits)).toBe(0);
+    expect(client.health().condition.open_breakers).toEqual(["/market-cap"]);
+    const requests = stub.requests.filter(({ path }) => path.endsWith("/market-cap")).length;
+    expect(requests).toBeGreaterThan(60);
+    expect(requests).toBeLessThan(140);
+    isDead = false;
+    await clock.runUntil(clock.sleep(3 * minute));
+    expect(codes).toContain("ok");
+    expect(client.health().condition.open_breakers).toEqual([]);
+    isOver = true;
+    await clock.runUntil(Promise.all(polls));
+  });
+
+  it("H8: an endpoint is not dead while no other has answered", async () => {
+    const breakers = new EndpointBreakers({ clock, random: seededRandom(7), onStateChange: () => {} });
+    for (let at = 0; at < 40; at++) breakers.tryAcquire("/asset")?.recordFailure(0);
+    expect(breakers.open).toEqual(["/asset"]);
+    const enter = () =>
+      breakers.enterWhenAvailable("/asset", clock.monotonic() + 10 * minute, undefined, async () => {
+        breakers.tryAcquire("/asset")?.recordFailure(0);
+        return undefined;
+      });
+    expect(await clock.runUntil(enter())).toBe("timeout");
+    breakers.tryAcquire("/market")?.recordSuccess();
+    expect(await clock.runUntil(enter())).toBe("dead");
+  });
+
+  it("B1: 503 with Retry-After pauses its endpoint alone", async () => {
+    stub = await startStubService({
+      clock,
+      respond: ({ path }, response, count) => {
+        if (!path.endsWith("/ohlcv") || count > 1) return sendGzip(response, { content: [] });
+        response.setHeader("retry-after", "60");
+        sendJson(response, {}, 503);
+      },
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const bars = client.request({ endpoint: "/ohlcv" }, readPage);
+    await clock.advance(1_000);
+    await client.request({ endpoint: "/asset" }, readPage);
+    expect(clock.monotonic()).toBe(1_000);
+    await clock.runUntil(bars);
+    expect(clock.monotonic()).toBeGreaterThanOrEqual(minute);
+  });
+});

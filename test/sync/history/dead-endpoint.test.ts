@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import type { BackfillReport } from "../../../src/sync/history/backfill.ts";
+import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+
+const settings = `
+sync:
+  ohlcv: { GWA: [LUNA], MWA: none, LX: none }
+  intraday: { GWA: { top: 2 }, MWA: none, LX: none, days: 1 }
+  exchangeTickers: { exchanges: [Kraken], markets: all }
+  derivatives: { exchanges: [Deribit], types: [perpetuals], every: 1m }
+`;
+const MINUTE_MS = 60_000;
+
+/** The virtual minutes of one run, and its report. */
+async function runAndMeasure(engine: Awaited<ReturnType<typeof startBackfillHarness>>) {
+  const startedAt = engine.clock.monotonic();
+  const report = await engine.run();
+  return { report, minutes: (engine.clock.monotonic() - startedAt) / MINUTE_MS };
+}
+
+const openStreams = ({ streams }: BackfillReport) =>
+  streams.filter(({ open }) => open > 0).map(({ stream }) => stream);
+
+describe("one endpoint that fails for good", () => {
+  it("H8: without a ranking, everything else is fetched; the run ends with exit 4 and names the stream", async () => {
+    const engine = await startBackfillHarness({
+      settings,
+      simulator: { faults: "GET /market-cap status 500" },
+    });
+    const { report, minutes } = await runAndMeasure(engine);
+    expect(report.exit).toBe(4);
+    expect(minutes).toBeLessThan(5);
+    expect(report.problems).toMatchObject([
+      { stream: "market_caps", code: "endpoint_failing", message: expect.stringContaining("/market-cap") },
+      { stream: "index_ticks", what: "sync.intraday.GWA", code: "selector_unresolved" },
+    ]);
+    expect(engine.query("SELECT DISTINCT name FROM ohlcv")).toEqual([{ name: "LUNA" }]);
+    expect(engine.query("SELECT count(*) > 0 AS some FROM exchange_ticks")).toEqual([{ some: 1 }]);
+    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks")).toEqual([{ some: 1 }]);
+    expect(engine.simulator.requests.count("/v3/market-cap")).toBeLessThan(60);
+    expect(engine.logged).toContainEqual({
+      level: "warn",
+      fields: { endpoint: "/market-cap", state: "open" },
+      message: "circuit breaker opened",
+    });
+
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectMatchesService();
+  });
+
+  it("H8: `top: N` falls back to the stored ranking", async () => {
+    const engine = await startBackfillHarness({ settings });
+    expect((await engine.run()).exit).toBe(0);
+    engine.simulator.setFaults("GET /market-cap status 500");
+    await engine.clock.advance(60 * MINUTE_MS);
+    const { report, minutes } = await runAndMeasure(engine);
+    expect(report.exit).toBe(4);
+    expect(minutes).toBeLessThan(5);
+    expect(report.problems).toMatchObject([{ stream: "market_caps", code: "endpoint_failing" }]);
+    expect(openStreams(report)).toEqual([]);
+  });
+
+  it.each([
+    ["/derivatives/contract/*", ["derivative_contracts"]],
+    ["/derivatives/ticker/*", ["derivative_ticks"]],
+    ["/exchange-ticker*", ["exchange_ticks"]],
+    ["/ohlcv", ["ohlcv"]],
+    ["/market", ["markets"]],
+    ["/exchange", ["exchanges"]],
+  ])("H8: %s alone fails: the rest is fetched, exit 4", async (path, streams) => {
+    const engine = await startBackfillHarness({ settings });
+    // The first run stores the lookups, as on any day before the endpoint died.
+    await engine.run();
+    engine.simulator.setFaults(`GET ${path} status 500`);
+    await engine.clock.advance(26 * 60 * MINUTE_MS);
+    const { report, minutes } = await runAndMeasure(engine);
+    expect(report.exit).toBe(4);
+    expect(minutes).toBeLessThan(8);
+    expect([...new Set(report.problems.map(({ stream }) => stream))]).toEqual(streams);
+    expect(openStreams(report)).toEqual(path === "/ohlcv" ? ["ohlcv"] : []);
+    engine.simulator.setFaults("");
+    await engine.clock.advance(5 * MINUTE_MS);
+    expect((await engine.run()).exit).toBe(0);
+  });
+
+  it("H8: a page that always fails keeps only its series open; most requests to the endpoint succeed", async () => {
+    const engine = await startBackfillHarness({ settings });
+    const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;
+    engine.simulator.setFaults(`GET /index-ticker status 500 query=indexId=${eth}`);
+    const { report, minutes } = await runAndMeasure(engine);
+    expect(report.exit).toBe(4);
+    expect(minutes).toBeLessThan(8);
+    expect(report.problems).toMatchObject([{ stream: "index_ticks", what: "GWA ETH" }]);
+    expect(engine.query("SELECT DISTINCT name FROM index_ticks")).toEqual([{ name: "BTC" }]);
+  });
+});
