@@ -1,13 +1,4 @@
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { toSyncSettings, withSyncSession } from "../../src/cli/support/session.ts";
@@ -25,13 +16,13 @@ import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/o
 import { isFault } from "./fault-lines.ts";
 import { withInProcessIngest } from "./in-process-ingest.ts";
 import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts";
+import { copyEmptyWarehouse, makeScratchFolder } from "./scratch-folder.ts";
 
 const SECRET = "kestrel-secret/with+signs=&yes";
+const WAREHOUSE_FILE = "mds.sqlite";
 const DAY_MS = 86_400_000;
 /** No run may take longer, whatever faults the service has. */
 const MAX_RUN_MS = 12 * 3_600_000;
-
-const MIN_SCRATCH_BYTES = 2 ** 30;
 
 export interface ProofOutcome {
   readonly seed: number;
@@ -51,7 +42,7 @@ export interface ProofOutcome {
  */
 export async function prove(seed: number): Promise<ProofOutcome> {
   const schedule = drawSchedule(seed);
-  const folder = mkdtempSync(join(scratchFolder(), "mds-sync-proof-"));
+  const folder = makeScratchFolder();
   const clock = new ManualClock(schedule.start);
   const simulator = await startSimulator({
     clock,
@@ -63,20 +54,13 @@ export async function prove(seed: number): Promise<ProofOutcome> {
   });
   try {
     simulator.setFaults(schedule.faults);
+    if (!schedule.isNewFile) copyEmptyWarehouse(join(folder, WAREHOUSE_FILE));
     const play = () => playSchedule(schedule, folder, clock, simulator);
     return await (schedule.hasIngestThread ? play() : withInProcessIngest(play));
   } finally {
     await clock.runUntil(simulator.stop());
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** In memory where there is room: a schedule commits often, and the crash sweep is what tests the disk. */
-function scratchFolder(): string {
-  const memory = "/dev/shm";
-  if (!existsSync(memory)) return tmpdir();
-  const { bavail, bsize } = statfsSync(memory);
-  return bavail * bsize > MIN_SCRATCH_BYTES ? memory : tmpdir();
 }
 
 async function playSchedule(
@@ -166,9 +150,9 @@ function scheduleStop(
   };
 }
 
-/** Two requests per page, two per fault, and the fixed requests of each run. */
+/** Two requests per page, two per fault, the fixed requests of each run, and two a minute while the feed is followed. */
 function maxExpectedRequests(
-  { faults, settings }: FaultSchedule,
+  { faults, settings, steps }: FaultSchedule,
   runs: number,
   rows: number,
   struck: number,
@@ -176,7 +160,8 @@ function maxExpectedRequests(
   const caps = [...faults.matchAll(/ size-cap (\d+)/g)].map(([, cap]) => Number(cap));
   const pages = Math.ceil(rows / Math.min(2000, ...caps));
   const perRun = settings.includes("derivatives: {") ? 70 : 30;
-  return perRun * runs + 2 * pages + 2 * struck;
+  const followedMs = steps.reduce((sum, step) => sum + (step.kind === "follow" ? step.ms : 0), 0);
+  return perRun * runs + 2 * pages + 2 * struck + (2 * followedMs) / 60_000;
 }
 
 function createEngine(
@@ -186,7 +171,7 @@ function createEngine(
   simulator: Simulator,
   output: string[],
 ) {
-  const path = join(folder, "mds.sqlite");
+  const path = join(folder, WAREHOUSE_FILE);
   const file = join(folder, "mds-sync.yaml");
   writeFileSync(file, settings);
   const env = {

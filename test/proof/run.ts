@@ -37,6 +37,7 @@ let rows = 0;
 async function runWorker(): Promise<void> {
   for (let seed = seeds.shift(); seed !== undefined; ) {
     const worker = fork(new URL("./worker.ts", import.meta.url), {
+      execArgv: ["--max-semi-space-size=32"],
       stdio: ["ignore", "inherit", "inherit", "ipc"],
       // Ingest threads load every module again: they find it compiled.
       env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "mds-sync-compiled-proof") },

@@ -28,6 +28,8 @@ export interface FaultSchedule {
   readonly recovery: Recovery;
   /** Ingest runs in a thread of its own, as in the program; in most schedules it shares the thread, which is faster. */
   readonly hasIngestThread: boolean;
+  /** The first run creates the warehouse; in most schedules it finds an empty one, which is faster. */
+  readonly isNewFile: boolean;
 }
 
 /** The service keeps this many days. Such a world has one series, so that it has about as many rows as the others. */
@@ -43,10 +45,11 @@ export function drawSchedule(seed: number): FaultSchedule {
   const draw = new SeededDraw(seed);
   const { refreshSeconds, days } = draw.one<Span>([
     { refreshSeconds: 300, days: 1 },
-    { refreshSeconds: 900, days: draw.integer(1, 4) },
-    { refreshSeconds: 1800, days: draw.integer(2, 8) },
-    { refreshSeconds: 3600, days: draw.one([3, 10, 20]) },
-    { refreshSeconds: 3600, days: WHOLE_WINDOW_DAYS },
+    { refreshSeconds: 600, days: draw.integer(1, 2) },
+    { refreshSeconds: 900, days: draw.integer(1, 3) },
+    { refreshSeconds: 1800, days: draw.integer(1, 5) },
+    { refreshSeconds: 3600, days: draw.one([1, 3, 10]) },
+    { refreshSeconds: 3600, days: draw.one([2, 5, WHOLE_WINDOW_DAYS]) },
   ]);
   const steps = drawSteps(draw, { refreshSeconds, days });
   const { text: faults, recovery } = drawFaults(draw, {
@@ -63,7 +66,8 @@ export function drawSchedule(seed: number): FaultSchedule {
     faults,
     steps,
     recovery,
-    hasIngestThread: draw.chance(0.04),
+    hasIngestThread: draw.chance(0.02),
+    isNewFile: draw.chance(0.1),
   };
 }
 
@@ -75,7 +79,7 @@ function drawSettings(
   const special = [...(assets >= 11 ? ["[LUNA]"] : []), ...(assets >= 12 ? ["[BTC, LIBRA]"] : [])];
   const few = () => draw.one(["{ top: 1 }", "{ top: 2 }", "[BTC]", "[BTC, ETH]", "none", ...special]);
   // Solana is young: its daily bars are half as many as those of the others.
-  const ohlcv = draw.chance(0.6)
+  const ohlcv = draw.chance(0.7)
     ? "false"
     : `{ GWA: ${draw.one(["{ top: 1 }", "[SOL]", "[SOL]", "[SOL]", ...special])}, MWA: none, LX: ${draw.chance(0.03) ? "all" : "none"} }`;
   const intraday =
@@ -88,7 +92,7 @@ sync:
   intraday: ${intraday}
   exchangeTickers: ${draw.one(["false", "{ exchanges: all, markets: all }"])}
   marketCap: ${draw.one(["false", "{ every: 5m }"])}
-  derivatives: ${draw.chance(0.1) ? "{ exchanges: all }" : "false"}
+  derivatives: ${draw.chance(0.1) ? "{ exchanges: all, every: 15m }" : "false"}
 `;
 }
 
@@ -136,7 +140,7 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
       ? { ms: draw.integer(50, 30_000) }
       : { pages: draw.chance(0.5) ? draw.integer(1, 8) : draw.integer(1, 60) };
   const run = (): ScheduleStep => (draw.chance(0.4) ? { kind: "run", stop: stop() } : { kind: "run" });
-  const maxDays = { 900: 2, 1800: 4, 3600: 8 }[refreshSeconds] ?? 1;
+  const maxDays = { 900: 2, 1800: 3, 3600: 6 }[refreshSeconds] ?? 1;
   const steps = [run()];
   while (draw.chance(0.5) && steps.length < 5) {
     const ms = draw.one([
@@ -153,7 +157,7 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
     steps.push(run());
   }
   // Long periods would need hours of heartbeats.
-  if (refreshSeconds <= 900 && draw.chance(0.35)) {
+  if (refreshSeconds <= 900 && draw.chance(0.5)) {
     const follow: ScheduleStep = { kind: "follow", ms: draw.integer(2, 8) * refreshSeconds * 1000 };
     steps.splice(draw.integer(0, steps.length), 0, follow);
   }

@@ -143,8 +143,8 @@ export function expectSnapshotCoverage(reader: Connection): void {
     .all() as SnapshotKeyRow[];
   for (const key of keys) {
     const periods = new Set(
-      reader.database
-        .prepare(
+      reader
+        .statement(
           `SELECT DISTINCT ts / ${key.cadence} FROM ${key.stream}
           ${key.exchangeId === "" ? "" : "WHERE exchange_id = @exchangeId"}`,
         )
@@ -225,12 +225,12 @@ function readStoredRows(
     ? `day, ${figures(ohlcvColumns)}, record_id`
     : `ts, ${figures(["price", "volume", "tick_volume"])}`;
   const [column, low, high] = isBars ? ["day", firstDayAfter(from), firstDayAfter(to)] : ["ts", from, to];
-  return reader.database
-    .prepare(
+  return reader
+    .statement(
       `SELECT ${columns} FROM ${targetRow.stream} WHERE index_type = ? AND index_id = ? AND ${column} >= ? AND ${column} < ?
       ORDER BY ${column}`,
     )
-    .all(targetRow.indexType, targetRow.indexId, low, high) as Row[];
+    .all([targetRow.indexType, targetRow.indexId, low, high]) as Row[];
 }
 
 function readServedRows(
