@@ -10,7 +10,6 @@ export default {
   concurrency: 2,
   // On top of one and a half times the tests' own time. Stryker's hit counter stops most endless loops earlier.
   timeoutMS: 10_000,
-  incremental: true,
   cleanTempDir: "always",
   logLevel: "warn",
 };

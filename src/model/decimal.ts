@@ -32,7 +32,7 @@ export function parseDecimal(text: string): Decimal | undefined {
   if (!Number.isFinite(real)) return undefined;
   const magnitude = Math.abs(real);
   const fits =
-    countSignificantDigits(plain) <= MAX_EXACT_DIGITS &&
+    countDigits(plain) <= MAX_EXACT_DIGITS &&
     magnitude >= MIN_EXACT_MAGNITUDE &&
     magnitude < EXACT_MAGNITUDE_LIMIT;
   return { real, exact: plain === "0" || fits ? null : plain };
@@ -91,7 +91,7 @@ export function toPlainNotation(text: string): string | undefined {
   return sign === "-" && plain !== "0" ? `-${plain}` : plain;
 }
 
-function countSignificantDigits(plain: string): number {
-  const digits = plain.replace("-", "").replace(".", "").replace(/^0+/, "");
-  return plain.includes(".") ? digits.length : digits.replace(/0+$/, "").length;
+/** Trailing zeros of an integer count too: one that is exact as a double has at most 15 digits with them. */
+function countDigits(plain: string): number {
+  return plain.replace("-", "").replace(".", "").replace(/^0+/, "").length;
 }
