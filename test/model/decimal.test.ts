@@ -18,6 +18,9 @@ describe("parseDecimal", () => {
     ["1.50000000000000000000", 1.5, null],
     ["1000000000000000000", 1e18, "1000000000000000000"],
     ["1e5", 100000, null],
+    [".5", 0.5, null],
+    ["-.5", -0.5, null],
+    ["5.", 5, null],
     ["0e5", 0, null],
     // The limits of what a double and its scale restore, as plain text and with an exponent.
     ["0.0000001", 1e-7, null],
@@ -51,6 +54,7 @@ describe("parseDecimal", () => {
     "+",
     "-.",
     "1.2.3",
+    ".5.5",
     "1-2",
     "e5",
     "1e",

@@ -46,6 +46,11 @@ describe("findClosestWord", () => {
     );
   });
 
+  it("counts half a swap as two typing errors", () => {
+    for (const halfSwapped of ["#acdef", "b#cdef"])
+      expect(findClosestWord("abcdef", [halfSwapped, "abcde#"])).toBe("abcde#");
+  });
+
   it("takes the first of equally close words", () => {
     expect(findClosestWord("pott", ["port", "post", "host"])).toBe("port");
     expect(findClosestWord("exact", ["exact", "EXACT"])).toBe("exact");

@@ -14,6 +14,7 @@ import {
 import { emptyRecord, propertyOf } from "../../src/model/records.ts";
 import {
   cadenceOf,
+  DEFAULT_CADENCE,
   hasHistory,
   historyStreams,
   INTRADAY_BEGINS,
@@ -51,6 +52,7 @@ describe("the streams", () => {
 
   it("have the limits that the service documents", () => {
     expect(INTRADAY_WINDOW).toBe(200 * MICROS_PER_DAY);
+    expect(DEFAULT_CADENCE).toBe(30 * MICROS_PER_SECOND);
     expect(formatTimestamp(INTRADAY_BEGINS)).toBe("2019-06-01T00:00:00.000000Z");
   });
 
