@@ -33,10 +33,10 @@ const { values } = parseArgs({
 });
 
 async function runFolder(folder: string, mutate: readonly string[]): Promise<MutantResult[]> {
+  process.env.MDS_MUTANTS_TESTS = testFolders[folder];
   const report = `reports/mutants/${folder.replaceAll("/", "-")}`;
   const stryker = new Stryker({
     configFile: "stryker.config.ts",
-    vitest: { dir: testFolders[folder] },
     mutate: [...mutate, ...tableFiles.map((file) => `!${file}`)],
     incrementalFile: `${report}.incremental.json`,
     htmlReporter: { fileName: `${report}.html` },
