@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { configDefaults, defineConfig } from "vitest/config";
+import { FastestFirst } from "./test/mutants/fastest-first.ts";
 import { findSystemTests } from "./test/support/system-tests.ts";
 
 /** Tests that take seconds and kill no mutant that a faster test would not. */
@@ -22,6 +23,7 @@ export default defineConfig({
   test: {
     include: [`${folder}/**/*.test.ts`],
     exclude: [...configDefaults.exclude, ...findSystemTests(import.meta.dirname), ...slowTests],
+    sequence: { sequencer: FastestFirst },
     setupFiles: ["test/support/seed.ts", "test/mutants/no-shrinking.ts"],
   },
 });

@@ -40,7 +40,7 @@ async function runFolder(folder: string, mutate: readonly string[]): Promise<Mut
     mutate: [...mutate, ...tableFiles.map((file) => `!${file}`)],
     incrementalFile: `${report}.incremental.json`,
     htmlReporter: { fileName: `${report}.html` },
-    reporters: process.stdout.isTTY ? ["html", "progress"] : ["html"],
+    reporters: ["html", process.stdout.isTTY ? "progress" : "progress-append-only"],
     incremental: values.incremental,
     ...(values.concurrency === undefined ? {} : { concurrency: Number(values.concurrency) }),
   });
