@@ -4,6 +4,8 @@ const slowPath =
   "What the fast path leaves, the slow path parses to the same result, at three times the cost.";
 const alwaysDefined = "The default is for the compiler: the group takes part in every match.";
 const chunkSize = "The hint is the size of a chunk; zlib decompresses the same bytes in chunks of any size.";
+const undefinedIsNotLess = "A comparison with undefined is false. The check is for the compiler.";
+const notShown = "The sentence is for a walk that cannot restart; this line is reached only if it can.";
 const cache = "Without the cache of the last date the result is the same, only slower.";
 
 /**
@@ -148,6 +150,43 @@ export const explainedMutants: ExplainedMutants = {
       line: "return parseTimestamp(/^\\d{4}-\\d{2}-\\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);",
       mutants: ["Regex: /\\d{4}-\\d{2}-\\d{2}$/"],
       why: "A text that only ends with a date is no timestamp, with or without a time behind it.",
+    },
+  ],
+  "src/service/pagination/walk-state.ts": [
+    {
+      line: "return this.#oldestTs !== undefined && anchorForRow(endpoint, this.#oldestTs) < this.#anchor;",
+      mutants: ["ConditionalExpression: true"],
+      why: undefinedIsNotLess,
+    },
+    {
+      line: "newest !== undefined &&",
+      mutants: ["ConditionalExpression: true"],
+      why: undefinedIsNotLess,
+    },
+    {
+      line: "this.#oldestTs !== undefined &&",
+      mutants: ["ConditionalExpression: true"],
+      why: undefinedIsNotLess,
+    },
+    {
+      line: 'if (this.canRestart) this.#restart("dead_cursor", "the service rejects its cursor");',
+      mutants: ['StringLiteral: ""'],
+      why: notShown,
+    },
+    {
+      line: 'this.#restart(rows === 0 ? "dead_cursor" : "contradiction", "a page without nextId is not the last");',
+      mutants: ['StringLiteral: ""'],
+      why: notShown,
+    },
+    {
+      line: "if (this.#cursor !== undefined) this.#cursors.forget(this.#cursor);",
+      mutants: ["ConditionalExpression: true"],
+      why: "Deleting undefined from a set of texts does nothing. The check is for the compiler.",
+    },
+    {
+      line: "if (this.#oldestTs === undefined || !this.canRestart) throw paginationCycleFailure(endpoint, why);",
+      mutants: ["ConditionalExpression: false"],
+      why: "Without an oldest row `canRestart` is false. The check is for the compiler.",
     },
   ],
 };

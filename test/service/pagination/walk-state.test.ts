@@ -198,6 +198,15 @@ describe("a walk without progress", () => {
     expect(state.isRepeating("c")).toBe(false);
   });
 
+  it("says why it gives up", () => {
+    const { state } = startWalk();
+    for (let i = 0; i < 7; i++) state.accept(page(999));
+    expect(() => state.followCursor("a", 10)).toThrow("no page has older rows");
+    const contradicted = startWalk().state;
+    for (let i = 0; i < 3; i++) contradicted.handleContradiction();
+    expect(() => contradicted.handleContradiction()).toThrow("pages contradict each other");
+  });
+
   it("forgets the empty pages before a restart", () => {
     const { state, events } = startWalk({ isOneIndex: false });
     state.accept(page(900, 800));
