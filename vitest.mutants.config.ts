@@ -23,6 +23,8 @@ export default defineConfig({
   test: {
     include: [`${folder}/**/*.test.ts`],
     exclude: [...configDefaults.exclude, ...findSystemTests(import.meta.dirname), ...slowTests],
+    // A slow machine kills no mutant: Stryker has its own timeout.
+    testTimeout: 120_000,
     sequence: { sequencer: FastestFirst },
     setupFiles: ["test/support/seed.ts", "test/mutants/no-shrinking.ts"],
   },
