@@ -6,12 +6,11 @@ export interface Decimal {
 }
 
 /**
- * A double preserves every decimal of at most 15 significant digits. The views restore them with integer arithmetic on
- * `real * 10^scale`, which is exact for zero and for magnitudes within these limits; other values need their text.
+ * A double preserves every decimal of at most 15 digits. The views restore them with integer arithmetic on
+ * `real * 10^scale`, which is exact for zero and from this magnitude on; other values need their text.
  */
 const MAX_EXACT_DIGITS = 15;
 const MIN_EXACT_MAGNITUDE = 1e-7;
-const EXACT_MAGNITUDE_LIMIT = 1e15;
 
 /** Longer texts are garbage; expanding a huge exponent would exhaust the memory. */
 const MAX_TEXT_LENGTH = 400;
@@ -22,19 +21,14 @@ const decimalPattern = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d{1,4}))?$/;
 export function parseDecimal(text: string): Decimal | undefined {
   const short = parseShortDecimal(text);
   if (!Number.isNaN(short)) {
-    if (short === 0 || (Math.abs(short) >= MIN_EXACT_MAGNITUDE && Math.abs(short) < EXACT_MAGNITUDE_LIMIT))
-      return { real: short, exact: null };
+    if (short === 0 || Math.abs(short) >= MIN_EXACT_MAGNITUDE) return { real: short, exact: null };
     return { real: short, exact: toPlainNotation(text) ?? null };
   }
   const plain = toPlainNotation(text);
   if (plain === undefined) return undefined;
   const real = Number(plain);
   if (!Number.isFinite(real)) return undefined;
-  const magnitude = Math.abs(real);
-  const fits =
-    countSignificantDigits(plain) <= MAX_EXACT_DIGITS &&
-    magnitude >= MIN_EXACT_MAGNITUDE &&
-    magnitude < EXACT_MAGNITUDE_LIMIT;
+  const fits = countDigits(plain) <= MAX_EXACT_DIGITS && Math.abs(real) >= MIN_EXACT_MAGNITUDE;
   return { real, exact: plain === "0" || fits ? null : plain };
 }
 
@@ -50,13 +44,12 @@ export function decimalFromDigits(digits: number, places: number): Decimal | und
 }
 
 /**
- * The hot path: `-?digits[.digits]` of at most 15 digits; NaN for all else. Digits and power of ten are exact doubles,
+ * The hot path: at most 15 digits, with or without `-` and a point; NaN for all else. Digits and power of ten are exact doubles,
  * so their quotient is the same double that `Number` gives, at a third of the cost.
  */
 function parseShortDecimal(text: string): number {
   const length = text.length;
   const negative = text.charCodeAt(0) === 45;
-  if (length === 0 || length > MAX_EXACT_DIGITS + 2) return Number.NaN;
   let mantissa = 0;
   let digits = 0;
   let point = -1;
@@ -65,7 +58,7 @@ function parseShortDecimal(text: string): number {
     if (code >= 48 && code <= 57) {
       mantissa = mantissa * 10 + (code - 48);
       digits++;
-    } else if (code === 46 && point < 0 && digits > 0 && i < length - 1) point = digits;
+    } else if (code === 46 && point < 0) point = digits;
     else return Number.NaN;
   }
   if (digits === 0 || digits > MAX_EXACT_DIGITS) return Number.NaN;
@@ -91,7 +84,7 @@ export function toPlainNotation(text: string): string | undefined {
   return sign === "-" && plain !== "0" ? `-${plain}` : plain;
 }
 
-function countSignificantDigits(plain: string): number {
-  const digits = plain.replace("-", "").replace(".", "").replace(/^0+/, "");
-  return plain.includes(".") ? digits.length : digits.replace(/0+$/, "").length;
+/** Without leading zeros. Trailing zeros of an integer count. */
+function countDigits(plain: string): number {
+  return plain.replace("-", "").replace(".", "").replace(/^0+/, "").length;
 }

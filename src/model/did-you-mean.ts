@@ -11,7 +11,8 @@ function editDistance(a: string, b: string): number {
         (row[j - 1] ?? 0) + 1,
         (previousRow[j - 1] ?? 0) + (isSame ? 0 : 1),
       );
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+      // Before the first letter there is undefined, which equals no letter.
+      if (a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
         cost = Math.min(cost, (rowBeforePrevious[j - 2] ?? 0) + 1);
       }
       row.push(cost);

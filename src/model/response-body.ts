@@ -53,11 +53,11 @@ const MAX_CHUNK_BYTES = 1024 * 1024;
 
 /**
  * The decompressed length that the gzip trailer states, so that one chunk suffices. Clamped: a false length costs at
- * most one allocation.
+ * most one allocation. Throws if there is no trailer.
  */
 function gzipLengthHint(gzipped: Uint8Array): number {
   const { buffer, byteOffset, byteLength } = gzipped;
-  const hint = byteLength < 4 ? 0 : new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) + 1;
+  const hint = new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) + 1;
   return Math.min(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);
 }
 

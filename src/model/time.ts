@@ -43,7 +43,7 @@ function parseDateDays(date: string): number {
   const month = parseDigits(date, 5, 2);
   const day = parseDigits(date, 8, 2);
   const length = month === 2 && isLeapYear(year) ? 29 : (daysInMonth[month - 1] ?? 0);
-  const valid = date.charAt(4) === "-" && date.charAt(7) === "-" && day >= 1 && day <= length && year >= 0;
+  const valid = date.charAt(4) === "-" && date.charAt(7) === "-" && day >= 1 && day <= length;
   cachedDate = date;
   cachedDays = valid ? daysFromCivil(year, month, day) : Number.NaN;
   return cachedDays;
@@ -62,7 +62,7 @@ function isUtcZone(text: string, at: number): boolean {
  */
 export function parseTimestamp(text: string): Micros | undefined {
   const separator = text.charCodeAt(10) | 32;
-  if (text.length < 20 || separator !== 116 /* t */) return undefined;
+  if (separator !== 116 /* t */) return undefined;
   const days = parseDateDays(text.slice(0, 10));
   const hour = parseDigits(text, 11, 2);
   const minute = parseDigits(text, 14, 2);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseDecimal, toPlainNotation } from "../../src/model/decimal.ts";
+import { decimalFromDigits, parseDecimal, toPlainNotation } from "../../src/model/decimal.ts";
 
 describe("parseDecimal", () => {
   it.each([
@@ -17,6 +17,24 @@ describe("parseDecimal", () => {
     ["123456789012345678901234567890", 1.2345678901234568e29, "123456789012345678901234567890"],
     ["1.50000000000000000000", 1.5, null],
     ["1000000000000000000", 1e18, "1000000000000000000"],
+    ["1e5", 100000, null],
+    [".5", 0.5, null],
+    ["-.5", -0.5, null],
+    ["5.", 5, null],
+    ["0e5", 0, null],
+    // The limits of what a double and its scale restore, as plain text and with an exponent.
+    ["0.0000001", 1e-7, null],
+    ["1e-7", 1e-7, null],
+    ["0.00000009", 9e-8, "0.00000009"],
+    ["999999999999999", 999999999999999, null],
+    ["1e14", 1e14, null],
+    ["1e15", 1e15, "1000000000000000"],
+    ["0.12345678901234", 0.12345678901234, null],
+    ["123.4567890123456", 123.4567890123456, "123.4567890123456"],
+    ["1.23456789012345e0", 1.23456789012345, null],
+    ["-1.23456789012345e0", -1.23456789012345, null],
+    ["1.234567890123456e0", 1.234567890123456, "1.234567890123456"],
+    ["0.00123456789012345e0", 0.00123456789012345, null],
   ])("parses %s", (text, real, exact) => {
     expect(parseDecimal(text)).toEqual({ real, exact });
   });
@@ -32,6 +50,12 @@ describe("parseDecimal", () => {
     "1 2",
     "--1",
     ".",
+    "-",
+    "+",
+    "-.",
+    "1.2.3",
+    ".5.5",
+    "1-2",
     "e5",
     "1e",
     "1e99999",
@@ -41,7 +65,14 @@ describe("parseDecimal", () => {
     expect(parseDecimal(text)).toBeUndefined();
   });
 
+  it("reads texts of at most 400 characters", () => {
+    expect(parseDecimal("1".padStart(400, "0"))).toEqual({ real: 1, exact: null });
+    expect(parseDecimal("1".padStart(401, "0"))).toBeUndefined();
+  });
+
   it("rejects a huge exponent without expanding it", () => {
+    expect(parseDecimal("1e-400")?.exact).toBe(`0.${"1".padStart(400, "0")}`);
+    expect(parseDecimal("1e-401")).toBeUndefined();
     expect(parseDecimal("1e9999")).toBeUndefined();
     expect(parseDecimal("1e400")).toBeUndefined();
     expect(parseDecimal("9".repeat(1000))).toBeUndefined();
@@ -58,7 +89,7 @@ describe("parseDecimal", () => {
         const text = `${sign}${whole}${fraction === "" ? "" : `.${fraction}`}`;
         const plain = toPlainNotation(text);
         const read = parseDecimal(text);
-        expect(read?.real).toBeCloseTo(Number(text), 5);
+        expect(read?.real === Number(text)).toBe(true);
         if (read?.exact !== null) expect(read?.exact).toBe(plain);
         else expect(toPlainNotation(read.real.toPrecision(15))).toBe(plain);
       }),
@@ -74,5 +105,48 @@ describe("parseDecimal", () => {
       }),
       { numRuns: 3000 },
     );
+  });
+});
+
+describe("toPlainNotation", () => {
+  it.each([
+    ["007", "7"],
+    ["00.50", "0.5"],
+    ["000", "0"],
+    ["-0.0", "0"],
+    ["+1.5", "1.5"],
+    [".5", "0.5"],
+    ["5.", "5"],
+    ["12.5e1", "125"],
+    ["12.5e3", "12500"],
+    ["1250e-2", "12.5"],
+    ["5e-3", "0.005"],
+    ["100.100", "100.1"],
+  ])("writes %s as %s", (text, plain) => {
+    expect(toPlainNotation(text)).toBe(plain);
+  });
+});
+
+describe("decimalFromDigits", () => {
+  it("equals parseDecimal of the same digits, or leaves the value to it", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 999_999_999_999_999 }), fc.nat(15), (digits, places) => {
+        const text = String(digits).padStart(places + 1, "0");
+        const split = text.length - places;
+        const parsed = parseDecimal(`${text.slice(0, split)}.${text.slice(split)}`);
+        expect(decimalFromDigits(digits, places)).toEqual(parsed?.exact === null ? parsed : undefined);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it.each([
+    [0, 5, { real: 0, exact: null }],
+    [1, 7, { real: 1e-7, exact: null }],
+    [9, 8, undefined],
+    [123_456_789_012_345, 15, { real: 0.123456789012345, exact: null }],
+    [15, 0, { real: 15, exact: null }],
+  ])("reads %i with %i decimal places", (digits, places, decimal) => {
+    expect(decimalFromDigits(digits, places)).toEqual(decimal);
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { findClosestWord } from "../../src/model/did-you-mean.ts";
 import { resolveSelector, type SelectorCandidate } from "../../src/model/selector.ts";
 
 const assets: SelectorCandidate[] = [
@@ -16,12 +15,21 @@ const markets: SelectorCandidate[] = [
 
 describe("resolveSelector", () => {
   it("selects all or none", () => {
-    expect(resolveSelector({ kind: "all" }, assets, undefined).ids).toEqual(["1", "2", "3", "4"]);
-    expect(resolveSelector({ kind: "none" }, assets, undefined)).toMatchObject({ ids: [], isResolved: true });
+    const whole = { unknownNames: [], ambiguousNames: [], isResolved: true };
+    expect(resolveSelector({ kind: "all" }, assets, undefined)).toEqual({
+      ids: ["1", "2", "3", "4"],
+      ...whole,
+    });
+    expect(resolveSelector({ kind: "none" }, assets, undefined)).toEqual({ ids: [], ...whole });
   });
 
   it("selects the top N by rank, and markets by the rank of their base asset", () => {
-    expect(resolveSelector({ kind: "top", count: 2 }, assets, ["2", "4", "1", "3"]).ids).toEqual(["2", "4"]);
+    expect(resolveSelector({ kind: "top", count: 2 }, assets, ["2", "4", "1", "3"])).toEqual({
+      ids: ["2", "4"],
+      unknownNames: [],
+      ambiguousNames: [],
+      isResolved: true,
+    });
     expect(resolveSelector({ kind: "top", count: 1 }, markets, ["1", "2"]).ids).toEqual(["m1", "m2"]);
   });
 
@@ -37,6 +45,10 @@ describe("resolveSelector", () => {
     expect(resolveSelector({ kind: "top", count: 1 }, lx, undefined)).toMatchObject({
       ids: ["blx"],
       isResolved: true,
+    });
+    expect(resolveSelector({ kind: "top", count: 1 }, [...lx, ...assets], undefined)).toMatchObject({
+      ids: ["blx"],
+      isResolved: false,
     });
   });
 
@@ -73,16 +85,5 @@ describe("resolveSelector", () => {
       ids: ["a", "b"],
       ambiguousNames: ["one"],
     });
-  });
-});
-
-describe("findClosestWord", () => {
-  it.each([
-    ["concurency", "concurrency"],
-    ["BASEURL", "baseUrl"],
-    ["prot", "port"],
-    ["qqqq", undefined],
-  ])("finds for %s: %s", (word, closest) => {
-    expect(findClosestWord(word, ["concurrency", "baseUrl", "port", "host"])).toBe(closest);
   });
 });

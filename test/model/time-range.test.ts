@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   assertNormalised,
   containsTimestamp,
+  formatRange,
   intersect,
   normalise,
   subtract,
@@ -68,5 +69,12 @@ describe("time ranges", () => {
     ]) {
       expect(() => assertNormalised(list)).toThrow("not ascending and disjoint");
     }
+  });
+
+  it("formatRange shows timestamps, and what is none as a number", () => {
+    expect(formatRange({ from: 0, to: 1_500_000 })).toBe(
+      "[1970-01-01T00:00:00.000000Z, 1970-01-01T00:00:01.500000Z)",
+    );
+    expect(formatRange({ from: Number.NEGATIVE_INFINITY, to: 0.5 })).toBe("[-Infinity, 0.5)");
   });
 });

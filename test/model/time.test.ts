@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  barWidths,
   formatDay,
   formatTimestamp,
   parseDateOrTimestamp,
@@ -21,6 +22,8 @@ describe("parseTimestamp", () => {
     ["1970-01-01T00:00:00Z", 0],
     ["1969-12-31T23:59:59.999999Z", -1],
     ["2024-02-29T00:00:00Z", 1709164800000000],
+    ["2000-02-29T00:00:00Z", 951782400000000],
+    ["2016-12-31T23:59:59.000001Z", 1483228799000001],
   ])("parses %s", (text, micros) => {
     expect(parseTimestamp(text)).toBe(micros);
   });
@@ -49,6 +52,29 @@ describe("parseTimestamp", () => {
     "2026-13-01T00:00:00Z",
     "2026-00-01T00:00:00Z",
     "2026-03-01T24:00:01Z",
+    "2026-03-01T24:01:00Z",
+    "2026-03-01T24:00:00.5Z",
+    "2026-03-01T25:00:00Z",
+    "2026-03-00T12:00:00Z",
+    "2026-03-32T12:00:00Z",
+    "1900-02-29T00:00:00Z",
+    "2100-02-29T00:00:00Z",
+    "2023-02-29T00:00:00Z",
+    "2026/03-01T12:00:00Z",
+    "2026-03/01T12:00:00Z",
+    "2026-03-01T12-00:00Z",
+    "2026-03-01T12:00-00Z",
+    // Characters next to the digits in ASCII.
+    "2026-03-0:T12:00:00Z",
+    "2026-03-1/T12:00:00Z",
+    "2026-03-01T12:00:0:Z",
+    "2026-03-01T12:00:00.1-Z",
+    "2026-03-01T12:00:00.1:Z",
+    "2026-03-01T12:00:00X",
+    "2026-03-01T12:00:00.5X",
+    "2016-12-31T23:58:60Z",
+    "2016-12-31T22:59:60Z",
+    "2016-12-31T23:59:6",
     "2026-03-01T12:60:00Z",
     "2026-03-01T12:00:61Z",
     "2026-03-01T12:00:00.Z",
@@ -111,5 +137,19 @@ describe("days", () => {
     for (const text of ["7d", "-7", "-7y", "now+1h", "-", "--7d"])
       expect(parseUserTime(text, 1e15)).toBeUndefined();
     expect(parseUserTime("2026-03-01 12:00", 0)).toBe(parseTimestamp("2026-03-01T12:00:00Z"));
+  });
+});
+
+describe("bar widths", () => {
+  it("are minutes, hours and a day", () => {
+    const minute = 60_000_000;
+    expect(Object.entries(barWidths).map(([name, width]) => [name, width / minute])).toEqual([
+      ["1m", 1],
+      ["5m", 5],
+      ["15m", 15],
+      ["1h", 60],
+      ["4h", 240],
+      ["1d", 1440],
+    ]);
   });
 });

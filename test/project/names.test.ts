@@ -48,7 +48,17 @@ describe("folders and names", () => {
 
   it("mirrors the folders of src/ in test/", () => {
     const tests = resolve(import.meta.dirname, "..");
-    const ownFolders = new Set(["bench", "crash", "docs", "project", "proof", "scenario", "soak", "support"]);
+    const ownFolders = new Set([
+      "bench",
+      "crash",
+      "docs",
+      "mutants",
+      "project",
+      "proof",
+      "scenario",
+      "soak",
+      "support",
+    ]);
     const folders = readdirSync(tests, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map((entry) => join(entry.parentPath, entry.name).slice(tests.length + 1))

@@ -10,8 +10,8 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 const cadence = 30 * MICROS_PER_SECOND;
 
-function createLiveCoverage(change: LiveFeedChange) {
-  const clock = { now: () => at("12:10:00") / 1000 };
+function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
+  const clock = { now: () => at(now) / 1000 };
   const path = join(temporaryFolder(), "mds.sqlite");
   const warehouse = openWriter(path, { clock });
   onTestFinished(() => warehouse.close());
@@ -140,5 +140,62 @@ describe("live ticks", () => {
       ["12:01:00", "empty", "nothing listed"],
       ["12:01:30", "rows", null],
     ]);
+  });
+});
+
+describe("the end of an exchange's subscriptions", () => {
+  const since = at("12:00:00");
+  const kraken = (from: number) => [{ exchangeId: "kraken", since: from }];
+
+  /** The last tick before the end lies in the period that begins at `lastPeriod`. */
+  function endAfter(lastPeriod: string, next: LiveFeedChange = { exchanges: [] }) {
+    const live = createLiveCoverage({ exchanges: kraken(since) });
+    live.receive(exchangeTick("kraken", "btc", lastPeriod));
+    live.change(next);
+    return live;
+  }
+
+  it.each([
+    ["12:09:58.000", 0],
+    ["12:09:58.001", 1],
+    ["12:10:09.999", 1],
+    ["12:10:10.000", 0],
+  ])(
+    "at %s settles %i period that ends at 12:10: a little before, since clocks differ, or soon after",
+    (now, count) => {
+      const live = createLiveCoverage({ exchanges: kraken(since) }, now);
+      live.receive(exchangeTick("kraken", "btc", "12:09:30"));
+      live.change({ exchanges: [] });
+      expect(live.covered()).toHaveLength(count);
+    },
+  );
+
+  it("settles a period that ended just before, and none that was not received whole", () => {
+    expect(endAfter("12:09:30").covered()).toEqual([["kraken", "12:09:30", "12:10:00"]]);
+    expect(endAfter("12:09:00").covered()).toEqual([]);
+    const late = createLiveCoverage({ exchanges: kraken(at("12:09:35")) });
+    late.receive(exchangeTick("kraken", "btc", "12:09:40"));
+    late.change({ exchanges: [] });
+    expect(late.covered()).toEqual([]);
+  });
+
+  it("settles nothing while the subscriptions go on, and again nothing after they are gone", () => {
+    const live = endAfter("12:09:30", { exchanges: kraken(since) });
+    expect(live.covered()).toEqual([]);
+    live.change({ cadence });
+    expect(live.covered()).toEqual([]);
+    live.change({ exchanges: [] });
+    expect(live.covered()).toHaveLength(1);
+    live.change({ retractions: [{ exchangeId: "kraken", from: at("12:09:30"), to: at("12:10:00") }] });
+    live.change({ exchanges: kraken(at("12:09:58")) });
+    live.change({ exchanges: [] });
+    expect(live.covered()).toEqual([]);
+  });
+
+  it("settles the period as empty if no tick of it was selected", () => {
+    const live = createLiveCoverage({ exchanges: kraken(since), markets: new Set(["eth"]) });
+    live.receive(exchangeTick("kraken", "btc", "12:09:30"));
+    live.change({ exchanges: [] });
+    expect(live.proofs()).toEqual([["12:09:30", "empty", "nothing listed"]]);
   });
 });

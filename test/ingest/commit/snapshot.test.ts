@@ -1,8 +1,16 @@
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { type SnapshotPart, SnapshotValidator } from "../../../src/ingest/commit/snapshot.ts";
+import {
+  type CollectedSnapshot,
+  commitSnapshot,
+  type SnapshotPage,
+  type SnapshotPart,
+  SnapshotValidator,
+} from "../../../src/ingest/commit/snapshot.ts";
+import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
 import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
+import { jsonBody } from "../../support/ingest/pages.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
@@ -12,14 +20,13 @@ function createValidator() {
   const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock });
   onTestFinished(() => warehouse.close());
   const validator = new SnapshotValidator();
+  const commitFor = (exchange: Pick<CollectedSnapshot, "stream" | "exchangeId">, parts: SnapshotPart[]) =>
+    validator.commit(warehouse, { ...exchange, cadence: 60 * MICROS_PER_SECOND, parts });
   return {
+    warehouse,
     commit: (...parts: SnapshotPart[]) =>
-      validator.commit(warehouse, {
-        stream: "derivative_ticks",
-        exchangeId: "deribit",
-        cadence: 60 * MICROS_PER_SECOND,
-        parts,
-      }),
+      commitFor({ stream: "derivative_ticks", exchangeId: "deribit" }, parts),
+    commitFor,
     covered: () =>
       warehouse.connection.database
         .prepare("SELECT substr(from_time, 12, 5), substr(to_time, 12, 5), proof FROM coverage ORDER BY 1")
@@ -72,4 +79,137 @@ it("an empty snapshot in a period with rows retracts nothing", () => {
   expect(commit(part(0, ""))).toBe("empty");
   expect(commit(part(0, ""))).toBeUndefined();
   expect(covered()).toEqual([["12:09", "12:11", "rows"]]);
+});
+
+it("a part that is mostly unreadable, or without a plausible timestamp, does not count", () => {
+  const { commit, covered } = createValidator();
+  const good = part(5, "12:00:00");
+  expect(commit({ ...good, rejected: 6 })).toBe("unreadable");
+  expect(commit({ ...good, timestamps: [], storedTimestamps: [] })).toBe("unreadable");
+  expect(commit(good, { ...part(5, "12:00:00", "options"), rejected: 6 })).toBe("unreadable");
+  expect(covered()).toEqual([]);
+  expect(commit({ ...good, rejected: 5 })).toBeUndefined();
+  expect(commit({ ...part(0, ""), rejected: 1 })).toBe("unreadable");
+});
+
+it("of all exchanges together an empty snapshot never counts; of one it counts if that had no rows", () => {
+  const { commitFor, covered } = createValidator();
+  const everything = { stream: "exchange_ticks", exchangeId: null } as const;
+  for (let run = 0; run < 3; run++) expect(commitFor(everything, [part(0, "", "")])).toBe("empty");
+  const kraken = { stream: "exchange_ticks", exchangeId: "kraken" } as const;
+  expect(commitFor(kraken, [part(0, "", "")])).toBeUndefined();
+  expect(covered()).toEqual([["12:10", "12:11", "empty"]]);
+});
+
+it("a doubt about a part passes with the next good snapshot of it, and concerns no other part", () => {
+  const { commit, commitFor } = createValidator();
+  const deribit = { stream: "derivative_ticks", exchangeId: "deribit" } as const;
+  commit(part(100, "12:00:00"), part(100, "12:00:00", "options"));
+  expect(commit(part(10, "12:01:00"), part(100, "12:01:00", "options"))).toBe("shrunken");
+  expect(commit(part(100, "12:02:00"), part(10, "12:02:00", "options"))).toBe("shrunken");
+  expect(commit(part(100, "12:02:00"), part(100, "12:02:00", "options"))).toBeUndefined();
+  expect(commit(part(0, ""))).toBe("empty");
+  expect(commit(part(100, "12:03:00"))).toBeUndefined();
+  expect(commit(part(0, ""))).toBe("empty");
+  // Another exchange or stream has its own counts.
+  expect(commitFor({ ...deribit, exchangeId: "okx" }, [part(1, "12:03:00")])).toBeUndefined();
+  expect(commitFor({ ...deribit, stream: "exchange_ticks" }, [part(1, "12:03:00")])).toBeUndefined();
+});
+
+it("a snapshot has rows only if one was stored in its period", () => {
+  const { commit, covered } = createValidator();
+  const stored = (...times: string[]) => ({ ...part(5, "12:00:00"), storedTimestamps: times.map(at) });
+  commit({ ...stored(), timestamps: [at("12:00:30")] });
+  commit({ ...stored("12:00:59.999", "12:02:00"), timestamps: [at("12:01:00")] });
+  commit({ ...stored("12:00:00", "12:02:00"), timestamps: [at("12:02:59")] });
+  expect(covered()).toEqual([
+    ["12:00", "12:02", "empty"],
+    ["12:02", "12:03", "rows"],
+  ]);
+});
+
+it("pages that are at most two periods apart are of one snapshot, dated by the oldest", () => {
+  const { commit, covered } = createValidator();
+  commit(part(5, "12:00:00"), part(5, "12:02:00", "options"));
+  expect(covered()).toEqual([["12:00", "12:01", "rows"]]);
+  commit(part(5, "12:03:00"), part(5, "12:05:00.001", "options"));
+  expect(covered()).toEqual([
+    ["12:00", "12:01", "rows"],
+    ["12:05", "12:06", "rows"],
+  ]);
+});
+
+function createPages() {
+  const { warehouse } = createValidator();
+  const pages = new PendingPages();
+  return {
+    query: (sql: string) => warehouse.connection.database.prepare(sql).all(),
+    commit: (stream: SnapshotPage["stream"], content: object[], more: Partial<SnapshotPage> = {}) => {
+      const { pageId } = pages.read({ stream, derivativeType: "futures" }, jsonBody({ content }));
+      return commitSnapshot(warehouse, pages, { stream, pageId, request: "GET /list", ...more });
+    },
+  };
+}
+const ticker = (marketId: string, time: string) => ({
+  exchangeId: "kraken",
+  marketId,
+  last: "1",
+  bid: "1",
+  ask: "2",
+  volume: "3",
+  timestamp: `2026-03-01T${time}Z`,
+});
+
+it("a page stores the tickers of selected markets and dates all of them", () => {
+  const { commit, query } = createPages();
+  const content = [ticker("btc", "12:00:01"), ticker("eth", "12:00:03"), ticker("eth", "12:00:02")];
+  expect(commit("exchange_ticks", content, { markets: new Set(["btc"]) })).toMatchObject({
+    written: { inserted: 1 },
+    listed: 3,
+    rejected: 0,
+    newest: at("12:00:03"),
+    newestStored: at("12:00:01"),
+  });
+  expect(query("SELECT market_id, source FROM exchange_ticks")).toEqual([
+    { market_id: "btc", source: "rest" },
+  ]);
+  expect(commit("exchange_ticks", content)).toMatchObject({ written: { inserted: 2 } });
+});
+
+it("a page is not dated by a timestamp from the future, nor by none", () => {
+  const { commit } = createPages();
+  // The clock stands at 12:10:07; ten seconds of difference are allowed.
+  const content = [ticker("a", "12:10:17.000001"), ticker("b", "12:10:17"), ticker("c", "12:00:00")];
+  expect(commit("exchange_ticks", content)).toMatchObject({
+    newest: at("12:10:17"),
+    newestStored: at("12:10:17"),
+  });
+  expect(commit("exchange_ticks", [])).toMatchObject({
+    listed: 0,
+    newest: undefined,
+    newestStored: undefined,
+  });
+});
+
+it("an unreadable ticker and an unknown property are kept with their request", () => {
+  const { commit, query } = createPages();
+  const { marketId, ...broken } = ticker("x", "12:00:00");
+  const result = commit("exchange_ticks", [{ ...ticker("btc", "12:00:00"), shiny: 1 }, broken]);
+  expect(result).toMatchObject({ listed: 1, rejected: 1 });
+  expect(query("SELECT stream, request FROM rejects")).toEqual([
+    { stream: "exchange_ticks", request: "GET /list" },
+  ]);
+  expect(query("SELECT name FROM unknown_fields")).toEqual([{ name: "shiny" }]);
+});
+
+it("each snapshot stream has its own table; the selection of markets is for exchange tickers only", () => {
+  const { commit, query } = createPages();
+  const timestamp = "2026-03-01T12:00:00Z";
+  const markets = new Set(["none"]);
+  commit("market_caps", [{ assetId: "btc", marketCapRank: 1, price: "1", marketCap: "2", timestamp }], {
+    markets,
+  });
+  commit("derivative_ticks", [{ contractId: "c1", marketId: "m", price: "5", timestamp }], { markets });
+  expect(query("SELECT asset_id, price FROM market_caps")).toEqual([{ asset_id: "btc", price: 1 }]);
+  expect(query("SELECT contract_id, price FROM derivative_ticks")).toEqual([{ contract_id: "c1", price: 5 }]);
 });

@@ -143,4 +143,80 @@ describe("a list", () => {
     );
     expect(broken.failure).toMatchObject({ code: "pagination_cycle" });
   });
+
+  it("is requested as its caller says; cursors come with the largest page size", async () => {
+    const requests: unknown[] = [];
+    const pages = [
+      { rows: 2, nextId: "a" },
+      { rows: 1, nextId: undefined },
+    ];
+    const client: RequestSender = {
+      onEvent: () => {},
+      request: async <T>(request: unknown) => {
+        requests.push(request);
+        return pages[requests.length - 1] as T;
+      },
+    };
+    const { signal } = new AbortController();
+    const options = {
+      priority: 2,
+      mayBeMissing: true,
+      params: { derivativeType: "futures" },
+      signal,
+    } as const;
+    const walk = async (list: Parameters<typeof walkListPages>[1]) => {
+      requests.length = 0;
+      const positions: ListPosition[] = [];
+      for await (const { position } of walkListPages(client, list, async () => ({
+        rows: 0,
+        nextId: undefined,
+      })))
+        positions.push(position);
+      return positions;
+    };
+    const endpoint = "/derivatives/contract/{derivativeType}";
+    expect(await walk({ endpoint, filters: { exchangeId: "x" }, ...options })).toEqual([
+      { number: 1, isLast: false, isRestarted: false },
+      { number: 2, isLast: true, isRestarted: false },
+    ]);
+    expect(requests).toEqual([
+      { endpoint, query: { exchangeId: "x" }, ...options },
+      { endpoint, query: { exchangeId: "x", startAfter: "a", size: 2000 }, ...options },
+    ]);
+    await walk({ endpoint: "/asset" });
+    expect(requests[0]).toEqual({
+      endpoint: "/asset",
+      params: {},
+      query: {},
+      priority: 0,
+      mayBeMissing: false,
+      signal: undefined,
+    });
+  });
+
+  it("C2: does not end with a page of several records that repeats its cursor: that is a cycle", async () => {
+    const { failure, queries, events } = await walkList(({ query }) => ({
+      content: rows.slice(0, 2),
+      nextId: query.startAfter ?? "c",
+    }));
+    expect(failure).toMatchObject({ code: "pagination_cycle" });
+    expect(queries).toHaveLength(2);
+    expect(events).toEqual(["cycle"]);
+  });
+
+  it("C9: follows the cursors of its first try again after a restart; other failures are the caller's", async () => {
+    const healed = await walkList((request, count) => (count === 3 ? 400 : correctPage(request, count)));
+    expect(healed.positions.map(({ number, isRestarted }) => [number, isRestarted])).toEqual([
+      [1, false],
+      [2, false],
+      [3, true],
+      [4, true],
+      [5, true],
+      [6, true],
+    ]);
+    await stub?.stop();
+    // Without a cursor there is nothing to restart.
+    const first = await walkList(() => 400);
+    expect(first).toMatchObject({ failure: { code: "rejected" }, events: [] });
+  });
 });

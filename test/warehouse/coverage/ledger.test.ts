@@ -1,7 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import { readSettledRanges, retract, settle, settleAsLost } from "../../../src/warehouse/coverage/ledger.ts";
+import {
+  assertValidLedger,
+  hasRowsInRange,
+  ledgerKeyText,
+  readSettledRanges,
+  retract,
+  retractNothingOlder,
+  type SettledRange,
+  settle,
+  settleAsLost,
+} from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { LedgerProof } from "../../../src/warehouse/schema/coverage.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
@@ -146,5 +156,127 @@ describe("the ledger", () => {
         settle(t, { stream: "ohlcv", series: 1 }, { from: 4, to: 6 }, "lost", "x"),
       ),
     ).toThrow("not ascending and disjoint");
+  });
+
+  it("refuses a range of no length, a reason for rows, and a loss without a reason", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "ohlcv", series: 1 } as const;
+    const settleAs = (...args: [range: TimeRange, proof: LedgerProof, reason?: string | null]) =>
+      warehouse.transaction((transaction) => {
+        transaction.markWritten("ohlcv", 1);
+        settle(transaction, key, ...args);
+      });
+    for (const to of [5, 4, Number.NaN])
+      expect(() => settleAs({ from: 5, to }, "empty")).toThrow("range of no length");
+    expect(() => settleAs({ from: 5, to: 6 }, "rows", "because")).toThrow("rows with a reason");
+    expect(() => settleAs({ from: 5, to: 6 }, "lost")).toThrow("without a reason");
+    expect(readSettledRanges(warehouse.connection, key)).toEqual([]);
+  });
+
+  it("is not changed by taking back or losing a range of no length", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "ohlcv", series: 1 } as const;
+    warehouse.transaction((transaction) => {
+      settle(transaction, key, { from: 0, to: 10 }, "empty");
+      for (const to of [5, 4]) {
+        retract(transaction, key, { from: 5, to });
+        settleAsLost(transaction, key, { from: 5, to }, "retention");
+      }
+    });
+    expect(readSettledRanges(warehouse.connection, key)).toEqual([
+      { from: 0, to: 10, proof: "empty", reason: null },
+    ]);
+  });
+
+  it("tells streams and series apart", () => {
+    const keys = [
+      { stream: "ohlcv", series: 1 },
+      { stream: "ohlcv", series: 2 },
+      { stream: "index_ticks", series: 1 },
+    ] as const;
+    expect(new Set(keys.map(ledgerKeyText)).size).toBe(3);
+    const warehouse = openTestWarehouse();
+    warehouse.transaction((t) => {
+      for (const [i, key] of keys.entries()) settle(t, key, { from: i, to: 10 + i }, "empty", "x");
+      retract(t, keys[1], { from: 0, to: 20 });
+    });
+    expect(keys.map((key) => readSettledRanges(warehouse.connection, key).map(({ from }) => from))).toEqual([
+      [0],
+      [],
+      [2],
+    ]);
+  });
+});
+
+describe("a valid ledger", () => {
+  const range = (from: number, to: number, reason: string | null = null): SettledRange => ({
+    from,
+    to,
+    proof: "empty",
+    reason,
+  });
+
+  it("may have touching ranges only if they differ", () => {
+    expect(() => assertValidLedger([range(0, 5), range(5, 9, "x"), range(9, 12)])).not.toThrow();
+    expect(() => assertValidLedger([range(0, 5), range(7, 9)])).not.toThrow();
+    expect(() => assertValidLedger([])).not.toThrow();
+    for (const ranges of [
+      [range(0, 5), range(5, 9)],
+      [range(0, 5), range(4, 9, "x")],
+      [range(5, 9), range(0, 4, "x")],
+      [range(5, 5)],
+      [range(0, 3), range(6, 5, "x")],
+      [range(0, 5, "x"), range(5, 9, "x")],
+    ])
+      expect(() => assertValidLedger(ranges)).toThrow();
+    // The same reason, but another proof.
+    expect(() => assertValidLedger([range(0, 5, "x"), { ...range(5, 9, "x"), proof: "lost" }])).not.toThrow();
+  });
+});
+
+describe("rows in a range", () => {
+  it("are found by series and half-open range; snapshot streams have none by ledger key", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "index_ticks", series: 1 } as const;
+    warehouse.transaction((transaction) => {
+      writeRecords(transaction, "index_ticks", [tick(5, "1")], "live");
+      const has = (from: number, to: number, ledgerKey: Parameters<typeof hasRowsInRange>[1] = key) =>
+        hasRowsInRange(transaction, ledgerKey, { from, to });
+      expect([has(0, 5), has(0, 6), has(5, 6), has(6, 9), has(5, 5)]).toEqual([
+        false,
+        true,
+        true,
+        false,
+        false,
+      ]);
+      expect(has(0, 9, { ...key, series: 2 })).toBe(false);
+      expect(has(0, 9, { ...key, stream: "exchange_ticks" })).toBe(false);
+    });
+  });
+});
+
+describe("a report of nothing older", () => {
+  it("is disproved by an older row, but not by a newer one; other reasons stay", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "ohlcv", series: 1 } as const;
+    const other = { stream: "ohlcv", series: 2 } as const;
+    const rangesOf = () => readSettledRanges(warehouse.connection, key).map(({ from, to }) => [from, to]);
+    warehouse.transaction((t) => {
+      settle(t, key, { from: 10, to: 20 }, "empty", "nothing older");
+      settle(t, key, { from: 30, to: 40 }, "empty", "nothing older");
+      settle(t, key, { from: 40, to: 50 }, "empty", "no records");
+      settle(t, other, { from: 10, to: 20 }, "empty", "nothing older");
+    });
+    const disprove = (rowTs: number) => warehouse.transaction((t) => retractNothingOlder(t, key, rowTs));
+    expect(disprove(40)).toBe(false);
+    expect(rangesOf()).toHaveLength(3);
+    expect(disprove(20)).toBe(true);
+    expect(rangesOf()).toEqual([
+      [10, 20],
+      [40, 50],
+    ]);
+    expect(disprove(0)).toBe(true);
+    expect(rangesOf()).toEqual([[40, 50]]);
+    expect(readSettledRanges(warehouse.connection, other)).toHaveLength(1);
   });
 });

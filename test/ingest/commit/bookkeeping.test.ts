@@ -1,0 +1,175 @@
+import { describe, expect, it } from "vitest";
+import {
+  commitBlockedReason,
+  commitClockSkew,
+  commitFileSize,
+  commitIndexFoundAgain,
+  commitIndexNotFound,
+  commitJobRun,
+  commitLostRanges,
+  commitNoContracts,
+  commitRecheck,
+  commitRetraction,
+  commitStreamHealth,
+  optimizeDatabase,
+  pruneBatch,
+} from "../../../src/ingest/commit/bookkeeping.ts";
+import { commitTargets } from "../../../src/ingest/commit/targets.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { hasNoContracts, readDueRechecks } from "../../../src/warehouse/coverage/rechecks.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { readClockSkew } from "../../../src/warehouse/coverage/targets.ts";
+import { readStatus } from "../../../src/warehouse/read/status.ts";
+import { readJobRuns } from "../../../src/warehouse/tables/job-runs.ts";
+import { readSizeSamples } from "../../../src/warehouse/tables/size-history.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
+
+const noon = parseTs("2026-03-01T12:00:00Z");
+const HOUR = 3600 * MICROS_PER_SECOND;
+const rules = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 10 * MICROS_PER_DAY };
+const key = { stream: "index_ticks", series: 1 } as const;
+
+/** A warehouse whose only target is BTC's ticks since `from`. */
+function openWithTarget(from = noon - HOUR) {
+  const warehouse = openTestWarehouse();
+  commitTargets(warehouse, {
+    stream: "index_ticks",
+    targets: [{ indexType: "GWA", indexId: "btc-id", from }],
+    rules,
+    unresolvedIndexTypes: [],
+    at: noon,
+  });
+  const coverage = () =>
+    queryRows(warehouse, "SELECT from_ts, to_ts, proof, reason FROM coverage ORDER BY from_ts").map((row) =>
+      Object.values(row),
+    );
+  return { warehouse, coverage };
+}
+
+describe("the ledger's bookkeeping", () => {
+  it("marks what left the service's window as lost", () => {
+    const { warehouse, coverage } = openWithTarget(noon - 12 * MICROS_PER_DAY);
+    commitLostRanges(warehouse, readGaps(warehouse.connection, "index_ticks", noon));
+    expect(coverage()).toEqual([
+      [noon - 12 * MICROS_PER_DAY, noon - 10 * MICROS_PER_DAY, "lost", "aged out"],
+    ]);
+    expect(readGaps(warehouse.connection, "index_ticks", noon)).toMatchObject([{ agedOut: [] }]);
+  });
+
+  it("settles what a 404 says, until the service has the index again", () => {
+    const { warehouse, coverage } = openWithTarget();
+    commitIndexNotFound(warehouse, { key, range: { from: noon - HOUR, to: noon } });
+    expect(coverage()).toEqual([[noon - HOUR, noon, "empty", "not found"]]);
+    commitIndexFoundAgain(warehouse, key);
+    expect(coverage()).toEqual([]);
+  });
+
+  it("reopens a range that an audit found wrong", () => {
+    const { warehouse, coverage } = openWithTarget();
+    warehouse.transaction((t) => settle(t, key, { from: 0, to: 100 }, "empty", "no records"));
+    commitRetraction(warehouse, { key, range: { from: 40, to: 60 } });
+    expect(coverage()).toEqual([
+      [0, 40, "empty", "no records"],
+      [60, 100, "empty", "no records"],
+    ]);
+  });
+
+  it("shows why a gap cannot be filled, for every key, until the obstacle is gone", () => {
+    const { warehouse } = openWithTarget();
+    const other = { stream: "index_ticks", series: 99 } as const;
+    const reason = () => readGaps(warehouse.connection, "index_ticks", noon)[0]?.blockedReason;
+    commitBlockedReason(warehouse, { keys: [other, key], reason: "forbidden" });
+    expect(reason()).toBe("forbidden");
+    commitBlockedReason(warehouse, { keys: [other], reason: null });
+    expect(reason()).toBe("forbidden");
+    commitBlockedReason(warehouse, { keys: [key], reason: null });
+    expect(reason()).toBeNull();
+  });
+
+  it("rechecks a series once a day", () => {
+    const { warehouse } = openWithTarget();
+    const due = (day: string) => readDueRechecks(warehouse.connection, "index_ticks", day).length;
+    expect([due("2026-03-01"), due("2026-03-02")]).toEqual([0, 1]);
+    commitRecheck(warehouse, { key, day: "2026-03-02" });
+    expect([due("2026-03-02"), due("2026-03-03")]).toEqual([0, 1]);
+  });
+
+  it("remembers for a day that an exchange has no contracts of a type", () => {
+    const { warehouse } = openWithTarget();
+    const entry = { exchangeId: "kraken", derivativeType: "options", day: "2026-03-01" };
+    expect(hasNoContracts(warehouse.connection, entry)).toBe(false);
+    commitNoContracts(warehouse, entry);
+    expect(hasNoContracts(warehouse.connection, entry)).toBe(true);
+    for (const other of [{ exchangeId: "okx" }, { derivativeType: "futures" }, { day: "2026-03-02" }])
+      expect(hasNoContracts(warehouse.connection, { ...entry, ...other })).toBe(false);
+  });
+
+  it("stores the service's clock skew, which the views add to the time", () => {
+    const { warehouse } = openWithTarget();
+    commitClockSkew(warehouse, -2_500_000.4);
+    expect(readClockSkew(warehouse.connection)).toBe(-2_500_000);
+  });
+});
+
+describe("the bookkeeping of the daemon", () => {
+  it("stores for each stream what is wrong with it, and that it is healthy again", () => {
+    const { warehouse } = openWithTarget();
+    const health = (stream: string) => {
+      const { streams } = readStatus(warehouse.connection, noon);
+      const found = streams.find((each) => each.stream === stream);
+      return [found?.last_error ?? null, found?.last_error_at ?? null, found?.missing_scopes];
+    };
+    commitStreamHealth(warehouse, [
+      { stream: "index_ticks", error: "HTTP 500", missingScopes: [] },
+      { stream: "ohlcv", error: null, missingScopes: ["read:ohlcv"] },
+    ]);
+    expect(health("index_ticks")).toEqual(["HTTP 500", "2026-03-01T12:00:00.000000Z", []]);
+    expect(health("ohlcv")).toEqual([null, null, ["read:ohlcv"]]);
+    commitStreamHealth(warehouse, [{ stream: "index_ticks", error: null, missingScopes: [] }]);
+    expect(health("index_ticks")).toEqual([null, null, []]);
+    expect(health("ohlcv")).toEqual([null, null, ["read:ohlcv"]]);
+  });
+
+  it("stores how a job ended and how large the file was", () => {
+    const { warehouse } = openWithTarget();
+    commitJobRun(warehouse, { job: "nightly", scheduledAt: 5, outcome: "ok" });
+    expect(readJobRuns(warehouse.connection)).toEqual([
+      { job: "nightly", scheduledAt: 5, endedAt: "2026-03-01T12:00:00.000000Z", outcome: "ok" },
+    ]);
+    commitFileSize(warehouse, 4096);
+    expect(readSizeSamples(warehouse.connection)).toEqual([{ at: noon, bytes: 4096 }]);
+  });
+
+  it("deletes rows beyond the retention and marks their time as lost", () => {
+    const { warehouse, coverage } = openWithTarget();
+    warehouse.transaction((transaction) => {
+      for (const at of [noon - 2 * HOUR, noon - HOUR])
+        settleSnapshot(transaction, { stream: "exchange_ticks", exchangeId: null, at, cadence: HOUR });
+    });
+    expect(pruneBatch(warehouse, { stream: "exchange_ticks", before: noon - HOUR })).toEqual({
+      deleted: 0,
+      isDone: true,
+    });
+    expect(coverage()).toEqual([
+      [noon - 2 * HOUR, noon - HOUR, "lost", "retention"],
+      [noon - HOUR, noon, "rows", null],
+    ]);
+  });
+
+  it("refreshes the planner's statistics from a sample, and truncates the WAL", () => {
+    const { warehouse } = openWithTarget();
+    const pragmas: string[] = [];
+    const { database } = warehouse.connection;
+    const run = database.pragma.bind(database);
+    database.pragma = (source, options) => {
+      pragmas.push(source);
+      return run(source, options);
+    };
+    expect(optimizeDatabase(warehouse)).toMatchObject({ walBytes: 0, isTruncated: true });
+    // Without a limit, ANALYZE would read whole tables while every commit waits.
+    expect(pragmas.slice(0, 2)).toEqual(["analysis_limit = 400", "optimize"]);
+  });
+});

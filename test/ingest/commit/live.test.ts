@@ -1,0 +1,144 @@
+import { expect, it } from "vitest";
+import { commitLiveMessages, commitUnknownEvents } from "../../../src/ingest/commit/live.ts";
+import { LiveCoverage } from "../../../src/ingest/commit/live-coverage.ts";
+import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { at, liveMessage, tickRecord } from "../../support/ingest/pages.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+
+const exchangeTick = (time: string, more: object = {}) =>
+  JSON.stringify({
+    event: "EXCHANGE_TICKER",
+    id: time,
+    exchangeId: "kraken",
+    marketId: "btc-usd",
+    last: "1",
+    volume: "2",
+    bid: "1",
+    ask: "2",
+    timestamp: `2026-03-01T${time}Z`,
+    ...more,
+  });
+
+function openLive() {
+  const clock = new ManualClock("2026-03-01T12:10:00Z");
+  const warehouse = openTestWarehouse({ clock });
+  const coverage = new LiveCoverage();
+  return {
+    warehouse,
+    coverage,
+    query: (sql: string) => queryRows(warehouse, sql),
+    receive: (...messages: string[]) => commitLiveMessages(warehouse, messages, coverage),
+  };
+}
+
+it("a batch of messages is stored by what each of them is", () => {
+  const { receive, query } = openLive();
+  const result = receive(
+    liveMessage({ ts: at("12:00:00") }),
+    liveMessage({ ts: at("12:00:30") }),
+    exchangeTick("12:00:31"),
+    JSON.stringify({ event: "INDEX_TICKER", ...tickRecord({ ts: 0 }), timestamp: "now", price: "5" }),
+    exchangeTick("12:00:32", { exchangeId: null }),
+    exchangeTick("12:00:33", { marketId: null }),
+    '{"event":"TRADE","id":1}',
+    '{"event":"TRADE","id":2}',
+  );
+  expect(result).toMatchObject({
+    indexTicks: { inserted: 2 },
+    exchangeTicks: { inserted: 1 },
+    rejected: 3,
+    unknownEvents: 2,
+    newest: at("12:00:31"),
+    skippedTicks: [],
+  });
+  expect(query("SELECT source FROM index_ticks UNION ALL SELECT source FROM exchange_ticks")).toEqual([
+    { source: "live" },
+    { source: "live" },
+    { source: "live" },
+  ]);
+  expect(query("SELECT stream, request, count(*) AS rejects FROM rejects GROUP BY 1, 2 ORDER BY 1")).toEqual([
+    { stream: "exchange_ticks", request: null, rejects: 2 },
+    { stream: "index_ticks", request: null, rejects: 1 },
+  ]);
+  expect(query("SELECT name, count, sample FROM unknown_events")).toEqual([
+    { name: "TRADE", count: 2, sample: '{"event":"TRADE","id":1}' },
+  ]);
+});
+
+it("the newest tick of a batch may be the first, of either stream, or none", () => {
+  const { receive } = openLive();
+  expect(receive(liveMessage({ ts: at("12:05:00") }), exchangeTick("12:01:00")).newest).toBe(at("12:05:00"));
+  expect(receive(exchangeTick("12:06:00"), exchangeTick("12:05:59")).newest).toBe(at("12:06:00"));
+  expect(receive('{"event":"TRADE"}').newest).toBeUndefined();
+});
+
+it("properties that this version does not know are counted for their stream", () => {
+  const { receive, query } = openLive();
+  receive(
+    JSON.stringify({ ...JSON.parse(liveMessage({ ts: at("12:00:00") })), shiny: 1 }),
+    exchangeTick("12:00:00", { dull: true }),
+  );
+  expect(query('SELECT "where" AS stream, name FROM unknown_fields ORDER BY 1')).toEqual([
+    { stream: "exchange_ticks", name: "dull" },
+    { stream: "index_ticks", name: "shiny" },
+  ]);
+});
+
+it("events that no tick carries are counted, each with a sample", () => {
+  const { warehouse, query } = openLive();
+  commitUnknownEvents(warehouse, [
+    { name: "MAINTENANCE", count: 3, sample: "{}" },
+    { name: "TRADE", count: 1, sample: "[]" },
+  ]);
+  expect(query("SELECT name, count, sample FROM unknown_events ORDER BY 1")).toEqual([
+    { name: "MAINTENANCE", count: 3, sample: "{}" },
+    { name: "TRADE", count: 1, sample: "[]" },
+  ]);
+});
+
+it("a tick from the future extends no live span and shows no skipped tick", () => {
+  const { receive, coverage, warehouse, query } = openLive();
+  coverage.applyChange(warehouse, {
+    startedSpans: [{ indexType: "GWA", from: at("12:00:00") }],
+    cadence: 30 * MICROS_PER_SECOND,
+  });
+  const spanEnd = () => query("SELECT to_ts FROM live_spans")[0]?.to_ts;
+  // The service's clock may differ by ten seconds.
+  receive(liveMessage({ ts: at("12:10:10") }));
+  expect(spanEnd()).toBe(at("12:10:10"));
+  const ahead = receive(liveMessage({ ts: at("12:10:10") + 1 }), liveMessage({ ts: at("12:20:00") }));
+  expect(ahead.skippedTicks).toEqual([]);
+  expect(spanEnd()).toBe(at("12:10:10"));
+});
+
+it("a longer step than usual is reported at the next tick, unless a late tick fills it", () => {
+  const { receive } = openLive();
+  const skips = (...times: string[]) =>
+    receive(...times.map((time) => liveMessage({ ts: at(time) }))).skippedTicks.map(({ after, at: end }) => [
+      (after - at("12:00:00")) / MICROS_PER_SECOND,
+      (end - at("12:00:00")) / MICROS_PER_SECOND,
+    ]);
+  // Up to one and a half periods is jitter.
+  expect(skips("12:00:00", "12:00:45", "12:01:15")).toEqual([]);
+  expect(skips("12:02:15")).toEqual([]);
+  expect(skips("12:02:45")).toEqual([[75, 135]]);
+  // A late tick in the middle fills the step; one at its edge does not.
+  expect(skips("12:03:45", "12:03:15", "12:04:15")).toEqual([]);
+  expect(skips("12:05:15", "12:05:15", "12:04:15", "12:05:45")).toEqual([[255, 315]]);
+  // What a late tick leaves open is still reported, on either side of it.
+  expect(skips("12:07:15", "12:06:15", "12:07:45")).toEqual([[375, 435]]);
+  expect(skips("12:09:15", "12:08:45", "12:09:45")).toEqual([[465, 525]]);
+});
+
+it("ticks of other indices are no successors", () => {
+  const { receive } = openLive();
+  const tick = (time: string, indexId: string) => liveMessage({ ts: at(time), indexId });
+  receive(tick("12:00:00", "btc"), tick("12:01:30", "eth"), tick("12:00:30", "btc"), tick("12:02:00", "eth"));
+  const typed = (time: string, indexType: string) =>
+    JSON.stringify({ ...JSON.parse(tick(time, "btc")), indexType });
+  expect(receive(typed("12:05:00", "MWA"), typed("12:05:30", "MWA")).skippedTicks).toEqual([]);
+  expect(receive(tick("12:02:30", "btc"), tick("12:03:00", "btc")).skippedTicks).toEqual([
+    { indexType: "GWA", indexId: "btc", after: at("12:00:30"), at: at("12:02:30") },
+  ]);
+});

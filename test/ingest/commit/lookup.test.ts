@@ -1,0 +1,91 @@
+import { expect, it } from "vitest";
+import { commitLookup, type LookupPages } from "../../../src/ingest/commit/lookup.ts";
+import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
+import { jsonBody } from "../../support/ingest/pages.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+
+function openLookups() {
+  const warehouse = openTestWarehouse();
+  const pages = new PendingPages();
+  return {
+    query: (sql: string) => queryRows(warehouse, sql),
+    /** Commits a list of these pages. */
+    commit(list: Omit<LookupPages, "pageIds" | "request">, ...contents: (readonly unknown[])[]) {
+      const pageIds = contents.map(
+        (content) => pages.read(list as LookupPages, jsonBody({ content })).pageId,
+      );
+      return commitLookup(warehouse, pages, { ...list, pageIds, request: "GET /list" } as LookupPages);
+    },
+  };
+}
+
+const asset = (id: string, status = "ACTIVE") => ({
+  id,
+  symbol: id,
+  name: id,
+  type: "CRYPTO",
+  status,
+  url: null,
+});
+
+it("a lookup consists of all its pages, and an id counts once", () => {
+  const { commit, query } = openLookups();
+  const result = commit({ stream: "assets" }, [asset("a"), asset("b")], [asset("b", "INACTIVE"), asset("c")]);
+  expect(result).toMatchObject({ listed: 3, rejected: 0, added: 3 });
+  expect(query("SELECT id, status FROM assets ORDER BY id")).toEqual([
+    { id: "a", status: "ACTIVE" },
+    { id: "b", status: "INACTIVE" },
+    { id: "c", status: "ACTIVE" },
+  ]);
+});
+
+it("an unreadable record is stored in rejects with its request, and proves nothing about missing ids", () => {
+  const { commit, query } = openLookups();
+  const many = Array.from({ length: 20 }, (_, i) => asset(`a${i}`));
+  commit({ stream: "assets" }, many);
+  for (let run = 0; run < 9; run++)
+    expect(commit({ stream: "assets" }, many.slice(1), [{ symbol: "no id" }])).toMatchObject({
+      listed: 19,
+      rejected: 1,
+      delisted: 0,
+    });
+  expect(query("SELECT DISTINCT stream, request FROM rejects")).toEqual([
+    { stream: "assets", request: "GET /list" },
+  ]);
+  const delisted = Array.from({ length: 9 }, () => commit({ stream: "assets" }, many.slice(1)).delisted);
+  expect(delisted.reduce((sum, count) => sum + count)).toBe(1);
+});
+
+it("properties that this version does not know are counted, of every page", () => {
+  const { commit, query } = openLookups();
+  commit({ stream: "assets" }, [{ ...asset("a"), shiny: 1 }], [{ ...asset("b"), dull: 2 }]);
+  expect(query('SELECT "where" AS stream, name, count FROM unknown_fields ORDER BY name')).toEqual([
+    { stream: "assets", name: "dull", count: 1 },
+    { stream: "assets", name: "shiny", count: 1 },
+  ]);
+});
+
+it("each lookup has its own table", () => {
+  const { commit, query } = openLookups();
+  commit({ stream: "assets" }, [asset("btc"), asset("usd")]);
+  commit({ stream: "markets" }, [{ id: "m1", baseAssetId: "btc", quoteAssetId: "usd" }]);
+  commit({ stream: "exchanges" }, [
+    { id: "kraken", name: "Kraken", status: "ACTIVE", markets: [], symbols: [] },
+  ]);
+  expect(query("SELECT id, pair FROM markets")).toEqual([{ id: "m1", pair: "btc/usd" }]);
+  expect(query("SELECT id, name FROM exchanges")).toEqual([{ id: "kraken", name: "Kraken" }]);
+});
+
+it("a list of contracts is about one type on one exchange: it delists no others", () => {
+  const { commit, query } = openLookups();
+  const contract = (id: string, exchangeId: string) => ({ id, exchangeId, marketId: "m", exchangeName: id });
+  const futuresOf = (exchangeId: string) =>
+    ({ stream: "derivative_contracts", derivativeType: "futures", exchangeId }) as const;
+  commit(futuresOf("okx"), [contract("o1", "okx")]);
+  const kraken = Array.from({ length: 20 }, (_, i) => contract(`k${i}`, "kraken"));
+  commit(futuresOf("kraken"), kraken);
+  for (let run = 0; run < 9; run++) commit(futuresOf("kraken"), kraken.slice(1));
+  expect(
+    query("SELECT id, derivative_type, exchange_id FROM derivative_contracts WHERE delisted_at IS NOT NULL"),
+  ).toEqual([{ id: "k0", derivative_type: "futures", exchange_id: "kraken" }]);
+});

@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import {
+  commitSnapshotTargets,
+  commitTargets,
+  type SeriesTarget,
+} from "../../../src/ingest/commit/targets.ts";
+import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { readDueRechecks } from "../../../src/warehouse/coverage/rechecks.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
+
+const noon = parseTs("2026-03-01T12:00:00Z");
+const rules = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: null };
+const btc = { indexType: "GWA", indexId: "btc", from: 100 };
+const eth = { indexType: "GWA", indexId: "eth", from: 200 };
+const blx = { indexType: "LX", indexId: "blx-id", from: 300, name: "BLX" };
+
+function declare(
+  warehouse: WarehouseWriter,
+  targets: readonly SeriesTarget[],
+  {
+    unresolvedIndexTypes = [] as string[],
+    at = noon,
+    stream = "index_ticks" as "index_ticks" | "ohlcv",
+  } = {},
+): void {
+  commitTargets(warehouse, { stream, targets, rules, unresolvedIndexTypes, at });
+}
+
+const targetsOf = (warehouse: WarehouseWriter) =>
+  queryRows(
+    warehouse,
+    `SELECT w.stream, s.index_id, w.from_ts, w.to_ts FROM wanted_ranges w JOIN series s ON s.series = w.series
+    ORDER BY 1, 2, 3`,
+  ).map((row) => Object.values(row));
+
+describe("the targets of a history stream", () => {
+  it("are what the settings select; the others end now and keep their past", () => {
+    const warehouse = openTestWarehouse();
+    declare(warehouse, [btc, eth]);
+    declare(warehouse, [btc], { stream: "ohlcv" });
+    declare(warehouse, [eth, blx], { at: noon + 5 });
+    expect(targetsOf(warehouse)).toEqual([
+      ["index_ticks", "blx-id", 300, null],
+      ["index_ticks", "btc", 100, noon + 5],
+      ["index_ticks", "eth", 200, null],
+      ["ohlcv", "btc", 100, null],
+    ]);
+  });
+
+  it("stay open for an index type whose selection is not known yet, and only for that type", () => {
+    const warehouse = openTestWarehouse();
+    declare(warehouse, [btc, blx]);
+    declare(warehouse, [], { unresolvedIndexTypes: ["GWA"], at: noon + 5 });
+    expect(targetsOf(warehouse)).toEqual([
+      ["index_ticks", "blx-id", 300, noon + 5],
+      ["index_ticks", "btc", 100, null],
+    ]);
+    // A target that has ended stays ended.
+    declare(warehouse, [], { unresolvedIndexTypes: ["LX"], at: noon + 9 });
+    expect(targetsOf(warehouse)).toEqual([
+      ["index_ticks", "blx-id", 300, noon + 5],
+      ["index_ticks", "btc", 100, noon + 9],
+    ]);
+  });
+
+  it("keep their rules, and do not take over the targets of another stream", () => {
+    const warehouse = openTestWarehouse();
+    declare(warehouse, [btc], { stream: "ohlcv" });
+    declare(warehouse, [], { unresolvedIndexTypes: ["GWA"] });
+    expect(
+      queryRows(warehouse, "SELECT stream, settle_delay, step, kept_for, observed FROM wanted_ranges"),
+    ).toEqual([{ stream: "ohlcv", settle_delay: rules.settleDelay, step: 1, kept_for: null, observed: 0 }]);
+  });
+
+  it("name an index that is in no lookup, and leave the names of the others", () => {
+    const warehouse = openTestWarehouse();
+    declare(warehouse, [blx, btc]);
+    expect(queryRows(warehouse, "SELECT name FROM series ORDER BY index_id")).toEqual([
+      { name: "BLX" },
+      { name: "btc" },
+    ]);
+  });
+
+  it("need no recheck on the day on which they begin", () => {
+    const warehouse = openTestWarehouse();
+    declare(warehouse, [btc, eth]);
+    const due = (day: string) => readDueRechecks(warehouse.connection, "index_ticks", day).length;
+    expect([due("2026-03-01"), due("2026-03-02")]).toEqual([0, 2]);
+  });
+});
+
+describe("the targets of a snapshot stream", () => {
+  it("end when the settings no longer select the exchange", () => {
+    const warehouse = openTestWarehouse();
+    const observe = (stream: "exchange_ticks" | "market_caps", exchangeId: string | null) =>
+      warehouse.transaction((t) => settleSnapshot(t, { stream, exchangeId, at: 1000, cadence: 100 }));
+    observe("market_caps", null);
+    for (const exchangeId of [null, "kraken", "okx"]) observe("exchange_ticks", exchangeId);
+    commitSnapshotTargets(warehouse, { stream: "exchange_ticks", exchangeIds: [null, "okx"], at: 2000 });
+    expect(targetsOf(warehouse)).toEqual([
+      ["exchange_ticks", "", 1000, null],
+      ["exchange_ticks", "kraken", 1000, 2000],
+      ["exchange_ticks", "okx", 1000, null],
+      ["market_caps", "", 1000, null],
+    ]);
+    commitSnapshotTargets(warehouse, { stream: "exchange_ticks", exchangeIds: ["okx"], at: 3000 });
+    expect(targetsOf(warehouse)).toEqual([
+      ["exchange_ticks", "", 1000, 3000],
+      ["exchange_ticks", "kraken", 1000, 2000],
+      ["exchange_ticks", "okx", 1000, null],
+      ["market_caps", "", 1000, null],
+    ]);
+  });
+});

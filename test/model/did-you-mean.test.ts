@@ -1,0 +1,77 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { findClosestWord } from "../../src/model/did-you-mean.ts";
+
+/** Replaces the letters at the first `count` positions by letters that no word has. */
+const blur = (word: string, count: number) => "#".repeat(count) + word.slice(count);
+
+const word = fc.stringMatching(/^[a-e]{6,12}$/);
+const oneEdit = fc.tuple(word, fc.nat(), fc.constantFrom("insert", "delete", "replace", "swap"));
+
+/** A typing error at a random place. */
+function misspell([text, place, edit]: [string, number, string]): string {
+  const at = place % (text.length - 1);
+  const [before, letter, next, after] = [text.slice(0, at), text[at], text[at + 1], text.slice(at + 2)];
+  if (edit === "insert") return `${before}x${letter}${next}${after}`;
+  if (edit === "delete") return `${before}${next}${after}`;
+  if (edit === "replace") return `${before}x${next}${after}`;
+  return `${before}${next}${letter}${after}`;
+}
+
+describe("findClosestWord", () => {
+  it.each([
+    ["concurency", "concurrency"],
+    ["BASEURL", "baseUrl"],
+    ["prot", "port"],
+    ["qqqq", undefined],
+    ["", undefined],
+  ])("finds for %s: %s", (typed, closest) => {
+    expect(findClosestWord(typed, ["concurrency", "baseUrl", "port", "host"])).toBe(closest);
+  });
+
+  it("prefers the word with one typing error to any with two", () => {
+    fc.assert(
+      fc.property(oneEdit, (edit) => {
+        const typed = misspell(edit);
+        const [intended] = edit;
+        for (const known of [
+          [blur(typed, 2), intended],
+          [intended, blur(typed, 2)],
+          [`${typed}##`, intended],
+          [intended, typed.slice(2)],
+        ])
+          expect(findClosestWord(typed, known)).toBe(intended);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("counts half a swap as two typing errors", () => {
+    for (const halfSwapped of ["#acdef", "b#cdef"])
+      expect(findClosestWord("abcdef", [halfSwapped, "abcde#"])).toBe("abcde#");
+  });
+
+  it("takes the first of equally close words", () => {
+    expect(findClosestWord("pott", ["port", "post", "host"])).toBe("port");
+    expect(findClosestWord("exact", ["exact", "EXACT"])).toBe("exact");
+  });
+
+  it("finds a word if at most half of the letters differ, or two of a short word", () => {
+    for (const [text, most] of [
+      ["abcdefghij", 5],
+      ["abcdefghi", 4],
+      ["abcd", 2],
+      ["abc", 2],
+    ] as const) {
+      expect(findClosestWord(text, [blur(text, most)])).toBe(blur(text, most));
+      expect(findClosestWord(text, [blur(text, most + 1)])).toBeUndefined();
+      expect(findClosestWord(text, [text + "#".repeat(most)])).toBe(text + "#".repeat(most));
+      expect(findClosestWord(text, [text + "#".repeat(most + 1)])).toBeUndefined();
+    }
+  });
+
+  it("needs at least one letter in common", () => {
+    expect(findClosestWord("if", ["on"])).toBeUndefined();
+    expect(findClosestWord("in", ["on"])).toBe("on");
+  });
+});

@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest";
+import { exitCode } from "../../src/model/failure.ts";
+import { findUrlProblem, isLoopback, parseServiceUrl } from "../../src/model/service-url.ts";
+
+describe("a service URL", () => {
+  it.each([
+    "https://api.example.com/v3",
+    "wss://api.example.com/v3",
+    "https://localhost:8443",
+    "http://localhost:8080/v3",
+    "ws://localhost:8080",
+    "http://127.0.0.1:9",
+    "http://127.200.30.4",
+    "ws://[::1]:9",
+  ])("may be %s", (text) => {
+    expect(findUrlProblem(text)).toBeUndefined();
+    expect(parseServiceUrl("baseUrl", text).href).toBe(new URL(text).href);
+  });
+
+  it.each([
+    ["", "not a valid URL"],
+    ["example.com", "not a valid URL"],
+    ["ftp://example.com", "unsupported scheme ftp:"],
+    ["file:///etc/passwd", "unsupported scheme file:"],
+    ["http://example.com", "plain text"],
+    ["ws://example.com", "plain text"],
+    ["http://127.0.0.1.example.com", "plain text"],
+    ["http://localhost.example.com", "plain text"],
+    ["http://notlocalhost", "plain text"],
+    ["http://10.127.0.0", "plain text"],
+    ["http://128.0.0.1", "plain text"],
+    ["http://[::2]", "plain text"],
+    ["https://user@example.com", "user name or password"],
+    ["https://:secret@example.com", "user name or password"],
+    ["http://user:secret@localhost", "user name or password"],
+  ])("must not be %j: %s", (text, problem) => {
+    expect(findUrlProblem(text)).toContain(problem);
+  });
+
+  it("is refused with the name of its setting, as a usage error without its credentials", () => {
+    const parse = () => parseServiceUrl("wsUrl", "https://user:secret@example.com");
+    expect(parse).toThrow("wsUrl contains a user name or password");
+    expect(parse).not.toThrow("secret@");
+    expect(parse).toThrow(expect.objectContaining({ code: "bad_address", exit: exitCode.usage }));
+  });
+
+  it("is a loopback address only as a whole host name", () => {
+    const loopback = (host: string) => isLoopback({ hostname: host } as URL);
+    expect(["localhost", "127.0.0.1", "127.255.255.255", "[::1]"].filter(loopback)).toHaveLength(4);
+    expect(
+      ["xlocalhost", "localhostx", "127.0.0", "127.0.0.1.2", "127.0.0.1x", "127.0.0.", "127.0.0.1234"].filter(
+        loopback,
+      ),
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,192 @@
+import type { ExplainedMutants } from "./check-survivors.ts";
+
+const slowPath =
+  "What the fast path leaves, the slow path parses to the same result, at three times the cost.";
+const alwaysDefined = "The default is for the compiler: the group takes part in every match.";
+const chunkSize = "The hint is the size of a chunk; zlib decompresses the same bytes in chunks of any size.";
+const undefinedIsNotLess = "A comparison with undefined is false. The check is for the compiler.";
+const notShown = "The sentence is for a walk that cannot restart; this line is reached only if it can.";
+const cache = "Without the cache of the last date the result is the same, only slower.";
+
+/**
+ * Every mutant that survives and may: no test could tell it from the code. By file, then by the text of the
+ * source line. `mutants`: mutator and replacement. `npm run mutants` fails on an entry that no longer applies.
+ */
+export const explainedMutants: ExplainedMutants = {
+  "src/model/decimal.ts": [
+    {
+      line: "if (!Number.isNaN(short)) {",
+      mutants: ["ConditionalExpression: false", "BlockStatement: {}"],
+      why: slowPath,
+    },
+    {
+      line: "const negative = text.charCodeAt(0) === 45;",
+      mutants: ["ConditionalExpression: false"],
+      why: slowPath,
+    },
+    {
+      line: "for (let i = negative ? 1 : 0; i < length; i++) {",
+      mutants: [
+        "ConditionalExpression: false",
+        "EqualityOperator: i <= length",
+        "EqualityOperator: i >= length",
+        "UpdateOperator: i--",
+        "BlockStatement: {}",
+      ],
+      why: slowPath,
+    },
+    {
+      line: "if (code >= 48 && code <= 57) {",
+      mutants: [
+        "ConditionalExpression: false",
+        "EqualityOperator: code > 48",
+        "EqualityOperator: code < 57",
+        "BlockStatement: {}",
+      ],
+      why: slowPath,
+    },
+    {
+      line: "} else if (code === 46 && point < 0) point = digits;",
+      mutants: ["ConditionalExpression: false", "EqualityOperator: point >= 0"],
+      why: slowPath,
+    },
+    {
+      line: "if (digits === 0 || digits > MAX_EXACT_DIGITS) return Number.NaN;",
+      mutants: ["ConditionalExpression: true", "EqualityOperator: digits >= MAX_EXACT_DIGITS"],
+      why: slowPath,
+    },
+    {
+      line: "if (plain === undefined) return undefined;",
+      mutants: ["ConditionalExpression: false"],
+      why: "`Number(undefined)` is NaN, which the next check rejects. The compiler wants this one.",
+    },
+    {
+      line: 'const [, sign = "", whole = "", fraction = "", exponentText = "0"] = match;',
+      mutants: ['StringLiteral: "Stryker was here!"'],
+      why: alwaysDefined,
+    },
+    {
+      line: 'const [, sign = "", whole = "", fraction = "", exponentText = "0"] = match;',
+      mutants: ['StringLiteral: ""'],
+      why: '`Number("")` is 0, as `Number("0")` is.',
+    },
+    {
+      line: 'const padded = "0".repeat(Math.max(0, 1 - point)) + digits + "0".repeat(Math.max(0, point - digits.length));',
+      mutants: ["ArithmeticOperator: point + digits.length"],
+      why: "More zeros than needed are all behind the point, where trailing zeros are cut.",
+    },
+  ],
+  "src/model/did-you-mean.ts": [
+    {
+      line: "let rowBeforePrevious: number[] = [];",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: "It is read from the second row on, when it has been replaced.",
+    },
+  ],
+  "src/model/response-body.ts": [
+    {
+      line: "function gzipLengthHint(gzipped: Uint8Array): number {",
+      mutants: ["BlockStatement: {}"],
+      why: chunkSize,
+    },
+    {
+      line: "const hint = new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) + 1;",
+      mutants: [
+        "ArithmeticOperator: new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) - 1",
+        "BooleanLiteral: false",
+      ],
+      why: chunkSize,
+    },
+    {
+      line: "return Math.min(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);",
+      mutants: ["MethodExpression: Math.max(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES)"],
+      why: chunkSize,
+    },
+  ],
+  "src/model/time-range.ts": [
+    {
+      line: "if (range.to > last.to) merged[merged.length - 1] = { from: last.from, to: range.to };",
+      mutants: ["EqualityOperator: range.to >= last.to"],
+      why: "If both ends are equal, the range is replaced by an equal one.",
+    },
+    {
+      line: "while (next < b.length && (b[next] as TimeRange).to <= from) next++;",
+      mutants: ["ConditionalExpression: false", "EqualityOperator: (b[next] as TimeRange).to < from"],
+      why: "It skips ranges that end before `from`. The loop below passes over them without an effect, only slower.",
+    },
+    {
+      line: "for (let i = next; i < b.length && (b[i] as TimeRange).from < range.to; i++) {",
+      mutants: ["EqualityOperator: (b[i] as TimeRange).from <= range.to"],
+      why: "A cut that begins at the range's end adds what the line after the loop would add.",
+    },
+    {
+      line: "if (x.to < y.to) i++;",
+      mutants: ["EqualityOperator: x.to <= y.to"],
+      why: "If both end together, either may go first: the next range of the other list begins later.",
+    },
+  ],
+  "src/model/time.ts": [
+    {
+      line: 'let cachedDate = "";',
+      mutants: ['StringLiteral: "Stryker was here!"'],
+      why: "A date has ten characters: it equals neither text.",
+    },
+    {
+      line: "if (date === cachedDate) return cachedDays;",
+      mutants: ["ConditionalExpression: false"],
+      why: cache,
+    },
+    {
+      line: "const days = parseDateDays(text.slice(0, 10));",
+      mutants: ["MethodExpression: text"],
+      why: `The function reads ten characters. ${cache}`,
+    },
+    {
+      line: "for (; at < text.length; at++) {",
+      mutants: ["EqualityOperator: at <= text.length"],
+      why: "Behind the text `charCodeAt` gives NaN, which is no digit and ends the loop.",
+    },
+    {
+      line: "return parseTimestamp(/^\\d{4}-\\d{2}-\\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);",
+      mutants: ["Regex: /\\d{4}-\\d{2}-\\d{2}$/"],
+      why: "A text that only ends with a date is no timestamp, with or without a time behind it.",
+    },
+  ],
+  "src/service/pagination/walk-state.ts": [
+    {
+      line: "return this.#oldestTs !== undefined && anchorForRow(endpoint, this.#oldestTs) < this.#anchor;",
+      mutants: ["ConditionalExpression: true"],
+      why: undefinedIsNotLess,
+    },
+    {
+      line: "newest !== undefined &&",
+      mutants: ["ConditionalExpression: true"],
+      why: undefinedIsNotLess,
+    },
+    {
+      line: "this.#oldestTs !== undefined &&",
+      mutants: ["ConditionalExpression: true"],
+      why: undefinedIsNotLess,
+    },
+    {
+      line: 'if (this.canRestart) this.#restart("dead_cursor", "the service rejects its cursor");',
+      mutants: ['StringLiteral: ""'],
+      why: notShown,
+    },
+    {
+      line: 'this.#restart(rows === 0 ? "dead_cursor" : "contradiction", "a page without nextId is not the last");',
+      mutants: ['StringLiteral: ""'],
+      why: notShown,
+    },
+    {
+      line: "if (this.#cursor !== undefined) this.#cursors.forget(this.#cursor);",
+      mutants: ["ConditionalExpression: true"],
+      why: "Deleting undefined from a set of texts does nothing. The check is for the compiler.",
+    },
+    {
+      line: "if (this.#oldestTs === undefined || !this.canRestart) throw paginationCycleFailure(endpoint, why);",
+      mutants: ["ConditionalExpression: false"],
+      why: "Without an oldest row `canRestart` is false. The check is for the compiler.",
+    },
+  ],
+};

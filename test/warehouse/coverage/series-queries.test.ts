@@ -1,0 +1,195 @@
+import { describe, expect, it } from "vitest";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import {
+  isHistoryStreamSql,
+  namedKeyText,
+  readLedgerKeys,
+} from "../../../src/warehouse/coverage/ledger-keys.ts";
+import {
+  beginLiveSpans,
+  clearLiveSpans,
+  endLiveSpans,
+  extendLiveSpans,
+} from "../../../src/warehouse/coverage/live-spans.ts";
+import {
+  indexKey,
+  readIndexLedgers,
+  readSeriesCoverage,
+  readSeriesHeads,
+} from "../../../src/warehouse/coverage/series-queries.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+
+const rules = { settleDelay: 60, step: 1, serviceWindow: 1000 };
+
+/** BTC and ETH are selected, DOGE no longer is; a snapshot of market caps is stored. */
+function openLedger() {
+  const warehouse = openTestWarehouse();
+  const keys = warehouse.transaction((transaction) => {
+    const keyOf = (id: string) =>
+      ({ stream: "index_ticks", series: transaction.dictionary.getSeriesKey("GWA", id) }) as const;
+    const [btc, eth, doge] = [keyOf("btc"), keyOf("eth"), keyOf("doge")];
+    const target = (key: typeof btc, from: number): Target => ({ key, from, ...rules });
+    declareTargets(transaction, "index_ticks", [target(btc, 100), target(eth, 100), target(doge, 100)], 500);
+    declareTargets(transaction, "index_ticks", [target(btc, 100), target(eth, 100)], 500);
+    settle(transaction, btc, { from: 50, to: 200 }, "empty", "no records");
+    settle(transaction, btc, { from: 220, to: 300 }, "lost", "aged out");
+    settle(transaction, btc, { from: 300, to: 400 }, "empty", "not found");
+    settle(transaction, doge, { from: 90, to: 600 }, "empty", "no records");
+    settleSnapshot(transaction, { stream: "market_caps", exchangeId: null, at: 700, cadence: 30 });
+    return { btc, eth, doge };
+  });
+  return { warehouse, ...keys };
+}
+
+describe("the heads", () => {
+  it("begin where the newest settled range ends, or with the target", () => {
+    const { warehouse, btc, eth } = openLedger();
+    expect(readSeriesHeads(warehouse.connection, "index_ticks")).toEqual([
+      { key: btc, indexType: "GWA", indexId: "btc", name: "btc", from: 400, isNew: false, isNotFound: true },
+      { key: eth, indexType: "GWA", indexId: "eth", name: "eth", from: 100, isNew: true, isNotFound: false },
+    ]);
+    expect(readSeriesHeads(warehouse.connection, "index_ticks", eth.series)).toHaveLength(1);
+    expect(readSeriesHeads(warehouse.connection, "ohlcv")).toEqual([]);
+    warehouse.transaction((t) => settle(t, eth, { from: 0, to: 60 }, "empty", "no records"));
+    expect(readSeriesHeads(warehouse.connection, "index_ticks", eth.series)).toMatchObject([
+      { from: 100, isNew: false, isNotFound: false },
+    ]);
+  });
+});
+
+describe("the coverage of selected series", () => {
+  it("has what is covered, without what is lost", () => {
+    const { warehouse, btc } = openLedger();
+    expect(readSeriesCoverage(warehouse.connection, "index_ticks")).toEqual([
+      {
+        key: btc,
+        indexType: "GWA",
+        indexId: "btc",
+        name: "btc",
+        serviceWindow: 1000,
+        settleDelay: 60,
+        covered: [
+          { from: 50, to: 200 },
+          { from: 300, to: 400 },
+        ],
+      },
+    ]);
+    expect(readSeriesCoverage(warehouse.connection, "ohlcv")).toEqual([]);
+  });
+});
+
+describe("the ledger by index", () => {
+  it("has the settled ranges and the start of the target, each if there is one", () => {
+    const { warehouse } = openLedger();
+    expect(readIndexLedgers(warehouse.connection, "index_ticks")).toEqual(
+      new Map([
+        [
+          indexKey("GWA", "btc"),
+          {
+            settled: [
+              { from: 50, to: 200 },
+              { from: 220, to: 300 },
+              { from: 300, to: 400 },
+            ],
+            targetFrom: 100,
+          },
+        ],
+        [indexKey("GWA", "eth"), { settled: [], targetFrom: 100 }],
+        [indexKey("GWA", "doge"), { settled: [{ from: 90, to: 600 }], targetFrom: undefined }],
+      ]),
+    );
+    expect(readIndexLedgers(warehouse.connection, "ohlcv")).toEqual(new Map());
+    expect(indexKey("GWA", "btc")).not.toBe(indexKey("MWA", "btc"));
+  });
+});
+
+describe("the keys of the ledger", () => {
+  it("have names, where their ledger begins and ends, and whether they are selected", () => {
+    const { warehouse, btc, eth, doge } = openLedger();
+    const series = { index_type: "GWA", isSnapshot: false, serviceWindow: 1000 };
+    const snapshot = { index_type: null, index_id: null, name: null, isSnapshot: true, serviceWindow: null };
+    expect(readLedgerKeys(warehouse.connection)).toEqual([
+      { ...btc, ...series, index_id: "btc", name: "btc", firstTs: 50, endTs: null, isSelected: true },
+      { ...doge, ...series, index_id: "doge", name: "doge", firstTs: 90, endTs: 600, isSelected: false },
+      { ...eth, ...series, index_id: "eth", name: "eth", firstTs: 100, endTs: null, isSelected: true },
+      {
+        stream: "market_caps",
+        series: expect.any(Number) as number,
+        ...snapshot,
+        firstTs: 700,
+        endTs: null,
+        isSelected: true,
+      },
+    ]);
+  });
+
+  it("are distinct as text, whatever the service calls its indices", () => {
+    const named = (index_type: string | null, index_id: string | null) =>
+      namedKeyText({ stream: "index_ticks", index_type, index_id });
+    const texts = [
+      named("A", "B"),
+      named("A B", ""),
+      named('A","B', null),
+      named(null, null),
+      named("null", null),
+    ];
+    expect(new Set(texts).size).toBe(texts.length);
+    expect(named("A", "B")).toBe(named("A", "B"));
+  });
+
+  it("belong to history streams by this condition", () => {
+    const { warehouse } = openLedger();
+    const streams = queryRows(
+      warehouse,
+      `SELECT DISTINCT stream FROM settled_ranges WHERE ${isHistoryStreamSql} ORDER BY 1`,
+    );
+    expect(streams).toEqual([{ stream: "index_ticks" }]);
+    expect(isHistoryStreamSql).toBe("stream IN ('ohlcv', 'index_ticks')");
+  });
+});
+
+describe("live spans", () => {
+  const spansOf = (warehouse: ReturnType<typeof openTestWarehouse>) =>
+    queryRows(
+      warehouse,
+      "SELECT stream, index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 2, 3",
+    ).map((row) => Object.values(row));
+
+  it("begin at their confirmation, grow with the ticks of their index type, and begin anew", () => {
+    const warehouse = openTestWarehouse();
+    warehouse.transaction((t) => {
+      beginLiveSpans(t, [
+        { indexType: "GWA", indexId: "btc", from: 10 },
+        { indexType: "LX", from: 20 },
+      ]);
+      extendLiveSpans(t, "GWA", 50);
+      extendLiveSpans(t, "GWA", 40);
+    });
+    expect(spansOf(warehouse)).toEqual([
+      ["index_ticks", "GWA", "btc", 10, 50],
+      ["index_ticks", "LX", "", 20, 20],
+    ]);
+    warehouse.transaction((t) => beginLiveSpans(t, [{ indexType: "GWA", indexId: "btc", from: 60 }]));
+    expect(spansOf(warehouse)[0]).toEqual(["index_ticks", "GWA", "btc", 60, 60]);
+  });
+
+  it("end one by one, or all at once", () => {
+    const warehouse = openTestWarehouse();
+    warehouse.transaction((t) => {
+      beginLiveSpans(t, [
+        { indexType: "GWA", from: 10 },
+        { indexType: "GWA", indexId: "btc", from: 10 },
+        { indexType: "LX", from: 20 },
+      ]);
+      endLiveSpans(t, [{ indexType: "GWA" }]);
+    });
+    expect(spansOf(warehouse).map(([, type, id]) => [type, id])).toEqual([
+      ["GWA", "btc"],
+      ["LX", ""],
+    ]);
+    warehouse.transaction((t) => clearLiveSpans(t));
+    expect(spansOf(warehouse)).toEqual([]);
+  });
+});

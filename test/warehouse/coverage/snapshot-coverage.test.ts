@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import {
+  endSnapshotTarget,
+  hasSnapshotRows,
+  settleSnapshot,
+} from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+
+const kraken = { stream: "exchange_ticks", exchangeId: "kraken" } as const;
+
+function openSnapshots() {
+  const warehouse = openTestWarehouse();
+  return {
+    warehouse,
+    observe: (at: number, more: { exchangeId?: string | null; isEmpty?: boolean; cadence?: number } = {}) =>
+      warehouse.transaction((t) => settleSnapshot(t, { ...kraken, at, cadence: 10, ...more })),
+    coverage: () =>
+      queryRows(
+        warehouse,
+        "SELECT from_ts, to_ts, proof, reason FROM coverage ORDER BY index_id, from_ts",
+      ).map((row) => Object.values(row)),
+    targets: () =>
+      queryRows(
+        warehouse,
+        "SELECT from_ts, to_ts, settle_delay, step, kept_for, observed FROM wanted_ranges ORDER BY 1",
+      ).map((row) => Object.values(row)),
+  };
+}
+
+describe("a snapshot", () => {
+  it("covers one period, and touching periods are one range", () => {
+    const { observe, coverage } = openSnapshots();
+    for (const at of [100, 110, 130]) observe(at);
+    expect(coverage()).toEqual([
+      [100, 120, "rows", null],
+      [130, 140, "rows", null],
+    ]);
+  });
+
+  it("opens a target that is final after two periods and cannot be fetched later", () => {
+    const { observe, targets, warehouse } = openSnapshots();
+    observe(100);
+    observe(110);
+    expect(targets()).toEqual([[100, null, 20, 1, null, 1]]);
+    warehouse.transaction((t) => endSnapshotTarget(t, { ...kraken, exchangeId: null, at: 115 }));
+    expect(targets()).toEqual([[100, null, 20, 1, null, 1]]);
+    warehouse.transaction((t) => endSnapshotTarget(t, { ...kraken, at: 115 }));
+    expect(targets()).toEqual([[100, 115, 20, 1, null, 1]]);
+  });
+
+  it("without a selected record covers its period as empty", () => {
+    const { observe, coverage } = openSnapshots();
+    observe(100, { isEmpty: true });
+    observe(110, { isEmpty: true });
+    expect(coverage()).toEqual([[100, 120, "empty", "nothing listed"]]);
+  });
+
+  it("without a selected record leaves the rows of its period as they are", () => {
+    const { observe, coverage } = openSnapshots();
+    observe(90, { cadence: 15 });
+    observe(107, { cadence: 2 });
+    observe(200);
+    observe(100, { isEmpty: true });
+    expect(coverage()).toEqual([
+      [90, 105, "rows", null],
+      [105, 107, "empty", "nothing listed"],
+      [107, 109, "rows", null],
+      [109, 110, "empty", "nothing listed"],
+      [200, 210, "rows", null],
+    ]);
+    // All of it has rows: nothing is left to be empty.
+    observe(92, { isEmpty: true });
+    expect(coverage()).toHaveLength(5);
+  });
+
+  it("replaces an empty period when records come", () => {
+    const { observe, coverage } = openSnapshots();
+    observe(100, { isEmpty: true });
+    observe(100);
+    expect(coverage()).toEqual([[100, 110, "rows", null]]);
+  });
+
+  it("of one exchange says nothing about another", () => {
+    const { observe, warehouse } = openSnapshots();
+    const hasRows = (exchangeId: string | null) =>
+      warehouse.transaction((t) => hasSnapshotRows(t, { ...kraken, exchangeId }));
+    observe(100, { exchangeId: null });
+    observe(100, { isEmpty: true });
+    expect([hasRows(null), hasRows("kraken"), hasRows("okx")]).toEqual([true, false, false]);
+    observe(110);
+    expect(hasRows("kraken")).toBe(true);
+    expect(
+      warehouse.transaction((t) => hasSnapshotRows(t, { stream: "derivative_ticks", exchangeId: "kraken" })),
+    ).toBe(false);
+  });
+});

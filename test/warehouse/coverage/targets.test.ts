@@ -1,0 +1,193 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { normalise } from "../../../src/model/time-range.ts";
+import {
+  declareTargets,
+  endTarget,
+  openTarget,
+  readClockSkew,
+  recordBlockedReason,
+  recordClockSkew,
+  type Target,
+} from "../../../src/warehouse/coverage/targets.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+
+const key = { stream: "index_ticks", series: 1 } as const;
+const other = { stream: "index_ticks", series: 2 } as const;
+const target = (from: number, more: Partial<Target> = {}): Target => ({
+  key,
+  from,
+  settleDelay: 60,
+  step: 1,
+  serviceWindow: null,
+  ...more,
+});
+
+const open = (warehouse: WarehouseWriter, next: Target, isSnapshot = false) =>
+  warehouse.transaction((t) => openTarget(t, next, isSnapshot));
+const end = (warehouse: WarehouseWriter, at: number) => warehouse.transaction((t) => endTarget(t, key, at));
+const rangesOf = (warehouse: WarehouseWriter, series = 1) =>
+  queryRows(warehouse, "SELECT from_ts, to_ts FROM wanted_ranges WHERE series = ? ORDER BY 1", series).map(
+    ({ from_ts, to_ts }) => [from_ts, to_ts],
+  );
+
+describe("a target", () => {
+  it("is open-ended, and its start only moves back", () => {
+    const warehouse = openTestWarehouse();
+    for (const from of [100, 200, 50]) open(warehouse, target(from));
+    expect(rangesOf(warehouse)).toEqual([[50, null]]);
+  });
+
+  it("ends, and begins again later as a range of its own", () => {
+    const warehouse = openTestWarehouse();
+    open(warehouse, target(100));
+    end(warehouse, 150);
+    end(warehouse, 170);
+    expect(rangesOf(warehouse)).toEqual([[100, 150]]);
+    open(warehouse, target(151));
+    expect(rangesOf(warehouse)).toEqual([
+      [100, 150],
+      [151, null],
+    ]);
+  });
+
+  it("continues an earlier range that it touches", () => {
+    const warehouse = openTestWarehouse();
+    open(warehouse, target(100));
+    end(warehouse, 150);
+    open(warehouse, target(150));
+    expect(rangesOf(warehouse)).toEqual([[100, null]]);
+  });
+
+  it("takes in every earlier range that it reaches back to", () => {
+    const warehouse = openTestWarehouse();
+    for (const [from, to] of [
+      [10, 20],
+      [30, 40],
+      [50, 60],
+    ] as const) {
+      open(warehouse, target(from));
+      end(warehouse, to);
+    }
+    open(warehouse, target(35));
+    expect(rangesOf(warehouse)).toEqual([
+      [10, 20],
+      [30, null],
+    ]);
+  });
+
+  it("is gone if it ends before it began", () => {
+    const warehouse = openTestWarehouse();
+    open(warehouse, target(100));
+    open(warehouse, target(100, { key: other }));
+    end(warehouse, 100);
+    expect(rangesOf(warehouse)).toEqual([]);
+    expect(rangesOf(warehouse, 2)).toEqual([[100, null]]);
+  });
+
+  it("has the rules of the latest settings", () => {
+    const warehouse = openTestWarehouse();
+    const rules = () =>
+      queryRows(warehouse, "SELECT settle_delay, step, kept_for, observed FROM wanted_ranges").map((row) =>
+        Object.values(row),
+      );
+    open(warehouse, target(100));
+    expect(rules()).toEqual([[60, 1, null, 0]]);
+    for (const change of [{ settleDelay: 90 }, { step: 5 }, { serviceWindow: 1000 }]) {
+      open(warehouse, target(100, change));
+      expect(rules()).toEqual([
+        [change.settleDelay ?? 60, change.step ?? 1, change.serviceWindow ?? null, 0],
+      ]);
+    }
+    open(warehouse, target(100, { key: { stream: "market_caps", series: 1 } }), true);
+    expect(rules()).toContainEqual([60, 1, null, 1]);
+  });
+
+  it("equals the union of all selected times, whatever the order of starts and ends", () => {
+    const warehouse = openTestWarehouse();
+    const FOREVER = 1000;
+    const step = fc.record({
+      isStart: fc.boolean(),
+      back: fc.nat(30),
+      pause: fc.integer({ min: 1, max: 9 }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        warehouse.connection.database.exec("DELETE FROM wanted_ranges");
+        let now = 100;
+        let openFrom: number | undefined;
+        let ended: { from: number; to: number }[] = [];
+        for (const { isStart, back, pause } of steps) {
+          now += pause;
+          if (isStart) {
+            open(warehouse, target(now - back));
+            openFrom = Math.min(openFrom ?? FOREVER, now - back);
+          } else {
+            end(warehouse, now);
+            if (openFrom !== undefined) ended = [...ended, { from: openFrom, to: now }];
+            openFrom = undefined;
+          }
+        }
+        const expected = normalise([
+          ...ended,
+          ...(openFrom === undefined ? [] : [{ from: openFrom, to: FOREVER }]),
+        ]);
+        const stored = rangesOf(warehouse).map(([from, to]) => ({ from, to: to ?? FOREVER }));
+        expect(stored).toEqual(expected);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe("declareTargets", () => {
+  it("ends the targets of the stream that are no longer selected, and opens the others", () => {
+    const warehouse = openTestWarehouse();
+    const bars = { stream: "ohlcv", series: 1 } as const;
+    open(warehouse, target(10, { key: bars }));
+    warehouse.transaction((t) =>
+      declareTargets(t, "index_ticks", [target(10), target(20, { key: other })], 90),
+    );
+    warehouse.transaction((t) => declareTargets(t, "index_ticks", [target(30, { key: other })], 95));
+    expect(
+      queryRows(
+        warehouse,
+        "SELECT stream, series, from_ts, to_ts, observed FROM wanted_ranges ORDER BY 1, 2",
+      ),
+    ).toEqual([
+      { stream: "index_ticks", series: 1, from_ts: 10, to_ts: 95, observed: 0 },
+      { stream: "index_ticks", series: 2, from_ts: 20, to_ts: null, observed: 0 },
+      { stream: "ohlcv", series: 1, from_ts: 10, to_ts: null, observed: 0 },
+    ]);
+  });
+});
+
+describe("the reason why a target is blocked", () => {
+  it("belongs to one key and goes when the target ends", () => {
+    const warehouse = openTestWarehouse();
+    const reasons = () =>
+      queryRows(warehouse, "SELECT hindrance FROM wanted_ranges ORDER BY series").map(
+        ({ hindrance }) => hindrance,
+      );
+    open(warehouse, target(10));
+    open(warehouse, target(10, { key: other }));
+    warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
+    expect(reasons()).toEqual(["forbidden", null]);
+    warehouse.transaction((t) => recordBlockedReason(t, key, "gone"));
+    expect(reasons()).toEqual(["gone", null]);
+    end(warehouse, 20);
+    expect(reasons()).toEqual([null, null]);
+  });
+});
+
+describe("the clock skew", () => {
+  it("is zero at first, and stored in whole microseconds", () => {
+    const warehouse = openTestWarehouse();
+    expect(readClockSkew(warehouse.connection)).toBe(0);
+    for (const skew of [1500.6, -3, 0]) {
+      warehouse.transaction((t) => recordClockSkew(t, skew));
+      expect(readClockSkew(warehouse.connection)).toBe(Math.round(skew));
+    }
+  });
+});
