@@ -151,6 +151,7 @@ describe("a list", () => {
       { rows: 1, nextId: undefined },
     ];
     const client: RequestSender = {
+      listHealth: new ListHealth({ monotonic: () => 0 }),
       onEvent: () => {},
       request: async <T>(request: unknown) => {
         requests.push(request);

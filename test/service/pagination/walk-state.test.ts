@@ -4,12 +4,14 @@ import { WalkState } from "../../../src/service/pagination/walk-state.ts";
 
 const MS = 1000;
 
-function startWalk({ until = 1000 * MS, size = 10, isOneIndex = true } = {}) {
+/** How many rows each page of these walks is requested with. */
+const SIZE = 10;
+
+function startWalk({ until = 1000 * MS, isOneIndex = true } = {}) {
   const events: string[] = [];
   const state = new WalkState({
     endpoint: "/index-ticker",
     until,
-    size,
     isOneIndex,
     onAnomaly: (event) => events.push(event),
   });
@@ -40,7 +42,7 @@ describe("a walk", () => {
       cursor: undefined,
       oldestTs: undefined,
     });
-    expect(state.accept(page(900, 800))).toBe(true);
+    expect(state.accept(page(900, 800), SIZE)).toBe(true);
     state.followCursor("a", 10);
     expect(state).toMatchObject({ link: "cursor", cursor: "a", oldestTs: 800 * MS, anchor: 1000 * MS });
     expect(events).toEqual([]);
@@ -48,27 +50,27 @@ describe("a walk", () => {
 
   it("knows whether a page is older", () => {
     const { state } = startWalk();
-    expect(state.accept(page(undefined))).toBe(false);
-    expect(state.accept(page(900, 800))).toBe(true);
-    expect(state.accept(page(900, 800))).toBe(false);
-    expect(state.accept(page(950, 900))).toBe(false);
+    expect(state.accept(page(undefined), SIZE)).toBe(false);
+    expect(state.accept(page(900, 800), SIZE)).toBe(true);
+    expect(state.accept(page(900, 800), SIZE)).toBe(false);
+    expect(state.accept(page(950, 900), SIZE)).toBe(false);
     expect(state.oldestTs).toBe(800 * MS);
-    expect(state.accept(page(800, 799))).toBe(true);
+    expect(state.accept(page(800, 799), SIZE)).toBe(true);
   });
 
   it("can restart at its oldest row if that is a new request", () => {
     const { state } = startWalk();
     expect(state.canRestart).toBe(false);
-    state.accept(page(999));
+    state.accept(page(999), SIZE);
     expect(state.canRestart).toBe(false);
-    state.accept(page(998));
+    state.accept(page(998), SIZE);
     expect(state.canRestart).toBe(true);
   });
 
   it("must not move forward after a cursor", () => {
     const { state } = startWalk();
     expect(state.movesForward(page(900))).toBe(false);
-    state.accept(page(900, 800));
+    state.accept(page(900, 800), SIZE);
     // Without a cursor the service may repeat rows.
     expect(state.movesForward(page(900))).toBe(false);
     state.followCursor("a", 10);
@@ -82,23 +84,23 @@ describe("a walk", () => {
 
   it("reports once that the service ignores the page size", () => {
     const { state, events } = startWalk();
-    state.accept(page(900, 890, { rows: 10 }));
+    state.accept(page(900, 890, { rows: 10 }), SIZE);
     state.followCursor("a", 10);
-    state.accept(page(880, 870, { rows: 7 }));
+    state.accept(page(880, 870, { rows: 7 }), SIZE);
     expect(events).toEqual([]);
     state.followCursor("b", 7);
     // A short page was not the last.
-    state.accept(page(undefined));
+    state.accept(page(undefined), SIZE);
     expect(events).toEqual([]);
-    state.accept(page(860, 850, { rows: 7 }));
-    state.accept(page(840, 830, { rows: 7 }));
+    state.accept(page(860, 850, { rows: 7 }), SIZE);
+    state.accept(page(840, 830, { rows: 7 }), SIZE);
     expect(events).toEqual(["size_ignored"]);
   });
 
   it("does not count a short page before a restart by timestamp", () => {
     const { state, events } = startWalk();
-    state.accept(page(900, 890, { rows: 7 }));
-    state.accept(page(880, 870, { rows: 7 }));
+    state.accept(page(900, 890, { rows: 7 }), SIZE);
+    state.accept(page(880, 870, { rows: 7 }), SIZE);
     expect(events).toEqual([]);
   });
 });
@@ -122,7 +124,7 @@ describe("an unordered page", () => {
     const { state } = startWalk();
     const unordered = page(900, 800, { isDescending: false });
     for (let i = 0; i < 3; i++) state.acceptsOrder(unordered);
-    state.accept(page(900, 800));
+    state.accept(page(900, 800), SIZE);
     expect([1, 2, 3, 4].map(() => state.acceptsOrder(unordered))).toEqual([false, false, false, true]);
   });
 });
@@ -146,7 +148,7 @@ describe("an empty first page with a cursor", () => {
     state.followCursor("a", 0);
     expect(state.shouldRetryBlankPage(page(undefined))).toBe(false);
     const later = startWalk();
-    later.state.accept(page(900));
+    later.state.accept(page(900), SIZE);
     expect(later.state.shouldRetryBlankPage(page(undefined))).toBe(false);
     expect(events).toEqual([]);
   });
@@ -155,7 +157,7 @@ describe("an empty first page with a cursor", () => {
 describe("a walk without progress", () => {
   it("restarts at its oldest row when a cursor repeats", () => {
     const { state, events } = startWalk();
-    state.accept(page(900, 800));
+    state.accept(page(900, 800), SIZE);
     state.followCursor("a", 10);
     expect([state.isRepeating("a"), state.isRepeating("b")]).toEqual([true, false]);
     state.followCursor("a", 10);
@@ -177,9 +179,9 @@ describe("a walk without progress", () => {
     [false, 1000],
   ])("of one index (%s) restarts after more than %i pages without an older row", (isOneIndex, most) => {
     const { state, events } = startWalk({ isOneIndex });
-    state.accept(page(900, 800));
+    state.accept(page(900, 800), SIZE);
     const stall = (count: number) => {
-      for (let i = 0; i < count; i++) state.accept(page(800));
+      for (let i = 0; i < count; i++) state.accept(page(800), SIZE);
     };
     stall(most);
     expect(state.isRepeating("b")).toBe(false);
@@ -193,14 +195,14 @@ describe("a walk without progress", () => {
     // The restart may take as many pages again; an older row resets the count.
     stall(most);
     expect(state.isRepeating("c")).toBe(false);
-    state.accept(page(700));
+    state.accept(page(700), SIZE);
     stall(most);
     expect(state.isRepeating("c")).toBe(false);
   });
 
   it("says why it gives up", () => {
     const { state } = startWalk();
-    for (let i = 0; i < 7; i++) state.accept(page(999));
+    for (let i = 0; i < 7; i++) state.accept(page(999), SIZE);
     expect(() => state.followCursor("a", 10)).toThrow("no page has older rows");
     const contradicted = startWalk().state;
     for (let i = 0; i < 3; i++) contradicted.handleContradiction();
@@ -209,10 +211,10 @@ describe("a walk without progress", () => {
 
   it("forgets the empty pages before a restart", () => {
     const { state, events } = startWalk({ isOneIndex: false });
-    state.accept(page(900, 800));
+    state.accept(page(900, 800), SIZE);
     for (let i = 0; i < 6; i++) state.followCursor(`a${i}`, 0);
     expect(events).toEqual(["empty_pages"]);
-    state.accept(page(800, 700));
+    state.accept(page(800, 700), SIZE);
     for (let i = 0; i < 5; i++) state.followCursor(`b${i}`, 0);
     expect(events).toEqual(["empty_pages"]);
   });
@@ -228,7 +230,7 @@ describe("a page that contradicts others", () => {
 
   it("restarts the walk at its oldest row, if there is one", () => {
     const { state, events } = startWalk();
-    state.accept(page(900, 800));
+    state.accept(page(900, 800), SIZE);
     state.followCursor("a", 10);
     state.handleContradiction();
     expect(events).toEqual(["contradiction"]);
@@ -244,7 +246,7 @@ describe("a page that contradicts others", () => {
   it("has its tries back after an older row", () => {
     const { state } = startWalk();
     for (let i = 0; i < 3; i++) state.handleContradiction();
-    state.accept(page(900));
+    state.accept(page(900), SIZE);
     for (let i = 0; i < 3; i++) state.handleContradiction();
     expect(() => state.handleContradiction()).toThrow(cycle);
   });
@@ -257,7 +259,7 @@ describe("a dead cursor or a false end", () => {
     ["a page with rows without cursor", (state: WalkState) => state.handleFalseEnd(7), "contradiction"],
   ])("%s: the walk restarts at its oldest row, else it counts as a contradiction", (_, handle, event) => {
     const { state, events } = startWalk();
-    state.accept(page(900, 800));
+    state.accept(page(900, 800), SIZE);
     state.followCursor("a", 10);
     handle(state);
     expect(state).toMatchObject({ anchor: 801 * MS, cursor: undefined });

@@ -74,6 +74,7 @@ describe("the coverage of selected series", () => {
           { from: 50, to: 200 },
           { from: 300, to: 400 },
         ],
+        beforeHistory: [],
       },
     ]);
     expect(readSeriesCoverage(warehouse.connection, "ohlcv")).toEqual([]);
