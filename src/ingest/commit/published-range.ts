@@ -5,7 +5,7 @@ import {
   streamDefinition,
   streamTable,
 } from "../../model/streams.ts";
-import type { Micros } from "../../model/time.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
 import { findTouching, type LedgerKey, retract } from "../../warehouse/coverage/ledger.ts";
@@ -22,6 +22,9 @@ import {
 import { findNewestLiveRow, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { isQuiet, type WalkPosition } from "./proven-range.ts";
+
+/** The service's clock is known to about a second, and the `Date` header has whole seconds. */
+export const DATE_HEADER_SLACK_MICROS = 5 * MICROS_PER_SECOND;
 
 /** A page of a walk, and when the service made it. */
 interface ReceivedPage {
@@ -56,7 +59,7 @@ export function clampToPublished(
   if (!isHead && shownTo >= end) return proven;
   const publishedTo = isHead ? shownTo : Math.max(shownTo, findPublishedTo(transaction, key, end));
   const { step } = streamTable[page.series.stream];
-  const quietTo = computeTargetEnd({ settleDelay: quietMargin, step }, asOf);
+  const quietTo = computeTargetEnd({ settleDelay: quietMargin, step }, asOf + DATE_HEADER_SLACK_MICROS);
   const isSilent =
     publishedTo < end &&
     isQuiet({

@@ -25,7 +25,12 @@ import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
 import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
 import { findProvenRange, type PageContradiction, type WalkPosition } from "./proven-range.ts";
-import { applyLateness, clampToPublished, recordLateRecords } from "./published-range.ts";
+import {
+  applyLateness,
+  clampToPublished,
+  DATE_HEADER_SLACK_MICROS,
+  recordLateRecords,
+} from "./published-range.ts";
 
 /** A decoded page of a backward walk, and what the walk knows about it. */
 export interface WalkPage {
@@ -93,9 +98,6 @@ export type PageAlarm =
 const MAX_REJECTED_SHARE = 0.5;
 /** REST may lag behind the websocket this far; a live tick that REST lacks for longer is withdrawn. */
 const MAX_REST_LAG_MICROS = 3600 * MICROS_PER_SECOND;
-/** The service's clock is known to about a second, and the `Date` header has whole seconds. */
-const DATE_HEADER_SLACK_MICROS = 5 * MICROS_PER_SECOND;
-
 /**
  * Commits one page in one transaction: its records, revisions, withdrawals and rejects, and the range that it
  * proves.
