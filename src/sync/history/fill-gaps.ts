@@ -7,6 +7,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
 import { isOutOfTries, retryDelayMs } from "../context/retry.ts";
+import type { RunStats } from "../context/run-stats.ts";
 import { isUnconfirmedNotFound, NotFoundConfirmer } from "./confirm-not-found.ts";
 import { findOpenGaps, type GapFilter, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
@@ -30,6 +31,9 @@ interface FillResult {
 
 /** During a round this long the head grows enough to justify another round. */
 const MIN_LONG_ROUND_MS = 120_000;
+
+/** A shorter round says little about the rate of a long one. */
+const MIN_MEASURED_REQUESTS = 50;
 
 /**
  * Fills every gap of the targets, whether from a first backfill, an interrupted run or an outage: each round reads the
@@ -73,12 +77,17 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
         counts.doneMicros + streamWalks.reduce((sum, { range }) => sum + range.to - range.from, 0);
     }
     log.debug({ round, walks: walks.length }, "filling gaps");
+    const requestsBefore = countRequests(stats);
     const { failed, hasReopened } = await runRound(context, options, {
       plan,
       walks,
       parked,
       notFound,
     });
+    const requests = countRequests(stats) - requestsBefore;
+    const seconds = (clock.monotonic() - startedAt) / 1000;
+    if (requests >= MIN_MEASURED_REQUESTS && seconds > 0)
+      await ingest.call("commitRequestRate", requests / seconds, [], signal);
     const countedNotFound = new Set<string>();
     for (const { walk, error, countsAsTry } of failed) {
       const key = ledgerKeyText(walk.key);
@@ -108,6 +117,10 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       await clock.sleep(delayMs, signal);
     }
   }
+}
+
+function countRequests(stats: RunStats): number {
+  return stats.forStream("index_ticks").requests + stats.forStream("ohlcv").requests;
 }
 
 interface FailureCount {
