@@ -1,14 +1,18 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { gzipSync } from "node:zlib";
 import { startSimulator } from "../../src/simulator/simulator.ts";
-import { PAGES_PER_SLICE, type Recording, ROWS_PER_PAGE, sliceEnds } from "./start-recorded-service.ts";
+import {
+  CHUNK_ROWS,
+  countRecordedPages,
+  type Recording,
+  ROWS_PER_PAGE,
+  sliceEnds,
+} from "./start-recorded-service.ts";
 
-/** A page under the key of its request; or the id of a recorded series. */
-export interface RecordedPage {
-  readonly key: string;
-  readonly bytes?: Uint8Array<ArrayBuffer>;
-  readonly id?: string;
-}
+/** The response to a lookup, or the next chunk of rows of a series, newest first. Compressed. */
+export type RecordedPart =
+  | { readonly path: string; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly id: string; readonly bytes: Uint8Array<ArrayBuffer> };
 
 interface Share {
   readonly recording: Recording;
@@ -17,7 +21,7 @@ interface Share {
   readonly shares: number;
 }
 
-// A thread of the recorded service: lets the simulator render every page that a backfill will request, and posts it.
+// A thread of the recorded service: lets the simulator render the rows that a backfill will request, and posts them.
 const { recording, share, shares } = workerData as Share;
 const size = { assets: 3 * recording.series + 10, markets: 4, exchanges: 1 };
 const simulator = await startSimulator({ cacheMegabytes: 1, size });
@@ -35,16 +39,16 @@ const { access_token } = (await answer.json()) as { access_token: string };
 const port = parentPort;
 if (!port) throw new Error("the page recorder must run as a worker thread");
 
-async function record(path: string, key: string): Promise<string> {
-  const headers = { authorization: `Bearer ${access_token}`, "accept-encoding": "identity" };
-  const text = await (await fetch(`${simulator.baseUrl}${path}`, { headers })).text();
-  const zipped = gzipSync(text, { level: 1 });
-  const bytes = new Uint8Array(zipped);
-  port?.postMessage({ key, bytes } satisfies RecordedPage, [bytes.buffer]);
-  return text;
+const headers = { authorization: `Bearer ${access_token}`, "accept-encoding": "identity" };
+const fetchText = async (path: string) => (await fetch(`${simulator.baseUrl}${path}`, { headers })).text();
+
+function post(part: { path: string } | { id: string }, text: string): void {
+  const bytes = new Uint8Array(gzipSync(text, { level: 1 }));
+  port?.postMessage({ ...part, bytes } satisfies RecordedPart, [bytes.buffer]);
 }
 
-if (share === 0) for (const path of ["/v3/asset", "/v3/market", "/v3/exchange"]) await record(path, path);
+if (share === 0)
+  for (const path of ["/v3/asset", "/v3/market", "/v3/exchange"]) post({ path }, await fetchText(path));
 const oldest = (sliceEnds(recording).at(-1) ?? 0) / 86_400_000 - 10;
 const ids = simulator.universe.assets
   .filter(({ status, firstDay, endDay }) => status === "ACTIVE" && firstDay < oldest && firstDay < endDay)
@@ -52,17 +56,17 @@ const ids = simulator.universe.assets
   .map(({ id }) => id);
 if (ids.length < recording.series) throw new Error(`only ${ids.length} series are old enough`);
 for (const id of ids.filter((_, index) => index % shares === share)) {
-  port.postMessage({ key: "", id } satisfies RecordedPage);
-  for (const end of sliceEnds(recording)) {
-    const timestamp = new Date(end).toISOString();
-    const first = `/v3/index-ticker?indexType=GWA&indexId=${id}&size=${ROWS_PER_PAGE}&timestamp=${timestamp}`;
-    let place = timestamp;
-    for (let page = 0; page < PAGES_PER_SLICE; page++) {
-      const path = page === 0 ? first : `${first}&startAfter=${place}`;
-      const text = await record(path, `${id} ${ROWS_PER_PAGE} ${place}`);
-      // Parsing the whole page would take longer than rendering it.
-      place = /"nextId":"([^"]+)"\}$/.exec(text.slice(-200))?.[1] ?? "";
-    }
+  const first = `/v3/index-ticker?indexType=GWA&indexId=${id}&size=${ROWS_PER_PAGE}&timestamp=${new Date(recording.toMs).toISOString()}`;
+  let place = "";
+  for (let page = 0; page < countRecordedPages(recording); page++) {
+    const text = await fetchText(place === "" ? first : `${first}&startAfter=${place}`);
+    // Parsing the whole page would take longer than rendering it.
+    const [, rows = "", nextId = ""] = /^\{"content":\[(.*)\],"nextId":"([^"]+)"\}$/s.exec(text) ?? [];
+    const records = rows.split(/(?<=\}),(?=\{)/);
+    // Each chunk is a gzip member of its own: a page is put together from such members.
+    for (let at = 0; at < records.length; at += CHUNK_ROWS)
+      post({ id }, `,${records.slice(at, at + CHUNK_ROWS).join(",")}`);
+    place = nextId;
   }
 }
 await simulator.stop();

@@ -2,26 +2,37 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Worker } from "node:worker_threads";
-import type { RecordedPage } from "./page-recorder.ts";
-import type { RecordedServiceInfo, Recording } from "./start-recorded-service.ts";
+import { gunzipSync, gzipSync } from "node:zlib";
+import type { RecordedPart } from "./page-recorder.ts";
+import {
+  CADENCE_MS,
+  CHUNK_ROWS,
+  type RecordedServiceInfo,
+  type Recording,
+} from "./start-recorded-service.ts";
 
-// Runs as its own process: argv[2] is the Recording; writes RecordedServiceInfo to stdout when every page is recorded.
-// It only looks up and sends responses, so that it is never the bottleneck.
+// Runs as its own process: argv[2] is the Recording; writes RecordedServiceInfo to stdout when every row is recorded.
+// It puts pages together from compressed chunks, so that it is never the bottleneck, wherever a page begins.
 const recording = JSON.parse(process.argv[2] ?? "{}") as Recording;
 const RECORDERS = 2;
 const scopes = "read:index-ticker read:ohlcv read:LX read:exchange-ticker read:market-cap read:derivatives";
 
-const pages = new Map<string, Uint8Array>();
-const ids: string[] = [];
+const lookups = new Map<string, Uint8Array>();
+/** The chunks of each series, newest first. */
+const chunks = new Map<string, Uint8Array[]>();
 await Promise.all(Array.from({ length: RECORDERS }, (_, share) => record(share)));
 
 async function record(share: number): Promise<void> {
   const worker = new Worker(new URL("./page-recorder.ts", import.meta.url), {
     workerData: { recording, share, shares: RECORDERS },
   });
-  worker.on("message", ({ key, bytes, id }: RecordedPage) => {
-    if (id !== undefined) ids.push(id);
-    if (bytes) pages.set(key, bytes);
+  worker.on("message", (part: RecordedPart) => {
+    if ("path" in part) lookups.set(part.path, part.bytes);
+    else {
+      const own = chunks.get(part.id) ?? [];
+      own.push(part.bytes);
+      chunks.set(part.id, own);
+    }
   });
   await once(worker, "exit");
 }
@@ -40,9 +51,8 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
       const token = { access_token: "recorded", expires_in: 86_400, token_type: "Bearer", scope: scopes };
       return void response.end(JSON.stringify(token));
     }
-    const bytes = pages.get(keyOf(url));
+    const bytes = lookups.get(url.pathname) ?? findPage(url.searchParams);
     if (!bytes) {
-      // Fail: rendering a page now would falsify the measurement.
       process.stderr.write(`not recorded: ${url.pathname}${url.search}\n`);
       return void response.writeHead(501).end();
     }
@@ -52,15 +62,40 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
   else send();
 });
 
-/** A cursor takes precedence over the timestamp. */
-function keyOf({ pathname, searchParams }: URL): string {
-  const place = searchParams.get("startAfter") ?? searchParams.get("timestamp");
-  return place === null ? pathname : `${searchParams.get("indexId")} ${searchParams.get("size")} ${place}`;
+/** A page of compressed members: chunks as recorded, and what is cut off from the first and the last. */
+function findPage(query: URLSearchParams): Uint8Array | undefined {
+  const own = chunks.get(query.get("indexId") ?? "");
+  if (!own) return undefined;
+  const cursor = query.get("startAfter");
+  const first =
+    cursor === null
+      ? Math.max(0, Math.ceil((recording.toMs - Date.parse(query.get("timestamp") ?? "")) / CADENCE_MS))
+      : Number(cursor) + 1;
+  const end = Math.min(first + Number(query.get("size")), own.length * CHUNK_ROWS);
+  if (first >= end) return undefined;
+  const [firstChunk, lastChunk] = [Math.floor(first / CHUNK_ROWS), Math.floor((end - 1) / CHUNK_ROWS)];
+  const tail = `],"nextId":"${end - 1}"}`;
+  const rowsOf = (chunk: number) => {
+    const rows = gunzipSync(own[chunk] as Uint8Array)
+      .toString()
+      .slice(1)
+      .split(/(?<=\}),(?=\{)/);
+    const at = chunk * CHUNK_ROWS;
+    return rows.slice(Math.max(0, first - at), Math.max(0, end - at)).join(",");
+  };
+  const compress = (text: string) => gzipSync(text, { level: 1 });
+  const head = `{"content":[${rowsOf(firstChunk)}`;
+  if (firstChunk === lastChunk) return compress(`${head}${tail}`);
+  return Buffer.concat([
+    compress(head),
+    ...own.slice(firstChunk + 1, lastChunk),
+    compress(`,${rowsOf(lastChunk)}${tail}`),
+  ]);
 }
 
 await once(server.listen(0, "127.0.0.1"), "listening");
 const { port } = server.address() as AddressInfo;
-const info: RecordedServiceInfo = { baseUrl: `http://127.0.0.1:${port}`, ids };
+const info: RecordedServiceInfo = { baseUrl: `http://127.0.0.1:${port}`, ids: [...chunks.keys()] };
 process.stdout.write(`${JSON.stringify(info)}\n`);
 process.once("SIGTERM", () => {
   server.close();

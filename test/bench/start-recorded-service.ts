@@ -5,8 +5,10 @@ import { createInterface } from "node:readline";
 
 /** The time between two records of a series. */
 export const CADENCE_MS = 30_000;
-/** The sync engine cuts long gaps into slices of four pages with 1998 usable records each. */
+/** Four pages, with two rows of each to spare. */
 export const ROWS_PER_SLICE = 4 * 1998;
+/** Rows that are compressed together. Divides a page. */
+export const CHUNK_ROWS = 100;
 export const PAGES_PER_SLICE = 4;
 export const ROWS_PER_PAGE = 2000;
 const SLICE_MS = ROWS_PER_SLICE * CADENCE_MS;
@@ -33,7 +35,12 @@ export interface RecordedService extends RecordedServiceInfo, Recording {
   stop(): Promise<void>;
 }
 
-/** The timestamps at which the sync engine starts its walks, newest first. */
+/** Enough for all slices and a last page that reaches below them. */
+export function countRecordedPages({ slices }: Recording): number {
+  return Math.ceil((slices * ROWS_PER_SLICE) / ROWS_PER_PAGE) + 1;
+}
+
+/** The ends of the slices, newest first. */
 export function sliceEnds({ slices, toMs }: Recording): number[] {
   return Array.from({ length: slices }, (_, index) => toMs - index * SLICE_MS);
 }

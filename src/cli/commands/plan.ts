@@ -2,10 +2,12 @@ import { statSync } from "node:fs";
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { requireServiceSettings } from "../../config/service-settings.ts";
+import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
 import { type BackfillEstimate, describeAssumptions, estimateBackfill } from "../../sync/history/estimate.ts";
+import { sampleHistories } from "../../sync/history/sample-histories.ts";
 import { fetchDirectory } from "../../sync/selection/fetch-directory.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
 import { openReader } from "../../warehouse/reader.ts";
@@ -26,50 +28,85 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
     .summary("estimate a backfill: series, gaps, requests, rows, disk, minutes")
     .description(
       "Estimates what a backfill would fetch with the current settings. Writes nothing. If the warehouse has no lookups yet " +
-        "(assets, markets, the ranking), it requests them from the service.",
+        "(assets, markets, the ranking), it requests them from the service. It asks the service with a few small requests " +
+        "how far back a sample of the series reaches.",
     )
+    .option("--offline", "ask the service only for lookups that are missing; the figures are upper bounds")
     .option("--json", "one JSON object")
     .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP, "warn")
-    .action(async (flags: { json?: boolean; logLevel: string }, command: Command) => {
+    .action(async (flags: { json?: boolean; offline?: boolean; logLevel: string }, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       const log = createCommandLogger(flags.logLevel, context.stderr);
       const settings = toSyncSettings(loaded);
       const { maxRequestsPerSecond } = loaded.settings.service;
-      const plan = await withSources(loaded, context, log, async (reader, client) => {
+      const { concurrency } = settings;
+      const { plan, basis } = await withSources(loaded, context, log, async (sources) => {
+        const { reader, client, hasLookups } = sources;
         const now = () => Math.floor((client?.serverNow() ?? context.clock.now()) * MICROS_PER_MS);
-        const directory = await fetchDirectory(settings, reader, client, now, context.stopping);
-        return estimateBackfill({ settings, maxRequestsPerSecond, directory, reader, now: now() });
+        const lookupClient = hasLookups ? undefined : client;
+        const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
+        const base = { settings, maxRequestsPerSecond, directory, reader, now: now() };
+        if (flags.offline || !client)
+          return {
+            plan: await estimateBackfill(base),
+            basis: describeAssumptions({ ...base, isSampled: false }),
+          };
+        const timeout = new AbortController();
+        const cancel = context.clock.after(SAMPLE_TIMEOUT_MS, () => timeout.abort());
+        const signal = AbortSignal.any([context.stopping, timeout.signal]);
+        let sampleCount = 0;
+        const plan = await estimateBackfill({
+          ...base,
+          async sample(series) {
+            const extents = await sampleHistories({ client, series, concurrency, signal });
+            sampleCount += extents.size;
+            return extents;
+          },
+        }).finally(cancel);
+        return { plan, basis: describeAssumptions({ ...base, isSampled: sampleCount > 0 }) };
       });
-      const basis = describeAssumptions({ settings, maxRequestsPerSecond });
       context.stdout.write(flags.json ? toPlanJson(plan, basis) : formatPlan(plan, basis));
     });
 }
 
-/** Opens the warehouse if it exists, and a service client if the warehouse has no lookups. */
+/** A service that does not answer must not delay the plan for longer. */
+const SAMPLE_TIMEOUT_MS = 30_000;
+
+interface PlanSources {
+  readonly reader: Connection | undefined;
+  /** Undefined if the service is not configured. */
+  readonly client: ServiceClient | undefined;
+  readonly hasLookups: boolean;
+}
+
+/** Opens the warehouse if it exists, and a service client if the service is configured. */
 async function withSources<T>(
   loaded: LoadedSettings,
   { clock }: CommandContext,
   log: Log,
-  work: (reader: Connection | undefined, client: ServiceClient | undefined) => Promise<T>,
+  work: (sources: PlanSources) => Promise<T>,
 ): Promise<T> {
   const { path } = loaded.settings.warehouse;
   const reader = statSync(path, { throwIfNoEntry: false })?.size ? openReader(path) : undefined;
-  // With lookups in the warehouse, a plan needs neither network nor credentials.
   const hasLookups = reader !== undefined && readListedAssets(reader).length > 0;
-  const client = hasLookups
-    ? undefined
-    : createServiceClient({
-        ...requireServiceSettings(loaded),
-        clock,
-        random: Math.random,
-        log,
-        onEvent: () => {},
-      });
+  const service = findServiceSettings(loaded, hasLookups);
+  const client =
+    service && createServiceClient({ ...service, clock, random: Math.random, log, onEvent: () => {} });
   try {
-    return await work(reader, client);
+    return await work({ reader, client, hasLookups });
   } finally {
     await client?.close();
     reader?.close();
+  }
+}
+
+/** With lookups in the warehouse, a plan needs neither network nor credentials. */
+function findServiceSettings(loaded: LoadedSettings, isOptional: boolean) {
+  try {
+    return requireServiceSettings(loaded);
+  } catch (error) {
+    if (isOptional && error instanceof Failure) return undefined;
+    throw error;
   }
 }
 

@@ -10,7 +10,7 @@ import {
   recordNoContracts,
   recordRecheck,
 } from "../../warehouse/coverage/rechecks.ts";
-import { recordBlockedReason, recordClockSkew } from "../../warehouse/coverage/targets.ts";
+import { recordBlockedReason, recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
 import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
 import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
@@ -86,6 +86,11 @@ export function commitStreamHealth(warehouse: WarehouseWriter, streams: readonly
 /** The service's clock minus this machine's. */
 export function commitClockSkew(warehouse: WarehouseWriter, skew: Micros): void {
   warehouse.transaction((transaction) => recordClockSkew(transaction, skew));
+}
+
+/** History requests a second, for `plan`. */
+export function commitRequestRate(warehouse: WarehouseWriter, rate: number): void {
+  warehouse.transaction((transaction) => recordRequestRate(transaction, rate));
 }
 
 /** Deletes one batch of rows older than the retention. Call it until `isDone`. */

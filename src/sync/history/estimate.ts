@@ -1,22 +1,22 @@
 import { resolveSelector } from "../../model/selector.ts";
 import { cadenceOf, isDaily, type Stream, streamTable } from "../../model/streams.ts";
-import { type Micros, parseDateOrTimestamp } from "../../model/time.ts";
-import { intersect, normalise, totalDuration } from "../../model/time-range.ts";
-import {
-  computeTargetEnd,
-  computeWindowStart,
-  findGaps,
-  selectRanges,
-} from "../../warehouse/coverage/gaps.ts";
+import { formatDay, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
+import { intersect, normalise, totalDuration, union } from "../../model/time-range.ts";
+import { computeTargetEnd, findGaps, selectRanges } from "../../warehouse/coverage/gaps.ts";
+import { readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { indexKey, readIndexLedgers } from "../../warehouse/coverage/series-queries.ts";
+import { readRequestRate } from "../../warehouse/coverage/targets.ts";
 import { countContracts } from "../../warehouse/lookups/lookup-queries.ts";
+import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { Directory } from "../selection/directory.ts";
 import { resolveTargets, type SelectorNotice, type StreamTargets } from "../selection/targets.ts";
-import { countPages, cutIntoSlices } from "./slices.ts";
+import { RECHECK_MICROS } from "./gap-planner.ts";
+import type { HistoryExtent, SampledSeries } from "./sample-histories.ts";
+import { countPages } from "./slices.ts";
 
-/** What a backfill would do for one stream. Rows, bytes and minutes are upper bounds. */
+/** What a backfill would do for one stream. */
 interface StreamEstimate {
   readonly stream: Stream;
   readonly series: number;
@@ -33,13 +33,17 @@ export interface BackfillEstimate {
   readonly notices: readonly SelectorNotice[];
 }
 
-/** Assumed duration of a request and write rate of the ingest thread. */
+/** Assumed duration of a request and write rate of the ingest thread, until a backfill has measured the rate. */
 const SECONDS_PER_REQUEST = 0.25;
 const ROWS_PER_SECOND = 50_000;
 /** The service has no older daily bar, so no rows are expected before this day. */
 const OLDEST_BAR_TS = parseDateOrTimestamp("2014-04-01") ?? 0;
 const LOOKUP_REQUESTS = 1;
 const DERIVATIVE_EXCHANGES = 7;
+/** Three responses must agree that a series has no records. */
+const EMPTY_SERIES_REQUESTS = 3;
+/** To find where a history begins: an exploration and a confirmation, and one more exploration if it is long. */
+const MIN_EXPLORED_PAGES = 4;
 
 interface EstimateOptions {
   readonly settings: SyncSettings;
@@ -48,53 +52,96 @@ interface EstimateOptions {
   /** Undefined if there is no warehouse yet. */
   readonly reader: Connection | undefined;
   readonly now: Micros;
+  /** Finds out how far back series reach; absent: the estimate is an upper bound. */
+  readonly sample?: (series: readonly SampledSeries[]) => Promise<ReadonlyMap<SampledSeries, HistoryExtent>>;
 }
 
-/** Estimates what a backfill at `now` would fetch. Sends no requests. */
-export function estimateBackfill(options: EstimateOptions): BackfillEstimate {
+/** Estimates what a backfill at `now` would fetch. */
+export async function estimateBackfill(options: EstimateOptions): Promise<BackfillEstimate> {
   const { settings, directory, now } = options;
   const targets = resolveTargets(settings, directory, now);
-  const historyEstimates = targets.streams
-    .filter(({ stream }) => settings.streams[streamTable[stream].setting] !== false)
-    .map((stream) => estimateHistory(options, stream));
+  const historyEstimates: StreamEstimate[] = [];
+  for (const stream of targets.streams)
+    if (settings.streams[streamTable[stream.stream].setting] !== false)
+      historyEstimates.push(await estimateHistory(options, stream));
   return {
     streams: [...estimateLookups(options), ...historyEstimates, ...estimateSnapshots(options)],
     notices: targets.notices,
   };
 }
 
-function estimateHistory(
+async function estimateHistory(
   options: EstimateOptions,
   { stream, targets, rules }: StreamTargets,
-): StreamEstimate {
+): Promise<StreamEstimate> {
   const { reader, now, settings } = options;
   const ledgers = reader && readIndexLedgers(reader, stream);
   const cadence = cadenceOf(stream, settings.refreshSeconds);
   const targetEnd = computeTargetEnd(rules, now);
-  const windowStart = computeWindowStart(rules.serviceWindow, now);
-  let [holes, requests, rows] = [0, 0, 0];
-  for (const target of targets) {
-    const ledger = ledgers?.get(indexKey(target.indexType, target.indexId));
+  const rechecks = new Set(
+    (reader ? readDueRechecks(reader, stream, formatDay(now)) : []).map((due) =>
+      indexKey(due.indexType, due.indexId),
+    ),
+  );
+  const openSeries: SampledSeries[] = [];
+  let holes = 0;
+  for (const { indexType, indexId, from: selectedFrom } of targets) {
+    const ledger = ledgers?.get(indexKey(indexType, indexId));
     // A stored target keeps its start if it starts earlier than the settings say.
-    const from = Math.min(target.from, ledger?.targetFrom ?? target.from);
+    const from = Math.min(selectedFrom, ledger?.targetFrom ?? selectedFrom);
     const effectiveTarget = { ...rules, from, to: null, isSnapshot: false };
-    const open = selectRanges(findGaps([effectiveTarget], normalise(ledger?.settled ?? []), now), "open");
+    const gaps = selectRanges(findGaps([effectiveTarget], normalise(ledger?.settled ?? []), now), "open");
+    holes += gaps.length;
+    const recheck = { from: Math.max(from, targetEnd - RECHECK_MICROS), to: targetEnd };
+    const open = rechecks.has(indexKey(indexType, indexId)) ? union(gaps, [recheck]) : gaps;
     const fetchable = isDaily(stream)
       ? intersect(open, [{ from: OLDEST_BAR_TS, to: Number.POSITIVE_INFINITY }])
       : open;
-    holes += open.length;
-    rows += Math.ceil(totalDuration(fetchable) / cadence);
-    for (const { range } of cutIntoSlices({
+    if (fetchable.length === 0) continue;
+    const key = ledger?.series === undefined ? undefined : { stream, series: ledger.series };
+    openSeries.push({
       stream,
+      indexType,
+      indexId,
       open: fetchable,
-      targetEnd,
-      windowStart,
       cadence,
-    })) {
-      requests += countPages(range, cadence);
-    }
+      spacing: reader && key && readRowSpacing(reader, key),
+      oldestRow: reader && key && findOldestRow(reader, key),
+    });
   }
-  return addCosts(options, stream, { series: targets.length, holes, requests, rows });
+  const extents = await options.sample?.(openSeries);
+  const sampled = [...(extents ?? [])].map(([series, extent]) => countWork(series, extent));
+  const average = (name: "requests" | "rows") =>
+    sampled.reduce((sum, work) => sum + work[name], 0) / sampled.length;
+  let [requests, rows] = [0, 0];
+  for (const series of openSeries) {
+    const isAverage = sampled.length > 0 && !extents?.has(series);
+    const work = isAverage
+      ? { requests: average("requests"), rows: average("rows") }
+      : countWork(series, extents?.get(series));
+    requests += work.requests;
+    rows += work.rows;
+  }
+  const counts = { holes, requests: Math.round(requests), rows: Math.round(rows) };
+  return addCosts(options, stream, { series: targets.length, ...counts });
+}
+
+/** The requests and rows of one series; without an extent, at most. */
+function countWork(
+  { stream, open, cadence, spacing: storedSpacing }: SampledSeries,
+  extent: HistoryExtent | undefined,
+): { requests: number; rows: number } {
+  const spacing = Math.max(1, extent?.spacing ?? storedSpacing ?? cadence);
+  if (extent && extent.beginsAt === undefined) return { requests: EMPTY_SERIES_REQUESTS, rows: 0 };
+  const beginsAt = extent?.beginsAt ?? Number.NEGATIVE_INFINITY;
+  const ranges = intersect(open, [{ from: beginsAt, to: Number.POSITIVE_INFINITY }]);
+  const pages = ranges.reduce((sum, range) => sum + countPages(range, spacing), 0);
+  const isBeginInside = beginsAt > (open[0]?.from ?? 0) + spacing;
+  const searchRequests = isDaily(stream) ? 1 : pages < MIN_EXPLORED_PAGES ? 2 : 3;
+  return {
+    requests: pages + (isBeginInside ? searchRequests : 0),
+    rows: Math.ceil(totalDuration(ranges) / spacing),
+  };
 }
 
 function estimateLookups(options: EstimateOptions): StreamEstimate[] {
@@ -143,27 +190,36 @@ function estimateSnapshots(options: EstimateOptions): StreamEstimate[] {
 }
 
 function addCosts(
-  { settings, maxRequestsPerSecond }: EstimateOptions,
+  options: EstimateOptions,
   stream: Stream,
   counts: Pick<StreamEstimate, "series" | "holes" | "requests" | "rows">,
 ): StreamEstimate {
-  const unlimitedRate = settings.concurrency / SECONDS_PER_REQUEST;
-  const rate = maxRequestsPerSecond > 0 ? Math.min(maxRequestsPerSecond, unlimitedRate) : unlimitedRate;
-  const seconds = Math.max(counts.requests / rate, counts.rows / ROWS_PER_SECOND);
+  const { settings, maxRequestsPerSecond, reader } = options;
+  const measuredRate = reader && readRequestRate(reader);
+  const rate = limitRate(measuredRate ?? settings.concurrency / SECONDS_PER_REQUEST, maxRequestsPerSecond);
+  const writeSeconds = measuredRate === undefined ? counts.rows / ROWS_PER_SECOND : 0;
+  const seconds = Math.max(counts.requests / rate, writeSeconds);
   return { stream, ...counts, bytes: counts.rows * streamTable[stream].bytesPerRow, minutes: seconds / 60 };
 }
 
+function limitRate(rate: number, maxRequestsPerSecond: number): number {
+  return maxRequestsPerSecond > 0 ? Math.min(maxRequestsPerSecond, rate) : rate;
+}
+
+interface AssumptionOptions extends Pick<EstimateOptions, "settings" | "maxRequestsPerSecond" | "reader"> {
+  readonly isSampled: boolean;
+}
+
 /** States the assumptions of the estimate in one sentence. */
-export function describeAssumptions({
-  settings,
-  maxRequestsPerSecond,
-}: Pick<EstimateOptions, "settings" | "maxRequestsPerSecond">): string {
+export function describeAssumptions(options: AssumptionOptions): string {
+  const { settings, maxRequestsPerSecond, reader, isSampled } = options;
+  const measuredRate = reader && readRequestRate(reader);
   const rate =
-    maxRequestsPerSecond > 0
-      ? `at most ${maxRequestsPerSecond} requests a second`
-      : `${settings.concurrency} requests in flight`;
-  return (
-    `rows are upper bounds (a row each ${settings.refreshSeconds} s, a bar a day since April 2014); minutes assume ` +
-    `${rate}, ${SECONDS_PER_REQUEST} s each, and ${ROWS_PER_SECOND.toLocaleString("en-US")} rows a second`
-  );
+    measuredRate !== undefined
+      ? `${limitRate(measuredRate, maxRequestsPerSecond).toFixed(1)} requests a second, as the last backfill measured`
+      : `${maxRequestsPerSecond > 0 ? `at most ${maxRequestsPerSecond} requests a second` : `${settings.concurrency} requests in flight`}, ${SECONDS_PER_REQUEST} s each, and ${ROWS_PER_SECOND.toLocaleString("en-US")} rows a second`;
+  const rows = isSampled
+    ? "the service was asked how far back a sample of the series reaches"
+    : `rows are upper bounds (a row each ${settings.refreshSeconds} s, a bar a day since April 2014)`;
+  return `${rows}; minutes assume ${rate}`;
 }

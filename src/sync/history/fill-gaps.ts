@@ -9,6 +9,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
 import { isOutOfTries, retryDelayMs } from "../context/retry.ts";
+import type { RunStats } from "../context/run-stats.ts";
 import { NotFoundConfirmer } from "./confirm-not-found.ts";
 import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { urgencies } from "./slices.ts";
@@ -41,6 +42,9 @@ const MIN_LONG_ROUND_MS = 120_000;
 
 /** Servers that have published different amounts must not keep the run going. */
 const MAX_PUBLISHED_ROUNDS = 2;
+
+/** A shorter round says little about the rate of a long one. */
+const MIN_MEASURED_REQUESTS = 50;
 
 /**
  * Fills every gap of the targets, whether from a first backfill, an interrupted run or an outage: each round reads the
@@ -87,12 +91,17 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
         counts.doneMicros + streamWalks.reduce((sum, { range }) => sum + range.to - range.from, 0);
     }
     log.debug({ round, walks: walks.length }, "filling gaps");
+    const requestsBefore = countRequests(stats);
     const { failed, clamped, hasReopened } = await runRound(context, options, {
       plan,
       walks,
       parked,
       notFound,
     });
+    const requests = countRequests(stats) - requestsBefore;
+    const seconds = (clock.monotonic() - startedAt) / 1000;
+    if (requests >= MIN_MEASURED_REQUESTS && seconds > 0)
+      await ingest.call("commitRequestRate", requests / seconds, [], signal);
     const countedKeys = new Set<string>();
     for (const { walk, error, countsAsTry } of failed) {
       const key = ledgerKeyText(walk.key);
@@ -133,6 +142,10 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
 
 function isPublishedBeyond(reader: Connection, key: LedgerKey, ts: Micros): boolean {
   return (readPublication(reader, key)?.publishedTo ?? 0) >= ts;
+}
+
+function countRequests(stats: RunStats): number {
+  return stats.forStream("index_ticks").requests + stats.forStream("ohlcv").requests;
 }
 
 interface FailureCount {

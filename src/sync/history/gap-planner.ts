@@ -18,7 +18,7 @@ import { compareUrgency, cutIntoSlices, dropExpired, ROWS_PER_PAGE } from "./sli
 import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS } from "./walk-slice.ts";
 
 /** A recheck fetches this much of the newest covered range again, once a day, to find late corrections. */
-const RECHECK_MICROS = 2 * MICROS_PER_DAY;
+export const RECHECK_MICROS = 2 * MICROS_PER_DAY;
 const HOUR_MICROS = 3600 * MICROS_PER_SECOND;
 /** The first head walk in each hour also fetches this much again, to find records that appeared late. */
 const RECENT_MICROS = 2 * HOUR_MICROS;

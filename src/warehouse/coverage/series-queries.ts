@@ -111,6 +111,7 @@ export function readSeriesCoverage(connection: Connection, stream: HistoryStream
 
 /** What the ledger holds about one index, for an estimate. */
 interface IndexLedger {
+  readonly series: number;
   readonly settled: readonly TimeRange[];
   /** Where the open-ended target begins; undefined: there is none. */
   readonly targetFrom: Micros | undefined;
@@ -125,25 +126,26 @@ export function indexKey(indexType: string, indexId: string): string {
 /** The ledger of a stream by `indexKey`. Indices without an entry are left out. */
 export function readIndexLedgers(connection: Connection, stream: HistoryStream): Map<string, IndexLedger> {
   const ranges = connection
-    .statement<IndexIds & TimeRange>(
-      `SELECT s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"
+    .statement<IndexIds & TimeRange & Pick<SettledRangeRow, "series">>(
+      `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"
       FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.stream = ? ORDER BY g.series, g.from_ts`,
     )
     .all([stream]);
   const targets = connection
-    .statement<IndexIds & { targetFrom: TargetRow["from"] }>(
-      `SELECT s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom
+    .statement<IndexIds & { targetFrom: TargetRow["from"] } & Pick<TargetRow, "series">>(
+      `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom
       FROM wanted_ranges w JOIN series s ON s.series = w.series
       WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0`,
     )
     .all([stream]);
   const found = new Map<string, IndexLedger>();
-  for (const { indexType, indexId, targetFrom } of targets) {
-    found.set(indexKey(indexType, indexId), { settled: [], targetFrom });
+  for (const { series, indexType, indexId, targetFrom } of targets) {
+    found.set(indexKey(indexType, indexId), { series, settled: [], targetFrom });
   }
   for (const [key, own] of Map.groupBy(ranges, (range) => indexKey(range.indexType, range.indexId))) {
     const settled = own.map(({ from, to }) => ({ from, to }));
-    found.set(key, { settled, targetFrom: found.get(key)?.targetFrom });
+    const { series } = own[0] as (typeof own)[number];
+    found.set(key, { series, settled, targetFrom: found.get(key)?.targetFrom });
   }
   return found;
 }

@@ -104,3 +104,13 @@ export function recordClockSkew(transaction: Transaction, skew: Micros): void {
     .statement("UPDATE warehouse_state SET clock_skew = ? WHERE clock_skew <> ?")
     .run([Math.round(skew), Math.round(skew)]);
 }
+
+/** History requests a second of the last long backfill; undefined: none has measured it. */
+export function readRequestRate(connection: Connection): number | undefined {
+  const sql = "SELECT request_rate FROM warehouse_state";
+  return connection.value<WarehouseStateRow["requestRate"]>(sql) ?? undefined;
+}
+
+export function recordRequestRate(transaction: Transaction, rate: number): void {
+  transaction.statement("UPDATE warehouse_state SET request_rate = ?").run([rate]);
+}

@@ -164,7 +164,8 @@ live_offset INTEGER how much later the websocket stamps a tick than REST, micros
     `one INTEGER always 1
 epoch INTEGER raised by each process that becomes the writer
 clock_skew INTEGER the service's clock minus this machine's, microseconds
-views TEXT digest of the stored view definitions`,
+views TEXT digest of the stored view definitions
+request_rate REAL history requests a second of the last long backfill; NULL: not measured yet`,
   ),
   job_runs: relation(
     "the last run of each scheduled job",

@@ -159,6 +159,8 @@ export const warehouseState = sqliteTable("warehouse_state", {
   clockSkew: integer("clock_skew").notNull(),
   /** Digest of the stored view definitions, so that another version replaces them. */
   views: text("views").notNull(),
+  /** History requests a second of the last long backfill, for `plan`; null: not measured yet. */
+  requestRate: real("request_rate"),
 });
 export type WarehouseStateRow = typeof warehouseState.$inferSelect;
 

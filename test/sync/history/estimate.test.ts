@@ -35,12 +35,12 @@ const directory = {
 };
 
 describe("the estimate of a backfill", () => {
-  it("counts what the settings select, without a warehouse", () => {
+  it("counts what the settings select, without a warehouse", async () => {
     const options = { settings, maxRequestsPerSecond: 0, directory, reader: undefined, now };
-    expect(ticksOf(options)).toMatchObject({ series: 1, holes: 1, rows: (2 * DAY) / CADENCE - 2 });
+    expect(await ticksOf(options)).toMatchObject({ series: 1, holes: 1, rows: (2 * DAY) / CADENCE - 2 });
   });
 
-  it("counts the gaps of a stored target that began earlier, up to the window, and not what is settled", () => {
+  it("counts the gaps of a stored target that began earlier, up to the window, and not what is settled", async () => {
     const warehouse = openTestWarehouse();
     warehouse.transaction((transaction) => {
       const key = {
@@ -52,10 +52,10 @@ describe("the estimate of a backfill", () => {
       settle(transaction, key, { from: now - 199 * DAY, to: now - DAY }, "empty");
     });
     const options = { settings, maxRequestsPerSecond: 0, directory, reader: warehouse.connection, now };
-    expect(ticksOf(options)).toMatchObject({ holes: 2, rows: (2 * DAY) / CADENCE - 2 });
+    expect(await ticksOf(options)).toMatchObject({ holes: 2, rows: (2 * DAY) / CADENCE - 2 });
   });
 });
 
-function ticksOf(options: Parameters<typeof estimateBackfill>[0]) {
-  return estimateBackfill(options).streams.find(({ stream }) => stream === "index_ticks");
+async function ticksOf(options: Parameters<typeof estimateBackfill>[0]) {
+  return (await estimateBackfill(options)).streams.find(({ stream }) => stream === "index_ticks");
 }

@@ -1,0 +1,1 @@
+ALTER TABLE `warehouse_state` ADD `request_rate` real;

@@ -1,0 +1,111 @@
+import { describe, expect, it } from "vitest";
+import { toSyncSettings } from "../../../src/cli/support/session.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
+import { requireServiceSettings } from "../../../src/config/service-settings.ts";
+import { silentLog } from "../../../src/runtime/log.ts";
+import { createServiceClient } from "../../../src/service/client/client.ts";
+import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import { estimateBackfill } from "../../../src/sync/history/estimate.ts";
+import { sampleHistories } from "../../../src/sync/history/sample-histories.ts";
+import { fetchDirectory } from "../../../src/sync/selection/fetch-directory.ts";
+import { openReader } from "../../../src/warehouse/reader.ts";
+import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+
+const historyPaths = ["/v3/index-ticker", "/v3/ohlcv"];
+const settingsFor = (days: number, names: string) => `service: { concurrency: 8 }
+sync: { exchangeTickers: false, marketCap: false, derivatives: false,
+  ohlcv: { GWA: ${names}, MWA: none, LX: none }, intraday: { GWA: ${names}, MWA: none, LX: none, days: ${days} } }`;
+
+/** What `mds-sync plan` says about the history streams. */
+async function plan(engine: BackfillHarness, folderFile: string) {
+  const { clock, env, path } = engine;
+  const loaded = loadSettings({ env, directory: folderFile.replace(/\/[^/]*$/, ""), file: folderFile });
+  const settings = toSyncSettings(loaded);
+  const client = createServiceClient({
+    ...requireServiceSettings(loaded),
+    clock,
+    random: () => 0.5,
+    log: silentLog,
+    onEvent: () => {},
+  });
+  const { signal } = new AbortController();
+  const reader = openIfPresent(path);
+  const now = () => Math.floor(clock.now() * 1000);
+  try {
+    const work = async () => {
+      const directory = await fetchDirectory(settings, reader, client, now, signal);
+      return estimateBackfill({
+        settings,
+        maxRequestsPerSecond: 0,
+        directory,
+        reader,
+        now: now(),
+        sample: (series) => sampleHistories({ client, series, concurrency: 8, signal }),
+      });
+    };
+    const { streams } = await clock.runUntil(work());
+    const history = streams.filter(({ stream }) => stream === "index_ticks" || stream === "ohlcv");
+    return {
+      requests: history.reduce((sum, { requests }) => sum + requests, 0),
+      minutes: history.reduce((sum, { minutes }) => sum + minutes, 0),
+    };
+  } finally {
+    reader?.close();
+    await client.close();
+  }
+}
+
+function openIfPresent(path: string) {
+  try {
+    return openReader(path);
+  } catch {
+    return undefined;
+  }
+}
+
+const startEngine = (simulator: SimulatorOptions, days = 60, names = "[BTC, ETH, XRP]") =>
+  startBackfillHarness({ settings: settingsFor(days, names), simulator });
+const settingsFile = ({ path }: BackfillHarness) => path.replace(/[^/]*$/, "mds-sync.yaml");
+const countRequests = ({ simulator }: BackfillHarness) =>
+  historyPaths.reduce((sum, path) => sum + simulator.requests.count(path), 0);
+
+describe("plan", () => {
+  it.each<[string, SimulatorOptions]>([
+    ["full histories", {}],
+    ["young series", { quirks: { listed: { perMille: 1000, on: "2026-02-20" } } }],
+    ["some young series", { quirks: { listed: { perMille: 500, on: "2026-02-25" } } }],
+    ["another cadence", { refreshSeconds: 45 }],
+    ["irregular records", { quirks: { missingPerMille: 300 } }],
+  ])("H9: forecasts the requests of a backfill within 10 %%: %s", async (_, simulator) => {
+    const engine = await startEngine(simulator);
+    const { requests } = await plan(engine, settingsFile(engine));
+    engine.simulator.requests.clear();
+    await engine.run();
+    const done = countRequests(engine);
+    expect(Math.abs(requests - done)).toBeLessThanOrEqual(0.1 * done);
+  });
+
+  it("H9: forecasts what is left after an interruption, and the daily look-back", async () => {
+    const engine = await startEngine({ quirks: { listed: { perMille: 1000, on: "2026-02-01" } } });
+    const stopping = new AbortController();
+    const run = engine.run({}, stopping.signal).catch(() => {});
+    while (countRequests(engine) < 60) await new Promise(setImmediate);
+    stopping.abort(new Error("stopped by the test"));
+    await run;
+    await engine.clock.advance(86_400_000);
+    const { requests } = await plan(engine, settingsFile(engine));
+    engine.simulator.requests.clear();
+    await engine.run();
+    const done = countRequests(engine);
+    expect(Math.abs(requests - done)).toBeLessThanOrEqual(0.1 * done);
+  });
+
+  it("H9: forecasts the minutes at the rate that the last backfill measured", async () => {
+    const engine = await startEngine({ faults: "GET /index-ticker latency by=400ms" }, 20);
+    await engine.run();
+    engine.configure(settingsFor(60, "[BTC, ETH, XRP]"));
+    const { minutes } = await plan(engine, settingsFile(engine));
+    const { seconds } = await engine.run();
+    expect(Math.abs(minutes * 60 - seconds)).toBeLessThanOrEqual(0.1 * seconds);
+  });
+});
