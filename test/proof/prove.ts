@@ -138,15 +138,18 @@ function scheduleStop(
 
 /** Two requests per page, two per fault, and the fixed requests of each run. */
 function maxExpectedRequests(
-  { faults, settings }: FaultSchedule,
+  { faults, settings, quirks }: FaultSchedule,
   runs: number,
   rows: number,
   struck: number,
 ): number {
   const caps = [...faults.matchAll(/ size-cap (\d+)/g)].map(([, cap]) => Number(cap));
-  const pages = Math.ceil(rows / Math.min(2000, ...caps));
-  const perRun = settings.includes("derivatives: {") ? 70 : 30;
-  return perRun * runs + 2 * pages + 2 * struck;
+  const { maxSize = 2000, maxPageRows = 2000, emptyList = "list" } = quirks;
+  // A size that is refused is halved until it is accepted.
+  const pages = Math.ceil(rows / Math.min(maxSize / 2, maxPageRows, ...caps));
+  // Every walk in flight learns the accepted size for itself; a list that is null is requested twice.
+  const perRun = (settings.includes("derivatives: {") ? 70 : 30) + (maxSize < 2000 ? 60 : 0);
+  return perRun * (emptyList === "list" ? 1 : 2) * runs + 2 * pages + 2 * struck;
 }
 
 function createEngine(
@@ -227,7 +230,7 @@ function createEngine(
 
 /** No log, report, error or file may contain the secret or a token. */
 function findLeakedSecrets(folder: string, output: readonly string[]): string[] {
-  const isLeak = (text: string) => text.includes("kestrel") || /Bearer [^<\s]{8}/.test(text);
+  const isLeak = (text: string) => text.includes("kestrel") || /Bearer (?!\[secret\])[^<\s]{8}/.test(text);
   const lines = output.filter(isLeak).map((text) => `leaked secret: ${text.slice(0, 200)}`);
   const files = readdirSync(folder).filter((name) => isLeak(readFileSync(join(folder, name), "latin1")));
   return [...lines, ...files.map((name) => `leaked secret in ${name}`)];
