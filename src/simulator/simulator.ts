@@ -56,7 +56,7 @@ export interface Simulator {
   readonly wsUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** The client secret and every valid token. */
+  /** The client secret and the newest token of each audience. */
   readonly secrets: readonly string[];
   /** The entities that the lookups serve. */
   readonly universe: Universe;

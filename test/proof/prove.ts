@@ -152,16 +152,19 @@ function scheduleStop(
 
 /** Two requests per page, two per fault, the fixed requests of each run, and two a minute while the feed is followed. */
 function maxExpectedRequests(
-  { faults, settings, steps }: FaultSchedule,
+  { faults, settings, quirks, steps }: FaultSchedule,
   runs: number,
   rows: number,
   struck: number,
 ): number {
   const caps = [...faults.matchAll(/ size-cap (\d+)/g)].map(([, cap]) => Number(cap));
-  const pages = Math.ceil(rows / Math.min(2000, ...caps));
-  const perRun = settings.includes("derivatives: {") ? 70 : 30;
+  const { maxSize = 2000, maxPageRows = 2000, emptyList = "list" } = quirks;
+  // A size that is refused is halved until it is accepted.
+  const pages = Math.ceil(rows / Math.min(maxSize / 2, maxPageRows, ...caps));
+  // Every walk in flight learns the accepted size for itself; a list that is null is requested twice.
+  const perRun = (settings.includes("derivatives: {") ? 70 : 30) + (maxSize < 2000 ? 60 : 0);
   const followedMs = steps.reduce((sum, step) => sum + (step.kind === "follow" ? step.ms : 0), 0);
-  return perRun * runs + 2 * pages + 2 * struck + (2 * followedMs) / 60_000;
+  return perRun * (emptyList === "list" ? 1 : 2) * runs + 2 * pages + 2 * struck + (2 * followedMs) / 60_000;
 }
 
 function createEngine(
@@ -278,7 +281,7 @@ function createEngine(
 
 /** No log, report, error or file may contain the secret or a token. */
 function findLeakedSecrets(folder: string, output: readonly string[]): string[] {
-  const isLeak = (text: string) => text.includes("kestrel") || /Bearer [^<\s]{8}/.test(text);
+  const isLeak = (text: string) => text.includes("kestrel") || /Bearer (?!\[secret\])[^<\s]{8}/.test(text);
   const lines = output.filter(isLeak).map((text) => `leaked secret: ${text.slice(0, 200)}`);
   const files = readdirSync(folder).filter((name) => isLeak(readFileSync(join(folder, name), "latin1")));
   return [...lines, ...files.map((name) => `leaked secret in ${name}`)];

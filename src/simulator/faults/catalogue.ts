@@ -66,7 +66,7 @@ const recordFaultDefinitions: readonly FaultDefinition[] = [
       as: choiceParameter("plain nested escaped url", "plain"),
       ...rowsParameters,
     },
-    "sets a property to the client's secret and all its tokens",
+    "sets a property to the client's secret and its newest tokens",
   ),
   defineFault(
     "drop",

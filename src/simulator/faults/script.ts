@@ -39,7 +39,7 @@ export interface TriggeredFault {
   line: FaultLine;
   /** A fraction in [0, 1) for further choices of this fault, derived from the same hash. */
   chance(...about: (string | number)[]): number;
-  /** The client's secret and its tokens. */
+  /** The client's secret and its newest tokens. */
   secrets(): readonly string[];
   /** Removes this trigger from the counts, when the fault found nothing to change. */
   uncount(): void;

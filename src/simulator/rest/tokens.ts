@@ -95,9 +95,10 @@ export class Tokens {
     return issued.scopes;
   }
 
-  /** What the client must not store: its secret and every valid token. */
+  /** What the client must not store: its secret and the newest token of each audience. */
   get secrets(): readonly string[] {
-    return [this.settings.clientSecret, ...this.#issued.keys()];
+    const newest = new Map([...this.#issued.values()].map(({ audience, token }) => [audience, token]));
+    return [this.settings.clientSecret, ...newest.values()];
   }
 
   revoke(token: string): void {
