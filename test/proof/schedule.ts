@@ -152,8 +152,8 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
     steps.push(run());
   }
   // Long periods would need hours of heartbeats.
-  if (refreshSeconds <= 900 && draw.chance(0.5)) {
-    const follow: ScheduleStep = { kind: "follow", ms: draw.integer(2, 8) * refreshSeconds * 1000 };
+  if (refreshSeconds <= 600 && draw.chance(0.4)) {
+    const follow: ScheduleStep = { kind: "follow", ms: draw.integer(2, 6) * refreshSeconds * 1000 };
     steps.splice(draw.integer(0, steps.length), 0, follow);
   }
   return steps;

@@ -6,7 +6,7 @@ import { openWriter } from "../../src/warehouse/writer.ts";
 const MEMORY = "/dev/shm";
 const MIN_MEMORY_BYTES = 2 ** 30;
 /** Views that no part of the sync reads. SQLite parses every view each time a file is opened. */
-const unusedViews = /^bars_|^reconcile_|_versions$|^latest_(exchange|derivative)_ticks$/;
+const unusedViews = /^bars_|^reconcile_|_versions$|^(latest_)?(exchange|derivative)_ticks$|^market_caps$/;
 
 /** A folder in memory where there is room: schedules commit often, and the crash sweep is what tests the disk. */
 export function makeScratchFolder(): string {
