@@ -16,7 +16,7 @@ import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/o
 import { isFault } from "./fault-lines.ts";
 import { withInProcessIngest } from "./in-process-ingest.ts";
 import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts";
-import { copyEmptyWarehouse, makeScratchFolder } from "./scratch-folder.ts";
+import { type CrashedFiles, captureFiles, copyEmptyWarehouse, makeScratchFolder } from "./scratch-folder.ts";
 
 const SECRET = "kestrel-secret/with+signs=&yes";
 const WAREHOUSE_FILE = "mds.sqlite";
@@ -37,8 +37,8 @@ export interface ProofOutcome {
 }
 
 /**
- * Plays the schedule of one seed: several runs against a service with faults, some of them stopped early. Then removes the
- * faults and runs once more; after that the warehouse must equal the service.
+ * Plays the schedule of one seed: several runs against a service with faults, some of them stopped or killed, and perhaps
+ * the live feed. Then removes the faults and runs once more; after that the warehouse must equal the service.
  */
 export async function prove(seed: number): Promise<ProofOutcome> {
   const schedule = drawSchedule(seed);
@@ -85,11 +85,18 @@ async function playSchedule(
       continue;
     }
     const stopping = new AbortController();
-    const stop = () => stopping.abort(stoppedFailure());
+    let crash: CrashedFiles | undefined;
+    const stop = () => {
+      // A thread of its own may be in the middle of a commit: a copy of its files would not be what a kill leaves.
+      if (step.signal === "kill" && !schedule.hasIngestThread)
+        crash = captureFiles(join(folder, WAREHOUSE_FILE));
+      stopping.abort(stoppedFailure());
+    };
     const cancel = step.stop ? scheduleStop(step.stop, clock, simulator, stop) : () => {};
     const startedAt = clock.monotonic();
     const end = await engine.run(stopping.signal);
     cancel();
+    crash?.restore();
     if (clock.monotonic() - startedAt > MAX_RUN_MS) problems.push("a run took too long");
     problems.push(...describeBug(end.error), ...engine.findFalseCoverage());
     exits.push(end.exit);
@@ -106,7 +113,9 @@ async function playSchedule(
     await clock.advance(6 * schedule.refreshSeconds * 1000);
     const first = await engine.run();
     exits.push(first.exit);
+    problems.push(...engine.findFalseCoverage());
     await engine.verifyAll();
+    problems.push(...engine.findFalseCoverage());
   }
   const last = await engine.run();
   exits.push(last.exit);

@@ -8,9 +8,12 @@ const DAY_MS = 24 * HOUR_MS;
 /** When a run is stopped: after `ms`, or at the request of history page number `pages`. */
 export type StopPoint = { readonly ms: number } | { readonly pages: number };
 
+/** How a run is stopped: as by SIGTERM, or as by SIGKILL, which leaves the files as they are at that moment. */
+type StopSignal = "term" | "kill";
+
 /** One step of a schedule while the service has faults. */
 export type ScheduleStep =
-  | { readonly kind: "run"; readonly stop?: StopPoint }
+  | { readonly kind: "run"; readonly stop?: StopPoint; readonly signal?: StopSignal }
   /** The daemon's supervisor follows the live feed for this time. */
   | { readonly kind: "follow"; readonly ms: number }
   | { readonly kind: "wait"; readonly ms: number };
@@ -139,7 +142,10 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
     draw.chance(0.25)
       ? { ms: draw.integer(50, 30_000) }
       : { pages: draw.chance(0.5) ? draw.integer(1, 8) : draw.integer(1, 60) };
-  const run = (): ScheduleStep => (draw.chance(0.4) ? { kind: "run", stop: stop() } : { kind: "run" });
+  const run = (): ScheduleStep =>
+    draw.chance(0.4)
+      ? { kind: "run", stop: stop(), signal: draw.one<StopSignal>(["term", "kill"]) }
+      : { kind: "run" };
   const maxDays = { 900: 2, 1800: 3, 3600: 6 }[refreshSeconds] ?? 1;
   const steps = [run()];
   while (draw.chance(0.5) && steps.length < 5) {
@@ -157,8 +163,8 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
     steps.push(run());
   }
   // Long periods would need hours of heartbeats.
-  if (refreshSeconds <= 900 && draw.chance(0.5)) {
-    const follow: ScheduleStep = { kind: "follow", ms: draw.integer(2, 8) * refreshSeconds * 1000 };
+  if (refreshSeconds <= 600 && draw.chance(0.4)) {
+    const follow: ScheduleStep = { kind: "follow", ms: draw.integer(2, 6) * refreshSeconds * 1000 };
     steps.splice(draw.integer(0, steps.length), 0, follow);
   }
   return steps;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { toPlainNotation } from "../../../src/model/decimal.ts";
-import type { HistoryStream } from "../../../src/model/streams.ts";
+import { type HistoryStream, keyColumns, streamTable } from "../../../src/model/streams.ts";
 import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
 import { intersect, normalise, subtract, totalDuration } from "../../../src/model/time-range.ts";
 import type { SimulatedIndexType } from "../../../src/simulator/market/indexes.ts";
@@ -142,11 +142,13 @@ export function expectSnapshotCoverage(reader: Connection): void {
     )
     .all() as SnapshotKeyRow[];
   for (const key of keys) {
+    const { table, dictionary } = streamTable[key.stream];
+    const keyColumn = keyColumns[dictionary];
     const periods = new Set(
       reader
         .statement(
-          `SELECT DISTINCT ts / ${key.cadence} FROM ${key.stream}
-          ${key.exchangeId === "" ? "" : "WHERE exchange_id = @exchangeId"}`,
+          `SELECT DISTINCT r.ts / ${key.cadence} FROM ${table} r JOIN ${dictionary} d ON d.${keyColumn} = r.${keyColumn}
+          ${key.exchangeId === "" ? "" : "WHERE d.exchange_id = @exchangeId"}`,
         )
         .pluck()
         .all(key.exchangeId === "" ? {} : { exchangeId: key.exchangeId }) as number[],
