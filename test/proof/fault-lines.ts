@@ -125,6 +125,8 @@ const liveFeed: readonly DrawLine[] = [
   (draw) => `ws ${draw.one(["missing-tick", "duplicate-tick", "other-value", "binary-tick"])} p=0.1`,
   (draw) => `ws late-tick by=${draw.one(["20s", "5m"])} p=0.2`,
   (draw) => `ws replay ticks=${draw.integer(1, 5)}`,
+  // The socket stamps its ticks by another clock than REST.
+  (draw) => `ws shift-timestamps by=${draw.one(["137ms", "-137ms", "2s"])}`,
 ];
 
 /** H. What other implementations of the service do, for as long as the faults last. */
@@ -137,6 +139,10 @@ const departures: readonly DrawLine[] = [
   // An endpoint is dead.
   (draw) =>
     `GET ${draw.one([...historyEndpoints, "/market-cap", "/exchange-ticker"])} status ${draw.one([500, 503])} to=${draw.one(["10m", "2h", "1d"])}`,
+  // The service accepts so many requests in a second, or so many at once.
+  (draw) =>
+    `GET * request-limit rate=${draw.integer(2, 40)} window=${draw.one(["second", "sliding", "bucket"])} to=${draw.integer(1, 30)}m`,
+  (draw) => `GET * overload above=${draw.integer(1, 4)} to=${draw.integer(1, 30)}m`,
   // Most requests exceed a limit.
   (draw) =>
     `GET * rate-limit retry-after=seconds wait=${draw.integer(1, 20)}s p=0.5 to=${draw.integer(1, 30)}m`,
@@ -154,6 +160,15 @@ const falsifiedRecords: readonly DrawLine[] = [
     `GET /index-ticker timestamps ${draw.one("no-zone offset leap midnight-24 1970 2099".split(" "))} rows=0.04 ${shortLived(draw)}`,
   (draw) => `GET /ohlcv upside-down rows=0.1 ${shortLived(draw)}`,
   (draw) => `GET ${draw.one(historyEndpoints)} shrink by=0.3 p=0.1 total=2`,
+  // Records that appear late, and records that the service no longer serves until the faults end.
+  (draw) =>
+    `GET ${draw.one(historyEndpoints)} late-rows by=${draw.one(["5m", "1h", "6h"])} share=${draw.one(["0.02", "0.2"])}`,
+  (draw) => {
+    const day = draw.integer(1, 3);
+    const hour = draw.integer(0, 19);
+    const time = (h: number) => `2026-03-0${day}T${String(h).padStart(2, "0")}:00:00Z`;
+    return `GET /index-ticker withdraw since=${time(hour)} until=${time(hour + draw.integer(1, 4))}`;
+  },
 ];
 
 /** The client trusts a 404 for an index without rows until the next day. */

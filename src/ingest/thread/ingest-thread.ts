@@ -148,7 +148,9 @@ export class IngestThread {
     this.#closing.signal.throwIfAborted();
     const release = this.#clock.beginWork();
     try {
-      await this.#acquireSlot();
+      // The calls that hold the slots count as work, or as waiting for storage; a queued call is neither.
+      const resume = this.#clock.beginWait();
+      await this.#acquireSlot().finally(resume);
       this.#closing.signal.throwIfAborted();
       return (await this.#callUntilStored(operation, args, bodies, signal)) as OperationResult<N>;
     } finally {
