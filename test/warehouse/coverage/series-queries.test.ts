@@ -83,12 +83,13 @@ describe("the coverage of selected series", () => {
 
 describe("the ledger by index", () => {
   it("has the settled ranges and the start of the target, each if there is one", () => {
-    const { warehouse } = openLedger();
+    const { warehouse, btc, eth, doge } = openLedger();
     expect(readIndexLedgers(warehouse.connection, "index_ticks")).toEqual(
       new Map([
         [
           indexKey("GWA", "btc"),
           {
+            series: btc.series,
             settled: [
               { from: 50, to: 200 },
               { from: 220, to: 300 },
@@ -97,8 +98,11 @@ describe("the ledger by index", () => {
             targetFrom: 100,
           },
         ],
-        [indexKey("GWA", "eth"), { settled: [], targetFrom: 100 }],
-        [indexKey("GWA", "doge"), { settled: [{ from: 90, to: 600 }], targetFrom: undefined }],
+        [indexKey("GWA", "eth"), { series: eth.series, settled: [], targetFrom: 100 }],
+        [
+          indexKey("GWA", "doge"),
+          { series: doge.series, settled: [{ from: 90, to: 600 }], targetFrom: undefined },
+        ],
       ]),
     );
     expect(readIndexLedgers(warehouse.connection, "ohlcv")).toEqual(new Map());
