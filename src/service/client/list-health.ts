@@ -35,8 +35,10 @@ export class ListHealth {
     return this.#served.has(listKind(request));
   }
 
-  /** Throws while no request of this kind gets a list; lets one request a minute through. */
+  /** Throws while no request of this kind has ever got records or a list; lets one request a minute through. */
   assertAnswered(request: ServiceRequest): void {
+    // Some ids may be broken while others are served: those must not wait for a probe.
+    if (this.hasServed(request)) return;
     const missing = this.#missing.get(listKind(request));
     if (!missing || missing.count < MAX_NO_LISTS) return;
     const now = this.#clock.monotonic();

@@ -7,6 +7,7 @@ import { RejectedFailure } from "../http/status-errors.ts";
 const MIN_PAGE_SIZE = 10;
 /** The service's time is known to about a second. */
 const CLOCK_UNCERTAINTY_MS = 1_000;
+const MAX_LIMIT_AGE_MS = 3_600_000;
 
 /**
  * What this service refuses although the specification allows it: large pages and timestamps in the future. Learned from
@@ -19,7 +20,7 @@ export class ParameterLimits {
   /** By endpoint: the largest size that got a page. */
   readonly #acceptedSizes = new Map<string, number>();
   /** By endpoint: the largest size to ask for, because larger ones are refused. */
-  readonly #maxSizes = new Map<string, number>();
+  readonly #maxSizes = new Map<string, { readonly size: number; readonly learnedAt: number }>();
   /** Undefined: not known yet. */
   #acceptsFuture: boolean | undefined;
 
@@ -42,7 +43,8 @@ export class ParameterLimits {
         refusal ??= error;
         const smaller =
           error instanceof RejectedFailure ? this.#reduce(request, query, error.fields) : undefined;
-        if (!smaller) throw refusal;
+        // Only a 400 is explained by the first one; an abort, a 401 or a 5xx is a failure of its own.
+        if (!smaller) throw error instanceof RejectedFailure ? refusal : error;
         query = smaller;
       }
     }
@@ -51,7 +53,10 @@ export class ParameterLimits {
   #applyKnownLimits(request: ServiceRequest): ServiceRequest {
     const { endpoint, query } = request;
     if (!query) return request;
-    const maxSize = this.#maxSizes.get(endpoint) ?? Number.POSITIVE_INFINITY;
+    const known = this.#maxSizes.get(endpoint);
+    // A single 400 may have had another cause: try the full size again now and then.
+    const maxSize =
+      known && this.#now() - known.learnedAt < MAX_LIMIT_AGE_MS ? known.size : Number.POSITIVE_INFINITY;
     const isTooLarge = typeof query.size === "number" && query.size > maxSize;
     const sized = isTooLarge ? { ...query, size: maxSize } : query;
     const present = this.#acceptsFuture === false ? this.#clampToPresent(sized) : undefined;
@@ -70,7 +75,11 @@ export class ParameterLimits {
       if (present) return present;
     }
     if (typeof sent.size !== "number" || !mayConcern("size")) return undefined;
-    const size = Math.max(Math.floor(sent.size / 2), MIN_PAGE_SIZE, this.#acceptedSizes.get(endpoint) ?? 0);
+    const accepted = this.#acceptedSizes.get(endpoint) ?? 0;
+    // A service that names the field has lowered its limit below what it accepted before.
+    const floor = fields.has("size") && sent.size <= accepted ? 0 : accepted;
+    if (floor < accepted) this.#acceptedSizes.delete(endpoint);
+    const size = Math.max(Math.floor(sent.size / 2), MIN_PAGE_SIZE, floor);
     return size < sent.size ? { ...sent, size } : undefined;
   }
 
@@ -86,9 +95,11 @@ export class ParameterLimits {
     if (typeof sent.size === "number") {
       const accepted = Math.max(sent.size, this.#acceptedSizes.get(endpoint) ?? 0);
       this.#acceptedSizes.set(endpoint, accepted);
-      if (sent.size !== full.size && this.#maxSizes.get(endpoint) !== accepted) {
-        this.#maxSizes.set(endpoint, accepted);
-        this.#log.warn({ endpoint, size: accepted }, "service refuses larger pages");
+      const known = this.#maxSizes.get(endpoint)?.size;
+      if (known !== undefined && sent.size > known) this.#maxSizes.delete(endpoint);
+      else if (sent.size !== full.size) {
+        this.#maxSizes.set(endpoint, { size: accepted, learnedAt: this.#now() });
+        if (known !== accepted) this.#log.warn({ endpoint, size: accepted }, "service refuses larger pages");
       }
     }
     if (this.#acceptsFuture !== undefined) return;

@@ -71,6 +71,8 @@ const retryNow: RetryDecision = { shouldRetry: true, isImmediate: true, minDelay
 
 /** How long a request waits for the circuit breaker, over all attempts. Must exceed `MAX_RETRY_AFTER_MS`. */
 export const MAX_REQUEST_WAIT_MS = 20 * 60_000;
+/** A timeout blocks a slot for a minute: an endpoint that hangs must be stopped after fewer failures. */
+const TIMEOUT_WEIGHT = 8;
 const MAX_CONFLICT_RETRIES = 3;
 /** Few: a service that answers without a list will do so again. */
 const MAX_NO_LIST_RETRIES = 2;
@@ -112,8 +114,9 @@ export function decideOnNetworkFailure(
     state.decision = retryNow;
     return failure;
   }
-  permit.recordFailure(0);
-  bulkhead.recordSign(failure.code === "timeout" ? "timeout" : "failure", startedAt);
+  const isTimeout = failure.code === "timeout";
+  permit.recordFailure(0, isTimeout ? TIMEOUT_WEIGHT : 1);
+  bulkhead.recordSign(isTimeout ? "timeout" : "failure", startedAt);
   state.decision = retryLater();
   return failure;
 }

@@ -9,8 +9,8 @@ const MAX_WAIT_MS = 3_600_000;
 /** Allows one request. The holder reports its outcome exactly once; later reports are ignored. */
 export interface Permit {
   recordSuccess(): void;
-  /** `pauseMs`: no request to the host may start for this long. */
-  recordFailure(pauseMs: number): void;
+  /** `pauseMs`: no request to the host may start for this long. `weight`: as how many failures it counts. */
+  recordFailure(pauseMs: number, weight?: number): void;
   /** The outcome says nothing about the host. */
   release(): void;
 }
@@ -107,7 +107,7 @@ export class CircuitBreaker {
     };
     return {
       recordSuccess: () => once(() => this.#onSuccess()),
-      recordFailure: (pauseMs) => once(() => this.#onFailure(pauseMs, isProbe)),
+      recordFailure: (pauseMs, weight = 1) => once(() => this.#onFailure(pauseMs, weight, isProbe)),
       release: () => once(() => {}),
     };
   }
@@ -127,8 +127,8 @@ export class CircuitBreaker {
     this.#options.onStateChange("closed");
   }
 
-  #onFailure(pauseMs: number, isProbe: boolean): void {
-    this.#failures++;
+  #onFailure(pauseMs: number, weight: number, isProbe: boolean): void {
+    this.#failures += weight;
     const now = this.#clock.monotonic();
     this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs);
     // Requests that were in flight when the breaker opened must not delay the probe further.

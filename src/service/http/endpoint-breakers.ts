@@ -79,8 +79,8 @@ export class EndpointBreakers {
         permit?.recordSuccess();
         hostPermit.recordSuccess();
       },
-      recordFailure: (pauseMs) => {
-        permit?.recordFailure(pauseMs);
+      recordFailure: (pauseMs, weight) => {
+        permit?.recordFailure(pauseMs, weight);
         // Probes of a dead endpoint say nothing about the others.
         if (isHostProbe || !isEndpointOpen) hostPermit.recordFailure(0);
         else hostPermit.release();

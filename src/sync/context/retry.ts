@@ -84,7 +84,8 @@ export class SilenceTimeout {
   }
 
   #startTimer(): void {
-    const remainingMs = this.#lastSuccessAt + SILENCE_TIMEOUT_MS - this.#clock.monotonic();
+    // Whole milliseconds: a rest of a rounding error would never pass.
+    const remainingMs = Math.ceil(this.#lastSuccessAt + SILENCE_TIMEOUT_MS - this.#clock.monotonic());
     this.#cancel = this.#clock.after(remainingMs, () => {
       if (this.#clock.monotonic() - this.#lastSuccessAt < SILENCE_TIMEOUT_MS) this.#startTimer();
       else this.#timeout.abort(this.#findCause() ?? silenceFailure());

@@ -10,11 +10,13 @@ import { assertValidLedger, type LedgerKey, settle } from "./ledger.ts";
 import { UNCONFIRMED_WITHDRAWAL_REASON } from "./mass-withdrawals.ts";
 import { NOT_FOUND_REASON } from "./not-found.ts";
 import {
+  computeQuietTime,
   decayedLatenessSql,
   extendSettleDelay,
   type Lateness,
   NOT_PUBLISHED_REASON,
   type Publication,
+  quietTimeSql,
   readLateness,
 } from "./publication.ts";
 import type { TargetRules } from "./targets.ts";
@@ -74,7 +76,8 @@ export function findGaps(targets: readonly StoredTarget[], settled: TimeRanges, 
     const settleDelay = extendSettleDelay(target, target.lateness, now);
     const targetEnd = computeTargetEnd({ settleDelay, step }, now);
     const quietMargin = publication?.quietMargin ?? 0;
-    const quietFrom = computeTargetEnd({ settleDelay: Math.max(settleDelay, quietMargin), step }, now);
+    const quietAt = publication && quietMargin > 0 ? computeQuietTime(publication, now) : now;
+    const quietFrom = computeTargetEnd({ settleDelay: Math.max(settleDelay, quietMargin), step }, quietAt);
     const silence =
       publication && quietMargin === 0 && publication.publishedTo < publication.askedTo
         ? { from: publication.publishedTo, to: publication.askedTo }
@@ -147,7 +150,7 @@ const gapFrom = (
 export const gapPartsSql = `present AS (SELECT ${presentTs} AS now),
 delays AS (
   SELECT w.*, p.now, max(w.settle_delay, ${decayedLatenessSql("p.now")}) AS delay, coalesce(u.quiet_margin, 0) AS quiet_margin,
-    u.published_to, u.asked_to
+    u.published_to, u.asked_to, CASE WHEN u.quiet_margin > 0 THEN ${quietTimeSql("p.now")} ELSE p.now END AS quiet_at
   FROM present p CROSS JOIN wanted_ranges w LEFT JOIN stream_states h ON h.stream = w.stream
     LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
 ),
@@ -155,7 +158,7 @@ targets AS (
   SELECT d.stream, d.series, d.from_ts, d.delay AS settle_delay, d.kept_for, d.observed, d.hindrance,
     CASE WHEN d.to_ts < d.now THEN d.to_ts ELSE d.now END AS end_ts,
     (d.now - d.delay) / d.step * d.step AS target_end,
-    (d.now - max(d.delay, d.quiet_margin)) / d.step * d.step AS quiet_from,
+    (d.quiet_at - max(d.delay, d.quiet_margin)) / d.step * d.step AS quiet_from,
     d.now - d.kept_for AS window_start,
     CASE WHEN d.quiet_margin = 0 AND d.published_to < d.asked_to THEN d.published_to ELSE d.now END AS silent_from,
     CASE WHEN d.quiet_margin = 0 AND d.published_to < d.asked_to THEN d.asked_to ELSE d.now END AS silent_to

@@ -12,6 +12,18 @@ export const NOT_PUBLISHED_REASON = "not published yet";
 /** What REST has shown of a series. */
 export type Publication = Readonly<Omit<PublicationRow, "stream" | "series">>;
 
+/** A quiet series is asked for at least so often while the daemon runs. */
+const MAX_QUIET_ASK_AGE_MICROS = 2 * 3600 * MICROS_PER_SECOND;
+
+/** The time up to which a quiet series counts as known: what passed since it was last asked for only awaits the next time. */
+export function computeQuietTime({ askedAt }: Pick<Publication, "askedAt">, now: Micros): Micros {
+  return now - askedAt < MAX_QUIET_ASK_AGE_MICROS ? Math.min(now, askedAt) : now;
+}
+
+/** `computeQuietTime` of the row `u` of `publications`. */
+export const quietTimeSql = (now: string) =>
+  `CASE WHEN ${now} - u.asked_at < ${MAX_QUIET_ASK_AGE_MICROS} THEN min(${now}, u.asked_at) ELSE ${now} END`;
+
 /** How late records of a stream appeared, and when that was last seen. */
 export interface Lateness {
   readonly lateBy: Micros;

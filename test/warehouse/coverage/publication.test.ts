@@ -65,7 +65,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
     expect(gapsOf(warehouse)[0]).toEqual(["open", "forbidden", -180, -48]);
   });
 
-  it("shows the margin of a quiet series as settling, and what is older as pending", () => {
+  it("shows the margin of a quiet series before it was asked for as settling, and what is older as pending", () => {
     const warehouse = openTestWarehouse();
     declareTarget(warehouse, settled.from);
     warehouse.transaction((t) => {
@@ -73,11 +73,11 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
       recordHeadPage(t, key, { ...publication, publishedTo: 0, quietMargin: HOUR / 2 });
     });
     expect(gapsOf(warehouse)).toEqual([
-      ["open", "pending", -180, -90],
-      ["open", "settling", -90, 0],
+      ["open", "pending", -180, -135],
+      ["open", "settling", -135, 0],
     ]);
     expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.missing).toEqual([
-      { from: settled.to, to: present - HOUR / 2 },
+      { from: settled.to, to: askedAt - HOUR / 2 },
     ]);
   });
 
