@@ -6,6 +6,10 @@ const alwaysDefined = "The default is for the compiler: the group takes part in 
 const chunkSize = "The hint is the size of a chunk; zlib decompresses the same bytes in chunks of any size.";
 const undefinedIsNotLess = "A comparison with undefined is false. The check is for the compiler.";
 const notShown = "The sentence is for a walk that cannot restart; this line is reached only if it can.";
+const equalMaximum = "Replacing a maximum by an equal value changes nothing.";
+const sameCall = "The branches make the same call; they differ in the types that the compiler sees.";
+const notLive = "The writer asks whether the source is `live`; the type allows no third value.";
+const sameRanges = "It saves writing: without it the ledger replaces a range by an equal one.";
 const cache = "Without the cache of the last date the result is the same, only slower.";
 
 /**
@@ -150,6 +154,158 @@ export const explainedMutants: ExplainedMutants = {
       line: "return parseTimestamp(/^\\d{4}-\\d{2}-\\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);",
       mutants: ["Regex: /\\d{4}-\\d{2}-\\d{2}$/"],
       why: "A text that only ends with a date is no timestamp, with or without a time behind it.",
+    },
+  ],
+  "src/ingest/commit/live-coverage.ts": [
+    {
+      line: "const { exchanges, markets, cadence, startedSpans = [], endedSpans = [], retractions = [] } = change;",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: "A text in place of a span or a range has no properties: it ends no span and retracts nothing.",
+    },
+    {
+      line: "if (liveSince.get(exchangeId) !== this.#exchanges.get(exchangeId)) this.#openPeriods.delete(exchangeId);",
+      mutants: ["ConditionalExpression: false", "CallExpression: ;"],
+      why: "It frees memory. A period from before a new subscription is older than it, and such periods are never settled.",
+    },
+    {
+      line: "if (since === undefined || liveSince.get(exchangeId) === since || at < since) continue;",
+      mutants: ["ConditionalExpression: false"],
+      why: "Only exchanges with subscriptions have an open period: `since` is defined. The check is for the compiler.",
+    },
+    {
+      line: "return this.#markets === null ? ticks : ticks.filter((tick) => this.#isSelected(tick));",
+      mutants: ["ConditionalExpression: false"],
+      why: "Without a selection every tick is selected; the check saves the copy of the list.",
+    },
+    {
+      line: "if (ts > (newest.get(indexType) ?? 0)) newest.set(indexType, ts);",
+      mutants: ["EqualityOperator: ts >= (newest.get(indexType) ?? 0)"],
+      why: equalMaximum,
+    },
+    {
+      line: "if (this.#exchanges.size === 0) return;",
+      mutants: ["ConditionalExpression: false"],
+      why: "Ticks of exchanges without subscriptions settle nothing; the check saves the loop over them.",
+    },
+    {
+      line: "if (since === undefined || tick.ts < since) return;",
+      mutants: ["ConditionalExpression: false", "LogicalOperator: since === undefined && tick.ts < since"],
+      why: "A period that begins before `since` is never settled, whichever of its ticks opened it.",
+    },
+    {
+      line: "} else if (progress.pendingSkip && ts > progress.pendingSkip.after && ts < progress.pendingSkip.at) {",
+      mutants: [
+        "ConditionalExpression: true",
+        "EqualityOperator: ts >= progress.pendingSkip.after",
+        "EqualityOperator: ts <= progress.pendingSkip.at",
+      ],
+      why: "A tick at either end splits the step into nothing and the same step; here no tick is newer than its end.",
+    },
+  ],
+  "src/ingest/commit/live.ts": [
+    {
+      line: "for (const ticks of lists) for (const { ts } of ticks) if (newest === undefined || ts > newest) newest = ts;",
+      mutants: ["EqualityOperator: ts >= newest"],
+      why: equalMaximum,
+    },
+  ],
+  "src/ingest/commit/snapshot.ts": [
+    {
+      line: 'case "exchange_ticks":',
+      mutants: ['ConditionalExpression: case "exchange_ticks":'],
+      why: sameCall,
+    },
+    {
+      line: 'case "market_caps":',
+      mutants: ['ConditionalExpression: case "market_caps":'],
+      why: sameCall,
+    },
+    {
+      line: 'return writeRecords(transaction, stream, records as ExchangeTick[], "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+    {
+      line: 'return writeRecords(transaction, stream, records as MarketCap[], "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+    {
+      line: 'return writeRecords(transaction, stream, records as DerivativeTick[], "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+    {
+      line: "for (const { ts } of records) if (ts <= latest && (newest === undefined || ts > newest)) newest = ts;",
+      mutants: ["EqualityOperator: ts >= newest"],
+      why: equalMaximum,
+    },
+    {
+      line: 'return `${stream} ${part} ${exchangeId ?? ""}`;',
+      mutants: ['StringLiteral: "Stryker was here!"'],
+      why: "The text is a key in memory: it only has to differ from the ids of exchanges.",
+    },
+  ],
+  "src/ingest/commit/targets.ts": [
+    {
+      line: 'endSnapshotTarget(transaction, { stream, exchangeId: id === "" ? null : id, at });',
+      mutants: ["ConditionalExpression: false", 'StringLiteral: "Stryker was here!"'],
+      why: "The dictionary stores null as an empty text: both have the same key.",
+    },
+  ],
+  "src/warehouse/coverage/ledger.ts": [
+    {
+      line: "if (same.length === 1 && contains(same[0], range)) return;",
+      mutants: ["ConditionalExpression: false"],
+      why: sameRanges,
+    },
+    {
+      line: "function contains(outer: TimeRange | undefined, inner: TimeRange): boolean {",
+      mutants: ["BlockStatement: {}"],
+      why: sameRanges,
+    },
+    {
+      line: "return outer !== undefined && outer.from <= inner.from && outer.to >= inner.to;",
+      mutants: [
+        "ConditionalExpression: false",
+        "ConditionalExpression: true",
+        "EqualityOperator: outer === undefined",
+        "EqualityOperator: outer.from < inner.from",
+        "EqualityOperator: outer.to > inner.to",
+      ],
+      why: `${sameRanges} The check for undefined is for the compiler.`,
+    },
+    {
+      line: "return found.filter(({ to }) => to >= range.from);",
+      mutants: ["MethodExpression: found", "ConditionalExpression: true"],
+      why: "A range that ends before is not cut and not merged: it would be replaced by itself.",
+    },
+    {
+      line: "assertValidLedger([...newRanges].sort((a, b) => a.from - b.from));",
+      mutants: ["ArrayDeclaration: []"],
+      why: "It guards the file against a mistake in this module: no call can make it fail.",
+    },
+    {
+      line: "if (from >= to || !hasHistory(stream)) return false;",
+      mutants: ["ConditionalExpression: false", "EqualityOperator: from > to"],
+      why: "The query finds no row in an empty range either.",
+    },
+  ],
+  "src/warehouse/coverage/snapshot-gaps.ts": [
+    {
+      line: "const ownTargets = (targets.get(ledgerKeyText(key)) ?? []).map((row) => ({ ...row, isSnapshot: true }));",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]', "BooleanLiteral: false"],
+      why: "A text as a target has no range. Whether a gap is `lost` or `open`, this pass shows it as lost.",
+    },
+    {
+      line: "for (let gap = gaps[next]; gap && gap.from < end; gap = gaps[++next]) {",
+      mutants: ["EqualityOperator: gap.from <= end"],
+      why: "No gap begins where a settled range or the next part begins.",
+    },
+    {
+      line: "const last = settled.length < RANGES_PER_READ ? undefined : settled.at(-1);",
+      mutants: ["ConditionalExpression: false"],
+      why: "It saves a last read, which finds nothing.",
     },
   ],
   "src/service/pagination/walk-state.ts": [

@@ -61,10 +61,8 @@ export function openTarget(transaction: Transaction, target: Target, isSnapshot:
       `SELECT from_ts AS "from", to_ts AS "to" FROM wanted_ranges WHERE ${matchesKey} ORDER BY from_ts`,
     )
     .all([stream, series]);
-  const open = known.find(({ to }) => to === null);
-  const from = Math.min(target.from, open?.from ?? target.from);
-  const merged = known.filter((range) => range.to === null || range.to >= from);
-  const start = Math.min(from, ...merged.map((range) => range.from));
+  const merged = known.filter((range) => range.to === null || range.to >= target.from);
+  const start = Math.min(target.from, ...merged.map((range) => range.from));
   for (const range of merged) {
     if (range.from === start && range.to === null) continue;
     transaction

@@ -199,3 +199,72 @@ describe("the end of an exchange's subscriptions", () => {
     expect(live.proofs()).toEqual([["12:09:30", "empty", "nothing listed"]]);
   });
 });
+
+describe("a period of exchange ticks", () => {
+  const all = { exchanges: [{ exchangeId: null, since: at("12:00:00") }] };
+
+  it("has rows if any of its ticks was selected, in whatever order they came", () => {
+    const live = createLiveCoverage({ ...all, markets: new Set(["btc"]) });
+    live.receive(exchangeTick("kraken", "eth", "12:01:00"));
+    live.receive(exchangeTick("kraken", "btc", "12:01:01"));
+    expect(live.covered()).toEqual([]);
+    live.receive(exchangeTick("kraken", "eth", "12:01:30"));
+    expect(live.proofs()).toEqual([["12:01:00", "rows", null]]);
+    // Without a selection every market counts.
+    const unselective = createLiveCoverage(all);
+    unselective.receive(exchangeTick("kraken", "eth", "12:01:00"), exchangeTick("kraken", "eth", "12:01:30"));
+    expect(unselective.proofs()).toEqual([["12:01:00", "rows", null]]);
+  });
+
+  it("is settled by the first tick of a later one, not by a late tick of an earlier one", () => {
+    const live = createLiveCoverage(all);
+    live.receive(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:00:30"));
+    expect(live.covered()).toEqual([]);
+    live.receive(exchangeTick("kraken", "btc", "12:01:30"));
+    expect(live.covered()).toEqual([[null, "12:01:00", "12:01:30"]]);
+  });
+
+  it("is settled by a tick of the present, or up to ten seconds ahead of it", () => {
+    const settledAt = (now: string) => {
+      const live = createLiveCoverage(all, now);
+      live.receive(exchangeTick("kraken", "btc", "12:09:30"), exchangeTick("kraken", "btc", "12:10:00"));
+      return live.covered().length;
+    };
+    expect(["12:10:00", "12:09:50", "12:09:49.999"].map(settledAt)).toEqual([1, 1, 0]);
+  });
+
+  it("counts from the very moment of the subscription on", () => {
+    const live = createLiveCoverage({ exchanges: [{ exchangeId: "kraken", since: at("12:09:30") }] });
+    live.receive(exchangeTick("kraken", "btc", "12:09:30"));
+    live.change({ exchanges: [] });
+    expect(live.covered()).toEqual([["kraken", "12:09:30", "12:10:00"]]);
+  });
+
+  it("is as long as the cadence", () => {
+    const live = createLiveCoverage({ ...all, cadence: 2 * cadence });
+    live.receive(exchangeTick("kraken", "btc", "12:01:30"), exchangeTick("kraken", "btc", "12:02:00"));
+    expect(live.covered()).toEqual([[null, "12:01:00", "12:02:00"]]);
+  });
+});
+
+describe("a change of the feed", () => {
+  it("leaves alone what it does not name", () => {
+    const live = createLiveCoverage({
+      exchanges: [{ exchangeId: null, since: at("12:00:00") }],
+      markets: new Set(["btc"]),
+      cadence: 2 * cadence,
+      startedSpans: [{ indexType: "LX", from: at("12:00:00") }],
+    });
+    live.change({});
+    live.receive(exchangeTick("kraken", "eth", "12:01:30"), exchangeTick("kraken", "btc", "12:02:00"));
+    expect(live.ticks()).toEqual([["kraken", "btc"]]);
+    expect(live.covered()).toEqual([[null, "12:01:00", "12:02:00"]]);
+    expect(live.spans()).toHaveLength(1);
+  });
+
+  it("deletes the live spans of an earlier run if the feed starts", () => {
+    const live = createLiveCoverage({ startedSpans: [{ indexType: "LX", from: at("12:00:00") }] });
+    live.change({ isReset: true, startedSpans: [{ indexType: "GWA", from: at("12:01:00") }] });
+    expect(live.spans()).toEqual([["GWA", "", at("12:01:00"), at("12:01:00")]]);
+  });
+});

@@ -131,6 +131,15 @@ it("a longer step than usual is reported at the next tick, unless a late tick fi
   expect(skips("12:09:15", "12:08:45", "12:09:45")).toEqual([[465, 525]]);
 });
 
+it("a repeated or much older tick changes nothing about a step", () => {
+  const { receive } = openLive();
+  const skips = (time: string) => receive(liveMessage({ ts: at(time) })).skippedTicks;
+  // Late, when no step is pending.
+  expect([skips("12:01:00"), skips("12:00:30")]).toEqual([[], []]);
+  expect([skips("12:02:00"), skips("12:02:00"), skips("12:00:45")]).toEqual([[], [], []]);
+  expect(skips("12:02:30")).toMatchObject([{ after: at("12:01:00"), at: at("12:02:00") }]);
+});
+
 it("ticks of other indices are no successors", () => {
   const { receive } = openLive();
   const tick = (time: string, indexId: string) => liveMessage({ ts: at(time), indexId });

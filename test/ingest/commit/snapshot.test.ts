@@ -89,6 +89,7 @@ it("a part that is mostly unreadable, or without a plausible timestamp, does not
   expect(commit(good, { ...part(5, "12:00:00", "options"), rejected: 6 })).toBe("unreadable");
   expect(covered()).toEqual([]);
   expect(commit({ ...good, rejected: 5 })).toBeUndefined();
+  expect(commit({ ...good, rejected: 5 })).toBeUndefined();
   expect(commit({ ...part(0, ""), rejected: 1 })).toBe("unreadable");
 });
 

@@ -77,7 +77,8 @@ describe("the targets of a history stream", () => {
 
   it("name an index that is in no lookup, and leave the names of the others", () => {
     const warehouse = openTestWarehouse();
-    declare(warehouse, [blx, btc]);
+    const { name, ...unnamed } = blx;
+    for (const index of [blx, unnamed]) declare(warehouse, [index, btc]);
     expect(queryRows(warehouse, "SELECT name FROM series ORDER BY index_id")).toEqual([
       { name: "BLX" },
       { name: "btc" },

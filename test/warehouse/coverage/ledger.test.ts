@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { emptyRecord } from "../../../src/model/records.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import {
   assertValidLedger,
@@ -240,6 +241,8 @@ describe("rows in a range", () => {
     const key = { stream: "index_ticks", series: 1 } as const;
     warehouse.transaction((transaction) => {
       writeRecords(transaction, "index_ticks", [tick(5, "1")], "live");
+      const ticker = { ...emptyRecord("exchange_ticks"), exchangeId: "e", marketId: "m", ts: 5 };
+      writeRecords(transaction, "exchange_ticks", [ticker], "live");
       const has = (from: number, to: number, ledgerKey: Parameters<typeof hasRowsInRange>[1] = key) =>
         hasRowsInRange(transaction, ledgerKey, { from, to });
       expect([has(0, 5), has(0, 6), has(5, 6), has(6, 9), has(5, 5)]).toEqual([

@@ -176,6 +176,11 @@ describe("the reason why a target is blocked", () => {
     expect(reasons()).toEqual(["forbidden", null]);
     warehouse.transaction((t) => recordBlockedReason(t, key, "gone"));
     expect(reasons()).toEqual(["gone", null]);
+    // Declaring the same targets again does not unblock them.
+    warehouse.transaction((t) =>
+      declareTargets(t, "index_ticks", [target(10), target(10, { key: other })], 15),
+    );
+    expect(reasons()).toEqual(["gone", null]);
     end(warehouse, 20);
     expect(reasons()).toEqual([null, null]);
   });
