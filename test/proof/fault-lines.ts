@@ -72,7 +72,8 @@ const http: readonly DrawLine[] = [
   ),
   (draw) => `GET ${anyEndpoint(draw)} encoding bomb mb=70 total=1`,
   onHistoryEndpoint(["stale 1h", "stale 10m", "stale 3d"]),
-  (draw) => `GET ${draw.one(historyEndpoints)} lag ${draw.one(["90s", "10m", "3h"])}`,
+  // Not the bars: the last state of a day's bar looks final until the recheck of the next day.
+  (draw) => `GET /index-ticker lag ${draw.one(["90s", "10m", "3h"])}`,
 ];
 
 /** C. Paging. */
