@@ -63,8 +63,8 @@ export function clampToPublished(
   const isSilent =
     publishedTo < end &&
     isQuiet({
-      // A bar is due at the end of its day. Without any record the silence begins with the gap.
-      nextDue: publishedTo === 0 ? gap.from : publishedTo + (isDaily(page.series.stream) ? cadence : 0),
+      // A bar is due at the end of its day.
+      nextDue: publishedTo === 0 ? undefined : publishedTo + (isDaily(page.series.stream) ? cadence : 0),
       asOf,
       quietMargin,
       // The walk itself confirms silence in the middle of the history, where it looks suspicious.
