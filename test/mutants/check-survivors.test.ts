@@ -10,21 +10,27 @@ const list: ExplainedMutants = {
 describe("the list of explained mutants", () => {
   it("explains a survivor by its file, its line's text and its mutation", () => {
     const other = { ...survivor, mutant: "ConditionalExpression: true" };
-    expect(checkSurvivors([survivor, other], list, () => true)).toEqual({
+    const both = [survivor, other];
+    expect(checkSurvivors(both, both, list)).toEqual({
       explained: [survivor],
       unexplained: [other],
+      killed: [],
       stale: [],
     });
   });
 
-  it("is stale where the mutant was killed or the line changed, in files that were tried whole", () => {
+  it("is stale where the line changed, and says where a mutant was killed after all", () => {
     const changed = { ...survivor, line: "if (a < c) return;" };
-    const { lineNumber, ...stale } = survivor;
-    expect(checkSurvivors([changed], list, () => true)).toMatchObject({
+    const { lineNumber, ...listed } = survivor;
+    expect(checkSurvivors([changed], [changed], list)).toMatchObject({
       unexplained: [changed],
-      stale: [stale],
+      killed: [],
+      stale: [listed],
     });
-    expect(checkSurvivors([], list, () => false).stale).toEqual([]);
+    expect(checkSurvivors([survivor], [], list)).toMatchObject({ killed: [listed], stale: [] });
+    // Of other files it says nothing.
+    const elsewhere = [{ ...survivor, file: "src/model/b.ts" }];
+    expect(checkSurvivors(elsewhere, [], list)).toMatchObject({ killed: [], stale: [] });
   });
 
   it("names a mutant by its mutator and one short line of its replacement", () => {

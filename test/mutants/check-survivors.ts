@@ -9,8 +9,7 @@ export interface MutantExplanation {
   readonly why: string;
 }
 
-/** A mutant that no test killed. */
-export interface Survivor {
+export interface TriedMutant {
   readonly file: string;
   readonly line: string;
   readonly lineNumber: number;
@@ -18,11 +17,15 @@ export interface Survivor {
 }
 
 interface SurvivorCheckResult {
-  readonly explained: readonly Survivor[];
-  readonly unexplained: readonly Survivor[];
-  /** Explained mutants that did not survive: killed by now, or the line has changed. */
-  readonly stale: readonly Omit<Survivor, "lineNumber">[];
+  readonly explained: readonly TriedMutant[];
+  readonly unexplained: readonly TriedMutant[];
+  /** Explained, but killed: a test or, on a slow machine, a timeout noticed it. */
+  readonly killed: readonly ListedMutant[];
+  /** Explained, but there is no such mutant: the line has changed. */
+  readonly stale: readonly ListedMutant[];
 }
+
+type ListedMutant = Omit<TriedMutant, "lineNumber">;
 
 /** Replacements as one line of at most this length. */
 const MAX_REPLACEMENT_LENGTH = 100;
@@ -32,20 +35,27 @@ export function describeMutant(mutator: string, replacement: string): string {
   return `${mutator}: ${text.length > MAX_REPLACEMENT_LENGTH ? `${text.slice(0, MAX_REPLACEMENT_LENGTH)}…` : text}`;
 }
 
-/** Compares the survivors with the list. `isChecked`: whether every mutant of a file was tried. */
+/** Compares the survivors with the list, for the files of which a mutant was tried. */
 export function checkSurvivors(
-  survivors: readonly Survivor[],
+  tried: readonly TriedMutant[],
+  survivors: readonly TriedMutant[],
   list: ExplainedMutants,
-  isChecked: (file: string) => boolean,
 ): SurvivorCheckResult {
-  const key = ({ file, line, mutant }: Omit<Survivor, "lineNumber">) => JSON.stringify([file, line, mutant]);
+  const key = ({ file, line, mutant }: ListedMutant) => JSON.stringify([file, line, mutant]);
   const listed = Object.entries(list).flatMap(([file, explanations]) =>
     explanations.flatMap(({ line, mutants }) => mutants.map((mutant) => ({ file, line, mutant }))),
   );
-  const [listedKeys, survivorKeys] = [new Set(listed.map(key)), new Set(survivors.map(key))];
+  const [listedKeys, triedKeys, survivorKeys] = [listed, tried, survivors].map(
+    (mutants) => new Set(mutants.map(key)),
+  ) as [Set<string>, Set<string>, Set<string>];
+  const triedFiles = new Set(tried.map(({ file }) => file));
   const { explained = [], unexplained = [] } = Object.groupBy(survivors, (survivor) =>
     listedKeys.has(key(survivor)) ? "explained" : "unexplained",
   );
-  const stale = listed.filter((each) => isChecked(each.file) && !survivorKeys.has(key(each)));
-  return { explained, unexplained, stale };
+  return {
+    explained,
+    unexplained,
+    killed: listed.filter((each) => triedKeys.has(key(each)) && !survivorKeys.has(key(each))),
+    stale: listed.filter((each) => triedFiles.has(each.file) && !triedKeys.has(key(each))),
+  };
 }

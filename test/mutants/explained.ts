@@ -14,7 +14,7 @@ const cache = "Without the cache of the last date the result is the same, only s
 
 /**
  * Every mutant that survives and may: no test could tell it from the code. By file, then by the text of the
- * source line. `mutants`: mutator and replacement. `npm run mutants` fails on an entry that no longer applies.
+ * source line. `mutants`: mutator and replacement. `npm run mutants` fails on an entry whose line has changed.
  */
 export const explainedMutants: ExplainedMutants = {
   "src/model/decimal.ts": [
@@ -256,8 +256,17 @@ export const explainedMutants: ExplainedMutants = {
   "src/warehouse/coverage/ledger.ts": [
     {
       line: "if (same.length === 1 && contains(same[0], range)) return;",
-      mutants: ["ConditionalExpression: false"],
-      why: sameRanges,
+      mutants: [
+        "ConditionalExpression: false",
+        "ConditionalExpression: true",
+        "EqualityOperator: same.length !== 1",
+      ],
+      why: `${sameRanges} Of several ranges that touch this one, none contains it: they would touch each other.`,
+    },
+    {
+      line: "if (hasHistory(key.stream)) transaction.highWaterMarks.raise(key.stream, key.series, range.to - 1);",
+      mutants: ["ArithmeticOperator: range.to + 1"],
+      why: "A mark that is too high costs the writer a lookup of the row, which finds none.",
     },
     {
       line: "function contains(outer: TimeRange | undefined, inner: TimeRange): boolean {",

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { Stryker } from "@stryker-mutator/core";
-import { checkSurvivors, describeMutant, type Survivor } from "./check-survivors.ts";
+import { checkSurvivors, describeMutant, type TriedMutant } from "./check-survivors.ts";
 import { explainedMutants } from "./explained.ts";
 
 // npm run mutants: all four folders. npm run mutants -- --mutate 'src/model/**': one folder, one file, or lines of a file
@@ -55,7 +55,7 @@ function sourceLine(file: string, lineNumber: number): string {
   return lines[lineNumber - 1]?.trim() ?? "";
 }
 
-function toSurvivor({ fileName, location, mutatorName, replacement = "" }: MutantResult): Survivor {
+function toTriedMutant({ fileName, location, mutatorName, replacement = "" }: MutantResult): TriedMutant {
   const lineNumber = location.start.line;
   return {
     file: fileName,
@@ -92,18 +92,21 @@ for (const folder of folders) {
   const own = patterns.filter((pattern) => pattern.startsWith(`${folder}/`));
   if (own.length === 0) continue;
   const results = await runFolder(folder, own);
-  const tried = new Set(results.map(({ fileName }) => fileName));
   const survivors = results.filter(({ status }) => status === "Survived" || status === "NoCoverage");
-  const { explained, unexplained, stale } = checkSurvivors(
-    survivors.map(toSurvivor),
+  const { explained, unexplained, killed, stale } = checkSurvivors(
+    results.map(toTriedMutant),
+    survivors.map(toTriedMutant),
     explainedMutants,
-    (file) => !hasLineRanges && tried.has(file),
   );
   for (const { file, lineNumber, line, mutant } of unexplained)
     print(`survived: ${file}:${lineNumber}\n  ${line}\n  ${mutant}`);
-  for (const { file, line, mutant } of stale)
+  for (const { file, line, mutant } of killed)
+    print(`explained, but killed: ${file}\n  ${line}\n  ${mutant}`);
+  // Lines of a file are only a part of its mutants.
+  const missing = hasLineRanges ? [] : stale;
+  for (const { file, line, mutant } of missing)
     print(`explained, but not found: ${file}\n  ${line}\n  ${mutant}`);
-  if (unexplained.length + stale.length > 0) isPassed = false;
+  if (unexplained.length + missing.length > 0) isPassed = false;
   judge(folder, results, explained.length);
   all.push(...results);
   allExplained += explained.length;
