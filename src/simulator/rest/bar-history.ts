@@ -122,7 +122,8 @@ export class BarHistory implements History {
       const day = steps[at] as number;
       const summary = this.#summarize(series, day, nowMs);
       if (!summary) continue;
-      if (series !== seriesList[at - 1] || !affixes) affixes = createAffixes(this, series, this.#ids);
+      if (series !== seriesList[at - 1] || !affixes)
+        affixes = createAffixes(this.#ids, this.recordKind(series.type), series);
       writer.reserve(MAX_BAR_BYTES + affixes.bytes);
       if (!isFirst) writer.writeAscii(",");
       isFirst = false;

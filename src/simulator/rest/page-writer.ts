@@ -1,7 +1,6 @@
 import { formatDecimal, MAX_SMALL_DIGITS, POWERS_OF_TEN } from "../market/format.ts";
 import type { IndexSeries } from "../market/indexes.ts";
-import type { RecordIds } from "../market/record-ids.ts";
-import type { History } from "./history.ts";
+import type { RecordIds, RecordKind } from "../market/record-ids.ts";
 
 const ZERO = 48;
 const POINT = 46;
@@ -91,11 +90,11 @@ export interface RecordAffixes {
 }
 
 export function createAffixes(
-  history: Pick<History, "recordKind">,
-  { type, ordinal, id }: IndexSeries,
   ids: RecordIds,
+  kind: RecordKind,
+  { type, ordinal, id }: IndexSeries,
 ): RecordAffixes {
-  const { prefix, suffix } = ids.affixes(history.recordKind(type), ordinal);
+  const { prefix, suffix } = ids.affixes(kind, ordinal);
   const start = Buffer.from(`{"id":${JSON.stringify(prefix).slice(0, -1)}`);
   const afterId = Buffer.from(
     `${JSON.stringify(suffix).slice(1)},"indexId":${JSON.stringify(id)},"indexType":"${type}"`,

@@ -152,7 +152,8 @@ export class TickHistory implements History {
     let affixes: RecordAffixes | undefined;
     for (let at = 0; at < steps.length; at++) {
       const series = seriesList[at] as IndexSeries;
-      if (series !== seriesList[at - 1] || !affixes) affixes = createAffixes(this, series, this.#ids);
+      if (series !== seriesList[at - 1] || !affixes)
+        affixes = createAffixes(this.#ids, this.recordKind(series.type), series);
       const tick = steps[at] as number;
       const log = (logs[at] as number) + calendar.priceError(series, tick, nowMs);
       writer.reserve(MAX_TICK_BYTES + affixes.bytes);
