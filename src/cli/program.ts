@@ -56,6 +56,13 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
       );
     });
   }
+  // The process that started this one with an IPC channel has ended, perhaps killed.
+  process.once("disconnect", () =>
+    stop.abort(
+      new Failure("the parent process has ended", { family: "operator", code: "stopped", exit: exitCode.ok }),
+    ),
+  );
+  process.channel?.unref();
   const context: CommandContext = {
     env: process.env,
     directory: process.cwd(),

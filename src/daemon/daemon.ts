@@ -46,7 +46,7 @@ interface DaemonOptions {
   readonly startProgress?: (context: SyncContext) => { end(): void };
   /** Called once, when all gaps that existed at the start are filled. */
   readonly onFilled?: (rows: number) => void;
-  readonly onLiveRows?: (ticks: number) => void;
+  readonly onLiveRows?: (rows: { readonly indexTicks: number; readonly exchangeTicks: number }) => void;
 }
 
 /** Maximum time from the stop signal to the exit. Service managers kill a process after ten seconds or less. */
@@ -268,7 +268,10 @@ class Daemon {
       },
       onLiveCommit: (commit, lagMs) => {
         this.#telemetry.onLiveCommit(commit, lagMs);
-        options.onLiveRows?.(commit.indexTicks.inserted + commit.exchangeTicks.inserted);
+        options.onLiveRows?.({
+          indexTicks: commit.indexTicks.inserted,
+          exchangeTicks: commit.exchangeTicks.inserted,
+        });
       },
       onFeedMessage: (message) => {
         this.#hasFeedConnected ||= message.kind === "connected";

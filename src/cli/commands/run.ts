@@ -43,7 +43,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         const { path } = loaded.settings.warehouse;
         const startedAt = clock.monotonic();
         const screen = demo ? new DemoScreen({ path, clock, stderr }) : undefined;
-        screen?.showIntroduction();
+        screen?.showIntroduction(demo?.takenPort);
         await runDaemon({
           loaded,
           settings: toSyncSettings(loaded),
@@ -58,7 +58,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
             writeLine(`filled: ${formatNumber(rows)} rows in ${seconds} s; now following live`);
             screen?.showExampleQueries();
           },
-          ...(screen ? { onLiveRows: (ticks) => screen.showLiveTicks(ticks) } : {}),
+          ...(screen ? { onLiveRows: (rows) => screen.showLiveTicks(rows) } : {}),
         });
         screen?.end();
         writeLine("stopped cleanly");

@@ -32,9 +32,10 @@ export function isTerminal(stream: NodeJS.WritableStream | TextOutput): boolean 
   return "isTTY" in stream && stream.isTTY === true;
 }
 
-function countsOf(stats: RunStats, stream: Stream): ProgressCounts {
-  const { received, doneMicros, plannedMicros } = stats.forStream(stream);
-  return { rows: received, done: doneMicros, planned: plannedMicros };
+/** Counts new rows, so that the bars add up to the total at the end: some records are received twice. */
+export function countsOf(stats: RunStats, stream: Stream): ProgressCounts {
+  const { inserted, doneMicros, plannedMicros } = stats.forStream(stream);
+  return { rows: inserted, done: doneMicros, planned: plannedMicros };
 }
 
 function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" | "log">): Progress {
