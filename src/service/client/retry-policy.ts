@@ -41,6 +41,19 @@ export interface RetryState {
   decision: RetryDecision;
 }
 
+/** `waitUntil` (monotonic): how long the request may wait for an open breaker. */
+export function createRetryState(waitUntil: number): RetryState {
+  return {
+    waitUntil,
+    hasRefreshedToken: false,
+    hasReconnected: false,
+    conflicts: 0,
+    noLists: 0,
+    tokenFailures: 0,
+    decision: noRetry,
+  };
+}
+
 interface RetryDecision {
   readonly shouldRetry: boolean;
   /** Retry without delay, and without counting the attempt. */

@@ -95,6 +95,23 @@ describe("one endpoint that fails for good", () => {
     expect((await engine.run()).exit).toBe(0);
   });
 
+  it("H8: an outage of the whole service after the lookups is no dead endpoint: exit 75", async () => {
+    const lookups = ["/asset", "/market", "/exchange", "/market-cap"];
+    const engine = await startBackfillHarness({
+      settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false,
+        intraday: { GWA: { top: 2 }, MWA: none, LX: none, days: 1 } }`,
+      simulator: {
+        faults: [
+          "GET /index-ticker status 500",
+          ...lookups.map((path) => `GET ${path} status 500 after=1`),
+        ].join("\n"),
+      },
+    });
+    await expect(engine.run()).rejects.toMatchObject({ exit: 75, code: "gave_up" });
+    engine.simulator.setFaults("");
+    expect((await engine.run()).exit).toBe(0);
+  });
+
   it("H8: a page that always fails keeps only its series open; most requests to the endpoint succeed", async () => {
     const engine = await startBackfillHarness({ settings });
     const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;
