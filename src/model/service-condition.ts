@@ -35,6 +35,6 @@ export function describeServiceCondition(condition: ServiceCondition): string | 
 }
 
 /** Two significant digits: the learned rate changes all the time. */
-export function formatRate(perSecond: number | null): string {
+function formatRate(perSecond: number | null): string {
   return perSecond === null ? "any number of" : String(Number(perSecond.toPrecision(2)));
 }

@@ -156,13 +156,15 @@ export class SyncSupervisor {
     const { settings, reader, random } = this.#options;
     // Counted before the work, because a refresh that throws is unfinished too.
     this.#unfinishedRefreshes++;
-    const { directory, problems, shouldRetrySoon } = await refreshSelection(this.#context, {
+    const { directory, problems, shouldRetrySoon, pendingRanking } = await refreshSelection(this.#context, {
       settings,
       reader,
       random,
       storeMarketCaps: false,
       onProblems: (pendingProblems) => this.#options.onProblems("pending lookups", pendingProblems),
     });
+    // The next refresh comes soon, and the poller of the market caps stores a ranking meanwhile.
+    pendingRanking?.cancel();
     if (!shouldRetrySoon) this.#unfinishedRefreshes = 0;
     const desired = selectDesiredSubscriptions(settings, directory, reader);
     const { selection } = desired;

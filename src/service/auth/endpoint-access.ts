@@ -114,10 +114,11 @@ export class EndpointAccess {
     token: AccessToken,
     isAcceptedBy: (crossCheck: ServiceRequest) => Promise<boolean>,
     rejected: ServiceRequest,
+    isFailing: (endpoint: string) => boolean,
   ): Promise<boolean> {
     const existing = this.#crossChecks.get(token);
     if (existing) return existing;
-    const check = anyTrue(this.#crossCheckRequests(rejected), isAcceptedBy);
+    const check = anyTrue(this.crossCheckRequests(rejected.endpoint, isFailing), isAcceptedBy);
     this.#crossChecks.set(token, check);
     // Cache only the negative result: an accepted token may be revoked later, and a failed check must be repeated.
     const forget = () => this.#crossChecks.delete(token);
@@ -143,17 +144,22 @@ export class EndpointAccess {
     return backoffDelay(failedProbes, REJECTED_TOKEN_BACKOFF, this.#random);
   }
 
-  /** Requests to other endpoints: the last successful ones, and a lookup that needs only a valid token. */
-  #crossCheckRequests({ endpoint }: ServiceRequest): ServiceRequest[] {
+  /**
+   * Requests to other endpoints, the best first: the last successful ones, and a lookup that needs only a valid token.
+   * None to an endpoint that fails at present, unless all do.
+   */
+  crossCheckRequests(endpoint: string, isFailing: (endpoint: string) => boolean): ServiceRequest[] {
     const others = new Map<string, ServiceRequest>();
     for (const succeeded of [...this.#succeeded.values()].reverse())
       if (
         succeeded.endpoint !== endpoint &&
+        !isFailing(succeeded.endpoint) &&
         !this.isUnauthorized(succeeded) &&
         !others.has(succeeded.endpoint)
       )
         others.set(succeeded.endpoint, succeeded);
-    const lookup = endpoint.startsWith("/asset") ? crossCheckLookups[1] : crossCheckLookups[0];
+    const lookups = crossCheckLookups.filter((lookup) => !endpoint.startsWith(lookup.replace("/{id}", "")));
+    const lookup = lookups.find((each) => !isFailing(each)) ?? lookups[0] ?? crossCheckLookups[0];
     return [
       ...[...others.values()].slice(0, MAX_CROSS_CHECKS),
       { endpoint: lookup, params: { id: UNKNOWN_ID } },

@@ -13,16 +13,21 @@ import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
 import { type BreakerState, CircuitBreaker } from "../http/circuit-breaker.ts";
 import type { AuthState, ClientEventListener } from "../http/client-events.ts";
 import { EndpointBreakers } from "../http/endpoint-breakers.ts";
-import type { ServiceRequest } from "../http/request.ts";
+import { requestPriority, type ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
-import { attemptRequest } from "./attempt.ts";
+import { attemptRequest, requestAnotherEndpoint } from "./attempt.ts";
 import { ListHealth } from "./list-health.ts";
 import { NotFoundJudge } from "./not-found-judge.ts";
 import { ParameterLimits } from "./parameter-limits.ts";
 import { RetryBudget } from "./retry-budget.ts";
-import { type AttemptContext, MAX_REQUEST_WAIT_MS, noRetry, type RetryState } from "./retry-policy.ts";
+import {
+  type AttemptContext,
+  createRetryState,
+  MAX_REQUEST_WAIT_MS,
+  type RetryState,
+} from "./retry-policy.ts";
 
 export interface ServiceClientOptions {
   readonly baseUrl: string;
@@ -95,7 +100,13 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     );
     onEvent({ kind: "breaker", endpoint: scope, state });
   };
-  const breakers = new EndpointBreakers({ clock, random, onStateChange });
+  const breakers = new EndpointBreakers({
+    clock,
+    random,
+    onStateChange,
+    // A failure shows in the breakers.
+    askAnother: (endpoint) => void requestAnotherEndpoint(context, endpoint).catch(() => {}),
+  });
   // Not one of them: an outage of the token endpoint alone must not stop the data requests.
   const tokenBreaker = new CircuitBreaker({
     clock,
@@ -167,15 +178,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   let lastFailure: Failure | undefined;
 
   async function send<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T> {
-    const state: RetryState = {
-      waitUntil: clock.monotonic() + MAX_REQUEST_WAIT_MS,
-      hasRefreshedToken: false,
-      hasReconnected: false,
-      conflicts: 0,
-      noLists: 0,
-      tokenFailures: 0,
-      decision: noRetry,
-    };
+    const state = createRetryState(clock.monotonic() + MAX_REQUEST_WAIT_MS);
     // p-retry only counts: its own waits would use the system clock.
     const page = await pRetry((attempt) => attemptRequest(context, request, read, state, attempt), {
       retries: (request.maxAttempts ?? DEFAULT_MAX_ATTEMPTS) - 1,
@@ -187,7 +190,8 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
         if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
         // The only delay between two attempts. The bulkhead adds what the rate of all requests demands.
         const { minDelayMs, isSlow } = state.decision;
-        const waitMs = Math.max(minDelayMs, retryBudget.spend(retriesConsumed, isSlow));
+        const isUrgent = request.priority === requestPriority.snapshot;
+        const waitMs = Math.max(minDelayMs, retryBudget.spend(retriesConsumed, { isSlow, isUrgent }));
         const code = error instanceof Failure ? error.code : "unexpected";
         log.debug(
           { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },

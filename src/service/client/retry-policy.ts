@@ -41,6 +41,19 @@ export interface RetryState {
   decision: RetryDecision;
 }
 
+/** `waitUntil` (monotonic): how long the request may wait for an open breaker. */
+export function createRetryState(waitUntil: number): RetryState {
+  return {
+    waitUntil,
+    hasRefreshedToken: false,
+    hasReconnected: false,
+    conflicts: 0,
+    noLists: 0,
+    tokenFailures: 0,
+    decision: noRetry,
+  };
+}
+
 interface RetryDecision {
   readonly shouldRetry: boolean;
   /** Retry without delay, and without counting the attempt. */
@@ -74,8 +87,8 @@ export const MAX_REQUEST_WAIT_MS = 20 * 60_000;
 /** A timeout blocks a slot for a minute: an endpoint that hangs must be stopped after fewer failures. */
 const TIMEOUT_WEIGHT = 8;
 const MAX_CONFLICT_RETRIES = 3;
-/** Few: a service that answers without a list will do so again. */
-const MAX_NO_LIST_RETRIES = 2;
+/** A service that answers without a list will do so again; the caller looks once more later. */
+const MAX_NO_LIST_RETRIES = 1;
 
 /** For a response that cannot be read as a page. Sets the decision. */
 export function decideOnUnreadableBody({ state, permit }: Attempt, error: unknown): void {

@@ -8,14 +8,14 @@ interface EndpointBreakersOptions {
   readonly random: Random;
   /** `scope`: the endpoint, or `host` for the breaker over all endpoints. */
   readonly onStateChange: (scope: string, state: BreakerState) => void;
+  /** The endpoint keeps failing and no other one has been requested since: asks one of them whether the service answers. */
+  readonly askAnother: (endpoint: string) => void;
 }
 
 /** More for the host: the failures of one dead endpoint must not stop the others. */
 const FAILURES_TO_OPEN = { endpoint: 40, host: 48 };
 /** An endpoint that has only failed for this long, while others answered, counts as dead until a probe succeeds. */
-export const DEAD_ENDPOINT_MS = 120_000;
-/** Others answered, if one did at most this long before the endpoint began to fail. */
-const RECENT_SUCCESS_MS = 300_000;
+const DEAD_ENDPOINT_MS = 60_000;
 
 /** The outcome of a wait: a permit may be available, there is none in time, or the endpoint is dead. */
 type WaitResult = "available" | "timeout" | "dead";
@@ -65,6 +65,10 @@ export class EndpointBreakers {
     }
   }
 
+  isOpen(endpoint: string): boolean {
+    return this.#host.isOpen || this.#breakerOf(endpoint).isOpen;
+  }
+
   tryAcquire(endpoint: string): Permit | undefined {
     const breaker = this.#breakerOf(endpoint);
     if (!breaker.canAcquire) return undefined;
@@ -84,6 +88,8 @@ export class EndpointBreakers {
         // Probes of a dead endpoint say nothing about the others.
         if (isHostProbe || !isEndpointOpen) hostPermit.recordFailure(0);
         else hostPermit.release();
+        if (breaker.isOpen && !this.#host.isOpen && !this.#haveOthersAnswered(endpoint, breaker))
+          this.#options.askAnother(endpoint);
       },
       release: () => {
         permit?.release();
@@ -110,12 +116,16 @@ export class EndpointBreakers {
   }
 
   /** When the endpoint counts as dead; infinite if all endpoints may be affected. */
-  #deadAt(endpoint: string, { openedAt }: CircuitBreaker): number {
+  #deadAt(endpoint: string, breaker: CircuitBreaker): number {
+    const { openedAt } = breaker;
     if (openedAt === undefined || this.#host.isOpen) return Number.POSITIVE_INFINITY;
-    const haveOthersAnswered = [...this.#successes].some(
-      ([other, at]) => other !== endpoint && at >= openedAt - RECENT_SUCCESS_MS,
-    );
-    return haveOthersAnswered ? openedAt + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
+    const isAlone = this.#haveOthersAnswered(endpoint, breaker);
+    return isAlone ? openedAt + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether another endpoint has answered since this one stopped: an earlier answer may be older than an outage. */
+  #haveOthersAnswered(endpoint: string, { openedAt = Number.POSITIVE_INFINITY }: CircuitBreaker): boolean {
+    return [...this.#successes].some(([other, at]) => other !== endpoint && at >= openedAt);
   }
 
   #breakerOf(endpoint: string): CircuitBreaker {

@@ -1,7 +1,10 @@
 import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
 
-/** The higher priority goes first: the head, then gaps about to leave the window, then the rest of the history. */
-export const requestPriority = { head: 2, expiring: 1, history: 0 } as const;
+/**
+ * The higher priority goes first: snapshots, which cannot be fetched later, then heads and lookups, then gaps about to
+ * leave the window, then the rest of the history.
+ */
+export const requestPriority = { snapshot: 3, head: 2, expiring: 1, history: 0 } as const;
 export type RequestPriority = (typeof requestPriority)[keyof typeof requestPriority];
 
 export type RequestQuery = Readonly<Record<string, string | number | boolean | undefined>>;

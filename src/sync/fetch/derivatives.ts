@@ -70,7 +70,7 @@ export async function fetchDerivativeTicks(
       endpoint: tickerEndpoint,
       params: { derivativeType },
       filters,
-      priority: requestPriority.head,
+      priority: requestPriority.snapshot,
     };
     for await (const { page } of fetchListPages(context, list, { stream, derivativeType })) {
       const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);

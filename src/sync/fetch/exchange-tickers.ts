@@ -53,7 +53,7 @@ async function pollOnce(
   const { ingest, stats, signal } = context;
   const filters = exchangeId === null ? {} : { exchangeId };
   const counter = new SnapshotCounter();
-  const list = { endpoint, filters, priority: requestPriority.head };
+  const list = { endpoint, filters, priority: requestPriority.snapshot };
   for await (const { page } of fetchListPages(context, list, { stream })) {
     const snapshot = {
       stream,

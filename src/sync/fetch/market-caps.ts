@@ -22,7 +22,8 @@ export async function fetchMarketCaps(
   const { client, ingest, stats, signal } = context;
   const caps: MarketCap[] = [];
   const counter = new SnapshotCounter();
-  const list = { endpoint, filters, priority: requestPriority.head, signal };
+  const priority = cadenceSeconds === undefined ? requestPriority.head : requestPriority.snapshot;
+  const list = { endpoint, filters, priority, signal };
   const pages = walkListPages(client, list, async (body) => {
     const { records } = decodePage("market_caps", decodeBody(body));
     return { records, ...(await ingest.call("readPage", { stream: "market_caps" }, [body], signal)) };

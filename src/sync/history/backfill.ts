@@ -8,13 +8,14 @@ import type { Random } from "../../runtime/backoff.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
-import type { Problem } from "../context/error-policy.ts";
+import { classifyError, type Problem } from "../context/error-policy.ts";
 import { toStreamHealth } from "../context/problem-log.ts";
 import type { StreamStats } from "../context/run-stats.ts";
 import { fetchSnapshots } from "../polling/fetch-snapshots.ts";
 import type { Directory } from "../selection/directory.ts";
 import { endDeselectedSnapshots } from "../selection/exchanges.ts";
 import { refreshSelection } from "../selection/refresh.ts";
+import { needsRanking } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
 import { findOpenGaps, type GapFilter, planTiming } from "./gap-planner.ts";
 
@@ -64,30 +65,52 @@ export async function backfill(
     filter.streams?.has(stream) ?? (!isFiltered || hasHistory(stream));
   const startedAt = context.clock.monotonic();
 
-  const { directory, problems: selectionProblems } = await refreshSelection(context, {
+  const refreshed = await refreshSelection(context, {
     settings,
     reader,
     random,
     storeMarketCaps: includesStream("market_caps"),
   });
-  await endDeselectedSnapshots(context, settings, directory);
+  const { pendingRanking } = refreshed;
   const gapFilter: GapFilter = {
     streams: new Set(streams.filter(includesStream)),
-    indexIds: filter.series && resolveIndexNames(filter.series, directory),
+    indexIds: filter.series && resolveIndexNames(filter.series, refreshed.directory),
     range: filter.range,
   };
-  const { concurrency } = settings;
-  const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
-  const fillResult = await fillGaps(context, fillOptions);
-  const snapshotProblems = await fetchSnapshots(context, {
-    settings,
-    directory,
-    random,
-    includesStream,
-  });
+  /** Fills the gaps, and fetches the snapshots of these streams. */
+  const fetchSelected = async (directory: Directory, includesSnapshot: (stream: Stream) => boolean) => {
+    await endDeselectedSnapshots(context, settings, directory);
+    const { concurrency } = settings;
+    const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
+    const fillResult = await fillGaps(context, fillOptions);
+    const snapshotOptions = { settings, directory, random, includesStream: includesSnapshot };
+    return { ...fillResult, snapshotProblems: await fetchSnapshots(context, snapshotOptions) };
+  };
+  let { problems: selectionProblems } = refreshed;
+  let result: Awaited<ReturnType<typeof fetchSelected>>;
+  try {
+    result = await fetchSelected(refreshed.directory, includesStream);
+    const ranking = await pendingRanking?.waitForLastTry().catch((error: unknown) => {
+      if (error instanceof Failure && classifyError(error, context.stats.successCount) !== "stop")
+        return error;
+      throw error;
+    });
+    if (ranking !== undefined) {
+      const selected = await refreshed.selectAgain(ranking);
+      selectionProblems = selected.problems;
+      if (!(ranking instanceof Failure) && needsRanking(settings)) {
+        const isAffected = (stream: Stream) => stream === "exchange_ticks" && includesStream(stream);
+        const again = await fetchSelected(selected.directory, isAffected);
+        const unaffected = result.snapshotProblems.filter(({ stream }) => !isAffected(stream));
+        result = { ...again, snapshotProblems: [...unaffected, ...again.snapshotProblems] };
+      }
+    }
+  } finally {
+    pendingRanking?.cancel();
+  }
 
-  const openGaps = findOpenGaps(reader, fillResult.asOf, gapFilter);
-  const problems = [...selectionProblems, ...fillResult.problems, ...snapshotProblems];
+  const openGaps = findOpenGaps(reader, result.asOf, gapFilter);
+  const problems = [...selectionProblems, ...result.problems, ...result.snapshotProblems];
   const { parkedEndpoints } = context.client.health();
   const streamHealth = streams
     .filter(includesStream)
@@ -110,7 +133,7 @@ export async function backfill(
   const isComplete = problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
   return {
     finishedAt: serviceNow(context),
-    asOf: fillResult.asOf,
+    asOf: result.asOf,
     seconds: (context.clock.monotonic() - startedAt) / 1000,
     streams: reports,
     problems,

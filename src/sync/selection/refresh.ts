@@ -1,4 +1,4 @@
-import { failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
@@ -16,8 +16,8 @@ import { retryUntilDone } from "../context/retry.ts";
 import { SHRUNKEN_LIST_CODE } from "../context/run-stats.ts";
 import { fetchLiquidIndices, liquidCandidates } from "../fetch/liquid-indices.ts";
 import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
-import { fetchMarketCaps } from "../fetch/market-caps.ts";
 import { type Directory, readStoredDirectory } from "./directory.ts";
+import { RankingFetch } from "./ranking.ts";
 import {
   neededDirectoryLists,
   needsLiquidIndices,
@@ -75,15 +75,24 @@ interface RefreshOptions {
   readonly onProblems?: (problems: readonly Problem[]) => void;
 }
 
-interface RefreshResult {
+interface SelectionResult {
   readonly directory: Directory;
-  readonly targets: SelectedTargets;
   readonly problems: readonly Problem[];
-  /** Something failed that may work soon: retry before the regular interval. */
-  readonly shouldRetrySoon: boolean;
 }
 
-/** Refreshes the lookups and the ranking, and declares the targets that the settings select. */
+interface RefreshResult extends SelectionResult {
+  /** Something failed that may work soon: retry before the regular interval. */
+  readonly shouldRetrySoon: boolean;
+  /** Set if the ranking is still being fetched; the stored one was used so far. The caller waits for it or cancels it. */
+  readonly pendingRanking: RankingFetch | undefined;
+  /** Declares the targets again, with the ranking that came late or the reason why there is none. */
+  readonly selectAgain: (ranking: readonly string[] | Failure) => Promise<SelectionResult>;
+}
+
+/**
+ * Refreshes the lookups and the ranking, and declares the targets that the settings select. A ranking that fails or is slow
+ * is fetched in the background.
+ */
 export async function refreshSelection(
   context: SyncContext,
   options: RefreshOptions,
@@ -131,42 +140,60 @@ export async function refreshSelection(
   const storedIds = readRanking(reader);
   const { marketCap } = settings.streams;
   const cadenceSeconds = options.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
-  const fetchedIds =
+  const rankingFetch =
     cadenceSeconds !== undefined || needsRanking(settings)
-      ? await attempt("market_caps", undefined, () => fetchMarketCaps(context, cadenceSeconds))
+      ? new RankingFetch(context, { random, cadenceSeconds })
       : undefined;
-  if (fetchedIds && storedIds && isSuspiciouslyShort(fetchedIds.length, storedIds.length))
-    problems.push(shrunkenRankingProblem(fetchedIds.length, storedIds.length));
+  const fetchedIds = await rankingFetch?.waitForFirstTry().catch((error: unknown) => {
+    const errorClass = classifyError(error, stats.successCount);
+    if (errorClass === "stop" || !(error instanceof Failure)) throw error;
+    shouldRetrySoon ||= errorClass === "retry";
+    return error;
+  });
+  const pendingRanking = fetchedIds === undefined ? rankingFetch : undefined;
+  shouldRetrySoon ||= pendingRanking !== undefined;
   const areLiquidIdsConfigured = Object.keys(settings.lxIndexIds).length >= LIQUID_INDEX_COUNT;
   const liquidIds =
     needsLiquidIndices(settings) && !areLiquidIdsConfigured
       ? await attempt("index_ticks", "LX", () => fetchLiquidIndices(client, serviceNow(context), signal))
       : [];
 
-  const directory: Directory = {
-    ...readStoredDirectory(reader),
-    LX: liquidCandidates(settings.lxIndexIds, reader, liquidIds ?? []),
-    ranking: chooseRanking(fetchedIds ?? [], storedIds),
-  };
-  const targets = await storeTargets(context, settings, directory);
-  for (const notice of targets.notices) {
-    if (notice.kind === "shared") {
-      log.warn({ setting: notice.setting, names: notice.names }, "ambiguous names, all matches selected");
+  const select = async (ranking: readonly string[] | Failure | undefined): Promise<SelectionResult> => {
+    const rankedIds = ranking instanceof Failure || ranking === undefined ? [] : ranking;
+    const directory: Directory = {
+      ...readStoredDirectory(reader),
+      LX: liquidCandidates(settings.lxIndexIds, reader, liquidIds ?? []),
+      ranking: chooseRanking(rankedIds, storedIds),
+    };
+    const targets = await storeTargets(context, settings, directory);
+    for (const notice of targets.notices) {
+      if (notice.kind === "shared") {
+        log.warn({ setting: notice.setting, names: notice.names }, "ambiguous names, all matches selected");
+      }
     }
-  }
-  const selectorProblems = targets.streams.flatMap(({ stream }) => {
-    const key = `sync.${streamTable[stream].setting}.`;
-    return noticesToProblems(
-      stream,
-      targets.notices.filter(({ setting }) => setting.startsWith(key)),
-    );
-  });
-  return {
-    directory,
-    targets,
-    problems: [...problems, ...selectorProblems],
-    shouldRetrySoon,
+    const selectorProblems = targets.streams.flatMap(({ stream }) => {
+      const key = `sync.${streamTable[stream].setting}.`;
+      return noticesToProblems(
+        stream,
+        targets.notices.filter(({ setting }) => setting.startsWith(key)),
+      );
+    });
+    return {
+      directory,
+      problems: [...problems, ...rankingProblems(ranking, storedIds), ...selectorProblems],
+    };
   };
+  const selected = await select(fetchedIds ?? pendingRanking?.failure);
+  return { ...selected, shouldRetrySoon, pendingRanking, selectAgain: select };
+}
+
+function rankingProblems(
+  ranking: readonly string[] | Failure | undefined,
+  storedIds: readonly string[] | undefined,
+): Problem[] {
+  if (ranking instanceof Failure) return [toProblem("market_caps", undefined, ranking)];
+  if (!ranking || !storedIds || !isSuspiciouslyShort(ranking.length, storedIds.length)) return [];
+  return [shrunkenRankingProblem(ranking.length, storedIds.length)];
 }
 
 /** Declares the targets that the settings select; targets that are no longer selected end now. */
