@@ -41,6 +41,8 @@ interface DaemonOptions {
   readonly log: Log;
   /** Aborts when the operator stops the daemon. */
   readonly stopping: AbortSignal;
+  /** Whether the operator lets the warehouse change to another service. */
+  readonly mayAdopt?: boolean;
   /** Called with the dashboard's address once it is served. */
   readonly onServing?: (address: string) => void;
   readonly startProgress?: (context: SyncContext) => { end(): void };
@@ -251,6 +253,7 @@ class Daemon {
       wsUrl: this.#service.wsUrl,
       reader,
       random: this.#random,
+      mayAdopt: options.mayAdopt ?? false,
       onActivity: (what) => this.#setActivity(what),
       onProblems: (part, problems) => this.#telemetry.setProblems(part, problems),
       onFailure: (part, error) => {

@@ -48,6 +48,7 @@ const failurePolicies = {
   no_thread: { family: "operator", sync: "give_up" },
   no_warehouse: { family: "operator", sync: "give_up" },
   not_a_warehouse: { family: "operator", sync: "give_up" },
+  other_service: { family: "operator", sync: "stop" },
   not_opened: { family: "retry", sync: "retry" },
   older_warehouse: { family: "operator", sync: "give_up" },
   page_forgotten: { family: "retry", sync: "retry" },

@@ -17,6 +17,7 @@ import { HeadPoller } from "./live/head-poller.ts";
 import { CoverageCommitter, SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { ExchangePoller } from "./polling/exchange-poller.ts";
 import { delayToNextPeriod, SnapshotPoller } from "./polling/snapshot-poller.ts";
+import { confirmService } from "./selection/confirm-service.ts";
 import { type Directory, exchangeName } from "./selection/directory.ts";
 import { endDeselectedSnapshots } from "./selection/exchanges.ts";
 import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
@@ -27,6 +28,8 @@ interface SupervisorOptions {
   readonly wsUrl: string;
   readonly reader: Connection;
   readonly random: Random;
+  /** Whether the operator lets the warehouse change to another service. */
+  readonly mayAdopt?: boolean;
   /** A part of the work failed and is retried. If this callback throws, the supervisor ends. */
   readonly onFailure: (part: string, error: unknown) => void;
   /** Called with all current problems of one part of the work. */
@@ -125,7 +128,8 @@ export class SyncSupervisor {
   }
 
   async run(): Promise<void> {
-    const { settings, reader, random, wsUrl } = this.#options;
+    const { settings, reader, random, wsUrl, mayAdopt = false } = this.#options;
+    await confirmService(this.#context, { reader, random, mayAdopt, checksKnownAddress: true });
     const storedDirectory = await selectFromWarehouse(this.#context, { settings, reader, random, wsUrl });
     if (storedDirectory)
       await this.#applySelection(

@@ -13,6 +13,8 @@ import {
 } from "../output/text.ts";
 import { type CommandContext, incompleteFailure } from "../support/context.ts";
 import {
+  ADOPT_FLAG,
+  ADOPT_HELP,
   addSettingsFlags,
   createCommandLogger,
   LOG_LEVEL_FLAG,
@@ -75,6 +77,7 @@ function toReportJson(report: BackfillReport): string {
 
 interface BackfillFlags extends SelectionFlags {
   json?: boolean;
+  adopt?: boolean;
   progress: boolean;
   logLevel?: string;
 }
@@ -87,6 +90,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         "prints a report, and exits. With nothing missing, a second run fetches almost nothing and changes no row. " +
         "An interrupted run resumes where it stopped. The options limit what this run fills, not the targets of the settings.",
     )
+    .option(ADOPT_FLAG, ADOPT_HELP)
     .option("--json", "the report as one JSON object")
     .option("--no-progress", "show no progress bars and log no progress")
     .option(LOG_LEVEL_FLAG, `${LOG_LEVEL_HELP}; info, or warn beside progress bars`)
@@ -97,23 +101,29 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);
       const log = createCommandLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
-      const report = await withSyncSession(loaded, context, log, async ({ syncContext, reader, random }) => {
-        const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
-        try {
-          return await backfill(syncContext, {
-            settings: toSyncSettings(loaded),
-            reader,
-            random,
-            filter: {
-              ...(streams ? { streams: new Set(streams) } : {}),
-              ...(series ? { series } : {}),
-              ...(hasRange ? { range } : {}),
-            },
-          });
-        } finally {
-          progress?.end();
-        }
-      });
+      const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
+      const report = await withSyncSession(
+        loaded,
+        sessionContext,
+        log,
+        async ({ syncContext, reader, random }) => {
+          const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
+          try {
+            return await backfill(syncContext, {
+              settings: toSyncSettings(loaded),
+              reader,
+              random,
+              filter: {
+                ...(streams ? { streams: new Set(streams) } : {}),
+                ...(series ? { series } : {}),
+                ...(hasRange ? { range } : {}),
+              },
+            });
+          } finally {
+            progress?.end();
+          }
+        },
+      );
       context.stdout.write(flags.json ? `${toReportJson(report)}\n` : formatReport(report));
       if (report.exit !== exitCode.ok)
         throw incompleteFailure(

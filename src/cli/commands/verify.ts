@@ -11,6 +11,8 @@ import { formatAuditReport, toAuditJson } from "../output/audit-report.ts";
 import { formatNumber, formatProblems, pluralize, wrapText } from "../output/text.ts";
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import {
+  ADOPT_FLAG,
+  ADOPT_HELP,
   addSettingsFlags,
   createCommandLogger,
   LOG_LEVEL_FLAG,
@@ -23,6 +25,7 @@ interface VerifyFlags {
   sample: string;
   all?: boolean;
   accept?: boolean;
+  adopt?: boolean;
   ledger?: boolean;
   repair?: boolean;
   json?: boolean;
@@ -53,6 +56,7 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       "--accept",
       "believe at once that the service has withdrawn many rows (otherwise after `sync.withdrawals`)",
     )
+    .option(ADOPT_FLAG, ADOPT_HELP)
     .addOption(
       new Option("--ledger", "check the ledger offline instead of comparing").conflicts(["sample", "all"]),
     )
@@ -68,7 +72,8 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
-      const verified = await withSyncSession(loaded, context, log, ({ syncContext, reader, random }) =>
+      const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
+      const verified = await withSyncSession(loaded, sessionContext, log, ({ syncContext, reader, random }) =>
         verify(syncContext, {
           reader,
           random,

@@ -37,7 +37,10 @@ export function formatStatus(status: StatusReport): string {
     [["stream", "from", "covered to", "rows", "open", "lost", "newest"], ...rows],
     ["left", "left", "left", "right", "right", "right", "right"],
   );
-  const head = wrapText(`${status.warehouse}, ${status.generated_at.slice(0, 19).replace("T", " ")} UTC`);
+  const origin = status.service_url === null ? "" : ` of ${status.service_url}`;
+  const head = wrapText(
+    `${status.warehouse}${origin}, ${status.generated_at.slice(0, 19).replace("T", " ")} UTC`,
+  );
   return [head, "", table, "", ...remarkLines(status)].join("\n");
 }
 

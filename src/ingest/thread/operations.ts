@@ -23,7 +23,7 @@ import {
 } from "../commit/bookkeeping.ts";
 import { commitLiveMessages, commitUnknownEvents } from "../commit/live.ts";
 import { LiveCoverage, type LiveFeedChange } from "../commit/live-coverage.ts";
-import { commitLookup, type LookupPages } from "../commit/lookup.ts";
+import { commitLookup, commitService, type LookupPages } from "../commit/lookup.ts";
 import {
   type CollectedSnapshot,
   commitSnapshot,
@@ -63,6 +63,11 @@ const operations = {
   commitLookup({ warehouse, pages }: OperationContext, lookup: LookupPages) {
     const result = commitLookup(warehouse, pages, lookup);
     pages.drop(lookup.pageIds);
+    return result;
+  },
+  commitService({ warehouse, pages }: OperationContext, assets: Parameters<typeof commitService>[2]) {
+    const result = commitService(warehouse, pages, assets);
+    pages.drop(assets.pageIds);
     return result;
   },
   commitLiveMessages: (

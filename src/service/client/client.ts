@@ -2,7 +2,7 @@ import pRetry from "p-retry";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import type { LimitReason, ServiceCondition } from "../../model/service-condition.ts";
-import { parseServiceUrl } from "../../model/service-url.ts";
+import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -70,6 +70,8 @@ export interface RequestSender {
 }
 
 export interface ServiceClient extends RequestSender {
+  /** The REST address, in one spelling. */
+  readonly address: string;
   readonly tokens: AccessTokens;
   /** The client secret and the tokens; a new array after each change. */
   secrets(): readonly string[];
@@ -208,6 +210,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 
   const limits = new ParameterLimits(log, () => server.now() ?? clock.now());
   return {
+    address: normaliseAddress(baseUrl),
     request: (request, read) => limits.send(request, (reduced) => send(reduced, read)),
     onEvent,
     listHealth: new ListHealth(clock),

@@ -165,7 +165,13 @@ live_offset INTEGER how much later the websocket stamps a tick than REST, micros
 epoch INTEGER raised by each process that becomes the writer
 clock_skew INTEGER the service's clock minus this machine's, microseconds
 views TEXT digest of the stored view definitions
-request_rate REAL history requests a second of the last long backfill; NULL: not measured yet`,
+request_rate REAL history requests a second of the last long backfill; NULL: not measured yet
+service_url TEXT the REST address of the service that the data is from; NULL: nothing is stored yet`,
+  ),
+  service_ids: relation(
+    "the ids of everything that the warehouse's service has listed: they tell it from another service",
+    `stream TEXT assets, markets or exchanges
+id TEXT the id`,
   ),
   job_runs: relation(
     "the last run of each scheduled job",

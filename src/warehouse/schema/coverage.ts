@@ -161,8 +161,21 @@ export const warehouseState = sqliteTable("warehouse_state", {
   views: text("views").notNull(),
   /** History requests a second of the last long backfill, for `plan`; null: not measured yet. */
   requestRate: real("request_rate"),
+  /** The REST address of the service that the data is from; null: unknown, nothing is stored yet. */
+  serviceUrl: text("service_url"),
 });
 export type WarehouseStateRow = typeof warehouseState.$inferSelect;
+
+/** The ids of everything that the warehouse's service has listed: they tell it from another service. */
+export const serviceIds = sqliteTable(
+  "service_ids",
+  {
+    /** assets, markets or exchanges */
+    stream: text("stream").$type<Stream>().notNull(),
+    id: text("id").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.id] })],
+);
 
 /** Powers of ten with which the `*_exact` columns turn a REAL into digits by integer arithmetic; constant. */
 export const decimalScales = sqliteTable("decimal_scales", {
