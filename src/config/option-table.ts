@@ -169,6 +169,11 @@ export const optionTable = {
   },
   telemetry: {
     heartbeatUrl: httpUrlOption({ help: "requested with GET after each healthy minute" }),
+    unhealthyAfter: durationOption(
+      { help: "how long requests may only fail before the daemon counts as unhealthy" },
+      "5m",
+      "1m",
+    ),
   },
 };
 

@@ -7,6 +7,7 @@ import { type DashboardServer, startHttpServer } from "../dashboard/http-server.
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { exportInProcess } from "../export/run-export.ts";
+import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
@@ -20,6 +21,7 @@ import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
+import { ServiceOutage } from "../telemetry/service-outage.ts";
 import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
@@ -75,6 +77,7 @@ class Daemon {
   readonly #view: DaemonView;
   readonly #dashboardReader: ReaderThread;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
+  readonly #outage: ServiceOutage;
   #server: DashboardServer | undefined;
   #openingIngest: IngestThread | undefined;
   #ingest: IngestThread | undefined;
@@ -102,7 +105,16 @@ class Daemon {
       clock,
       random,
       log,
-      onEvent: (event) => telemetry.onClientEvent(event),
+      onEvent: (event) => {
+        telemetry.onClientEvent(event);
+        this.#outage.onClientEvent(event);
+      },
+    });
+    this.#outage = new ServiceOutage({
+      clock,
+      address: new URL(service.baseUrl).origin,
+      unhealthyAfterMs: loaded.settings.telemetry.unhealthyAfter * 1000,
+      lastFailure: () => this.#client.health().lastFailure,
     });
     this.#view = {
       version,
@@ -110,7 +122,7 @@ class Daemon {
       now: () => this.#now(),
       isReady: () => this.#ingest !== undefined && this.#hasServiceAnswered(),
       problem: () => this.#describeProblem(),
-      activity: () => this.#activity,
+      activity: () => this.#describeActivity(),
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
@@ -175,6 +187,7 @@ class Daemon {
       },
     });
     this.#ingest = ingest;
+    this.#setActivity(this.#outage.describeWait());
     const reader = openReader(path, SMALL_CACHE_KIB);
     this.#reader = reader;
     const lastCrash = readLastCrash(reader.path);
@@ -271,6 +284,7 @@ class Daemon {
       },
       onLiveCommit: (commit, lagMs) => {
         this.#telemetry.onLiveCommit(commit, lagMs);
+        if (hasTicks(commit)) this.#outage.recordAnswer();
         options.onLiveRows?.({
           indexTicks: commit.indexTicks.inserted,
           exchangeTicks: commit.exchangeTicks.inserted,
@@ -346,7 +360,15 @@ class Daemon {
   #describeProblem(): string | undefined {
     // An opening thread may be busy for long (migration, check), so an old call does not mean that it is stuck.
     const opening = this.#openingIngest && { blockedBy: this.#openingIngest.blockedBy, oldestCallAgeMs: 0 };
-    return describeProblem(this.#ingest ?? opening, this.#client.health().authState);
+    return (
+      describeProblem(this.#ingest ?? opening, this.#client.health().authState) ?? this.#outage.describe()
+    );
+  }
+
+  /** Before the first answer the daemon has nothing else to do than to wait for it. */
+  #describeActivity(): string {
+    const isWaiting = this.#ingest !== undefined && !this.#hasServiceAnswered();
+    return isWaiting ? this.#outage.describeWait() : this.#activity;
   }
 }
 
@@ -363,6 +385,13 @@ function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions)
       log.info({ files_written, rows_written, seconds }, "export done");
     },
   };
+}
+
+/** Whether the batch had ticks, new or not: a message that cannot be read is no data. */
+function hasTicks({ indexTicks, exchangeTicks }: LiveCommitResult): boolean {
+  return [indexTicks, exchangeTicks].some(
+    ({ inserted, changed, unchanged }) => inserted + changed + unchanged > 0,
+  );
 }
 
 /** Whether an error ends the daemon. Rejected credentials end it only if the service has never answered. */

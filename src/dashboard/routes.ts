@@ -41,7 +41,10 @@ export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): M
   const readStatus = () =>
     statuses.get("status", STATUS_TTL_MS, async () => {
       const status = await reader.query("status");
-      return { status, response: jsonResponse({ ...status, service: view.service() }) };
+      return {
+        status,
+        response: jsonResponse({ ...status, service: view.service(), problem: view.problem() ?? null }),
+      };
     });
   const readStatusIfPossible = () =>
     readStatus().then(

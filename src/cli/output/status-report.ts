@@ -17,9 +17,10 @@ import {
 /** The text report lists this many; --json lists all. */
 const MAX_WITHDRAWALS_SHOWN = 5;
 
-/** `service`: as the running daemon sees it; null if none runs. */
+/** `service` and `problem`: as the running daemon sees them; null if none runs. */
 export interface StatusReport extends WarehouseStatus {
   readonly service: ServiceCondition | null;
+  readonly problem: string | null;
 }
 
 /** The status of each stream as a table of 80 columns, followed by remarks. */
@@ -50,7 +51,7 @@ function formatMinute(time: string): string {
 }
 
 function remarkLines(status: StatusReport): string[] {
-  const { streams, generated_at, disk, jobs, last_crash, withdrawals, service } = status;
+  const { streams, generated_at, disk, jobs, last_crash, withdrawals, service, problem } = status;
   const lines = [
     ...streams.flatMap((stream) => streamProblems(stream, generated_at)),
     ...withdrawals
@@ -76,7 +77,16 @@ function remarkLines(status: StatusReport): string[] {
       : [];
   const limit = service ? describeServiceCondition(service) : undefined;
   const limited = limit === undefined ? [] : [wrapText(limit, "service  ")];
-  return [...limited, ...lines, ...failed, ...crashed, ...diskWarning(disk), wrapText(summarize(streams))];
+  const unhealthy = problem === null ? [] : [wrapText(toOneLine(problem), "daemon  ")];
+  return [
+    ...unhealthy,
+    ...limited,
+    ...lines,
+    ...failed,
+    ...crashed,
+    ...diskWarning(disk),
+    wrapText(summarize(streams)),
+  ];
 }
 
 /** Empty unless the disk will be full soon. */

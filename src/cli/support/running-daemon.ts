@@ -12,10 +12,20 @@ interface AskDaemonOptions {
 const DAEMON_TIMEOUT_MS = 2_000;
 const anyAddress: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
-/** Asks the daemon of this warehouse how the service bears its requests; null if none runs at the configured port. */
-export async function askRunningDaemon(options: AskDaemonOptions): Promise<ServiceCondition | null> {
+/** What a running daemon adds to the status of its warehouse. */
+export interface RunningDaemonStatus {
+  /** How the service bears the requests; null: no daemon runs. */
+  readonly service: ServiceCondition | null;
+  /** Why the daemon is unhealthy, as `/healthz` says it; null: it is healthy, or none runs. */
+  readonly problem: string | null;
+}
+
+const noDaemon: RunningDaemonStatus = { service: null, problem: null };
+
+/** Asks the daemon of this warehouse for its state, if one runs at the configured port. */
+export async function askRunningDaemon(options: AskDaemonOptions): Promise<RunningDaemonStatus> {
   const { clock, http, warehousePath } = options;
-  if (http.port === 0) return null;
+  if (http.port === 0) return noDaemon;
   // Loaded lazily, because `status` is often run in a loop.
   const { createTransport } = await import("../../service/http/transport.ts");
   const { ServerClock } = await import("../../service/http/server-clock.ts");
@@ -26,16 +36,16 @@ export async function askRunningDaemon(options: AskDaemonOptions): Promise<Servi
   try {
     const request = { method: "GET", origin, path: "/api/status", headers: {} } as const;
     const response = await transport.send({ ...request, timeoutMs: DAEMON_TIMEOUT_MS });
-    if (response.status !== 200) return null;
+    if (response.status !== 200) return noDaemon;
     const status = JSON.parse(new TextDecoder().decode(decodeBody(response.body))) as {
       warehouse?: string;
-      service?: ServiceCondition;
-    };
+    } & Partial<RunningDaemonStatus>;
     // Another daemon may have taken the port.
     const isSameWarehouse = resolve(status.warehouse ?? "") === resolve(warehousePath);
-    return isSameWarehouse ? (status.service ?? null) : null;
+    const { service = null, problem = null } = status;
+    return isSameWarehouse ? { service, problem } : noDaemon;
   } catch {
-    return null;
+    return noDaemon;
   } finally {
     await transport.close();
   }

@@ -51,6 +51,7 @@ interface ServiceHealth {
   readonly condition: ServiceCondition;
   /** On the boot clock; undefined before the first success. */
   readonly lastSuccessAt: number | undefined;
+  /** The last failed attempt of a request. */
   readonly lastFailure: Failure | undefined;
   readonly parkedEndpoints: readonly ParkedEndpoint[];
   /** How far the local wall clock is ahead of the service's. */
@@ -86,6 +87,8 @@ const DEFAULT_MAX_ATTEMPTS = 16;
 /** Fewer than for data: only one token request is in flight at a time. */
 const TOKEN_FAILURES_TO_OPEN = 8;
 const TOKEN_ENDPOINT = "/oauth/token";
+/** They follow from earlier failures, and do not say what failed. */
+const breakerFailures: ReadonlySet<string> = new Set(["endpoint_failing", "service_unreachable"]);
 
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clock, random, log, onEvent } = options;
@@ -188,7 +191,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       signal: request.signal,
       shouldConsumeRetry: () => !state.decision.isImmediate,
       onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
-        if (error instanceof Failure) lastFailure = error;
+        if (error instanceof Failure && !breakerFailures.has(error.code)) lastFailure = error;
         if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
         // The only delay between two attempts. The bulkhead adds what the rate of all requests demands.
         const { minDelayMs, isSlow } = state.decision;

@@ -39,6 +39,25 @@ export function computeWindowStart(serviceWindow: Micros | null, now: Micros): M
   return serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow;
 }
 
+/**
+ * Where a target begins at `now`. Until REST has proven its oldest part, it begins where the service's window does: the first
+ * walk takes time, and what leaves the window meanwhile was never promised. `firstSettled`: where the ledger of the key begins.
+ */
+export function computeTargetStart(
+  { from, serviceWindow, isSnapshot }: Pick<StoredTarget, "from" | "serviceWindow" | "isSnapshot">,
+  firstSettled: Micros | undefined,
+  now: Micros,
+): Micros {
+  if (isSnapshot) return from;
+  const windowStart = computeWindowStart(serviceWindow, now);
+  return Math.max(from, Math.min(windowStart, firstSettled ?? windowStart));
+}
+
+/** `computeTargetStart` of the target `w` in SQL. */
+export const targetStartSql = (now: string) =>
+  `CASE WHEN w.observed OR w.kept_for IS NULL THEN w.from_ts ELSE max(w.from_ts, min(${now} - w.kept_for,
+    coalesce((SELECT min(f.from_ts) FROM settled_ranges f WHERE f.stream = w.stream AND f.series = w.series), ${now} - w.kept_for))) END`;
+
 /** A stored target of one ledger key. */
 export interface StoredTarget extends TargetRules {
   readonly from: Micros;
@@ -83,7 +102,9 @@ export function findGaps(targets: readonly StoredTarget[], settled: TimeRanges, 
         ? { from: publication.publishedTo, to: publication.askedTo }
         : { from: now, to: now };
     const lostUntil = target.isSnapshot ? targetEnd : computeWindowStart(target.serviceWindow, now);
-    const range = { from: target.from, to: Math.min(target.to ?? now, now) };
+    const start = computeTargetStart(target, settled[0]?.from, now);
+    const range = { from: start, to: Math.min(target.to ?? now, now) };
+    if (range.from >= range.to) continue;
     for (const { from, to } of subtract([range], settled)) {
       add("lost", from, Math.min(to, lostUntil));
       const [openFrom, openTo] = [Math.max(from, lostUntil), Math.min(to, quietFrom)];
@@ -149,13 +170,13 @@ const gapFrom = (
  */
 export const gapPartsSql = `present AS (SELECT ${presentTs} AS now),
 delays AS (
-  SELECT w.*, p.now, max(w.settle_delay, ${decayedLatenessSql("p.now")}) AS delay, coalesce(u.quiet_margin, 0) AS quiet_margin,
+  SELECT w.*, p.now, ${targetStartSql("p.now")} AS start_ts, max(w.settle_delay, ${decayedLatenessSql("p.now")}) AS delay, coalesce(u.quiet_margin, 0) AS quiet_margin,
     u.published_to, u.asked_to, CASE WHEN u.quiet_margin > 0 THEN ${quietTimeSql("p.now")} ELSE p.now END AS quiet_at
   FROM present p CROSS JOIN wanted_ranges w LEFT JOIN stream_states h ON h.stream = w.stream
     LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
 ),
 targets AS (
-  SELECT d.stream, d.series, d.from_ts, d.delay AS settle_delay, d.kept_for, d.observed, d.hindrance,
+  SELECT d.stream, d.series, d.start_ts AS from_ts, d.delay AS settle_delay, d.kept_for, d.observed, d.hindrance,
     CASE WHEN d.to_ts < d.now THEN d.to_ts ELSE d.now END AS end_ts,
     (d.now - d.delay) / d.step * d.step AS target_end,
     (d.quiet_at - max(d.delay, d.quiet_margin)) / d.step * d.step AS quiet_from,

@@ -58,6 +58,7 @@ describe("mds-sync status", () => {
       "withdrawals",
       "last_crash",
       "service",
+      "problem",
     ]);
     expect(report.warehouse).toBe(path);
     expect(report.streams.map(({ stream }: { stream: string }) => stream)).toEqual([
@@ -94,7 +95,18 @@ describe("mds-sync status", () => {
     const json = await status(path, "--http-port", port, "--json");
     expect(JSON.parse(json.stdout).service).toEqual(daemon.service);
     const other = await status(createWarehouse(standardContent), "--http-port", port, "--json");
-    expect(JSON.parse(other.stdout).service).toBeNull();
+    expect(JSON.parse(other.stdout)).toMatchObject({ service: null, problem: null });
+  });
+
+  it("says why a running daemon is unhealthy", async () => {
+    const path = createWarehouse(standardContent);
+    const { daemon, address } = await serveDashboard(path);
+    const { port } = new URL(address);
+    daemon.problem = "no useful answer from https://api.example.com since 2026-03-01 12:07:10 UTC";
+    const { stdout } = await status(path, "--http-port", port);
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain(`daemon ${daemon.problem}`);
+    const json = await status(path, "--http-port", port, "--json");
+    expect(JSON.parse(json.stdout).problem).toBe(daemon.problem);
   });
 
   it("reports that a warehouse has no history yet", async () => {
