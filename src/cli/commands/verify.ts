@@ -125,7 +125,7 @@ function readSample(text: string): number {
   throw usageFailure(`--sample cannot be ${text}`, `give ${result.expected}`);
 }
 
-function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyResult): string {
+function formatVerifyReport({ sliceCount, rows, unserved, differences, problems }: VerifyResult): string {
   const lines = [`${formatNumber(sliceCount)} ranges compared, ${formatNumber(rows)} rows`];
   for (const difference of differences.slice(0, MAX_DIFFERENCES_SHOWN)) {
     const { stream, name, indexType, from, to, missing, changed, withdrawn, unconfirmed } = difference;
@@ -149,10 +149,15 @@ function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyR
       ),
     );
   }
+  for (const { stream, indexType, name, before, rows: kept } of unserved) {
+    const what = `${pluralize(kept, "row is", "rows are")} older than what the service still serves`;
+    const since = `${formatTimestamp(before).slice(0, 19)}Z`;
+    lines.push(wrapText(`${stream} (${indexType} ${name}): ${what} (since ${since}), and stay`, "- "));
+  }
   return `${[...lines, ...formatProblems(problems)].join("\n")}\n`;
 }
 
-function toVerifyJson({ sliceCount, rows, differences, problems }: VerifyResult): string {
+function toVerifyJson({ sliceCount, rows, unserved, differences, problems }: VerifyResult): string {
   const shown = differences.map(({ stream, indexType, name, from, to, ...counts }) => ({
     stream,
     index_type: indexType,
@@ -164,5 +169,12 @@ function toVerifyJson({ sliceCount, rows, differences, problems }: VerifyResult)
     withdrawn: counts.withdrawn,
     unconfirmed: counts.unconfirmed,
   }));
-  return `${JSON.stringify({ stretches: sliceCount, rows, differences: shown, problems }, null, 2)}\n`;
+  const kept = unserved.map(({ stream, indexType, name, before, rows: count }) => ({
+    stream,
+    index_type: indexType,
+    name,
+    served_from: formatTimestamp(before),
+    rows: count,
+  }));
+  return `${JSON.stringify({ stretches: sliceCount, rows, differences: shown, unserved: kept, problems }, null, 2)}\n`;
 }

@@ -4,16 +4,14 @@ import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
 import {
-  hasRowsInRange,
   type LedgerKey,
   ledgerKeyText,
-  NOTHING_OLDER_REASON,
   retract,
   retractNothingOlder,
   settle,
-  settleNothingOlder,
 } from "../../warehouse/coverage/ledger.ts";
 import type { MassWithdrawal, WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
+import { dropMovedEnd } from "../../warehouse/coverage/moved-ends.ts";
 import { findLiveRows, replacePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { countStoredRows, findNewestLiveRow, hasConflictingRows } from "../../warehouse/rows/row-queries.ts";
@@ -24,6 +22,7 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
 import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
+import { judgeHistoryEnd, settleToEnd } from "./history-end.ts";
 import { findProvenRange, type PageContradiction, type WalkPosition } from "./proven-range.ts";
 import {
   applyLateness,
@@ -86,6 +85,10 @@ export interface WalkPageCommitResult {
   readonly hasReopened: boolean;
   /** Why the page settled nothing; the gap must be walked again from its start. */
   readonly alarm: PageAlarm | undefined;
+  /** Set if stored rows are older than everything that the service still serves: its oldest record. */
+  readonly endsAt?: Micros | undefined;
+  /** Set if open ranges below that were given up with this page. */
+  readonly movedEnd?: MassWithdrawal | undefined;
 }
 
 export type PageAlarm =
@@ -168,13 +171,12 @@ export function commitWalkPage(
     const unreadable = decoded.rejects.length - decoded.ahead;
     if (unreadable > decoded.rawCount * MAX_REJECTED_SHARE) return { ...unproven, alarm: "mass_rejection" };
     const oldest = plausibleTimestamps.at(-1);
-    const { from } = page.position.gap;
-    const older = {
-      from: page.windowStart ?? Number.MIN_SAFE_INTEGER,
-      to: Math.min(from, oldest ?? from),
-    };
-    if (page.isLast && !isStale && hasRowsInRange(transaction, key, older))
-      return { ...unproven, alarm: "false_end" };
+    const end = page.isLast && !isStale ? judgeHistoryEnd(transaction, key, { ...page, oldest }) : undefined;
+    if (end && "unconfirmed" in end) {
+      const unconfirmed = end.unconfirmed ? [end.unconfirmed] : [];
+      return { ...unproven, unconfirmed, alarm: "false_end" };
+    }
+    if (oldest !== undefined) dropMovedEnd(transaction, key, oldest);
     if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;
     if (!isStale)
       counts.learnedOffset = confirmLiveRows(transaction, key, page, {
@@ -219,18 +221,27 @@ export function commitWalkPage(
         ...key,
         range: proven,
         timestamps: expected,
+        servedFrom: end?.servedFrom,
+        windowStart: page.windowStart,
         ...(page.withdrawals ? { rules: page.withdrawals } : {}),
       });
       Object.assign(counts, withdrawals);
       if (withdrawals.unconfirmed.length > 0)
         settleBesideDoubt(transaction, key, proven, expected, withdrawals.unconfirmed);
-      else {
-        settleProven(transaction, key, proven, expected, page.isLast);
-        if (page.emptyFrom !== undefined && proof.isComplete)
-          settleNothingOlder(transaction, key, { floor: page.emptyFrom, to: from });
-      }
+      else if (end) settleToEnd(transaction, key, { proven, gap: page.position.gap, expected }, end);
+      else settleProven(transaction, key, proven, expected);
     }
-    return { ...counts, proven, isComplete, isUnpublished, hasReopened, alarm: undefined };
+    const endsAt = end?.lostTo === undefined ? undefined : end.servedFrom;
+    return {
+      ...counts,
+      proven,
+      isComplete,
+      isUnpublished,
+      hasReopened,
+      alarm: undefined,
+      endsAt,
+      movedEnd: end?.believed,
+    };
   });
   // Only after the commit, since a failed commit is retried.
   if (series !== undefined && result.proven) committedPages.add(stream, series, result.proven, requestedAt);
@@ -328,20 +339,16 @@ function listExpectedTimestamps(
   return hasPrevious ? [previousOldest, ...timestamps] : timestamps;
 }
 
-/** A range without records is `empty`; so is, on the last page, what is below the oldest record. */
+/** A range without records is `empty`. */
 function settleProven(
   transaction: Transaction,
   key: LedgerKey,
   proven: TimeRange,
   expected: readonly Micros[],
-  isLast: boolean,
 ): void {
-  let oldest = proven.to;
-  for (const ts of expected) if (ts >= proven.from && ts < oldest) oldest = ts;
-  const rowsFrom = isLast || oldest === proven.to ? oldest : proven.from;
-  const reason = isLast ? NOTHING_OLDER_REASON : "no records";
-  if (proven.from < rowsFrom) settle(transaction, key, { from: proven.from, to: rowsFrom }, "empty", reason);
-  if (rowsFrom < proven.to) settle(transaction, key, { from: rowsFrom, to: proven.to }, "rows");
+  const hasRows = expected.some((ts) => proven.from <= ts && ts < proven.to);
+  if (hasRows) settle(transaction, key, proven, "rows");
+  else settle(transaction, key, proven, "empty", "no records");
 }
 
 /**

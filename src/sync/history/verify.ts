@@ -4,10 +4,11 @@ import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
+import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readUnconfirmedRanges } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import { readSeriesCoverage } from "../../warehouse/coverage/series-queries.ts";
-import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
+import { countStoredRows, findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
@@ -43,9 +44,19 @@ export interface SliceDifference extends SliceResult {
   readonly to: Micros;
 }
 
+/** Rows of a series that are older than everything that the service still serves: they stay. */
+export interface UnservedRows {
+  readonly stream: string;
+  readonly name: string;
+  readonly indexType: string;
+  readonly before: Micros;
+  readonly rows: number;
+}
+
 export interface VerifyResult {
   readonly sliceCount: number;
   readonly rows: number;
+  readonly unserved: readonly UnservedRows[];
   readonly differences: readonly SliceDifference[];
   readonly problems: readonly Problem[];
 }
@@ -71,6 +82,7 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
   const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
+  const historyEnds = new Map<string, { readonly walk: SliceWalk; readonly before: Micros }>();
   let rows = 0;
   const findRow = ({ key }: SliceWalk) => findOldestRow(options.reader, key);
   const queue = new WalkQueue({ walks: [...selected], rank: () => 0, findOldestRow: findRow });
@@ -82,6 +94,9 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
       const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk, walkOptions));
       queue.finish(active, { kind: result.isUnexplored ? "empty" : "filled", ...result });
       rows += result.received;
+      const { endsAt: before = 0 } = result;
+      if (before > (historyEnds.get(ledgerKeyText(key))?.before ?? 0))
+        historyEnds.set(ledgerKeyText(key), { walk, before });
       if (!result.differing) return;
       differences.push({ stream: key.stream, name, indexType, ...result.differing, ...result });
       if (result.unconfirmed > 0)
@@ -107,7 +122,14 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
     }
   });
   differences.sort((a, b) => a.stream.localeCompare(b.stream) || b.to - a.to);
-  return { sliceCount: selected.size, rows, differences, problems };
+  const unserved = [...historyEnds.values()].map(
+    ({ walk: { key, name, indexType, serviceWindow }, before }) => {
+      const from = computeWindowStart(serviceWindow, serviceNow(context));
+      const count = countStoredRows(options.reader, key, { from, to: before });
+      return { stream: key.stream, name, indexType, before, rows: count };
+    },
+  );
+  return { sliceCount: selected.size, rows, unserved, differences, problems };
 }
 
 /** Everything that is covered or in doubt, and still served, in slices of one walk each. */

@@ -237,7 +237,7 @@ export interface GapRow {
 
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {
-  readonly key: LedgerKey;
+  readonly key: LedgerKey & { readonly stream: HistoryStream };
   /** To be requested: `missing`, `unpublished`, and what is too young to be final for a quiet series. */
   readonly open: TimeRanges;
   /** REST may have records in these ranges. */

@@ -141,7 +141,7 @@ stream TEXT the stream
 ${series}
 ${range}
 rows INTEGER how many rows the service lacks
-digest TEXT digest of their timestamps
+digest TEXT digest of their timestamps; "moved end": they are older than what the service still serves, and stay
 answers INTEGER how many answers lacked them
 first_at INTEGER the first of these answers, microseconds since 1970 UTC
 last_at INTEGER the last of these answers, microseconds since 1970 UTC
