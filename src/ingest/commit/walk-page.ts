@@ -123,9 +123,8 @@ export function commitWalkPage(
     isLast: page.isLast,
   });
   const provenByPage = "proven" in proof ? proof.proven : undefined;
-  let series: number | undefined;
-  const result = warehouse.transaction((transaction): WalkPageCommitResult => {
-    series = transaction.dictionary.getSeriesKey(indexType, indexId);
+  return warehouse.transaction((transaction): WalkPageCommitResult => {
+    const series = transaction.dictionary.getSeriesKey(indexType, indexId);
     const key = { stream, series };
     // A page from a cache, or one superseded by a later request, may be older than the stored rows. Stored like live ticks,
     // its records never replace a row of a current page.
@@ -231,6 +230,7 @@ export function commitWalkPage(
       else if (end) settleToEnd(transaction, key, { proven, gap: page.position.gap, expected }, end);
       else settleProven(transaction, key, proven, expected);
     }
+    transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
     const endsAt = end?.lostTo === undefined ? undefined : end.servedFrom;
     return {
       ...counts,
@@ -243,9 +243,6 @@ export function commitWalkPage(
       movedEnd: end?.believed,
     };
   });
-  // Only after the commit, since a failed commit is retried.
-  if (series !== undefined && result.proven) committedPages.add(stream, series, result.proven, requestedAt);
-  return result;
 }
 
 /**
@@ -392,17 +389,22 @@ export class CommittedPages {
     return pages.some((page) => page.requestedAt > requestedAt && page.from < to && from < page.to);
   }
 
-  add(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): void {
+  /** Returns what removes the page again. */
+  add(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): () => void {
     const key = ledgerKeyText({ stream, series });
     let pages = this.#pagesBySeries.get(key);
     if (!pages) {
       pages = [];
       this.#pagesBySeries.set(key, pages);
     }
-    pages.push({ from, to, requestedAt });
+    const added = { from, to, requestedAt };
+    pages.push(added);
     // Not for every page: `splice` costs more than it frees.
     const excess = pages.length > 2 * MAX_PAGES_PER_SERIES ? pages.length - MAX_PAGES_PER_SERIES : 0;
     const firstRecent = pages.findIndex((page) => page.requestedAt > requestedAt - MAX_PENDING_PAGE_MS);
     if (excess > 0 || firstRecent > 0) pages.splice(0, Math.max(excess, firstRecent));
+    return () => {
+      pages.splice(pages.indexOf(added), 1);
+    };
   }
 }

@@ -31,7 +31,12 @@ import {
   SnapshotValidator,
 } from "../commit/snapshot.ts";
 import { commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
-import { CommittedPages, commitWalkPage, type WalkPage } from "../commit/walk-page.ts";
+import {
+  CommittedPages,
+  commitWalkPage,
+  type WalkPage,
+  type WalkPageCommitResult,
+} from "../commit/walk-page.ts";
 import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages, type ReadPageOptions } from "../decode/pending-pages.ts";
 import type { IngestCall } from "./messages.ts";
@@ -160,29 +165,49 @@ export class OperationRunner {
   readonly #snapshotValidator = new SnapshotValidator();
   #now: Micros = 0;
 
-  run({ operation, args, bodies, secrets, now }: IngestCall): { value: unknown; hasCommitted: boolean } {
-    this.#now = now;
-    if (secrets) this.#redactor.setSecrets(secrets);
+  setSecrets(secrets: readonly string[]): void {
+    this.#redactor.setSecrets(secrets);
+  }
+
+  run(call: IngestCall): { value: unknown; hasCommitted: boolean } {
+    const { operation, args, bodies } = call;
+    this.#now = call.now;
     // Opening commits: it registers this process as the writer.
     if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
     if (operation === "close")
       return { value: this.#close(args as OperationArgs<"close">), hasCommitted: false };
-    const warehouse = this.#warehouse;
-    if (!warehouse) throw new Error("the warehouse is not open");
     const run = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!run) throw new Error(`unknown ingest operation: ${operation}`);
-    const context: OperationContext = {
-      warehouse,
-      pages: this.#pages,
-      redactor: this.#redactor,
-      committedPages: this.#committedPages,
-      liveCoverage: this.#liveCoverage,
-      snapshotValidator: this.#snapshotValidator,
-      now,
-    };
+    const warehouse = this.#openWarehouse();
+    const context = this.#contextOf(call);
     const before = warehouse.commitCount;
     const value = warehouse.runGuarded(() => run(context, args as never, bodies));
     return { value, hasCommitted: warehouse.commitCount > before };
+  }
+
+  /**
+   * Commits the pages of `commitWalkPage` calls in one transaction. Throws if storage fails. Undefined if one of the pages
+   * fails; in both cases none is committed.
+   */
+  runPageCommits(calls: readonly IngestCall[]): readonly WalkPageCommitResult[] | undefined {
+    const warehouse = this.#openWarehouse();
+    const pages = calls.map(({ args }) => args as WalkPage);
+    let isPageFailure = false;
+    try {
+      const results = warehouse.groupTransactions(() => {
+        isPageFailure = true;
+        const committed = calls.map((call, i) =>
+          commitWalkPage(warehouse, this.#contextOf(call), pages[i] as WalkPage),
+        );
+        isPageFailure = false;
+        return committed;
+      });
+      this.#pages.drop(pages.map(({ pageId }) => pageId));
+      return results;
+    } catch (error) {
+      if (isPageFailure) return undefined;
+      throw error;
+    }
   }
 
   /** Runs after the reply, so that no caller waits for it. */
@@ -190,8 +215,26 @@ export class OperationRunner {
     this.#warehouse?.checkpointWal(walPages);
   }
 
+  #openWarehouse(): WarehouseWriter {
+    if (!this.#warehouse) throw new Error("the warehouse is not open");
+    return this.#warehouse;
+  }
+
+  /** Transactions use the time of the call: this thread has no clock of its own. */
+  #contextOf({ now }: IngestCall): OperationContext {
+    this.#now = now;
+    return {
+      warehouse: this.#openWarehouse(),
+      pages: this.#pages,
+      redactor: this.#redactor,
+      committedPages: this.#committedPages,
+      liveCoverage: this.#liveCoverage,
+      snapshotValidator: this.#snapshotValidator,
+      now,
+    };
+  }
+
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<LifecycleOperations["open"]> {
-    // Transactions use the time of the call: this thread has no clock of its own.
     const clock = { now: () => this.#now / MICROS_PER_MS };
     const logEntries: LogEntry[] = [];
     const warehouse = openWriter(path, { clock, log: createBufferingLog(logEntries), mayDeferCheck });

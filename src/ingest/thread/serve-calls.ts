@@ -6,13 +6,69 @@ import { OperationRunner } from "./operations.ts";
 
 /** A shorter WAL is not worth the two fsyncs that a checkpoint costs. */
 const LONG_WAL_PAGES = 2_000;
+/** Bounds how long one transaction delays the calls after it. */
+const MAX_PAGES_PER_COMMIT = 16;
 
 /**
- * Runs the calls that arrive at the port, synchronously, so that they cannot overlap. Checkpoints the WAL after the reply.
- * Once `stopFlag` is set, it rejects queued calls without running them.
+ * Runs the calls that arrive at the port, synchronously, so that they cannot overlap. Pages that wait together are committed
+ * together. Checkpoints the WAL after the reply. Once `stopFlag` is set, it rejects queued calls without running them.
  */
 export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
   const runner = new OperationRunner();
+  let waitingPages: IngestCall[] = [];
+
+  port.on("message", (call: IngestCall) => {
+    if (call.secrets) runner.setSecrets(call.secrets);
+    if (call.operation === "commitWalkPage") {
+      waitingPages.push(call);
+      if (waitingPages.length === 1) runAfterPendingMessages(commitWaitingPages);
+      if (waitingPages.length === MAX_PAGES_PER_COMMIT) commitWaitingPages();
+      return;
+    }
+    // All operations take effect in order; reading a page changes nothing.
+    if (call.operation !== "readPage") commitWaitingPages();
+    runAndReply(call);
+  });
+
+  function commitWaitingPages(): void {
+    const calls = waitingPages;
+    waitingPages = [];
+    if (calls.length > 1 && !isStopping() && commitTogether(calls)) return;
+    for (const call of calls) runAndReply(call);
+  }
+
+  /** False if one of the pages cannot be committed: each must be committed on its own, so that only that one fails. */
+  function commitTogether(calls: readonly IngestCall[]): boolean {
+    try {
+      const results = runner.runPageCommits(calls);
+      if (!results) return false;
+      for (const [i, { id }] of calls.entries())
+        port.postMessage({ id, value: results[i], hasCommitted: true } satisfies IngestReply);
+    } catch (error) {
+      for (const call of calls) replyFailure(call, error);
+      return true;
+    }
+    runner.shortenWal(LONG_WAL_PAGES);
+    return true;
+  }
+
+  function runAndReply(call: IngestCall): void {
+    let reply: IngestReply;
+    try {
+      if (isStopping() && call.operation !== "close") throw stoppedFailure();
+      reply = { id: call.id, ...runner.run(call) };
+      port.postMessage(reply);
+    } catch (error) {
+      replyFailure(call, error);
+      return;
+    }
+    if (reply.hasCommitted) shortenWalAfter(call);
+  }
+
+  function replyFailure({ id, bodies }: IngestCall, error: unknown): void {
+    const reply: IngestReply = { id, failure: serialiseFailure(error, "ingest_bug"), bodies };
+    port.postMessage(reply, transferListOf(bodies));
+  }
 
   /** Live batches come in bursts: commit the whole burst before the checkpoint. */
   function shortenWalAfter({ operation }: IngestCall): void {
@@ -21,17 +77,5 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
     else shortenWal();
   }
 
-  port.on("message", (call: IngestCall) => {
-    let reply: IngestReply;
-    try {
-      if (Atomics.load(stopFlag, 0) === 1 && call.operation !== "close") throw stoppedFailure();
-      reply = { id: call.id, ...runner.run(call) };
-      port.postMessage(reply);
-    } catch (error) {
-      reply = { id: call.id, failure: serialiseFailure(error, "ingest_bug"), bodies: call.bodies };
-      port.postMessage(reply, transferListOf(call.bodies));
-      return;
-    }
-    if (reply.hasCommitted) shortenWalAfter(call);
-  });
+  const isStopping = () => Atomics.load(stopFlag, 0) === 1;
 }
