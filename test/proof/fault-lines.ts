@@ -170,6 +170,8 @@ const falsifiedRecords: readonly DrawLine[] = [
     const time = (h: number) => `2026-03-0${day}T${String(h).padStart(2, "0")}:00:00Z`;
     return `GET /index-ticker withdraw since=${time(hour)} until=${time(hour + draw.integer(1, 4))}`;
   },
+  // The service drops its oldest records until the faults end.
+  (draw) => `GET ${draw.one(historyEndpoints)} retention ${draw.one(["90m", "12h", "3d"])}`,
 ];
 
 /** The client trusts a 404 for an index without rows until the next day. */

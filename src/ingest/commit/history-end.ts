@@ -63,7 +63,10 @@ export function judgeHistoryEnd(
   page: LastPage,
 ): HistoryEnd | DoubtfulEnd {
   const { gap, provenFrom } = page.position;
-  const oldestServed = page.oldest ?? (provenFrom < gap.to ? provenFrom - 1 : undefined);
+  // On a first page the row just below counts if it is stored: an earlier walk may have ended at it.
+  const hasPrevious =
+    provenFrom < gap.to || countStoredRows(transaction, key, { from: provenFrom - 1, to: provenFrom }) > 0;
+  const oldestServed = page.oldest ?? (hasPrevious ? provenFrom - 1 : undefined);
   const servedFrom = oldestServed ?? gap.to;
   const { windowStart = Number.MIN_SAFE_INTEGER, emptyFrom } = page;
   const older = { from: windowStart, to: servedFrom };

@@ -67,7 +67,8 @@ describe("a page of a walk", () => {
   it("settles as empty the range below the oldest record, and a gap without records", async () => {
     const { ingest, query } = await startIngestThread();
     await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to)));
-    await commitPage(ingest, { ...onlyPage, series: { ...btc, indexId: "none" } }, tickPage([]));
+    const nothing = { ...tickPage([]), asOf: (at("12:00:00") + 86_400 * SECOND) / 1000 };
+    await commitPage(ingest, { ...onlyPage, series: { ...btc, indexId: "none" } }, nothing);
     expect(
       query(
         `SELECT index_id, substr(from_time, 12, 5) AS "from", substr(to_time, 12, 5) AS "to", proof FROM coverage ORDER BY 1, 2`,
@@ -154,10 +155,11 @@ describe("a page of a walk", () => {
       { time: "2026-03-01T11:00:00.000000Z", after: null },
     ]);
 
-    const few = await commitPage(ingest, onlyPage, tickPage(rows.slice(0, 100)));
-    expect(few).toMatchObject({ withdrawn: 0, unconfirmed: [{ rows: 139, answers: 1 }], alarm: undefined });
+    const few = await commitPage(ingest, onlyPage, tickPage(rows.toSpliced(100, 139)));
+    expect(few).toMatchObject({ withdrawn: 0, unconfirmed: [{ rows: 138, answers: 1 }], alarm: undefined });
     // The page proves only what lies between its own records, and no empty range.
     expect(query("SELECT substr(from_time, 12, 8) AS since, proof FROM coverage")).toEqual([
+      { since: "10:00:00", proof: "rows" },
       { since: "11:10:00", proof: "rows" },
     ]);
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 239 }]);

@@ -42,7 +42,7 @@ export interface ComparisonResult {
   readonly lostMicros: number;
 }
 
-const WINDOW_MICROS = 200 * 86_400_000_000;
+const WINDOW_MICROS = 200 * MICROS_PER_DAY;
 /** The window moves while rows are compared. */
 const WINDOW_MARGIN_MICROS = 3_600_000_000;
 
@@ -105,7 +105,10 @@ function quietHead(
   const period = Math.max(targetRow.step, targetRow.settleDelay / 2);
   const recent = asOf - QUIET_MARGIN_MICROS - period;
   if (readServedRows(simulator, targetRow, recent, asOf, asOf / 1000).length > 0) return [];
-  const from = Math.floor((asOf - QUIET_MARGIN_MICROS) / targetRow.step) * targetRow.step;
+  // Without any record of the series, and none of others, REST may be up to a day late.
+  const hasRecords = readServedRows(simulator, targetRow, targetRow.from, asOf, asOf / 1000).length > 0;
+  const margin = hasRecords ? QUIET_MARGIN_MICROS : MICROS_PER_DAY;
+  const from = Math.floor((asOf - margin) / targetRow.step) * targetRow.step;
   return [{ from, to: Number.MAX_SAFE_INTEGER }];
 }
 

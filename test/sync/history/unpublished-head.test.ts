@@ -69,6 +69,17 @@ describe("a service whose REST lags", () => {
     harness.expectMatchesService();
   });
 
+  it("H1: has shown no record of the only series: the last day stays open", async () => {
+    const harness = await startBackfillHarness({ settings: ticks("[BTC]") });
+    harness.simulator.setFaults("GET /index-ticker retention 0s");
+    expect((await harness.run()).exit).toBe(0);
+    expectNothingFalse(harness);
+    await harness.clock.advance(2 * 3_600_000);
+    harness.simulator.setFaults("");
+    expect((await harness.run()).exit).toBe(0);
+    harness.expectMatchesService();
+  });
+
   it("H1: has not published a range that a run is limited to: it stays open, not empty", async () => {
     const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
     harness.simulator.setFaults("GET /index-ticker lag 3h");

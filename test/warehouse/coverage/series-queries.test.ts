@@ -59,9 +59,9 @@ describe("the heads", () => {
   });
 });
 
-describe("the coverage of selected series", () => {
-  it("has what is covered, without what is lost", () => {
-    const { warehouse, btc } = openLedger();
+describe("the coverage of all series", () => {
+  it("has what is covered, without what is lost, also of a series that is not selected any more", () => {
+    const { warehouse, btc, doge } = openLedger();
     expect(readSeriesCoverage(warehouse.connection, "index_ticks")).toEqual([
       {
         key: btc,
@@ -74,6 +74,16 @@ describe("the coverage of selected series", () => {
           { from: 50, to: 200 },
           { from: 300, to: 400 },
         ],
+        beforeHistory: [],
+      },
+      {
+        key: doge,
+        indexType: "GWA",
+        indexId: "doge",
+        name: "doge",
+        serviceWindow: 1000,
+        settleDelay: 60,
+        covered: [{ from: 90, to: 600 }],
         beforeHistory: [],
       },
     ]);
