@@ -33,7 +33,10 @@ export async function askRunningDaemon(options: AskDaemonOptions): Promise<Servi
     };
     // Another daemon may have taken the port.
     const isSameWarehouse = resolve(status.warehouse ?? "") === resolve(warehousePath);
-    return isSameWarehouse ? (status.service ?? null) : null;
+    // A daemon of an older version does not tell all of it.
+    return isSameWarehouse && status.service
+      ? { ...{ throttled: false, recent_failures: {} }, ...status.service }
+      : null;
   } catch {
     return null;
   } finally {
