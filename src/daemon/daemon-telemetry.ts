@@ -39,7 +39,16 @@ export class DaemonTelemetry {
   onClientEvent(event: ClientEvent): void {
     this.stats.onEvent(event);
     this.metrics.observe(event);
-    if (event.kind === "request") this.requestRate.count();
+    if (event.kind !== "request") return;
+    this.requestRate.count();
+    if (retriedOutcomes.has(event.outcome)) {
+      const what = event.status === undefined ? "no answer" : `HTTP ${event.status}`;
+      this.recentErrors.record({
+        where: event.endpoint,
+        code: event.outcome,
+        message: `${what}: the request is retried`,
+      });
+    }
   }
 
   onFeedMessage(message: FeedMessage): void {
@@ -89,3 +98,13 @@ export class DaemonTelemetry {
     if (error !== undefined) this.recordFailure(job, error);
   }
 }
+
+/** The codes of requests that the client repeats by itself; their failures reach nobody else. */
+const retriedOutcomes: ReadonlySet<string> = new Set([
+  "too_many_requests",
+  "malformed_body",
+  "server_failure",
+  "stale_response",
+  "no_list",
+  "conflict",
+]);

@@ -114,6 +114,7 @@ export class SyncSupervisor {
     });
     this.#snapshotPoller = new SnapshotPoller(context, {
       streams: settings.streams,
+      reader,
       directory: () => this.#directory,
       onProblems: options.onProblems,
       onFailure: options.onFailure,

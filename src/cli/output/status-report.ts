@@ -1,4 +1,8 @@
-import { describeServiceCondition, type ServiceCondition } from "../../model/service-condition.ts";
+import {
+  describeRecentFailures,
+  describeServiceCondition,
+  type ServiceCondition,
+} from "../../model/service-condition.ts";
 import type { WithdrawalStatus } from "../../warehouse/coverage/mass-withdrawals.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
@@ -76,7 +80,10 @@ function remarkLines(status: StatusReport): string[] {
         ]
       : [];
   const limit = service ? describeServiceCondition(service) : undefined;
-  const limited = limit === undefined ? [] : [wrapText(limit, "service  ")];
+  const retried = service ? describeRecentFailures(service) : undefined;
+  const limited = [limit, retried].flatMap((text) =>
+    text === undefined ? [] : [wrapText(text, "service  ")],
+  );
   const unhealthy = problem === null ? [] : [wrapText(toOneLine(problem), "daemon  ")];
   return [
     ...unhealthy,

@@ -42,8 +42,10 @@ export async function askRunningDaemon(options: AskDaemonOptions): Promise<Runni
     } & Partial<RunningDaemonStatus>;
     // Another daemon may have taken the port.
     const isSameWarehouse = resolve(status.warehouse ?? "") === resolve(warehousePath);
-    const { service = null, problem = null } = status;
-    return isSameWarehouse ? { service, problem } : noDaemon;
+    if (!isSameWarehouse) return noDaemon;
+    // A daemon of an older version does not tell all of it.
+    const service = status.service ? { throttled: false, recent_failures: {}, ...status.service } : null;
+    return { service, problem: status.problem ?? null };
   } catch {
     return noDaemon;
   } finally {

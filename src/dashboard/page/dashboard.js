@@ -43,10 +43,12 @@ const LIMIT_REASONS = {
   paused: "the service asked for a pause",
 };
 
-function showLimit({ concurrency, per_second, reason, open_breakers }) {
+function showLimit({ concurrency, per_second, reason, open_breakers, recent_failures }) {
   const rate = per_second === null ? [] : [`at most ${Number(per_second.toPrecision(2))}/s`];
   const failing = open_breakers.map((endpoint) => (endpoint === "host" ? "no answer" : `${endpoint} fails`));
-  const parts = [...rate, `${concurrency} at once`, LIMIT_REASONS[reason], ...failing];
+  const retries = Object.values(recent_failures).reduce((sum, times) => sum + times, 0);
+  const retried = retries > 0 ? `${count(retries)} retried in 10 minutes` : "";
+  const parts = [...rate, `${concurrency} at once`, LIMIT_REASONS[reason], ...failing, retried];
   setText("rate-note", parts.filter(Boolean).join(" · "));
 }
 

@@ -1,7 +1,11 @@
 import type { DerivativeTick, ExchangeTick, MarketCap } from "../../model/records.ts";
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { hasSnapshotRows, settleSnapshot } from "../../warehouse/coverage/snapshot-coverage.ts";
+import {
+  hasSnapshotRows,
+  settleForbidden,
+  settleSnapshot,
+} from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
@@ -98,6 +102,20 @@ export interface CollectedSnapshot {
   readonly exchangeId: string | null;
   readonly cadence: Micros;
   readonly parts: readonly SnapshotPart[];
+}
+
+/** A snapshot that could not be fetched, or only in part. */
+export type ForbiddenSnapshot = Pick<CollectedSnapshot, "stream" | "exchangeId" | "cadence">;
+
+/** Records that the present period of a snapshot stream is lost, because the service denies access to it. */
+export function commitForbiddenSnapshot(
+  warehouse: WarehouseWriter,
+  { stream, exchangeId, cadence }: ForbiddenSnapshot,
+): void {
+  warehouse.transaction((transaction) => {
+    const at = Math.floor(transaction.now / cadence) * cadence;
+    settleForbidden(transaction, { stream, exchangeId, at, cadence });
+  });
 }
 
 /**

@@ -26,6 +26,7 @@ import { LiveCoverage, type LiveFeedChange } from "../commit/live-coverage.ts";
 import { commitLookup, commitService, type LookupPages } from "../commit/lookup.ts";
 import {
   type CollectedSnapshot,
+  commitForbiddenSnapshot,
   commitSnapshot,
   type SnapshotPage,
   SnapshotValidator,
@@ -103,6 +104,7 @@ const operations = {
     pages.drop([page.pageId]);
     return result;
   },
+  commitForbiddenSnapshot: onWarehouse(commitForbiddenSnapshot),
   /** Settles a snapshot, or returns why it does not count. */
   commitSnapshotCoverage: ({ warehouse, snapshotValidator }: OperationContext, snapshot: CollectedSnapshot) =>
     snapshotValidator.commit(warehouse, snapshot),

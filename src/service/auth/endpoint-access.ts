@@ -1,7 +1,8 @@
 import { exitCode, Failure } from "../../model/failure.ts";
+import { hasHistory, streamOfEndpoint } from "../../model/streams.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { requiredScope, type ServiceRequest } from "../http/request.ts";
+import { describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
 import type { AccessToken } from "./access-tokens.ts";
 import { REJECTED_TOKEN_BACKOFF } from "./token-endpoint.ts";
 
@@ -13,7 +14,7 @@ export interface ParkedEndpoint {
 }
 
 interface Parking extends ParkedEndpoint {
-  /** 403: a scope is missing, retried hourly. 401: it rejects tokens that others accept, probed at growing intervals. */
+  /** 403: access is missing. 401: it rejects tokens that others accept, probed at growing intervals. */
   readonly status: 401 | 403;
   readonly failure: Failure;
   /** Monotonic. */
@@ -21,18 +22,29 @@ interface Parking extends ParkedEndpoint {
   readonly failedProbes: number;
   /** On the boot clock. */
   retryAt: number;
+  /** When a retry takes a new token, which may have newly granted scopes. */
+  newTokenAt: number;
 }
 
-const FORBIDDEN_RETRY_INTERVAL_MS = 3_600_000;
+/** A history can be fetched later; what else is missed is lost. */
+const FORBIDDEN_RETRY = {
+  history: { intervalMs: 3_600_000, newTokenMs: 3_600_000 },
+  snapshot: { intervalMs: 60_000, newTokenMs: 600_000 },
+};
 /** No record has this id: a 404 shows that the endpoint accepts the token. */
 const UNKNOWN_ID = "00000000-0000-0000-0000-000000000000";
 const crossCheckLookups = ["/asset/{id}", "/market/{id}"] as const;
 /** Several endpoints may break together: cross-check this many others before the token counts as rejected everywhere. */
 const MAX_CROSS_CHECKS = 2;
 
-/** Endpoints are parked per scope: a missing `read:LX` must not park the other indices. */
+/** Endpoints are parked per scope and derivative type: a missing `read:LX` must not park the other indices. */
 function endpointScopeKey(request: ServiceRequest): string {
-  return `${request.endpoint} ${requiredScope(request) ?? ""}`;
+  return `${request.endpoint} ${requiredScope(request) ?? ""} ${request.params?.derivativeType ?? ""}`;
+}
+
+function isHistory({ endpoint }: ServiceRequest): boolean {
+  const stream = streamOfEndpoint(endpoint);
+  return stream !== undefined && hasHistory(stream);
 }
 
 /**
@@ -60,7 +72,11 @@ export class EndpointAccess {
     return this.#parked.get(endpointScopeKey(request))?.status === 401;
   }
 
-  /** Throws while the request is parked. If its retry is due, returns the status that parked it. */
+  isForbidden(request: ServiceRequest): boolean {
+    return this.#parked.get(endpointScopeKey(request))?.status === 403;
+  }
+
+  /** Throws while the request is parked. If its retry is due and needs a new token, returns the status that parked it. */
   claimRetry(request: ServiceRequest): 401 | 403 | undefined {
     const parked = this.#parked.get(endpointScopeKey(request));
     if (!parked) return undefined;
@@ -68,17 +84,26 @@ export class EndpointAccess {
     if (now < parked.retryAt) throw parked.failure;
     // Set before the request: one caller probes; the others fail at once until the probe has its response.
     if (parked.status === 401) parked.retryAt = now + this.#probeDelayMs(parked.failedProbes + 1);
-    return parked.status;
+    return now < parked.newTokenAt ? undefined : parked.status;
   }
 
-  /** `scopes`: those that the 403 is most likely about. */
-  parkForbidden(request: ServiceRequest, scopes: readonly string[]): Failure {
-    const failure = forbiddenFailure(request, scopes);
-    return this.#park(
-      request,
-      { status: 403, scopes, failure, failedProbes: 0 },
-      FORBIDDEN_RETRY_INTERVAL_MS,
+  /** `likelyScopes`: those that the 403 is most likely about. */
+  parkForbidden(request: ServiceRequest, likelyScopes: readonly string[]): Failure {
+    const parked = this.#parked.get(endpointScopeKey(request));
+    this.#succeeded.delete(endpointScopeKey(request));
+    // If the endpoint serves another derivative type under the same scope, the scope is not what is missing.
+    const hasScope = [...this.#succeeded.values()].some(
+      (other) => other.endpoint === request.endpoint && requiredScope(other) === requiredScope(request),
     );
+    const scopes = hasScope ? [] : likelyScopes;
+    const failure = forbiddenFailure(request, scopes);
+    const { intervalMs, newTokenMs } = isHistory(request)
+      ? FORBIDDEN_RETRY.history
+      : FORBIDDEN_RETRY.snapshot;
+    const now = this.#clock.boottime();
+    const isTokenNew = parked?.status !== 403 || now >= parked.newTokenAt;
+    const newTokenAt = isTokenNew ? now + newTokenMs : parked.newTokenAt;
+    return this.#park(request, { status: 403, scopes, failure, failedProbes: 0, newTokenAt }, intervalMs);
   }
 
   /** `startedAt` (monotonic): when the rejected request started. */
@@ -91,7 +116,7 @@ export class EndpointAccess {
     const failure = unauthorizedFailure(request);
     return this.#park(
       request,
-      { status: 401, scopes: [], failure, failedProbes },
+      { status: 401, scopes: [], failure, failedProbes, newTokenAt: 0 },
       this.#probeDelayMs(failedProbes),
     );
   }
@@ -128,7 +153,7 @@ export class EndpointAccess {
 
   #park(
     request: ServiceRequest,
-    parking: Pick<Parking, "status" | "scopes" | "failure" | "failedProbes">,
+    parking: Pick<Parking, "status" | "scopes" | "failure" | "failedProbes" | "newTokenAt">,
     delayMs: number,
   ): Failure {
     this.#parked.set(endpointScopeKey(request), {
@@ -184,11 +209,19 @@ export function findMissingScopes(
   return scope === undefined || !scopes || scopes.has(scope) ? [] : [scope];
 }
 
-function forbiddenFailure({ endpoint }: ServiceRequest, scopes: readonly string[]): Failure {
-  const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${endpoint}`;
-  return new Failure(`the service denies access to ${endpoint}: ${what} is missing`, {
+/** `isFinal`: the 403 is believed; else it is retried. */
+export function forbiddenFailure(
+  request: ServiceRequest,
+  scopes: readonly string[],
+  isFinal = true,
+): Failure {
+  const path = describePath(request);
+  const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${path}`;
+  const interval = isHistory(request) ? "hourly" : "every minute";
+  return new Failure(`the service denies access to ${path} (403): ${what} is missing`, {
     code: "forbidden",
-    remedy: `ask the provider to add ${what} to the client's profile; the client retries hourly`,
+    family: isFinal ? "operator" : "retry",
+    remedy: `ask the provider to add ${what} to the client's profile; the client retries ${interval}`,
     exit: exitCode.incomplete,
   });
 }

@@ -18,6 +18,7 @@ import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
 import { attemptRequest, requestAnotherEndpoint } from "./attempt.ts";
+import { FailureCounts } from "./failure-counts.ts";
 import { ListHealth } from "./list-health.ts";
 import { NotFoundJudge } from "./not-found-judge.ts";
 import { ParameterLimits } from "./parameter-limits.ts";
@@ -176,9 +177,17 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   function describeCondition(): ServiceCondition {
     const { concurrency, perSecond = null, reason } = bulkhead.limits;
     const open = [...breakers.open, ...(tokenBreaker.isOpen ? [TOKEN_ENDPOINT] : [])];
-    return { concurrency, per_second: perSecond, reason, open_breakers: open };
+    return {
+      concurrency,
+      per_second: perSecond,
+      reason,
+      throttled: reason === "rate_limited" || reason === "paused",
+      open_breakers: open,
+      recent_failures: failureCounts.recent,
+    };
   }
 
+  const failureCounts = new FailureCounts(clock, log);
   let lastSuccessAt: number | undefined;
   let lastFailure: Failure | undefined;
 
@@ -192,6 +201,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       shouldConsumeRetry: () => !state.decision.isImmediate,
       onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
         if (error instanceof Failure && !breakerFailures.has(error.code)) lastFailure = error;
+        if (error instanceof Failure && error.family === "retry") failureCounts.record(error);
         if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
         // The only delay between two attempts. The bulkhead adds what the rate of all requests demands.
         const { minDelayMs, isSlow } = state.decision;
@@ -208,6 +218,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     });
     retryBudget.recordSuccess();
     lastSuccessAt = clock.boottime();
+    failureCounts.logFinishedMinute();
     return page;
   }
 
@@ -228,7 +239,10 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       parkedEndpoints: endpointAccess.parked,
       skewMs: server.skewMs(),
     }),
-    close: () => transport.close(),
+    async close() {
+      failureCounts.logFinishedMinute(true);
+      await transport.close();
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 import { Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
-import type { EndpointAccess } from "../auth/endpoint-access.ts";
+import { type EndpointAccess, forbiddenFailure } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
 import type { Permit } from "../http/circuit-breaker.ts";
@@ -36,6 +36,7 @@ export interface RetryState {
   hasReconnected: boolean;
   conflicts: number;
   noLists: number;
+  denials: number;
   tokenFailures: number;
   /** Made after the last failed attempt. */
   decision: RetryDecision;
@@ -49,6 +50,7 @@ export function createRetryState(waitUntil: number): RetryState {
     hasReconnected: false,
     conflicts: 0,
     noLists: 0,
+    denials: 0,
     tokenFailures: 0,
     decision: noRetry,
   };
@@ -87,6 +89,9 @@ export const MAX_REQUEST_WAIT_MS = 20 * 60_000;
 /** A timeout blocks a slot for a minute: an endpoint that hangs must be stopped after fewer failures. */
 const TIMEOUT_WEIGHT = 8;
 const MAX_CONFLICT_RETRIES = 3;
+/** A single 403 may be a mistake of the service: if the token has the scope, it must repeat. */
+const MIN_DENIALS = 3;
+const DENIAL_RETRY_DELAY_MS = 2_000;
 /** A service that answers without a list will do so again; the caller looks once more later. */
 const MAX_NO_LIST_RETRIES = 1;
 
@@ -175,7 +180,13 @@ export function decideOnErrorStatus(
   state.decision = noRetry;
   if (response.status === 403) {
     permit.recordSuccess();
-    return context.endpointAccess.parkForbidden(request, guessMissingScope(request, token.scopes));
+    const scopes = guessMissingScope(request, token.scopes);
+    const isLacking = scopes.some((scope) => token.scopes?.has(scope) === false);
+    const isKnown = context.endpointAccess.isForbidden(request);
+    if (isLacking || isKnown || ++state.denials >= MIN_DENIALS)
+      return context.endpointAccess.parkForbidden(request, scopes);
+    state.decision = retryLater(DENIAL_RETRY_DELAY_MS);
+    return forbiddenFailure(request, scopes, false);
   }
   const failure = failureFromStatus(request.endpoint, response, context.redactor);
   if (failure.family === "operator") {

@@ -67,6 +67,11 @@ export function requiredScope({ endpoint, query }: ServiceRequest): string | und
   return query?.indexType === "LX" ? LX_SCOPE : endpointScope(endpoint);
 }
 
+/** The path without ids, for messages. */
+export function describePath({ endpoint, params }: ServiceRequest): string {
+  return endpoint.replace("{derivativeType}", params?.derivativeType ?? "{derivativeType}");
+}
+
 /** Returns the scope that a 403 is most likely about: preferably one that the token does not list. */
 export function guessMissingScope(
   request: ServiceRequest,

@@ -1,10 +1,10 @@
 import type { SnapshotPart } from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
 import { streamTable } from "../../model/streams.ts";
-import { MICROS_PER_SECOND } from "../../model/time.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
-import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
+import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const stream = "exchange_ticks";
 const { endpoint } = streamTable[stream];
@@ -27,8 +27,19 @@ interface ExchangeTicksOptions {
  * correct, and users who filter by `quality` would discard correct prices.
  */
 export async function fetchExchangeTicks(context: SyncContext, options: ExchangeTicksOptions): Promise<void> {
-  const { log } = context;
   const cadence = options.refreshSeconds * MICROS_PER_SECOND;
+  const { exchangeId } = options;
+  await fetchIfAllowed(context, { stream, exchangeId, cadence }, () =>
+    pollUntilWhole(context, options, cadence),
+  );
+}
+
+async function pollUntilWhole(
+  context: SyncContext,
+  options: ExchangeTicksOptions,
+  cadence: Micros,
+): Promise<void> {
+  const { log } = context;
   for (let poll = 1; poll <= MAX_POLLS; poll++) {
     const list = await pollOnce(context, options);
     const periods = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence)));

@@ -6,7 +6,7 @@ import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { describeRequest, type SyncContext } from "../context/context.ts";
-import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
+import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const { endpoint } = streamTable.market_caps;
 const filters = { percentChange: true };
@@ -19,6 +19,16 @@ export async function fetchMarketCaps(
   context: SyncContext,
   cadenceSeconds: number | undefined,
 ): Promise<string[]> {
+  if (cadenceSeconds === undefined) return fetchRankedIds(context, undefined);
+  const snapshot = {
+    stream: "market_caps",
+    exchangeId: null,
+    cadence: cadenceSeconds * MICROS_PER_SECOND,
+  } as const;
+  return fetchIfAllowed(context, snapshot, () => fetchRankedIds(context, cadenceSeconds));
+}
+
+async function fetchRankedIds(context: SyncContext, cadenceSeconds: number | undefined): Promise<string[]> {
   const { client, ingest, stats, signal } = context;
   const caps: MarketCap[] = [];
   const counter = new SnapshotCounter();

@@ -83,7 +83,7 @@ export async function backfill(
     const { concurrency } = settings;
     const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
     const fillResult = await fillGaps(context, fillOptions);
-    const snapshotOptions = { settings, directory, random, includesStream: includesSnapshot };
+    const snapshotOptions = { settings, directory, reader, random, includesStream: includesSnapshot };
     return { ...fillResult, snapshotProblems: await fetchSnapshots(context, snapshotOptions) };
   };
   let { problems: selectionProblems } = refreshed;

@@ -39,6 +39,19 @@ export function settleSnapshot(transaction: Transaction, snapshot: SnapshotCover
   settle(transaction, key, range, "rows");
 }
 
+/** Reason of a range in which the service denied access to a part of what the settings select. */
+const FORBIDDEN_REASON = "forbidden";
+
+/** Settles `[at, at + cadence)` as lost, unless it is covered, and opens the target: the settings select it. */
+export function settleForbidden(
+  transaction: Transaction,
+  { stream, exchangeId, at, cadence }: Omit<SnapshotCoverage, "isEmpty">,
+): void {
+  const key = subscriptionKey(transaction, stream, exchangeId);
+  openTarget(transaction, { key, from: at, settleDelay: cadence * 2, step: 1, serviceWindow: null }, true);
+  settle(transaction, key, { from: at, to: at + cadence }, "lost", FORBIDDEN_REASON);
+}
+
 /** Whether any snapshot of the subscription had rows. */
 export function hasSnapshotRows(
   transaction: Transaction,

@@ -86,11 +86,16 @@ describe("mds-sync status", () => {
       concurrency: 8,
       per_second: 9.2,
       reason: "rate_limited",
+      throttled: true,
       open_breakers: ["/market-cap"],
+      recent_failures: { malformed_body: 22, too_many_requests: 12 },
     };
     const { stdout } = await status(path, "--http-port", port);
     expect(stdout.replaceAll(/\s+/g, " ")).toContain(
       "service /market-cap keeps failing at the service, and the service limits the sync to 9.2 requests per second (429)",
+    );
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain(
+      "service requests retried in the last 10 minutes: 22 unreadable, 12 answered 429",
     );
     const json = await status(path, "--http-port", port, "--json");
     expect(JSON.parse(json.stdout).service).toEqual(daemon.service);

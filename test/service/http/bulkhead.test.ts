@@ -202,7 +202,7 @@ describe("bulkhead", () => {
     expect(times.at(-1)).toBeLessThan(11_000);
   });
 
-  it("B16: snapshots go before history always, even if they use the whole rate, and so do their retries", async () => {
+  it("B17: snapshots go before history always, even if they use the whole rate, and so do their retries", async () => {
     let rejected = 0;
     stub = await startStubService({
       clock,

@@ -21,7 +21,9 @@ const unlimited: ServiceCondition = {
   concurrency: 8,
   per_second: null,
   reason: "settings",
+  throttled: false,
   open_breakers: [],
+  recent_failures: {},
 };
 
 /** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. */
