@@ -25,6 +25,8 @@ const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   query: async () => (await import("./commands/query.ts")).addQueryCommand,
   export: async () => (await import("./commands/export.ts")).addExportCommand,
   backup: async () => (await import("./commands/backup.ts")).addBackupCommand,
+  restore: async () => (await import("./commands/restore.ts")).addRestoreCommand,
+  merge: async () => (await import("./commands/merge.ts")).addMergeCommand,
   doctor: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
   settings: async () => (await import("./commands/settings.ts")).addSettingsCommand,
   simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,

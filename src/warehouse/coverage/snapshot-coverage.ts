@@ -18,7 +18,7 @@ interface SnapshotCoverage {
 }
 
 /** Reason of a range that an empty snapshot covers. */
-const NOTHING_LISTED_REASON = "nothing listed";
+export const NOTHING_LISTED_REASON = "nothing listed";
 
 /**
  * Settles `[at, at + cadence)`, and opens the target at the first snapshot. Pass `at` rounded down to the cadence:

@@ -102,7 +102,6 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
     return {
       generated_at: formatTimestamp(now),
       warehouse: connection.path,
-      service_url: readServiceUrl(connection),
       streams: streams.map((stream): StreamStatus => {
         const state = states.get(stream);
         const range = covered.get(stream);
@@ -130,6 +129,7 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
         .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
       withdrawals: readReportedWithdrawals(connection, now),
       last_crash: readLastCrash(connection.path) ?? null,
+      service_url: readServiceUrl(connection),
     };
   })();
 }

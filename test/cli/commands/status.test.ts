@@ -57,6 +57,7 @@ describe("mds-sync status", () => {
       "jobs",
       "withdrawals",
       "last_crash",
+      "service_url",
       "service",
       "problem",
     ]);
