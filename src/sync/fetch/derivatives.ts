@@ -62,6 +62,7 @@ export async function fetchDerivativeTicks(
   const { ingest, stats, signal } = context;
   const stream = "derivative_ticks";
   const cadence = cadenceSeconds * MICROS_PER_SECOND;
+  const askedAt = serviceNow(context);
   const parts: SnapshotPart[] = [];
   for (const derivativeType of types) {
     const counter = new SnapshotCounter();
@@ -85,5 +86,5 @@ export async function fetchDerivativeTicks(
     }
     parts.push(counter.toResult(derivativeType));
   }
-  await recordSnapshot(context, { stream, exchangeId, cadence, parts });
+  await recordSnapshot(context, { stream, exchangeId, cadence, parts, askedAt });
 }

@@ -3,7 +3,7 @@ import { Failure } from "../../model/failure.ts";
 import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
+import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
 import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const stream = "exchange_ticks";
@@ -30,10 +30,17 @@ export async function fetchExchangeTicks(context: SyncContext, options: Exchange
   const { log } = context;
   const cadence = options.refreshSeconds * MICROS_PER_SECOND;
   for (let poll = 1; poll <= MAX_POLLS; poll++) {
+    const askedAt = serviceNow(context);
     const list = await pollOnce(context, options);
     const periods = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence)));
     if (periods.size <= 1)
-      return recordSnapshot(context, { stream, exchangeId: options.exchangeId, cadence, parts: [list] });
+      return recordSnapshot(context, {
+        stream,
+        exchangeId: options.exchangeId,
+        cadence,
+        parts: [list],
+        askedAt,
+      });
     log.debug({ exchangeId: options.exchangeId, poll }, "ticker list torn by a refresh");
   }
   throw new Failure(

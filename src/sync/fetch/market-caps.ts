@@ -5,7 +5,7 @@ import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { walkListPages } from "../../service/pagination/list-walk.ts";
-import { describeRequest, type SyncContext } from "../context/context.ts";
+import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const { endpoint } = streamTable.market_caps;
@@ -20,6 +20,7 @@ export async function fetchMarketCaps(
   cadenceSeconds: number | undefined,
 ): Promise<string[]> {
   const { client, ingest, stats, signal } = context;
+  const askedAt = serviceNow(context);
   const caps: MarketCap[] = [];
   const counter = new SnapshotCounter();
   const list = { endpoint, filters, priority: requestPriority.head, signal };
@@ -49,6 +50,7 @@ export async function fetchMarketCaps(
       exchangeId: null,
       cadence,
       parts: [counter.toResult()],
+      askedAt,
     });
   }
   return rankByMarketCap(caps);
