@@ -124,6 +124,13 @@ export const optionTable = {
       "1h",
       "1m",
     ),
+    confirmEvery: durationOption(
+      {
+        help: "how often REST confirms the ticks that arrived live; less often if the requests do not suffice",
+      },
+      "10m",
+      "1m",
+    ),
     withdrawals: {
       answers: integerOption(
         { help: "how many equal answers show that the service has withdrawn many rows" },

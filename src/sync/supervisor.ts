@@ -87,7 +87,7 @@ export class SyncSupervisor {
     this.#context = context;
     this.#options = options;
     const { settings, reader, random } = options;
-    const { refreshSeconds, concurrency, maxRequestsPerSecond } = settings;
+    const { refreshSeconds, concurrency, confirmEvery } = settings;
     const liveCoverage = new SubscriptionCoverage(refreshSeconds * MICROS_PER_SECOND);
     this.#liveCoverage = liveCoverage;
     this.#coverageCommitter = new CoverageCommitter(context, liveCoverage);
@@ -96,7 +96,7 @@ export class SyncSupervisor {
       random,
       timing: planTiming(settings),
       maxConcurrency: concurrency,
-      maxRequestsPerSecond,
+      confirmEvery: confirmEvery * MICROS_PER_SECOND,
       coverage: liveCoverage,
       onProblems: (problems) => options.onProblems("heads", problems),
       onError: (error) => options.onFailure("heads", error),

@@ -44,7 +44,9 @@ export async function askRunningDaemon(options: AskDaemonOptions): Promise<Runni
     const isSameWarehouse = resolve(status.warehouse ?? "") === resolve(warehousePath);
     if (!isSameWarehouse) return noDaemon;
     // A daemon of an older version does not tell all of it.
-    const service = status.service ? { throttled: false, recent_failures: {}, ...status.service } : null;
+    const service = status.service
+      ? { ...{ throttled: false, recent_failures: {} }, ...status.service }
+      : null;
     return { service, problem: status.problem ?? null };
   } catch {
     return noDaemon;

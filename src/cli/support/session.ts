@@ -26,11 +26,12 @@ interface SyncSession {
 /** Picks the settings that the folder `sync` needs. */
 export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
   const { refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond } = settings.service;
-  const { quietMargin, withdrawals: rules, ...streams } = settings.sync;
+  const { quietMargin, confirmEvery, withdrawals: rules, ...streams } = settings.sync;
   const withdrawals = { answers: rules.answers, over: rules.over * MICROS_PER_SECOND };
   return {
     streams,
     quietMargin,
+    confirmEvery,
     withdrawals,
     refreshSeconds,
     lxIndexIds,

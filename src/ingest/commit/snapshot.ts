@@ -11,6 +11,7 @@ import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { MAX_CLOCK_SKEW_MICROS, type PendingPages } from "../decode/pending-pages.ts";
+import { RefreshPeriods } from "./refresh-periods.ts";
 
 /** One page of a snapshot stream, decoded before. */
 export interface SnapshotPage {
@@ -102,6 +103,8 @@ export interface CollectedSnapshot {
   readonly exchangeId: string | null;
   readonly cadence: Micros;
   readonly parts: readonly SnapshotPart[];
+  /** When the first part was requested, by the service's clock; undefined: unknown. */
+  readonly askedAt?: Micros;
 }
 
 /** A snapshot that could not be fetched, or only in part. */
@@ -133,6 +136,7 @@ export class SnapshotValidator {
   readonly #acceptedCounts = new Map<string, number>();
   /** Parts that were too short or empty once: a second such response confirms it. */
   readonly #suspectKeys = new Set<string>();
+  readonly #refreshPeriods = new RefreshPeriods();
 
   /** Settles the snapshot, or returns why it does not count. */
   commit(warehouse: WarehouseWriter, snapshot: CollectedSnapshot): SnapshotProblem | undefined {
@@ -142,7 +146,7 @@ export class SnapshotValidator {
         ? [this.#checkEmpty(transaction, snapshot)]
         : snapshot.parts.map((part) => this.#checkPart(snapshot, part));
       const problem = problems.find((each) => each !== undefined);
-      if (problem === undefined) settleCollected(transaction, snapshot);
+      if (problem === undefined) settleCollected(transaction, snapshot, this.#refreshPeriods);
       return problem;
     });
   }
@@ -186,8 +190,10 @@ function partKey({ stream, exchangeId }: CollectedSnapshot, part: string): strin
 
 function settleCollected(
   transaction: Transaction,
-  { stream, exchangeId, cadence, parts }: CollectedSnapshot,
+  snapshot: CollectedSnapshot,
+  refreshPeriods: RefreshPeriods,
 ): void {
+  const { stream, exchangeId, cadence, parts, askedAt } = snapshot;
   // Pages differ in age: the oldest dates the snapshot, so that no page covers a time after it was made.
   // A page far behind the newest is ignored: its market does not trade.
   const timestamps = parts.flatMap((part) => part.timestamps);
@@ -197,5 +203,9 @@ function settleCollected(
   const at = Math.floor(snapshotTs / cadence) * cadence;
   const isInPeriod = (ts: Micros) => ts >= at && ts < at + cadence;
   const isEmpty = !parts.some(({ storedTimestamps }) => storedTimestamps.some(isInPeriod));
-  settleSnapshot(transaction, { stream, exchangeId, at, cadence, isEmpty });
+  const key = partKey(snapshot, "all");
+  const { from, to } = isEmpty
+    ? { from: at, to: at + cadence }
+    : refreshPeriods.observe({ key, stream, ts: snapshotTs, askedAt, cadence });
+  settleSnapshot(transaction, { stream, exchangeId, at: from, to, cadence, isEmpty });
 }

@@ -15,6 +15,8 @@ export interface SeriesTarget {
   readonly from: Micros;
   /** Its name in the settings, for an index that is in no lookup. */
   readonly name?: string;
+  /** Its name as concluded from its price: used until the service or the settings name it. */
+  readonly matchedName?: string;
 }
 
 interface TargetDeclaration {
@@ -31,9 +33,10 @@ export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDec
   const { stream, targets, rules, unresolvedIndexTypes, at } = declaration;
   warehouse.transaction((transaction) => {
     const { dictionary } = transaction;
-    const declared = targets.map(({ indexType, indexId, from, name }): Target => {
+    const declared = targets.map(({ indexType, indexId, from, name, matchedName }): Target => {
       const series = dictionary.getSeriesKey(indexType, indexId);
       if (name !== undefined) dictionary.nameSeries(series, name);
+      else if (matchedName !== undefined) dictionary.nameSeriesByPrice(series, matchedName);
       return { key: { stream, series }, from, ...rules };
     });
     declareTargets(

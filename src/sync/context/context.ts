@@ -106,6 +106,8 @@ export interface SyncSettings {
   readonly concurrency: number;
   /** A series without new records is covered up to this many seconds before now. */
   readonly quietMargin: number;
+  /** How often REST confirms what the live feed has covered, in seconds. */
+  readonly confirmEvery: number;
   /** Rate limit over all requests; 0: none. */
   readonly maxRequestsPerSecond: number;
   readonly withdrawals: WithdrawalRules;

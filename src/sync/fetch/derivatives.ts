@@ -64,6 +64,7 @@ export async function fetchDerivativeTicks(
 ): Promise<void> {
   const cadence = cadenceSeconds * MICROS_PER_SECOND;
   await fetchIfAllowed(context, { stream: "derivative_ticks", exchangeId, cadence }, async () => {
+    const askedAt = serviceNow(context);
     const parts: SnapshotPart[] = [];
     let denial: unknown;
     for (const derivativeType of types) {
@@ -75,7 +76,7 @@ export async function fetchDerivativeTicks(
       }
     }
     if (denial !== undefined) throw denial;
-    await recordSnapshot(context, { stream: "derivative_ticks", exchangeId, cadence, parts });
+    await recordSnapshot(context, { stream: "derivative_ticks", exchangeId, cadence, parts, askedAt });
   });
 }
 

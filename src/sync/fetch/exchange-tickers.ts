@@ -3,7 +3,7 @@ import { Failure } from "../../model/failure.ts";
 import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
+import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
 import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const stream = "exchange_ticks";
@@ -41,10 +41,17 @@ async function pollUntilWhole(
 ): Promise<void> {
   const { log } = context;
   for (let poll = 1; poll <= MAX_POLLS; poll++) {
+    const askedAt = serviceNow(context);
     const list = await pollOnce(context, options);
     const periods = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence)));
     if (periods.size <= 1)
-      return recordSnapshot(context, { stream, exchangeId: options.exchangeId, cadence, parts: [list] });
+      return recordSnapshot(context, {
+        stream,
+        exchangeId: options.exchangeId,
+        cadence,
+        parts: [list],
+        askedAt,
+      });
     log.debug({ exchangeId: options.exchangeId, poll }, "ticker list torn by a refresh");
   }
   throw new Failure(

@@ -5,7 +5,7 @@ import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { walkListPages } from "../../service/pagination/list-walk.ts";
-import { describeRequest, type SyncContext } from "../context/context.ts";
+import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const { endpoint } = streamTable.market_caps;
@@ -30,6 +30,7 @@ export async function fetchMarketCaps(
 
 async function fetchRankedIds(context: SyncContext, cadenceSeconds: number | undefined): Promise<string[]> {
   const { client, ingest, stats, signal } = context;
+  const askedAt = serviceNow(context);
   const caps: MarketCap[] = [];
   const counter = new SnapshotCounter();
   const priority = cadenceSeconds === undefined ? requestPriority.head : requestPriority.snapshot;
@@ -60,6 +61,7 @@ async function fetchRankedIds(context: SyncContext, cadenceSeconds: number | und
       exchangeId: null,
       cadence,
       parts: [counter.toResult()],
+      askedAt,
     });
   }
   return rankByMarketCap(caps);

@@ -14,7 +14,13 @@ import { classifyError, type Problem, toProblem } from "../context/error-policy.
 import { ProblemLog } from "../context/problem-log.ts";
 import { retryUntilDone } from "../context/retry.ts";
 import { SHRUNKEN_LIST_CODE } from "../context/run-stats.ts";
-import { fetchLiquidIndices, liquidCandidates } from "../fetch/liquid-indices.ts";
+import {
+  fetchLiquidIndices,
+  fetchLiquidNames,
+  type LiquidIndex,
+  liquidCandidates,
+  liquidIndexSymbols,
+} from "../fetch/liquid-indices.ts";
 import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
 import { type Directory, readStoredDirectory } from "./directory.ts";
 import { RankingFetch } from "./ranking.ts";
@@ -153,16 +159,20 @@ export async function refreshSelection(
   const pendingRanking = fetchedIds === undefined ? rankingFetch : undefined;
   shouldRetrySoon ||= pendingRanking !== undefined;
   const areLiquidIdsConfigured = Object.keys(settings.lxIndexIds).length >= LIQUID_INDEX_COUNT;
-  const liquidIds =
+  const liquidIndices =
     needsLiquidIndices(settings) && !areLiquidIdsConfigured
       ? await attempt("index_ticks", "LX", () => fetchLiquidIndices(client, serviceNow(context), signal))
       : [];
+  const lookups = readStoredDirectory(reader);
+  const matchedNames = await matchNames(context, options, liquidIndices ?? [], lookups.GWA);
+  const liquidIds = (liquidIndices ?? []).map(({ id }) => id);
 
   const select = async (ranking: readonly string[] | Failure | undefined): Promise<SelectionResult> => {
     const rankedIds = ranking instanceof Failure || ranking === undefined ? [] : ranking;
     const directory: Directory = {
-      ...readStoredDirectory(reader),
-      LX: liquidCandidates(settings.lxIndexIds, reader, liquidIds ?? []),
+      ...lookups,
+      LX: liquidCandidates(settings.lxIndexIds, reader, liquidIds, matchedNames),
+      matchedNames,
       ranking: chooseRanking(rankedIds, storedIds),
     };
     const targets = await storeTargets(context, settings, directory);
@@ -176,6 +186,7 @@ export async function refreshSelection(
       return noticesToProblems(
         stream,
         targets.notices.filter(({ setting }) => setting.startsWith(key)),
+        directory.LX,
       );
     });
     return {
@@ -194,6 +205,31 @@ function rankingProblems(
   if (ranking instanceof Failure) return [toProblem("market_caps", undefined, ranking)];
   if (!ranking || !storedIds || !isSuspiciouslyShort(ranking.length, storedIds.length)) return [];
   return [shrunkenRankingProblem(ranking.length, storedIds.length)];
+}
+
+/**
+ * Concludes the names of liquid indices that neither the settings nor the live feed have named. Without the prices they
+ * keep their ids until the next refresh.
+ */
+async function matchNames(
+  { client, signal, log }: SyncContext,
+  { settings, reader }: RefreshOptions,
+  indices: readonly LiquidIndex[],
+  assets: Directory["GWA"],
+): Promise<ReadonlyMap<string, string>> {
+  const known = liquidCandidates(settings.lxIndexIds, reader, []).filter(({ labels }) => labels.length > 0);
+  const unnamed = indices.filter(({ id }) => !known.some((candidate) => candidate.id === id));
+  if (unnamed.length === 0) return new Map();
+  const knownNames = new Set(known.flatMap(({ labels }) => labels));
+  try {
+    const names = await fetchLiquidNames(client, { indices: unnamed, knownNames, assets, signal });
+    for (const [indexId, name] of names) log.info({ indexId, name }, "liquid index named by its price");
+    return names;
+  } catch (error) {
+    if (signal.aborted) throw error;
+    log.warn({ code: failureCode(error) }, "naming liquid indices failed, will retry");
+    return new Map();
+  }
 }
 
 /** Declares the targets that the settings select; targets that are no longer selected end now. */
@@ -240,14 +276,30 @@ function shrunkenRankingProblem(listed: number, known: number): Problem {
   return { stream: "market_caps", code: SHRUNKEN_LIST_CODE, message };
 }
 
-/** Problems of selectors that could not be resolved. */
-export function noticesToProblems(stream: Stream, notices: readonly SelectorNotice[]): Problem[] {
+/** Problems of selectors that could not be resolved. `liquid`: the liquid indices that are known. */
+export function noticesToProblems(
+  stream: Stream,
+  notices: readonly SelectorNotice[],
+  liquid: Directory["LX"] = [],
+): Problem[] {
   return notices.flatMap(({ setting, kind, names }): Problem[] => {
     if (kind === "shared") return [];
+    const isLiquid = setting.endsWith(".LX");
     const message =
       kind === "unknown"
-        ? `${setting} names ${names.join(", ")}, which the service does not list: check the spelling`
+        ? `${setting} names ${names.join(", ")}, ${isLiquid ? describeUnknownLiquid(names, liquid) : "which the service does not list: check the spelling"}`
         : `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`;
     return [{ stream, what: setting, code: `selector_${kind}`, message }];
   });
+}
+
+/** No lookup lists the liquid indices, so an unknown name may be right: then the remedy is its id. */
+function describeUnknownLiquid(names: readonly string[], liquid: Directory["LX"]): string {
+  const [first = ""] = names.filter((name) => Object.hasOwn(liquidIndexSymbols, name));
+  if (first === "")
+    return `but the liquid indices are ${Object.keys(liquidIndexSymbols).join(", ")}: check the spelling`;
+  const unnamed = liquid.filter(({ labels }) => labels.length === 0).map(({ id }) => id);
+  if (unnamed.length === 0)
+    return "which the service has not shown: it needs the scope read:LX, or its id in service.lxIndexIds";
+  return `but which index that is, neither a price nor the live feed has shown: set service.lxIndexIds, { ${first}: … } with one of ${unnamed.join(", ")}`;
 }

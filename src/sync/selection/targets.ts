@@ -59,13 +59,16 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
       notices.push(...selectorNotices(`sync.${key}.${indexType}`, selection));
       if (!selection.isResolved) unresolved.push(indexType);
       for (const indexId of selection.ids)
-        targets.push({ indexType, indexId, from, ...configuredName(indexType, indexId) });
+        targets.push({ indexType, indexId, from, ...liquidName(indexType, indexId) });
     }
     return { stream, targets, rules, unresolved };
   };
-  const configuredName = (indexType: IndexType, indexId: string) => {
+  const liquidName = (indexType: IndexType, indexId: string) => {
+    if (indexType !== "LX") return {};
     const name = Object.entries(settings.lxIndexIds).find(([, id]) => id === indexId)?.[0];
-    return indexType === "LX" && name !== undefined ? { name } : {};
+    if (name !== undefined) return { name };
+    const matchedName = directory.matchedNames?.get(indexId);
+    return matchedName === undefined ? {} : { matchedName };
   };
   const intradayFrom = Math.max(
     INTRADAY_BEGINS,
@@ -117,9 +120,9 @@ export function needsLiquidIndices({ streams }: SyncSettings): boolean {
 /** The lists of the directory that the selectors use. */
 export function neededDirectoryLists({
   streams,
-}: SyncSettings): readonly Exclude<keyof Directory, "ranking">[] {
+}: SyncSettings): readonly Exclude<keyof Directory, "ranking" | "matchedNames">[] {
   const { ohlcv, intraday, exchangeTickers, derivatives } = streams;
-  const pairs: [Exclude<keyof Directory, "ranking">, Selector][] = [];
+  const pairs: [Exclude<keyof Directory, "ranking" | "matchedNames">, Selector][] = [];
   for (const each of [ohlcv, intraday])
     if (each !== false) pairs.push(...indexTypes.map((type): [IndexType, Selector] => [type, each[type]]));
   if (exchangeTickers !== false)

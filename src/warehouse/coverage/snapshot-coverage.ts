@@ -11,6 +11,8 @@ interface SnapshotCoverage {
   /** Null: the subscription is to all exchanges. */
   readonly exchangeId: string | null;
   readonly at: Micros;
+  /** Where the coverage ends; default: one cadence after `at`. */
+  readonly to?: Micros;
   /** How long one snapshot is valid: the refresh period, or the stream's setting `every`. */
   readonly cadence: Micros;
   /** The snapshot had no record that the settings select: no row was stored. */
@@ -21,14 +23,14 @@ interface SnapshotCoverage {
 export const NOTHING_LISTED_REASON = "nothing listed";
 
 /**
- * Settles `[at, at + cadence)`, and opens the target at the first snapshot. Pass `at` rounded down to the cadence:
+ * Settles `[at, to)`, and opens the target at the first snapshot. Pass `at` rounded down to the cadence:
  * ranges merge only where they touch, and jitter leaves a short `lost` range per snapshot.
  */
 export function settleSnapshot(transaction: Transaction, snapshot: SnapshotCoverage): void {
-  const { stream, at, cadence } = snapshot;
+  const { stream, at, cadence, to = at + cadence } = snapshot;
   const key = subscriptionKey(transaction, stream, snapshot.exchangeId);
   openTarget(transaction, { key, from: at, settleDelay: cadence * 2, step: 1, serviceWindow: null }, true);
-  const range = { from: at, to: at + cadence };
+  const range = { from: at, to };
   if (snapshot.isEmpty) {
     // Keep `rows` of the same range: a market may have been deselected or delisted within it.
     for (const rest of subtract([range], readRowRanges(transaction, key, range)))

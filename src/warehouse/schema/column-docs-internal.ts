@@ -59,7 +59,8 @@ export const internalDocs = {
     `series INTEGER the key
 index_type TEXT GWA, MWA or LX; empty for a ledger key of a snapshot stream
 index_id TEXT the asset, market or liquid index; in a snapshot stream the exchange
-name TEXT its readable name`,
+name TEXT its readable name
+name_from TEXT price: the name was concluded from a price; NULL: the service or the settings gave it`,
   ),
   listings: relation(
     "the markets on exchanges and their keys",
