@@ -10,7 +10,8 @@ import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.t
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
-import { MAX_CLOCK_SKEW_MICROS, type PendingPages } from "../decode/pending-pages.ts";
+import type { PendingPages } from "../decode/pending-pages.ts";
+import { MAX_CLOCK_SKEW_MICROS } from "../decode/scanned-page.ts";
 import { RefreshPeriods } from "./refresh-periods.ts";
 
 /** One page of a snapshot stream, decoded before. */

@@ -15,7 +15,7 @@ import { dropMovedEnd } from "../../warehouse/coverage/moved-ends.ts";
 import { findLiveRows, replacePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { countStoredRows, findNewestLiveRow, hasConflictingRows } from "../../warehouse/rows/row-queries.ts";
-import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import { type WriteRecordsResult, writeRecords, writeTickColumns } from "../../warehouse/rows/row-writer.ts";
 import { recordLiveOffset } from "../../warehouse/rows/stream-stats.ts";
 import { withdrawMissing } from "../../warehouse/rows/withdraw-missing.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
@@ -139,12 +139,16 @@ export function commitWalkPage(
     const compared = page.shouldCountMissing ? provenByPage : undefined;
     const before = compared ? countStoredRows(transaction, key, compared) : 0;
     const liveRows = isStale ? [] : findOwnLiveRows(transaction, key, page, plausibleTimestamps);
-    // The cast is safe: a page has only records of its own stream.
-    const records = decoded.records as (DailyBar & IndexTick)[];
-    const { own, foreign: others } =
-      foreign === 0 ? { own: records, foreign: [] } : splitForeign(records, page.series);
-    const written = writeRecords(transaction, stream, own, source);
-    if (others.length > 0) storeForeignRecords(transaction, stream, others);
+    let written: WriteRecordsResult;
+    if (decoded.columns) written = writeTickColumns(transaction, decoded.columns, source);
+    else {
+      // The cast is safe: a page has only records of its own stream.
+      const records = decoded.records as (DailyBar & IndexTick)[];
+      const { own, foreign: others } =
+        foreign === 0 ? { own: records, foreign: [] } : splitForeign(records, page.series);
+      written = writeRecords(transaction, stream, own, source);
+      if (others.length > 0) storeForeignRecords(transaction, stream, others);
+    }
     transaction.markWritten(stream, series);
     storeRejects(transaction, stream, decoded.rejects, page.request);
     countUnknownFields(transaction, stream, decoded.unknownFields);

@@ -39,7 +39,8 @@ import {
   type WalkPageCommitResult,
 } from "../commit/walk-page.ts";
 import { BodyRedactor } from "../decode/body-redactor.ts";
-import { PendingPages, type ReadPageOptions } from "../decode/pending-pages.ts";
+import { PendingPages } from "../decode/pending-pages.ts";
+import type { ReadPageOptions } from "../decode/scanned-page.ts";
 import type { IngestCall } from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */

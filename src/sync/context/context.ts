@@ -1,4 +1,4 @@
-import type { ReadPageOptions } from "../../ingest/decode/pending-pages.ts";
+import type { ReadPageOptions } from "../../ingest/decode/scanned-page.ts";
 import type { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import type { Selector } from "../../model/selector.ts";
 import type { DerivativeType } from "../../model/streams.ts";
