@@ -7,12 +7,25 @@ import { OperationRunner } from "./operations.ts";
 /** A shorter WAL is not worth the two fsyncs that a checkpoint costs. */
 const LONG_WAL_PAGES = 2_000;
 
+/** A page leaves one or two stale bars: computing them in a transaction of their own costs as much as the page. */
+const COMMITS_PER_BAR_STEP = 50;
+
 /**
  * Runs the calls that arrive at the port, synchronously, so that they cannot overlap. Checkpoints the WAL after the reply.
  * Once `stopFlag` is set, it rejects queued calls without running them.
  */
 export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
   const runner = new OperationRunner();
+  let commitCount = 0;
+  let isComputing = false;
+
+  /** Between two calls, until none is left. The calls that have arrived meanwhile come first. */
+  function computeStaleBars(): void {
+    isComputing = Atomics.load(stopFlag, 0) === 0 && runner.computeStaleBars();
+    if (!isComputing) return;
+    runner.shortenWal(LONG_WAL_PAGES);
+    runAfterPendingMessages(computeStaleBars);
+  }
 
   /** Live batches come in bursts: commit the whole burst before the checkpoint. */
   function shortenWalAfter({ operation }: IngestCall): void {
@@ -32,6 +45,9 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
       port.postMessage(reply, transferListOf(call.bodies));
       return;
     }
-    if (reply.hasCommitted) shortenWalAfter(call);
+    if (!reply.hasCommitted) return;
+    shortenWalAfter(call);
+    commitCount++;
+    if (!isComputing && commitCount % COMMITS_PER_BAR_STEP === 0) runAfterPendingMessages(computeStaleBars);
   });
 }

@@ -4,6 +4,7 @@ import type { Micros } from "../../model/time.ts";
 import { retract, retractDisprovedEmpty } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { PageBars, TouchedHours } from "./kept-bars.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
 import { addRowCount } from "./stream-stats.ts";
 
@@ -148,6 +149,8 @@ class RowWriter<Row> {
   readonly #source: RecordSource;
   readonly #tolerance: Micros;
   readonly #width: number;
+  /** Only index ticks have kept bars. */
+  readonly #touched: TouchedHours | undefined;
   #pendingValues: SqlValue[] = [];
   #newestTs: Micros | undefined;
   #inserted = 0;
@@ -161,6 +164,7 @@ class RowWriter<Row> {
     this.#source = source;
     this.#tolerance = tolerance;
     this.#width = table.columns.length + 2;
+    this.#touched = table.stream === "index_ticks" ? new TouchedHours() : undefined;
   }
 
   /** `records`: of one series, ascending, one per timestamp. */
@@ -174,6 +178,7 @@ class RowWriter<Row> {
       this.#writePage(key, records);
       this.#retractDisprovedEmpty(key, records);
     }
+    this.#touched?.mark(this.#transaction, key);
     this.#transaction.highWaterMarks.raise(this.#table.stream, key, newest);
   }
 
@@ -182,7 +187,7 @@ class RowWriter<Row> {
     for (const record of records) {
       const certainlyAbove = ts(record) - this.#tolerance;
       const isNew = this.#transaction.highWaterMarks.isAbove(stream, this.#table, key, certainlyAbove);
-      if (isNew) this.#append(key, record);
+      if (isNew) this.#insert(key, record);
       else this.#merge(key, record);
     }
   }
@@ -196,7 +201,7 @@ class RowWriter<Row> {
       const chunk = records.slice(i, i + ROWS_PER_STATEMENT);
       const isVacant = this.#isVacant(key, chunk);
       for (const record of chunk) {
-        if (isVacant) this.#append(key, record);
+        if (isVacant) this.#insert(key, record);
         else this.#merge(key, record);
       }
     }
@@ -239,19 +244,32 @@ class RowWriter<Row> {
     }
     const statement = this.#transaction.statement(sql);
     const bound = { key };
+    const bars = new PageBars(this.#transaction, key);
     const remaining: Row[] = [];
     const values: SqlValue[] = [];
     let chunk: Row[] = [];
     for (const record of records) {
-      if (!lean.encode(record, values, chunk.length)) remaining.push(record);
-      else if (chunk.push(record) === ROWS_PER_STATEMENT) {
+      if (!lean.encode(record, values, chunk.length)) {
+        bars.addRare(ts(record));
+        remaining.push(record);
+        continue;
+      }
+      const at = chunk.length * 3;
+      bars.add(values[at] as Micros, values[at + 1] as number, values[at + 2] as number);
+      if (chunk.push(record) === ROWS_PER_STATEMENT) {
         statement.run(values, bound);
         this.#inserted += ROWS_PER_STATEMENT;
         chunk = [];
       }
     }
+    bars.finish();
     for (const record of remaining) this.#append(key, record);
     for (const record of chunk) this.#append(key, record);
+  }
+
+  #insert(key: number, record: Row): void {
+    this.#touched?.add(this.#table.ts(record));
+    this.#append(key, record);
   }
 
   #append(key: number, record: Row): void {
@@ -274,7 +292,7 @@ class RowWriter<Row> {
         }
         this.#retractIfSettled(key, ts);
       }
-      this.#append(key, record);
+      this.#insert(key, record);
       return;
     }
     const after: SqlValue[] = [];
@@ -296,6 +314,7 @@ class RowWriter<Row> {
     const needsRevision = settled || !streamTable[table.stream].isProvisional;
     if (needsRevision && !hasSameValues(table, before, after))
       storeRevision(this.#transaction, table, { key, ts, before, after });
+    this.#touched?.add(ts);
     this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
     this.#changed++;
   }
