@@ -1,4 +1,5 @@
 import { barWidths, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -21,7 +22,8 @@ interface BarAside {
   volume_24h?: string;
 }
 
-interface KeptBar {
+/** The columns of `kept_bars` after the key. */
+export interface KeptBar {
   readonly open: number;
   readonly high: number;
   readonly low: number;
@@ -33,8 +35,15 @@ interface KeptBar {
   readonly aside: string | null;
 }
 
-export function startOfHour(ts: Micros): Micros {
+function startOfHour(ts: Micros): Micros {
   return Math.floor(ts / HOUR) * HOUR;
+}
+
+/** The hours that a range touches. */
+export function hoursOf({ from, to }: TimeRange): Micros[] {
+  const hours: Micros[] = [];
+  for (let hour = startOfHour(from); hour < to; hour += HOUR) hours.push(hour);
+  return hours;
 }
 
 const markSql = `INSERT INTO kept_bars (series, ts) VALUES (?, ?)
@@ -176,14 +185,18 @@ const summarySql = `SELECT count(price), max(price), min(price), count(aside) ${
 const openSql = `SELECT price ${priced} ORDER BY ts LIMIT 1`;
 const closeSql = `SELECT price, volume ${priced} ORDER BY ts DESC LIMIT 1`;
 
-/** Undefined: no tick of the hour has a price. */
-function computeBar(transaction: Transaction, series: number, hour: Micros): KeptBar | undefined {
+/** The bar of an hour from its ticks; undefined if none has a price. */
+export function computeBar(
+  connection: Pick<Connection, "statement">,
+  series: number,
+  hour: Micros,
+): KeptBar | undefined {
   const bounds = [series, hour, hour + HOUR];
   const read = <T extends readonly SqlValue[]>(sql: string) =>
-    transaction.statement<T>(sql).raw().get(bounds) as T;
+    connection.statement<T>(sql).raw().get(bounds) as T;
   const [ticks, high, low, asides] = read<[number, number, number, number]>(summarySql);
   if (ticks === 0) return undefined;
-  if (asides > 0) return computeFromRows(transaction, bounds);
+  if (asides > 0) return computeFromRows(connection, bounds);
   const [open] = read<[number]>(openSql);
   const [close, volume] = read<[number, number | null]>(closeSql);
   return { open, high, low, close, volume, ticks, doubtful: 0, aside: null };
@@ -192,8 +205,8 @@ function computeBar(transaction: Transaction, series: number, hour: Micros): Kep
 type TickRow = readonly [price: number, volume: number | null, aside: string | null];
 
 /** An hour with rare values: exact digits that a double cannot hold, or remarks. */
-function computeFromRows(transaction: Transaction, bounds: readonly number[]): KeptBar {
-  const rows = transaction
+function computeFromRows(connection: Pick<Connection, "statement">, bounds: readonly number[]): KeptBar {
+  const rows = connection
     .statement<TickRow>(`SELECT price, volume, aside ${priced} ORDER BY ts`)
     .raw()
     .all(bounds)
