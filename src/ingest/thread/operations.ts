@@ -1,8 +1,10 @@
+import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { createBufferingLog, type LogEntry } from "../../runtime/log.ts";
 import { hasNoContracts, type NoContractsEntry } from "../../warehouse/coverage/rechecks.ts";
+import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
 import { truncateWal } from "../../warehouse/sqlite/wal.ts";
 import { openWriter, type WarehouseWriter } from "../../warehouse/writer.ts";
 import {
@@ -158,6 +160,11 @@ export type OperationName = keyof Operations;
 export type OperationArgs<N extends OperationName> = Parameters<Operations[N]>[1];
 export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>;
 
+/** About ten milliseconds of work, so that the next call hardly waits. */
+const MAX_BARS_PER_STEP = 250;
+/** A fraction of a second: the next start computes the rest. */
+const MAX_BARS_AT_CLOSE = 5_000;
+
 /** Owns the warehouse and runs calls, one at a time. */
 export class OperationRunner {
   #warehouse: WarehouseWriter | undefined;
@@ -218,6 +225,24 @@ export class OperationRunner {
     this.#warehouse?.checkpointWal(walPages);
   }
 
+  /**
+   * Computes some of the stale bars, and returns whether there may be more. Nobody waits for them: after a failure, which
+   * the next call will meet as well, the views go on computing them from the ticks.
+   */
+  computeStaleBars(limit = MAX_BARS_PER_STEP): boolean {
+    const warehouse = this.#warehouse;
+    if (!warehouse) return false;
+    try {
+      return (
+        warehouse.runGuarded(() => hasStaleBars(warehouse.connection, this.#now)) &&
+        warehouse.transaction((transaction) => computeStaleBars(transaction, limit)) === limit
+      );
+    } catch (error) {
+      if (error instanceof Failure) return false;
+      throw error;
+    }
+  }
+
   #openWarehouse(): WarehouseWriter {
     if (!this.#warehouse) throw new Error("the warehouse is not open");
     return this.#warehouse;
@@ -246,6 +271,7 @@ export class OperationRunner {
   }
 
   #close(options: OperationArgs<"close">): undefined {
+    if (!options.isSuspect) this.computeStaleBars(MAX_BARS_AT_CLOSE);
     this.#warehouse?.close(options);
     this.#warehouse = undefined;
   }

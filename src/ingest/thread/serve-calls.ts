@@ -8,6 +8,8 @@ import { OperationRunner } from "./operations.ts";
 const LONG_WAL_PAGES = 2_000;
 /** Bounds how long one transaction delays the calls after it. */
 const MAX_PAGES_PER_COMMIT = 16;
+/** A page leaves one or two stale bars: computing them in a transaction of their own costs as much as the page. */
+const COMMITS_PER_BAR_STEP = 50;
 
 /**
  * Runs the calls that arrive at the port, synchronously, so that they cannot overlap. Pages that wait together are committed
@@ -16,6 +18,8 @@ const MAX_PAGES_PER_COMMIT = 16;
 export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
   const runner = new OperationRunner();
   let waitingPages: IngestCall[] = [];
+  let commitsSinceBars = 0;
+  let isComputingBars = false;
 
   port.on("message", (call: IngestCall) => {
     if (call.secrets) runner.setSecrets(call.secrets);
@@ -49,6 +53,7 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
       return true;
     }
     runner.shortenWal(LONG_WAL_PAGES);
+    countCommits(calls.length);
     return true;
   }
 
@@ -62,12 +67,29 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
       replyFailure(call, error);
       return;
     }
-    if (reply.hasCommitted) shortenWalAfter(call);
+    if (!reply.hasCommitted) return;
+    shortenWalAfter(call);
+    countCommits(1);
   }
 
   function replyFailure({ id, bodies }: IngestCall, error: unknown): void {
     const reply: IngestReply = { id, failure: serialiseFailure(error, "ingest_bug"), bodies };
     port.postMessage(reply, transferListOf(bodies));
+  }
+
+  function countCommits(count: number): void {
+    commitsSinceBars += count;
+    if (isComputingBars || commitsSinceBars < COMMITS_PER_BAR_STEP) return;
+    commitsSinceBars = 0;
+    runAfterPendingMessages(computeStaleBars);
+  }
+
+  /** Between two calls, until none is left. The calls that have arrived meanwhile come first. */
+  function computeStaleBars(): void {
+    isComputingBars = !isStopping() && runner.computeStaleBars();
+    if (!isComputingBars) return;
+    runner.shortenWal(LONG_WAL_PAGES);
+    runAfterPendingMessages(computeStaleBars);
   }
 
   /** Live batches come in bursts: commit the whole burst before the checkpoint. */

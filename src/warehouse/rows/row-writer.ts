@@ -5,6 +5,7 @@ import type { Micros } from "../../model/time.ts";
 import { retract, retractDisprovedEmpty } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { PageBars, TouchedHours } from "./kept-bars.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
 import { addRowCount } from "./stream-stats.ts";
 
@@ -176,6 +177,8 @@ class RowWriter<Row> {
   readonly #source: RecordSource;
   readonly #tolerance: Micros;
   readonly #width: number;
+  /** Only index ticks have kept bars. */
+  readonly #touched: TouchedHours | undefined;
   #pendingValues: SqlValue[] = [];
   #newestTs: Micros | undefined;
   #inserted = 0;
@@ -189,6 +192,7 @@ class RowWriter<Row> {
     this.#source = source;
     this.#tolerance = tolerance;
     this.#width = table.columns.length + 2;
+    this.#touched = table.stream === "index_ticks" ? new TouchedHours() : undefined;
   }
 
   /** `records`: of one series, ascending, one per timestamp. */
@@ -201,6 +205,7 @@ class RowWriter<Row> {
       this.#writePage(key, records);
       this.#retractDisprovedEmpty(key, span, records.map(ts));
     }
+    this.#touched?.mark(this.#transaction, key);
     this.#raiseNewest(key, span.last);
   }
 
@@ -226,7 +231,7 @@ class RowWriter<Row> {
     for (const record of records) {
       const certainlyAbove = ts(record) - this.#tolerance;
       const isNew = this.#transaction.highWaterMarks.isAbove(stream, this.#table, key, certainlyAbove);
-      if (isNew) this.#append(key, record);
+      if (isNew) this.#insert(key, record);
       else this.#merge(key, record);
     }
   }
@@ -239,14 +244,14 @@ class RowWriter<Row> {
       const others: Row[] = [];
       const plain = this.#table.collectPlain?.(records, others);
       if (plain) this.#insertColumns(key, plain);
-      for (const record of plain ? others : records) this.#append(key, record);
+      for (const record of plain ? others : records) this.#insert(key, record);
       return;
     }
     for (let i = 0; i < records.length; i += ROWS_PER_STATEMENT) {
       const chunk = records.slice(i, i + ROWS_PER_STATEMENT);
       const isVacant = this.#isVacant(key, spanOf(chunk));
       for (const record of chunk) {
-        if (isVacant) this.#append(key, record);
+        if (isVacant) this.#insert(key, record);
         else this.#merge(key, record);
       }
     }
@@ -280,6 +285,7 @@ class RowWriter<Row> {
     const { ts, price, volume } = columns;
     const statement = this.#transaction.statement(insertPlainTicks);
     const bound = { key };
+    const bars = new PageBars(this.#transaction, key);
     const values: number[] = [];
     const rows: number[] = [];
     const last = ts.length - 1;
@@ -287,6 +293,7 @@ class RowWriter<Row> {
     for (let i = 0; i <= last; i++) {
       const row = isAscending ? i : last - i;
       if (!isPlainTick(columns, row)) {
+        bars.addRare(ts[row] as Micros);
         this.#append(key, tickAt(columns, row) as Row);
         continue;
       }
@@ -294,13 +301,20 @@ class RowWriter<Row> {
       values[at] = ts[row] as Micros;
       values[at + 1] = price[row] as number;
       values[at + 2] = volume?.[row] as number;
+      bars.add(ts[row] as Micros, price[row] as number, volume?.[row] as number);
       if (rows.push(row) === ROWS_PER_STATEMENT) {
         statement.run(values, bound);
         this.#inserted += ROWS_PER_STATEMENT;
         rows.length = 0;
       }
     }
+    bars.finish();
     for (const row of rows) this.#append(key, tickAt(columns, row) as Row);
+  }
+
+  #insert(key: number, record: Row): void {
+    this.#touched?.add(this.#table.ts(record));
+    this.#append(key, record);
   }
 
   #append(key: number, record: Row): void {
@@ -323,7 +337,7 @@ class RowWriter<Row> {
         }
         this.#retractIfSettled(key, ts);
       }
-      this.#append(key, record);
+      this.#insert(key, record);
       return;
     }
     const after: SqlValue[] = [];
@@ -345,6 +359,7 @@ class RowWriter<Row> {
     const needsRevision = settled || !streamTable[table.stream].isProvisional;
     if (needsRevision && !hasSameValues(table, before, after))
       storeRevision(this.#transaction, table, { key, ts, before, after });
+    this.#touched?.add(ts);
     this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
     this.#changed++;
   }

@@ -82,6 +82,19 @@ pair TEXT the market's pair`,
   },
   market_rows: { summary: "the rows of markets", columns: lookupTableDocs(marketColumns) },
   ...rowTableDocs,
+  kept_bars: relation(
+    "the hourly bars of the index ticks, kept for bars_1h, bars_4h and bars_1d",
+    `${series}
+ts INTEGER the start of the hour, microseconds since 1970 UTC
+open REAL the first tick of the hour
+high REAL its highest tick
+low REAL its lowest tick
+close REAL its last tick
+volume_24h REAL the rolling 24-hour volume at the last tick
+n_ticks INTEGER number of ticks; NULL: a tick has changed since, and the views read the ticks instead
+n_doubtful INTEGER how many of them have a quality
+aside TEXT JSON object of rare values: exact digits`,
+  ),
   revision_rows: relation(
     "the rows of revisions",
     `revision INTEGER sequence number of the revision
