@@ -21,6 +21,7 @@ import {
   optimizeDatabase,
   pruneBatch,
 } from "../commit/bookkeeping.ts";
+import { CommittedPages } from "../commit/committed-pages.ts";
 import { commitLiveMessages, commitUnknownEvents } from "../commit/live.ts";
 import { LiveCoverage, type LiveFeedChange } from "../commit/live-coverage.ts";
 import { commitLookup, type LookupPages } from "../commit/lookup.ts";
@@ -31,7 +32,7 @@ import {
   SnapshotValidator,
 } from "../commit/snapshot.ts";
 import { commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
-import { CommittedPages, commitWalkPage, type WalkPage } from "../commit/walk-page.ts";
+import { commitWalkPage, type WalkPage } from "../commit/walk-page.ts";
 import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages, type ReadPageOptions } from "../decode/pending-pages.ts";
 import type { IngestCall } from "./messages.ts";
