@@ -10,7 +10,7 @@ import { resolvePath, syncToDisk } from "./sqlite/disk.ts";
 import { findAsideName } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { translateErrors } from "./sqlite/sqlite-errors.ts";
-import { leaveReadable, truncateWal, walSuffixes } from "./sqlite/wal.ts";
+import { createEmptyWalFiles, truncateWal, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock } from "./sqlite/writer-lock.ts";
 
 interface RestoreResult {
@@ -43,7 +43,7 @@ export function restoreWarehouse(copy: string, given: string, now: Micros): Rest
       removeShutdownMarker(warehouse);
       renameSync(restored, warehouse);
       syncToDisk(dirname(warehouse));
-      leaveReadable(warehouse);
+      createEmptyWalFiles(warehouse);
       writeShutdownMarker(warehouse, "clean", { epoch });
     });
     return { warehouse, bytes: statSync(warehouse).size, setAside };

@@ -24,7 +24,7 @@ import {
 import { clearPendingSalvage, type QuarantinedFiles, quarantine } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
-import { leaveReadable, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
+import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock, type WriterLock } from "./sqlite/writer-lock.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
 import { KeyDictionary } from "./tables/key-dictionary.ts";
@@ -202,7 +202,7 @@ export class WarehouseWriter {
       if (this.#fileIdentity.isInPlace())
         this.#writeShutdownMarker(isSuspect || isCorruption(this.#fatalFailure));
       else this.#quarantineLeftoverWal();
-      this.#bestEffort(() => leaveReadable(this.path));
+      this.#bestEffort(() => createEmptyWalFiles(this.path));
     } finally {
       this.#lock.release();
     }

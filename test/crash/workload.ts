@@ -1,6 +1,7 @@
+import { CommittedPages } from "../../src/ingest/commit/committed-pages.ts";
 import { commitLiveMessages } from "../../src/ingest/commit/live.ts";
 import { LiveCoverage } from "../../src/ingest/commit/live-coverage.ts";
-import { CommittedPages, commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
+import { commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
 import { PendingPages } from "../../src/ingest/decode/pending-pages.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/time.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";

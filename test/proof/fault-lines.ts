@@ -131,7 +131,7 @@ const liveFeed: readonly DrawLine[] = [
 ];
 
 /** H. What other implementations of the service do, for as long as the faults last. */
-const departures: readonly DrawLine[] = [
+const otherImplementations: readonly DrawLine[] = [
   // One index falls silent on the socket.
   (draw) => `ws missing-tick query=name=${draw.one(["BLX", "ELX"])} from=${draw.integer(0, 10)}m`,
   // An endpoint answers an empty list, or nothing, as null.
@@ -199,7 +199,7 @@ export interface DrawnFaults {
  * to a group.
  */
 export function drawFaults(draw: SeededDraw, { isLive }: { readonly isLive: boolean }): DrawnFaults {
-  const groups = [tokens, http, http, paging, paging, payload, departures];
+  const groups = [tokens, http, http, paging, paging, payload, otherImplementations];
   const harmless = groups.map((group) => draw.one(group));
   const lines = draw.sample(harmless, draw.integer(2, 5)).map((line) => line(draw));
   if (isLive) lines.push(...draw.sample(liveFeed, draw.integer(1, 2)).map((line) => line(draw)));

@@ -131,8 +131,8 @@ function formatVerifyReport({ sliceCount, rows, unserved, differences, problems 
     const { stream, name, indexType, from, to, missing, changed, withdrawn, unconfirmed } = difference;
     const range = `${formatTimestamp(from).slice(0, 19)}Z to ${formatTimestamp(to).slice(0, 19)}Z`;
     const what = `${missing} were missing, ${changed} differed, ${withdrawn} are no longer served`;
-    const doubt = unconfirmed > 0 ? `, ${unconfirmed} more are unconfirmed and stay` : "";
-    lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}${doubt}`, "- "));
+    const standing = unconfirmed > 0 ? `, ${unconfirmed} more are unconfirmed and stay` : "";
+    lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}${standing}`, "- "));
   }
   const more = differences.length - MAX_DIFFERENCES_SHOWN;
   if (more > 0) lines.push(`  and ${formatNumber(more)} more: --json lists all of them`);

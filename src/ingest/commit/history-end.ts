@@ -46,7 +46,7 @@ export interface HistoryEnd {
 }
 
 /** The claim contradicts the stored rows. */
-interface DoubtfulEnd {
+interface UnconfirmedEnd {
   /** Set if a second response confirmed it. */
   readonly unconfirmed: MassWithdrawal | undefined;
 }
@@ -61,7 +61,7 @@ export function judgeHistoryEnd(
   transaction: Transaction,
   key: SeriesKey,
   page: LastPage,
-): HistoryEnd | DoubtfulEnd {
+): HistoryEnd | UnconfirmedEnd {
   const { gap, provenFrom } = page.position;
   // On a first page the row just below counts if it is stored: an earlier walk may have ended at it.
   const hasPrevious =

@@ -23,6 +23,7 @@ import {
   optimizeDatabase,
   pruneBatch,
 } from "../commit/bookkeeping.ts";
+import { CommittedPages } from "../commit/committed-pages.ts";
 import { commitLiveMessages, commitUnknownEvents } from "../commit/live.ts";
 import { LiveCoverage, type LiveFeedChange } from "../commit/live-coverage.ts";
 import { commitLookup, commitService, type LookupPages } from "../commit/lookup.ts";
@@ -34,12 +35,7 @@ import {
   SnapshotValidator,
 } from "../commit/snapshot.ts";
 import { commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
-import {
-  CommittedPages,
-  commitWalkPage,
-  type WalkPage,
-  type WalkPageCommitResult,
-} from "../commit/walk-page.ts";
+import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
 import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages } from "../decode/pending-pages.ts";
 import type { ReadPageOptions } from "../decode/scanned-page.ts";

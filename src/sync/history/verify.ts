@@ -78,7 +78,7 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
         ? allSlices
         : pickRandom(allSlices, sample, random);
   // A difference that stands is reported every time.
-  const selected = new Set([...sampled, ...allSlices.filter(({ isDoubted }) => isDoubted)]);
+  const selected = new Set([...sampled, ...allSlices.filter(({ isUnconfirmed }) => isUnconfirmed)]);
   const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
@@ -132,13 +132,13 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
   return { sliceCount: selected.size, rows, unserved, differences, problems };
 }
 
-/** Everything that is covered or in doubt, and still served, in slices of one walk each. */
+/** Everything that is covered or unconfirmed, and still served, in slices of one walk each. */
 function coveredSlices(
   { reader, refreshSeconds, acceptsWithdrawals = false }: VerifyOptions,
   now: Micros,
-): (SliceWalk & { readonly isDoubted: boolean })[] {
+): (SliceWalk & { readonly isUnconfirmed: boolean })[] {
   return historyStreams.flatMap((stream) => {
-    const doubtedRanges = readUnconfirmedRanges(reader, stream);
+    const unconfirmedRanges = readUnconfirmedRanges(reader, stream);
     const cadence = cadenceOf(stream, refreshSeconds);
     // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
     const rules = { settleDelay: settleDelay(refreshSeconds), step: cadence };
@@ -146,8 +146,8 @@ function coveredSlices(
     return readSeriesCoverage(reader, stream).flatMap((series) => {
       const { covered, beforeHistory, key, serviceWindow, ...named } = series;
       const windowStart = computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
-      const doubted = doubtedRanges.get(key.series) ?? [];
-      const open = subtract(dropExpired(normalise([...covered, ...doubted]), windowStart), [
+      const unconfirmed = unconfirmedRanges.get(key.series) ?? [];
+      const open = subtract(dropExpired(normalise([...covered, ...unconfirmed]), windowStart), [
         { from: newestSettled, to: Number.POSITIVE_INFINITY },
       ]);
       const grid = gridCadence(cadence, readRowSpacing(reader, key));
@@ -164,7 +164,7 @@ function coveredSlices(
         isHead: false,
         quietMargin: 0,
         isComparison: true,
-        isDoubted: doubted.some(({ from, to }) => from < range.to && range.from < to),
+        isUnconfirmed: unconfirmed.some(({ from, to }) => from < range.to && range.from < to),
         acceptsWithdrawals,
         cadence: grid,
         blockedReason: null,

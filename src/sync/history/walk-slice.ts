@@ -232,7 +232,7 @@ function reportWithdrawals(
   if (learnedOffset !== undefined)
     log.warn(
       { stream: key.stream, offset_ms: learnedOffset / MICROS_PER_MS },
-      "live ticks are stamped off REST",
+      "websocket and REST timestamps differ",
     );
 }
 

@@ -159,7 +159,7 @@ const gapFrom = (
       t.end_ts)) AS gap_to,
     min(t.quiet_from, coalesce(${liveSettlingFrom(start)}, t.target_end),
       coalesce(${notFoundSettlingFrom(start)}, t.target_end)) AS settling_from,
-    ${unconfirmedFrom(start)} AS doubted_from
+    ${unconfirmedFrom(start)} AS unconfirmed_from
   FROM targets t CROSS JOIN series s`;
 
 /**
@@ -211,7 +211,7 @@ parts AS (
     CASE k.kind WHEN 'lost' THEN 'lost' ELSE 'open' END AS state,
     CASE k.kind WHEN 'lost' THEN CASE WHEN j.observed THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
       WHEN 'settling' THEN 'settling' WHEN 'unpublished' THEN coalesce(j.hindrance, '${NOT_PUBLISHED_REASON}')
-      ELSE CASE WHEN j.doubted_from < j.gap_to THEN '${UNCONFIRMED_WITHDRAWAL_REASON}'
+      ELSE CASE WHEN j.unconfirmed_from < j.gap_to THEN '${UNCONFIRMED_WITHDRAWAL_REASON}'
         ELSE coalesce(j.hindrance, 'pending') END END AS reason
   FROM judged j CROSS JOIN kinds k
   UNION ALL

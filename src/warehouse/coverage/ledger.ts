@@ -36,10 +36,15 @@ export function readSettledRanges(
   return ranges;
 }
 
-/** Whether a range of the key contains the timestamp: covered or lost. */
-export function isSettledAt(transaction: Transaction, { stream, series }: LedgerKey, ts: Micros): boolean {
-  const sql = `SELECT to_ts > ? FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
-  return transaction.statement(sql).pluck().get([ts, stream, series, ts]) === 1;
+/** How the range that contains the timestamp is settled; undefined: it is open. */
+export function findProofAt(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  ts: Micros,
+): LedgerProof | undefined {
+  const sql = `SELECT CASE WHEN to_ts > ? THEN proof END FROM settled_ranges
+    WHERE ${matchesKey} AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
+  return transaction.statement<LedgerProof | null>(sql).pluck().get([ts, stream, series, ts]) ?? undefined;
 }
 
 /**

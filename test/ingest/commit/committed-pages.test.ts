@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CommittedPages } from "../../../src/ingest/commit/walk-page.ts";
+import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
 
 describe("recently committed pages", () => {
   it("supersede a page of the same series that overlaps and was requested earlier", () => {

@@ -24,42 +24,15 @@ import {
   readPresentTs,
   recordBlockedReason,
   recordClockSkew,
-  type Target,
   type TargetRules,
 } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
-const DELAY = 60 * MICROS_PER_SECOND;
-
-/** In units of 20 seconds: the view reads SQLite's clock, which moves on during a test. */
-const present = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
-const toUnits = (ts: number) => Math.round((ts - present) / (20 * MICROS_PER_SECOND));
-
-function declareTarget(warehouse: WarehouseWriter, from: number, more: Partial<Target> = {}): void {
-  warehouse.transaction((transaction) => {
-    const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
-    const key = { stream: "index_ticks", series } as const;
-    declareTargets(
-      transaction,
-      "index_ticks",
-      [{ key, from, settleDelay: DELAY, step: 1, serviceWindow: 200 * MICROS_PER_DAY, ...more }],
-      present,
-    );
-  });
-}
 
 const key = { stream: "index_ticks", series: 1 } as const;
-const gapsOf = (warehouse: WarehouseWriter) =>
-  queryRows(warehouse, "SELECT state, reason, from_ts, to_ts FROM gaps ORDER BY from_ts").map(
-    ({ state, reason, from_ts, to_ts }) => [
-      state,
-      reason,
-      toUnits(from_ts as number),
-      toUnits(to_ts as number),
-    ],
-  );
 
 describe("the view gaps", () => {
   it("shows a head that grows while no daemon runs, and its youngest part as settling", () => {

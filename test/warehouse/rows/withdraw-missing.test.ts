@@ -179,7 +179,7 @@ describe("many rows that a page lacks", () => {
     expect(commitPage(warehouse, pageOffsets)).toMatchObject({ withdrawn: 0, unconfirmed: [{ answers: 3 }] });
   });
 
-  it("H5: are doubted anew if another answer lacks other rows of the range", () => {
+  it("H5: are unconfirmed anew if another answer lacks other rows of the range", () => {
     const { warehouse } = startWithdrawal();
     commitPage(warehouse, pageOffsets);
     commitPage(warehouse, pageOffsets);
