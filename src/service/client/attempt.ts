@@ -5,6 +5,7 @@ import type { AccessToken } from "../auth/access-tokens.ts";
 import type { LoadSign } from "../http/bulkhead.ts";
 import type { Permit } from "../http/circuit-breaker.ts";
 import { requestEvent } from "../http/client-events.ts";
+import { addressOf } from "../http/network-failures.ts";
 import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
@@ -215,7 +216,12 @@ async function exchange(
     state.decision = noRetry;
     throw exchanged === "dead"
       ? deadEndpointFailure(request.endpoint)
-      : unreachableFailure("data", MAX_REQUEST_WAIT_MS);
+      : unreachableFailure({
+          setting: "service.baseUrl",
+          address: addressOf(baseUrl),
+          waitedMs: MAX_REQUEST_WAIT_MS,
+          lastFailure: context.lastFailure(),
+        });
   } catch (error) {
     // The queue rejects an aborted caller at once; a probe without a report would keep the breaker open forever.
     permit?.release();

@@ -26,6 +26,8 @@ export interface AttemptContext {
   readonly endpointAccess: EndpointAccess;
   readonly notFoundJudge: NotFoundJudge;
   readonly redactor: SecretRedactor;
+  /** Of any attempt. */
+  readonly lastFailure: () => Failure | undefined;
 }
 
 /** State that one request carries from attempt to attempt. */
