@@ -3,8 +3,8 @@ import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import type { LoadSign } from "../http/bulkhead.ts";
-import type { Permit } from "../http/circuit-breaker.ts";
 import { requestEvent } from "../http/client-events.ts";
+import type { EndpointPermit } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
@@ -119,7 +119,7 @@ export async function requestAnotherEndpoint(context: AttemptContext, endpoint: 
   const hasAnswered =
     response !== undefined && tokenAcceptedStatuses.has(response.status) && isJson(response.body);
   if (hasAnswered) attempt.permit.recordSuccess();
-  else attempt.permit.recordFailure(0);
+  else attempt.permit.recordHostFailure();
   const ms = clock.monotonic() - attempt.startedAt;
   const outcome = hasAnswered ? "ok" : "no_witness";
   context.onEvent(requestEvent({ endpoint: other.endpoint, outcome, ms, attempt: 1 }, response));
@@ -182,7 +182,7 @@ async function exchange(
   token: AccessToken,
 ): Promise<Exchange> {
   const { breakers, bulkhead, transport, clock, baseUrl } = context;
-  let permit: Permit | undefined;
+  let permit: EndpointPermit | undefined;
   /** Called when it is the request's turn: the breaker may have opened while the request waited for a slot. */
   const admit = () => {
     permit = breakers.tryAcquire(request.endpoint);
