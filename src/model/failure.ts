@@ -73,6 +73,7 @@ const failurePolicies = {
   dns_failed: { family: "retry", sync: "retry" },
   network_failed: { family: "retry", sync: "retry" },
   network_unreachable: { family: "retry", sync: "retry" },
+  proxy_failed: { family: "retry", sync: "retry" },
   service_unreachable: { family: "retry", sync: "retry" },
   timeout: { family: "retry", sync: "retry" },
   tls_failed: { family: "retry", sync: "retry" },

@@ -55,10 +55,12 @@ export async function withSyncSession<T>(
   const service = requireServiceSettings(loaded);
   const stats = new RunStats();
   let ingest: IngestThread | undefined;
-  const silenceTimeout = new SilenceTimeout(clock, () =>
-    storageFailure(ingest, loaded.settings.warehouse.path),
-  );
   let client: ServiceClient | undefined;
+  const silenceTimeout = new SilenceTimeout(
+    clock,
+    () => storageFailure(ingest, loaded.settings.warehouse.path),
+    () => client?.health().lastFailure,
+  );
   let reader: Connection | undefined;
   let endedBy: unknown;
   try {

@@ -3,8 +3,9 @@ import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import type { LoadSign } from "../http/bulkhead.ts";
-import type { Permit } from "../http/circuit-breaker.ts";
 import { requestEvent } from "../http/client-events.ts";
+import type { EndpointPermit } from "../http/endpoint-breakers.ts";
+import { addressOf } from "../http/network-failures.ts";
 import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
@@ -118,7 +119,7 @@ export async function requestAnotherEndpoint(context: AttemptContext, endpoint: 
   const hasAnswered =
     response !== undefined && tokenAcceptedStatuses.has(response.status) && isJson(response.body);
   if (hasAnswered) attempt.permit.recordSuccess();
-  else attempt.permit.recordFailure(0);
+  else attempt.permit.recordHostFailure();
   const ms = clock.monotonic() - attempt.startedAt;
   const outcome = hasAnswered ? "ok" : "no_witness";
   context.onEvent(requestEvent({ endpoint: other.endpoint, outcome, ms, attempt: 1 }, response));
@@ -181,7 +182,7 @@ async function exchange(
   token: AccessToken,
 ): Promise<Exchange> {
   const { breakers, bulkhead, transport, clock, baseUrl } = context;
-  let permit: Permit | undefined;
+  let permit: EndpointPermit | undefined;
   /** Called when it is the request's turn: the breaker may have opened while the request waited for a slot. */
   const admit = () => {
     permit = breakers.tryAcquire(request.endpoint);
@@ -215,7 +216,12 @@ async function exchange(
     state.decision = noRetry;
     throw exchanged === "dead"
       ? deadEndpointFailure(request.endpoint)
-      : unreachableFailure("data", MAX_REQUEST_WAIT_MS);
+      : unreachableFailure({
+          setting: "service.baseUrl",
+          address: addressOf(baseUrl),
+          waitedMs: MAX_REQUEST_WAIT_MS,
+          lastFailure: context.lastFailure(),
+        });
   } catch (error) {
     // The queue rejects an aborted caller at once; a probe without a report would keep the breaker open forever.
     permit?.release();

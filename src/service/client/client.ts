@@ -13,6 +13,7 @@ import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
 import { type BreakerState, CircuitBreaker } from "../http/circuit-breaker.ts";
 import type { AuthState, ClientEventListener } from "../http/client-events.ts";
 import { EndpointBreakers } from "../http/endpoint-breakers.ts";
+import { addressOf } from "../http/network-failures.ts";
 import { requestPriority, type ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
@@ -100,10 +101,12 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   const transport = createTransport({ clock, server });
   const redactor = new SecretRedactor();
   const onStateChange = (scope: string, state: BreakerState) => {
-    log.warn(
-      { endpoint: scope, state },
-      state === "open" ? "circuit breaker opened" : "circuit breaker closed",
-    );
+    const address = addressOf(scope === TOKEN_ENDPOINT ? authUrl : baseUrl);
+    if (state === "closed") log.warn({ endpoint: scope, address, state }, "circuit breaker closed");
+    else {
+      const { message: cause, remedy } = lastFailure ?? {};
+      log.warn({ endpoint: scope, address, state, cause, remedy }, "circuit breaker opened");
+    }
     onEvent({ kind: "breaker", endpoint: scope, state });
   };
   const breakers = new EndpointBreakers({
@@ -163,6 +166,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     endpointAccess,
     notFoundJudge: new NotFoundJudge(),
     redactor,
+    lastFailure: () => lastFailure,
   };
 
   let lastReason: LimitReason = "settings";

@@ -4,9 +4,8 @@ import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import { type EndpointAccess, forbiddenFailure } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
-import type { Permit } from "../http/circuit-breaker.ts";
 import type { ClientEventListener } from "../http/client-events.ts";
-import type { EndpointBreakers } from "../http/endpoint-breakers.ts";
+import type { EndpointBreakers, EndpointPermit } from "../http/endpoint-breakers.ts";
 import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
 import type { SecretRedactor } from "../http/secret-redactor.ts";
 import { failureFromStatus } from "../http/status-errors.ts";
@@ -26,6 +25,8 @@ export interface AttemptContext {
   readonly endpointAccess: EndpointAccess;
   readonly notFoundJudge: NotFoundJudge;
   readonly redactor: SecretRedactor;
+  /** Of any attempt. */
+  readonly lastFailure: () => Failure | undefined;
 }
 
 /** State that one request carries from attempt to attempt. */
@@ -71,7 +72,7 @@ export interface Attempt {
   readonly request: ServiceRequest;
   readonly state: RetryState;
   readonly token: AccessToken;
-  readonly permit: Permit;
+  readonly permit: EndpointPermit;
   /** Monotonic. */
   readonly startedAt: number;
 }

@@ -14,8 +14,16 @@ interface EndpointBreakersOptions {
 
 /** More for the host: the failures of one dead endpoint must not stop the others. */
 const FAILURES_TO_OPEN = { endpoint: 40, host: 48 };
+/** If one request in four succeeds, so many failures without a success for so long are very rare too. */
+const LONG_FAILURE = { failures: 16, ms: 15_000 };
 /** An endpoint that has only failed for this long, while others answered, counts as dead until a probe succeeds. */
 const DEAD_ENDPOINT_MS = 60_000;
+
+/** A permit of an endpoint and of the host. */
+export interface EndpointPermit extends Permit {
+  /** A request that only asked whether the service answers failed: nobody else may request this endpoint to close it. */
+  recordHostFailure(): void;
+}
 
 /** The outcome of a wait: a permit may be available, there is none in time, or the endpoint is dead. */
 type WaitResult = "available" | "timeout" | "dead";
@@ -69,7 +77,7 @@ export class EndpointBreakers {
     return this.#host.isOpen || this.#breakerOf(endpoint).isOpen;
   }
 
-  tryAcquire(endpoint: string): Permit | undefined {
+  tryAcquire(endpoint: string): EndpointPermit | undefined {
     const breaker = this.#breakerOf(endpoint);
     if (!breaker.canAcquire) return undefined;
     const hostPermit = this.#host.tryAcquire();
@@ -90,6 +98,10 @@ export class EndpointBreakers {
         else hostPermit.release();
         if (breaker.isOpen && !this.#host.isOpen && !this.#haveOthersAnswered(endpoint, breaker))
           this.#options.askAnother(endpoint);
+      },
+      recordHostFailure: () => {
+        permit?.release();
+        hostPermit.recordFailure(0);
       },
       release: () => {
         permit?.release();
@@ -117,10 +129,10 @@ export class EndpointBreakers {
 
   /** When the endpoint counts as dead; infinite if all endpoints may be affected. */
   #deadAt(endpoint: string, breaker: CircuitBreaker): number {
-    const { openedAt } = breaker;
-    if (openedAt === undefined || this.#host.isOpen) return Number.POSITIVE_INFINITY;
+    const { failingSince } = breaker;
+    if (!breaker.isOpen || failingSince === undefined || this.#host.isOpen) return Number.POSITIVE_INFINITY;
     const isAlone = this.#haveOthersAnswered(endpoint, breaker);
-    return isAlone ? openedAt + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
+    return isAlone ? failingSince + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
   }
 
   /** Whether another endpoint has answered since this one stopped: an earlier answer may be older than an outage. */
@@ -142,6 +154,7 @@ export class EndpointBreakers {
       clock,
       random,
       failuresToOpen,
+      ...(scope === HOST_SCOPE ? {} : { longFailure: LONG_FAILURE }),
       onStateChange: (state) => {
         this.#options.onStateChange(scope, state);
         if (scope !== HOST_SCOPE || state === "open") return;

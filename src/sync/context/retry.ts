@@ -62,13 +62,21 @@ export class SilenceTimeout {
   readonly #clock: Clock;
   readonly #timeout = new AbortController();
   readonly #findCause: () => Failure | undefined;
+  readonly #findLastFailure: () => Failure | undefined;
   #lastSuccessAt: number;
   #cancel: () => void = () => {};
 
-  /** `findCause`: returns the cause if it is not the service, for example a full disk. */
-  constructor(clock: Clock, findCause: () => Failure | undefined = () => undefined) {
+  /**
+   * `findCause`: returns the cause if it is not the service, for example a full disk. `findLastFailure`: of the requests.
+   */
+  constructor(
+    clock: Clock,
+    findCause: () => Failure | undefined = () => undefined,
+    findLastFailure: () => Failure | undefined = () => undefined,
+  ) {
     this.#clock = clock;
     this.#findCause = findCause;
+    this.#findLastFailure = findLastFailure;
     this.#lastSuccessAt = clock.monotonic();
     this.#startTimer();
   }
@@ -91,15 +99,17 @@ export class SilenceTimeout {
     const remainingMs = Math.ceil(this.#lastSuccessAt + SILENCE_TIMEOUT_MS - this.#clock.monotonic());
     this.#cancel = this.#clock.after(remainingMs, () => {
       if (this.#clock.monotonic() - this.#lastSuccessAt < SILENCE_TIMEOUT_MS) this.#startTimer();
-      else this.#timeout.abort(this.#findCause() ?? silenceFailure());
+      else this.#timeout.abort(this.#findCause() ?? silenceFailure(this.#findLastFailure()));
     });
   }
 }
 
-function silenceFailure(): Failure {
-  return new Failure(`the service has not answered for ${SILENCE_TIMEOUT_MS / 60_000} minutes`, {
+function silenceFailure(lastFailure: Failure | undefined): Failure {
+  const why = lastFailure ? `; last failure: ${lastFailure.message}` : "";
+  const remedy = lastFailure?.remedy ?? "check the network and service.baseUrl";
+  return new Failure(`the service has not answered for ${SILENCE_TIMEOUT_MS / 60_000} minutes${why}`, {
     code: "gave_up",
-    remedy: "check the network and service.baseUrl, then run again: what was fetched stays stored",
+    remedy: `${remedy}; then run again: what was fetched stays stored`,
   });
 }
 

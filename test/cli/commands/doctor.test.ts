@@ -123,8 +123,8 @@ describe("mds-sync doctor", () => {
     const env = await startService();
     const refused = await doctor({ ...env, MDS_AUTH_URL: "http://127.0.0.1:9" });
     expect(refused.notOk).toEqual([
-      "problem REST token: the service refused the connection (ECONNREFUSED)",
-      "problem live token: the service refused the connection (ECONNREFUSED)",
+      "problem REST token: 127.0.0.1:9 refused the connection (ECONNREFUSED)",
+      "problem live token: 127.0.0.1:9 refused the connection (ECONNREFUSED)",
     ]);
     expect(refused.status).toBe(75);
   });
