@@ -19,6 +19,7 @@ import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups
 import { fetchMarketCaps } from "../fetch/market-caps.ts";
 import { type Directory, readStoredDirectory } from "./directory.ts";
 import {
+  describeNotice,
   neededDirectoryLists,
   needsLiquidIndices,
   needsRanking,
@@ -215,12 +216,9 @@ function shrunkenRankingProblem(listed: number, known: number): Problem {
 
 /** Problems of selectors that could not be resolved. */
 export function noticesToProblems(stream: Stream, notices: readonly SelectorNotice[]): Problem[] {
-  return notices.flatMap(({ setting, kind, names }): Problem[] => {
+  return notices.flatMap((notice): Problem[] => {
+    const { setting, kind } = notice;
     if (kind === "shared") return [];
-    const message =
-      kind === "unknown"
-        ? `${setting} names ${names.join(", ")}, which the service does not list: check the spelling`
-        : `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`;
-    return [{ stream, what: setting, code: `selector_${kind}`, message }];
+    return [{ stream, what: setting, code: `selector_${kind}`, message: describeNotice(notice) }];
   });
 }
