@@ -27,9 +27,12 @@ export function resolveIndexNames(names: readonly string[], directory: Directory
   const candidates = indexTypes.flatMap((type) => directory[type]);
   const selection = resolveSelector({ kind: "list", names }, candidates, undefined);
   if (selection.unknownNames.length > 0) {
-    throw new Failure(`--series: no index is called ${formatUnknownNames(selection)}`, {
+    const { unknownNames, suggestions } = selection;
+    const [first = "", ...others] = unknownNames;
+    const suggestion = others.length === 0 ? suggestions[first] : undefined;
+    throw new Failure(`--series: no index is called ${suggestion ? first : formatUnknownNames(selection)}`, {
       code: "usage",
-      remedy: "give a symbol, a pair, a name or an id",
+      remedy: suggestion ? `did you mean ${suggestion}?` : "give a symbol, a pair, a name or an id",
       exit: exitCode.usage,
     });
   }
