@@ -11,7 +11,7 @@ import {
   pluralize,
   wrapText,
 } from "../output/text.ts";
-import { type CommandContext, incompleteFailure } from "../support/context.ts";
+import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import {
   ADOPT_FLAG,
   ADOPT_HELP,
@@ -43,6 +43,7 @@ function formatReport(report: BackfillReport): string {
     const line = `${heads} not published yet by the service, at most ${longest}: a later run fetches the rest`;
     lines.push(wrapText(line, `${stream}  `));
   }
+  for (const series of report.notSelected) lines.push(wrapText(describeUnselected(series), "- "));
   const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);
   lines.push(`${formatNumber(total)} new rows in ${report.seconds.toFixed(1)} s`);
   return `${lines.join("\n")}\n`;
@@ -69,13 +70,25 @@ function toReportJson(report: BackfillReport): string {
         }),
       ),
       problems: report.problems,
+      not_selected: report.notSelected.map(({ name, indexType, indexId, streams }) => ({
+        name,
+        index_type: indexType,
+        index_id: indexId,
+        streams,
+      })),
     },
     null,
     2,
   );
 }
 
+/** A series that the settings select for a part of the streams only. */
+function describeUnselected({ name, indexType, streams }: BackfillReport["notSelected"][number]): string {
+  return `${name} (${indexType}) is not selected for ${streams.join(" and ")}: --fetch fetches it once`;
+}
+
 interface BackfillFlags extends SelectionFlags {
+  fetch?: boolean;
   json?: boolean;
   adopt?: boolean;
   progress: boolean;
@@ -90,6 +103,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         "prints a report, and exits. With nothing missing, a second run fetches almost nothing and changes no row. " +
         "An interrupted run resumes where it stopped. The options limit what this run fills, not the targets of the settings.",
     )
+    .option("--fetch", "with --series: fetch it once even if the settings do not select it")
     .option(ADOPT_FLAG, ADOPT_HELP)
     .option("--json", "the report as one JSON object")
     .option("--no-progress", "show no progress bars and log no progress")
@@ -97,6 +111,8 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
     .action(async (flags: BackfillFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       const { streams, series, from, to } = readSelection(flags, context.clock);
+      if (flags.fetch && !series)
+        throw usageFailure("--fetch needs --series", "without it the settings decide what is fetched");
       const hasRange = from !== undefined || to !== undefined;
       const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);
@@ -117,6 +133,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
                 ...(streams ? { streams: new Set(streams) } : {}),
                 ...(series ? { series } : {}),
                 ...(hasRange ? { range } : {}),
+                ...(flags.fetch ? { fetchesUnselected: true } : {}),
               },
             });
           } finally {
@@ -125,6 +142,12 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         },
       );
       context.stdout.write(flags.json ? `${toReportJson(report)}\n` : formatReport(report));
+      const [unselected] = report.notSelected.filter(({ isSelectedElsewhere }) => !isSelectedElsewhere);
+      if (unselected && report.problems.length === 0)
+        throw incompleteFailure(
+          `the settings do not select ${unselected.name}: nothing of it was fetched`,
+          "--fetch fetches it once; list it under `sync` to follow it",
+        );
       if (report.exit !== exitCode.ok)
         throw incompleteFailure(
           report.problems.length > 0

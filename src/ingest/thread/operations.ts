@@ -34,7 +34,7 @@ import {
   type SnapshotPage,
   SnapshotValidator,
 } from "../commit/snapshot.ts";
-import { commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
+import { commitEndedTargets, commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
 import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
 import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages } from "../decode/pending-pages.ts";
@@ -108,6 +108,7 @@ const operations = {
   commitSnapshotCoverage: ({ warehouse, snapshotValidator }: OperationContext, snapshot: CollectedSnapshot) =>
     snapshotValidator.commit(warehouse, snapshot),
   commitTargets: onWarehouse(commitTargets),
+  commitEndedTargets: onWarehouse(commitEndedTargets),
   commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
   commitLostRanges: onWarehouse(commitLostRanges),
   commitIndexNotFound: onWarehouse(commitIndexNotFound),

@@ -1,6 +1,4 @@
-import { findClosestWord } from "../../model/did-you-mean.ts";
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
-import { resolveSelector } from "../../model/selector.ts";
 import { hasHistory, type Stream, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -14,7 +12,13 @@ import type { StreamStats } from "../context/run-stats.ts";
 import { fetchSnapshots } from "../polling/fetch-snapshots.ts";
 import type { Directory } from "../selection/directory.ts";
 import { endDeselectedSnapshots } from "../selection/exchanges.ts";
-import { refreshSelection } from "../selection/refresh.ts";
+import {
+  declareUnselected,
+  findUnselectedSeries,
+  resolveIndexNames,
+  type UnselectedSeries,
+} from "../selection/named-series.ts";
+import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
 import { needsRanking } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
 import { findOpenGaps, type GapFilter, planTiming } from "./gap-planner.ts";
@@ -25,6 +29,8 @@ export interface BackfillFilter {
   /** Symbols, pairs, names or ids of indices. */
   readonly series?: readonly string[];
   readonly range?: TimeRange;
+  /** Fetch the named series once even where the settings do not select them. */
+  readonly fetchesUnselected?: boolean;
 }
 
 interface BackfillOptions {
@@ -52,6 +58,8 @@ export interface BackfillReport {
   /** Only the streams of this run. */
   readonly streams: readonly BackfillStreamReport[];
   readonly problems: readonly Problem[];
+  /** Named series that the settings do not select for some streams of this run; none if they were fetched once. */
+  readonly notSelected: readonly UnselectedSeries[];
   readonly exit: ExitCode;
 }
 
@@ -72,9 +80,21 @@ export async function backfill(
     storeMarketCaps: includesStream("market_caps"),
   });
   const { pendingRanking } = refreshed;
+  const named = filter.series && resolveIndexNames(filter.series, refreshed.directory);
+  /** The streams of this run whose series may be named. */
+  const selectableStreams = ({ targets }: SelectionResult) =>
+    targets.streams.filter(
+      ({ stream }) => filter.streams?.has(stream) ?? settings.streams[streamTable[stream].setting] !== false,
+    );
+  let selected: SelectionResult = refreshed;
+  if (filter.fetchesUnselected) {
+    const selectable = selectableStreams(selected);
+    const unselected = findUnselectedSeries(named ?? [], selectable);
+    await declareUnselected(context, unselected, selectable, filter.range);
+  }
   const gapFilter: GapFilter = {
     streams: new Set(streams.filter(includesStream)),
-    indexIds: filter.series && resolveIndexNames(filter.series, refreshed.directory),
+    indexIds: named && new Set(named.map(({ indexId }) => indexId)),
     range: filter.range,
   };
   /** Fills the gaps, and fetches the snapshots of these streams. */
@@ -86,7 +106,6 @@ export async function backfill(
     const snapshotOptions = { settings, directory, reader, random, includesStream: includesSnapshot };
     return { ...fillResult, snapshotProblems: await fetchSnapshots(context, snapshotOptions) };
   };
-  let { problems: selectionProblems } = refreshed;
   let result: Awaited<ReturnType<typeof fetchSelected>>;
   try {
     result = await fetchSelected(refreshed.directory, includesStream);
@@ -96,8 +115,7 @@ export async function backfill(
       throw error;
     });
     if (ranking !== undefined) {
-      const selected = await refreshed.selectAgain(ranking);
-      selectionProblems = selected.problems;
+      selected = await refreshed.selectAgain(ranking);
       if (!(ranking instanceof Failure) && needsRanking(settings)) {
         const isAffected = (stream: Stream) => stream === "exchange_ticks" && includesStream(stream);
         const again = await fetchSelected(selected.directory, isAffected);
@@ -110,7 +128,7 @@ export async function backfill(
   }
 
   const openGaps = findOpenGaps(reader, result.asOf, gapFilter);
-  const problems = [...selectionProblems, ...result.problems, ...result.snapshotProblems];
+  const problems = [...selected.problems, ...result.problems, ...result.snapshotProblems];
   const { parkedEndpoints } = context.client.health();
   const streamHealth = streams
     .filter(includesStream)
@@ -130,13 +148,19 @@ export async function backfill(
       unpublishedMicros,
     };
   });
-  const isComplete = problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
+  const notSelected = filter.fetchesUnselected
+    ? []
+    : findUnselectedSeries(named ?? [], selectableStreams(selected));
+  const isSelected = notSelected.every(({ isSelectedElsewhere }) => isSelectedElsewhere);
+  const isComplete =
+    isSelected && problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
   return {
     finishedAt: serviceNow(context),
     asOf: result.asOf,
     seconds: (context.clock.monotonic() - startedAt) / 1000,
     streams: reports,
     problems,
+    notSelected,
     exit: isComplete ? exitCode.ok : exitCode.incomplete,
   };
 }
@@ -147,23 +171,4 @@ function isStreamActive(
   includesStream: (stream: Stream) => boolean,
 ): boolean {
   return includesStream(stream) && settings[streamTable[stream].setting] !== false;
-}
-
-/** Resolves names to index ids. An unknown name is a usage error, raised before anything is filled. */
-function resolveIndexNames(names: readonly string[], { GWA, MWA, LX }: Directory): ReadonlySet<string> {
-  const candidates = [...GWA, ...MWA, ...LX];
-  const { ids, unknownNames } = resolveSelector({ kind: "list", names }, candidates, undefined);
-  const [first] = unknownNames;
-  if (first !== undefined) {
-    const suggestion = findClosestWord(
-      first,
-      candidates.flatMap(({ labels }) => labels),
-    );
-    throw new Failure(`--series: no index is called ${first}`, {
-      code: "usage",
-      remedy: suggestion ? `did you mean ${suggestion}?` : "give a symbol, a pair, a name or an id",
-      exit: exitCode.usage,
-    });
-  }
-  return new Set(ids);
 }

@@ -73,7 +73,7 @@ export async function fetchDirectory(
   };
 }
 
-async function fetchAllRecords<S extends ListedStream>(
+export async function fetchAllRecords<S extends ListedStream>(
   client: ServiceClient,
   stream: S,
   signal: AbortSignal,

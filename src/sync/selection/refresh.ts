@@ -25,6 +25,7 @@ import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups
 import { type Directory, readStoredDirectory } from "./directory.ts";
 import { RankingFetch } from "./ranking.ts";
 import {
+  describeNotice,
   neededDirectoryLists,
   needsLiquidIndices,
   needsRanking,
@@ -81,8 +82,9 @@ interface RefreshOptions {
   readonly onProblems?: (problems: readonly Problem[]) => void;
 }
 
-interface SelectionResult {
+export interface SelectionResult {
   readonly directory: Directory;
+  readonly targets: SelectedTargets;
   readonly problems: readonly Problem[];
 }
 
@@ -191,6 +193,7 @@ export async function refreshSelection(
     });
     return {
       directory,
+      targets,
       problems: [...problems, ...rankingProblems(ranking, storedIds), ...selectorProblems],
     };
   };
@@ -282,13 +285,13 @@ export function noticesToProblems(
   notices: readonly SelectorNotice[],
   liquid: Directory["LX"] = [],
 ): Problem[] {
-  return notices.flatMap(({ setting, kind, names }): Problem[] => {
+  return notices.flatMap((notice): Problem[] => {
+    const { setting, kind, names } = notice;
     if (kind === "shared") return [];
-    const isLiquid = setting.endsWith(".LX");
     const message =
-      kind === "unknown"
-        ? `${setting} names ${names.join(", ")}, ${isLiquid ? describeUnknownLiquid(names, liquid) : "which the service does not list: check the spelling"}`
-        : `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`;
+      kind === "unknown" && setting.endsWith(".LX")
+        ? `${setting} names ${names.join(", ")}, ${describeUnknownLiquid(names, liquid)}`
+        : describeNotice(notice);
     return [{ stream, what: setting, code: `selector_${kind}`, message }];
   });
 }

@@ -28,7 +28,7 @@ export function readServiceUrl(connection: Pick<Connection, "value">): Warehouse
   return connection.value("SELECT service_url FROM warehouse_state");
 }
 
-function countShared(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
+export function countShared(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
   return [...a].filter((id) => b.has(id)).length;
 }
 

@@ -2,7 +2,11 @@ import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { recordService } from "../../../src/warehouse/lookups/service-identity.ts";
+import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
+import { runInChild } from "../../support/cli/run-command.ts";
 import { type ProgramProcess, startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -71,5 +75,25 @@ describe("mds-sync run --demo", () => {
     expect(stderr.trimEnd().split("\n").slice(1)).toEqual([
       `mds-sync: the dashboard cannot listen on 127.0.0.1:${DEFAULT_PORT} (EADDRINUSE): choose another http.port (MDS_HTTP_PORT), or 0 for any free one`,
     ]);
+  });
+
+  it("F19: refuses the warehouse of another service with exit 2, and stores nothing in it", async () => {
+    const path = createWarehouse((transaction) => {
+      standardContent(transaction);
+      recordService(transaction, "", {
+        url: "https://prod.test",
+        stream: "assets",
+        ids: ["btc-id", "eth-id"],
+      });
+    });
+    const { stderr, status } = await runInChild(["run", "--demo", "--warehouse", path, "--http-port", "0"]);
+    expect(stderr).toContain(`${path} has the data of https://prod.test`);
+    expect(status).toBe(2);
+    const database = new Database(path, { readonly: true });
+    expect(database.prepare("SELECT count(*) FROM assets").pluck().get()).toBe(5);
+    expect(database.prepare("SELECT service_url FROM warehouse_state").pluck().get()).toBe(
+      "https://prod.test",
+    );
+    database.close();
   });
 });

@@ -43,7 +43,7 @@ const contentSql = `SELECT (SELECT group_concat(id) FROM (SELECT id FROM assets 
   (SELECT service_url FROM warehouse_state) AS service`;
 
 describe("the service of a warehouse", () => {
-  it("is refused with exit 2 before anything is stored, if it is another one", async () => {
+  it("F19: is refused with exit 2 before anything is stored, if it is another one", async () => {
     const harness = await startBackfillHarness({ settings });
     await harness.run();
     const before = harness.query(contentSql);

@@ -97,7 +97,7 @@ const asset = (id: string) => ({
 });
 
 describe("merging another warehouse", () => {
-  it("gives the union of any two parts of a history, with a sound ledger, and nothing the second time", () => {
+  it("F15: gives the union of any two parts of a history, with a sound ledger, and nothing the second time", () => {
     const pieces = fc.array(
       fc.record({
         id: fc.constantFrom("btc-id", "eth-id"),

@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { MICROS_PER_MS } from "../../model/time.ts";
-import { restoreWarehouse } from "../../warehouse/restore.ts";
-import { formatBytes } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
+import { MICROS_PER_MS } from "../../../model/time.ts";
+import { restoreWarehouse } from "../../../warehouse/restore.ts";
+import { formatBytes } from "../../output/text.ts";
+import type { CommandContext } from "../../support/context.ts";
+import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
 
 export function addRestoreCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("restore").argument("<file>", "the copy, as `mds-sync backup` made it"))

@@ -1,24 +1,24 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { Failure } from "../../model/failure.ts";
-import { streams } from "../../model/streams.ts";
-import { MICROS_PER_SECOND } from "../../model/time.ts";
-import { openForBackup } from "../../warehouse/backup.ts";
-import type { MergeCounts } from "../../warehouse/merge/merge-plan.ts";
-import { attachSource } from "../../warehouse/merge/merge-source.ts";
+import { Failure } from "../../../model/failure.ts";
+import { streams } from "../../../model/streams.ts";
+import { MICROS_PER_SECOND } from "../../../model/time.ts";
+import { openForBackup } from "../../../warehouse/backup.ts";
+import type { MergeCounts } from "../../../warehouse/merge/merge-plan.ts";
+import { attachSource } from "../../../warehouse/merge/merge-source.ts";
 import {
   type MergeProgress,
   type MergeReport,
   mergeWarehouse,
   planMerge,
-} from "../../warehouse/merge/merge-warehouse.ts";
-import { withReader } from "../../warehouse/reader.ts";
-import { resolvePath } from "../../warehouse/sqlite/disk.ts";
-import { openWriter } from "../../warehouse/writer.ts";
-import { drawBars, isTerminal } from "../output/progress-bar.ts";
-import { formatDuration, formatNumber, formatNumberTable } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import { addSettingsFlags, createCommandLogger, loadSettingsAndWarn } from "../support/flags.ts";
+} from "../../../warehouse/merge/merge-warehouse.ts";
+import { withReader } from "../../../warehouse/reader.ts";
+import { resolvePath } from "../../../warehouse/sqlite/disk.ts";
+import { openWriter } from "../../../warehouse/writer.ts";
+import { drawBars, isTerminal } from "../../output/progress-bar.ts";
+import { formatDuration, formatNumber, formatNumberTable } from "../../output/text.ts";
+import type { CommandContext } from "../../support/context.ts";
+import { addSettingsFlags, createCommandLogger, loadSettingsAndWarn } from "../../support/flags.ts";
 
 interface MergeFlags {
   dryRun?: boolean;
