@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { exitCode } from "../../model/failure.ts";
+import { exitCode, Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
 import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
@@ -12,6 +12,7 @@ import {
   wrapText,
 } from "../output/text.ts";
 import { type CommandContext, incompleteFailure } from "../support/context.ts";
+import { backfillThroughDaemon } from "../support/daemon-backfill.ts";
 import {
   addSettingsFlags,
   createCommandLogger,
@@ -73,10 +74,21 @@ function toReportJson(report: BackfillReport): string {
   );
 }
 
+/** A daemon that holds the warehouse can do the work itself. */
+function suggestNow(error: unknown): never {
+  if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
+  throw new Failure(error.message, {
+    code: error.code,
+    remedy: "if it is a daemon, `mds-sync backfill --now` lets it do the work; else run it again later",
+    cause: error,
+  });
+}
+
 interface BackfillFlags extends SelectionFlags {
   json?: boolean;
   progress: boolean;
   logLevel?: string;
+  now?: boolean;
 }
 
 export function addBackfillCommand(program: Command, context: CommandContext): void {
@@ -87,6 +99,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         "prints a report, and exits. With nothing missing, a second run fetches almost nothing and changes no row. " +
         "An interrupted run resumes where it stopped. The options limit what this run fills, not the targets of the settings.",
     )
+    .option("--now", "if a daemon runs on this warehouse, let it do the work, by its settings")
     .option("--json", "the report as one JSON object")
     .option("--no-progress", "show no progress bars and log no progress")
     .option(LOG_LEVEL_FLAG, `${LOG_LEVEL_HELP}; info, or warn beside progress bars`)
@@ -97,23 +110,38 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);
       const log = createCommandLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
-      const report = await withSyncSession(loaded, context, log, async ({ syncContext, reader, random }) => {
-        const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
-        try {
-          return await backfill(syncContext, {
-            settings: toSyncSettings(loaded),
-            reader,
-            random,
-            filter: {
-              ...(streams ? { streams: new Set(streams) } : {}),
-              ...(series ? { series } : {}),
-              ...(hasRange ? { range } : {}),
-            },
-          });
-        } finally {
-          progress?.end();
-        }
-      });
+      const fillHere = () =>
+        withSyncSession(loaded, context, log, async ({ syncContext, reader, random }) => {
+          const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
+          try {
+            return await backfill(syncContext, {
+              settings: toSyncSettings(loaded),
+              reader,
+              random,
+              filter: {
+                ...(streams ? { streams: new Set(streams) } : {}),
+                ...(series ? { series } : {}),
+                ...(hasRange ? { range } : {}),
+              },
+            });
+          } finally {
+            progress?.end();
+          }
+        });
+      const fillThere = () =>
+        backfillThroughDaemon({
+          warehousePath: loaded.settings.warehouse.path,
+          request: {
+            ...(streams ? { streams } : {}),
+            ...(series ? { series } : {}),
+            ...(hasRange ? { range } : {}),
+          },
+          stopping: context.stopping,
+          onProgress: (rows, percent) => {
+            if (flags.progress) log.info({ rows, percent }, "backfill in progress");
+          },
+        });
+      const report = (flags.now ? await fillThere() : undefined) ?? (await fillHere().catch(suggestNow));
       context.stdout.write(flags.json ? `${toReportJson(report)}\n` : formatReport(report));
       if (report.exit !== exitCode.ok)
         throw incompleteFailure(
