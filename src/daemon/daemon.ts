@@ -29,6 +29,8 @@ import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts"
 import { isCorruption, toFailure } from "../warehouse/sqlite/sqlite-errors.ts";
 import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
 import { readJobRuns } from "../warehouse/tables/job-runs.ts";
+import { backfillNow } from "./backfill-now.ts";
+import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
@@ -79,6 +81,7 @@ class Daemon {
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
   readonly #outage: ServiceOutage;
   #server: DashboardServer | undefined;
+  #controlServer: { close(): Promise<void> } | undefined;
   #openingIngest: IngestThread | undefined;
   #ingest: IngestThread | undefined;
   #reader: Connection | undefined;
@@ -139,7 +142,7 @@ class Daemon {
     try {
       const { context, reader } = await this.#open();
       const progress = this.#options.startProgress?.(context);
-      const tasks = this.#start(context, reader, () => progress?.end());
+      const tasks = await this.#start(context, reader, () => progress?.end());
       if (!this.#signal.aborted) await once(this.#signal, "abort");
       progress?.end();
       await finishesWithin(clock, TASKS_STOP_TIMEOUT_MS, Promise.all(tasks));
@@ -199,13 +202,24 @@ class Daemon {
   }
 
   /** Starts every task. They run until the signal aborts; a task that fails stops the daemon. */
-  #start(context: SyncContext, reader: Connection, onFilled: () => void): Promise<void>[] {
+  async #start(context: SyncContext, reader: Connection, onFilled: () => void): Promise<Promise<void>[]> {
     const { clock, log, loaded } = this.#options;
     const { ingest, signal } = context;
     const { metrics, streamErrors } = this.#telemetry;
     const { path } = loaded.settings.warehouse;
     const supervisor = this.#createSupervisor(context, reader, onFilled);
     const jobs = this.#createJobs(context, reader, supervisor);
+    const run = {
+      settings: this.#options.settings,
+      reader,
+      random: this.#random,
+      telemetry: this.#telemetry,
+      supervisor,
+    };
+    this.#controlServer = await startControlServer({
+      warehousePath: path,
+      backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
+    });
     const previousRuns = readJobRuns(reader);
     for (const { job, outcome, endedAt } of previousRuns)
       if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
@@ -326,6 +340,7 @@ class Daemon {
     const release = clock.beginWork();
     const closing = [
       this.#server?.close(),
+      this.#controlServer?.close(),
       this.#dashboardReader.close(),
       this.#heartbeat?.close(),
       this.#client.close(),

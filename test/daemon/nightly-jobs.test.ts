@@ -9,6 +9,7 @@ retention: { exchangeTicks: 1d }
 schedule: { export: "11 0 * * *" }
 sync:
   lookups: { every: 1d }
+  confirmEvery: 1h
   ohlcv: { GWA: [BTC, LIBRA], MWA: none, LX: none }
   intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
   exchangeTickers: { exchanges: [Kraken], markets: [BTC/USD] }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { exitCode } from "../../model/failure.ts";
+import { exitCode, Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
 import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
@@ -12,6 +12,7 @@ import {
   wrapText,
 } from "../output/text.ts";
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
+import { backfillThroughDaemon } from "../support/daemon-backfill.ts";
 import {
   ADOPT_FLAG,
   ADOPT_HELP,
@@ -87,12 +88,23 @@ function describeUnselected({ name, indexType, streams }: BackfillReport["notSel
   return `${name} (${indexType}) is not selected for ${streams.join(" and ")}: --fetch fetches it once`;
 }
 
+/** A daemon that holds the warehouse can do the work itself. */
+function suggestNow(error: unknown): never {
+  if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
+  throw new Failure(error.message, {
+    code: error.code,
+    remedy: "if it is a daemon, `mds-sync backfill --now` lets it do the work; else run it again later",
+    cause: error,
+  });
+}
+
 interface BackfillFlags extends SelectionFlags {
   fetch?: boolean;
   json?: boolean;
   adopt?: boolean;
   progress: boolean;
   logLevel?: string;
+  now?: boolean;
 }
 
 export function addBackfillCommand(program: Command, context: CommandContext): void {
@@ -104,6 +116,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         "An interrupted run resumes where it stopped. The options limit what this run fills, not the targets of the settings.",
     )
     .option("--fetch", "with --series: fetch it once even if the settings do not select it")
+    .option("--now", "if a daemon runs on this warehouse, let it do the work, by its settings")
     .option(ADOPT_FLAG, ADOPT_HELP)
     .option("--json", "the report as one JSON object")
     .option("--no-progress", "show no progress bars and log no progress")
@@ -117,30 +130,36 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);
       const log = createCommandLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
+      const limits = {
+        ...(series ? { series } : {}),
+        ...(hasRange ? { range } : {}),
+        ...(flags.fetch ? { fetchesUnselected: true } : {}),
+      };
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
-      const report = await withSyncSession(
-        loaded,
-        sessionContext,
-        log,
-        async ({ syncContext, reader, random }) => {
+      const fillHere = () =>
+        withSyncSession(loaded, sessionContext, log, async ({ syncContext, reader, random }) => {
           const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
           try {
             return await backfill(syncContext, {
               settings: toSyncSettings(loaded),
               reader,
               random,
-              filter: {
-                ...(streams ? { streams: new Set(streams) } : {}),
-                ...(series ? { series } : {}),
-                ...(hasRange ? { range } : {}),
-                ...(flags.fetch ? { fetchesUnselected: true } : {}),
-              },
+              filter: { ...limits, ...(streams ? { streams: new Set(streams) } : {}) },
             });
           } finally {
             progress?.end();
           }
-        },
-      );
+        });
+      const fillThere = () =>
+        backfillThroughDaemon({
+          warehousePath: loaded.settings.warehouse.path,
+          request: { ...limits, ...(streams ? { streams } : {}) },
+          stopping: context.stopping,
+          onProgress: (rows, percent) => {
+            if (flags.progress) log.info({ rows, percent }, "backfill in progress");
+          },
+        });
+      const report = (flags.now ? await fillThere() : undefined) ?? (await fillHere().catch(suggestNow));
       context.stdout.write(flags.json ? `${toReportJson(report)}\n` : formatReport(report));
       const [unselected] = report.notSelected.filter(({ isSelectedElsewhere }) => !isSelectedElsewhere);
       if (unselected && report.problems.length === 0)
