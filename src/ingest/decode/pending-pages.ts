@@ -9,11 +9,14 @@ import { type DecodedPage, decodePage } from "./page.ts";
 import { isPlausible } from "./record-reader.ts";
 import {
   type PageOrigin,
+  type PendingPageSummary,
   type ReadPageOptions,
   readOrigin,
   readTimeLimits,
   type ScannedPage,
   scanPage,
+  summarizePage,
+  summarizeTimestamps,
 } from "./scanned-page.ts";
 
 type DecodedStreamPage = DecodedPage<StreamRecords[Stream]>;
@@ -33,22 +36,6 @@ interface PageTimestamps {
   readonly plausibleTimestamps: readonly Micros[];
   /** The number of records of other series. */
   readonly foreign: number;
-}
-
-/** What a walk needs to continue; the page itself stays in the ingest thread until its commit. */
-export interface PendingPageSummary {
-  /** Identifies the page in its commit. */
-  readonly pageId: number;
-  /** The number of elements, readable or not. */
-  readonly rows: number;
-  readonly nextId: string | undefined;
-  /** Of the requested series' plausible records. */
-  readonly oldest: Micros | undefined;
-  readonly newest: Micros | undefined;
-  /** Newest first, as documented. */
-  readonly isDescending: boolean;
-  /** The distance of neighbouring records: the third largest, so that two holes do not count. */
-  readonly rowDistance: Micros | undefined;
 }
 
 /** A walk has one pending page at a time. Pages of aborted walks are evicted beyond this number. */
@@ -73,7 +60,7 @@ export class PendingPages {
     const { page, plain } = scanPage(options, body);
     if (page) {
       this.add(pageId, page);
-      return summarizeScanned(pageId, page);
+      return { pageId, ...summarizePage(page) };
     }
     const { series, derivativeType } = options;
     const origin = readOrigin(body);
@@ -82,12 +69,8 @@ export class PendingPages {
     const timestamps = collectTimestamps(decoded, series, plausibleEnd);
     const [pages, maxPages] = series ? [this.#walkPages, MAX_WALK_PAGES] : [this.#listPages, MAX_LIST_PAGES];
     keep(pages, maxPages, pageId, { ...decoded, ...origin, ...timestamps, columns: undefined });
-    return {
-      pageId,
-      rows: decoded.rawCount,
-      nextId: decoded.nextId,
-      ...summarizeTimestamps(timestamps.plausibleTimestamps),
-    };
+    const { rawCount: rows, nextId } = decoded;
+    return { pageId, rows, nextId, ...summarizeTimestamps(timestamps.plausibleTimestamps) };
   }
 
   /** Adds a page that another thread has scanned; its id must not be one of `read`. */
@@ -137,14 +120,6 @@ function keep(
   if (pages.size > maxPages) pages.delete(pages.keys().next().value ?? pageId);
 }
 
-/** What the walk is told about a scanned page. */
-export function summarizeScanned(
-  pageId: number,
-  { columns: { ts }, nextId }: Pick<ScannedPage, "columns" | "nextId">,
-): PendingPageSummary {
-  return { pageId, rows: ts.length, nextId, ...summarizeTimestamps(ts) };
-}
-
 function collectTimestamps(
   page: DecodedStreamPage,
   series: Series | undefined,
@@ -160,26 +135,4 @@ function collectTimestamps(
   }
   const plausibleTimestamps = timestamps.filter((ts) => isPlausible(ts) && ts < plausibleEnd);
   return { timestamps, plausibleTimestamps, foreign };
-}
-
-function summarizeTimestamps(
-  timestamps: ArrayLike<Micros>,
-): Pick<PendingPageSummary, "oldest" | "newest" | "isDescending" | "rowDistance"> {
-  let oldest = timestamps[0];
-  let newest = timestamps[0];
-  let isDescending = true;
-  let [first, second, third] = [0, 0, 0];
-  for (let i = 1; i < timestamps.length; i++) {
-    const ts = timestamps[i] as Micros;
-    const distance = (timestamps[i - 1] as Micros) - ts;
-    if (distance < 0) isDescending = false;
-    else if (distance > third) {
-      if (distance > first) [first, second, third] = [distance, first, second];
-      else if (distance > second) [second, third] = [distance, second];
-      else third = distance;
-    }
-    if (oldest === undefined || ts < oldest) oldest = ts;
-    if (newest === undefined || ts > newest) newest = ts;
-  }
-  return { oldest, newest, isDescending, rowDistance: third > 0 ? third : undefined };
 }

@@ -25,6 +25,22 @@ export interface PageOrigin {
 /** A page of plausible ticks of the requested series alone. */
 export type ScannedPage = ScannedTicks & PageOrigin;
 
+/** What a walk needs to continue; the page itself stays in the ingest thread until its commit. */
+export interface PendingPageSummary {
+  /** Identifies the page in its commit. */
+  readonly pageId: number;
+  /** The number of elements, readable or not. */
+  readonly rows: number;
+  readonly nextId: string | undefined;
+  /** Of the requested series' plausible records. */
+  readonly oldest: Micros | undefined;
+  readonly newest: Micros | undefined;
+  /** Newest first, as documented. */
+  readonly isDescending: boolean;
+  /** The distance of neighbouring records: the third largest, so that two holes do not count. */
+  readonly rowDistance: Micros | undefined;
+}
+
 const DEFAULT_PERIOD_MICROS = 300 * MICROS_PER_SECOND;
 /** Records further ahead of the service's clock prove nothing; further than this plus one period, they are rejected. */
 export const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
@@ -68,4 +84,31 @@ export function scanPage(
     scanned.columns.indexType === series.indexType &&
     scanned.columns.ts.every((ts) => ts <= latest && ts < plausibleEnd);
   return { page: scanned && isUsual ? { ...scanned, ...origin } : undefined, plain };
+}
+
+export function summarizePage({ columns: { ts }, nextId }: ScannedPage): Omit<PendingPageSummary, "pageId"> {
+  return { rows: ts.length, nextId, ...summarizeTimestamps(ts) };
+}
+
+/** Of plausible timestamps, in page order. */
+export function summarizeTimestamps(
+  timestamps: ArrayLike<Micros>,
+): Pick<PendingPageSummary, "oldest" | "newest" | "isDescending" | "rowDistance"> {
+  let oldest = timestamps[0];
+  let newest = timestamps[0];
+  let isDescending = true;
+  let [first, second, third] = [0, 0, 0];
+  for (let i = 1; i < timestamps.length; i++) {
+    const ts = timestamps[i] as Micros;
+    const distance = (timestamps[i - 1] as Micros) - ts;
+    if (distance < 0) isDescending = false;
+    else if (distance > third) {
+      if (distance > first) [first, second, third] = [distance, first, second];
+      else if (distance > second) [second, third] = [distance, second];
+      else third = distance;
+    }
+    if (oldest === undefined || ts < oldest) oldest = ts;
+    if (newest === undefined || ts > newest) newest = ts;
+  }
+  return { oldest, newest, isDescending, rowDistance: third > 0 ? third : undefined };
 }

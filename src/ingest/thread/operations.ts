@@ -39,7 +39,7 @@ import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../com
 import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages } from "../decode/pending-pages.ts";
 import type { ReadPageOptions } from "../decode/scanned-page.ts";
-import type { IngestCall } from "./messages.ts";
+import type { IngestCall, ScannedPageMessage } from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
@@ -174,6 +174,11 @@ export class OperationRunner {
 
   setSecrets(secrets: readonly string[]): void {
     this.#redactor.setSecrets(secrets);
+  }
+
+  /** Keeps a page that was scanned in another thread until its commit. */
+  addPage({ pageId, page }: ScannedPageMessage): void {
+    this.#pages.add(pageId, page);
   }
 
   run(call: IngestCall): { value: unknown; hasCommitted: boolean } {

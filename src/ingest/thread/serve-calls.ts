@@ -1,7 +1,13 @@
 import type { MessagePort } from "node:worker_threads";
 import { serialiseFailure } from "../../model/failure.ts";
 import { runAfterPendingMessages } from "../../runtime/loop.ts";
-import { type IngestCall, type IngestReply, stoppedFailure, transferListOf } from "./messages.ts";
+import {
+  type IngestCall,
+  type IngestReply,
+  type ScannedPageMessage,
+  stoppedFailure,
+  transferListOf,
+} from "./messages.ts";
 import { OperationRunner } from "./operations.ts";
 
 /** A shorter WAL is not worth the two fsyncs that a checkpoint costs. */
@@ -21,7 +27,8 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
   let commitsSinceBars = 0;
   let isComputingBars = false;
 
-  port.on("message", (call: IngestCall) => {
+  port.on("message", (call: IngestCall | ScannedPageMessage) => {
+    if ("page" in call) return runner.addPage(call);
     if (call.secrets) runner.setSecrets(call.secrets);
     if (call.operation === "commitWalkPage") {
       waitingPages.push(call);
