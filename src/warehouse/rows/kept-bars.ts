@@ -51,8 +51,13 @@ const markSql = `INSERT INTO kept_bars (series, ts) VALUES (?, ?)
 
 /** Ticks were written in these hours: their bars are stale. Call it in the transaction that writes the ticks. */
 export function markStale(transaction: Transaction, series: number, hours: Iterable<Micros>): void {
-  const mark = transaction.statement(markSql);
-  for (const hour of hours) mark.run([series, hour]);
+  const { staleHours } = transaction.highWaterMarks;
+  for (const hour of hours) {
+    // Thousands of live ticks arrive at once, each in the same hour as the one before.
+    if (staleHours.get(series) === hour) continue;
+    transaction.statement(markSql).run([series, hour]);
+    staleHours.set(series, hour);
+  }
 }
 
 /** Collects the hours of written ticks. Cheap if successive ticks are in the same hour. */
@@ -81,6 +86,7 @@ function keepBar(transaction: Transaction, series: number, hour: Micros, bar: Ke
   const { open, high, low, close, volume, ticks, doubtful, aside } = bar;
   const values = [series, hour, open, high, low, close, volume, ticks, doubtful, aside];
   transaction.statement(keepSql).run(values);
+  transaction.highWaterMarks.staleHours.delete(series);
 }
 
 /**
@@ -90,10 +96,11 @@ function keepBar(transaction: Transaction, series: number, hour: Micros, bar: Ke
 export class PageBars {
   readonly #transaction: Transaction;
   readonly #series: number;
+  /** With their bars; without one: the page may lack ticks of the hour. */
+  readonly #hours: [Micros, KeptBar | undefined][] = [];
   #hour = Number.NaN;
   /** Nothing can be missing in the hour. */
   #isWhole = false;
-  #isFirst = true;
   #open = 0;
   #high = 0;
   #low = 0;
@@ -130,30 +137,33 @@ export class PageBars {
     // Ticks after the page's last one may be stored already.
     this.#isWhole = false;
     this.#endHour();
+    // Newest first, as the key is ordered: pages arrive in this order too, and fill the file's pages to the end.
+    for (const [hour, bar] of this.#hours.reverse()) {
+      if (bar === undefined) markStale(this.#transaction, this.#series, [hour]);
+      else keepBar(this.#transaction, this.#series, hour, bar);
+    }
   }
 
   #beginHour(ts: Micros): void {
     this.#endHour();
     this.#hour = startOfHour(ts);
-    this.#isWhole = !this.#isFirst || ts === this.#hour;
-    this.#isFirst = false;
+    this.#isWhole = this.#hours.length > 0 || ts === this.#hour;
     this.#ticks = 0;
   }
 
   #endHour(): void {
     if (Number.isNaN(this.#hour)) return;
-    if (!this.#isWhole) markStale(this.#transaction, this.#series, [this.#hour]);
-    else
-      keepBar(this.#transaction, this.#series, this.#hour, {
-        open: this.#open,
-        high: this.#high,
-        low: this.#low,
-        close: this.#close,
-        volume: this.#volume,
-        ticks: this.#ticks,
-        doubtful: 0,
-        aside: null,
-      });
+    const bar: KeptBar = {
+      open: this.#open,
+      high: this.#high,
+      low: this.#low,
+      close: this.#close,
+      volume: this.#volume,
+      ticks: this.#ticks,
+      doubtful: 0,
+      aside: null,
+    };
+    this.#hours.push([this.#hour, this.#isWhole ? bar : undefined]);
   }
 }
 
@@ -173,8 +183,10 @@ export function computeStaleBars(transaction: Transaction, limit: number): numbe
   const remove = transaction.statement("DELETE FROM kept_bars WHERE series = ? AND ts = ?");
   for (const [series, hour] of stale) {
     const bar = computeBar(transaction, series, hour);
-    if (bar === undefined) remove.run([series, hour]);
-    else keepBar(transaction, series, hour, bar);
+    if (bar === undefined) {
+      remove.run([series, hour]);
+      transaction.highWaterMarks.staleHours.delete(series);
+    } else keepBar(transaction, series, hour, bar);
   }
   return stale.length;
 }
