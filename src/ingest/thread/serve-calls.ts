@@ -47,7 +47,8 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
     }
     if (!reply.hasCommitted) return;
     shortenWalAfter(call);
-    commitCount++;
-    if (!isComputing && commitCount % COMMITS_PER_BAR_STEP === 0) runAfterPendingMessages(computeStaleBars);
+    // The first commit is the opening: it finds what the last process left.
+    const isDue = commitCount++ % COMMITS_PER_BAR_STEP === 0;
+    if (isDue && !isComputing) runAfterPendingMessages(computeStaleBars);
   });
 }
