@@ -90,8 +90,8 @@ function keepBar(transaction: Transaction, series: number, hour: Micros, bar: Ke
 }
 
 /**
- * The bars of a page whose range had no ticks before: add all of its ticks in ascending order, then finish. Keeps the
- * hours that the page contains whole, and marks the others: the first and the last hour, and those with a rare tick.
+ * The bars of a page whose range had no ticks before: add its plain ticks in ascending order, then finish. Keeps the hours
+ * that the page contains whole, and marks the first and the last. Mark the hours of other ticks after that.
  */
 export class PageBars {
   readonly #transaction: Transaction;
@@ -113,7 +113,7 @@ export class PageBars {
     this.#series = series;
   }
 
-  /** A tick whose figures are exact doubles, and without a remark. */
+  /** Plain: the figures are exact doubles, and there is no remark. */
   add(ts: Micros, price: number, volume: number): void {
     if (!(ts < this.#hour + HOUR)) this.#beginHour(ts);
     if (this.#ticks === 0) {
@@ -125,12 +125,6 @@ export class PageBars {
     this.#close = price;
     this.#volume = volume;
     this.#ticks++;
-  }
-
-  /** Any other tick. */
-  addRare(ts: Micros): void {
-    if (!(ts < this.#hour + HOUR)) this.#beginHour(ts);
-    this.#isWhole = false;
   }
 
   finish(): void {

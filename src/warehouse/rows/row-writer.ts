@@ -250,7 +250,6 @@ class RowWriter<Row> {
     let chunk: Row[] = [];
     for (const record of records) {
       if (!lean.encode(record, values, chunk.length)) {
-        bars.addRare(ts(record));
         remaining.push(record);
         continue;
       }
@@ -263,7 +262,7 @@ class RowWriter<Row> {
       }
     }
     bars.finish();
-    for (const record of remaining) this.#append(key, record);
+    for (const record of remaining) this.#insert(key, record);
     for (const record of chunk) this.#append(key, record);
   }
 
