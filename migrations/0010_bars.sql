@@ -9,7 +9,7 @@ CREATE TABLE `kept_bars` (
 	`n_ticks` integer,
 	`n_doubtful` integer,
 	`aside` text,
-	PRIMARY KEY(`series`, `ts`)
+	PRIMARY KEY(`series`, `ts` DESC)
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `stale_bars` ON `kept_bars` (`ts`) WHERE n_ticks IS NULL;
@@ -37,4 +37,4 @@ WITH RECURSIVE `days` (`series`, `day`) AS (
 	FROM `days` d WHERE d.`day` IS NOT NULL
 ),
 `hours` (`shift`) AS (SELECT 0 UNION ALL SELECT `shift` + 3600000000 FROM `hours` WHERE `shift` < 82800000000)
-SELECT `series`, `day` + `shift` FROM `days` CROSS JOIN `hours` WHERE `day` IS NOT NULL ORDER BY 1, 2;
+SELECT `series`, `day` + `shift` FROM `days` CROSS JOIN `hours` WHERE `day` IS NOT NULL ORDER BY 1, 2 DESC;

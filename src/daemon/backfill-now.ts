@@ -22,7 +22,7 @@ const PROGRESS_INTERVAL_MS = 2_000;
 export async function backfillNow(
   context: SyncContext,
   options: BackfillNowOptions,
-  { streams, series, range }: BackfillRequest,
+  { streams, series, range, fetchesUnselected }: BackfillRequest,
   signal: AbortSignal,
   onProgress: (rows: number, percent: number) => void,
 ): Promise<BackfillReport> {
@@ -57,6 +57,7 @@ export async function backfillNow(
           ...(streams ? { streams: new Set(streams) } : {}),
           ...(series ? { series } : {}),
           ...(range ? { range } : {}),
+          ...(fetchesUnselected ? { fetchesUnselected } : {}),
         },
       },
     );

@@ -159,8 +159,6 @@ export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>
 
 /** About ten milliseconds of work, so that the next call hardly waits. */
 const MAX_BARS_PER_STEP = 250;
-/** A fraction of a second: the next start computes the rest. */
-const MAX_BARS_AT_CLOSE = 5_000;
 
 /** Owns the warehouse and runs calls, one at a time. */
 export class OperationRunner {
@@ -231,13 +229,14 @@ export class OperationRunner {
    * Computes some of the stale bars, and returns whether there may be more. Nobody waits for them: after a failure, which
    * the next call will meet as well, the views go on computing them from the ticks.
    */
-  computeStaleBars(limit = MAX_BARS_PER_STEP): boolean {
+  computeStaleBars(): boolean {
     const warehouse = this.#warehouse;
     if (!warehouse) return false;
     try {
       return (
         warehouse.runGuarded(() => hasStaleBars(warehouse.connection, this.#now)) &&
-        warehouse.transaction((transaction) => computeStaleBars(transaction, limit)) === limit
+        warehouse.transaction((transaction) => computeStaleBars(transaction, MAX_BARS_PER_STEP)) ===
+          MAX_BARS_PER_STEP
       );
     } catch (error) {
       if (error instanceof Failure) return false;
@@ -273,7 +272,6 @@ export class OperationRunner {
   }
 
   #close(options: OperationArgs<"close">): undefined {
-    if (!options.isSuspect) this.computeStaleBars(MAX_BARS_AT_CLOSE);
     this.#warehouse?.close(options);
     this.#warehouse = undefined;
   }

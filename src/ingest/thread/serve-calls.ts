@@ -24,7 +24,8 @@ const COMMITS_PER_BAR_STEP = 50;
 export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
   const runner = new OperationRunner();
   let waitingPages: IngestCall[] = [];
-  let commitsSinceBars = 0;
+  // The first commit is the opening: it finds what the last process left.
+  let commitsUntilBars = 1;
   let isComputingBars = false;
 
   port.on("message", (call: IngestCall | ScannedPageMessage) => {
@@ -85,9 +86,9 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
   }
 
   function countCommits(count: number): void {
-    commitsSinceBars += count;
-    if (isComputingBars || commitsSinceBars < COMMITS_PER_BAR_STEP) return;
-    commitsSinceBars = 0;
+    commitsUntilBars -= count;
+    if (isComputingBars || commitsUntilBars > 0) return;
+    commitsUntilBars = COMMITS_PER_BAR_STEP;
     runAfterPendingMessages(computeStaleBars);
   }
 

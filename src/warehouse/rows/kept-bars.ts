@@ -51,8 +51,13 @@ const markSql = `INSERT INTO kept_bars (series, ts) VALUES (?, ?)
 
 /** Ticks were written in these hours: their bars are stale. Call it in the transaction that writes the ticks. */
 export function markStale(transaction: Transaction, series: number, hours: Iterable<Micros>): void {
-  const mark = transaction.statement(markSql);
-  for (const hour of hours) mark.run([series, hour]);
+  const { staleHours } = transaction.highWaterMarks;
+  for (const hour of hours) {
+    // Thousands of live ticks arrive at once, each in the same hour as the one before.
+    if (staleHours.get(series) === hour) continue;
+    transaction.statement(markSql).run([series, hour]);
+    staleHours.set(series, hour);
+  }
 }
 
 /** Collects the hours of written ticks. Cheap if successive ticks are in the same hour. */
@@ -81,19 +86,21 @@ function keepBar(transaction: Transaction, series: number, hour: Micros, bar: Ke
   const { open, high, low, close, volume, ticks, doubtful, aside } = bar;
   const values = [series, hour, open, high, low, close, volume, ticks, doubtful, aside];
   transaction.statement(keepSql).run(values);
+  transaction.highWaterMarks.staleHours.delete(series);
 }
 
 /**
- * The bars of a page whose range had no ticks before: add all of its ticks in ascending order, then finish. Keeps the
- * hours that the page contains whole, and marks the others: the first and the last hour, and those with a rare tick.
+ * The bars of a page whose range had no ticks before: add its plain ticks in ascending order, then finish. Keeps the hours
+ * that the page contains whole, and marks the first and the last. Mark the hours of other ticks after that.
  */
 export class PageBars {
   readonly #transaction: Transaction;
   readonly #series: number;
+  /** With their bars; without one: the page may lack ticks of the hour. */
+  readonly #hours: [Micros, KeptBar | undefined][] = [];
   #hour = Number.NaN;
   /** Nothing can be missing in the hour. */
   #isWhole = false;
-  #isFirst = true;
   #open = 0;
   #high = 0;
   #low = 0;
@@ -106,7 +113,7 @@ export class PageBars {
     this.#series = series;
   }
 
-  /** A tick whose figures are exact doubles, and without a remark. */
+  /** Plain: the figures are exact doubles, and there is no remark. */
   add(ts: Micros, price: number, volume: number): void {
     if (!(ts < this.#hour + HOUR)) this.#beginHour(ts);
     if (this.#ticks === 0) {
@@ -120,40 +127,37 @@ export class PageBars {
     this.#ticks++;
   }
 
-  /** Any other tick. */
-  addRare(ts: Micros): void {
-    if (!(ts < this.#hour + HOUR)) this.#beginHour(ts);
-    this.#isWhole = false;
-  }
-
   finish(): void {
     // Ticks after the page's last one may be stored already.
     this.#isWhole = false;
     this.#endHour();
+    // Newest first, as the key is ordered: pages arrive in this order too, and fill the file's pages to the end.
+    for (const [hour, bar] of this.#hours.reverse()) {
+      if (bar === undefined) markStale(this.#transaction, this.#series, [hour]);
+      else keepBar(this.#transaction, this.#series, hour, bar);
+    }
   }
 
   #beginHour(ts: Micros): void {
     this.#endHour();
     this.#hour = startOfHour(ts);
-    this.#isWhole = !this.#isFirst || ts === this.#hour;
-    this.#isFirst = false;
+    this.#isWhole = this.#hours.length > 0 || ts === this.#hour;
     this.#ticks = 0;
   }
 
   #endHour(): void {
     if (Number.isNaN(this.#hour)) return;
-    if (!this.#isWhole) markStale(this.#transaction, this.#series, [this.#hour]);
-    else
-      keepBar(this.#transaction, this.#series, this.#hour, {
-        open: this.#open,
-        high: this.#high,
-        low: this.#low,
-        close: this.#close,
-        volume: this.#volume,
-        ticks: this.#ticks,
-        doubtful: 0,
-        aside: null,
-      });
+    const bar: KeptBar = {
+      open: this.#open,
+      high: this.#high,
+      low: this.#low,
+      close: this.#close,
+      volume: this.#volume,
+      ticks: this.#ticks,
+      doubtful: 0,
+      aside: null,
+    };
+    this.#hours.push([this.#hour, this.#isWhole ? bar : undefined]);
   }
 }
 
@@ -173,8 +177,10 @@ export function computeStaleBars(transaction: Transaction, limit: number): numbe
   const remove = transaction.statement("DELETE FROM kept_bars WHERE series = ? AND ts = ?");
   for (const [series, hour] of stale) {
     const bar = computeBar(transaction, series, hour);
-    if (bar === undefined) remove.run([series, hour]);
-    else keepBar(transaction, series, hour, bar);
+    if (bar === undefined) {
+      remove.run([series, hour]);
+      transaction.highWaterMarks.staleHours.delete(series);
+    } else keepBar(transaction, series, hour, bar);
   }
   return stale.length;
 }

@@ -216,6 +216,7 @@ class RowWriter<Row> {
     if (!this.#isVacant(key, { first, last })) return false;
     this.#recordFilled(key, { first, last }, columns.ts.length);
     this.#insertColumns(key, columns);
+    this.#touched?.mark(this.#transaction, key);
     this.#retractDisprovedEmpty(key, { first, last }, columns.ts);
     this.#raiseNewest(key, last);
     return true;
@@ -286,6 +287,7 @@ class RowWriter<Row> {
     const statement = this.#transaction.statement(insertPlainTicks);
     const bound = { key };
     const bars = new PageBars(this.#transaction, key);
+    const rare: number[] = [];
     const values: number[] = [];
     const rows: number[] = [];
     const last = ts.length - 1;
@@ -293,8 +295,7 @@ class RowWriter<Row> {
     for (let i = 0; i <= last; i++) {
       const row = isAscending ? i : last - i;
       if (!isPlainTick(columns, row)) {
-        bars.addRare(ts[row] as Micros);
-        this.#append(key, tickAt(columns, row) as Row);
+        rare.push(row);
         continue;
       }
       const at = rows.length * 3;
@@ -309,6 +310,7 @@ class RowWriter<Row> {
       }
     }
     bars.finish();
+    for (const row of rare) this.#insert(key, tickAt(columns, row) as Row);
     for (const row of rows) this.#append(key, tickAt(columns, row) as Row);
   }
 

@@ -35,7 +35,10 @@ export const indexTickRows = sqliteTable(
   (table) => [primaryKey({ columns: [table.series, table.ts] })],
 );
 
-/** The hourly bars of the index ticks; every hour with ticks has a row. Views: `bars_1h`, `bars_4h`, `bars_1d`. */
+/**
+ * The hourly bars of the index ticks; every hour with ticks has a row. Views: `bars_1h`, `bars_4h`, `bars_1d`. The key is
+ * `ts DESC` in the file: a backfill goes back in time, and so fills each page of the file (74 bytes a bar instead of 103).
+ */
 export const keptBars = sqliteTable(
   "kept_bars",
   {

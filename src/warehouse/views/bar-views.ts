@@ -1,5 +1,12 @@
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import { decimalColumns, exactDigits, fromAside, presentTs, wholeSecondText } from "./sql-fragments.ts";
+import {
+  decimalColumns,
+  exactDigits,
+  fromAside,
+  presentTs,
+  slowExactDigits,
+  wholeSecondText,
+} from "./sql-fragments.ts";
 
 /** The covered microseconds of [from, until). One seek finds the range that contains `from`; the index yields the rest. */
 const coveredMicros = (stream: string, series: string, from: string, until: string) =>
@@ -133,7 +140,7 @@ function joinTick(part: Part, ts: string): string {
 /** A price and its digits from the ticks if the bar is stale, else from a kept bar. */
 function eitherColumns(isStale: string, tick: [string, string], kept: [string, string], name: string) {
   return `CAST(CASE WHEN ${isStale} THEN ${tick.join(".")} ELSE ${kept.join(".")} END AS REAL) AS ${name},
-  CAST(CASE WHEN ${isStale} THEN ${exactDigits(...tick)} ELSE ${exactDigits(...kept)} END AS TEXT) AS ${name}_exact`;
+  CAST(CASE WHEN ${isStale} THEN ${slowExactDigits(...tick)} ELSE ${exactDigits(...kept)} END AS TEXT) AS ${name}_exact`;
 }
 
 /**
@@ -170,8 +177,9 @@ function barsFromKept(length: Micros): string {
   const kept = (what: string, rest = "") => `(SELECT ${what} FROM kept_bars k WHERE ${inBar}${rest})`;
   const keptTs: Readonly<Record<Part, string>> = {
     open: kept("k.ts", " ORDER BY k.ts LIMIT 1"),
-    high: `(SELECT x.ts FROM ${kept("max(k.high), k.ts")} x)`,
-    low: `(SELECT x.ts FROM ${kept("min(k.low), k.ts")} x)`,
+    // Equal prices may differ in their exact digits: the first hour counts, as the first tick does.
+    high: kept("k.ts", " ORDER BY k.high DESC, k.ts LIMIT 1"),
+    low: kept("k.ts", " ORDER BY k.low, k.ts LIMIT 1"),
     close: kept("k.ts", " ORDER BY k.ts DESC LIMIT 1"),
   };
   const isStale = "q.ts IS NOT NULL";

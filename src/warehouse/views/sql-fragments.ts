@@ -8,7 +8,8 @@
 export function timeText(ts: string): string {
   const fraction = `((${ts}) % 1000000 + 1000000) % 1000000`;
   const seconds = `((${ts}) - ${fraction}) / 1000000`;
-  return `CAST(strftime('%Y-%m-%dT%H:%M:%S', ${seconds}, 'unixepoch') || '.' || substr(CAST(1000000 + ${fraction} AS TEXT), 2) || 'Z' AS TEXT)`;
+  return `CAST(CASE WHEN (${ts}) % 1000000 = 0 THEN ${wholeSecondText(ts)}
+    ELSE strftime('%Y-%m-%dT%H:%M:%S', ${seconds}, 'unixepoch') || '.' || substr(CAST(1000000 + ${fraction} AS TEXT), 2) || 'Z' END AS TEXT)`;
 }
 
 /** The same for a timestamp that is a whole second. */
@@ -56,7 +57,12 @@ export function exactDigits(row: string, column: string): string {
       THEN rtrim(rtrim(${plain}, '0'), '.')`;
   });
   return `CAST(CASE ${cases.join("\n    ")}
-    ELSE coalesce(${fromAside(row, column)}, ${digitsOf(real)}) END AS TEXT)`;
+    ELSE ${slowExactDigits(row, column)} END AS TEXT)`;
+}
+
+/** `exactDigits` in a tenth of the text, for columns that are rarely computed. */
+export function slowExactDigits(row: string, column: string): string {
+  return `coalesce(${fromAside(row, column)}, ${digitsOf(`${row}.${column}`)})`;
 }
 
 /** One entry of a row's `aside`. */

@@ -319,3 +319,38 @@ describe("the thread", () => {
     expect(query(coverageSql)).toEqual(wholeCoverage);
   });
 });
+
+describe("stale bars", () => {
+  const stale = "SELECT count(*) AS n FROM kept_bars WHERE n_ticks IS NULL";
+  const bars = "SELECT ts, open, high, low, close, n_ticks, coverage, quality FROM bars_1h ORDER BY ts";
+
+  /** Until only so many are left. */
+  async function computed(ingest: IngestThread, query: (sql: string) => unknown[], left: number) {
+    const isLeft = () => JSON.stringify(query(stale)) === JSON.stringify([{ n: left }]);
+    for (let turn = 0; turn < 200 && !isLeft(); turn++) await ingest.call("ping", undefined);
+    expect(query(stale)).toEqual([{ n: left }]);
+  }
+
+  it("are right at once, and computed between two calls after some commits", async () => {
+    const { ingest, query } = await startIngestThread();
+    // So that the opening's own turn is over.
+    for (let commit = 0; commit < 20; commit++) await ingest.call("commitClockSkew", 0);
+    await commitPage(ingest, onlyPage, tickPage(makeTicks(at("10:20:00"), gap.to)));
+    const before = query(bars);
+    expect(before).toHaveLength(2);
+    expect(query(stale)).toEqual([{ n: 2 }]);
+    for (let commit = 0; commit < 50; commit++) await ingest.call("commitClockSkew", 0);
+    await computed(ingest, query, 0);
+    expect(query(bars)).toEqual(before);
+  });
+
+  it("that the last process left are computed after a start, except those of an hour that is not over", async () => {
+    const first = await startIngestThread();
+    await commitPage(first.ingest, onlyPage, tickPage(makeTicks(at("10:20:00"), gap.to)));
+    await first.ingest.call("commitLiveMessages", [liveMessage({ ts: at("18:00:00") })]);
+    await first.ingest.close();
+    const { ingest, query } = await startIngestThread({ path: first.path });
+    await computed(ingest, query, 1);
+    expect(query(bars)).toHaveLength(3);
+  });
+});
