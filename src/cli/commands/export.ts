@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { ExportResult } from "../../export/export-warehouse.ts";
-import { drawBars, isTerminal, type ProgressCounts } from "../output/progress-bar.ts";
+import type { ProgressCounts } from "../../sync/context/progress.ts";
+import { drawBars, isTerminal } from "../output/progress-bar.ts";
 import { formatBytes, formatNumber } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import { programVersion } from "../support/context.ts";
