@@ -358,11 +358,11 @@ let hasStarted = false;
 
 async function start() {
   if (hasStarted) return reload();
+  if (byId("range").options.length === 0) fillControls();
   const daemon = await fetchJson("/api/daemon");
   clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
   if (!view.series) view.series = await findSeries(params.get("name") ?? "");
   if (!view.series) throw new Error("No index ticks are synced yet.");
-  fillControls();
   hasStarted = true;
   await reload();
 }
