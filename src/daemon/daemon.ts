@@ -20,6 +20,7 @@ import { createHeartbeat } from "../service/http/heartbeat.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
+import { computeBackfillProgress } from "../sync/context/progress.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { ServiceOutage } from "../telemetry/service-outage.ts";
 import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
@@ -72,6 +73,7 @@ class Daemon {
   readonly #options: DaemonOptions;
   readonly #service: ServiceSettings;
   readonly #random: Random;
+  readonly #startedAtMs: number;
   readonly #failureStop = new AbortController();
   readonly #signal: AbortSignal;
   readonly #telemetry: DaemonTelemetry;
@@ -95,6 +97,7 @@ class Daemon {
     this.#options = options;
     this.#service = service;
     this.#random = random;
+    this.#startedAtMs = clock.monotonic();
     this.#signal = AbortSignal.any([stopping, this.#failureStop.signal]);
     this.#signal.addEventListener("abort", () => {
       this.#stopDeadline = clock.monotonic() + STOP_TIMEOUT_MS;
@@ -126,6 +129,10 @@ class Daemon {
       isReady: () => this.#ingest !== undefined && this.#hasServiceAnswered(),
       problem: () => this.#describeProblem(),
       activity: () => this.#describeActivity(),
+      backfill: () =>
+        this.#isFilled
+          ? undefined
+          : computeBackfillProgress(telemetry.stats, clock.monotonic() - this.#startedAtMs),
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
