@@ -18,6 +18,8 @@ import {
   recordHeadPage,
   recordLateness,
   recordLowerPage,
+  recordRunningDay,
+  servesRunningDay,
 } from "../../warehouse/coverage/publication.ts";
 import {
   findNewestLiveRow,
@@ -60,10 +62,13 @@ export function clampToPublished(
   const { isHead, cadence, asOf, quietMargin } = page;
   // A record from the future shows nothing.
   const newest = page.timestamps.find((ts) => ts <= asOf + cadence);
-  const shownTo = newest === undefined ? 0 : newest + cadence;
+  const isNewestFinal = !hasRunningBar(transaction, key, { newest, asOf, cadence });
+  const shownTo = newest === undefined ? 0 : isNewestFinal ? newest + cadence : newest;
   const end = proven?.to ?? gap.to;
   if (!isHead && shownTo >= end) return proven;
-  const publishedTo = isHead ? shownTo : Math.max(shownTo, findPublishedTo(transaction, key, end, cadence));
+  const publishedTo = isHead
+    ? shownTo
+    : Math.max(shownTo, findPublishedTo(transaction, key, end, isNewestFinal ? cadence : 0));
   const { step } = streamTable[page.series.stream];
   const findQuietTo = (margin: Micros) =>
     computeTargetEnd({ settleDelay: margin, step }, asOf + DATE_HEADER_SLACK_MICROS);
@@ -94,14 +99,33 @@ export function clampToPublished(
   return proven && proven.from < to ? { from: proven.from, to } : undefined;
 }
 
+/** A bar is served this long before its day ends, or it is not known to be that of a running day: clocks differ. */
+const MIN_RUNNING_MICROS = 3600 * MICROS_PER_SECOND;
+
+/**
+ * Whether the newest bar may be an earlier state of it. A service that serves the bar of a running day, and lags, serves
+ * that bar after the day has ended too: it is final once a newer bar is shown.
+ */
+function hasRunningBar(
+  transaction: Transaction,
+  { stream }: SeriesKey,
+  { newest, asOf, cadence }: { newest: Micros | undefined; asOf: Micros; cadence: Micros },
+): boolean {
+  if (!isDaily(stream)) return false;
+  if (servesRunningDay(transaction, stream)) return true;
+  const isRunning = newest !== undefined && newest + cadence > asOf + MIN_RUNNING_MICROS;
+  if (isRunning) recordRunningDay(transaction, stream);
+  return isRunning;
+}
+
 /** Up to where REST has shown records of a series: on a page of the head, or on another one that stored or settled something. */
-function findPublishedTo(transaction: Transaction, key: SeriesKey, end: Micros, cadence: Micros): Micros {
+function findPublishedTo(transaction: Transaction, key: SeriesKey, end: Micros, period: Micros): Micros {
   const publishedTo = readPublication(transaction, key)?.publishedTo ?? 0;
   if (publishedTo >= end) return publishedTo;
   const above = findTouching(transaction, key, { from: end + 1, to: Number.MAX_SAFE_INTEGER });
   const all = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER };
-  const newest = findNewestServedRow(transaction, key, all) ?? -cadence;
-  return Math.max(publishedTo, newest + cadence, above.findLast(({ proof }) => proof === "rows")?.to ?? 0);
+  const newest = findNewestServedRow(transaction, key, all) ?? -period;
+  return Math.max(publishedTo, newest + period, above.findLast(({ proof }) => proof === "rows")?.to ?? 0);
 }
 
 function hasLiveRows(transaction: Transaction, { stream, series }: LedgerKey, range: TimeRange): boolean {

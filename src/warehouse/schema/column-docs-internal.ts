@@ -171,7 +171,8 @@ last_error_at TEXT when it happened
 missing_scopes TEXT scopes that the token lacks, a JSON array
 late_by INTEGER how long after their timestamps records appeared, microseconds; 0: in time
 late_at INTEGER when that was last seen, microseconds since 1970 UTC
-live_offset INTEGER how much later the websocket stamps a tick than REST, microseconds; NULL: equal, or unknown`,
+live_offset INTEGER how much later the websocket stamps a tick than REST, microseconds; NULL: equal, or unknown
+serves_running_day INTEGER 1: the service serves the bar of a day that has not ended; NULL: it never did so far`,
   ),
   warehouse_state: relation(
     "one row: the state of the file",

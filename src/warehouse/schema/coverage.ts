@@ -147,6 +147,8 @@ export const streamStates = sqliteTable("stream_states", {
   lateAt: integer("late_at").notNull().default(0),
   /** How much later the websocket stamps a tick than REST, in microseconds; null: equal, or unknown. */
   liveOffset: integer("live_offset"),
+  /** 1: the service serves the bar of a day that has not ended; null: it never did so far. */
+  servesRunningDay: integer("serves_running_day"),
 });
 export type StreamStateRow = typeof streamStates.$inferSelect;
 
