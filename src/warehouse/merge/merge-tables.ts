@@ -2,6 +2,7 @@ import { type Dictionary, type RowStream, streamTable } from "../../model/stream
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
+import { markRangeStale } from "../rows/kept-bars.ts";
 import { hasSameValues, storeRevision } from "../rows/revisions.ts";
 import { addRowCount } from "../rows/stream-stats.ts";
 import type { TargetRow } from "../schema/coverage.ts";
@@ -141,6 +142,7 @@ export function addMissingRows(
   if (changes > 0) {
     transaction.markWritten(stream, ours);
     addRowCount(transaction, stream, changes, findNewest(transaction, table, theirs, range));
+    if (stream === "index_ticks") markRangeStale(transaction, ours, range);
   }
   return changes;
 }
@@ -198,6 +200,7 @@ export function replaceDifferingRows(
     replace.run([ours, time, ...after]);
     replaced++;
   }
+  if (replaced > 0 && table.stream === "index_ticks") markRangeStale(transaction, ours, range);
   return replaced;
 }
 
