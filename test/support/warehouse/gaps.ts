@@ -8,7 +8,7 @@ export const DELAY = 60 * MICROS_PER_SECOND;
 export const present = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
 
 /** In units of 20 seconds: the view reads SQLite's clock, which moves on during a test. */
-const toUnits = (ts: number) => Math.round((ts - present) / (20 * MICROS_PER_SECOND));
+const toUnits = (ts: number) => Math.floor((ts - present) / (20 * MICROS_PER_SECOND));
 
 /** Selects the first series of index ticks from this timestamp on. */
 export function declareTarget(warehouse: WarehouseWriter, from: number, more: Partial<Target> = {}): void {
