@@ -281,7 +281,9 @@ class RowWriter<Row> {
     const statement = this.#transaction.statement(insertPlainTicks);
     const bound = { key };
     const values: number[] = [];
-    const rows: number[] = [];
+    /** The rows in `values`. */
+    const rows = new Int32Array(ROWS_PER_STATEMENT);
+    let count = 0;
     const last = ts.length - 1;
     const isAscending = (ts[0] as Micros) < (ts[last] as Micros);
     for (let i = 0; i <= last; i++) {
@@ -290,17 +292,18 @@ class RowWriter<Row> {
         this.#append(key, tickAt(columns, row) as Row);
         continue;
       }
-      const at = rows.length * 3;
+      const at = count * 3;
       values[at] = ts[row] as Micros;
       values[at + 1] = price[row] as number;
       values[at + 2] = volume?.[row] as number;
-      if (rows.push(row) === ROWS_PER_STATEMENT) {
+      rows[count++] = row;
+      if (count === ROWS_PER_STATEMENT) {
         statement.run(values, bound);
         this.#inserted += ROWS_PER_STATEMENT;
-        rows.length = 0;
+        count = 0;
       }
     }
-    for (const row of rows) this.#append(key, tickAt(columns, row) as Row);
+    for (const row of rows.subarray(0, count)) this.#append(key, tickAt(columns, row) as Row);
   }
 
   #append(key: number, record: Row): void {
