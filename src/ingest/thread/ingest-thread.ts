@@ -60,8 +60,7 @@ const noSecrets: readonly string[] = [];
  */
 export class IngestThread {
   readonly #writer: WorkerCalls<IngestCall, IngestReply>;
-  /** Started with the first page of ticks. */
-  #scanner: WorkerCalls<ScanCall, ScanReply> | undefined;
+  readonly #scanner: WorkerCalls<ScanCall, ScanReply>;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #readSecrets: () => readonly string[];
@@ -79,13 +78,20 @@ export class IngestThread {
   readonly #stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
   private constructor({ clock, log, secrets }: IngestThreadOptions) {
-    this.#writer = new WorkerCalls(startThread("ingest", this.#stopFlag), { name: "ingest", clock });
+    const scanner = startThread("scan");
+    try {
+      this.#writer = new WorkerCalls(startThread("ingest", this.#stopFlag), { name: "ingest", clock });
+    } catch (error) {
+      void scanner.terminate();
+      throw error;
+    }
+    this.#scanner = new WorkerCalls(scanner, { name: "scan", clock });
     this.#clock = clock;
     this.#log = log;
     this.#readSecrets = secrets ?? (() => noSecrets);
   }
 
-  /** Starts the thread; resolves when it has opened and migrated the warehouse. */
+  /** Starts the threads; resolves when the warehouse is open and migrated. */
   static async start(options: IngestThreadOptions): Promise<IngestThread> {
     const ingest = new IngestThread(options);
     try {
@@ -121,14 +127,14 @@ export class IngestThread {
     return this.#queuedCalls;
   }
 
-  /** Replies so far, failures included: while it grows, the threads are alive. */
+  /** Replies so far, failures included: while it grows, the ingest thread is alive. */
   get replyCount(): number {
-    return this.#writer.replyCount + (this.#scanner?.replyCount ?? 0);
+    return this.#writer.replyCount;
   }
 
   /** The age of the oldest call without a reply; 0 if there is none. */
   get oldestCallAgeMs(): number {
-    return Math.max(this.#writer.oldestCallAgeMs, this.#scanner?.oldestCallAgeMs ?? 0);
+    return Math.max(this.#writer.oldestCallAgeMs, this.#scanner.oldestCallAgeMs);
   }
 
   /**
@@ -163,7 +169,6 @@ export class IngestThread {
   ): Promise<PendingPageSummary | { readonly bodies: readonly ResponseBody[] }> {
     const [body] = bodies;
     if (options.stream !== "index_ticks" || !options.series || !body) return { bodies };
-    this.#scanner ??= new WorkerCalls(startThread("scan"), { name: "scan", clock: this.#clock });
     const reply = await this.#scanner
       .call({ options, body }, transferListOf(bodies))
       .finally(() => this.#closing.signal.throwIfAborted());
@@ -216,7 +221,7 @@ export class IngestThread {
     await finishesWithin(
       this.#clock,
       TERMINATE_TIMEOUT_MS,
-      Promise.all([this.#writer.terminate(), this.#scanner?.terminate()]),
+      Promise.all([this.#writer.terminate(), this.#scanner.terminate()]),
     );
     release();
   }

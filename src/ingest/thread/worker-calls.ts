@@ -41,10 +41,6 @@ export class WorkerCalls<Call extends Numbered, Reply extends Numbered> {
     return this.#replyCount;
   }
 
-  get isDead(): boolean {
-    return this.#death !== undefined;
-  }
-
   /** The age of the oldest call without a reply; 0 if there is none. */
   get oldestCallAgeMs(): number {
     const [oldest] = this.#pending.values();

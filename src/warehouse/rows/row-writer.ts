@@ -289,7 +289,9 @@ class RowWriter<Row> {
     const bars = new PageBars(this.#transaction, key);
     const rare: number[] = [];
     const values: number[] = [];
-    const rows: number[] = [];
+    /** The rows in `values`. */
+    const rows = new Int32Array(ROWS_PER_STATEMENT);
+    let count = 0;
     const last = ts.length - 1;
     const isAscending = (ts[0] as Micros) < (ts[last] as Micros);
     for (let i = 0; i <= last; i++) {
@@ -298,20 +300,21 @@ class RowWriter<Row> {
         rare.push(row);
         continue;
       }
-      const at = rows.length * 3;
+      const at = count * 3;
       values[at] = ts[row] as Micros;
       values[at + 1] = price[row] as number;
       values[at + 2] = volume?.[row] as number;
       bars.add(ts[row] as Micros, price[row] as number, volume?.[row] as number);
-      if (rows.push(row) === ROWS_PER_STATEMENT) {
+      rows[count++] = row;
+      if (count === ROWS_PER_STATEMENT) {
         statement.run(values, bound);
         this.#inserted += ROWS_PER_STATEMENT;
-        rows.length = 0;
+        count = 0;
       }
     }
     bars.finish();
     for (const row of rare) this.#insert(key, tickAt(columns, row) as Row);
-    for (const row of rows) this.#append(key, tickAt(columns, row) as Row);
+    for (const row of rows.subarray(0, count)) this.#append(key, tickAt(columns, row) as Row);
   }
 
   #insert(key: number, record: Row): void {
