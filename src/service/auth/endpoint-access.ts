@@ -37,9 +37,14 @@ const crossCheckLookups = ["/asset/{id}", "/market/{id}"] as const;
 /** Several endpoints may break together: cross-check this many others before the token counts as rejected everywhere. */
 const MAX_CROSS_CHECKS = 2;
 
-/** Endpoints are parked per scope and derivative type: a missing `read:LX` must not park the other indices. */
+/** Endpoints are parked per scope: a missing `read:LX` must not park the other indices. */
 function endpointScopeKey(request: ServiceRequest): string {
-  return `${request.endpoint} ${requiredScope(request) ?? ""} ${request.params?.derivativeType ?? ""}`;
+  return `${request.endpoint} ${requiredScope(request) ?? ""}`;
+}
+
+/** A 403 may concern one derivative type only. */
+function accessKey(request: ServiceRequest): string {
+  return `${endpointScopeKey(request)} ${request.params?.derivativeType ?? ""}`;
 }
 
 function isHistory({ endpoint }: ServiceRequest): boolean {
@@ -54,8 +59,11 @@ function isHistory({ endpoint }: ServiceRequest): boolean {
 export class EndpointAccess {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #parked = new Map<string, Parking>();
-  /** The last successful request per key, the latest last. Sent again, it shows whether an endpoint still works. */
+  /** By `endpointScopeKey`. */
+  readonly #unauthorized = new Map<string, Parking>();
+  /** By `accessKey`. */
+  readonly #forbidden = new Map<string, Parking>();
+  /** The last successful request per `accessKey`, the latest last. Sent again, it shows whether an endpoint still works. */
   readonly #succeeded = new Map<string, ServiceRequest>();
   readonly #crossChecks = new WeakMap<AccessToken, Promise<boolean>>();
 
@@ -65,20 +73,21 @@ export class EndpointAccess {
   }
 
   get parked(): readonly ParkedEndpoint[] {
-    return [...this.#parked.values()];
+    return [...this.#forbidden.values(), ...this.#unauthorized.values()];
   }
 
   isUnauthorized(request: ServiceRequest): boolean {
-    return this.#parked.get(endpointScopeKey(request))?.status === 401;
+    return this.#unauthorized.has(endpointScopeKey(request));
   }
 
   isForbidden(request: ServiceRequest): boolean {
-    return this.#parked.get(endpointScopeKey(request))?.status === 403;
+    return this.#forbidden.has(accessKey(request));
   }
 
   /** Throws while the request is parked. If its retry is due and needs a new token, returns the status that parked it. */
   claimRetry(request: ServiceRequest): 401 | 403 | undefined {
-    const parked = this.#parked.get(endpointScopeKey(request));
+    const parked =
+      this.#forbidden.get(accessKey(request)) ?? this.#unauthorized.get(endpointScopeKey(request));
     if (!parked) return undefined;
     const now = this.#clock.boottime();
     if (now < parked.retryAt) throw parked.failure;
@@ -89,8 +98,8 @@ export class EndpointAccess {
 
   /** `likelyScopes`: those that the 403 is most likely about. */
   parkForbidden(request: ServiceRequest, likelyScopes: readonly string[]): Failure {
-    const parked = this.#parked.get(endpointScopeKey(request));
-    this.#succeeded.delete(endpointScopeKey(request));
+    const parked = this.#forbidden.get(accessKey(request));
+    this.#succeeded.delete(accessKey(request));
     // If the endpoint serves another derivative type under the same scope, the scope is not what is missing.
     const hasScope = [...this.#succeeded.values()].some(
       (other) => other.endpoint === request.endpoint && requiredScope(other) === requiredScope(request),
@@ -101,15 +110,13 @@ export class EndpointAccess {
       ? FORBIDDEN_RETRY.history
       : FORBIDDEN_RETRY.snapshot;
     const now = this.#clock.boottime();
-    const isTokenNew = parked?.status !== 403 || now >= parked.newTokenAt;
-    const newTokenAt = isTokenNew ? now + newTokenMs : parked.newTokenAt;
+    const newTokenAt = parked && now < parked.newTokenAt ? parked.newTokenAt : now + newTokenMs;
     return this.#park(request, { status: 403, scopes, failure, failedProbes: 0, newTokenAt }, intervalMs);
   }
 
   /** `startedAt` (monotonic): when the rejected request started. */
   parkUnauthorized(request: ServiceRequest, startedAt: number): Failure {
-    const parked = this.#parked.get(endpointScopeKey(request));
-    const previous = parked?.status === 401 ? parked : undefined;
+    const previous = this.#unauthorized.get(endpointScopeKey(request));
     // A request that was in flight when the endpoint was parked is no failed probe.
     if (previous && startedAt <= previous.parkedAt) return previous.failure;
     const failedProbes = previous ? previous.failedProbes + 1 : 0;
@@ -122,8 +129,9 @@ export class EndpointAccess {
   }
 
   recordSuccess(request: ServiceRequest): void {
-    const key = endpointScopeKey(request);
-    this.#parked.delete(key);
+    const key = accessKey(request);
+    this.#forbidden.delete(key);
+    this.#unauthorized.delete(endpointScopeKey(request));
     // A cursor may expire, so sending such a request again proves nothing.
     if (request.query?.startAfter !== undefined) return;
     this.#succeeded.delete(key);
@@ -156,12 +164,14 @@ export class EndpointAccess {
     parking: Pick<Parking, "status" | "scopes" | "failure" | "failedProbes" | "newTokenAt">,
     delayMs: number,
   ): Failure {
-    this.#parked.set(endpointScopeKey(request), {
+    const parked: Parking = {
       ...parking,
       endpoint: request.endpoint,
       parkedAt: this.#clock.monotonic(),
       retryAt: this.#clock.boottime() + delayMs,
-    });
+    };
+    if (parking.status === 403) this.#forbidden.set(accessKey(request), parked);
+    else this.#unauthorized.set(endpointScopeKey(request), parked);
     return parking.failure;
   }
 
