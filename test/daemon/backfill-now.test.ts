@@ -24,10 +24,11 @@ async function runBeside(daemon: DaemonHarness, running: RunningDaemon | undefin
   const file = join(folder, "mds-sync.yaml");
   const command = runInProcess(["backfill", "--config", file, ...args], { env, cwd: folder });
   let result: Awaited<typeof command> | undefined;
-  command.then((ended) => {
-    result = ended;
+  const ended = command.then((each) => {
+    result = each;
   });
   if (running) await running.runUntil(() => result);
+  await ended;
   return command;
 }
 
