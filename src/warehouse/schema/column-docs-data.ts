@@ -24,7 +24,7 @@ function streamDocs(stream: Stream): [string, RelationDoc][] {
       [
         `${stream}_slim`,
         {
-          summary: `${stream} without the columns that cost time: no time, no exact digits, nothing that is computed`,
+          summary: `${stream}, the stored columns only: fast`,
           columns: slimDocs(columns),
         },
       ],
@@ -45,7 +45,7 @@ export const dataDocs = {
   derivative_contracts,
   ...rows,
   index_tick_spans: relation(
-    "the first and the last tick of each series, without reading those between",
+    "the first and the last tick of each series",
     `${index}
 first_ts INTEGER the first tick, microseconds since 1970 UTC
 first_time TEXT first_ts as text, YYYY-MM-DDTHH:MM:SS.ffffffZ
