@@ -50,7 +50,7 @@ describe("the nightly jobs", () => {
         .length;
     const requestsBefore = libraRequests();
     // The export cannot take its lock. The same failure code from the daemon's own writer would end the daemon.
-    const obstacle = join(dirname(path), "export/export.lock");
+    const obstacle = join(dirname(path), "export/.mds-sync/export.lock");
     mkdirSync(obstacle, { recursive: true });
     await first.runUntil(() => jobs().every(({ outcome }) => outcome !== "new"));
     expect(jobs().map(({ outcome }) => outcome)).toEqual(["db_not_writable", "ok", "ok", "ok"]);

@@ -59,7 +59,7 @@ interface NetworkFailureKind {
 const noFileDescriptors: NetworkFailureKind = {
   code: "too_many_files",
   describe: () => "the process has no file descriptor left",
-  remedy: "raise the limit of open files (ulimit -n, LimitNOFILE)",
+  remedy: "raise the limit of open files (LimitNOFILE, ulimit -n)",
   isAboutService: true,
 };
 const connectionLost: NetworkFailureKind = {
