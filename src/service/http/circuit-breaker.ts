@@ -58,6 +58,11 @@ export class CircuitBreaker {
     return this.#failingSince;
   }
 
+  /** A request that was alone has failed too, so the load is not the cause. */
+  get hasFailedProbe(): boolean {
+    return this.#failedProbes > 1;
+  }
+
   get isOpen(): boolean {
     return this.#probeAt !== undefined;
   }

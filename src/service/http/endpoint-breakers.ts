@@ -131,7 +131,7 @@ export class EndpointBreakers {
   #deadAt(endpoint: string, breaker: CircuitBreaker): number {
     const { failingSince } = breaker;
     if (!breaker.isOpen || failingSince === undefined || this.#host.isOpen) return Number.POSITIVE_INFINITY;
-    const isAlone = this.#haveOthersAnswered(endpoint, breaker);
+    const isAlone = breaker.hasFailedProbe && this.#haveOthersAnswered(endpoint, breaker);
     return isAlone ? failingSince + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
   }
 
