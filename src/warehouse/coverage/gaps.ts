@@ -39,6 +39,9 @@ export function computeWindowStart(serviceWindow: Micros | null, now: Micros): M
   return serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow;
 }
 
+/** The service's clock is known from its responses, and better after more of them: the window's start may seem to move back. */
+const MAX_CLOCK_ERROR = 60 * MICROS_PER_SECOND;
+
 /**
  * Where a target begins at `now`. Until REST has proven its oldest part, it begins where the service's window does: the first
  * walk takes time, and what leaves the window meanwhile was never promised. `firstSettled`: where the ledger of the key begins.
@@ -50,13 +53,14 @@ export function computeTargetStart(
 ): Micros {
   if (isSnapshot) return from;
   const windowStart = computeWindowStart(serviceWindow, now);
-  return Math.max(from, Math.min(windowStart, firstSettled ?? windowStart));
+  const isReached = firstSettled !== undefined && firstSettled <= windowStart + MAX_CLOCK_ERROR;
+  return Math.max(from, isReached ? firstSettled : windowStart);
 }
 
 /** `computeTargetStart` of the target `w` in SQL. */
 export const targetStartSql = (now: string) =>
-  `CASE WHEN w.observed OR w.kept_for IS NULL THEN w.from_ts ELSE max(w.from_ts, min(${now} - w.kept_for,
-    coalesce((SELECT min(f.from_ts) FROM settled_ranges f WHERE f.stream = w.stream AND f.series = w.series), ${now} - w.kept_for))) END`;
+  `CASE WHEN w.observed OR w.kept_for IS NULL THEN w.from_ts ELSE max(w.from_ts, coalesce((SELECT min(f.from_ts) FROM settled_ranges f
+    WHERE f.stream = w.stream AND f.series = w.series AND f.from_ts <= ${now} - w.kept_for + ${MAX_CLOCK_ERROR}), ${now} - w.kept_for)) END`;
 
 /** A stored target of one ledger key. */
 export interface StoredTarget extends TargetRules {
