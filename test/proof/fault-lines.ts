@@ -63,13 +63,16 @@ const http: readonly DrawLine[] = [
     "cut length at=300",
   ]),
   onAnyEndpoint(["encoding cut", "encoding plain", "encoding crc", "encoding br"]),
-  onAnyEndpoint(["html", "empty-body", "no-content", "redirect", "stall", "stall body", "slow-headers"]),
+  onAnyEndpoint(["html", "empty-body", "redirect", "stall", "stall body", "slow-headers"]),
   onAnyEndpoint(["bom", "content-type", 'content-type "text/html"', "latency 3s", "latency 45s"]),
   onAnyEndpoint(
-    "array string number null no-content content-object content-null content-string"
+    "array string number null no-content content-object content-string"
       .split(" ")
       .map((shape) => `envelope ${shape}`),
   ),
+  // No list counts as an empty one if the next response has none either.
+  (draw) =>
+    `GET ${anyEndpoint(draw)} ${draw.one(["no-content", "envelope content-null"])} p=${draw.one(["0.1", "0.3", "1"])} times=1`,
   (draw) => `GET ${anyEndpoint(draw)} encoding bomb mb=70 total=1`,
   onHistoryEndpoint(["stale 1h", "stale 10m", "stale 3d"]),
   // Not the bars of a first run: see `falsifiedRecords`.

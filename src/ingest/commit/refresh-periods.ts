@@ -19,13 +19,20 @@ interface Observation {
 const documentedPeriods: Readonly<Partial<Record<SnapshotStream, Micros>>> = {
   market_caps: 300 * MICROS_PER_SECOND,
 };
-/** A slower refresh is learned after this many; a faster one at once. */
+/** A slower refresh is learned after this many; a faster one at once. None is learned while every poll returns a new one. */
 const PERIODS_REMEMBERED = 5;
 /** Two refreshes that are less than this many periods apart have none in between. */
 const MAX_PERIODS_APART = 1.5;
 
+/** Polls that are less than this many cadences apart have missed nothing. */
+const MAX_CADENCES_APART = 2;
+
 interface LastObservation {
   readonly ts: Micros;
+  /** The last poll that returned it. */
+  readonly askedAt: Micros | undefined;
+  /** Several polls returned it, so the service refreshes the list less often than it is polled. */
+  readonly isRepeated: boolean;
   readonly periods: readonly Micros[];
 }
 
@@ -41,9 +48,13 @@ export class RefreshPeriods {
     const last = this.#last.get(key);
     const known = last?.periods ?? [];
     const period = known.length > 0 ? Math.min(...known) : documentedPeriods[stream];
-    if (!last || ts > last.ts) {
-      const periods = last ? [...known, ts - last.ts].slice(-PERIODS_REMEMBERED) : known;
-      this.#last.set(key, { ts, periods });
+    if (last?.ts === ts) this.#last.set(key, { ...last, askedAt, isRepeated: true });
+    else if (!last || ts > last.ts) {
+      const isSlow = last?.isRepeated || known.length > 0;
+      const isPeriod =
+        last && isSlow && (askedAt ?? ts) - (last.askedAt ?? ts) <= MAX_CADENCES_APART * cadence;
+      const periods = isPeriod ? [...known, ts - last.ts].slice(-PERIODS_REMEMBERED) : known;
+      this.#last.set(key, { ts, askedAt, isRepeated: false, periods });
     }
     const floor = (at: Micros) => Math.floor(at / cadence) * cadence;
     const at = floor(ts);

@@ -44,14 +44,29 @@ describe("what an observation covers", () => {
 
   it("is learned where nothing is documented: a faster refresh at once, a slower one after a while", () => {
     const observe = observer("derivative_ticks", 10);
-    expect(observe(600, 620)).toEqual([600, 610]);
+    /** Polls every cadence, and returns what the last poll covers. */
+    const poll = (period: number, from: number, to: number) => {
+      let covered: number[] = [];
+      for (let at = from; at < to; at += 10) covered = observe(Math.floor(at / period) * period, at + 1);
+      return covered;
+    };
+    expect(poll(60, 600, 660)).toEqual([600, 610]);
     expect(observe(660, 661)).toEqual([660, 670]);
-    expect(observe(660, 701)).toEqual([660, 710]);
-    expect(observe(720, 721)).toEqual([660, 730]);
-    expect(observe(740, 741)).toEqual([720, 750]);
-    expect(observe(800, 801)).toEqual([800, 810]);
-    for (let ts = 860; ts <= 1_040; ts += 60) observe(ts, ts + 1);
-    expect(observe(1_100, 1_101)).toEqual([1_040, 1_110]);
+    expect(poll(60, 670, 720)).toEqual([660, 720]);
+    // Polls fail for half a minute.
+    expect(observe(720, 751)).toEqual([660, 760]);
+    expect(poll(20, 760, 810)).toEqual([780, 810]);
+    expect(observe(840, 841)).toEqual([840, 850]);
+    poll(60, 850, 1_200);
+    expect(observe(1_200, 1_231)).toEqual([1_140, 1_240]);
+  });
+
+  it("is one cadence if every poll returns a new one: there may be more in between", () => {
+    const observe = observer("derivative_ticks", 60);
+    for (let at = 0; at < 600; at += 60) observe(at + 30, at + 59);
+    // The service is down for ten minutes, twice.
+    expect(observe(1_200, 1_201)).toEqual([1_200, 1_260]);
+    expect(observe(1_800, 1_801)).toEqual([1_800, 1_860]);
   });
 
   it("ends with its cadence if it is not known when it was requested, or if an older answer comes late", () => {
