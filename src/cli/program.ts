@@ -1,9 +1,9 @@
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, type Option } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import type { CommandContext } from "./support/context.ts";
-import { programVersion } from "./support/context.ts";
+import { programVersion, SETTINGS_HEADING } from "./support/context.ts";
 
 /** Gets its own remedy, because the file in the message is not the cause. */
 const OPEN_FILE_LIMIT_ERROR = /\b(EMFILE|ENFILE)\b|too many open files/i;
@@ -22,6 +22,9 @@ const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   status: async () => (await import("./commands/status.ts")).addStatusCommand,
   gaps: async () => (await import("./commands/gaps.ts")).addGapsCommand,
   verify: async () => (await import("./commands/verify.ts")).addVerifyCommand,
+  bars: async () => (await import("./commands/data/bars.ts")).addBarsCommand,
+  ticks: async () => (await import("./commands/data/ticks.ts")).addTicksCommand,
+  asof: async () => (await import("./commands/data/asof.ts")).addAsofCommand,
   query: async () => (await import("./commands/query.ts")).addQueryCommand,
   export: async () => (await import("./commands/export.ts")).addExportCommand,
   backup: async () => (await import("./commands/copies/backup.ts")).addBackupCommand,
@@ -110,9 +113,22 @@ async function buildProgram(args: readonly string[], context: CommandContext): P
       writeErr: () => {},
       getOutHelpWidth: () => 100,
     })
+    .configureHelp({ groupItems: settingsLast })
     .addHelpText("after", "\nmds-sync COMMAND --help describes one command.");
   for (const add of await Promise.all(loadersFor(args[0]).map((load) => load()))) add(program, context);
   return program;
+}
+
+/** The help shows the options of the command itself first. */
+function settingsLast<T extends Command | Option>(
+  _all: T[],
+  visible: T[],
+  getGroup: (item: T) => string,
+): Map<string, T[]> {
+  const groups = Map.groupBy(visible, getGroup);
+  const settings = groups.get(SETTINGS_HEADING);
+  if (settings && groups.delete(SETTINGS_HEADING)) groups.set(SETTINGS_HEADING, settings);
+  return groups;
 }
 
 function report(error: unknown, context: CommandContext): ExitCode {

@@ -24,7 +24,7 @@ interface ExportFlags {
 }
 
 export function addExportCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("export").requiredOption("--to <dir>", "the folder to write"))
+  addSettingsFlags(program.command("export").requiredOption("--to <dir>", "the folder to write"), "warehouse")
     .summary("write Parquet files, and a DuckDB file whose views read them")
     .description(
       "Writes the warehouse as Parquet files, by stream, index type and month (daily bars: in one file or by year), and " +
