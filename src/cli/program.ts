@@ -4,6 +4,7 @@ import { systemClock } from "../runtime/clock.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import type { CommandContext } from "./support/context.ts";
 import { programVersion, SETTINGS_HEADING } from "./support/context.ts";
+import { commandExamples } from "./support/examples.ts";
 
 /** Gets its own remedy, because the file in the message is not the cause. */
 const OPEN_FILE_LIMIT_ERROR = /\b(EMFILE|ENFILE)\b|too many open files/i;
@@ -33,11 +34,13 @@ const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   doctor: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
   settings: async () => (await import("./commands/settings.ts")).addSettingsCommand,
   simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
+  completion: async () => (await import("./commands/completion.ts")).addCompletionCommand,
 };
 
-/** Returns the loader of the named command, or all loaders for the help and for suggestions after a misspelt name. */
+/** The loader of the named command; all loaders for the help, for completion, and for suggestions after a misspelt name. */
 function loadersFor(name: string | undefined): readonly (() => Promise<AddCommand>)[] {
   if (name === "-V" || name === "--version") return [];
+  if (name === "completion") return Object.values(commandLoaders);
   const command =
     name !== undefined && Object.hasOwn(commandLoaders, name) ? commandLoaders[name] : undefined;
   return command ? [command] : Object.values(commandLoaders);
@@ -100,7 +103,8 @@ export async function runProgram(args: readonly string[], context: CommandContex
   }
 }
 
-async function buildProgram(args: readonly string[], context: CommandContext): Promise<Command> {
+/** The program with the commands that the arguments need; without arguments, with all. */
+export async function buildProgram(args: readonly string[], context: CommandContext): Promise<Command> {
   const program = new Command("mds-sync")
     .description("A market data service in your own database: complete, exact, and able to prove it.")
     .version(programVersion(), "-V, --version", "show the version")
@@ -116,6 +120,11 @@ async function buildProgram(args: readonly string[], context: CommandContext): P
     .configureHelp({ groupItems: settingsLast })
     .addHelpText("after", "\nmds-sync COMMAND --help describes one command.");
   for (const add of await Promise.all(loadersFor(args[0]).map((load) => load()))) add(program, context);
+  for (const command of program.commands) {
+    const examples = commandExamples[command.name()] ?? [];
+    if (examples.length > 0)
+      command.addHelpText("after", ["", "Examples:", ...examples.map((line) => `  ${line}`)].join("\n"));
+  }
   return program;
 }
 
