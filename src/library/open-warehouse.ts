@@ -140,6 +140,7 @@ export class Warehouse implements Disposable {
     );
   }
 
+  /** Closes the file. `using warehouse = openWarehouse(…)` does it at the end of the block. */
   close(): void {
     this.#connection.close();
   }

@@ -24,6 +24,7 @@ export interface ReadOptions {
   readonly requireComplete?: boolean;
 }
 
+/** Options of `ticks`. */
 export interface TickOptions extends ReadOptions {}
 
 /** Columns instead of rows. */
@@ -33,6 +34,7 @@ export interface TickArrayOptions extends Omit<ReadOptions, "tz"> {
   readonly columns?: readonly TickNumber[];
 }
 
+/** Options of `bars`. */
 export interface BarOptions extends ReadOptions {
   /** The length of a bar: `30s`, `10m`, `1h`, `1d`, `1w` … */
   readonly every: string;
@@ -45,6 +47,7 @@ export interface BarArrayOptions extends BarOptions {
   readonly as: "columns";
 }
 
+/** Options of `asOf`. */
 export interface AsOfOptions {
   readonly indexType?: string;
   /** The time zone of `time`. Default: UTC. */
