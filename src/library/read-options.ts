@@ -30,7 +30,7 @@ export interface TickOptions extends ReadOptions {}
 /** Columns instead of rows. */
 export interface TickArrayOptions extends Omit<ReadOptions, "tz"> {
   readonly as: "columns";
-  /** The numbers to read. Default: price and volume. */
+  /** The numbers to read besides `ts`. Default: price. Each costs as much again. */
   readonly columns?: readonly TickNumber[];
 }
 

@@ -67,6 +67,11 @@ function libraryFigures(warehouse: Warehouse): Figure[] {
       ...ms,
     },
     {
+      name: "the same with volumes",
+      measured: measureMs(() => warehouse.ticks(name, { as: "columns", columns: ["price", "volume"] })),
+      ...ms,
+    },
+    {
       name: "200 days of 1h bars of one series as rows",
       measured: measureMs(() => warehouse.bars(name, { every: "1h" })),
       ...ms,
