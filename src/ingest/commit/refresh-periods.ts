@@ -26,12 +26,15 @@ const MAX_PERIODS_APART = 1.5;
 
 /** Polls that are less than this many cadences apart have missed nothing. */
 const MAX_CADENCES_APART = 2;
+/** A record that polls this many cadences apart returned was not refreshed between them. Polls in quick succession show nothing. */
+const MIN_CADENCES_REPEATED = 0.9;
 
 interface LastObservation {
   readonly ts: Micros;
-  /** The last poll that returned it. */
+  /** The first and the last poll that returned it. */
+  readonly firstAskedAt: Micros | undefined;
   readonly askedAt: Micros | undefined;
-  /** Several polls returned it, so the service refreshes the list less often than it is polled. */
+  /** Polls a cadence apart returned it, so the service refreshes the list less often than it is polled. */
   readonly isRepeated: boolean;
   readonly periods: readonly Micros[];
 }
@@ -48,13 +51,17 @@ export class RefreshPeriods {
     const last = this.#last.get(key);
     const known = last?.periods ?? [];
     const period = known.length > 0 ? Math.min(...known) : documentedPeriods[stream];
-    if (last?.ts === ts) this.#last.set(key, { ...last, askedAt, isRepeated: true });
-    else if (!last || ts > last.ts) {
+    if (last?.ts === ts) {
+      const cadences = countCadences(last.firstAskedAt, askedAt, cadence);
+      const isRepeated =
+        last.isRepeated || (cadences >= MIN_CADENCES_REPEATED && cadences <= MAX_CADENCES_APART);
+      this.#last.set(key, { ...last, askedAt, isRepeated });
+    } else if (!last || ts > last.ts) {
       const isSlow = last?.isRepeated || known.length > 0;
-      const isPeriod =
-        last && isSlow && (askedAt ?? ts) - (last.askedAt ?? ts) <= MAX_CADENCES_APART * cadence;
+      const cadences = countCadences(last?.askedAt, askedAt, cadence);
+      const isPeriod = last && isSlow && cadences >= 0 && cadences <= MAX_CADENCES_APART;
       const periods = isPeriod ? [...known, ts - last.ts].slice(-PERIODS_REMEMBERED) : known;
-      this.#last.set(key, { ts, askedAt, isRepeated: false, periods });
+      this.#last.set(key, { ts, firstAskedAt: askedAt, askedAt, isRepeated: false, periods });
     }
     const floor = (at: Micros) => Math.floor(at / cadence) * cadence;
     const at = floor(ts);
@@ -64,4 +71,9 @@ export class RefreshPeriods {
     const observedTo = Math.min(floor(askedAt ?? ts) + cadence, at + floor(reach));
     return { from: isNextRefresh ? floor(last.ts) : at, to: Math.max(at + cadence, observedTo) };
   }
+}
+
+/** From one poll to the next, if both times are known. A clock that was set in between gives a negative or a large number. */
+function countCadences(from: Micros | undefined, to: Micros | undefined, cadence: Micros): number {
+  return from === undefined || to === undefined ? Number.NaN : (to - from) / cadence;
 }

@@ -69,6 +69,17 @@ describe("what an observation covers", () => {
     expect(observe(1_800, 1_801)).toEqual([1_800, 1_860]);
   });
 
+  it("is one cadence although two polls in quick succession returned the same: that shows no slow refresh", () => {
+    const observe = observer("derivative_ticks", 60);
+    // The list is refreshed every 30 s.
+    observe(600, 601);
+    observe(600, 603);
+    observe(660, 661);
+    // Polls are late: nobody saw the refreshes between.
+    expect(observe(750, 779)).toEqual([720, 780]);
+    expect(observe(840, 841)).toEqual([840, 900]);
+  });
+
   it("ends with its cadence if it is not known when it was requested, or if an older answer comes late", () => {
     const observe = observer("market_caps", 30);
     expect(observe(600)).toEqual([600, 630]);
