@@ -9,8 +9,9 @@ interface Observation {
   readonly stream: SnapshotStream;
   /** The timestamp of the records. */
   readonly ts: Micros;
-  /** When they were requested, by the service's clock; undefined: unknown. */
+  /** When they were requested and when they had arrived, by the service's clock; undefined: unknown. */
   readonly askedAt: Micros | undefined;
+  readonly answeredAt: Micros | undefined;
   /** How long one observation is valid by the settings. */
   readonly cadence: Micros;
 }
@@ -31,8 +32,9 @@ const MIN_CADENCES_REPEATED = 0.9;
 
 interface LastObservation {
   readonly ts: Micros;
-  /** The first and the last poll that returned it. */
-  readonly firstAskedAt: Micros | undefined;
+  /** When the first answer with it had arrived. */
+  readonly answeredAt: Micros | undefined;
+  /** When the last poll that returned it was sent: it was current until then. */
   readonly askedAt: Micros | undefined;
   /** Polls a cadence apart returned it, so the service refreshes the list less often than it is polled. */
   readonly isRepeated: boolean;
@@ -47,21 +49,21 @@ export class RefreshPeriods {
   readonly #last = new Map<string, LastObservation>();
 
   /** What the observation covers, on the grid of the cadence: at least `[ts, ts + cadence)`. */
-  observe({ key, stream, ts, askedAt, cadence }: Observation): TimeRange {
+  observe({ key, stream, ts, askedAt, answeredAt, cadence }: Observation): TimeRange {
     const last = this.#last.get(key);
     const known = last?.periods ?? [];
     const period = known.length > 0 ? Math.min(...known) : documentedPeriods[stream];
     if (last?.ts === ts) {
-      const cadences = countCadences(last.firstAskedAt, askedAt, cadence);
+      const cadences = countCadences(last.answeredAt, askedAt, cadence);
       const isRepeated =
         last.isRepeated || (cadences >= MIN_CADENCES_REPEATED && cadences <= MAX_CADENCES_APART);
       this.#last.set(key, { ...last, askedAt, isRepeated });
     } else if (!last || ts > last.ts) {
       const isSlow = last?.isRepeated || known.length > 0;
-      const cadences = countCadences(last?.askedAt, askedAt, cadence);
+      const cadences = countCadences(last?.askedAt, answeredAt, cadence);
       const isPeriod = last && isSlow && cadences >= 0 && cadences <= MAX_CADENCES_APART;
       const periods = isPeriod ? [...known, ts - last.ts].slice(-PERIODS_REMEMBERED) : known;
-      this.#last.set(key, { ts, firstAskedAt: askedAt, askedAt, isRepeated: false, periods });
+      this.#last.set(key, { ts, answeredAt, askedAt, isRepeated: false, periods });
     }
     const floor = (at: Micros) => Math.floor(at / cadence) * cadence;
     const at = floor(ts);
