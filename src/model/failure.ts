@@ -62,6 +62,7 @@ const failurePolicies = {
   auth_unreachable: { family: "retry", sync: "retry" },
   credentials_rejected: { family: "operator", sync: "stop" },
   forbidden: { family: "operator", sync: "forbidden" },
+  index_forbidden: { family: "operator", sync: "forbidden" },
   secret_missing: { family: "operator", sync: "stop" },
   secret_unreadable: { family: "operator", sync: "stop" },
   // The network
