@@ -1,6 +1,7 @@
 import type { StreamRecords } from "../../model/records.ts";
 import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import { ChangedRows } from "../coverage/changed-ranges.ts";
 import { retract, retractDisprovedEmpty } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -148,6 +149,8 @@ class RowWriter<Row> {
   readonly #source: RecordSource;
   readonly #tolerance: Micros;
   readonly #width: number;
+  /** The rows of the current series that were written, except new ones above its high-water mark. */
+  readonly #changedRows = new ChangedRows();
   #pendingValues: SqlValue[] = [];
   #newestTs: Micros | undefined;
   #inserted = 0;
@@ -171,20 +174,24 @@ class RowWriter<Row> {
     if (this.#newestTs === undefined || newest > this.#newestTs) this.#newestTs = newest;
     if (this.#source === "live") this.#writeLive(key, records);
     else {
+      const isNew = this.#isAboveMark(key, this.#table.ts(records[0] as Row));
       this.#writePage(key, records);
+      if (isNew) this.#changedRows.clear();
       this.#retractDisprovedEmpty(key, records);
     }
+    this.#changedRows.record(this.#transaction, this.#table.stream, key);
     this.#transaction.highWaterMarks.raise(this.#table.stream, key, newest);
   }
 
   #writeLive(key: number, records: readonly Row[]): void {
-    const { stream, ts } = this.#table;
     for (const record of records) {
-      const certainlyAbove = ts(record) - this.#tolerance;
-      const isNew = this.#transaction.highWaterMarks.isAbove(stream, this.#table, key, certainlyAbove);
-      if (isNew) this.#append(key, record);
+      if (this.#isAboveMark(key, this.#table.ts(record) - this.#tolerance)) this.#append(key, record);
       else this.#merge(key, record);
     }
+  }
+
+  #isAboveMark(key: number, ts: Micros): boolean {
+    return this.#transaction.highWaterMarks.isAbove(this.#table.stream, this.#table, key, ts);
   }
 
   #writePage(key: number, records: readonly Row[]): void {
@@ -195,6 +202,7 @@ class RowWriter<Row> {
     for (let i = 0; i < records.length; i += ROWS_PER_STATEMENT) {
       const chunk = records.slice(i, i + ROWS_PER_STATEMENT);
       const isVacant = this.#isVacant(key, chunk);
+      if (isVacant) this.#addChanged(chunk);
       for (const record of chunk) {
         if (isVacant) this.#append(key, record);
         else this.#merge(key, record);
@@ -227,6 +235,7 @@ class RowWriter<Row> {
   #fillVacantRange(key: number, records: readonly Row[]): void {
     const { stream, ts, lean } = this.#table;
     const from = ts(records[0] as Row);
+    this.#addChanged(records);
     this.#transaction.recordFilledRange(stream, key, {
       from,
       to: ts(records.at(-1) as Row) + 1,
@@ -254,6 +263,11 @@ class RowWriter<Row> {
     for (const record of chunk) this.#append(key, record);
   }
 
+  /** `records`: ascending. */
+  #addChanged(records: readonly Row[]): void {
+    this.#changedRows.insert(this.#table.ts(records[0] as Row), this.#table.ts(records.at(-1) as Row));
+  }
+
   #append(key: number, record: Row): void {
     const { storedTime, ts, encode } = this.#table;
     this.#pendingValues.push(key, storedTime(ts(record)));
@@ -274,6 +288,9 @@ class RowWriter<Row> {
         }
         this.#retractIfSettled(key, ts);
       }
+      // No growth of coverage follows a live row.
+      if (this.#source === "live") this.#changedRows.replace(ts);
+      else this.#changedRows.insert(ts);
       this.#append(key, record);
       return;
     }
@@ -281,8 +298,10 @@ class RowWriter<Row> {
     table.encode(record, this.#source === "live" ? 1 : 0, after);
     if (after.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.#unchanged++;
-      if (this.#source === "rest" && before[table.sourceAt] === 1)
+      if (this.#source === "rest" && before[table.sourceAt] === 1) {
+        this.#changedRows.insert(ts);
         this.#transaction.statement(getRowSql(table).confirmOne).run([key, table.storedTime(ts)]);
+      }
       return;
     }
     const settled = this.#isSettled(key, ts);
@@ -297,6 +316,7 @@ class RowWriter<Row> {
     if (needsRevision && !hasSameValues(table, before, after))
       storeRevision(this.#transaction, table, { key, ts, before, after });
     this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
+    this.#changedRows.replace(ts);
     this.#changed++;
   }
 

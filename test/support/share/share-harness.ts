@@ -1,0 +1,71 @@
+import { onTestFinished } from "vitest";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { type ShareOptions, type ShareResult, shareOnce } from "../../../src/share/share-once.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { PASSWORD, type TestPostgres } from "../postgres.ts";
+
+/** Forwards a warehouse to a database of the test server. */
+export function shareInto(
+  server: TestPostgres,
+  database: string,
+  warehouse: Pick<WarehouseWriter, "path">,
+  more: Partial<ShareOptions & { verify: boolean }> = {},
+): Promise<ShareResult> {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  return shareOnce({
+    warehouse: warehouse.path,
+    url: server.url(database),
+    readPassword: () => PASSWORD,
+    name: "test",
+    leaseSeconds: 15,
+    clock: systemClock,
+    signal: stop.signal,
+    ...more,
+  });
+}
+
+type Row = Record<string, unknown>;
+
+/** The rows of a public relation of both stores, with equal values in the same form, in the same order. */
+export async function bothStores(
+  server: TestPostgres,
+  database: string,
+  warehouse: WarehouseWriter,
+  relation: string,
+  condition = "true",
+): Promise<{ sqlite: string[]; postgres: string[]; sqliteColumns: string[]; postgresColumns: string[] }> {
+  const { database: file } = warehouse.connection;
+  const names = file.prepare(`SELECT name FROM pragma_table_info('${relation}')`).pluck().all() as string[];
+  const typed = await server.query<{ name: string; type: string }>(
+    database,
+    `SELECT column_name AS name, data_type AS type FROM information_schema.columns
+    WHERE table_schema = 'mds' AND table_name = $1 ORDER BY ordinal_position`,
+    [relation],
+  );
+  const selected = typed.map(({ name, type }) => `${plainSql(`"${name}"`, type)} AS "${name}"`).join(", ");
+  const shared = await server.query<Row>(
+    database,
+    `SELECT ${selected} FROM mds.${relation} WHERE ${condition}`,
+  );
+  const numbers = new Set(typed.filter(({ type }) => type === "bigint").map(({ name }) => name));
+  const sort = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort();
+  const order = (row: Row) =>
+    Object.fromEntries(
+      names.map((name) => [name, numbers.has(name) && row[name] !== null ? Number(row[name]) : row[name]]),
+    );
+  return {
+    sqliteColumns: names,
+    postgresColumns: typed.map(({ name }) => name),
+    sqlite: sort((file.prepare(`SELECT * FROM "${relation}" WHERE ${condition}`).all() as Row[]).map(order)),
+    postgres: sort(shared.map(order)),
+  };
+}
+
+/** A value as SQLite shows it. */
+function plainSql(column: string, type: string): string {
+  if (type === "timestamp with time zone")
+    return `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+  if (type === "boolean") return `${column}::integer`;
+  return type === "numeric" || type === "date" ? `${column}::text` : column;
+}
