@@ -13,6 +13,7 @@ const MIN_CAPACITY = 64 * 1024;
 const EPOCH_2000_MICROS = Date.UTC(2000, 0, 1) * 1000;
 const EPOCH_2000_DAY = Date.UTC(2000, 0, 1) / 86_400_000;
 const MAX_UINT32 = 2 ** 32;
+const fixedBytes = { float8: 8, int4: 4, day: 4, int2: 2, bool: 1 } as const;
 
 /** Builds the bytes of one COPY. Give it each row's values in the order of the columns. */
 export class CopyWriter {
@@ -63,38 +64,20 @@ export class CopyWriter {
       this.#at = this.#buffer.writeInt32BE(-1, this.#at);
       return;
     }
-    switch (type) {
-      case "text":
-        return this.#addText(cleanText(String(value)));
-      case "json":
-        return this.#addText(cleanJson(String(value)));
-      case "float8":
-        this.#at = this.#buffer.writeInt32BE(8, this.#at);
-        this.#at = this.#buffer.writeDoubleBE(Number(value), this.#at);
-        return;
-      case "int8":
-        return this.#addInt8(Number(value));
-      case "moment":
-        return this.#addInt8(parseMoment(String(value)) - EPOCH_2000_MICROS);
-      case "int4":
-        this.#at = this.#buffer.writeInt32BE(4, this.#at);
-        this.#at = this.#buffer.writeInt32BE(Number(value), this.#at);
-        return;
-      case "day":
-        this.#at = this.#buffer.writeInt32BE(4, this.#at);
-        this.#at = this.#buffer.writeInt32BE(
-          Date.parse(`${String(value)}T00:00:00Z`) / 86_400_000 - EPOCH_2000_DAY,
-          this.#at,
-        );
-        return;
-      case "int2":
-        this.#at = this.#buffer.writeInt32BE(2, this.#at);
-        this.#at = this.#buffer.writeInt16BE(Number(value), this.#at);
-        return;
-      case "bool":
-        this.#at = this.#buffer.writeInt32BE(1, this.#at);
-        this.#at = this.#buffer.writeInt8(value === 1 ? 1 : 0, this.#at);
-    }
+    if (type === "text") this.#addText(cleanText(String(value)));
+    else if (type === "json") this.#addText(cleanJson(String(value)));
+    else if (type === "int8") this.#addInt8(Number(value));
+    else if (type === "moment") this.#addInt8(parseMoment(String(value)) - EPOCH_2000_MICROS);
+    else this.#addFixed(type, value);
+  }
+
+  #addFixed(type: Exclude<PgType, "text" | "json" | "int8" | "moment">, value: number | string): void {
+    this.#at = this.#buffer.writeInt32BE(fixedBytes[type], this.#at);
+    if (type === "float8") this.#at = this.#buffer.writeDoubleBE(Number(value), this.#at);
+    else if (type === "int4") this.#at = this.#buffer.writeInt32BE(Number(value), this.#at);
+    else if (type === "int2") this.#at = this.#buffer.writeInt16BE(Number(value), this.#at);
+    else if (type === "bool") this.#at = this.#buffer.writeInt8(value === 1 ? 1 : 0, this.#at);
+    else this.#at = this.#buffer.writeInt32BE(parseDay(String(value)) - EPOCH_2000_DAY, this.#at);
   }
 
   /** Two halves: a BigInt per value would cost as much as all the rest. */
@@ -170,4 +153,9 @@ function cleanJson(text: string): string {
 function parseMoment(text: string): number {
   const fraction = /\.(\d{1,6})/.exec(text)?.[1]?.padEnd(6, "0") ?? "0";
   return Math.floor(Date.parse(text) / 1000) * 1_000_000 + Number(fraction);
+}
+
+/** A day, `YYYY-MM-DD`, as the number of days since 1970. */
+function parseDay(text: string): number {
+  return Date.parse(`${text}T00:00:00Z`) / 86_400_000;
 }

@@ -42,8 +42,8 @@ export interface TestPostgres {
   url(database: string, user?: string): string;
   /** Runs SQL as the superuser. */
   query<Row extends pg.QueryResultRow>(database: string, sql: string, values?: unknown[]): Promise<Row[]>;
-  /** Creates an empty database and returns its name. */
-  createDatabase(): Promise<string>;
+  /** Creates a database, empty or a copy of another, and returns its name. */
+  createDatabase(template?: string): Promise<string>;
   /** Stops the server at once, as a power failure does. */
   stop(): Promise<void>;
   start(): Promise<void>;
@@ -137,9 +137,9 @@ class PostgresServer implements TestPostgres {
     }
   }
 
-  async createDatabase(): Promise<string> {
+  async createDatabase(template = "template1"): Promise<string> {
     const name = `test_${++this.#databases}`;
-    await this.query("postgres", `CREATE DATABASE ${name}`);
+    await this.query("postgres", `CREATE DATABASE ${name} TEMPLATE ${template}`);
     return name;
   }
 

@@ -1,28 +1,35 @@
-import { onTestFinished } from "vitest";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { type ShareOptions, type ShareResult, shareOnce } from "../../../src/share/share-once.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { PASSWORD, type TestPostgres } from "../postgres.ts";
 
-/** Forwards a warehouse to a database of the test server. */
-export function shareInto(
+/** The options with which a test forwards a warehouse to a database of its server. */
+export function shareOptions(
   server: TestPostgres,
   database: string,
   warehouse: Pick<WarehouseWriter, "path">,
-  more: Partial<ShareOptions & { verify: boolean }> = {},
-): Promise<ShareResult> {
-  const stop = new AbortController();
-  onTestFinished(() => stop.abort());
-  return shareOnce({
+  more: Partial<ShareOptions> = {},
+): ShareOptions {
+  return {
     warehouse: warehouse.path,
     url: server.url(database),
     readPassword: () => PASSWORD,
     name: "test",
     leaseSeconds: 15,
     clock: systemClock,
-    signal: stop.signal,
+    signal: new AbortController().signal,
     ...more,
-  });
+  };
+}
+
+/** Forwards a warehouse to a database of the test server, once. */
+export function shareInto(
+  server: TestPostgres,
+  database: string,
+  warehouse: Pick<WarehouseWriter, "path">,
+  { verify = false, ...more }: Partial<ShareOptions & { verify: boolean }> = {},
+): Promise<ShareResult> {
+  return shareOnce({ ...shareOptions(server, database, warehouse, more), verify });
 }
 
 type Row = Record<string, unknown>;
