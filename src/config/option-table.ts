@@ -1,5 +1,7 @@
 import { INTRADAY_DAYS } from "../model/streams.ts";
 import {
+  anyTextOption,
+  choiceOption,
   cronOption,
   derivativeTypesOption,
   durationOption,
@@ -8,6 +10,7 @@ import {
   lxIndexIdsOption,
   type Option,
   optionalTextOption,
+  postgresUrlOption,
   retentionOption,
   selectorOption,
   serviceUrlOption,
@@ -169,6 +172,24 @@ export const optionTable = {
   },
   telemetry: {
     heartbeatUrl: httpUrlOption({ help: "requested with GET after each healthy minute" }),
+  },
+  shared: {
+    url: postgresUrlOption({
+      env: "MDS_SHARED_URL",
+      help: "the PostgreSQL database that the warehouse is forwarded to, without the password; empty: none",
+    }),
+    passwordFile: optionalTextOption({
+      env: "MDS_SHARED_PASSWORD_FILE",
+      help: "the file that holds its password (or set MDS_SHARED_PASSWORD to the password itself)",
+    }),
+    role: choiceOption({ help: "alone: this daemon alone forwards" }, ["alone"]),
+    name: anyTextOption({ help: "the name of this daemon there; empty: the host's name" }),
+    leaseSeconds: integerOption(
+      { help: "after this many seconds without a sign of life another daemon may forward" },
+      15,
+      3,
+      3600,
+    ),
   },
 };
 

@@ -41,7 +41,10 @@ export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): M
   const readStatus = () =>
     statuses.get("status", STATUS_TTL_MS, async () => {
       const status = await reader.query("status");
-      return { status, response: jsonResponse({ ...status, service: view.service() }) };
+      return {
+        status,
+        response: jsonResponse({ ...status, service: view.service(), shared: view.shared?.() ?? null }),
+      };
     });
   const readStatusIfPossible = () =>
     readStatus().then(
@@ -126,8 +129,10 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
       disk: status?.disk,
       withdrawals: status?.withdrawals,
       service: view.service(),
+      shared: view.shared?.(),
     }),
     service: view.service(),
+    shared: view.shared?.() ?? null,
     requests_per_second: view.requestsPerSecond(),
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
       ...error,

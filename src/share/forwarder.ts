@@ -398,18 +398,20 @@ export class Forwarder {
   }
 
   readonly inTransaction = async <T>(work: () => Promise<T>): Promise<T> => {
-    const { session, lease, clock, signal } = this.#options;
+    const { session, lease, signal } = this.#options;
     signal.throwIfAborted();
-    if (clock.monotonic() - this.#renewedAt > (lease.seconds * 1000) / 3) await this.renew();
+    await this.renewIfDue();
     const result = await inFence(session, lease, work);
     this.#counts.commits++;
     return result;
   };
 
-  /** Keeps the lease while there is nothing to forward. */
-  async renew(): Promise<void> {
-    await renewLease(this.#options.session, this.#options.lease);
-    this.#renewedAt = this.#options.clock.monotonic();
+  /** Extends the lease; call it also while there is nothing to forward. */
+  async renewIfDue(): Promise<void> {
+    const { session, lease, clock } = this.#options;
+    if (clock.monotonic() - this.#renewedAt <= (lease.seconds * 1000) / 3) return;
+    await renewLease(session, lease);
+    this.#renewedAt = clock.monotonic();
   }
 
   #reportProgress(done: Micros): void {

@@ -63,6 +63,11 @@ async function assertServerVersion(session: SharedSession): Promise<void> {
     throw tooOldFailure(session.address, row?.version ?? "unknown");
 }
 
+/** The version of schema `mds`; undefined if it has none. */
+export async function readSchemaVersion(session: SharedSession): Promise<number | undefined> {
+  return (await readState(session))?.version;
+}
+
 async function readState(session: SharedSession): Promise<SchemaState | undefined> {
   const [table] = await session.query<{ found: boolean }>(
     "SELECT to_regclass('mds.schema_version') IS NOT NULL AS found",

@@ -48,9 +48,11 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
   // Loaded lazily, so that other commands do not load the client and SQLite.
   const { checkService } = await import("./service-checks.ts");
   const { checkWarehouse } = await import("./warehouse-checks.ts");
-  const [serviceFindings, warehouseFindings] = await Promise.all([
+  const { checkSharedWarehouse } = await import("./shared-checks.ts");
+  const [serviceFindings, warehouseFindings, sharedFindings] = await Promise.all([
     service ? checkService(service, settings.sync, context) : [],
     checkWarehouse(settings.warehouse.path, context.clock),
+    checkSharedWarehouse(loaded, context.clock),
   ]);
   return [
     okFinding(
@@ -61,6 +63,7 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
     ...settingsFindings,
     ...serviceFindings,
     ...warehouseFindings,
+    ...sharedFindings,
   ];
 }
 
