@@ -1,3 +1,4 @@
+import type { Clock } from "../runtime/clock.ts";
 import { fencedFailure, heldFailure } from "./postgres-errors.ts";
 import type { SharedSession } from "./session.ts";
 
@@ -22,7 +23,12 @@ export interface Lease {
   readonly seconds: number;
 }
 
+/** A killed program's session ends a moment after it: only then it is known to be dead. */
+const HELD_RETRIES = 10;
+const HELD_RETRY_INTERVAL_MS = 300;
+
 export interface LeaseOptions {
+  readonly clock: Pick<Clock, "sleep">;
   /** Unique per start of the program; also the session's `application_name`. */
   readonly holder: string;
   /** What a person calls this daemon. */
@@ -33,15 +39,14 @@ export interface LeaseOptions {
 /** Takes the lease. Throws if another program holds it: one whose session is alive and whose lease is valid. */
 export async function takeLease(
   session: SharedSession,
-  { holder, name, seconds }: LeaseOptions,
+  { holder, name, seconds, clock }: LeaseOptions,
 ): Promise<Lease> {
-  const [found] = await session.query<LeaseRow>(
-    `SELECT l.epoch, l.holder, l.name, l.until > clock_timestamp() AS "isValid",
-      EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.application_name = l.holder AND l.holder <> '') AS "isConnected"
-    FROM mds.leases l WHERE l.bucket = ${BUCKET}`,
-  );
-  if (!found) throw fencedFailure();
-  if (found.holder !== holder && found.isValid && found.isConnected) throw heldFailure(found.name);
+  let found = await readLease(session);
+  for (let i = 0; isHeld(found, holder) && i < HELD_RETRIES; i++) {
+    await clock.sleep(HELD_RETRY_INTERVAL_MS);
+    found = await readLease(session);
+  }
+  if (isHeld(found, holder)) throw heldFailure(found.name);
   // A session that waits for the rows of a COPY ignores every timeout of the server: only this ends it.
   if (found.isConnected && found.holder !== holder)
     await session.query(
@@ -60,6 +65,20 @@ export async function takeLease(
   const [lease] = taken;
   if (!lease) throw fencedFailure();
   return { epoch: Number(lease.epoch), seconds };
+}
+
+async function readLease(session: SharedSession): Promise<LeaseRow> {
+  const [found] = await session.query<LeaseRow>(
+    `SELECT l.epoch, l.holder, l.name, l.until > clock_timestamp() AS "isValid",
+      EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.application_name = l.holder AND l.holder <> '') AS "isConnected"
+    FROM mds.leases l WHERE l.bucket = ${BUCKET}`,
+  );
+  if (!found) throw new Error("schema mds has no lease");
+  return found;
+}
+
+function isHeld({ holder, isValid, isConnected }: LeaseRow, by: string): boolean {
+  return holder !== by && isValid && isConnected;
 }
 
 function endOfLease(seconds: number): string {

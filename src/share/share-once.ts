@@ -48,7 +48,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
     const holder = `mds-sync ${name} ${randomUUID()}`.slice(-63);
     session = await SharedSession.connect({ address, readPassword, holder, clock });
     await migrateShared(session);
-    lease = await takeLease(session, { holder, name, seconds: leaseSeconds });
+    lease = await takeLease(session, { holder, name, seconds: leaseSeconds, clock });
     const forwarder = new Forwarder({
       connection,
       session,
