@@ -49,6 +49,7 @@ export class SharedSession {
       keepAlive: true,
     });
     const session = new SharedSession(client, options);
+    const release = options.clock.beginWork();
     try {
       await client.connect();
       await client.query(
@@ -58,6 +59,8 @@ export class SharedSession {
     } catch (error) {
       session.destroy();
       throw toShareFailure(error, address);
+    } finally {
+      release();
     }
   }
 

@@ -44,6 +44,8 @@ export interface TestPostgres {
   query<Row extends pg.QueryResultRow>(database: string, sql: string, values?: unknown[]): Promise<Row[]>;
   /** Creates a database, empty or a copy of another, and returns its name. */
   createDatabase(template?: string): Promise<string>;
+  /** From the next start on, files cannot grow beyond so many bytes: the effect of a full disk. Undefined: no limit. */
+  maxFileBytes: number | undefined;
   /** Stops the server at once, as a power failure does. */
   stop(): Promise<void>;
   start(): Promise<void>;
@@ -59,6 +61,7 @@ export function usePostgres(settings: Readonly<Record<string, string>> = {}): Te
 
 class PostgresServer implements TestPostgres {
   port = 0;
+  maxFileBytes: number | undefined;
   folder = "";
   readonly #settings: Readonly<Record<string, string>>;
   #process: ChildProcess | undefined;
@@ -88,7 +91,8 @@ class PostgresServer implements TestPostgres {
     };
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     // The shell waits for its input to end, which it also does when the test process is killed; then it cleans up.
-    const script = `"$@" < /dev/null 3<&- & server=$!; read -r word <&3; kill -QUIT $server 2> /dev/null; wait $server; [ "$word" = keep ] || rm -rf "$PWD"/*`;
+    const limit = this.maxFileBytes === undefined ? "" : `ulimit -f ${Math.floor(this.maxFileBytes / 512)}; `;
+    const script = `${limit}"$@" < /dev/null 3<&- & server=$!; read -r word <&3; kill -QUIT $server 2> /dev/null; wait $server; [ "$word" = keep ] || rm -rf "$PWD"/*`;
     const postgres = [join(installed, "bin/postgres"), "-D", join(this.folder, "data"), ...flags];
     const child = spawn("sh", ["-c", `exec 3<&0; ${script}`, "sh", ...postgres], {
       ...unprivileged,

@@ -1,6 +1,10 @@
+import { Failure } from "../../../src/model/failure.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { type ShareOptions, type ShareResult, shareOnce } from "../../../src/share/share-once.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { ticks } from "../export/sample-data.ts";
 import { PASSWORD, type TestPostgres } from "../postgres.ts";
 
 /** The options with which a test forwards a warehouse to a database of its server. */
@@ -75,4 +79,28 @@ function plainSql(column: string, type: string): string {
     return `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
   if (type === "boolean") return `${column}::integer`;
   return type === "numeric" || type === "date" ? `${column}::text` : column;
+}
+
+/** Where the hours of `addHours` begin. */
+export const HOURS_BEGIN = Date.UTC(2026, 0, 10) * 1000;
+
+/** Stores and settles hours of ticks of one series. */
+export function addHours(warehouse: WarehouseWriter, from: number, count: number): void {
+  const records = ticks(count * 120, HOURS_BEGIN + from * 3_600_000_000);
+  warehouse.transaction((transaction) => {
+    writeRecords(transaction, "index_ticks", records, "rest");
+    const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
+    const range = { from: records[0]?.ts ?? 0, to: (records.at(-1)?.ts ?? 0) + 30_000_000 };
+    settle(transaction, { stream: "index_ticks", series }, range, "rows");
+  });
+}
+
+/** The failure with which the work ends. */
+export async function failureOf(work: Promise<unknown>): Promise<Failure> {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof Failure) return error;
+  throw error ?? new Error("expected a failure");
 }
