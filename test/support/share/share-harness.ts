@@ -5,7 +5,7 @@ import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ticks } from "../export/sample-data.ts";
-import { PASSWORD, type TestPostgres } from "../postgres.ts";
+import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 
 /** The options with which a test forwards a warehouse to a database of its server. */
 export function shareOptions(
