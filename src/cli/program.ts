@@ -24,7 +24,7 @@ const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   verify: async () => (await import("./commands/verify.ts")).addVerifyCommand,
   query: async () => (await import("./commands/query.ts")).addQueryCommand,
   export: async () => (await import("./commands/export.ts")).addExportCommand,
-  share: async () => (await import("./commands/share.ts")).addShareCommand,
+  share: async () => (await import("./commands/share/share.ts")).addShareCommand,
   backup: async () => (await import("./commands/backup.ts")).addBackupCommand,
   doctor: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
   settings: async () => (await import("./commands/settings.ts")).addSettingsCommand,

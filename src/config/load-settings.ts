@@ -149,7 +149,7 @@ function looksSecret(key: string): boolean {
 function describeSecret(file: SettingsFile, path: string): Mistake {
   return {
     message: `${file.path}: ${path} looks like a secret, which does not belong in this file`,
-    remedy: /passw/i.test(path)
+    remedy: path.startsWith("shared.")
       ? `remove it and name a file in ${sharedPassword.setting}, or set ${sharedPassword.variable}`
       : `remove it and name a file in ${clientSecret.setting}, or set ${secretEnvName}`,
   };

@@ -17,7 +17,7 @@ import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
-import { ShareThread } from "../share/share-thread.ts";
+import { ShareThread } from "../share/thread/share-thread.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";

@@ -21,12 +21,12 @@ import {
 } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { rowTables } from "../warehouse/tables/row-tables.ts";
-import { SharedDictionaries } from "./dictionaries.ts";
-import { inFence, type Lease, renewLease } from "./lease.ts";
 import { findLacking, type LedgerPiece } from "./ledger-difference.ts";
-import { SharedRelations } from "./relations.ts";
-import { SharedRows } from "./row-store.ts";
-import type { SharedSession } from "./session.ts";
+import { inFence, type Lease, renewLease } from "./server/lease.ts";
+import type { SharedSession } from "./server/session.ts";
+import { SharedDictionaries } from "./tables/dictionaries.ts";
+import { SharedRelations } from "./tables/relations.ts";
+import { SharedRows } from "./tables/row-store.ts";
 
 /** Rows of one transaction: more gain little, and keep the rows of a range longer from its readers. */
 const MAX_ROWS_PER_TRANSACTION = 20_000;

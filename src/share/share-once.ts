@@ -4,11 +4,11 @@ import { readChangePosition } from "../warehouse/coverage/changed-ranges.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { Forwarder, type ForwardProgress, type ForwardResult } from "./forwarder.ts";
-import { type Lease, returnLease, takeLease } from "./lease.ts";
-import { migrateShared } from "./migrate.ts";
-import { parseServerAddress } from "./server-address.ts";
-import { SharedSession } from "./session.ts";
-import { type VerifyResult, verifyShared } from "./verify.ts";
+import { migrateShared } from "./schema/migrate.ts";
+import { type Lease, returnLease, takeLease } from "./server/lease.ts";
+import { parseServerAddress } from "./server/server-address.ts";
+import { SharedSession } from "./server/session.ts";
+import { type ComparisonResult, verifyShared } from "./verify.ts";
 
 export interface ShareOptions {
   /** The SQLite file. */
@@ -28,7 +28,7 @@ export interface OpenShare {
   readonly forwarder: Forwarder;
   readonly connection: Connection;
   /** What `load` had to compare, because the changes since the last state were unknown. */
-  readonly compared: VerifyResult | undefined;
+  readonly compared: ComparisonResult | undefined;
   close(): Promise<void>;
 }
 
@@ -45,7 +45,8 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
     connection.close();
   };
   try {
-    const holder = `mds-sync ${name} ${randomUUID()}`.slice(-63);
+    // Short and ASCII: PostgreSQL would change any other name, and the lease compares it.
+    const holder = `mds-sync ${randomUUID()}`;
     session = await SharedSession.connect({ address, readPassword, holder, clock });
     await migrateShared(session);
     lease = await takeLease(session, { holder, name, seconds: leaseSeconds, clock });
@@ -58,7 +59,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
       ...(onProgress && { onProgress }),
     });
     const position = readChangePosition(connection);
-    let compared: VerifyResult | undefined;
+    let compared: ComparisonResult | undefined;
     if (!(await forwarder.load())) {
       compared = await verifyShared(forwarder, connection);
       await forwarder.storePosition(position);

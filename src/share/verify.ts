@@ -14,7 +14,7 @@ import type { Forwarder } from "./forwarder.ts";
 
 const MAX_ROWS_PER_COMPARISON = 20_000;
 
-export interface VerifyResult {
+export interface ComparisonResult {
   /** Rows that were compared. */
   readonly compared: number;
   /** Ranges that differed, and were replaced by what the SQLite file has. */
@@ -29,7 +29,7 @@ export async function verifyShared(
   forwarder: Forwarder,
   connection: Connection,
   onProgress?: (compared: number) => void,
-): Promise<VerifyResult> {
+): Promise<ComparisonResult> {
   let compared = 0;
   let mended = 0;
   for (const stream of rowStreams) {

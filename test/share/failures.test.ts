@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { runShareLoop } from "../../src/share/share-loop.ts";
-import type { ShareReport } from "../../src/share/share-messages.ts";
+import { runShareLoop } from "../../src/share/thread/share-loop.ts";
+import type { ShareReport } from "../../src/share/thread/share-messages.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { ManualClock } from "../support/manual-clock.ts";

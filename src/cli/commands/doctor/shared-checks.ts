@@ -2,7 +2,7 @@ import type { LoadedSettings } from "../../../config/load-settings.ts";
 import { findSharedSettings } from "../../../config/shared-settings.ts";
 import { exitCode } from "../../../model/failure.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { inspectServer, type ServerInspection } from "../../../share/inspect.ts";
+import { inspectServer, type ServerInspection } from "../../../share/server/inspect.ts";
 import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 
 const CHECK = "shared";

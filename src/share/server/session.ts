@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import pg from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { toShareFailure } from "./postgres-errors.ts";
 import type { ServerAddress } from "./server-address.ts";
 
@@ -53,7 +53,7 @@ export class SharedSession {
     try {
       await client.connect();
       await client.query(
-        "SET TIME ZONE 'UTC'; SET lock_timeout = '30s'; SET client_min_messages = 'warning'",
+        "SET TIME ZONE 'UTC'; SET statement_timeout = 0; SET lock_timeout = '30s'; SET client_min_messages = 'warning'",
       );
       return session;
     } catch (error) {

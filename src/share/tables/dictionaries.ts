@@ -1,10 +1,10 @@
-import type { Dictionary } from "../model/streams.ts";
-import { readSmallRelation } from "../warehouse/read/forwarded-rows.ts";
-import type { Connection } from "../warehouse/sqlite/connection.ts";
-import type { SqlValue } from "../warehouse/tables/row-tables.ts";
+import type { Dictionary } from "../../model/streams.ts";
+import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
+import { type DictionaryLayout, dictionaryLayouts } from "../schema/tables.ts";
+import type { SharedSession } from "../server/session.ts";
 import { CopyWriter, endOfField, splitCopy } from "./copy-format.ts";
-import type { SharedSession } from "./session.ts";
-import { type DictionaryLayout, dictionaryLayouts } from "./tables.ts";
 
 /** Runs work in a transaction that only the lease's holder can commit. */
 export type FencedTransaction = <T>(work: () => Promise<T>) => Promise<T>;

@@ -1,4 +1,4 @@
-import { exitCode, Failure, type FailureCode } from "../model/failure.ts";
+import { exitCode, Failure, type FailureCode } from "../../model/failure.ts";
 
 /** The server as messages name it: without user name and password. */
 export interface ServerName {

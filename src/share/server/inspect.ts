@@ -1,5 +1,5 @@
-import type { Clock } from "../runtime/clock.ts";
-import { readSchemaVersion, SCHEMA_VERSION } from "./migrate.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { readSchemaVersion, SCHEMA_VERSION } from "../schema/migrate.ts";
 import { parseServerAddress, type ServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
 

@@ -1,4 +1,4 @@
-import type { SerialisedFailure } from "../model/failure.ts";
+import type { SerialisedFailure } from "../../model/failure.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
 export interface ShareThreadSettings {
@@ -17,7 +17,7 @@ export type ShareRequest =
 export type ShareReport =
   | { readonly kind: "ask-password" }
   | { readonly kind: "connected" }
-  /** A pass has ended. `startedAt`: what was committed before is in the shared warehouse, by `Date.now()`. */
+  /** A pass has ended. `startedAt`: what was committed before is in the shared warehouse, in milliseconds since 1970. */
   | {
       readonly kind: "forwarded";
       readonly startedAt: number;

@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { requireSharedSettings } from "../../config/shared-settings.ts";
-import type { ShareResult } from "../../share/share-once.ts";
-import { drawBars, isTerminal, type ProgressCounts } from "../output/progress-bar.ts";
-import { formatNumber, pluralize } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
+import { requireSharedSettings } from "../../../config/shared-settings.ts";
+import type { ShareResult } from "../../../share/share-once.ts";
+import { drawBars, isTerminal, type ProgressCounts } from "../../output/progress-bar.ts";
+import { formatNumber, pluralize } from "../../output/text.ts";
+import type { CommandContext } from "../../support/context.ts";
+import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
 
 interface ShareFlags {
   verify?: boolean;
@@ -29,7 +29,7 @@ export function addShareCommand(program: Command, context: CommandContext): void
       const loaded = loadSettingsAndWarn(command, context);
       const { role: _role, ...shared } = requireSharedSettings(loaded);
       // Loaded lazily, so that other commands do not load SQLite and the PostgreSQL client.
-      const { shareOnce } = await import("../../share/share-once.ts");
+      const { shareOnce } = await import("../../../share/share-once.ts");
       let counts: ProgressCounts = { rows: 0, done: 0, planned: 0 };
       const showsBar = flags.progress && isTerminal(stderr);
       const bar = showsBar ? drawBars(clock, stderr, () => [["share", counts]]) : undefined;

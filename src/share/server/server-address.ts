@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
-import { exitCode, Failure } from "../model/failure.ts";
+import { exitCode, Failure } from "../../model/failure.ts";
 import type { ServerName } from "./postgres-errors.ts";
 
 /** Where the shared warehouse is. No property holds the password, so that logging this object is safe. */

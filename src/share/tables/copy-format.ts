@@ -1,5 +1,5 @@
-import type { SqlValue } from "../warehouse/tables/row-tables.ts";
-import type { PgColumn, PgType } from "./tables.ts";
+import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
+import type { PgColumn, PgType } from "../schema/tables.ts";
 
 /*
  * PostgreSQL's binary COPY format: a header, then per row the number of fields and per field its length and bytes, all

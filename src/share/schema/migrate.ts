@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
+import { newerSchemaFailure, tooOldFailure } from "../server/postgres-errors.ts";
+import type { SharedSession } from "../server/session.ts";
 import { gapFunctions } from "./gaps-view.ts";
-import { newerSchemaFailure, tooOldFailure } from "./postgres-errors.ts";
-import type { SharedSession } from "./session.ts";
 import { tableStatements } from "./tables.ts";
 import { sharedViews } from "./views.ts";
 

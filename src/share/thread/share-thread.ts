@@ -1,11 +1,11 @@
 import { Worker } from "node:worker_threads";
-import { deserialiseFailure, type SerialisedFailure } from "../model/failure.ts";
-import type { ShareStatus } from "../model/share-status.ts";
-import { resolveSiblingModule } from "../runtime/child-process.ts";
-import type { Clock } from "../runtime/clock.ts";
-import type { Log } from "../runtime/log.ts";
-import { finishesWithin } from "../runtime/timeouts.ts";
-import { parseServerAddress } from "./server-address.ts";
+import { deserialiseFailure, type SerialisedFailure } from "../../model/failure.ts";
+import type { ShareStatus } from "../../model/share-status.ts";
+import { resolveSiblingModule } from "../../runtime/child-process.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Log } from "../../runtime/log.ts";
+import { finishesWithin } from "../../runtime/timeouts.ts";
+import { parseServerAddress } from "../server/server-address.ts";
 import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-messages.ts";
 
 interface ShareThreadOptions extends ShareThreadSettings {

@@ -1,14 +1,18 @@
-import { type RowStream, streamTable } from "../model/streams.ts";
-import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
-import type { TimeRange } from "../model/time-range.ts";
-import type { SettledRange } from "../warehouse/coverage/ledger.ts";
-import { type ForwardedRow, forwardedColumns } from "../warehouse/read/forwarded-rows.ts";
-import { rowTables } from "../warehouse/tables/row-tables.ts";
+import { type RowStream, streamTable } from "../../model/streams.ts";
+import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { SettledRange } from "../../warehouse/coverage/ledger.ts";
+import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
+import { rowTables } from "../../warehouse/tables/row-tables.ts";
+import { spliceLedger } from "../ledger-difference.ts";
+import { LEDGER_TABLE, partitionOf, rowLayouts } from "../schema/tables.ts";
+import type { SharedSession } from "../server/session.ts";
 import { CopyWriter } from "./copy-format.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
-import { spliceLedger } from "./ledger-difference.ts";
-import type { SharedSession } from "./session.ts";
-import { LEDGER_TABLE, partitionOf, rowLayouts } from "./tables.ts";
+
+/** Rows from outside of these years are in a partition of their own. */
+const MIN_PARTITION_YEAR = 2009;
+const MAX_PARTITION_YEAR = 2099;
 
 /** A month of a partitioned table, in microseconds. */
 interface Month extends TimeRange {
@@ -241,6 +245,7 @@ function findMonths(rows: readonly ForwardedRow[]): Month[] {
     if (last && last.from <= ts && ts < last.to) continue;
     const date = new Date(ts / 1000);
     const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+    if (!(year >= MIN_PARTITION_YEAR && year <= MAX_PARTITION_YEAR)) continue;
     const name = `${String(year).padStart(4, "0")}-${String(month + 1).padStart(2, "0")}`;
     last = { name, from: Date.UTC(year, month, 1) * 1000, to: Date.UTC(year, month + 1, 1) * 1000 };
     months.set(name, last);

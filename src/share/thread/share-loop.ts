@@ -1,8 +1,8 @@
-import { failureCode, serialiseFailure } from "../model/failure.ts";
-import { backoffDelay, type Random } from "../runtime/backoff.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { failureCode, serialiseFailure } from "../../model/failure.ts";
+import { backoffDelay, type Random } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { type OpenShare, openShare } from "../share-once.ts";
 import type { ShareReport, ShareThreadSettings } from "./share-messages.ts";
-import { type OpenShare, openShare } from "./share-once.ts";
 
 /** How often the stores are compared: a comparison without a difference takes some milliseconds. */
 const PASS_INTERVAL_MS = 2_000;

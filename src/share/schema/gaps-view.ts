@@ -1,6 +1,6 @@
-import { gapPartsSql } from "../warehouse/coverage/gaps.ts";
-import { presentTs as sqlitePresentTs } from "../warehouse/views/sql-fragments.ts";
-import { momentOf, presentTs } from "./view-fragments.ts";
+import { gapPartsSql } from "../../warehouse/coverage/gaps.ts";
+import { presentTs } from "../../warehouse/views/sql-fragments.ts";
+import { momentOf, sharedPresentTs } from "./view-fragments.ts";
 
 /*
  * The rules of the ledger are written once, for SQLite. They use little SQL: integer arithmetic, seeks, and `max` and
@@ -31,7 +31,7 @@ FROM parts s WHERE s.from_ts < s.to_ts`;
 /** Translates the SQL of the ledger's rules. */
 export function toPostgres(sql: string): string {
   const flags = sql.replaceAll(/\bWHEN (\w+\.observed) THEN/g, "WHEN $1 = 1 THEN");
-  return renameExtremes(flags.replaceAll(sqlitePresentTs, presentTs));
+  return renameExtremes(flags.replaceAll(presentTs, sharedPresentTs));
 }
 
 /** `max(a, b)` → `mds.larger(a, b)`; `max(a)` is an aggregate and stays. */

@@ -1,4 +1,4 @@
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { fencedFailure, heldFailure } from "./postgres-errors.ts";
 import type { SharedSession } from "./session.ts";
 

@@ -1,11 +1,11 @@
-import { type RowStream, streamTable } from "../model/streams.ts";
-import { readSmallRelation } from "../warehouse/read/forwarded-rows.ts";
-import type { Connection } from "../warehouse/sqlite/connection.ts";
-import type { SqlValue } from "../warehouse/tables/row-tables.ts";
+import { type RowStream, streamTable } from "../../model/streams.ts";
+import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
+import { type RelationLayout, relationLayouts } from "../schema/tables.ts";
+import type { SharedSession } from "../server/session.ts";
 import { CopyWriter, endOfField, splitCopy } from "./copy-format.ts";
 import type { FencedTransaction, SharedDictionaries } from "./dictionaries.ts";
-import type { SharedSession } from "./session.ts";
-import { type RelationLayout, relationLayouts } from "./tables.ts";
 
 /** A log may be long: it is read in parts. */
 const MAX_ROWS_PER_PART = 20_000;

@@ -1,4 +1,4 @@
-import type { Column, ColumnType } from "../model/column.ts";
+import type { Column, ColumnType } from "../../model/column.ts";
 import {
   assetColumns,
   derivativeContractColumns,
@@ -7,9 +7,9 @@ import {
   exchangeSymbolColumns,
   lookupColumns,
   marketColumns,
-} from "../model/stream-columns.ts";
-import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../model/streams.ts";
-import { rowColumns } from "../warehouse/tables/row-tables.ts";
+} from "../../model/stream-columns.ts";
+import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
+import { rowColumns } from "../../warehouse/tables/row-tables.ts";
 
 /** The PostgreSQL types that COPY writes in binary. `moment` and `day` are text in SQLite. */
 export type PgType = "int2" | "int4" | "int8" | "float8" | "bool" | "text" | "json" | "moment" | "day";
@@ -60,7 +60,7 @@ const storedTypes: Readonly<Record<ColumnType, PgType>> = {
   decimal: "float8",
   real: "float8",
   timestamp: "int8",
-  integer: "int4",
+  integer: "int8",
   source: "int2",
   text: "text",
 };
@@ -268,6 +268,9 @@ export function tableStatements(): string[] {
       isPartitioned ? ` PARTITION BY RANGE (${time})` : "",
     );
     addColumns(table, all);
+    // For timestamps that cannot be right: each of them would need a month of its own.
+    if (isPartitioned)
+      statements.push(`CREATE TABLE IF NOT EXISTS mds.${table}_other PARTITION OF mds.${table} DEFAULT`);
   }
   for (const { name, columns: all, primaryKey } of relationLayouts) {
     create(name, [
@@ -301,7 +304,7 @@ export function tableStatements(): string[] {
   return statements;
 }
 
-/** Wherever a layout names the parts of a partition: `index_tick_rows_2026_11`. */
+/** The name of a month's partition: `index_tick_rows_2026_11`. */
 export function partitionOf(table: string, month: string): string {
   return `${table}_${month.replace("-", "_")}`;
 }

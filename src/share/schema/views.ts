@@ -1,9 +1,9 @@
-import type { Column } from "../model/column.ts";
-import { type Dictionary, keyColumns, type RowStream, rowStreams, streamTable } from "../model/streams.ts";
-import { MICROS_PER_DAY } from "../model/time.ts";
-import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../warehouse/views/data-views.ts";
+import type { Column } from "../../model/column.ts";
+import { type Dictionary, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
+import { MICROS_PER_DAY } from "../../model/time.ts";
+import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../../warehouse/views/data-views.ts";
 import { gapsView } from "./gaps-view.ts";
-import { decimalColumns, fromAside, isSettled, momentOf, presentTs } from "./view-fragments.ts";
+import { isCoveredThere, momentOf, readAside, sharedDecimals, sharedPresentTs } from "./view-fragments.ts";
 
 /*
  * The public relations in schema `mds`, with the columns of the SQLite views in their order, and real types. `ts` is the
@@ -22,8 +22,8 @@ const repeatsPrice = `(SELECT p.last = r.last FROM mds.exchange_tick_rows p WHER
 
 const computed: Readonly<Record<string, string>> = {
   time: momentOf("r.ts"),
-  is_settled: isSettled("index_ticks", "r.series", "r.ts", "r.ts + 1"),
-  is_final: `${dayTs} + ${MICROS_PER_DAY} <= ${presentTs} AND ${isSettled("ohlcv", "r.series", dayTs, `${dayTs} + ${MICROS_PER_DAY}`)}`,
+  is_settled: isCoveredThere("index_ticks", "r.series", "r.ts", "r.ts + 1"),
+  is_final: `${dayTs} + ${MICROS_PER_DAY} <= ${sharedPresentTs} AND ${isCoveredThere("ohlcv", "r.series", dayTs, `${dayTs} + ${MICROS_PER_DAY}`)}`,
   unmoved_seconds: "(r.ts - r.last_moved) / 1000000.0::double precision",
   is_stale: `CASE WHEN r.last_moved IS NULL THEN ${repeatsPrice} ELSE r.ts - r.last_moved > ${refreshPeriod("exchange_ticks")} END`,
 };
@@ -31,13 +31,13 @@ const computed: Readonly<Record<string, string>> = {
 function columnSql({ name, type, source, from }: Column): string {
   const as = (sql: string) => `${sql} AS "${name}"`;
   if (source === "label") return as(`s.${from}`);
-  if (source === "aside") return as(fromAside("r", name));
+  if (source === "aside") return as(readAside("r", name));
   if (source === "computed") {
     const sql = computed[name];
     if (sql === undefined) throw new Error(`no view computes ${name}`);
     return as(`(${sql})`);
   }
-  if (type === "decimal") return decimalColumns("r", name);
+  if (type === "decimal") return sharedDecimals("r", name);
   if (type === "timestamp") return as(momentOf(`r.${name}`));
   if (type === "source") return as(`CASE r.${name} WHEN 0 THEN 'rest' ELSE 'live' END`);
   return `r.${name}`;
@@ -55,12 +55,13 @@ function latestRows(stream: RowStream): string {
   const { columns, table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
   const newest = (entry: string) => `SELECT n.* FROM mds.${table} n WHERE n.${key} = ${entry}.${key}
-    AND n.ts < ${presentTs} + ${MAX_AHEAD_MICROS} ORDER BY n.ts DESC LIMIT 1`;
+    AND n.ts < ${sharedPresentTs} + ${MAX_AHEAD_MICROS} ORDER BY n.ts DESC LIMIT 1`;
   const newestOfStream = `(SELECT max(x.ts) FROM mds.${dictionary} k CROSS JOIN LATERAL (${newest("k")}) x)`;
   const isRecent = `r.ts >= ${newestOfStream} - ${MAX_LIVE_PERIODS} * ${refreshPeriod(stream)}`;
-  const isUnexpired = dictionary === "contracts" ? ` AND coalesce(s.expiration > ${presentTs}, true)` : "";
+  const isUnexpired =
+    dictionary === "contracts" ? ` AND coalesce(s.expiration > ${sharedPresentTs}, true)` : "";
   return `SELECT ${columns.map(columnSql).join(",\n  ")},
-  (${presentTs} - r.ts) / 1000000.0::double precision AS age_seconds, (${isRecent}${isUnexpired}) AS is_live
+  (${sharedPresentTs} - r.ts) / 1000000.0::double precision AS age_seconds, (${isRecent}${isUnexpired}) AS is_live
 FROM mds.${dictionary} s CROSS JOIN LATERAL (${newest("s")}) r`;
 }
 
@@ -97,7 +98,7 @@ FROM mds.revision_rows v
   b.symbol || '/' || q.symbol AS pair, m.first_seen, m.delisted_at, m.quality, m.extra
 FROM mds.market_rows m LEFT JOIN mds.assets b ON b.id = m.base_asset_id LEFT JOIN mds.assets q ON q.id = m.quote_asset_id`,
   derivative_contracts: `SELECT r.id, r.derivative_type, r.exchange_id, r.market_id, r.exchange_name, r.settlement_currency,
-  ${decimalColumns("r", "contract_value")}, r.value_currency, r.option_type, ${decimalColumns("r", "option_strike")},
+  ${sharedDecimals("r", "contract_value")}, r.value_currency, r.option_type, ${sharedDecimals("r", "option_strike")},
   ${momentOf("r.listing")} AS listing, ${momentOf("r.expiration")} AS expiration,
   r.first_seen, r.delisted_at, r.quality, r.extra
 FROM mds.contracts r WHERE r.described`,

@@ -1,6 +1,6 @@
 import { constants, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { systemClock } from "../runtime/clock.ts";
+import { systemClock } from "../../runtime/clock.ts";
 import { runShareLoop } from "./share-loop.ts";
 import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-messages.ts";
 
