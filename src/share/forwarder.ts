@@ -21,7 +21,7 @@ import {
 } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { rowTables } from "../warehouse/tables/row-tables.ts";
-import { findLacking, type LedgerPiece } from "./ledger-difference.ts";
+import { combinePieces, findLacking, type LedgerPiece } from "./ledger-difference.ts";
 import { inFence, type Lease, renewLease } from "./server/lease.ts";
 import type { SharedSession } from "./server/session.ts";
 import { SharedDictionaries } from "./tables/dictionaries.ts";
@@ -375,8 +375,12 @@ export class Forwarder {
   /** The ledgers of snapshot streams, as they were before the rows were read. */
   async #forwardSnapshotLedgers({ changed }: Snapshot): Promise<void> {
     for (const { stream, series, ledger } of changed.filter((key) => !hasHistory(key.stream)))
-      for (const { from, to } of findLacking(ledger, this.rows.ledgerFor(stream, series)))
-        await this.#commitLedger(stream, series, { from, to }, ledger);
+      for (const { range, content } of combinePieces(
+        ledger,
+        this.rows.ledgerFor(stream, series),
+        MAX_UNITS_PER_TRANSACTION,
+      ))
+        await this.#commitLedger(stream, series, range, content);
   }
 
   async #storeClockSkew(): Promise<void> {

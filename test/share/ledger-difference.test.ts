@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { findLacking, spliceLedger } from "../../src/share/ledger-difference.ts";
+import { combinePieces, findLacking, spliceLedger } from "../../src/share/ledger-difference.ts";
 import { assertValidLedger, type SettledRange } from "../../src/warehouse/coverage/ledger.ts";
 
 const proofs = [
@@ -42,6 +42,24 @@ it("names exactly what the other ledger lacks, and `lost` never takes coverage a
               : "rows";
         expect(pieces.find(({ from, to }) => from <= ts && ts < to)?.kind).toBe(expected);
       }
+    }),
+  );
+});
+
+it("combines what is lacking, and leaves what lies between", () => {
+  fc.assert(
+    fc.property(ledger, ledger, fc.integer({ min: 1, max: 4 }), (local, shared, maxPieces) => {
+      let result: SettledRange[] = shared;
+      for (const { range, content } of combinePieces(local, shared, maxPieces))
+        ({ result } = spliceLedger(result, range, content));
+      assertValidLedger(result);
+      for (let ts = 0; ts < 31; ts++) {
+        const [here, there] = [at(local, ts), at(shared, ts)];
+        expect(at(result, ts)).toBe(
+          here === undefined || (here === "lost" && there !== undefined) ? there : here,
+        );
+      }
+      expect(findLacking(local, result)).toEqual([]);
     }),
   );
 });

@@ -59,14 +59,14 @@ async function connect({ askPassword, report, ...options }: ShareLoopOptions): P
 }
 
 async function forwardUntilAborted({ forwarder }: OpenShare, options: ShareLoopOptions): Promise<void> {
-  const { clock, signal, report } = options;
+  const { clock, signal, report, leaseSeconds } = options;
   while (!signal.aborted) {
     const startedAt = clock.now();
     const begun = clock.monotonic();
     const { rows, commits } = await forwarder.forward();
     await forwarder.renewIfDue();
     report({ kind: "forwarded", startedAt, rows, commits });
-    const idleMs = (clock.monotonic() - begun) / MAX_BUSY_SHARE;
-    await clock.sleep(Math.max(PASS_INTERVAL_MS, rows > 0 ? 0 : idleMs), signal).catch(() => {});
+    const idleMs = Math.min((clock.monotonic() - begun) / MAX_BUSY_SHARE, (leaseSeconds * 1000) / 3);
+    await clock.sleep(Math.max(PASS_INTERVAL_MS, idleMs), signal).catch(() => {});
   }
 }
