@@ -71,8 +71,9 @@ describe("/api", () => {
     const warehouse = openFilledWarehouse();
     const { fetchPage, daemon } = await serveDashboard(warehouse.path);
     const { body } = await fetchPage("/api/status");
-    const { generated_at, service, ...served } = JSON.parse(body) as StatusReport;
+    const { generated_at, service, shared, ...served } = JSON.parse(body) as StatusReport;
     expect(service).toEqual(daemon.service);
+    expect(shared).toBeNull();
     const { generated_at: _, ...read } = readStatus(warehouse.connection, nowTs);
     const steady = ({ streams, disk, ...rest }: Omit<WarehouseStatus, "generated_at">) => ({
       ...rest,

@@ -58,6 +58,7 @@ describe("mds-sync status", () => {
       "withdrawals",
       "last_crash",
       "service",
+      "shared",
     ]);
     expect(report.warehouse).toBe(path);
     expect(report.streams.map(({ stream }: { stream: string }) => stream)).toEqual([
