@@ -24,7 +24,7 @@ shared: { url: "${url}", passwordFile: password, name: desk }
 `;
 const WAIT_OPTIONS = { timeout: 90_000, interval: 100 };
 
-it("forwards all streams while it runs, stays healthy without PostgreSQL, and catches up", async () => {
+it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, and catches up", async () => {
   const simulator = await startSimulator({ refreshSeconds: 5 });
   onTestFinished(() => simulator.stop());
   const database = await server.createDatabase();

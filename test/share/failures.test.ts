@@ -32,7 +32,7 @@ async function expectEqual(database: string, warehouse: WarehouseWriter): Promis
 }
 
 describe("PostgreSQL that", () => {
-  it("refuses the password, has no rights to give, is read-only or of a newer version is left untouched", async () => {
+  it("I4: refuses the password, has no rights to give, is read-only or of a newer version is left untouched", async () => {
     const warehouse = openTestWarehouse();
     addHours(warehouse, 0, 1);
     const database = await server.createDatabase();
@@ -73,7 +73,7 @@ describe("PostgreSQL that", () => {
     expect(await server.query(database, "SELECT epoch FROM mds.leases")).toEqual([{ epoch: "1" }]);
   });
 
-  it("is cut off in mid-COPY keeps nothing of that range, and gets it the next time", async () => {
+  it("I2: is cut off in mid-COPY keeps nothing of that range, and gets it the next time", async () => {
     const warehouse = openTestWarehouse();
     addHours(warehouse, 0, 300);
     const database = await server.createDatabase();
@@ -89,7 +89,7 @@ describe("PostgreSQL that", () => {
     await expectEqual(database, warehouse);
   });
 
-  it("is restored from an old backup gets exactly what it lost, corrections too", async () => {
+  it("I6: is restored from an old backup gets exactly what it lost, corrections too", async () => {
     const warehouse = openTestWarehouse();
     addHours(warehouse, 0, 10);
     const database = await server.createDatabase();
@@ -103,7 +103,7 @@ describe("PostgreSQL that", () => {
     await expectEqual(backup, warehouse);
   });
 
-  it("has the rows of another file is compared whole, and keeps what this file cannot prove", async () => {
+  it("I7: has the rows of another file is compared whole, and keeps what this file cannot prove", async () => {
     const [first, second] = [openTestWarehouse(), openTestWarehouse()];
     addHours(first, 0, 4);
     addHours(second, 2, 4);
@@ -122,7 +122,7 @@ describe("PostgreSQL that", () => {
   });
 });
 
-it("forwards by itself after PostgreSQL was down for an hour, and meanwhile says why not", async () => {
+it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile says why not", async () => {
   const warehouse = openTestWarehouse();
   addHours(warehouse, 0, 1);
   const database = await server.createDatabase();
@@ -165,7 +165,7 @@ it("forwards by itself after PostgreSQL was down for an hour, and meanwhile says
   expect(await server.query(database, "SELECT holder FROM mds.leases")).toEqual([{ holder: "" }]);
 });
 
-it("is told in one line with its remedy, and the password nowhere", async () => {
+it("I4: is told in one line with its remedy, and the password nowhere", async () => {
   const warehouse = openTestWarehouse();
   const run = (env: Record<string, string>) =>
     startProgram(["share"], { cwd: temporaryFolder(), env: { MDS_WAREHOUSE: warehouse.path, ...env } })

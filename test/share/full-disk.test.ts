@@ -7,7 +7,7 @@ const server = usePostgres();
 // The limit of the process has the same effect as a full disk: files cannot be extended.
 server.maxFileBytes = 2 * 1024 * 1024;
 
-it("a full PostgreSQL keeps what it has, and gets the rest when it has space again", async () => {
+it("I3: a full PostgreSQL keeps what it has, and gets the rest when it has space again", async () => {
   const warehouse = openTestWarehouse();
   addHours(warehouse, 0, 300);
   const database = await server.createDatabase();

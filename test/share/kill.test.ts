@@ -42,7 +42,7 @@ const coveredSql = `SELECT s.index_id AS id, g.from_ts AS "from", g.to_ts AS "to
     WHERE r.series = g.series AND r.ts >= g.from_ts AND r.ts < g.to_ts) AS rows
   FROM mds.settled_ranges g JOIN mds.series s ON s.series = g.series WHERE g.proof = 'rows'`;
 
-it("never shows more proof than rows, wherever the forwarder is killed", async () => {
+it("I5: never shows more proof than rows, wherever the forwarder is killed", async () => {
   const warehouse = openTestWarehouse();
   fill(warehouse);
   const database = await server.createDatabase();

@@ -180,7 +180,7 @@ async function expectEqual(warehouse: WarehouseWriter, database: string): Promis
     expect(await shared(sql)).toEqual(local(others("")[i] as string));
 }
 
-it("equals the file after every forward, whatever was corrected, withdrawn, retracted or pruned", async () => {
+it("I8: equals the file after every forward, whatever was corrected, withdrawn, retracted or pruned", async () => {
   const template = await server.createDatabase();
   await shareInto(server, template, openTestWarehouse());
   await fc.assert(
@@ -210,6 +210,6 @@ it("equals the file after every forward, whatever was corrected, withdrawn, retr
         await share?.close();
       }
     }),
-    { numRuns: 25 },
+    { numRuns: 20 },
   );
 });
