@@ -25,7 +25,9 @@ const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   query: async () => (await import("./commands/query.ts")).addQueryCommand,
   export: async () => (await import("./commands/export.ts")).addExportCommand,
   share: async () => (await import("./commands/share/share.ts")).addShareCommand,
-  backup: async () => (await import("./commands/backup.ts")).addBackupCommand,
+  backup: async () => (await import("./commands/copies/backup.ts")).addBackupCommand,
+  restore: async () => (await import("./commands/copies/restore.ts")).addRestoreCommand,
+  merge: async () => (await import("./commands/copies/merge.ts")).addMergeCommand,
   doctor: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
   settings: async () => (await import("./commands/settings.ts")).addSettingsCommand,
   simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
@@ -57,6 +59,13 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
       );
     });
   }
+  // The process that started this one with an IPC channel has ended, perhaps killed.
+  process.once("disconnect", () =>
+    stop.abort(
+      new Failure("the parent process has ended", { family: "operator", code: "stopped", exit: exitCode.ok }),
+    ),
+  );
+  process.channel?.unref();
   const context: CommandContext = {
     env: process.env,
     directory: process.cwd(),

@@ -127,6 +127,13 @@ export const optionTable = {
       "1h",
       "1m",
     ),
+    confirmEvery: durationOption(
+      {
+        help: "how often REST confirms the ticks that arrived live; less often if the requests do not suffice",
+      },
+      "10m",
+      "1m",
+    ),
     withdrawals: {
       answers: integerOption(
         { help: "how many equal answers show that the service has withdrawn many rows" },
@@ -172,6 +179,11 @@ export const optionTable = {
   },
   telemetry: {
     heartbeatUrl: httpUrlOption({ help: "requested with GET after each healthy minute" }),
+    unhealthyAfter: durationOption(
+      { help: "how long requests may only fail before the daemon counts as unhealthy" },
+      "5m",
+      "1m",
+    ),
   },
   shared: {
     url: postgresUrlOption({

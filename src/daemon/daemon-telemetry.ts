@@ -2,7 +2,7 @@ import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { Failure, failureCode } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
-import type { ClientEvent } from "../service/http/client-events.ts";
+import type { ClientEvent, ClientEventListener } from "../service/http/client-events.ts";
 import type { FeedMessage } from "../service/live/messages.ts";
 import type { Problem } from "../sync/context/error-policy.ts";
 import { StreamErrors } from "../sync/context/problem-log.ts";
@@ -20,6 +20,7 @@ export class DaemonTelemetry {
   /** Last error and missing scopes of each stream, for `status`. */
   readonly streamErrors = new StreamErrors();
   readonly stats: RunStats;
+  readonly #runListeners = new Set<ClientEventListener>();
   readonly #clock: Clock;
   readonly #log: Log;
 
@@ -29,17 +30,42 @@ export class DaemonTelemetry {
     this.metrics = new Metrics(clock, version);
     this.requestRate = new RequestRate(clock);
     this.recentErrors = new RecentErrors(clock);
-    this.stats = new RunStats((stream, { alarm, ...counts }) => {
+    this.stats = this.#createStats();
+  }
+
+  #createStats(): RunStats {
+    return new RunStats((stream, { alarm, ...counts }) => {
       this.streamErrors.clearFailure(stream);
       this.metrics.countCommit(stream, "rest", counts);
       if (alarm !== undefined) this.metrics.countAlarm(alarm);
     });
   }
 
+  /** Counts what happens until `end`, for a run of its own beside the rest. Its requests include all others of the daemon. */
+  observeRun(onEvent: ClientEventListener): { readonly stats: RunStats; end(): void } {
+    const stats = this.#createStats();
+    const listener: ClientEventListener = (event) => {
+      stats.onEvent(event);
+      onEvent(event);
+    };
+    this.#runListeners.add(listener);
+    return { stats, end: () => void this.#runListeners.delete(listener) };
+  }
+
   onClientEvent(event: ClientEvent): void {
     this.stats.onEvent(event);
     this.metrics.observe(event);
-    if (event.kind === "request") this.requestRate.count();
+    for (const listener of this.#runListeners) listener(event);
+    if (event.kind !== "request") return;
+    this.requestRate.count();
+    if (retriedOutcomes.has(event.outcome)) {
+      const what = event.status === undefined ? "no answer" : `HTTP ${event.status}`;
+      this.recentErrors.record({
+        where: event.endpoint,
+        code: event.outcome,
+        message: `${what}: the request is retried`,
+      });
+    }
   }
 
   onFeedMessage(message: FeedMessage): void {
@@ -93,3 +119,13 @@ export class DaemonTelemetry {
     if (error !== undefined) this.recordFailure(job, error);
   }
 }
+
+/** The codes of requests that the client repeats by itself; their failures reach nobody else. */
+const retriedOutcomes: ReadonlySet<string> = new Set([
+  "too_many_requests",
+  "malformed_body",
+  "server_failure",
+  "stale_response",
+  "no_list",
+  "conflict",
+]);

@@ -8,6 +8,7 @@ import { type DashboardServer, startHttpServer } from "../dashboard/http-server.
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { exportInProcess } from "../export/run-export.ts";
+import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
@@ -21,7 +22,9 @@ import { ShareThread } from "../share/thread/share-thread.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
+import { computeBackfillProgress } from "../sync/context/progress.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
+import { ServiceOutage } from "../telemetry/service-outage.ts";
 import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
@@ -29,6 +32,8 @@ import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts"
 import { isCorruption, toFailure } from "../warehouse/sqlite/sqlite-errors.ts";
 import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
 import { readJobRuns } from "../warehouse/tables/job-runs.ts";
+import { backfillNow } from "./backfill-now.ts";
+import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
@@ -43,12 +48,14 @@ interface DaemonOptions {
   readonly log: Log;
   /** Aborts when the operator stops the daemon. */
   readonly stopping: AbortSignal;
+  /** Whether the operator lets the warehouse change to another service. */
+  readonly mayAdopt?: boolean;
   /** Called with the dashboard's address once it is served. */
   readonly onServing?: (address: string) => void;
   readonly startProgress?: (context: SyncContext) => { end(): void };
   /** Called once, when all gaps that existed at the start are filled. */
   readonly onFilled?: (rows: number) => void;
-  readonly onLiveRows?: (ticks: number) => void;
+  readonly onLiveRows?: (rows: { readonly indexTicks: number; readonly exchangeTicks: number }) => void;
 }
 
 /** Maximum time from the stop signal to the exit. Service managers kill a process after ten seconds or less. */
@@ -68,6 +75,7 @@ class Daemon {
   readonly #options: DaemonOptions;
   readonly #service: ServiceSettings;
   readonly #random: Random;
+  readonly #startedAtMs: number;
   readonly #failureStop = new AbortController();
   readonly #signal: AbortSignal;
   readonly #telemetry: DaemonTelemetry;
@@ -76,7 +84,9 @@ class Daemon {
   readonly #dashboardReader: ReaderThread;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
   readonly #share: ShareThread | undefined;
+  readonly #outage: ServiceOutage;
   #server: DashboardServer | undefined;
+  #controlServer: { close(): Promise<void> } | undefined;
   #openingIngest: IngestThread | undefined;
   #ingest: IngestThread | undefined;
   #reader: Connection | undefined;
@@ -90,6 +100,7 @@ class Daemon {
     this.#options = options;
     this.#service = service;
     this.#random = random;
+    this.#startedAtMs = clock.monotonic();
     this.#signal = AbortSignal.any([stopping, this.#failureStop.signal]);
     this.#signal.addEventListener("abort", () => {
       this.#stopDeadline = clock.monotonic() + STOP_TIMEOUT_MS;
@@ -103,7 +114,16 @@ class Daemon {
       clock,
       random,
       log,
-      onEvent: (event) => telemetry.onClientEvent(event),
+      onEvent: (event) => {
+        telemetry.onClientEvent(event);
+        this.#outage.onClientEvent(event);
+      },
+    });
+    this.#outage = new ServiceOutage({
+      clock,
+      address: new URL(service.baseUrl).origin,
+      unhealthyAfterMs: loaded.settings.telemetry.unhealthyAfter * 1000,
+      lastFailure: () => this.#client.health().lastFailure,
     });
     this.#view = {
       version,
@@ -111,7 +131,11 @@ class Daemon {
       now: () => this.#now(),
       isReady: () => this.#ingest !== undefined && this.#hasServiceAnswered(),
       problem: () => this.#describeProblem(),
-      activity: () => this.#activity,
+      activity: () => this.#describeActivity(),
+      backfill: () =>
+        this.#isFilled
+          ? undefined
+          : computeBackfillProgress(telemetry.stats, clock.monotonic() - this.#startedAtMs),
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
@@ -139,7 +163,7 @@ class Daemon {
     try {
       const { context, reader } = await this.#open();
       const progress = this.#options.startProgress?.(context);
-      const tasks = this.#start(context, reader, () => progress?.end());
+      const tasks = await this.#start(context, reader, () => progress?.end());
       if (!this.#signal.aborted) await once(this.#signal, "abort");
       progress?.end();
       await finishesWithin(clock, TASKS_STOP_TIMEOUT_MS, Promise.all(tasks));
@@ -187,6 +211,7 @@ class Daemon {
       },
     });
     this.#ingest = ingest;
+    this.#setActivity(this.#outage.describeWait());
     const reader = openReader(path, SMALL_CACHE_KIB);
     this.#reader = reader;
     const lastCrash = readLastCrash(reader.path);
@@ -199,13 +224,24 @@ class Daemon {
   }
 
   /** Starts every task. They run until the signal aborts; a task that fails stops the daemon. */
-  #start(context: SyncContext, reader: Connection, onFilled: () => void): Promise<void>[] {
+  async #start(context: SyncContext, reader: Connection, onFilled: () => void): Promise<Promise<void>[]> {
     const { clock, log, loaded } = this.#options;
     const { ingest, signal } = context;
     const { metrics, streamErrors } = this.#telemetry;
     const { path } = loaded.settings.warehouse;
     const supervisor = this.#createSupervisor(context, reader, onFilled);
     const jobs = this.#createJobs(context, reader, supervisor);
+    const run = {
+      settings: this.#options.settings,
+      reader,
+      random: this.#random,
+      telemetry: this.#telemetry,
+      supervisor,
+    };
+    this.#controlServer = await startControlServer({
+      warehousePath: path,
+      backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
+    });
     const previousRuns = readJobRuns(reader);
     for (const { job, outcome, endedAt } of previousRuns)
       if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
@@ -268,6 +304,7 @@ class Daemon {
       wsUrl: this.#service.wsUrl,
       reader,
       random: this.#random,
+      mayAdopt: options.mayAdopt ?? false,
       onActivity: (what) => this.#setActivity(what),
       onProblems: (part, problems) => this.#telemetry.setProblems(part, problems),
       onFailure: (part, error) => {
@@ -285,7 +322,11 @@ class Daemon {
       },
       onLiveCommit: (commit, lagMs) => {
         this.#telemetry.onLiveCommit(commit, lagMs);
-        options.onLiveRows?.(commit.indexTicks.inserted + commit.exchangeTicks.inserted);
+        if (hasTicks(commit)) this.#outage.recordAnswer();
+        options.onLiveRows?.({
+          indexTicks: commit.indexTicks.inserted,
+          exchangeTicks: commit.exchangeTicks.inserted,
+        });
       },
       onFeedMessage: (message) => {
         this.#hasFeedConnected ||= message.kind === "connected";
@@ -323,6 +364,7 @@ class Daemon {
     const release = clock.beginWork();
     const closing = [
       this.#server?.close(),
+      this.#controlServer?.close(),
       this.#dashboardReader.close(),
       this.#share?.close(),
       this.#heartbeat?.close(),
@@ -358,7 +400,15 @@ class Daemon {
   #describeProblem(): string | undefined {
     // An opening thread may be busy for long (migration, check), so an old call does not mean that it is stuck.
     const opening = this.#openingIngest && { blockedBy: this.#openingIngest.blockedBy, oldestCallAgeMs: 0 };
-    return describeProblem(this.#ingest ?? opening, this.#client.health().authState);
+    return (
+      describeProblem(this.#ingest ?? opening, this.#client.health().authState) ?? this.#outage.describe()
+    );
+  }
+
+  /** Before the first answer the daemon has nothing else to do than to wait for it. */
+  #describeActivity(): string {
+    const isWaiting = this.#ingest !== undefined && !this.#hasServiceAnswered();
+    return isWaiting ? this.#outage.describeWait() : this.#activity;
   }
 }
 
@@ -375,6 +425,13 @@ function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions)
       log.info({ files_written, rows_written, seconds }, "export done");
     },
   };
+}
+
+/** Whether the batch had ticks, new or not: a message that cannot be read is no data. */
+function hasTicks({ indexTicks, exchangeTicks }: LiveCommitResult): boolean {
+  return [indexTicks, exchangeTicks].some(
+    ({ inserted, changed, unchanged }) => inserted + changed + unchanged > 0,
+  );
 }
 
 /** Whether an error ends the daemon. Rejected credentials end it only if the service has never answered. */

@@ -110,6 +110,12 @@ function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+interface BackfillStatus {
+  readonly percent: number;
+  readonly rowsPerSecond: number;
+  readonly secondsLeft: number | undefined;
+}
+
 /** What the dashboard may read of the daemon. Every method must return at once: pages call them often. */
 export interface DaemonView {
   readonly version: string;
@@ -122,6 +128,8 @@ export interface DaemonView {
   problem(): string | undefined;
   /** What the daemon does now, as part of a sentence: `filling 12 gaps`, `following the live feed`. */
   activity(): string;
+  /** How far the first fill of all gaps is; undefined when it is done, or before it begins. */
+  backfill?(): BackfillStatus | undefined;
   /** Requests that ended in each of the last seconds, oldest first. */
   requestsPerSecond(): readonly number[];
   /** How the service bears the requests. */

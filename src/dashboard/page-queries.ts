@@ -12,19 +12,27 @@ import { TtlCache } from "./ttl-cache.ts";
 /** The results of the dashboard's queries, by kind. */
 export interface QueryResults {
   status: WarehouseStatus;
-  /** The heat map; the parameter gives the number of rows per group. */
   coverage: HeatmapResult;
   missing: GapSummaryResult;
   latest: readonly LatestTick[];
   /** Undefined if there is no such index. */
   bars: ChartBarsResult | undefined;
-  /** Series whose name contains a text, the best-known first. */
+  /** Series whose name contains a text, the best-known first; if there is none, similar names. */
   series: readonly SeriesMatch[];
+}
+
+export interface CoverageParams {
+  /** The number of rows by group, where it is not the default. */
+  readonly shown: ReadonlyMap<string, number>;
+  /** Only series whose name or id contains this text. */
+  readonly name: string;
+  /** Only series with gaps. */
+  readonly onlyProblems: boolean;
 }
 
 /** The parameters of those queries that have any. */
 interface QueryParams {
-  readonly coverage: ReadonlyMap<string, number>;
+  readonly coverage: CoverageParams;
   readonly bars: ChartBarsOptions;
   readonly series: string;
 }
@@ -76,7 +84,11 @@ export class PageQueries {
       case "status":
         return readStatus(reader, query.now);
       case "coverage":
-        return (await heatmap()).toResult({ defaultLimit: DEFAULT_ROWS, byGroup: query.params });
+        return (await heatmap()).toResult({
+          ...query.params,
+          defaultLimit: DEFAULT_ROWS,
+          byGroup: query.params.shown,
+        });
       case "missing":
         return (await heatmap()).summarizeGaps(MAX_MISSING_PARTS);
       case "latest":

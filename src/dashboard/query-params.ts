@@ -1,6 +1,6 @@
 import { type BarWidth, barWidths, type Micros, parseDateOrTimestamp } from "../model/time.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
-import { DEFAULT_ROWS } from "./page-queries.ts";
+import { type CoverageParams, DEFAULT_ROWS } from "./page-queries.ts";
 
 export const MAX_BARS = 5_000;
 const DEFAULT_BARS = 300;
@@ -40,9 +40,9 @@ function isBarLength(text: string): text is BarWidth {
   return Object.hasOwn(barWidths, text);
 }
 
-/** How many rows of which group of the heat map to return. */
-interface HeatmapRows {
-  readonly shown: ReadonlyMap<string, number>;
+export const MAX_NAME_LENGTH = 80;
+
+interface CoverageQuery extends CoverageParams {
   /** Equal for equal queries: the key of the cache. */
   readonly key: string;
 }
@@ -52,10 +52,12 @@ const MAX_STEPS = 10;
 const MAX_GROUPS = 16;
 
 /**
- * Parses `?rows=index_ticks:GWA,48&rows=…`. Counts are rounded up to a few sizes, so that clients cannot request an unlimited
+ * Parses `?name=btc&problems=1&rows=index_ticks:GWA,48&rows=…`. Counts are rounded up to a few sizes, so that clients cannot request an unlimited
  * number of different pages.
  */
-export function parseRowsQuery(query: URLSearchParams): HeatmapRows {
+export function parseCoverageQuery(query: URLSearchParams): CoverageQuery {
+  const name = (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
+  const onlyProblems = query.get("problems") === "1";
   const shown = new Map<string, number>();
   for (const rows of query.getAll("rows").sort().slice(0, MAX_GROUPS)) {
     const [group, count] = [
@@ -66,5 +68,5 @@ export function parseRowsQuery(query: URLSearchParams): HeatmapRows {
     const steps = Math.min(MAX_STEPS, Math.ceil((count - DEFAULT_ROWS) / ROWS_PER_STEP));
     shown.set(group, DEFAULT_ROWS + steps * ROWS_PER_STEP);
   }
-  return { shown, key: [...shown].join(" ") };
+  return { shown, name, onlyProblems, key: JSON.stringify([...shown, name, onlyProblems]) };
 }

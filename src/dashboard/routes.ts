@@ -6,7 +6,7 @@ import type { DaemonView } from "./daemon-status.ts";
 import { describeDaemonState } from "./daemon-status.ts";
 import { jsonResponse, type PageResponse, type RequestHandler, textResponse } from "./http-server.ts";
 import type { ParamsOf, QueryResults } from "./page-queries.ts";
-import { parseBarsQuery, parseRowsQuery } from "./query-params.ts";
+import { MAX_NAME_LENGTH, parseBarsQuery, parseCoverageQuery } from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 import { createFileRoutes } from "./static-files.ts";
 import { TtlCache } from "./ttl-cache.ts";
@@ -24,7 +24,6 @@ const HEATMAP_PAGE_TTL_MS = 10_000;
 const METRICS_TTL_MS = 500;
 /** Short, so that a person who types a name fast does not fill the cache. */
 const VARIANT_TTL_MS = 2_000;
-const MAX_NAME_LENGTH = 80;
 
 interface StatusPage {
   readonly status: WarehouseStatus;
@@ -41,10 +40,12 @@ export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): M
   const readStatus = () =>
     statuses.get("status", STATUS_TTL_MS, async () => {
       const status = await reader.query("status");
-      return {
-        status,
-        response: jsonResponse({ ...status, service: view.service(), shared: view.shared?.() ?? null }),
+      const daemon = {
+        service: view.service(),
+        problem: view.problem() ?? null,
+        shared: view.shared?.() ?? null,
       };
+      return { status, response: jsonResponse({ ...status, ...daemon }) };
     });
   const readStatusIfPossible = () =>
     readStatus().then(
@@ -59,8 +60,8 @@ export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): M
     return body ? { type: "application/json", body } : textResponse(404, "no index has this type and id");
   };
   const heatMap: RequestHandler = (query) => {
-    const { key, shown } = parseRowsQuery(query);
-    return respond(variants.get(`coverage ${key}`, HEATMAP_PAGE_TTL_MS, () => read("coverage", shown)));
+    const { key, ...params } = parseCoverageQuery(query);
+    return respond(variants.get(`coverage ${key}`, HEATMAP_PAGE_TTL_MS, () => read("coverage", params)));
   };
   const series: RequestHandler = (query) => {
     const name = (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
@@ -133,6 +134,7 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
     }),
     service: view.service(),
     shared: view.shared?.() ?? null,
+    backfill: backfillJson(view),
     requests_per_second: view.requestsPerSecond(),
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
       ...error,
@@ -140,6 +142,13 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
       last_at: formatTimestamp(Math.floor(lastAt) * MICROS_PER_MS),
     })),
   };
+}
+
+function backfillJson(view: DaemonView) {
+  const progress = view.backfill?.();
+  if (!progress) return null;
+  const { percent, rowsPerSecond, secondsLeft = null } = progress;
+  return { percent, rows_per_second: rowsPerSecond, seconds_left: secondsLeft };
 }
 
 /** Answers 503 with the error while the warehouse does not exist or cannot be read. */

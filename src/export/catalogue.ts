@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Column } from "../model/column.ts";
 import { type RowStream, streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
-import { partitionColumn } from "../warehouse/read/export-months.ts";
+import { partitionColumn } from "../warehouse/read/export-periods.ts";
 import {
   coverageRelation,
   type ExportRelation,
@@ -15,14 +15,14 @@ import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
 import { openDuckDb, quoted, quotedName } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
-import { decimalsOf, fileColumns, monthlyStreams } from "./stream-files.ts";
+import { decimalsOf, exportStreams, fileColumns } from "./stream-files.ts";
 
 /** The relations that an export writes as one file each. */
 export const wholeRelations: readonly ExportRelation[] = [...exportRelations, coverageRelation, gapsRelation];
 
 /** Changes whenever the columns of an exported file change. */
 export function columnsDigest(): string {
-  const columns = [...monthlyStreams.map((stream) => fileColumns(stream)), ...wholeRelations];
+  const columns = [...exportStreams.map((stream) => fileColumns(stream)), ...wholeRelations];
   return createHash("sha256").update(JSON.stringify(columns)).digest("hex");
 }
 
@@ -86,11 +86,11 @@ function catalogueSql(options: CatalogueOptions): string[] {
     digitsMacro,
     decimalMacro,
     ...wholeRelations.map((relation) => wholeView(relation, of(relation.name))),
-    ...monthlyStreams.flatMap((stream) => [
-      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${monthlySource(stream, of(stream))}`,
+    ...exportStreams.flatMap((stream) => [
+      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${streamSource(stream, of(stream))}`,
       ...(streamTable[stream].latestSummary === null ? [] : [latestView(stream, options)]),
     ]),
-    `CREATE VIEW index_ticks_stored AS SELECT * FROM ${monthlySource("index_ticks", of("index_ticks"))}`,
+    `CREATE VIEW index_ticks_stored AS SELECT * FROM ${streamSource("index_ticks", of("index_ticks"))}`,
     `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
       SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
       USING (index_type, index_id, ts)`,
@@ -141,12 +141,16 @@ function staleness(tickerPeriod: Micros): string[] {
   ];
 }
 
-function monthlySource(stream: RowStream, files: readonly ManifestFile[]): string {
+function streamSource(stream: RowStream, files: readonly ManifestFile[]): string {
   const partition = partitionColumn(stream);
-  const folders = [...(partition ? [partition] : []), "month"].map((name) => ({ name, type: "VARCHAR" }));
+  const names = Object.keys(files[0]?.partition ?? (partition ? { [partition]: "" } : {}));
+  const folders = names.map((name) => ({ name, type: "VARCHAR" }));
   if (files.length === 0) return emptySource([...folders, ...fileColumns(stream)]);
   const types = folders.map(({ name, type }) => `'${name}': ${type}`).join(", ");
-  return parquetSource(files, `, hive_partitioning = true, hive_types = {${types}}`);
+  return parquetSource(
+    files,
+    folders.length === 0 ? "" : `, hive_partitioning = true, hive_types = {${types}}`,
+  );
 }
 
 function parquetSource(files: readonly ManifestFile[], options = ""): string {

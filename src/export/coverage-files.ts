@@ -14,15 +14,17 @@ export interface Claims {
 }
 
 /**
- * The coverage that the export may claim. It reads the months one after another while the writer continues, so only what
- * the ledger covered both before the first month and after the last is certain to be exported. For months that it did not
+ * The coverage that the export may claim. It reads the periods one after another while the writer continues, so only what
+ * the ledger covered both before the first one and after the last is certain to be exported. For periods that it did not
  * read (`since`), only the claims of the previous export are valid. The rest becomes a gap, reason `not exported`, so that
  * coverage and gaps together still contain every range.
  */
 export function exportableClaims(
   before: Claims,
   after: readonly Claim[],
-  earlier: { readonly since: Micros; readonly claims: readonly Claim[] } | undefined,
+  earlier:
+    | { readonly readSince: (stream: string) => Micros | undefined; readonly claims: readonly Claim[] }
+    | undefined,
 ): Claims {
   const later = rangesByKey(after);
   const previous = rangesByKey(earlier?.claims ?? []);
@@ -33,8 +35,9 @@ export function exportableClaims(
     if (!first) continue;
     const ranges = normalise(entries);
     let claimed = first.state === "lost" ? ranges : intersect(ranges, later.get(key) ?? []);
-    if (earlier && first.state !== "lost") {
-      const unreadTime = [{ from: Number.NEGATIVE_INFINITY, to: earlier.since }];
+    const since = earlier?.readSince(first.stream);
+    if (since !== undefined && first.state !== "lost") {
+      const unreadTime = [{ from: Number.NEGATIVE_INFINITY, to: since }];
       const unread = intersect(claimed, unreadTime);
       claimed = normalise([...subtract(claimed, unreadTime), ...intersect(unread, previous.get(key) ?? [])]);
     }

@@ -24,7 +24,7 @@ import {
   MANIFEST,
   type Manifest,
   type ManifestFile,
-  readManifest,
+  readAnyManifest,
 } from "./manifest.ts";
 import { openDuckDb } from "./parquet-writer.ts";
 
@@ -34,12 +34,15 @@ import { openDuckDb } from "./parquet-writer.ts";
  * DIR/versions/<relation>/…/<sha>.parquet  the same files (hard links) under names that are never reused. Manifest and
  *                                          catalogue name these, so a reader of an old one sees the whole old export
  * DIR/versions/generations/                earlier manifests and catalogues that readers may still use
- * DIR/work/                                unfinished files
+ * DIR/.mds-sync/                           the lock, and unfinished files; readers of folders skip names with a dot
  */
 const VERSIONS = "versions";
 const GENERATIONS = "versions/generations";
-const WORK = "work";
-const LOCK = "export";
+const OWN = ".mds-sync";
+const WORK = `${OWN}/work`;
+const LOCK = `${OWN}/export`;
+/** Where earlier versions had the lock. */
+const OLD_LOCK = "export.lock";
 const DATA = "data.parquet";
 
 /** Locks the folder for one export. Rejects a folder that contains other files. */
@@ -47,10 +50,13 @@ export function openExportFolder(folder: string): { readonly work: string; relea
   mkdirSync(folder, { recursive: true });
   // An export deletes files, so the folder must belong to it. A manifest.json of another program is no proof.
   const names = readdirSync(folder);
-  if (names.length > 0 && !names.includes(`${LOCK}.lock`) && !readManifest(folder)) {
+  const isOwn = names.includes(OWN) || names.includes(OLD_LOCK);
+  if (names.length > 0 && !isOwn && !readAnyManifest(folder)) {
     throw folderRefused(`${folder} contains other files`, "choose a new or empty folder");
   }
+  mkdirSync(join(folder, OWN), { recursive: true });
   const lock = lockFolder(folder);
+  rmSync(join(folder, OLD_LOCK), { force: true });
   const work = join(folder, WORK);
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work);
@@ -235,7 +241,7 @@ export async function removeOldGenerations(folder: string, current: Manifest, no
   let supersededAt = parseTimestamp(current.exported_at) ?? now;
   for (const generation of generationsOf(folder).reverse()) {
     if (generation === current.generation) continue;
-    const manifest = readManifest(folder, generationManifest(generation));
+    const manifest = readAnyManifest(folder, generationManifest(generation));
     const isRecent = now - supersededAt < READER_GRACE_MICROS;
     if (manifest && (isRecent || (await isOpen(generationCatalogue(folder, generation)))))
       for (const { version } of manifest.files) listed.add(version);
@@ -252,7 +258,7 @@ export async function removeOldGenerations(folder: string, current: Manifest, no
 export function removeLeftovers(folder: string): void {
   const manifests = [undefined, ...generationsOf(folder).map(generationManifest)].map((name) => ({
     exists: name !== undefined || hasManifest(folder),
-    manifest: readManifest(folder, name),
+    manifest: readAnyManifest(folder, name),
   }));
   if (manifests.some(({ exists, manifest }) => exists && !manifest)) return;
   removeUnlistedVersions(

@@ -3,7 +3,14 @@ import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
 import { readClockSkew, readPresentTs } from "../warehouse/coverage/targets.ts";
-import { exportMonths, monthOf, monthRange, storedRows } from "../warehouse/read/export-months.ts";
+import {
+  choosePeriodUnit,
+  exportPeriods,
+  type PeriodUnit,
+  periodOf,
+  periodRange,
+  storedRows,
+} from "../warehouse/read/export-periods.ts";
 import {
   coverageRelation,
   exportRelations,
@@ -40,7 +47,7 @@ import {
   readManifest,
 } from "./manifest.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
-import { monthlyStreams } from "./stream-files.ts";
+import { exportStreams } from "./stream-files.ts";
 
 /** An export reaches each step once, in this order; `file stored` once per written file. */
 export type ExportStep =
@@ -54,7 +61,7 @@ export type ExportStep =
   | "old generations removed";
 
 export interface ExportProgress {
-  /** Rows of the months read so far, and of all months. */
+  /** Rows of the periods read so far, and of all periods. */
   readonly rows: number;
   readonly allRows: number;
 }
@@ -62,7 +69,7 @@ export interface ExportProgress {
 export interface ExportOptions {
   readonly warehouse: string;
   readonly to: string;
-  /** The export does not read months before the one of this timestamp; it reuses the files of the previous export. */
+  /** The export does not read the files before the one of this timestamp; it reuses those of the previous export. */
   readonly since?: Micros | undefined;
   /** The program's version, for the manifest. */
   readonly program: string;
@@ -85,7 +92,7 @@ export interface ExportResult {
   readonly files_written: number;
   readonly rows_written: number;
   readonly bytes_written: number;
-  /** The files of months that have changed. */
+  /** The files of months, years or days that have changed. */
   readonly months_written: readonly string[];
   readonly seconds: number;
 }
@@ -152,7 +159,7 @@ async function exportTo(
       },
     });
     const since = effectiveSince(folder, previous, options.since);
-    if (since !== options.since) log.warn({ folder }, "previous export unusable, exporting all months");
+    if (since !== options.since) log.warn({ folder }, "previous export unusable, exporting everything");
     const times = await writeFiles(fileWriter, { connection, writer, folder, previous, since });
     const manifest = manifestOf(folder, fileWriter.files, connection, { ...options, since });
     const catalogue = join(work, CATALOGUE);
@@ -165,7 +172,7 @@ async function exportTo(
     onStep("catalogue switched");
     switchManifest(folder, manifest);
     onStep("manifest switched");
-    publishFiles(folder, manifest, [...monthlyStreams, ...wholeRelations.map(({ name }) => name)]);
+    publishFiles(folder, manifest, [...exportStreams, ...wholeRelations.map(({ name }) => name)]);
     onStep("published");
     await removeOldGenerations(folder, manifest, clock.now() * MICROS_PER_MS);
     onStep("old generations removed");
@@ -182,7 +189,7 @@ function previousExport(folder: string, { path }: Connection): Manifest | undefi
 }
 
 /**
- * Returns `since`, or undefined if the folder contains an export that this one cannot continue: skipping the months
+ * Returns `since`, or undefined if the folder contains an export that this one cannot continue: skipping the files
  * before `since` would then remove them from the export.
  */
 function effectiveSince(
@@ -192,9 +199,7 @@ function effectiveSince(
 ): Micros | undefined {
   if (since === undefined || (!previous && !hasManifest(folder))) return since;
   const reused = previous?.files.filter(
-    ({ relation, partition }) =>
-      relation === coverageRelation.name ||
-      (partition.month !== undefined && partition.month < monthOf(since)),
+    (file) => file.relation === coverageRelation.name || periodRange(filePeriod(file).period).to <= since,
   );
   return reused?.every((file) => hasFile(folder, file)) ? since : undefined;
 }
@@ -223,15 +228,23 @@ async function writeFiles(
     clockSkew: readClockSkew(connection),
     refreshPeriods: readRefreshPeriods(connection),
   }));
-  const from = since === undefined ? undefined : monthRange(monthOf(since)).from;
-  const firstMonth = since === undefined ? "" : monthOf(since);
-  for (const stream of monthlyStreams) {
-    for (const file of previous?.files ?? [])
-      if (file.relation === stream && (file.partition.month ?? "") < firstMonth)
-        fileWriter.reusePrevious(file);
-    const corrections = readCorrections(connection, stream);
-    for (const month of exportMonths(connection, stream, from))
-      await fileWriter.writeMonth(month, corrections);
+  const readSince = new Map<string, Micros>();
+  for (const stream of exportStreams) {
+    const unit = choosePeriodUnit(connection, stream);
+    const earlier = previous?.files.filter(({ relation }) => relation === stream) ?? [];
+    const hasSameUnit = earlier.every((file) => filePeriod(file).unit === unit);
+    const from =
+      since === undefined || unit === "whole" || !hasSameUnit
+        ? undefined
+        : periodRange(periodOf(unit, since)).from;
+    if (from !== undefined) {
+      readSince.set(stream, from);
+      for (const file of earlier)
+        if (periodRange(filePeriod(file).period).to <= from) fileWriter.reusePrevious(file);
+    }
+    const corrections = readCorrections(connection, stream, unit);
+    for (const period of exportPeriods(connection, stream, unit, from))
+      await fileWriter.writePeriod(period, corrections);
   }
   for (const relation of exportRelations)
     await inSnapshot(connection, () =>
@@ -239,13 +252,22 @@ async function writeFiles(
     );
   const after = await inSnapshot(connection, () => readLedger(connection).coverage);
   const earlier =
-    from === undefined
+    readSince.size === 0
       ? undefined
-      : { since: from, claims: await readPreviousClaims(writer, folder, previous) };
+      : {
+          readSince: (stream: string) => readSince.get(stream),
+          claims: await readPreviousClaims(writer, folder, previous),
+        };
   const { coverage, gaps } = exportableClaims(before, after, earlier);
   await fileWriter.writeRelation(coverageRelation, coverage.map(coverageRow));
   await fileWriter.writeRelation(gapsRelation, gaps.map(gapRow));
   return times;
+}
+
+/** The period of a stream's file, and its unit. */
+function filePeriod({ partition }: ManifestFile): { unit: PeriodUnit; period: string } {
+  const unit = (["year", "month", "day"] as const).find((name) => partition[name] !== undefined);
+  return unit ? { unit, period: partition[unit] ?? "" } : { unit: "whole", period: "" };
 }
 
 async function readPreviousClaims(
@@ -285,7 +307,7 @@ function manifestOf(
     warehouse: path,
     generation: `${stamp}-${sameStamp}`,
     exported_at: exportedAt,
-    since: since === undefined ? null : monthOf(since),
+    since: since === undefined ? null : periodOf("month", since),
     rows: sum(files, ({ rows }) => rows),
     bytes: sum(files, ({ bytes }) => bytes),
     files,
@@ -308,10 +330,12 @@ function resultOf(
     files_written: written.length,
     rows_written: sum(written, (file) => file.rows),
     bytes_written: sum(written, (file) => file.bytes),
-    months_written: written.filter(({ partition }) => partition.month !== undefined).map(({ path }) => path),
+    months_written: written.filter(({ relation }) => isStream(relation)).map(({ path }) => path),
     seconds: Math.round(seconds * 1000) / 1000,
   };
 }
+
+const isStream = (relation: string) => exportStreams.some((stream) => stream === relation);
 
 function sum(files: readonly ManifestFile[], of: (file: ManifestFile) => number): number {
   return files.reduce((total, file) => total + of(file), 0);

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { type ExportMonth, partitionColumn } from "../warehouse/read/export-months.ts";
+import { type ExportPeriod, partitionColumn } from "../warehouse/read/export-periods.ts";
 import { type ExportRelation, inSnapshot, type RelationRow } from "../warehouse/read/export-relations.ts";
-import { readMonth } from "../warehouse/read/export-rows.ts";
+import { readPeriod } from "../warehouse/read/export-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse/sqlite/disk.ts";
 import { outOfSpace } from "./errors.ts";
@@ -9,7 +9,7 @@ import { hasFile, storeVersion } from "./export-folder.ts";
 import { type Manifest, type ManifestFile, partitionPath } from "./manifest.ts";
 import type { ParquetWriter, RowSource } from "./parquet-writer.ts";
 import { relationFingerprint, relationSource } from "./relation-files.ts";
-import { labelSource, monthSource } from "./stream-files.ts";
+import { labelSource, periodSource } from "./stream-files.ts";
 
 /** An estimate for the space check. If it is too low, DuckDB reports the full disk. */
 const MAX_BYTES_PER_ROW = 24;
@@ -45,28 +45,33 @@ export class FileWriter {
     this.#previousFiles = new Map(options.previous?.files.map((file) => [file.path, file]));
   }
 
-  /** Reuses a file of the previous export without reading its month from the warehouse. */
+  /** Reuses a file of the previous export without reading its period from the warehouse. */
   reusePrevious(file: ManifestFile): void {
     if (hasFile(this.#options.folder, file)) this.files.push(file);
   }
 
   /** Rows, ledger and fingerprint come from one snapshot. */
-  async writeMonth(month: ExportMonth, corrections: ReadonlyMap<string, string>): Promise<void> {
+  async writePeriod(period: ExportPeriod, corrections: ReadonlyMap<string, string>): Promise<void> {
     const { connection, writer, onRows } = this.#options;
-    const folder = partitionColumn(month.stream);
+    const { stream, part, unit } = period;
+    const folder = partitionColumn(stream);
     const partition = {
-      ...(folder ? { [folder]: month.part ?? "" } : {}),
-      month: month.month,
+      ...(folder ? { [folder]: part ?? "" } : {}),
+      ...(unit === "whole" ? {} : { [unit]: period.period }),
     };
     await inSnapshot(connection, async () => {
-      const content = readMonth(connection, month, corrections);
-      // The last rows of the month were removed after the months were listed.
+      const content = readPeriod(connection, period, corrections);
+      // The last rows of the period were removed after the periods were listed.
       if (content.rows === 0) return;
       const { fingerprint, rows } = content;
-      await this.#writeIfChanged({ relation: month.stream, partition, fingerprint, rows }, async () => {
-        await writer.setLabels(labelSource(month.stream, content));
-        return monthSource(month.stream, content, onRows);
-      });
+      const isWritten = await this.#writeIfChanged(
+        { relation: stream, partition, fingerprint, rows },
+        async () => {
+          await writer.setLabels(labelSource(stream, content));
+          return periodSource(stream, content, onRows);
+        },
+      );
+      if (!isWritten) onRows(rows);
     });
   }
 
@@ -81,14 +86,13 @@ export class FileWriter {
   async #writeIfChanged(
     facts: Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows">,
     make: () => FileContent | Promise<FileContent>,
-  ): Promise<void> {
-    const { folder, work, writer, onRows, onFile } = this.#options;
+  ): Promise<boolean> {
+    const { folder, work, writer, onFile } = this.#options;
     const place = [facts.relation, partitionPath(facts.partition)].filter((part) => part !== "").join("/");
     const old = this.#previousFiles.get(`${place}/data.parquet`);
     if (old && old.fingerprint === facts.fingerprint && hasFile(folder, old)) {
       this.files.push(old);
-      if (facts.partition.month !== undefined) onRows(old.rows);
-      return;
+      return false;
     }
     this.#assertRoom(facts.rows);
     const unfinished = join(work, "unfinished.parquet");
@@ -98,6 +102,7 @@ export class FileWriter {
     this.files.push(file);
     this.written.push(file);
     onFile(file);
+    return true;
   }
 
   /** Leaves a reserve free: the writer of a warehouse on the same disk stops when the reserve is used up. */

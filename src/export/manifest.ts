@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Raise it when the same rows and columns give different files: the next export then rewrites everything. */
-export const FILE_FORMAT = 2;
+export const FILE_FORMAT = 3;
 
 export const MANIFEST = "manifest.json";
 export const CATALOGUE = "mds.duckdb";
@@ -10,7 +10,7 @@ export const CATALOGUE = "mds.duckdb";
 /** One Parquet file. */
 export interface ManifestFile {
   readonly relation: string;
-  /** The names and values of its folders, such as `index_type` and `month`. */
+  /** The names and values of its folders, such as `index_type` and `month` or `year`. */
   readonly partition: Readonly<Record<string, string>>;
   /** The path for folder readers. An export that changes the file replaces it. */
   readonly path: string;
@@ -42,8 +42,14 @@ export interface Manifest {
 
 export const hasManifest = (folder: string) => existsSync(join(folder, MANIFEST));
 
-/** Undefined if there is no manifest, or if this version cannot read it. */
+/** Undefined if there is no manifest, or if this version cannot continue its export. */
 export function readManifest(folder: string, name = MANIFEST): Manifest | undefined {
+  const manifest = readAnyManifest(folder, name);
+  return manifest?.format === FILE_FORMAT ? manifest : undefined;
+}
+
+/** A manifest of this or another format: they all list `files` with their `version`. */
+export function readAnyManifest(folder: string, name = MANIFEST): Manifest | undefined {
   let text: string;
   try {
     text = readFileSync(join(folder, name), "utf8");
@@ -53,7 +59,7 @@ export function readManifest(folder: string, name = MANIFEST): Manifest | undefi
   }
   try {
     const manifest = JSON.parse(text) as Manifest;
-    return manifest.format === FILE_FORMAT && Array.isArray(manifest.files) ? manifest : undefined;
+    return typeof manifest.format === "number" && Array.isArray(manifest.files) ? manifest : undefined;
   } catch {
     return undefined;
   }

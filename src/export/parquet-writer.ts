@@ -77,11 +77,14 @@ export class ParquetWriter {
     return new ParquetWriter(instance, connection);
   }
 
-  /** `select` reads from the table function `handed_over()`, which returns the rows of the source. */
+  /**
+   * Version 1 has only plain and dictionary encodings, which every reader knows. The others of version 2 would save a third
+   * of a tick's bytes. `select` reads from the table function `handed_over()`, which returns the rows of the source.
+   */
   write(file: string, source: RowSource, select: string): Promise<void> {
     return this.#run(
       source,
-      `COPY (${select}) TO ${quoted(file)} (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE ${ROWS_PER_GROUP})`,
+      `COPY (${select}) TO ${quoted(file)} (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v1, ROW_GROUP_SIZE ${ROWS_PER_GROUP})`,
     );
   }
 

@@ -1,12 +1,12 @@
 import type { ColumnType } from "../model/column.ts";
 import { hasHistory, isDaily, type RowStream } from "../model/streams.ts";
-import { labelColumns } from "../warehouse/read/export-months.ts";
-import { comparesPrices, type MonthContent } from "../warehouse/read/export-rows.ts";
+import { labelColumns } from "../warehouse/read/export-periods.ts";
+import { comparesPrices, type PeriodContent } from "../warehouse/read/export-rows.ts";
 import { rowColumns, rowTables } from "../warehouse/tables/row-tables.ts";
 import { quotedName, type RowSource, type SourceBlock, type SourceColumn } from "./parquet-writer.ts";
 
-/** The streams whose files are partitioned by month, in the order of the export. */
-export const monthlyStreams = Object.keys(rowTables) as RowStream[];
+/** The streams whose files may be partitioned by time, in the order of the export. */
+export const exportStreams = Object.keys(rowTables) as RowStream[];
 
 /** A column of the files of a stream. */
 export interface FileColumn {
@@ -74,8 +74,8 @@ function otherColumn(name: string, type: ColumnType): FileColumn {
   return { name, type: "INTEGER", value: number(name, "INTEGER") };
 }
 
-/** The labels of the series of a month, shared by their rows. */
-export function labelSource(stream: RowStream, { labels }: MonthContent): RowSource {
+/** The labels of the series of a file, shared by their rows. */
+export function labelSource(stream: RowStream, { labels }: PeriodContent): RowSource {
   const names = labelColumns(stream).map(({ name }) => name);
   const rows = labels.map((of, at) => [at, ...of]);
   return {
@@ -87,10 +87,10 @@ export function labelSource(stream: RowStream, { labels }: MonthContent): RowSou
   };
 }
 
-/** The rows of a month as the source of `handed_over()`, and the SQL that selects the file's columns from them. */
-export function monthSource(
+/** The rows of a period as the source of `handed_over()`, and the SQL that selects the file's columns from them. */
+export function periodSource(
   stream: RowStream,
-  content: MonthContent,
+  content: PeriodContent,
   onRows: (count: number) => void,
 ): { source: RowSource; select: string } {
   const sourceColumns: SourceColumn[] = [
@@ -99,7 +99,7 @@ export function monthSource(
     ...rowColumns(stream).map(
       ({ name, type }): SourceColumn => ({ name, kind: type === "text" ? "text" : "number" }),
     ),
-    // Hardly any month has an `aside`; a column of nulls would cost as much as the prices.
+    // Hardly any period has an `aside`; a column of nulls would cost as much as the prices.
     ...(content.hasAside ? [{ name: "aside", kind: "text" } as const] : []),
     ...(flagColumn(stream) ? [{ name: "flag", kind: "number" } as const] : []),
   ];
@@ -112,7 +112,7 @@ export function monthSource(
   };
 }
 
-function* toSourceBlocks(content: MonthContent, onRows: (count: number) => void): Generator<SourceBlock> {
+function* toSourceBlocks(content: PeriodContent, onRows: (count: number) => void): Generator<SourceBlock> {
   for (const { at, rows, flags } of content.blocks()) {
     yield { prefix: [at], rows, flags };
     onRows(rows.length);

@@ -35,12 +35,12 @@ export function parseDecimal(text: string): Decimal | undefined {
 const powersOfTen = Array.from({ length: MAX_EXACT_DIGITS + 1 }, (_, power) => 10 ** power);
 
 /**
- * The decimal `digits / 10^places`, of at most 15 digits; undefined if it needs its text. Both are exact doubles, so
+ * The double of `digits / 10^places`, of at most 15 digits; NaN if the decimal needs its text. Both are exact doubles, so
  * their quotient is the same double that `Number` gives.
  */
-export function decimalFromDigits(digits: number, places: number): Decimal | undefined {
+export function realFromDigits(digits: number, places: number): number {
   const real = digits / (powersOfTen[places] ?? 1);
-  return real === 0 || real >= MIN_EXACT_MAGNITUDE ? { real, exact: null } : undefined;
+  return real === 0 || real >= MIN_EXACT_MAGNITUDE ? real : Number.NaN;
 }
 
 /**

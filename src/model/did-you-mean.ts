@@ -25,15 +25,16 @@ function editDistance(a: string, b: string): number {
 
 /** The known word closest to a misspelt one; undefined if none is close. */
 export function findClosestWord(word: string, known: Iterable<string>): string | undefined {
+  return findClosestWords(word, known)[0];
+}
+
+/** The known words that are close to a misspelt one, the closest first. */
+export function findClosestWords(word: string, known: Iterable<string>): string[] {
   const typed = word.toLowerCase();
-  let closest: string | undefined;
-  let fewestEdits = Math.max(2, Math.floor(typed.length / 2)) + 1;
-  for (const candidate of known) {
-    const edits = editDistance(typed, candidate.toLowerCase());
-    if (edits < fewestEdits && edits < candidate.length) {
-      fewestEdits = edits;
-      closest = candidate;
-    }
-  }
-  return closest;
+  const maxEdits = Math.max(2, Math.floor(typed.length / 2));
+  return [...known]
+    .map((candidate) => ({ candidate, edits: editDistance(typed, candidate.toLowerCase()) }))
+    .filter(({ candidate, edits }) => edits <= maxEdits && edits < candidate.length)
+    .sort((a, b) => a.edits - b.edits)
+    .map(({ candidate }) => candidate);
 }

@@ -15,6 +15,8 @@ export type SyncReaction =
   | "retry"
   /** Like `retry`, but every failed try counts, because the service answered with something unusable. */
   | "retry_limited"
+  /** Like `retry_limited`, but only once more, a second later: the same response again is the service's answer. */
+  | "ask_twice"
   /** Skips this work until the next run. */
   | "give_up"
   /** Like `give_up`, for every other request to the same endpoint too. */
@@ -46,6 +48,7 @@ const failurePolicies = {
   no_thread: { family: "operator", sync: "give_up" },
   no_warehouse: { family: "operator", sync: "give_up" },
   not_a_warehouse: { family: "operator", sync: "give_up" },
+  other_service: { family: "operator", sync: "stop" },
   not_opened: { family: "retry", sync: "retry" },
   older_warehouse: { family: "operator", sync: "give_up" },
   page_forgotten: { family: "retry", sync: "retry" },
@@ -70,6 +73,7 @@ const failurePolicies = {
   dns_failed: { family: "retry", sync: "retry" },
   network_failed: { family: "retry", sync: "retry" },
   network_unreachable: { family: "retry", sync: "retry" },
+  proxy_failed: { family: "retry", sync: "retry" },
   service_unreachable: { family: "retry", sync: "retry" },
   timeout: { family: "retry", sync: "retry" },
   tls_failed: { family: "retry", sync: "retry" },
@@ -81,7 +85,7 @@ const failurePolicies = {
   endpoint_failing: { family: "retry", sync: "give_up_endpoint" },
   doubtful_list: { family: "retry", sync: "retry_limited" },
   malformed_body: { family: "retry", sync: "retry_limited" },
-  no_list: { family: "retry", sync: "retry_limited" },
+  no_list: { family: "retry", sync: "ask_twice" },
   not_found: { family: "operator", sync: "not_found" },
   null_list: { family: "retry", sync: "retry_limited" },
   pagination_cycle: { family: "retry", sync: "retry_limited" },

@@ -51,13 +51,17 @@ export function nullListFailure(): Failure {
 const MIN_CHUNK_BYTES = 16 * 1024;
 const MAX_CHUNK_BYTES = 1024 * 1024;
 
+/** JSON rarely shrinks more. */
+const MAX_USUAL_RATIO = 8;
+
 /**
- * The decompressed length that the gzip trailer states, so that one chunk suffices. Clamped: a false length costs at
- * most one allocation. Throws if there is no trailer.
+ * The decompressed length that the gzip trailer states, so that one chunk suffices. A stream of several members states only
+ * the last one's. Clamped: a false length costs at most one allocation. Throws if there is no trailer.
  */
 function gzipLengthHint(gzipped: Uint8Array): number {
   const { buffer, byteOffset, byteLength } = gzipped;
-  const hint = new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) + 1;
+  const stated = new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) + 1;
+  const hint = stated > byteLength ? stated : byteLength * MAX_USUAL_RATIO;
   return Math.min(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);
 }
 

@@ -1,3 +1,5 @@
+import { findClosestWord } from "./did-you-mean.ts";
+
 /** A setting that says which assets, markets, exchanges or indices to sync. */
 export type Selector =
   | { readonly kind: "all" }
@@ -21,6 +23,8 @@ export interface Selection {
   readonly ids: readonly string[];
   /** Listed names that match no candidate. */
   readonly unknownNames: readonly string[];
+  /** The closest known label of each unknown name that has one. */
+  readonly suggestions: Readonly<Record<string, string>>;
   /** Listed names that match several candidates: all of them are selected. */
   readonly ambiguousNames: readonly string[];
   /** False for `top` without a known ranking: the selection is unknown, not empty. */
@@ -39,6 +43,7 @@ export function resolveSelector(
   const everything = {
     ids: candidates.map(({ id }) => id),
     unknownNames: [],
+    suggestions: {},
     ambiguousNames: [],
     isResolved: true,
   };
@@ -67,6 +72,7 @@ function selectTop(
   return {
     ids: selected.map(({ id }) => id),
     unknownNames: [],
+    suggestions: {},
     ambiguousNames: [],
     isResolved: ranking !== undefined || !needsRanking,
   };
@@ -103,7 +109,31 @@ function selectListed(names: readonly string[], candidates: readonly SelectorCan
   return {
     ids: candidates.filter(({ id }) => selectedIds.has(id)).map(({ id }) => id),
     unknownNames,
+    suggestions: suggestLabels(unknownNames, candidates),
     ambiguousNames,
     isResolved: true,
   };
+}
+
+function suggestLabels(
+  names: readonly string[],
+  candidates: readonly SelectorCandidate[],
+): Record<string, string> {
+  const labels = names.length > 0 ? candidates.flatMap((candidate) => candidate.labels) : [];
+  const suggestions: Record<string, string> = {};
+  for (const name of names) {
+    const closest = findClosestWord(name, labels);
+    if (closest !== undefined) suggestions[name] = closest;
+  }
+  return suggestions;
+}
+
+/** Unknown names, each with its suggestion: `BCT (did you mean BTC?), XYZ`. */
+export function formatUnknownNames({
+  unknownNames,
+  suggestions,
+}: Pick<Selection, "unknownNames" | "suggestions">): string {
+  return unknownNames
+    .map((name) => (suggestions[name] === undefined ? name : `${name} (did you mean ${suggestions[name]}?)`))
+    .join(", ");
 }

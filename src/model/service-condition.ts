@@ -12,8 +12,29 @@ export interface ServiceCondition {
   /** Requests per second, at most; null: no limit. */
   readonly per_second: number | null;
   readonly reason: LimitReason;
+  /** The service slows the sync down with 429s. */
+  readonly throttled: boolean;
   /** Endpoints whose circuit breaker is open; `host`: the whole service fails. */
   readonly open_breakers: readonly string[];
+  /** Attempts of about the last ten minutes that failed and were retried, by failure code. */
+  readonly recent_failures: Readonly<Record<string, number>>;
+}
+
+/** What the service did, by the code of the failures that it caused. */
+const failureWords: Readonly<Record<string, string>> = {
+  too_many_requests: "answered 429",
+  malformed_body: "unreadable",
+  server_failure: "failed at the service",
+  timeout: "timed out",
+  connection_refused: "refused",
+  no_list: "without a list",
+  stale_response: "from a stale cache",
+};
+
+/** Says in one clause what was retried lately; undefined if nothing was. */
+export function describeRecentFailures({ recent_failures: failures }: ServiceCondition): string | undefined {
+  const parts = Object.entries(failures).map(([code, count]) => `${count} ${failureWords[code] ?? code}`);
+  return parts.length === 0 ? undefined : `requests retried in the last 10 minutes: ${parts.join(", ")}`;
 }
 
 /** Says in one clause how the service slows the sync down; undefined if it does not. */
@@ -35,6 +56,6 @@ export function describeServiceCondition(condition: ServiceCondition): string | 
 }
 
 /** Two significant digits: the learned rate changes all the time. */
-export function formatRate(perSecond: number | null): string {
+function formatRate(perSecond: number | null): string {
   return perSecond === null ? "any number of" : String(Number(perSecond.toPrecision(2)));
 }

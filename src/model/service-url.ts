@@ -29,3 +29,8 @@ export function parseServiceUrl(name: string, text: string): URL {
     exit: exitCode.usage,
   });
 }
+
+/** The same text for every spelling of a REST address: to compare, to store and to show. */
+export function normaliseAddress({ origin, pathname }: URL): string {
+  return origin + pathname.replace(/\/+$/, "");
+}

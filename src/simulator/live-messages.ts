@@ -1,5 +1,6 @@
 import type { IndexSeries } from "./market/indexes.ts";
 import type { TickCalendar } from "./market/tick-calendar.ts";
+import { PageWriter } from "./rest/page-writer.ts";
 import type { LiveMessageSource } from "./websocket/ticker.ts";
 import type { World } from "./world.ts";
 
@@ -8,12 +9,14 @@ export function createLiveMessageSource(
   world: Pick<World, "calendar" | "ticks" | "exchangeTickers" | "writer">,
 ): LiveMessageSource {
   const { calendar, ticks, exchangeTickers, writer } = world;
+  const pageWriter = new PageWriter();
   return {
     tickMs: calendar.tickMs,
     indexMessage(series, tick, nowMs) {
       if (!isPublishedLive(calendar, series, tick)) return undefined;
       // Prepends the event (and the name for LX) to the JSON of REST, without creating an object per tick.
-      const record = ticks.render({ series: [series], steps: [tick] }, nowMs);
+      ticks.write({ series: [series], steps: [tick] }, nowMs, pageWriter);
+      const record = pageWriter.take().toString();
       const name = series.type === "LX" ? `"name":${JSON.stringify(series.name)},` : "";
       return `{"event":"INDEX_TICKER",${name}${record.slice(1)}`;
     },

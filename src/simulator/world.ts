@@ -31,7 +31,7 @@ export function createWorld({ seed, size, tickMs, quirks, cacheBytes }: WorldOpt
   const universe = createUniverse(seed, size, quirks.ids);
   const table = new IndexTable(universe, quirks, seed);
   const priceParameters = universe.assets.map((asset) => asset.priceParameters);
-  const indexValues = new IndexValues(new PriceModel(seed, tickMs, priceParameters), seed);
+  const indexValues = new IndexValues(new PriceModel(seed, tickMs, priceParameters), seed, tickMs);
   const calendar = new TickCalendar(seed, tickMs, quirks);
   const ids = new RecordIds(seed, quirks.ids);
   const writer = new JsonWriter(quirks);

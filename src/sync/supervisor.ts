@@ -17,6 +17,7 @@ import { HeadPoller } from "./live/head-poller.ts";
 import { CoverageCommitter, SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { ExchangePoller } from "./polling/exchange-poller.ts";
 import { delayToNextPeriod, SnapshotPoller } from "./polling/snapshot-poller.ts";
+import { confirmService } from "./selection/confirm-service.ts";
 import { type Directory, exchangeName } from "./selection/directory.ts";
 import { endDeselectedSnapshots } from "./selection/exchanges.ts";
 import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
@@ -27,6 +28,8 @@ interface SupervisorOptions {
   readonly wsUrl: string;
   readonly reader: Connection;
   readonly random: Random;
+  /** Whether the operator lets the warehouse change to another service. */
+  readonly mayAdopt?: boolean;
   /** A part of the work failed and is retried. If this callback throws, the supervisor ends. */
   readonly onFailure: (part: string, error: unknown) => void;
   /** Called with all current problems of one part of the work. */
@@ -84,7 +87,7 @@ export class SyncSupervisor {
     this.#context = context;
     this.#options = options;
     const { settings, reader, random } = options;
-    const { refreshSeconds, concurrency, maxRequestsPerSecond } = settings;
+    const { refreshSeconds, concurrency, confirmEvery } = settings;
     const liveCoverage = new SubscriptionCoverage(refreshSeconds * MICROS_PER_SECOND);
     this.#liveCoverage = liveCoverage;
     this.#coverageCommitter = new CoverageCommitter(context, liveCoverage);
@@ -93,7 +96,7 @@ export class SyncSupervisor {
       random,
       timing: planTiming(settings),
       maxConcurrency: concurrency,
-      maxRequestsPerSecond,
+      confirmEvery: confirmEvery * MICROS_PER_SECOND,
       coverage: liveCoverage,
       onProblems: (problems) => options.onProblems("heads", problems),
       onError: (error) => options.onFailure("heads", error),
@@ -111,6 +114,7 @@ export class SyncSupervisor {
     });
     this.#snapshotPoller = new SnapshotPoller(context, {
       streams: settings.streams,
+      reader,
       directory: () => this.#directory,
       onProblems: options.onProblems,
       onFailure: options.onFailure,
@@ -125,7 +129,8 @@ export class SyncSupervisor {
   }
 
   async run(): Promise<void> {
-    const { settings, reader, random, wsUrl } = this.#options;
+    const { settings, reader, random, wsUrl, mayAdopt = false } = this.#options;
+    await confirmService(this.#context, { reader, random, mayAdopt, checksKnownAddress: true });
     const storedDirectory = await selectFromWarehouse(this.#context, { settings, reader, random, wsUrl });
     if (storedDirectory)
       await this.#applySelection(
@@ -156,13 +161,15 @@ export class SyncSupervisor {
     const { settings, reader, random } = this.#options;
     // Counted before the work, because a refresh that throws is unfinished too.
     this.#unfinishedRefreshes++;
-    const { directory, problems, shouldRetrySoon } = await refreshSelection(this.#context, {
+    const { directory, problems, shouldRetrySoon, pendingRanking } = await refreshSelection(this.#context, {
       settings,
       reader,
       random,
       storeMarketCaps: false,
       onProblems: (pendingProblems) => this.#options.onProblems("pending lookups", pendingProblems),
     });
+    // The next refresh comes soon, and the poller of the market caps stores a ranking meanwhile.
+    pendingRanking?.cancel();
     if (!shouldRetrySoon) this.#unfinishedRefreshes = 0;
     const desired = selectDesiredSubscriptions(settings, directory, reader);
     const { selection } = desired;

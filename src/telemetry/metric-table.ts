@@ -152,11 +152,11 @@ export const metricTable = {
     meaning: "Size of the write-ahead log; it grows while a long reader runs",
   },
   disk_free_bytes: { type: "gauge", labels: [], meaning: "Free space on the warehouse's disk" },
-  disk_full_days: {
+  disk_full_seconds: {
     type: "gauge",
     labels: [],
     meaning:
-      "Days until the disk is full at the current growth; +Inf without growth, NaN during the first hour",
+      "Time until the disk is full at the current growth; +Inf without growth, NaN during the first hour",
   },
 
   shared_lag_seconds: {

@@ -23,6 +23,7 @@ const AUTH_STATES: readonly AuthState[] = [
   "auth_malformed",
   "auth_unreachable",
 ];
+const SECONDS_PER_DAY = 86_400;
 const INGEST_STATES = ["working", "disk_full", "db_locked"];
 /** The label of each state; undefined: not counted. */
 const subscriptionLabels: Readonly<Record<SubscriptionState, "following" | "doubt" | "parked" | undefined>> =
@@ -75,7 +76,7 @@ export class Metrics {
     this.#set("healthy", 1);
     this.#set("build_info", 1, { version });
     this.#set("start_time_seconds", clock.now() / 1000);
-    this.#set("disk_full_days", Number.NaN);
+    this.#set("disk_full_seconds", Number.NaN);
     this.setIngest(0, "working");
   }
 
@@ -173,7 +174,7 @@ export class Metrics {
     this.#set("warehouse_bytes", warehouseBytes);
     this.#set("wal_bytes", walBytes);
     this.#set("disk_free_bytes", freeBytes);
-    this.#set("disk_full_days", daysUntilFull ?? Number.NaN);
+    this.#set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
   }
 
   setShared({ state, lag_seconds, rows_forwarded }: ShareStatus): void {

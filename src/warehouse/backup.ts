@@ -139,7 +139,7 @@ function cancelled(file: string): Failure {
 }
 
 /** Removes partial copies of processes that have ended. */
-function removeStalePartialCopies(file: string): void {
+export function removeStalePartialCopies(file: string): void {
   const prefix = `${basename(file)}.unfinished-`;
   for (const name of translateErrors(file, () => readdirSync(dirname(file)))) {
     const pid = name.startsWith(prefix)

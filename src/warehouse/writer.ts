@@ -24,7 +24,7 @@ import {
 import { clearPendingSalvage, type QuarantinedFiles, quarantine } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
-import { leaveReadable, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
+import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock, type WriterLock } from "./sqlite/writer-lock.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
 import { KeyDictionary } from "./tables/key-dictionary.ts";
@@ -60,6 +60,9 @@ export class WarehouseWriter {
   #isChecked: boolean;
   #damage: string | undefined;
   #inTransaction = false;
+  #isGrouping = false;
+  /** Undoes what open transactions changed in memory. */
+  readonly #undoOnRollback: (() => void)[] = [];
   #commitCount = 0;
   #fatalFailure: unknown;
 
@@ -91,19 +94,28 @@ export class WarehouseWriter {
    */
   transaction<T>(work: (transaction: Transaction) => T): T {
     if (this.#inTransaction) throw new Error("a transaction is already open: pass it on instead of nesting");
+    return this.#isGrouping ? this.#run(work) : this.#commit(() => this.#run(work));
+  }
+
+  /** Commits all transactions that `work` runs together, with one sync: all of them, or none if it throws. */
+  groupTransactions<T>(work: () => T): T {
+    this.#isGrouping = true;
+    try {
+      return this.#commit(work);
+    } finally {
+      this.#isGrouping = false;
+    }
+  }
+
+  #commit<T>(work: () => T): T {
     this.checkpointWal(MAX_WAL_PAGES);
     if (this.#fatalFailure) throw this.#fatalFailure;
     assertFreeSpace(this.path, MIN_FREE_BYTES, this.#fileSystem);
     const { database } = this.connection;
-    this.#inTransaction = true;
-    let transaction: Transaction | undefined;
     try {
       database.exec("BEGIN IMMEDIATE");
       this.#assertEpoch();
-      const caches = { dictionary: this.#dictionary, highWaterMarks: this.#highWaterMarks };
-      transaction = new Transaction(this.connection, caches, this.#clock.now() * MICROS_PER_MS);
-      const result = work(transaction);
-      if (isThenable(result)) throw new Error("the work of a transaction must be synchronous");
+      const result = work();
       database.exec("COMMIT");
       this.#commitCount++;
       return result;
@@ -111,12 +123,30 @@ export class WarehouseWriter {
       // The caches may contain keys and marks that are rolled back.
       this.#dictionary.clear();
       this.#highWaterMarks.clear();
+      for (const undo of this.#undoOnRollback) undo();
       const failure = this.#toFailure(error);
       // After some errors, such as a full disk, SQLite has already rolled back.
       if (database.inTransaction) this.#rollback();
       throw failure;
     } finally {
-      transaction?.end();
+      this.#undoOnRollback.length = 0;
+    }
+  }
+
+  #run<T>(work: (transaction: Transaction) => T): T {
+    const transaction = new Transaction(this.connection, {
+      dictionary: this.#dictionary,
+      highWaterMarks: this.#highWaterMarks,
+      undoOnRollback: this.#undoOnRollback,
+      now: this.#clock.now() * MICROS_PER_MS,
+    });
+    this.#inTransaction = true;
+    try {
+      const result = work(transaction);
+      if (isThenable(result)) throw new Error("the work of a transaction must be synchronous");
+      return result;
+    } finally {
+      transaction.end();
       this.#inTransaction = false;
     }
   }
@@ -172,7 +202,7 @@ export class WarehouseWriter {
       if (this.#fileIdentity.isInPlace())
         this.#writeShutdownMarker(isSuspect || isCorruption(this.#fatalFailure));
       else this.#quarantineLeftoverWal();
-      this.#bestEffort(() => leaveReadable(this.path));
+      this.#bestEffort(() => createEmptyWalFiles(this.path));
     } finally {
       this.#lock.release();
     }

@@ -44,6 +44,15 @@ export async function benchSimulator(print: (line: string) => void): Promise<voi
       const repeated = [...list, ...list, ...list];
       print(line(`simulator, cached pages, ${how}`, await fetchPages(repeated, gzip)));
     }
+    // Only indexes with enough history, so that every page is full; other days give other pages.
+    const [first] = assets.filter(({ firstDay }) => firstDay < midnight / DAY_MS - 2 * PAGE_ROWS);
+    const barPages = Array.from({ length: 200 }, (_, at) => {
+      const timestamp = new Date(midnight - at * DAY_MS).toISOString();
+      return `/v3/ohlcv?indexType=GWA&indexId=${first?.id}&size=${PAGE_ROWS}&timestamp=${timestamp}`;
+    });
+    await fetchPages(barPages.slice(0, 50), false);
+    const bars = await fetchPages(barPages.slice(50), false);
+    print(line("simulator, new pages of daily bars, identity", bars));
   } finally {
     agent.destroy();
     await simulator.stop();

@@ -18,7 +18,7 @@ function measureMs({ database }: Connection, sql: string, readClock = () => perf
   return median(times);
 }
 
-/** On a busy machine CPU time says more than the wall clock. */
+/** For queries of bars, which use one core throughout: on a busy machine the wall clock would tell more about the others. */
 function cpuTimeMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
@@ -50,26 +50,44 @@ function figures(reader: Connection, seriesCount: number): Figure[] {
     CROSS JOIN index_ticks t ON t.index_type = s.index_type AND t.index_id = s.index_id AND t.ts = (
       SELECT p.ts FROM index_ticks p WHERE p.index_type = s.index_type AND p.index_id = s.index_id AND p.ts <= ${moment + 1}
       ORDER BY p.ts DESC LIMIT 1)`;
+  const matrixSize = Math.min(50, seriesCount);
   const perSeries = (sql: string) => (measureMs(reader, sql) * 1000) / seriesCount;
   const ms = { unit: "ms", digits: 0 };
   const us = { unit: "µs", digits: 1 };
   return [
     {
-      name: "200 days of 1h bars of one series, every column",
-      measured: measureMs(reader, `SELECT * FROM bars_1h WHERE ${window}`),
-      atMost: 500,
+      name: `200 days of 1h closes of ${matrixSize} series`,
+      measured: measureMs(
+        reader,
+        `SELECT name, ts, close FROM bars_1h WHERE index_type = 'GWA' AND name <= '${seriesName(matrixSize)}'`,
+        cpuTimeMs,
+      ),
+      atMost: 1000,
       ...ms,
     },
     {
-      name: "the same in CPU time",
+      name: "200 days of 1h bars of one series, the four prices",
+      measured: measureMs(
+        reader,
+        `SELECT ts, open, high, low, close FROM bars_1h WHERE ${window}`,
+        cpuTimeMs,
+      ),
+      atMost: 20,
+      digits: 1,
+      unit: "ms",
+    },
+    {
+      name: "the same, every column",
       measured: measureMs(reader, `SELECT * FROM bars_1h WHERE ${window}`, cpuTimeMs),
+      atMost: 60,
       ...ms,
     },
     {
-      name: "200 days of 1h bars, the four prices",
-      measured: measureMs(reader, `SELECT ts, open, high, low, close FROM bars_1h WHERE ${window}`),
+      name: "200 days of daily bars of one series, every column",
+      measured: measureMs(reader, `SELECT * FROM bars_1d WHERE ${window}`, cpuTimeMs),
       ...ms,
     },
+    ...costsPerTick(reader),
     {
       name: "an hour of 1m bars",
       measured: measureMs(reader, `SELECT * FROM bars_1m WHERE ${window} AND ts >= ${TO - 3_600_000_000}`),
@@ -90,6 +108,27 @@ function figures(reader: Connection, seriesCount: number): Figure[] {
       ...us,
     },
     { name: "the tick at or before T, per series", measured: perSeries(asOf), atMost: 10, ...us },
+  ];
+}
+
+/** What the columns of a tick cost: a day of one series, by relation and column. */
+function costsPerTick(reader: Connection): Figure[] {
+  const ticks = 2880;
+  const where = `index_type = 'GWA' AND name = '${seriesName(1)}' AND ts >= ${TO - ticks * CADENCE} AND ts < ${TO}`;
+  const cost = (columns: string, relation: string) => ({
+    name: `a tick of ${relation}: ${columns}`,
+    measured:
+      (measureMs(reader, `SELECT ${columns} FROM ${relation} WHERE ${where}`, cpuTimeMs) * 1000) / ticks,
+    unit: "µs",
+    digits: 2,
+  });
+  return [
+    cost("ts, price", "index_ticks"),
+    cost("ts, price, price_exact", "index_ticks"),
+    cost("ts, price, time", "index_ticks"),
+    cost("ts, price, is_settled", "index_ticks"),
+    cost("*", "index_ticks"),
+    cost("*", "index_ticks_slim"),
   ];
 }
 

@@ -1,10 +1,12 @@
 import { MICROS_PER_DAY } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
+import { computeStaleBars, hoursOf, markStale } from "../../src/warehouse/rows/kept-bars.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 
 export const CADENCE = 30_000_000;
 /** The ticks of a series in the service's window of 200 days. */
 export const TICKS_PER_SERIES = 576_000;
+const HOURS_PER_SERIES = 200 * 24;
 export const FROM = 1_756_684_800_000_000;
 export const TO = FROM + TICKS_PER_SERIES * CADENCE;
 
@@ -13,7 +15,8 @@ export const seriesName = (series: number) => `S${String(series).padStart(3, "0"
 
 /**
  * Fills a warehouse with 200 days of each series: random walks of prices and volumes with realistic digits. Inserts in key
- * order and bypasses the writer, which is fastest. The ledger has a target for each series, and all of it is covered.
+ * order and bypasses the writer, which is fastest. The ledger has a target for each series, and all of it is covered; the
+ * hourly bars are kept.
  */
 export function fillWithTicks(path: string, seriesCount: number): void {
   const warehouse = openWriter(path, { clock: systemClock });
@@ -44,6 +47,10 @@ export function fillWithTicks(path: string, seriesCount: number): void {
         settled.run(key, FROM, TO);
         wanted.run(key, FROM);
       })();
+      warehouse.transaction((transaction) => {
+        markStale(transaction, key, hoursOf({ from: FROM, to: TO }).reverse());
+        computeStaleBars(transaction, HOURS_PER_SERIES);
+      });
     }
   } finally {
     warehouse.close();

@@ -9,6 +9,7 @@ const report = (line: string) => writeSync(1, `${line}\n`);
 const warehouse = openTestWriter(path);
 report("open");
 if (task === "commit") commitPages(warehouse, (page) => report(`page ${page}`));
+if (task === "commit-together") commitPages(warehouse, (page) => report(`page ${page}`), 3);
 if (task === "commit-and-truncate")
   commitPages(warehouse, (page) => {
     report(`page ${page}`);

@@ -11,7 +11,7 @@ import { auditedAt, commitPages, expectedTimestamps, gap, openTestWriter, seedLi
 
 /** System calls that change files. A kill just before each call is a different crash point. */
 const fileCalls = ["pwrite64", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "openat"] as const;
-export const tasks = ["migrate", "commit", "commit-and-truncate", "checkpoint"] as const;
+export const tasks = ["migrate", "commit", "commit-together", "commit-and-truncate", "checkpoint"] as const;
 export type Task = (typeof tasks)[number];
 
 /** Where to kill the process: before the nth invocation of a system call. */
@@ -61,7 +61,7 @@ export function crashAt(point: CrashPoint): { problems: string[]; isKilled: bool
 
 /**
  * After any crash the file must be intact, every reported page must be stored, every record in a settled range must be
- * stored, and resuming must end with exactly the expected rows.
+ * stored, every page must be stored with its proof, and resuming must end with exactly the expected rows.
  */
 export function findProblems(path: string, reported: string): string[] {
   const problems: string[] = [];
@@ -78,6 +78,9 @@ export function findProblems(path: string, reported: string): string[] {
     if (settled.length < pages * 20 - 1)
       problems.push(`${pages} pages were reported, ${settled.length} rows are settled`);
     for (const ts of settled) if (!stored.has(ts)) problems.push(`settled without a row: ${ts}`);
+    const unproven = countRestRows(warehouse) - settled.length;
+    // A page does not prove its own oldest row.
+    if (unproven > 1) problems.push(`${unproven} rows of pages are stored without their proof`);
     commitPages(warehouse, () => {});
     const completed = [...readStoredTimestamps(warehouse)]
       .filter((ts) => gap.from <= ts && ts < gap.to)
@@ -100,6 +103,10 @@ function readStoredTimestamps(warehouse: WarehouseWriter): Set<number> {
   return new Set(
     warehouse.connection.database.prepare("SELECT ts FROM index_ticks").pluck().all() as number[],
   );
+}
+
+function countRestRows(warehouse: WarehouseWriter): number {
+  return warehouse.connection.value("SELECT count(*) FROM index_tick_rows WHERE source = 0");
 }
 
 function readSettledTimestamps(warehouse: WarehouseWriter): number[] {

@@ -1,6 +1,7 @@
+import { CommittedPages } from "../../src/ingest/commit/committed-pages.ts";
 import { commitLiveMessages } from "../../src/ingest/commit/live.ts";
 import { LiveCoverage } from "../../src/ingest/commit/live-coverage.ts";
-import { CommittedPages, commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
+import { commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
 import { PendingPages } from "../../src/ingest/decode/pending-pages.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/time.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
@@ -29,18 +30,27 @@ export function seedLiveRows(warehouse: WarehouseWriter): void {
   commitLiveMessages(warehouse, rows.map(liveMessage), new LiveCoverage());
 }
 
-/** Commits the pages of the gap from newest to oldest, and calls `onCommitted` after each commit. */
-export function commitPages(warehouse: WarehouseWriter, onCommitted: (page: number) => void): void {
+/**
+ * Commits the pages of the gap from newest to oldest, `pagesPerCommit` in one transaction, and calls `onCommitted` for each
+ * page after its commit.
+ */
+export function commitPages(
+  warehouse: WarehouseWriter,
+  onCommitted: (page: number) => void,
+  pagesPerCommit = 1,
+): void {
   const pages = new PendingPages();
   const committedPages = new CommittedPages();
   const rows = makeTicks(gap.from, gap.to);
+  const pageCount = Math.ceil(rows.length / ROWS_PER_PAGE);
   let provenFrom = gap.to;
-  for (let page = 0; page * ROWS_PER_PAGE < rows.length; page++) {
+
+  function commitPage(page: number): void {
     const part = rows.slice(page * ROWS_PER_PAGE, (page + 1) * ROWS_PER_PAGE);
-    const isLastPage = (page + 1) * ROWS_PER_PAGE >= rows.length;
+    const isLast = page + 1 === pageCount;
     const { pageId } = pages.read(
       { stream: "index_ticks", series: btc },
-      tickPage(part, isLastPage ? undefined : `c${page}`),
+      tickPage(part, isLast ? undefined : `c${page}`),
     );
     const commit = commitWalkPage(
       warehouse,
@@ -49,7 +59,7 @@ export function commitPages(warehouse: WarehouseWriter, onCommitted: (page: numb
         pageId,
         series: btc,
         position: { gap, provenFrom },
-        isLast: isLastPage,
+        isLast,
         settleDelay: 60 * SECOND,
         cadence: 30 * SECOND,
         isHead: false,
@@ -59,6 +69,13 @@ export function commitPages(warehouse: WarehouseWriter, onCommitted: (page: numb
       },
     );
     provenFrom = commit.proven?.from ?? provenFrom;
-    onCommitted(page);
+  }
+
+  for (let first = 0; first < pageCount; first += pagesPerCommit) {
+    const group = Array.from({ length: Math.min(pagesPerCommit, pageCount - first) }, (_, i) => first + i);
+    const commitGroup = () => group.forEach(commitPage);
+    if (pagesPerCommit === 1) commitGroup();
+    else warehouse.groupTransactions(commitGroup);
+    group.forEach(onCommitted);
   }
 }

@@ -9,6 +9,7 @@ retention: { exchangeTicks: 1d }
 schedule: { export: "11 0 * * *" }
 sync:
   lookups: { every: 1d }
+  confirmEvery: 1h
   ohlcv: { GWA: [BTC, LIBRA], MWA: none, LX: none }
   intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
   exchangeTickers: { exchanges: [Kraken], markets: [BTC/USD] }
@@ -49,7 +50,7 @@ describe("the nightly jobs", () => {
         .length;
     const requestsBefore = libraRequests();
     // The export cannot take its lock. The same failure code from the daemon's own writer would end the daemon.
-    const obstacle = join(dirname(path), "export/export.lock");
+    const obstacle = join(dirname(path), "export/.mds-sync/export.lock");
     mkdirSync(obstacle, { recursive: true });
     await first.runUntil(() => jobs().every(({ outcome }) => outcome !== "new"));
     expect(jobs().map(({ outcome }) => outcome)).toEqual(["db_not_writable", "ok", "ok", "ok"]);

@@ -151,4 +151,26 @@ describe("the bars", () => {
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
   });
+
+  itInBrowser(
+    "says that a name is unknown, in the search box and in the URL, and suggests similar ones",
+    async () => {
+      const { page } = await openBars(btc, desktop);
+      await page.focus("#series");
+      await page.fill("#series", "BTCC");
+      await page.waitForSelector("#series-list .none");
+      expect(await page.textContent("#series-list .none")).toBe("No synced series is named “BTCC”. Similar:");
+      await page.press("#series", "Enter");
+      expect(await page.isVisible("#series-list .none")).toBe(true);
+      expect(await page.locator("#series-list [role=option] b").allTextContents()).toContain("BTC");
+      await page.goto(new URL("/bars?name=BTCC", page.url()).href);
+      await page.waitForSelector("#note a");
+      expect(await page.textContent("#note")).toContain("No synced series is named “BTCC”. Similar: BTC");
+      await page.click("#note a >> nth=0");
+      await page.waitForSelector("#chart[data-bars]");
+      await page.goto(new URL("/bars?name=btc", page.url()).href);
+      await page.waitForSelector("#chart[data-bars]");
+      expect(await page.textContent("#name")).toBe("BTC");
+    },
+  );
 });

@@ -60,7 +60,14 @@ describe("the daemon's state in one sentence", () => {
       activity: "filling gaps",
       streams: [stream({ open: 7 })],
     };
-    const service = { concurrency: 8, per_second: 9.234, reason: "rate_limited", open_breakers: [] } as const;
+    const service = {
+      concurrency: 8,
+      per_second: 9.234,
+      reason: "rate_limited",
+      throttled: true,
+      open_breakers: [],
+      recent_failures: {},
+    } as const;
     expect(describeDaemonState({ ...facts, service })).toEqual({
       tone: "busy",
       sentence:

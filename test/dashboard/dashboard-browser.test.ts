@@ -69,6 +69,30 @@ describe("the dashboard", () => {
     expect(elsewhere).toEqual([]);
   });
 
+  itInBrowser("filters the heat map by name and by problems, and keeps the filter in the URL", async () => {
+    const { address, daemon } = await serveDashboard(openFilledWarehouse().path);
+    daemon.backfill = { percent: 42, rowsPerSecond: 81_000, secondsLeft: 190 };
+    const { page } = await openDashboard(address, desktop);
+    const names = () => page.locator('[data-group="index_ticks:GWA"] .name').allTextContents();
+    const all = await names();
+    await page.fill("#filter-name", "bt");
+    await page.locator("#filter-note", { hasText: / found$/ }).waitFor();
+    expect(await names()).toEqual(["BTC"]);
+    await page.fill("#filter-name", "");
+    await page.check("#only-problems");
+    await page.locator('[data-group="index_ticks:GWA"] .all').waitFor({ state: "detached" });
+    expect((await names()).length).toBeLessThan(all.length);
+    expect(new URL(page.url()).search).toBe("?problems=1");
+    await page.fill("#filter-name", "no such");
+    await page.locator("#filter-note", { hasText: /^No / }).waitFor();
+    expect(await page.textContent("#filter-note")).toBe("No incomplete series has “no such” in its name.");
+    expect(await page.textContent("#since")).toContain("first fill 42 %, about 3.2 min left, 81K rows/s");
+    await page.goto(new URL("/?problems=1", address).href);
+    await page.waitForSelector('[data-group="index_ticks:GWA"] canvas');
+    expect(await page.isChecked("#only-problems")).toBe(true);
+    expect((await names()).length).toBeLessThan(all.length);
+  });
+
   itInBrowser("shows that the daemon is stuck", async () => {
     const { address, daemon } = await serveDashboard(openFilledWarehouse().path);
     daemon.problem = "nothing has been committed for 10 minutes";

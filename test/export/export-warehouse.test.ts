@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { zstdDecompressSync } from "node:zlib";
@@ -121,6 +121,31 @@ describe("an export", () => {
     }
   });
 
+  it("uses only encodings that old readers know", async () => {
+    const found = await ask(
+      `SELECT DISTINCT unnest(string_split(encodings, ', ')) FROM parquet_metadata('${join(folder, "export")}/*/**/*.parquet') ORDER BY 1`,
+    );
+    expect(["PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY"]).toEqual(
+      expect.arrayContaining(found.map(([encoding]) => encoding)),
+    );
+    expect(found.length).toBeGreaterThan(0);
+  });
+
+  it("has nothing but data in the folders of its relations, and its lock in a folder that readers skip", async () => {
+    const root = join(folder, "export");
+    const names = manifest.files.map(({ relation }) => relation);
+    expect(readdirSync(root).sort()).toEqual(
+      [...new Set([...names, ".mds-sync", "manifest.json", "mds.duckdb", "versions"])].sort(),
+    );
+    for (const name of names)
+      for (const entry of readdirSync(join(root, name), { recursive: true, withFileTypes: true }))
+        if (entry.isFile()) expect(entry.name).toBe("data.parquet");
+    const [rows] = await ask(
+      `SELECT count(*)::INTEGER FROM read_parquet('${root}/ohlcv/**', hive_partitioning = true)`,
+    );
+    expect(rows).toEqual(inWarehouse(warehouse.path, "SELECT count(*) FROM ohlcv")[0]);
+  });
+
   it("F16: has real timestamps, and decimals that are exact or NULL", async () => {
     const types = await ask("DESCRIBE index_ticks");
     const typeOf = new Map(types.map(([name, type]) => [name, type]));
@@ -173,7 +198,7 @@ describe("an export", () => {
   });
 
   it("lists its files in a manifest: rows, bytes, checksums, and the warehouse", () => {
-    expect(manifest).toMatchObject({ format: 2, program: "0.0.0", warehouse: warehouse.path, since: null });
+    expect(manifest).toMatchObject({ format: 3, program: "0.0.0", warehouse: warehouse.path, since: null });
     expect(manifest.rows).toBe(manifest.files.reduce((sum, { rows }) => sum + rows, 0));
     const lx = manifest.files.find(({ partition }) => partition.index_type === "LX");
     expect(lx?.path).toMatch(/^index_ticks\/index_type=LX\/month=\d{4}-\d{2}\/data\.parquet$/);

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
@@ -6,7 +6,7 @@ import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { bothSides, exportIn, inCatalogue } from "../support/export/read-export.ts";
+import { bothSides, exportIn, inCatalogue, inWarehouse } from "../support/export/read-export.ts";
 import {
   DAY,
   exchangeTick,
@@ -67,7 +67,7 @@ describe("a second export", () => {
     // A bar that is not settled is replaced without a revision.
     const today = bar(midnight, "2", { recordId: null });
     const written = await step((t) => writeRecords(t, "ohlcv", [today], "rest"));
-    expect(written).toEqual([`ohlcv/index_type=GWA/month=${month(0)}/data.parquet`]);
+    expect(written).toEqual(["ohlcv/index_type=GWA/data.parquet"]);
     // Somebody who had the old file open goes on reading it.
     expect(statSync(path).ino).not.toBe(before.ino);
     await expectSame(folder, "index_ticks", "ohlcv", "coverage", "revisions");
@@ -140,6 +140,69 @@ describe("a second export", () => {
     await expectSame(folder, "index_ticks", "market_caps");
   });
 
+  it("cuts many daily bars into years, very many ticks into days, and removes files of the other cut", async () => {
+    const { folder, warehouse } = await exported();
+    const files = (relation: string) =>
+      readdirSync(join(folder, "export", relation), { recursive: true, encoding: "utf8" })
+        .filter((path) => path.endsWith("/data.parquet"))
+        .sort();
+    // The rows of a stream are known by the writer's own count.
+    const setRows = (stream: string, rows: number) =>
+      warehouse.transaction((t) =>
+        t.statement("UPDATE stream_states SET rows = ? WHERE stream = ?").run([rows, stream]),
+      );
+    expect(files("ohlcv")).toEqual(["index_type=GWA/data.parquet"]);
+    setRows("ohlcv", 1_000_001);
+    setRows("index_ticks", 1_000_000_000);
+    await exportIn(folder, { since: midnight });
+    const years = new Set(inWarehouse(warehouse.path, "SELECT substr(day, 1, 4) FROM ohlcv").map(String));
+    expect(files("ohlcv")).toEqual(
+      [...years].sort().map((year) => `index_type=GWA/year=${year}/data.parquet`),
+    );
+    const days = inWarehouse(
+      warehouse.path,
+      "SELECT DISTINCT index_type, substr(time, 1, 10) FROM index_ticks",
+    );
+    expect(files("index_ticks")).toEqual(
+      days.map(([type, day]) => `index_type=${type}/day=${day}/data.parquet`).sort(),
+    );
+    await expectSame(folder, "ohlcv", "index_ticks", "coverage", "bars_1d");
+    // Years before the one of --since are not read again.
+    warehouse.transaction((t) => writeRecords(t, "ohlcv", [bar(midnight, "3", { recordId: null })], "rest"));
+    const { months_written } = await exportIn(folder, { since: midnight });
+    const thisYear = month(0).slice(0, 4);
+    expect(months_written).toEqual([`ohlcv/index_type=GWA/year=${thisYear}/data.parquet`]);
+    setRows("ohlcv", 10);
+    await exportIn(folder);
+    expect(files("ohlcv")).toEqual(["index_type=GWA/data.parquet"]);
+    await expectSame(folder, "ohlcv", "coverage");
+  });
+
+  it("replaces the files of an export by an earlier version, whose daily bars were cut by month", async () => {
+    const { folder } = await exported();
+    const to = join(folder, "export");
+    const manifest = JSON.parse(readFileSync(join(to, "manifest.json"), "utf8"));
+    const old = `ohlcv/index_type=GWA/month=${month(0)}`;
+    const version = `versions/${old}/0123456789abcdef.parquet`;
+    for (const place of [old, `versions/${old}`]) mkdirSync(join(to, place), { recursive: true });
+    for (const path of [version, `${old}/data.parquet`]) writeFileSync(join(to, path), "PAR1");
+    const files = [{ relation: "ohlcv", partition: {}, path: `${old}/data.parquet`, version }];
+    for (const name of ["manifest.json", `versions/generations/${manifest.generation}.json`])
+      writeFileSync(join(to, name), JSON.stringify({ ...manifest, format: 2, files }));
+    writeFileSync(join(to, "export.lock"), "");
+    rmSync(join(to, ".mds-sync"), { recursive: true });
+    await exportIn(folder, { since: midnight });
+    expect(readdirSync(join(to, "ohlcv/index_type=GWA"))).toEqual(["data.parquet"]);
+    expect(existsSync(join(to, "export.lock"))).toBe(false);
+    await expectSame(folder, "ohlcv", "index_ticks", "coverage");
+    // A reader of the old file list keeps its files for an hour.
+    expect(existsSync(join(to, version))).toBe(true);
+    const tomorrow = Date.now() + 86_400_000;
+    for (const now of [tomorrow, tomorrow + 7_200_000])
+      await exportIn(folder, { clock: { now: () => now, monotonic: () => 0 } });
+    expect(existsSync(join(to, version))).toBe(false);
+  });
+
   it("updates the lookups too, and what they rename", async () => {
     const { folder, warehouse } = await exported();
     warehouse.transaction((t) => lookups(t, "ACTIVE"));
@@ -148,6 +211,6 @@ describe("a second export", () => {
     // assets and status_changes; and gaps, where the open heads have grown since.
     expect([2, 3]).toContain(files_written);
     await expectSame(folder, "assets", "status_changes");
-    expect(existsSync(join(folder, "export/work"))).toBe(false);
+    expect(existsSync(join(folder, "export/.mds-sync/work"))).toBe(false);
   });
 });

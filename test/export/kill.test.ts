@@ -71,8 +71,8 @@ it("F16: kill -9 at any step leaves an export whole, and the next one is right a
     expect(
       readFileSync(join(folder, "export", path)).equals(readFileSync(join(folder, "export", version))),
     ).toBe(true);
-  expect(existsSync(join(folder, "export/work"))).toBe(false);
-  expect(existsSync(join(folder, "export/export.writer"))).toBe(false);
+  expect(existsSync(join(folder, "export/.mds-sync/work"))).toBe(false);
+  expect(existsSync(join(folder, "export/.mds-sync/export.writer"))).toBe(false);
   // A day later nobody needs the older ones: what is left belongs to the newest, or to the one that it has just replaced.
   const tomorrow = Date.now() + 86_400_000;
   const generations: Manifest[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { resolveSelector, type SelectorCandidate } from "../../src/model/selector.ts";
+import { formatUnknownNames, resolveSelector, type SelectorCandidate } from "../../src/model/selector.ts";
 
 const assets: SelectorCandidate[] = [
   { id: "1", labels: ["BTC", "Bitcoin"], rankingAssetId: "1" },
@@ -15,7 +15,7 @@ const markets: SelectorCandidate[] = [
 
 describe("resolveSelector", () => {
   it("selects all or none", () => {
-    const whole = { unknownNames: [], ambiguousNames: [], isResolved: true };
+    const whole = { unknownNames: [], suggestions: {}, ambiguousNames: [], isResolved: true };
     expect(resolveSelector({ kind: "all" }, assets, undefined)).toEqual({
       ids: ["1", "2", "3", "4"],
       ...whole,
@@ -27,6 +27,7 @@ describe("resolveSelector", () => {
     expect(resolveSelector({ kind: "top", count: 2 }, assets, ["2", "4", "1", "3"])).toEqual({
       ids: ["2", "4"],
       unknownNames: [],
+      suggestions: {},
       ambiguousNames: [],
       isResolved: true,
     });
@@ -68,8 +69,19 @@ describe("resolveSelector", () => {
       ids: ["3", "4"],
       ambiguousNames: ["GRT"],
       unknownNames: ["NOPE"],
+      suggestions: {},
       isResolved: true,
     });
+  });
+
+  it("suggests the closest label of each unknown name", () => {
+    const selection = resolveSelector(
+      { kind: "list", names: ["BCT", "XYZZYPLUGH", "btc"] },
+      assets,
+      undefined,
+    );
+    expect(selection).toMatchObject({ unknownNames: ["BCT", "XYZZYPLUGH"], suggestions: { BCT: "BTC" } });
+    expect(formatUnknownNames(selection)).toBe("BCT (did you mean BTC?), XYZZYPLUGH");
   });
 
   it("prefers the exact case if symbols differ only by case", () => {

@@ -94,10 +94,21 @@ export const explainedMutants: ExplainedMutants = {
       why: chunkSize,
     },
     {
-      line: "const hint = new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) + 1;",
+      line: "const stated = new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) + 1;",
       mutants: [
         "ArithmeticOperator: new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) - 1",
         "BooleanLiteral: false",
+      ],
+      why: chunkSize,
+    },
+    {
+      line: "const hint = stated > byteLength ? stated : byteLength * MAX_USUAL_RATIO;",
+      mutants: [
+        "ConditionalExpression: true",
+        "ConditionalExpression: false",
+        "EqualityOperator: stated >= byteLength",
+        "EqualityOperator: stated <= byteLength",
+        "ArithmeticOperator: byteLength / MAX_USUAL_RATIO",
       ],
       why: chunkSize,
     },

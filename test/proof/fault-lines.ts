@@ -63,16 +63,19 @@ const http: readonly DrawLine[] = [
     "cut length at=300",
   ]),
   onAnyEndpoint(["encoding cut", "encoding plain", "encoding crc", "encoding br"]),
-  onAnyEndpoint(["html", "empty-body", "no-content", "redirect", "stall", "stall body", "slow-headers"]),
+  onAnyEndpoint(["html", "empty-body", "redirect", "stall", "stall body", "slow-headers"]),
   onAnyEndpoint(["bom", "content-type", 'content-type "text/html"', "latency 3s", "latency 45s"]),
   onAnyEndpoint(
-    "array string number null no-content content-object content-null content-string"
+    "array string number null no-content content-object content-string"
       .split(" ")
       .map((shape) => `envelope ${shape}`),
   ),
+  // No list counts as an empty one if the next response has none either.
+  (draw) =>
+    `GET ${anyEndpoint(draw)} ${draw.one(["no-content", "envelope content-null"])} p=${draw.one(["0.1", "0.3", "1"])} times=1`,
   (draw) => `GET ${anyEndpoint(draw)} encoding bomb mb=70 total=1`,
   onHistoryEndpoint(["stale 1h", "stale 10m", "stale 3d"]),
-  // Not the bars: the last state of a day's bar looks final until the recheck of the next day.
+  // Not the bars of a first run: see `falsifiedRecords`.
   (draw) => `GET /index-ticker lag ${draw.one(["90s", "10m", "3h"])}`,
 ];
 
@@ -131,7 +134,7 @@ const liveFeed: readonly DrawLine[] = [
 ];
 
 /** H. What other implementations of the service do, for as long as the faults last. */
-const departures: readonly DrawLine[] = [
+const otherImplementations: readonly DrawLine[] = [
   // One index falls silent on the socket.
   (draw) => `ws missing-tick query=name=${draw.one(["BLX", "ELX"])} from=${draw.integer(0, 10)}m`,
   // An endpoint answers an empty list, or nothing, as null.
@@ -170,6 +173,10 @@ const falsifiedRecords: readonly DrawLine[] = [
     const time = (h: number) => `2026-03-0${day}T${String(h).padStart(2, "0")}:00:00Z`;
     return `GET /index-ticker withdraw since=${time(hour)} until=${time(hour + draw.integer(1, 4))}`;
   },
+  // On a first run nothing shows that a day's bar is an earlier state of it.
+  (draw) => `GET /ohlcv lag ${draw.one(["90s", "10m", "3h"])}`,
+  // The service drops its oldest records until the faults end.
+  (draw) => `GET ${draw.one(historyEndpoints)} retention ${draw.one(["90m", "12h", "3d"])}`,
 ];
 
 /** The client trusts a 404 for an index without rows until the next day. */
@@ -197,7 +204,7 @@ export interface DrawnFaults {
  * to a group.
  */
 export function drawFaults(draw: SeededDraw, { isLive }: { readonly isLive: boolean }): DrawnFaults {
-  const groups = [tokens, http, http, paging, paging, payload, departures];
+  const groups = [tokens, http, http, paging, paging, payload, otherImplementations];
   const harmless = groups.map((group) => draw.one(group));
   const lines = draw.sample(harmless, draw.integer(2, 5)).map((line) => line(draw));
   if (isLive) lines.push(...draw.sample(liveFeed, draw.integer(1, 2)).map((line) => line(draw)));

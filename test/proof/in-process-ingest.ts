@@ -2,9 +2,10 @@ import { EventEmitter } from "node:events";
 import { syncBuiltinESMExports } from "node:module";
 import workerThreads, { MessageChannel, type MessagePort, type Transferable } from "node:worker_threads";
 import { serveCalls } from "../../src/ingest/thread/serve-calls.ts";
+import { serveScans } from "../../src/ingest/thread/serve-scans.ts";
 
 /**
- * Serves the calls of the ingest thread in this thread: a thread start loads every module again, which takes longer than
+ * Serves the calls of the ingest and scan threads in this thread: a thread start loads every module again, which takes longer than
  * the whole run of a small schedule. Messages still pass through a channel, so they are cloned and transferred as before.
  */
 class InProcessWorker extends EventEmitter {
@@ -13,12 +14,14 @@ class InProcessWorker extends EventEmitter {
 
   constructor(file: string, { workerData }: { workerData: Int32Array }) {
     super();
-    if (!/ingest-worker\.[jt]s$/.test(file)) throw new Error(`not the ingest thread: ${file}`);
+    const [, name] = /(ingest|scan)-worker\.[jt]s$/.exec(file) ?? [];
+    if (!name) throw new Error(`not a thread of ingest: ${file}`);
     const { port1, port2 } = new MessageChannel();
     this.#near = port1;
     this.#far = port2;
     port1.on("message", (message) => this.emit("message", message));
-    serveCalls(port2, workerData);
+    if (name === "scan") serveScans(port2);
+    else serveCalls(port2, workerData);
   }
 
   postMessage(message: unknown, transferList: readonly Transferable[] = []): void {
@@ -33,7 +36,7 @@ class InProcessWorker extends EventEmitter {
   }
 }
 
-/** Runs `work` with the ingest thread in this thread. */
+/** Runs `work` with the threads of ingest in this thread. */
 export async function withInProcessIngest<T>(work: () => Promise<T>): Promise<T> {
   const { Worker } = workerThreads;
   replaceWorker(InProcessWorker);

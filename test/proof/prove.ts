@@ -290,8 +290,8 @@ function createEngine(
 
 /** No log, report, error or file may contain the secret or a token. */
 function findLeakedSecrets(folder: string, output: readonly string[]): string[] {
-  // Where SQLite has reused a part of a page, `[secret]` may be cut. No token begins with a bracket.
-  const isLeak = (text: string) => text.includes("kestrel") || /Bearer (?!\[)[^<\s]{8}/.test(text);
+  // Where SQLite has reused a part of a page, `[secret]` may be cut, or follow as other bytes. No token begins with a bracket.
+  const isLeak = (text: string) => text.includes("kestrel") || /Bearer (?!\[)[!-;=-~]{8}/.test(text);
   const lines = output.filter(isLeak).map((text) => `leaked secret: ${text.slice(0, 200)}`);
   const files = readdirSync(folder).filter((name) => isLeak(readFileSync(join(folder, name), "latin1")));
   return [...lines, ...files.map((name) => `leaked secret in ${name}`)];

@@ -124,7 +124,10 @@ describe("G6: few descriptors and few threads", () => {
     const logged = daemon.log().slice(before.lines);
     expect(logged.length).toBeLessThan(25);
     expect(logged).toContainEqual(
-      expect.objectContaining({ reason: "too_many_files", remedy: "raise the limit of open files" }),
+      expect.objectContaining({
+        reason: "too_many_files",
+        remedy: "raise the limit of open files (LimitNOFILE, ulimit -n)",
+      }),
     );
     const connected = () => daemon.log().filter(({ msg }) => msg === "live feed connected").length;
     const connections = connected();

@@ -210,6 +210,6 @@ it("I8: equals the file after every forward, whatever was corrected, withdrawn, 
         await share?.close();
       }
     }),
-    { numRuns: 20 },
+    { numRuns: 8 },
   );
 });

@@ -5,6 +5,6 @@ import { PostgresServer, type TestPostgres } from "./postgres-server.ts";
 export function usePostgres(settings: Readonly<Record<string, string>> = {}): TestPostgres {
   const server = new PostgresServer(settings);
   beforeAll(() => server.start(), 120_000);
-  afterAll(() => server.remove());
+  afterAll(() => server.remove(), 120_000);
   return server;
 }

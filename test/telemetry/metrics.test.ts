@@ -145,14 +145,14 @@ describe("the metrics", () => {
     expect((await read()).has('newest_age_seconds{stream="index_ticks"}')).toBe(false);
   });
 
-  it("show the free space, and the days until the disk is full once they are known", async () => {
+  it("show the free space, and the seconds until the disk is full once they are known", async () => {
     const { metrics, read } = start();
     const size = { warehouseBytes: 1000, walBytes: 20, freeBytes: 5000 };
     metrics.setStorage({ ...size, daysUntilFull: undefined });
-    expect((await read()).get("disk_full_days")).toBeNaN();
+    expect((await read()).get("disk_full_seconds")).toBeNaN();
     metrics.setStorage({ ...size, daysUntilFull: 2.5 });
     const values = await read();
-    expect(values.get("disk_full_days")).toBe(2.5);
+    expect(values.get("disk_full_seconds")).toBe(216_000);
     expect(values.get("wal_bytes")).toBe(20);
   });
 
@@ -190,6 +190,19 @@ describe("the metrics", () => {
     expect(values.get('requests_total{endpoint="other",outcome="other"}')).toBe(3);
     expect([...values.keys()].filter((name) => name.startsWith("feed_events_total"))).toHaveLength(65);
     expect(await metrics.exposition()).not.toMatch(/1f0c7a52|eyJ|quoted/);
+  });
+});
+
+describe("the names of the metrics", () => {
+  it("follow the rules of promtool: counters end in _total, times are in seconds, sizes in bytes", () => {
+    const otherUnits =
+      /(^|_)(days?|hours?|minutes?|weeks?|milliseconds?|microseconds?|ms|us|sec|kb|mb|gb|kilobytes|megabytes|percent)(_|$)/;
+    for (const [name, { type }] of Object.entries(metricTable)) {
+      expect(name).toMatch(/^[a-z][a-z_]*[a-z]$/);
+      expect(name.endsWith("_total"), name).toBe(type === "counter");
+      expect(name).not.toMatch(otherUnits);
+      expect(name).not.toMatch(/_(count|sum|bucket)$|gauge|counter|histogram/);
+    }
   });
 });
 

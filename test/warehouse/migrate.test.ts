@@ -18,6 +18,7 @@ import {
   migrate,
   migrationsFolder,
 } from "../../src/warehouse/migrate.ts";
+import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import * as coverage from "../../src/warehouse/schema/coverage.ts";
 import * as lookups from "../../src/warehouse/schema/lookups.ts";
@@ -243,6 +244,16 @@ describe("migrations", () => {
     ).toEqual([
       { from_time: "2026-01-01T00:01:00.000000Z", to_time: "2026-01-01T00:01:30.000000Z", state: "open" },
     ]);
+    // Bars are kept from now on: until then each hour of a day with ticks is stale, and read from the ticks.
+    const bar = { name: "BTC", ts: 1767225600000000, open: 60000.5, low_exact: "0.10000000000000000001" };
+    const barSql = "SELECT name, ts, open, low_exact FROM bars_1h";
+    expect(queryRows(warehouse, barSql)).toEqual([bar]);
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM kept_bars WHERE n_ticks IS NULL")).toEqual([
+      { n: 24 },
+    ]);
+    warehouse.transaction((transaction) => computeStaleBars(transaction, 100));
+    expect(queryRows(warehouse, "SELECT ts, n_ticks FROM kept_bars")).toEqual([{ ts: bar.ts, n_ticks: 2 }]);
+    expect(queryRows(warehouse, barSql)).toEqual([bar]);
     // The migrated file accepts new rows, and the first version rejects it as newer.
     const write = () =>
       warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1767225660000000, "1")], "rest"));

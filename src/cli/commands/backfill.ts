@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { exitCode } from "../../model/failure.ts";
+import { exitCode, Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
 import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
@@ -11,8 +11,11 @@ import {
   pluralize,
   wrapText,
 } from "../output/text.ts";
-import { type CommandContext, incompleteFailure } from "../support/context.ts";
+import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
+import { backfillThroughDaemon } from "../support/daemon-backfill.ts";
 import {
+  ADOPT_FLAG,
+  ADOPT_HELP,
   addSettingsFlags,
   createCommandLogger,
   LOG_LEVEL_FLAG,
@@ -41,6 +44,7 @@ function formatReport(report: BackfillReport): string {
     const line = `${heads} not published yet by the service, at most ${longest}: a later run fetches the rest`;
     lines.push(wrapText(line, `${stream}  `));
   }
+  for (const series of report.notSelected) lines.push(wrapText(describeUnselected(series), "- "));
   const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);
   lines.push(`${formatNumber(total)} new rows in ${report.seconds.toFixed(1)} s`);
   return `${lines.join("\n")}\n`;
@@ -67,16 +71,40 @@ function toReportJson(report: BackfillReport): string {
         }),
       ),
       problems: report.problems,
+      not_selected: report.notSelected.map(({ name, indexType, indexId, streams }) => ({
+        name,
+        index_type: indexType,
+        index_id: indexId,
+        streams,
+      })),
     },
     null,
     2,
   );
 }
 
+/** A series that the settings select for a part of the streams only. */
+function describeUnselected({ name, indexType, streams }: BackfillReport["notSelected"][number]): string {
+  return `${name} (${indexType}) is not selected for ${streams.join(" and ")}: --fetch fetches it once`;
+}
+
+/** A daemon that holds the warehouse can do the work itself. */
+function suggestNow(error: unknown): never {
+  if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
+  throw new Failure(error.message, {
+    code: error.code,
+    remedy: "if it is a daemon, `mds-sync backfill --now` lets it do the work; else run it again later",
+    cause: error,
+  });
+}
+
 interface BackfillFlags extends SelectionFlags {
+  fetch?: boolean;
   json?: boolean;
+  adopt?: boolean;
   progress: boolean;
   logLevel?: string;
+  now?: boolean;
 }
 
 export function addBackfillCommand(program: Command, context: CommandContext): void {
@@ -87,34 +115,58 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         "prints a report, and exits. With nothing missing, a second run fetches almost nothing and changes no row. " +
         "An interrupted run resumes where it stopped. The options limit what this run fills, not the targets of the settings.",
     )
+    .option("--fetch", "with --series: fetch it once even if the settings do not select it")
+    .option("--now", "if a daemon runs on this warehouse, let it do the work, by its settings")
+    .option(ADOPT_FLAG, ADOPT_HELP)
     .option("--json", "the report as one JSON object")
     .option("--no-progress", "show no progress bars and log no progress")
     .option(LOG_LEVEL_FLAG, `${LOG_LEVEL_HELP}; info, or warn beside progress bars`)
     .action(async (flags: BackfillFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       const { streams, series, from, to } = readSelection(flags, context.clock);
+      if (flags.fetch && !series)
+        throw usageFailure("--fetch needs --series", "without it the settings decide what is fetched");
       const hasRange = from !== undefined || to !== undefined;
       const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);
       const log = createCommandLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
-      const report = await withSyncSession(loaded, context, log, async ({ syncContext, reader, random }) => {
-        const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
-        try {
-          return await backfill(syncContext, {
-            settings: toSyncSettings(loaded),
-            reader,
-            random,
-            filter: {
-              ...(streams ? { streams: new Set(streams) } : {}),
-              ...(series ? { series } : {}),
-              ...(hasRange ? { range } : {}),
-            },
-          });
-        } finally {
-          progress?.end();
-        }
-      });
+      const limits = {
+        ...(series ? { series } : {}),
+        ...(hasRange ? { range } : {}),
+        ...(flags.fetch ? { fetchesUnselected: true } : {}),
+      };
+      const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
+      const fillHere = () =>
+        withSyncSession(loaded, sessionContext, log, async ({ syncContext, reader, random }) => {
+          const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
+          try {
+            return await backfill(syncContext, {
+              settings: toSyncSettings(loaded),
+              reader,
+              random,
+              filter: { ...limits, ...(streams ? { streams: new Set(streams) } : {}) },
+            });
+          } finally {
+            progress?.end();
+          }
+        });
+      const fillThere = () =>
+        backfillThroughDaemon({
+          warehousePath: loaded.settings.warehouse.path,
+          request: { ...limits, ...(streams ? { streams } : {}) },
+          stopping: context.stopping,
+          onProgress: (rows, percent) => {
+            if (flags.progress) log.info({ rows, percent }, "backfill in progress");
+          },
+        });
+      const report = (flags.now ? await fillThere() : undefined) ?? (await fillHere().catch(suggestNow));
       context.stdout.write(flags.json ? `${toReportJson(report)}\n` : formatReport(report));
+      const [unselected] = report.notSelected.filter(({ isSelectedElsewhere }) => !isSelectedElsewhere);
+      if (unselected && report.problems.length === 0)
+        throw incompleteFailure(
+          `the settings do not select ${unselected.name}: nothing of it was fetched`,
+          "--fetch fetches it once; list it under `sync` to follow it",
+        );
       if (report.exit !== exitCode.ok)
         throw incompleteFailure(
           report.problems.length > 0

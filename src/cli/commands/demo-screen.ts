@@ -19,7 +19,8 @@ export class DemoScreen {
   readonly #isTerminal: boolean;
   #isFilled = false;
   #hasDrawnLine = false;
-  #tickCount = 0;
+  #indexTicks = 0;
+  #exchangeTicks = 0;
   #shownAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: {
@@ -33,8 +34,10 @@ export class DemoScreen {
     this.#isTerminal = isTerminal(options.stderr);
   }
 
-  showIntroduction(): void {
+  showIntroduction(takenPort?: number): void {
     this.#writeLine("demo: the data comes from a built-in simulator; nothing leaves this machine");
+    if (takenPort !== undefined)
+      this.#writeLine(`demo: port ${takenPort} is in use, so the dashboard takes another`);
   }
 
   /** Called when the backfill is done. */
@@ -55,16 +58,15 @@ export class DemoScreen {
   }
 
   /** Called when live ticks are committed. Shows nothing while the backfill draws its progress. */
-  showLiveTicks(ticks: number): void {
-    this.#tickCount += ticks;
+  showLiveTicks(rows: { readonly indexTicks: number; readonly exchangeTicks: number }): void {
+    this.#indexTicks += rows.indexTicks;
+    this.#exchangeTicks += rows.exchangeTicks;
+    const isEmpty = this.#indexTicks + this.#exchangeTicks === 0;
     const intervalMs = this.#isTerminal ? REDRAW_INTERVAL_MS : LINE_INTERVAL_MS;
-    if (!this.#isFilled || this.#tickCount === 0 || this.#clock.monotonic() - this.#shownAt < intervalMs)
-      return;
+    if (!this.#isFilled || isEmpty || this.#clock.monotonic() - this.#shownAt < intervalMs) return;
     this.#shownAt = this.#clock.monotonic();
-    const line = `live: ${formatNumber(this.#tickCount)} ticks on disk${this.#formatPrices()}`.slice(
-      0,
-      SCREEN_WIDTH - 1,
-    );
+    const counts = `${formatNumber(this.#indexTicks)} index and ${formatNumber(this.#exchangeTicks)} exchange ticks`;
+    const line = joinWithin(SCREEN_WIDTH - 1, [`live: ${counts}`, ...this.#formatPrices()]);
     this.#stderr.write(this.#isTerminal ? `\r\u001b[2K${line}\r` : `${line}\n`);
     this.#hasDrawnLine = this.#isTerminal;
   }
@@ -79,14 +81,24 @@ export class DemoScreen {
     this.#stderr.write(`${line}\n`);
   }
 
-  #formatPrices(): string {
+  #formatPrices(): string[] {
     const sql = `SELECT name, price FROM latest_index_ticks WHERE index_type = 'GWA' AND name IN (${SHOWN_ASSETS.map(() => "?").join()})`;
     const rows = withReader(this.#path, (reader) =>
       reader.statement<{ name: string; price: number | null }>(sql).all(SHOWN_ASSETS),
     );
     const known = rows.toSorted((a, b) => SHOWN_ASSETS.indexOf(a.name) - SHOWN_ASSETS.indexOf(b.name));
-    return known.map(({ name, price }) => `, ${name} ${formatPrice(price)}`).join("");
+    return known.map(({ name, price }) => `${name} ${formatPrice(price)}`);
   }
+}
+
+/** Joins as many parts as fit. */
+function joinWithin(width: number, [first = "", ...others]: readonly string[]): string {
+  let line = first;
+  for (const part of others) {
+    if (line.length + 2 + part.length > width) break;
+    line += `, ${part}`;
+  }
+  return line;
 }
 
 function formatPrice(price: number | null): string {

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 import { type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
 import { Failure } from "../../model/failure.ts";
@@ -7,6 +8,8 @@ import { resolveSiblingModule } from "../../runtime/child-process.ts";
 
 interface Demo {
   readonly loaded: LoadedSettings;
+  /** The usual port of the dashboard, if another program has it; the demo then uses any free one. */
+  readonly takenPort?: number;
   stop(): Promise<void>;
 }
 
@@ -26,7 +29,11 @@ export async function startDemo(
     "--refresh-seconds",
     String(REFRESH_SECONDS),
   ];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"], detached: true });
+  // The simulator stops when the IPC channel closes, so it does not outlive a demo that is killed.
+  const child = spawn(process.execPath, args, {
+    stdio: ["ignore", "pipe", "ignore", "ipc"],
+    detached: true,
+  });
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGTERM");
@@ -39,7 +46,7 @@ export async function startDemo(
     const value = parentEnv[name];
     if (value !== undefined) env[name] = value;
   }
-  for await (const line of createInterface({ input: child.stdout })) {
+  for await (const line of child.stdout ? createInterface({ input: child.stdout }) : []) {
     const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
     env[name] = value;
     if (name === "MDS_CLIENT_SECRET") break;
@@ -60,17 +67,30 @@ export async function startDemo(
     },
   });
   const { settings } = loaded;
+  const { host, port } = settings.http;
+  const isPortChosen = flags.httpPort !== undefined || parentEnv.MDS_HTTP_PORT !== undefined;
+  const isPortTaken = !isPortChosen && !(await canListen(host, port));
   const all = { kind: "all" } as const;
   const intraday = { GWA: all, MWA: { kind: "none" }, LX: all, days: INTRADAY_DAYS } as const;
   return {
     stop,
+    ...(isPortTaken ? { takenPort: port } : {}),
     loaded: {
       ...loaded,
       settings: {
         ...settings,
+        http: { ...settings.http, port: isPortTaken ? 0 : port },
         service: { ...settings.service, refreshSeconds: REFRESH_SECONDS },
         sync: { ...settings.sync, intraday },
       },
     },
   };
+}
+
+function canListen(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen(port, host, () => probe.close(() => resolve(true)));
+  });
 }

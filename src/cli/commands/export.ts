@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { ExportResult } from "../../export/export-warehouse.ts";
-import { drawBars, isTerminal, type ProgressCounts } from "../output/progress-bar.ts";
+import type { ProgressCounts } from "../../sync/context/progress.ts";
+import { drawBars, isTerminal } from "../output/progress-bar.ts";
 import { formatBytes, formatNumber } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import { programVersion } from "../support/context.ts";
@@ -26,13 +27,13 @@ export function addExportCommand(program: Command, context: CommandContext): voi
   addSettingsFlags(program.command("export").requiredOption("--to <dir>", "the folder to write"))
     .summary("write Parquet files, and a DuckDB file whose views read them")
     .description(
-      "Writes the warehouse as Parquet files, one per stream, index type and month, and mds.duckdb with views over them. " +
-        "Months that have not changed since the last export are not rewritten. A daemon and readers of the last export may run " +
+      "Writes the warehouse as Parquet files, by stream, index type and month (daily bars: in one file or by year), and " +
+        "mds.duckdb with views over them. Files that have not changed since the last export are not rewritten. A daemon and readers of the last export may run " +
         "at the same time.",
     )
     .option(
       "--since <time>",
-      "do not rewrite earlier months; YYYY-MM-DD, ISO 8601 in UTC, or relative such as -7d",
+      "do not rewrite earlier files; YYYY-MM-DD, ISO 8601 in UTC, or relative such as -7d",
     )
     .option("--json", "one JSON object: folder, files, rows and bytes (total and written), seconds")
     .option("--no-progress", "no progress bar")

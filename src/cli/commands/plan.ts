@@ -9,6 +9,7 @@ import { createServiceClient, type ServiceClient } from "../../service/client/cl
 import { type BackfillEstimate, describeAssumptions, estimateBackfill } from "../../sync/history/estimate.ts";
 import { sampleHistories } from "../../sync/history/sample-histories.ts";
 import { fetchDirectory } from "../../sync/selection/fetch-directory.ts";
+import { describeNotice } from "../../sync/selection/targets.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -130,10 +131,7 @@ function formatPlan({ streams, notices }: BackfillEstimate, basis: string): stri
     sum("minutes").toFixed(1),
   ];
   const lines = [formatNumberTable([head, ...rows, total])];
-  for (const { setting, kind, names } of notices) {
-    const what = { unknown: "unknown", shared: "shared by several", unresolved: "no ranking is known" }[kind];
-    lines.push(wrapText(`${setting}: ${what}${names.length > 0 ? `: ${names.join(", ")}` : ""}`, "- "));
-  }
+  for (const notice of notices) lines.push(wrapText(describeNotice(notice), "- "));
   return `${[...lines, wrapText(basis, "- ")].join("\n")}\n`;
 }
 

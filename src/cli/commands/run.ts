@@ -5,6 +5,8 @@ import { formatNumber } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import { programVersion } from "../support/context.ts";
 import {
+  ADOPT_FLAG,
+  ADOPT_HELP,
   addSettingsFlags,
   createCommandLogger,
   LOG_LEVEL_FLAG,
@@ -17,6 +19,7 @@ import { DemoScreen } from "./demo-screen.ts";
 
 interface RunFlags {
   demo?: boolean;
+  adopt?: boolean;
   progress: boolean;
   logLevel?: string;
   httpHost?: string;
@@ -32,6 +35,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         "serves a dashboard on http.host:http.port. Stops cleanly on SIGTERM or Ctrl-C; a second signal stops it at once.",
     )
     .option("--demo", "no credentials needed: runs against the built-in simulator, into data/demo.sqlite")
+    .option(ADOPT_FLAG, ADOPT_HELP)
     .option("--no-progress", "show no progress bars and log no progress")
     .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP)
     .action(async (flags: RunFlags, command: Command) => {
@@ -43,7 +47,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         const { path } = loaded.settings.warehouse;
         const startedAt = clock.monotonic();
         const screen = demo ? new DemoScreen({ path, clock, stderr }) : undefined;
-        screen?.showIntroduction();
+        screen?.showIntroduction(demo?.takenPort);
         await runDaemon({
           loaded,
           settings: toSyncSettings(loaded),
@@ -51,6 +55,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
           clock,
           log: createCommandLogger(flags.logLevel ?? (demo ? "error" : "info"), stderr),
           stopping,
+          mayAdopt: flags.adopt ?? false,
           onServing: (address) => writeLine(`dashboard: ${address}`),
           ...(flags.progress ? { startProgress: (syncContext) => showProgress(syncContext, stderr) } : {}),
           onFilled(rows) {
@@ -58,7 +63,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
             writeLine(`filled: ${formatNumber(rows)} rows in ${seconds} s; now following live`);
             screen?.showExampleQueries();
           },
-          ...(screen ? { onLiveRows: (ticks) => screen.showLiveTicks(ticks) } : {}),
+          ...(screen ? { onLiveRows: (rows) => screen.showLiveTicks(rows) } : {}),
         });
         screen?.end();
         writeLine("stopped cleanly");

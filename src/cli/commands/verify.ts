@@ -11,6 +11,8 @@ import { formatAuditReport, toAuditJson } from "../output/audit-report.ts";
 import { formatNumber, formatProblems, pluralize, wrapText } from "../output/text.ts";
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import {
+  ADOPT_FLAG,
+  ADOPT_HELP,
   addSettingsFlags,
   createCommandLogger,
   LOG_LEVEL_FLAG,
@@ -23,6 +25,7 @@ interface VerifyFlags {
   sample: string;
   all?: boolean;
   accept?: boolean;
+  adopt?: boolean;
   ledger?: boolean;
   repair?: boolean;
   json?: boolean;
@@ -53,6 +56,7 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       "--accept",
       "believe at once that the service has withdrawn many rows (otherwise after `sync.withdrawals`)",
     )
+    .option(ADOPT_FLAG, ADOPT_HELP)
     .addOption(
       new Option("--ledger", "check the ledger offline instead of comparing").conflicts(["sample", "all"]),
     )
@@ -68,7 +72,8 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
-      const verified = await withSyncSession(loaded, context, log, ({ syncContext, reader, random }) =>
+      const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
+      const verified = await withSyncSession(loaded, sessionContext, log, ({ syncContext, reader, random }) =>
         verify(syncContext, {
           reader,
           random,
@@ -120,14 +125,14 @@ function readSample(text: string): number {
   throw usageFailure(`--sample cannot be ${text}`, `give ${result.expected}`);
 }
 
-function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyResult): string {
+function formatVerifyReport({ sliceCount, rows, unserved, differences, problems }: VerifyResult): string {
   const lines = [`${formatNumber(sliceCount)} ranges compared, ${formatNumber(rows)} rows`];
   for (const difference of differences.slice(0, MAX_DIFFERENCES_SHOWN)) {
     const { stream, name, indexType, from, to, missing, changed, withdrawn, unconfirmed } = difference;
     const range = `${formatTimestamp(from).slice(0, 19)}Z to ${formatTimestamp(to).slice(0, 19)}Z`;
     const what = `${missing} were missing, ${changed} differed, ${withdrawn} are no longer served`;
-    const doubt = unconfirmed > 0 ? `, ${unconfirmed} more are unconfirmed and stay` : "";
-    lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}${doubt}`, "- "));
+    const standing = unconfirmed > 0 ? `, ${unconfirmed} more are unconfirmed and stay` : "";
+    lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}${standing}`, "- "));
   }
   const more = differences.length - MAX_DIFFERENCES_SHOWN;
   if (more > 0) lines.push(`  and ${formatNumber(more)} more: --json lists all of them`);
@@ -144,10 +149,15 @@ function formatVerifyReport({ sliceCount, rows, differences, problems }: VerifyR
       ),
     );
   }
+  for (const { stream, indexType, name, before, rows: kept } of unserved) {
+    const what = `${pluralize(kept, "row is", "rows are")} older than what the service still serves`;
+    const since = `${formatTimestamp(before).slice(0, 19)}Z`;
+    lines.push(wrapText(`${stream} (${indexType} ${name}): ${what} (since ${since}), and stay`, "- "));
+  }
   return `${[...lines, ...formatProblems(problems)].join("\n")}\n`;
 }
 
-function toVerifyJson({ sliceCount, rows, differences, problems }: VerifyResult): string {
+function toVerifyJson({ sliceCount, rows, unserved, differences, problems }: VerifyResult): string {
   const shown = differences.map(({ stream, indexType, name, from, to, ...counts }) => ({
     stream,
     index_type: indexType,
@@ -159,5 +169,12 @@ function toVerifyJson({ sliceCount, rows, differences, problems }: VerifyResult)
     withdrawn: counts.withdrawn,
     unconfirmed: counts.unconfirmed,
   }));
-  return `${JSON.stringify({ stretches: sliceCount, rows, differences: shown, problems }, null, 2)}\n`;
+  const kept = unserved.map(({ stream, indexType, name, before, rows: count }) => ({
+    stream,
+    index_type: indexType,
+    name,
+    served_from: formatTimestamp(before),
+    rows: count,
+  }));
+  return `${JSON.stringify({ stretches: sliceCount, rows, differences: shown, unserved: kept, problems }, null, 2)}\n`;
 }

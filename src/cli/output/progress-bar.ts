@@ -1,21 +1,17 @@
-import type { Stream } from "../../model/streams.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { SyncContext } from "../../sync/context/context.ts";
-import type { RunStats } from "../../sync/context/run-stats.ts";
+import {
+  computeProgress,
+  countsOf,
+  HISTORY_PROGRESS_STREAMS,
+  type ProgressCounts,
+} from "../../sync/context/progress.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { formatNumber } from "./text.ts";
 
 const LOG_INTERVAL_MS = 10_000;
 const REDRAW_INTERVAL_MS = 250;
 const BAR_WIDTH = 20;
-const SHOWN_STREAMS = ["index_ticks", "ohlcv"] as const satisfies readonly Stream[];
-
-/** The progress of one piece of work. `done` and `planned` have the same unit. */
-export interface ProgressCounts {
-  readonly rows: number;
-  readonly done: number;
-  readonly planned: number;
-}
 
 interface Progress {
   end(): void;
@@ -24,7 +20,9 @@ interface Progress {
 /** Shows the progress of a backfill: bars on a terminal, elsewhere a log line every ten seconds. */
 export function showProgress({ clock, stats, log }: SyncContext, stderr: TextOutput): Progress {
   return isTerminal(stderr)
-    ? drawBars(clock, stderr, () => SHOWN_STREAMS.map((stream) => [stream, countsOf(stats, stream)]))
+    ? drawBars(clock, stderr, () =>
+        HISTORY_PROGRESS_STREAMS.map((stream) => [stream, countsOf(stats, stream)]),
+      )
     : logProgress({ clock, stats, log });
 }
 
@@ -32,15 +30,10 @@ export function isTerminal(stream: NodeJS.WritableStream | TextOutput): boolean 
   return "isTTY" in stream && stream.isTTY === true;
 }
 
-function countsOf(stats: RunStats, stream: Stream): ProgressCounts {
-  const { received, doneMicros, plannedMicros } = stats.forStream(stream);
-  return { rows: received, done: doneMicros, planned: plannedMicros };
-}
-
 function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" | "log">): Progress {
   const startedAt = clock.monotonic();
   return repeat(clock, LOG_INTERVAL_MS, () => {
-    for (const stream of SHOWN_STREAMS) {
+    for (const stream of HISTORY_PROGRESS_STREAMS) {
       const counts = countsOf(stats, stream);
       if (counts.done >= counts.planned) continue;
       const { rowsPerSecond, percent, secondsLeft } = computeProgress(counts, clock.monotonic() - startedAt);
@@ -89,17 +82,6 @@ export function formatBar(label: string, counts: ProgressCounts, ms: number): st
   const rows = `${formatNumber(counts.rows)} rows`;
   const left = secondsLeft === null ? "" : percent >= 100 ? "done" : `${formatCountdown(secondsLeft)} left`;
   return `${label.padEnd(12)}${bar} ${String(percent).padStart(3)} %  ${rows.padStart(16)}  ${formatNumber(rowsPerSecond).padStart(7)}/s  ${left}`.trimEnd();
-}
-
-export function computeProgress(
-  { rows, done, planned }: ProgressCounts,
-  ms: number,
-): { rowsPerSecond: number; percent: number; secondsLeft: number | null } {
-  // A range that is walked twice counts twice, so `done` can exceed `planned`.
-  const share = planned === 0 ? 1 : Math.min(1, done / planned);
-  const percent = share === 1 ? 100 : Math.min(99, Math.floor(share * 100));
-  const secondsLeft = share === 0 ? null : Math.round(((ms / share) * (1 - share)) / 1000);
-  return { rowsPerSecond: ms === 0 ? 0 : Math.round((rows / ms) * 1000), percent, secondsLeft };
 }
 
 function formatCountdown(seconds: number): string {

@@ -1,4 +1,8 @@
-import { describeServiceCondition, type ServiceCondition } from "../../model/service-condition.ts";
+import {
+  describeRecentFailures,
+  describeServiceCondition,
+  type ServiceCondition,
+} from "../../model/service-condition.ts";
 import type { ShareStatus } from "../../model/share-status.ts";
 import type { WithdrawalStatus } from "../../warehouse/coverage/mass-withdrawals.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
@@ -18,9 +22,10 @@ import {
 /** The text report lists this many; --json lists all. */
 const MAX_WITHDRAWALS_SHOWN = 5;
 
-/** `service` and `shared`: as the running daemon sees them; null if none runs. */
+/** `service`, `problem` and `shared`: as the running daemon sees them; null if none runs. */
 export interface StatusReport extends WarehouseStatus {
   readonly service: ServiceCondition | null;
+  readonly problem: string | null;
   readonly shared?: ShareStatus | null;
 }
 
@@ -39,7 +44,10 @@ export function formatStatus(status: StatusReport): string {
     [["stream", "from", "covered to", "rows", "open", "lost", "newest"], ...rows],
     ["left", "left", "left", "right", "right", "right", "right"],
   );
-  const head = wrapText(`${status.warehouse}, ${status.generated_at.slice(0, 19).replace("T", " ")} UTC`);
+  const origin = status.service_url === null ? "" : ` of ${status.service_url}`;
+  const head = wrapText(
+    `${status.warehouse}${origin}, ${status.generated_at.slice(0, 19).replace("T", " ")} UTC`,
+  );
   return [head, "", table, "", ...remarkLines(status)].join("\n");
 }
 
@@ -49,7 +57,7 @@ function formatMinute(time: string): string {
 }
 
 function remarkLines(status: StatusReport): string[] {
-  const { streams, generated_at, disk, jobs, last_crash, withdrawals, service, shared } = status;
+  const { streams, generated_at, disk, jobs, last_crash, withdrawals, service, problem, shared } = status;
   const lines = [
     ...streams.flatMap((stream) => streamProblems(stream, generated_at)),
     ...withdrawals
@@ -74,8 +82,13 @@ function remarkLines(status: StatusReport): string[] {
         ]
       : [];
   const limit = service ? describeServiceCondition(service) : undefined;
-  const limited = limit === undefined ? [] : [wrapText(limit, "service  ")];
+  const retried = service ? describeRecentFailures(service) : undefined;
+  const limited = [limit, retried].flatMap((text) =>
+    text === undefined ? [] : [wrapText(text, "service  ")],
+  );
+  const unhealthy = problem === null ? [] : [wrapText(toOneLine(problem), "daemon  ")];
   return [
+    ...unhealthy,
     ...limited,
     ...sharedLine(shared ?? null),
     ...lines,

@@ -31,6 +31,11 @@ export function addSettingsFlags(command: Command): Command {
   return command;
 }
 
+/** The flag that moves a warehouse to another service. */
+export const ADOPT_FLAG = "--adopt";
+export const ADOPT_HELP =
+  "let the warehouse change to another service; otherwise it is refused, before anything is stored";
+
 /** Loads the settings of a command and writes their warnings to stderr. */
 export function loadSettingsAndWarn(command: Command, context: CommandContext): LoadedSettings {
   const loaded = loadSettingsFromFlags(command, context);

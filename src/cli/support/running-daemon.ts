@@ -13,18 +13,20 @@ interface AskDaemonOptions {
 const DAEMON_TIMEOUT_MS = 2_000;
 const anyAddress: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
-/** What only a running daemon knows. */
-export interface RunningDaemon {
-  /** How the service bears its requests; null if no daemon runs at the configured port. */
+/** What a running daemon adds to the status of its warehouse. */
+export interface RunningDaemonStatus {
+  /** How the service bears the requests; null: no daemon runs. */
   readonly service: ServiceCondition | null;
+  /** Why the daemon is unhealthy, as `/healthz` says it; null: it is healthy, or none runs. */
+  readonly problem: string | null;
   /** How forwarding goes; null without a daemon or a shared warehouse. */
   readonly shared: ShareStatus | null;
 }
 
-const noDaemon: RunningDaemon = { service: null, shared: null };
+const noDaemon: RunningDaemonStatus = { service: null, problem: null, shared: null };
 
-/** Asks the daemon of this warehouse. */
-export async function askRunningDaemon(options: AskDaemonOptions): Promise<RunningDaemon> {
+/** Asks the daemon of this warehouse for its state, if one runs at the configured port. */
+export async function askRunningDaemon(options: AskDaemonOptions): Promise<RunningDaemonStatus> {
   const { clock, http, warehousePath } = options;
   if (http.port === 0) return noDaemon;
   // Loaded lazily, because `status` is often run in a loop.
@@ -40,12 +42,15 @@ export async function askRunningDaemon(options: AskDaemonOptions): Promise<Runni
     if (response.status !== 200) return noDaemon;
     const status = JSON.parse(new TextDecoder().decode(decodeBody(response.body))) as {
       warehouse?: string;
-      service?: ServiceCondition;
-      shared?: ShareStatus | null;
-    };
+    } & Partial<RunningDaemonStatus>;
     // Another daemon may have taken the port.
     const isSameWarehouse = resolve(status.warehouse ?? "") === resolve(warehousePath);
-    return isSameWarehouse ? { service: status.service ?? null, shared: status.shared ?? null } : noDaemon;
+    if (!isSameWarehouse) return noDaemon;
+    // A daemon of an older version does not tell all of it.
+    const service = status.service
+      ? { ...{ throttled: false, recent_failures: {} }, ...status.service }
+      : null;
+    return { service, problem: status.problem ?? null, shared: status.shared ?? null };
   } catch {
     return noDaemon;
   } finally {

@@ -10,6 +10,7 @@ import type { SyncSettings } from "../../sync/context/context.ts";
 import { type SyncContext, serviceClock } from "../../sync/context/context.ts";
 import { SILENCE_TIMEOUT_MS, SilenceTimeout } from "../../sync/context/retry.ts";
 import { RunStats } from "../../sync/context/run-stats.ts";
+import { confirmService } from "../../sync/selection/confirm-service.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
 import { isCorruption, toFailure } from "../../warehouse/sqlite/sqlite-errors.ts";
@@ -25,11 +26,12 @@ interface SyncSession {
 /** Picks the settings that the folder `sync` needs. */
 export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
   const { refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond } = settings.service;
-  const { quietMargin, withdrawals: rules, ...streams } = settings.sync;
+  const { quietMargin, confirmEvery, withdrawals: rules, ...streams } = settings.sync;
   const withdrawals = { answers: rules.answers, over: rules.over * MICROS_PER_SECOND };
   return {
     streams,
     quietMargin,
+    confirmEvery,
     withdrawals,
     refreshSeconds,
     lxIndexIds,
@@ -41,18 +43,24 @@ export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
 /** Opens the warehouse for writing and a service client, runs `work`, and closes both. */
 export async function withSyncSession<T>(
   loaded: LoadedSettings,
-  context: Pick<CommandContext, "clock" | "stopping"> & { readonly random?: Random },
+  context: Pick<CommandContext, "clock" | "stopping"> & {
+    readonly random?: Random;
+    /** Whether the operator lets the warehouse change to another service. */
+    readonly mayAdopt?: boolean;
+  },
   log: Log,
   work: (session: SyncSession) => Promise<T>,
 ): Promise<T> {
-  const { clock, stopping, random = Math.random } = context;
+  const { clock, stopping, random = Math.random, mayAdopt = false } = context;
   const service = requireServiceSettings(loaded);
   const stats = new RunStats();
   let ingest: IngestThread | undefined;
-  const silenceTimeout = new SilenceTimeout(clock, () =>
-    storageFailure(ingest, loaded.settings.warehouse.path),
-  );
   let client: ServiceClient | undefined;
+  const silenceTimeout = new SilenceTimeout(
+    clock,
+    () => storageFailure(ingest, loaded.settings.warehouse.path),
+    () => client?.health().lastFailure,
+  );
   let reader: Connection | undefined;
   let endedBy: unknown;
   try {
@@ -71,8 +79,10 @@ export async function withSyncSession<T>(
     const { secrets } = client;
     ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, secrets, signal });
     reader = openReader(path, SMALL_CACHE_KIB);
-    const { withdrawals } = toSyncSettings(loaded);
+    const { withdrawals, streams } = toSyncSettings(loaded);
     const syncContext = { client, ingest, clock, log, stats, withdrawals, signal };
+    const checksKnownAddress = streams.lookups === false;
+    await confirmService(syncContext, { reader, random, mayAdopt, checksKnownAddress });
     return await work({ syncContext, reader, random });
   } catch (error) {
     endedBy = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;

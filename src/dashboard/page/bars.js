@@ -3,7 +3,7 @@
 import { barChart } from "./bar-chart.js";
 import { buildSlots, listGaps, MAX_BARS, merge, precisionOf, stateOf, widths } from "./bar-slots.js";
 import { byId, element, fetchJson, repeatWhileVisible, setText } from "./page-base.js";
-import { seriesBox } from "./series-box.js";
+import { describeUnknown, seriesBox } from "./series-box.js";
 import { count, countNoun, duration, price } from "./text-format.js";
 
 const DAY = 86_400;
@@ -118,6 +118,10 @@ function saveToUrl() {
 function showError(error) {
   byId("note").hidden = false;
   setText("note", error instanceof TypeError ? "The daemon does not answer." : error.message);
+  for (const { index_type, index_id, name } of error.similar ?? []) {
+    const href = `/bars?${new URLSearchParams({ type: index_type, id: index_id })}`;
+    byId("note").append(" ", element("a", { href }, name));
+  }
 }
 
 // ---- output
@@ -334,15 +338,31 @@ seriesBox(byId("series"), byId("series-list"), (series) => {
   void reload();
 });
 
+/** The series with this name, or the best-known one if no name is given. */
+async function findSeries(name) {
+  const found = await fetchJson(`/api/series?name=${encodeURIComponent(name)}`);
+  if (name === "") return found[0];
+  const series = found.find((one) => one.name.toLowerCase() === name.toLowerCase());
+  if (!series) throw new UnknownName(name, found);
+  return series;
+}
+
+class UnknownName extends Error {
+  constructor(name, similar) {
+    super(describeUnknown(name, similar));
+    this.similar = similar;
+  }
+}
+
 let hasStarted = false;
 
 async function start() {
   if (hasStarted) return reload();
+  if (byId("range").options.length === 0) fillControls();
   const daemon = await fetchJson("/api/daemon");
   clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
-  if (!view.series) [view.series] = await fetchJson("/api/series?name=");
+  if (!view.series) view.series = await findSeries(params.get("name") ?? "");
   if (!view.series) throw new Error("No index ticks are synced yet.");
-  fillControls();
   hasStarted = true;
   await reload();
 }

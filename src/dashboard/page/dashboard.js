@@ -15,7 +15,8 @@ function showDaemon(daemon) {
   setText("sentence", daemon.sentence);
   setText("version", daemon.version);
   const running = duration(secondsBetween(daemon.started_at, daemon.generated_at));
-  setText("since", `Running for ${running}${describeShared(daemon.shared)}`);
+  const details = `${describeBackfill(daemon.backfill)}${describeShared(daemon.shared)}`;
+  setText("since", `Running for ${running}${details}`);
   document.title = daemon.tone === "ill" ? "✕ mds-sync" : "mds-sync";
   showRate(daemon.requests_per_second);
   showLimit(daemon.service);
@@ -27,6 +28,13 @@ function describeShared(shared) {
   const lag =
     shared.lag_seconds === null ? "nothing forwarded yet" : `${duration(shared.lag_seconds)} behind`;
   return ` · shared warehouse ${shared.state}, ${lag}`;
+}
+
+function describeBackfill(backfill) {
+  if (!backfill) return "";
+  const { percent, seconds_left, rows_per_second } = backfill;
+  const left = seconds_left === null ? "" : `, about ${duration(seconds_left)} left`;
+  return ` · first fill ${percent} %${left}, ${brief(rows_per_second)} rows/s`;
 }
 
 function showRate(rates) {
@@ -50,10 +58,12 @@ const LIMIT_REASONS = {
   paused: "the service asked for a pause",
 };
 
-function showLimit({ concurrency, per_second, reason, open_breakers }) {
+function showLimit({ concurrency, per_second, reason, open_breakers, recent_failures }) {
   const rate = per_second === null ? [] : [`at most ${Number(per_second.toPrecision(2))}/s`];
   const failing = open_breakers.map((endpoint) => (endpoint === "host" ? "no answer" : `${endpoint} fails`));
-  const parts = [...rate, `${concurrency} at once`, LIMIT_REASONS[reason], ...failing];
+  const retries = Object.values(recent_failures).reduce((sum, times) => sum + times, 0);
+  const retried = retries > 0 ? `${count(retries)} retried in 10 minutes` : "";
+  const parts = [...rate, `${concurrency} at once`, LIMIT_REASONS[reason], ...failing, retried];
   setText("rate-note", parts.filter(Boolean).join(" · "));
 }
 
@@ -209,8 +219,13 @@ const resized = new ResizeObserver((entries) => {
   for (const { target } of entries) draw(target, strips.get(target).cells);
 });
 
+const filter = { name: "", onlyProblems: false };
+const isFiltered = () => filter.name !== "" || filter.onlyProblems;
+
 function showCoverage({ columns, groups }) {
-  if (groups.length === 0) return;
+  const found = groups.reduce((sum, { matches }) => sum + matches, 0);
+  setText("filter-note", isFiltered() ? describeFilter(found) : "");
+  if (groups.length === 0 && !isFiltered()) return;
   resized.disconnect();
   strips.clear();
   byId("coverage").replaceChildren(...groups.map((group) => coverageGroup(group, columns[group.step])));
@@ -218,6 +233,12 @@ function showCoverage({ columns, groups }) {
     draw(canvas, cells);
     resized.observe(canvas);
   }
+}
+
+function describeFilter(found) {
+  if (found > 0) return `${countNoun(found, "line")} found`;
+  if (filter.name === "") return "No problems.";
+  return `No ${filter.onlyProblems ? "incomplete " : ""}series has “${filter.name}” in its name.`;
 }
 
 function coverageGroup(group, labels) {
@@ -244,7 +265,7 @@ function coverageGroup(group, labels) {
         return mark;
       }),
     ),
-    ...(group.lines > 1 ? strip("all", group.summary, labels, true) : []),
+    ...(group.lines > 1 && !isFiltered() ? strip("all", group.summary, labels, true) : []),
     ...group.rows.flatMap((row) => {
       const name = row.name ?? row.index_id ?? "everything";
       return strip(name, row.runs, labels, false, barsLink(row, group));
@@ -261,7 +282,7 @@ function coverageGroup(group, labels) {
     ),
     map,
   );
-  const left = group.lines - group.rows.length;
+  const left = group.matches - group.rows.length;
   if (left > 0) {
     const more = element("button", { type: "button" }, `Show more (${count(left)})`);
     more.addEventListener("click", () => {
@@ -296,8 +317,26 @@ function strip(name, runs, labels, isSummary, href) {
 }
 
 function coveragePath() {
-  const params = [...requestedRows].map(([group, rows]) => `rows=${encodeURIComponent(`${group},${rows}`)}`);
-  return `/api/coverage${params.length > 0 ? `?${params.join("&")}` : ""}`;
+  const params = new URLSearchParams([...filterParams()]);
+  for (const [group, rows] of requestedRows) params.append("rows", `${group},${rows}`);
+  return `/api/coverage?${params}`;
+}
+
+function filterParams() {
+  return new URLSearchParams({
+    ...(filter.name ? { name: filter.name } : {}),
+    ...(filter.onlyProblems ? { problems: "1" } : {}),
+  });
+}
+
+/** The URL keeps the filter, so that it can be shared. */
+function applyFilter() {
+  filter.name = byId("filter-name").value.trim();
+  filter.onlyProblems = byId("only-problems").checked;
+  requestedRows.clear();
+  const query = String(filterParams());
+  history.replaceState(null, "", query ? `/?${query}` : "/");
+  void coverage.now();
 }
 
 function showTip(event) {
@@ -323,7 +362,13 @@ poll(() => "/api/daemon", 2, showDaemon, showUnreachable);
 poll(() => "/api/status", 5, showStatus);
 poll(() => "/api/latest", 5, showLatest);
 poll(() => "/api/missing", 20, showMissing);
+const asked = new URLSearchParams(location.search);
+byId("filter-name").value = filter.name = asked.get("name") ?? "";
+byId("only-problems").checked = filter.onlyProblems = asked.get("problems") === "1";
 const coverage = poll(coveragePath, 20, showCoverage);
+
+byId("filter").addEventListener("input", applyFilter);
+byId("filter").addEventListener("submit", (event) => event.preventDefault());
 
 byId("more-missing").addEventListener("click", () => {
   showAllMissing = true;

@@ -53,5 +53,11 @@ export function repeatWhileVisible(seconds, work, onError) {
 
 /** Fetches a path at an interval and shows the result; after an error the page keeps what it shows. */
 export function poll(path, seconds, show, onError = () => {}) {
-  return repeatWhileVisible(seconds, async () => show(await fetchJson(path())), onError);
+  const work = async () => {
+    const requested = path();
+    const answer = await fetchJson(requested);
+    // Something else has been asked for meanwhile, and its answer may have arrived first.
+    if (requested === path()) show(answer);
+  };
+  return repeatWhileVisible(seconds, work, onError);
 }

@@ -2,6 +2,11 @@
 
 import { element, fetchJson } from "./page-base.js";
 
+/** Says that a name is unknown. `similar` are the series with similar names. */
+export function describeUnknown(name, similar) {
+  return `No synced series is named “${name}”.${similar.length > 0 ? " Similar:" : ""}`;
+}
+
 /** Calls `onChoose` with {index_type, index_id, name}. */
 export function seriesBox(input, list, onChoose) {
   let found = [];
@@ -15,12 +20,13 @@ export function seriesBox(input, list, onChoose) {
     active = -1;
   };
   const activate = (next) => {
-    active = found.length === 0 ? -1 : (next + found.length) % found.length;
-    [...list.children].forEach((option, i) => {
+    active = found.length === 0 ? -1 : (next + 2 * found.length) % found.length;
+    const options = [...list.querySelectorAll("[role=option]")];
+    options.forEach((option, i) => {
       option.setAttribute("aria-selected", String(i === active));
     });
-    const option = list.children[active];
-    if (active < 0) return;
+    const option = options[active];
+    if (!option) return;
     input.setAttribute("aria-activedescendant", option.id);
     option.scrollIntoView({ block: "nearest" });
   };
@@ -40,11 +46,13 @@ export function seriesBox(input, list, onChoose) {
         ),
       ),
     );
-    if (series.length === 0)
-      list.append(element("div", { className: "soft none" }, "No series has that name."));
+    const typed = input.value.trim();
+    const isUnknown = typed !== "" && (series.length === 0 || series[0].is_similar);
+    if (isUnknown) list.prepend(element("div", { className: "soft none" }, describeUnknown(typed, series)));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
-    activate(0);
+    active = -1;
+    if (!isUnknown) activate(0);
   };
   const search = async () => {
     const request = ++lastRequest;
@@ -72,15 +80,15 @@ export function seriesBox(input, list, onChoose) {
   input.addEventListener("keydown", (event) => {
     const moves = { ArrowDown: 1, ArrowUp: -1 };
     if (event.key in moves && !list.hidden) activate(active + moves[event.key]);
-    else if (event.key === "Enter") choose(found[active]);
+    else if (event.key === "Enter" && found[active]) choose(found[active]);
     else if (event.key === "Escape") input.blur();
-    else return;
+    else if (event.key !== "Enter") return;
     event.preventDefault();
   });
   // `pointerdown` comes before the input loses the focus and the list closes.
   list.addEventListener("pointerdown", (event) => {
     event.preventDefault();
     const option = event.target.closest("[role=option]");
-    if (option) choose(found[[...list.children].indexOf(option)]);
+    if (option) choose(found[[...list.querySelectorAll("[role=option]")].indexOf(option)]);
   });
 }

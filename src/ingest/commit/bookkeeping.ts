@@ -13,6 +13,7 @@ import {
 import { recordBlockedReason, recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
 import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
+import { trimWithdrawals } from "../../warehouse/rows/withdraw-missing.ts";
 import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
 import { type JobRun, recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
@@ -23,8 +24,7 @@ export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly Seri
   warehouse.transaction((transaction) => {
     for (const seriesGaps of gaps) {
       settleAgedOut(transaction, seriesGaps);
-      // The service can no longer confirm a withdrawal there.
-      for (const range of seriesGaps.agedOut) dropUnconfirmedWithdrawals(transaction, seriesGaps.key, range);
+      for (const range of seriesGaps.agedOut) trimWithdrawals(transaction, seriesGaps.key, range);
     }
   });
 }

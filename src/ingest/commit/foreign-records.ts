@@ -1,6 +1,6 @@
 import type { StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
-import { hasRowsInRange, isSettledAt } from "../../warehouse/coverage/ledger.ts";
+import { findProofAt, hasRowsInRange } from "../../warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 
@@ -26,7 +26,8 @@ export function storeForeignRecords<S extends HistoryStream>(
   const isFree = ({ indexType, indexId, ts }: StreamRecords[S]) => {
     const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
     return (
-      !isSettledAt(transaction, key, ts) && !hasRowsInRange(transaction, key, { from: ts, to: ts + step })
+      findProofAt(transaction, key, ts) === undefined &&
+      !hasRowsInRange(transaction, key, { from: ts, to: ts + step })
     );
   };
   writeRecords(transaction, stream, records.filter(isFree), "live");

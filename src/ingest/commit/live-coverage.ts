@@ -14,7 +14,7 @@ import { readSelectedIndices } from "../../warehouse/coverage/series-queries.ts"
 import { settleSnapshot } from "../../warehouse/coverage/snapshot-coverage.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
-import { MAX_CLOCK_SKEW_MICROS } from "../decode/pending-pages.ts";
+import { MAX_CLOCK_SKEW_MICROS } from "../decode/scanned-page.ts";
 
 /** An exchange (a ledger key of `exchange_ticks`) whose subscriptions are all live. */
 export interface LiveExchange {

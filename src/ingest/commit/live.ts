@@ -6,7 +6,7 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { LiveEventReader } from "../decode/live-event.ts";
 import { AHEAD_REASON, truncateRaw } from "../decode/page.ts";
-import { MAX_CLOCK_SKEW_MICROS } from "../decode/pending-pages.ts";
+import { MAX_CLOCK_SKEW_MICROS } from "../decode/scanned-page.ts";
 import type { LiveCoverage, SkippedTicks } from "./live-coverage.ts";
 
 export interface LiveCommitResult {

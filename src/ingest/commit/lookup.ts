@@ -1,3 +1,4 @@
+import { Failure } from "../../model/failure.ts";
 import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
 import {
   writeAssets,
@@ -6,6 +7,7 @@ import {
   writeMarkets,
 } from "../../warehouse/lookups/lookup-writer.ts";
 import type { ReconcileOptions, ReconcileResult } from "../../warehouse/lookups/reconcile-lookup.ts";
+import { recordService, type ServiceChange } from "../../warehouse/lookups/service-identity.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
@@ -13,7 +15,11 @@ import type { PendingPages } from "../decode/pending-pages.ts";
 
 /** All pages of one lookup, decoded before. */
 export type LookupPages = (
-  | { readonly stream: "assets" | "markets" | "exchanges" }
+  | {
+      readonly stream: "assets" | "markets" | "exchanges";
+      /** The address of the service, to check that the warehouse belongs to it. */
+      readonly serviceUrl: string;
+    }
   | { readonly stream: "derivative_contracts"; readonly derivativeType: string; readonly exchangeId: string }
 ) & {
   readonly pageIds: readonly number[];
@@ -36,11 +42,40 @@ export function commitLookup(
   // An unreadable record is still listed, so with rejects a missing id does not mean a removed one.
   const reconcileOptions = { isComplete: rejects.length === 0, isStale };
   return warehouse.transaction((transaction) => {
+    if (list.stream !== "derivative_contracts") {
+      const { stream, serviceUrl: url } = list;
+      recordService(transaction, warehouse.path, { stream, url, ids: records.map(({ id }) => id) });
+    }
     storeRejects(transaction, list.stream, rejects, list.request);
     countUnknownFields(transaction, list.stream, unknownFields);
     const reconciled = writeLookup(transaction, list, records, reconcileOptions);
     return { ...reconciled, listed: records.length, rejected: rejects.length };
   });
+}
+
+/** All pages of the list of assets of a service. */
+interface ServiceAssets {
+  readonly serviceUrl: string;
+  readonly pageIds: readonly number[];
+  readonly mayAdopt: boolean;
+}
+
+/** Checks that the warehouse belongs to the service, before anything else is stored, and stores where it is now. */
+export function commitService(
+  warehouse: WarehouseWriter,
+  pages: PendingPages,
+  { serviceUrl: url, pageIds, mayAdopt }: ServiceAssets,
+): ServiceChange {
+  const ids = pageIds.flatMap((pageId) => pages.get("assets", pageId).records.map(({ id }) => id));
+  if (ids.length === 0) {
+    throw new Failure(`${url} lists no assets: it may not be the service of this warehouse`, {
+      code: "doubtful_list",
+      remedy: "check service.baseUrl; nothing is stored until the service lists its assets",
+    });
+  }
+  return warehouse.transaction((transaction) =>
+    recordService(transaction, warehouse.path, { stream: "assets", url, ids, mayAdopt }),
+  );
 }
 
 type LookupRecord = StreamRecords["assets" | "markets" | "exchanges" | "derivative_contracts"];

@@ -84,11 +84,15 @@ const MAX_LAG_MICROS = MICROS_PER_DAY;
 
 /**
  * Silence above the newest record proves nothing: the service may publish late. It counts if a second response confirms it,
- * it lasts longer than the margin, and REST is not late as a whole. Returns whether the series is quiet.
+ * it lasts longer than the margin, and REST is not late as a whole. Returns how long before `asOf` it ends to count; undefined:
+ * the series is not quiet. If REST has shown no record at all, it may be late with the first ones.
  */
-export function isQuiet(evidence: SilenceEvidence): boolean {
-  const { nextDue = Number.NEGATIVE_INFINITY, asOf, quietMargin } = evidence;
+export function findQuietMargin(evidence: SilenceEvidence): Micros | undefined {
+  const { nextDue, asOf, quietMargin } = evidence;
+  if (!evidence.isConfirmed) return undefined;
+  if (nextDue === undefined)
+    return evidence.hasOtherPublished() ? quietMargin : Math.max(quietMargin, MAX_LAG_MICROS);
   const silence = asOf - nextDue;
-  if (!evidence.isConfirmed || silence <= quietMargin) return false;
-  return silence > MAX_LAG_MICROS || evidence.hasOtherPublished();
+  if (silence <= quietMargin) return undefined;
+  return silence > MAX_LAG_MICROS || evidence.hasOtherPublished() ? quietMargin : undefined;
 }

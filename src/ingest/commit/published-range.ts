@@ -18,13 +18,21 @@ import {
   recordHeadPage,
   recordLateness,
   recordLowerPage,
+  recordRunningDay,
+  servesRunningDay,
 } from "../../warehouse/coverage/publication.ts";
-import { findNewestLiveRow, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
+import {
+  findNewestLiveRow,
+  findNewestServedRow,
+  readStoredTimestamps,
+} from "../../warehouse/rows/row-queries.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import { isQuiet, type WalkPosition } from "./proven-range.ts";
+import { findQuietMargin, type WalkPosition } from "./proven-range.ts";
 
 /** The service's clock is known to about a second, and the `Date` header has whole seconds. */
 export const DATE_HEADER_SLACK_MICROS = 5 * MICROS_PER_SECOND;
+
+type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 
 /** A page of a walk, and when the service made it. */
 interface ReceivedPage {
@@ -45,7 +53,7 @@ interface ReceivedPage {
  */
 export function clampToPublished(
   transaction: Transaction,
-  key: LedgerKey,
+  key: SeriesKey,
   proven: TimeRange | undefined,
   page: ReceivedPage,
 ): TimeRange | undefined {
@@ -54,44 +62,70 @@ export function clampToPublished(
   const { isHead, cadence, asOf, quietMargin } = page;
   // A record from the future shows nothing.
   const newest = page.timestamps.find((ts) => ts <= asOf + cadence);
-  const shownTo = newest === undefined ? 0 : newest + cadence;
+  const isNewestFinal = !hasRunningBar(transaction, key, { newest, asOf, cadence });
+  const shownTo = newest === undefined ? 0 : isNewestFinal ? newest + cadence : newest;
   const end = proven?.to ?? gap.to;
   if (!isHead && shownTo >= end) return proven;
-  const publishedTo = isHead ? shownTo : Math.max(shownTo, findPublishedTo(transaction, key, end));
+  const publishedTo = isHead
+    ? shownTo
+    : Math.max(shownTo, findPublishedTo(transaction, key, end, isNewestFinal ? cadence : 0));
   const { step } = streamTable[page.series.stream];
-  const quietTo = computeTargetEnd({ settleDelay: quietMargin, step }, asOf + DATE_HEADER_SLACK_MICROS);
-  const isSilent =
-    publishedTo < end &&
-    isQuiet({
-      // A bar is due at the end of its day.
-      nextDue: publishedTo === 0 ? undefined : publishedTo + (isDaily(page.series.stream) ? cadence : 0),
-      asOf,
-      quietMargin,
-      // The walk itself confirms silence in the middle of the history, where it looks suspicious.
-      isConfirmed: page.isSilenceConfirmed || !isHead,
-      // A newer live tick shows that REST lags for this series.
-      hasOtherPublished: () =>
-        !hasLiveRows(transaction, key, { from: publishedTo, to: end }) &&
-        hasOtherPublished(transaction, key, page.series.indexType, quietTo),
-    });
+  const findQuietTo = (margin: Micros) =>
+    computeTargetEnd({ settleDelay: margin, step }, asOf + DATE_HEADER_SLACK_MICROS);
+  const margin =
+    publishedTo >= end
+      ? undefined
+      : findQuietMargin({
+          // A bar is due at the end of its day.
+          nextDue: publishedTo === 0 ? undefined : publishedTo + (isDaily(page.series.stream) ? cadence : 0),
+          asOf,
+          quietMargin,
+          // The walk itself confirms silence in the middle of the history, where it looks suspicious.
+          isConfirmed: page.isSilenceConfirmed || !isHead,
+          // A newer live tick shows that REST lags for this series.
+          hasOtherPublished: () =>
+            !hasLiveRows(transaction, key, { from: publishedTo, to: end }) &&
+            hasOtherPublished(transaction, key, page.series.indexType, findQuietTo(quietMargin)),
+        });
   if (isHead)
     recordHeadPage(transaction, key, {
       publishedTo,
       askedAt: asOf,
       askedTo: end,
-      quietMargin: isSilent ? quietMargin : 0,
+      quietMargin: margin ?? 0,
     });
   else recordLowerPage(transaction, key, { publishedTo: shownTo, askedTo: end });
-  const to = Math.min(end, isSilent ? Math.max(publishedTo, quietTo) : publishedTo);
+  const to = Math.min(end, margin === undefined ? publishedTo : Math.max(publishedTo, findQuietTo(margin)));
   return proven && proven.from < to ? { from: proven.from, to } : undefined;
 }
 
-/** Up to where REST has shown records of a series: on a page of the head, or on one that settled a range above `end`. */
-function findPublishedTo(transaction: Transaction, key: LedgerKey, end: Micros): Micros {
+/** A bar is served this long before its day ends, or it is not known to be that of a running day: clocks differ. */
+const MIN_RUNNING_MICROS = 3600 * MICROS_PER_SECOND;
+
+/**
+ * Whether the newest bar may be an earlier state of it. A service that serves the bar of a running day, and lags, serves
+ * that bar after the day has ended too: it is final once a newer bar is shown.
+ */
+function hasRunningBar(
+  transaction: Transaction,
+  { stream }: SeriesKey,
+  { newest, asOf, cadence }: { newest: Micros | undefined; asOf: Micros; cadence: Micros },
+): boolean {
+  if (!isDaily(stream)) return false;
+  if (servesRunningDay(transaction, stream)) return true;
+  const isRunning = newest !== undefined && newest + cadence > asOf + MIN_RUNNING_MICROS;
+  if (isRunning) recordRunningDay(transaction, stream);
+  return isRunning;
+}
+
+/** Up to where REST has shown records of a series: on a page of the head, or on another one that stored or settled something. */
+function findPublishedTo(transaction: Transaction, key: SeriesKey, end: Micros, period: Micros): Micros {
   const publishedTo = readPublication(transaction, key)?.publishedTo ?? 0;
   if (publishedTo >= end) return publishedTo;
   const above = findTouching(transaction, key, { from: end + 1, to: Number.MAX_SAFE_INTEGER });
-  return Math.max(publishedTo, above.findLast(({ proof }) => proof === "rows")?.to ?? 0);
+  const all = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER };
+  const newest = findNewestServedRow(transaction, key, all) ?? -period;
+  return Math.max(publishedTo, newest + period, above.findLast(({ proof }) => proof === "rows")?.to ?? 0);
 }
 
 function hasLiveRows(transaction: Transaction, { stream, series }: LedgerKey, range: TimeRange): boolean {
@@ -106,7 +140,7 @@ const LATENESS_MARGIN = 1.25;
 /** Finds the records of a head page that an earlier page lacked, and stores how late they are. Call it before the write. */
 export function recordLateRecords(
   transaction: Transaction,
-  key: LedgerKey & { readonly stream: HistoryStream },
+  key: SeriesKey,
   page: Pick<ReceivedPage, "timestamps" | "asOf" | "cadence"> & { readonly settleDelay: Micros },
 ): void {
   const { timestamps, asOf, settleDelay } = page;

@@ -1,12 +1,18 @@
 import type { DerivativeTick, ExchangeTick, MarketCap } from "../../model/records.ts";
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { hasSnapshotRows, settleSnapshot } from "../../warehouse/coverage/snapshot-coverage.ts";
+import {
+  hasSnapshotRows,
+  settleForbidden,
+  settleSnapshot,
+} from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
-import { MAX_CLOCK_SKEW_MICROS, type PendingPages } from "../decode/pending-pages.ts";
+import type { PendingPages } from "../decode/pending-pages.ts";
+import { MAX_CLOCK_SKEW_MICROS } from "../decode/scanned-page.ts";
+import { RefreshPeriods } from "./refresh-periods.ts";
 
 /** One page of a snapshot stream, decoded before. */
 export interface SnapshotPage {
@@ -98,6 +104,22 @@ export interface CollectedSnapshot {
   readonly exchangeId: string | null;
   readonly cadence: Micros;
   readonly parts: readonly SnapshotPart[];
+  /** When the first part was requested, by the service's clock; undefined: unknown. */
+  readonly askedAt?: Micros;
+}
+
+/** A snapshot that could not be fetched, or only in part. */
+export type ForbiddenSnapshot = Pick<CollectedSnapshot, "stream" | "exchangeId" | "cadence">;
+
+/** Records that the present period of a snapshot stream is lost, because the service denies access to it. */
+export function commitForbiddenSnapshot(
+  warehouse: WarehouseWriter,
+  { stream, exchangeId, cadence }: ForbiddenSnapshot,
+): void {
+  warehouse.transaction((transaction) => {
+    const at = Math.floor(transaction.now / cadence) * cadence;
+    settleForbidden(transaction, { stream, exchangeId, at, cadence });
+  });
 }
 
 /**
@@ -115,6 +137,7 @@ export class SnapshotValidator {
   readonly #acceptedCounts = new Map<string, number>();
   /** Parts that were too short or empty once: a second such response confirms it. */
   readonly #suspectKeys = new Set<string>();
+  readonly #refreshPeriods = new RefreshPeriods();
 
   /** Settles the snapshot, or returns why it does not count. */
   commit(warehouse: WarehouseWriter, snapshot: CollectedSnapshot): SnapshotProblem | undefined {
@@ -124,7 +147,7 @@ export class SnapshotValidator {
         ? [this.#checkEmpty(transaction, snapshot)]
         : snapshot.parts.map((part) => this.#checkPart(snapshot, part));
       const problem = problems.find((each) => each !== undefined);
-      if (problem === undefined) settleCollected(transaction, snapshot);
+      if (problem === undefined) settleCollected(transaction, snapshot, this.#refreshPeriods);
       return problem;
     });
   }
@@ -168,8 +191,10 @@ function partKey({ stream, exchangeId }: CollectedSnapshot, part: string): strin
 
 function settleCollected(
   transaction: Transaction,
-  { stream, exchangeId, cadence, parts }: CollectedSnapshot,
+  snapshot: CollectedSnapshot,
+  refreshPeriods: RefreshPeriods,
 ): void {
+  const { stream, exchangeId, cadence, parts, askedAt } = snapshot;
   // Pages differ in age: the oldest dates the snapshot, so that no page covers a time after it was made.
   // A page far behind the newest is ignored: its market does not trade.
   const timestamps = parts.flatMap((part) => part.timestamps);
@@ -179,5 +204,9 @@ function settleCollected(
   const at = Math.floor(snapshotTs / cadence) * cadence;
   const isInPeriod = (ts: Micros) => ts >= at && ts < at + cadence;
   const isEmpty = !parts.some(({ storedTimestamps }) => storedTimestamps.some(isInPeriod));
-  settleSnapshot(transaction, { stream, exchangeId, at, cadence, isEmpty });
+  const key = partKey(snapshot, "all");
+  const { from, to } = isEmpty
+    ? { from: at, to: at + cadence }
+    : refreshPeriods.observe({ key, stream, ts: snapshotTs, askedAt, cadence });
+  settleSnapshot(transaction, { stream, exchangeId, at: from, to, cadence, isEmpty });
 }

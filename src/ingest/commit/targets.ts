@@ -2,7 +2,12 @@ import type { HistoryStream, SnapshotStream, Stream } from "../../model/streams.
 import { formatDay, type Micros } from "../../model/time.ts";
 import { startRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { endSnapshotTarget } from "../../warehouse/coverage/snapshot-coverage.ts";
-import { declareTargets, type Target, type TargetRules } from "../../warehouse/coverage/targets.ts";
+import {
+  addTarget,
+  declareTargets,
+  type Target,
+  type TargetRules,
+} from "../../warehouse/coverage/targets.ts";
 import type { TargetRow } from "../../warehouse/schema/coverage.ts";
 import type { SeriesRow } from "../../warehouse/schema/lookups.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
@@ -15,6 +20,8 @@ export interface SeriesTarget {
   readonly from: Micros;
   /** Its name in the settings, for an index that is in no lookup. */
   readonly name?: string;
+  /** Its name as concluded from its price: used until the service or the settings name it. */
+  readonly matchedName?: string;
 }
 
 interface TargetDeclaration {
@@ -31,9 +38,10 @@ export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDec
   const { stream, targets, rules, unresolvedIndexTypes, at } = declaration;
   warehouse.transaction((transaction) => {
     const { dictionary } = transaction;
-    const declared = targets.map(({ indexType, indexId, from, name }): Target => {
+    const declared = targets.map(({ indexType, indexId, from, name, matchedName }): Target => {
       const series = dictionary.getSeriesKey(indexType, indexId);
       if (name !== undefined) dictionary.nameSeries(series, name);
+      else if (matchedName !== undefined) dictionary.nameSeriesByPrice(series, matchedName);
       return { key: { stream, series }, from, ...rules };
     });
     declareTargets(
@@ -43,6 +51,20 @@ export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDec
       at,
     );
     for (const { key } of declared) startRechecks(transaction, key, formatDay(at));
+  });
+}
+
+/** Declares targets that end, of series that the settings do not select. The other targets stay. */
+export function commitEndedTargets(
+  warehouse: WarehouseWriter,
+  declaration: Pick<TargetDeclaration, "stream" | "targets" | "rules"> & { readonly to: Micros },
+): void {
+  const { stream, targets, rules, to } = declaration;
+  warehouse.transaction((transaction) => {
+    for (const { indexType, indexId, from } of targets) {
+      const series = transaction.dictionary.getSeriesKey(indexType, indexId);
+      addTarget(transaction, { key: { stream, series }, from, ...rules }, to, false);
+    }
   });
 }
 

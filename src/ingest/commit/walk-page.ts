@@ -3,28 +3,32 @@ import { type HistoryStream, type Series, streamTable } from "../../model/stream
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
-import {
-  hasRowsInRange,
-  type LedgerKey,
-  ledgerKeyText,
-  NOTHING_OLDER_REASON,
-  retract,
-  retractNothingOlder,
-  settle,
-  settleNothingOlder,
-} from "../../warehouse/coverage/ledger.ts";
+import { type LedgerKey, retract, retractNothingOlder, settle } from "../../warehouse/coverage/ledger.ts";
 import type { MassWithdrawal, WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
+import { dropMovedEnd } from "../../warehouse/coverage/moved-ends.ts";
 import { findLiveRows, replacePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { countStoredRows, findNewestLiveRow, hasConflictingRows } from "../../warehouse/rows/row-queries.ts";
-import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import {
+  type RecordSource,
+  type WriteRecordsResult,
+  writeRecords,
+  writeTickColumns,
+} from "../../warehouse/rows/row-writer.ts";
 import { recordLiveOffset } from "../../warehouse/rows/stream-stats.ts";
-import { withdrawMissing } from "../../warehouse/rows/withdraw-missing.ts";
+import { type WithdrawResult, withdrawMissing } from "../../warehouse/rows/withdraw-missing.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
+import type { CommittedPages } from "./committed-pages.ts";
 import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
-import { findProvenRange, type PageContradiction, type WalkPosition } from "./proven-range.ts";
+import { type HistoryEnd, judgeHistoryEnd, settleToEnd } from "./history-end.ts";
+import {
+  findProvenRange,
+  type PageContradiction,
+  type PageProof,
+  type WalkPosition,
+} from "./proven-range.ts";
 import {
   applyLateness,
   clampToPublished,
@@ -86,6 +90,10 @@ export interface WalkPageCommitResult {
   readonly hasReopened: boolean;
   /** Why the page settled nothing; the gap must be walked again from its start. */
   readonly alarm: PageAlarm | undefined;
+  /** Set if stored rows are older than everything that the service still serves: its oldest record. */
+  readonly endsAt?: Micros | undefined;
+  /** Set if open ranges below that were given up with this page. */
+  readonly movedEnd?: MassWithdrawal | undefined;
 }
 
 export type PageAlarm =
@@ -98,65 +106,41 @@ export type PageAlarm =
 const MAX_REJECTED_SHARE = 0.5;
 /** REST may lag behind the websocket this far; a live tick that REST lacks for longer is withdrawn. */
 const MAX_REST_LAG_MICROS = 3600 * MICROS_PER_SECOND;
+
+interface CommitOptions {
+  readonly pages: PendingPages;
+  readonly committedPages: CommittedPages;
+  readonly now: Micros;
+}
+
 /**
  * Commits one page in one transaction: its records, revisions, withdrawals and rejects, and the range that it
  * proves.
  */
 export function commitWalkPage(
   warehouse: WarehouseWriter,
-  {
-    pages,
-    committedPages,
-    now,
-  }: { readonly pages: PendingPages; readonly committedPages: CommittedPages; readonly now: Micros },
+  { pages, committedPages, now }: CommitOptions,
   page: WalkPage,
 ): WalkPageCommitResult {
   const { stream, indexType, indexId } = page.series;
   const decoded = pages.get(stream, page.pageId);
-  const { plausibleTimestamps, timestamps, foreign, requestedAt } = decoded;
+  const { plausibleTimestamps, foreign, requestedAt } = decoded;
   const proof = findProvenRange(page.position, {
     timestamps: plausibleTimestamps,
     foreign,
     isLast: page.isLast,
   });
   const provenByPage = "proven" in proof ? proof.proven : undefined;
-  let series: number | undefined;
-  const result = warehouse.transaction((transaction): WalkPageCommitResult => {
-    series = transaction.dictionary.getSeriesKey(indexType, indexId);
+  return warehouse.transaction((transaction): WalkPageCommitResult => {
+    const series = transaction.dictionary.getSeriesKey(indexType, indexId);
     const key = { stream, series };
     // A page from a cache, or one superseded by a later request, may be older than the stored rows. Stored like live ticks,
     // its records never replace a row of a current page.
     const isStale =
       decoded.isFromCache ||
       (provenByPage !== undefined && committedPages.isSuperseded(stream, series, provenByPage, requestedAt));
-    const source = isStale ? "live" : "rest";
-    const asOf = decoded.asOf ?? now;
-    const isCurrentHead = page.isHead && !isStale;
-    if (isCurrentHead && page.position.provenFrom >= page.position.gap.to)
-      recordLateRecords(transaction, key, { ...page, timestamps: plausibleTimestamps, asOf });
-    const compared = page.shouldCountMissing ? provenByPage : undefined;
-    const before = compared ? countStoredRows(transaction, key, compared) : 0;
-    const liveRows = isStale ? [] : findOwnLiveRows(transaction, key, page, plausibleTimestamps);
-    // The cast is safe: a page has only records of its own stream.
-    const records = decoded.records as (DailyBar & IndexTick)[];
-    const { own, foreign: others } =
-      foreign === 0 ? { own: records, foreign: [] } : splitForeign(records, page.series);
-    const written = writeRecords(transaction, stream, own, source);
-    if (others.length > 0) storeForeignRecords(transaction, stream, others);
-    transaction.markWritten(stream, series);
-    storeRejects(transaction, stream, decoded.rejects, page.request);
-    countUnknownFields(transaction, stream, decoded.unknownFields);
-    const missing = compared ? countStoredRows(transaction, key, compared) - before : 0;
-    const counts = {
-      written,
-      withdrawn: 0,
-      rejected: decoded.rejects.length,
-      missing,
-      foreign,
-      unconfirmed: [] as readonly MassWithdrawal[],
-      believed: [] as readonly MassWithdrawal[],
-      learnedOffset: undefined as Micros | undefined,
-    };
+    const received = { decoded, isStale, asOf: decoded.asOf ?? now };
+    const { counts, liveRows } = storePage(transaction, key, page, received, provenByPage);
     // Set if a record disproved a range that was settled as empty.
     let { hasReopened } = transaction;
     const unproven = { ...counts, proven: undefined, isComplete: false, isUnpublished: false, hasReopened };
@@ -168,73 +152,162 @@ export function commitWalkPage(
     const unreadable = decoded.rejects.length - decoded.ahead;
     if (unreadable > decoded.rawCount * MAX_REJECTED_SHARE) return { ...unproven, alarm: "mass_rejection" };
     const oldest = plausibleTimestamps.at(-1);
-    const { from } = page.position.gap;
-    const older = {
-      from: page.windowStart ?? Number.MIN_SAFE_INTEGER,
-      to: Math.min(from, oldest ?? from),
-    };
-    if (page.isLast && !isStale && hasRowsInRange(transaction, key, older))
-      return { ...unproven, alarm: "false_end" };
+    const end = page.isLast && !isStale ? judgeHistoryEnd(transaction, key, { ...page, oldest }) : undefined;
+    if (end && "unconfirmed" in end) {
+      const unconfirmed = end.unconfirmed ? [end.unconfirmed] : [];
+      return { ...unproven, unconfirmed, alarm: "false_end" };
+    }
+    if (oldest !== undefined) dropMovedEnd(transaction, key, oldest);
     if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;
     if (!isStale)
       counts.learnedOffset = confirmLiveRows(transaction, key, page, {
         liveRows,
         timestamps: plausibleTimestamps,
       });
-    const made = { asOf: decoded.asOf, isStale };
-    const responded = clampToResponseTime(proof.proven, made, page);
-    const isComplete = proof.isComplete && responded?.to === proof.proven?.to;
-    const settleDelay = isCurrentHead ? applyLateness(transaction, key, { ...page, asOf }) : page.settleDelay;
-    const clamped = clampToResponseTime(responded, made, { ...page, settleDelay });
-    const published = clampToPublished(transaction, key, clamped, {
-      ...page,
-      isHead: isCurrentHead,
-      timestamps: plausibleTimestamps,
-      asOf,
-    });
-    const proven = clampBelowUnconfirmedTicks(transaction, key, published, {
-      ...page.position,
-      newest: plausibleTimestamps[0],
-      now: asOf,
-      tolerance: previewTolerance(page),
-    });
-    const isUnpublished = clamped !== undefined && (published?.to ?? clamped.from) < clamped.to;
-    if (proven === undefined)
-      return { ...unproven, ...counts, isComplete, isUnpublished, hasReopened, alarm: undefined };
-    const expected = listExpectedTimestamps(transaction, key, page.position, timestamps);
+    const { proven, ...extent } = clampProven(transaction, key, page, received, proof);
+    const settled = { ...extent, hasReopened, alarm: undefined };
+    if (proven === undefined) return { ...unproven, ...counts, ...settled };
+    const expected = listExpectedTimestamps(transaction, key, page.position, decoded.timestamps);
     if (isStale) {
-      // Includes the page's oldest row, which the next page would settle.
-      const from = Math.min(proven.from, Math.max(page.position.gap.from, oldest ?? proven.from));
-      const checked = { from, to: proven.to };
-      if (
-        hasConflictingRows(transaction, key, checked, decoded.records as (DailyBar & IndexTick)[], expected)
-      )
-        return { ...unproven, hasReopened, alarm: "older_than_stored" };
-      // A stale page does not prove that a range is empty.
-      if (!expected.some((ts) => proven.from <= ts && ts < proven.to))
-        return { ...unproven, hasReopened, alarm: undefined };
-      settle(transaction, key, proven, "rows");
-    } else {
-      const withdrawals = withdrawMissing(transaction, {
-        ...key,
-        range: proven,
-        timestamps: expected,
-        ...(page.withdrawals ? { rules: page.withdrawals } : {}),
-      });
-      Object.assign(counts, withdrawals);
-      if (withdrawals.unconfirmed.length > 0)
-        settleBesideDoubt(transaction, key, proven, expected, withdrawals.unconfirmed);
-      else {
-        settleProven(transaction, key, proven, expected, page.isLast);
-        if (page.emptyFrom !== undefined && proof.isComplete)
-          settleNothingOlder(transaction, key, { floor: page.emptyFrom, to: from });
-      }
-    }
-    return { ...counts, proven, isComplete, isUnpublished, hasReopened, alarm: undefined };
+      const outcome = settleStale(transaction, key, page, { decoded, proven, expected });
+      if (outcome !== "settled") return { ...unproven, hasReopened, alarm: outcome };
+    } else Object.assign(counts, settleCurrent(transaction, key, page, { proven, expected, end }));
+    transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
+    const endsAt = end?.lostTo === undefined ? undefined : end.servedFrom;
+    return { ...counts, proven, ...settled, endsAt, movedEnd: end?.believed };
   });
-  // Only after the commit, since a failed commit is retried.
-  if (series !== undefined && result.proven) committedPages.add(stream, series, result.proven, requestedAt);
-  return result;
+}
+
+type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
+type DecodedPage = ReturnType<PendingPages["get"]>;
+
+/** A decoded page, and when the service made it. */
+interface ReceivedPage {
+  readonly decoded: DecodedPage;
+  readonly isStale: boolean;
+  readonly asOf: Micros;
+}
+
+/** The cast is safe: a page has only records of its own stream. */
+function recordsOf({ records }: DecodedPage): (DailyBar & IndexTick)[] {
+  return records as (DailyBar & IndexTick)[];
+}
+
+/** Stores what the page has, whatever it proves. Returns the live rows that it may confirm, as they were before. */
+function storePage(
+  transaction: Transaction,
+  key: SeriesKey,
+  page: WalkPage,
+  { decoded, isStale, asOf }: ReceivedPage,
+  provenByPage: TimeRange | undefined,
+) {
+  const { stream, series } = key;
+  const { plausibleTimestamps, foreign } = decoded;
+  if (page.isHead && !isStale && page.position.provenFrom >= page.position.gap.to)
+    recordLateRecords(transaction, key, { ...page, timestamps: plausibleTimestamps, asOf });
+  const compared = page.shouldCountMissing ? provenByPage : undefined;
+  const before = compared ? countStoredRows(transaction, key, compared) : 0;
+  const liveRows = isStale ? [] : findOwnLiveRows(transaction, key, page, plausibleTimestamps);
+  const written = writePage(transaction, page, decoded, isStale ? "live" : "rest");
+  transaction.markWritten(stream, series);
+  storeRejects(transaction, stream, decoded.rejects, page.request);
+  countUnknownFields(transaction, stream, decoded.unknownFields);
+  const counts = {
+    written,
+    withdrawn: 0,
+    rejected: decoded.rejects.length,
+    missing: compared ? countStoredRows(transaction, key, compared) - before : 0,
+    foreign,
+    unconfirmed: [] as readonly MassWithdrawal[],
+    believed: [] as readonly MassWithdrawal[],
+    learnedOffset: undefined as Micros | undefined,
+  };
+  return { counts, liveRows };
+}
+
+function writePage(
+  transaction: Transaction,
+  { series }: WalkPage,
+  decoded: DecodedPage,
+  source: RecordSource,
+): WriteRecordsResult {
+  if (decoded.columns) return writeTickColumns(transaction, decoded.columns, source);
+  const records = recordsOf(decoded);
+  if (decoded.foreign === 0) return writeRecords(transaction, series.stream, records, source);
+  const { own, foreign } = splitForeign(records, series);
+  const written = writeRecords(transaction, series.stream, own, source);
+  storeForeignRecords(transaction, series.stream, foreign);
+  return written;
+}
+
+/** What the page proves, up to where its records are final and published. */
+function clampProven(
+  transaction: Transaction,
+  key: SeriesKey,
+  page: WalkPage,
+  { decoded, isStale, asOf }: ReceivedPage,
+  proof: PageProof,
+) {
+  const timestamps = decoded.plausibleTimestamps;
+  const isHead = page.isHead && !isStale;
+  const made = { asOf: decoded.asOf, isStale };
+  const responded = clampToResponseTime(proof.proven, made, page);
+  const isComplete = proof.isComplete && responded?.to === proof.proven?.to;
+  const settleDelay = isHead ? applyLateness(transaction, key, { ...page, asOf }) : page.settleDelay;
+  const clamped = clampToResponseTime(responded, made, { ...page, settleDelay });
+  const published = clampToPublished(transaction, key, clamped, { ...page, isHead, timestamps, asOf });
+  const isUnpublished = clamped !== undefined && (published?.to ?? clamped.from) < clamped.to;
+  const proven = clampBelowUnconfirmedTicks(transaction, key, published, {
+    ...page.position,
+    newest: timestamps[0],
+    now: asOf,
+    tolerance: previewTolerance(page),
+  });
+  return { proven, isComplete, isUnpublished };
+}
+
+interface Settlement {
+  readonly proven: TimeRange;
+  /** The timestamps that the range may contain. */
+  readonly expected: readonly Micros[];
+}
+
+/** A stale page settles only rows, and only if no stored row contradicts it. */
+function settleStale(
+  transaction: Transaction,
+  key: SeriesKey,
+  { position }: WalkPage,
+  { decoded, proven, expected }: Settlement & { readonly decoded: DecodedPage },
+): "settled" | "older_than_stored" | undefined {
+  // Includes the page's oldest row, which the next page would settle.
+  const oldest = decoded.plausibleTimestamps.at(-1) ?? proven.from;
+  const checked = { from: Math.min(proven.from, Math.max(position.gap.from, oldest)), to: proven.to };
+  if (hasConflictingRows(transaction, key, checked, recordsOf(decoded), expected)) return "older_than_stored";
+  if (!expected.some((ts) => proven.from <= ts && ts < proven.to)) return undefined;
+  settle(transaction, key, proven, "rows");
+  return "settled";
+}
+
+/** Withdraws what the page lacks, and settles the rest of what it proves. */
+function settleCurrent(
+  transaction: Transaction,
+  key: SeriesKey,
+  page: WalkPage,
+  { proven, expected, end }: Settlement & { readonly end: HistoryEnd | undefined },
+): WithdrawResult {
+  const withdrawals = withdrawMissing(transaction, {
+    ...key,
+    range: proven,
+    timestamps: expected,
+    servedFrom: end?.servedFrom,
+    windowStart: page.windowStart,
+    ...(page.withdrawals ? { rules: page.withdrawals } : {}),
+  });
+  if (withdrawals.unconfirmed.length > 0)
+    settleBesideUnconfirmed(transaction, key, proven, expected, withdrawals.unconfirmed);
+  else if (end) settleToEnd(transaction, key, { proven, gap: page.position.gap, expected }, end);
+  else settleProven(transaction, key, proven, expected);
+  return withdrawals;
 }
 
 /**
@@ -328,74 +401,32 @@ function listExpectedTimestamps(
   return hasPrevious ? [previousOldest, ...timestamps] : timestamps;
 }
 
-/** A range without records is `empty`; so is, on the last page, what is below the oldest record. */
+/** A range without records is `empty`. */
 function settleProven(
   transaction: Transaction,
   key: LedgerKey,
   proven: TimeRange,
   expected: readonly Micros[],
-  isLast: boolean,
 ): void {
-  let oldest = proven.to;
-  for (const ts of expected) if (ts >= proven.from && ts < oldest) oldest = ts;
-  const rowsFrom = isLast || oldest === proven.to ? oldest : proven.from;
-  const reason = isLast ? NOTHING_OLDER_REASON : "no records";
-  if (proven.from < rowsFrom) settle(transaction, key, { from: proven.from, to: rowsFrom }, "empty", reason);
-  if (rowsFrom < proven.to) settle(transaction, key, { from: rowsFrom, to: proven.to }, "rows");
+  const hasRows = expected.some((ts) => proven.from <= ts && ts < proven.to);
+  if (hasRows) settle(transaction, key, proven, "rows");
+  else settle(transaction, key, proven, "empty", "no records");
 }
 
 /**
- * Only what is doubted stays open, not the rest of the page. But a page in doubt does not prove that a range is empty: it
+ * Only what is unconfirmed stays open, not the rest of the page. But such a page does not prove that a range is empty: it
  * settles only what lies between its own records.
  */
-function settleBesideDoubt(
+function settleBesideUnconfirmed(
   transaction: Transaction,
   key: LedgerKey,
   proven: TimeRange,
   expected: readonly Micros[],
-  doubted: readonly TimeRange[],
+  unconfirmed: readonly TimeRange[],
 ): void {
-  for (const range of doubted) retract(transaction, key, range);
-  for (const { from, to } of subtract([proven], normalise(doubted))) {
+  for (const range of unconfirmed) retract(transaction, key, range);
+  for (const { from, to } of subtract([proven], normalise(unconfirmed))) {
     const inside = expected.filter((ts) => from <= ts && ts < to);
     if (inside.length > 0) settle(transaction, key, { from: Math.min(...inside), to }, "rows");
-  }
-}
-
-interface CommittedPage extends TimeRange {
-  /** On the boot clock, milliseconds. */
-  readonly requestedAt: number;
-}
-
-/** Every page is committed within this time after its request. */
-const MAX_PENDING_PAGE_MS = 600_000;
-/** Bounds the memory of a fast backfill, whose pages are in flight for seconds, not minutes. */
-const MAX_PAGES_PER_SERIES = 128;
-
-/**
- * Recently committed pages and when they were requested. Head poller, backfill and audit may request the same
- * range and their responses arrive in any order: the latest request wins.
- */
-export class CommittedPages {
-  readonly #pagesBySeries = new Map<string, CommittedPage[]>();
-
-  /** Whether a page of this range that was requested later is already committed. */
-  isSuperseded(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): boolean {
-    const pages = this.#pagesBySeries.get(ledgerKeyText({ stream, series })) ?? [];
-    return pages.some((page) => page.requestedAt > requestedAt && page.from < to && from < page.to);
-  }
-
-  add(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): void {
-    const key = ledgerKeyText({ stream, series });
-    let pages = this.#pagesBySeries.get(key);
-    if (!pages) {
-      pages = [];
-      this.#pagesBySeries.set(key, pages);
-    }
-    pages.push({ from, to, requestedAt });
-    // Not for every page: `splice` costs more than it frees.
-    const excess = pages.length > 2 * MAX_PAGES_PER_SERIES ? pages.length - MAX_PAGES_PER_SERIES : 0;
-    const firstRecent = pages.findIndex((page) => page.requestedAt > requestedAt - MAX_PENDING_PAGE_MS);
-    if (excess > 0 || firstRecent > 0) pages.splice(0, Math.max(excess, firstRecent));
   }
 }

@@ -1,4 +1,4 @@
-import { type Decimal, decimalFromDigits, parseDecimal } from "../../model/decimal.ts";
+import { parseDecimal, realFromDigits } from "../../model/decimal.ts";
 import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../model/time.ts";
 
 const QUOTE = 34;
@@ -41,6 +41,8 @@ const zeroOffset = new ExpectedText("+00:00");
  */
 export class ByteReader {
   position: number;
+  /** The digits of the last decimal; null: its double holds them. */
+  exact: string | null = null;
   readonly #bytes: Buffer;
   readonly #view: DataView;
   /** The position of the last parsed date, and its midnight: thousands of timestamps in a row share a day. */
@@ -81,8 +83,11 @@ export class ByteReader {
     return true;
   }
 
-  /** Reads an unsigned decimal up to its closing quote; undefined for any other text. */
-  readDecimal(): Decimal | undefined {
+  /**
+   * Reads an unsigned decimal up to its closing quote as a double; NaN for any other text. Sets `exact` if the double loses
+   * digits.
+   */
+  readDecimal(): number {
     const bytes = this.#bytes;
     const start = this.position;
     let at = start;
@@ -97,16 +102,19 @@ export class ByteReader {
     const places = point < 0 ? 0 : at - point - 1;
     const count = point < 0 ? at - start : at - start - 1;
     const isPlain = count > places && (point < 0 || places > 0) && bytes[at] === QUOTE;
-    const short = isPlain && count <= MAX_SHORT_DIGITS ? decimalFromDigits(digits, places) : undefined;
-    if (short === undefined) return this.#readUnusualDecimal();
+    const short = isPlain && count <= MAX_SHORT_DIGITS ? realFromDigits(digits, places) : Number.NaN;
+    if (Number.isNaN(short)) return this.#readUnusualDecimal();
     this.position = at;
+    this.exact = null;
     return short;
   }
 
-  #readUnusualDecimal(): Decimal | undefined {
+  #readUnusualDecimal(): number {
     const start = this.position;
-    if (this.#bytes[start] === MINUS || !this.skipText()) return undefined;
-    return parseDecimal(this.#bytes.toString("latin1", start, this.position));
+    if (this.#bytes[start] === MINUS || !this.skipText()) return Number.NaN;
+    const decimal = parseDecimal(this.#bytes.toString("latin1", start, this.position));
+    this.exact = decimal?.exact ?? null;
+    return decimal?.real ?? Number.NaN;
   }
 
   /**

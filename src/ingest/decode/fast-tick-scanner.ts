@@ -1,9 +1,11 @@
-import type { Decimal } from "../../model/decimal.ts";
-import type { IndexTick } from "../../model/records.ts";
 import { indexTypes } from "../../model/stream-columns.ts";
-import type { Micros } from "../../model/time.ts";
+import {
+  allocateColumns,
+  type DecimalColumn,
+  type ExactDigits,
+  type TickColumns,
+} from "../../model/tick-columns.ts";
 import { ByteReader, ExpectedText } from "./byte-reader.ts";
-import type { DecodedPage } from "./page.ts";
 import { isPlausible } from "./record-reader.ts";
 
 /** Enough for the text before the records and the first record. */
@@ -11,11 +13,17 @@ const MAX_PREFIX_BYTES = 4_096;
 
 const comma = new ExpectedText(",");
 
+/** What `decodePage` returns for the same page, with the records in columns: no rejects, no unknown fields. */
+export interface ScannedTicks {
+  readonly columns: TickColumns;
+  readonly nextId: string | undefined;
+}
+
 /**
  * Decodes a page of index ticks of one index from its bytes, without the strings and objects of `JSON.parse`.
- * Returns what `decodePage` returns, or undefined if anything is unusual: then `decodePage` must decode it.
+ * Returns undefined if anything is unusual: then `decodePage` must decode it.
  */
-export function scanTickPage(json: Uint8Array): DecodedPage<IndexTick> | undefined {
+export function scanTickPage(json: Uint8Array): ScannedTicks | undefined {
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.byteLength);
   const start = bytes.toString("latin1", 0, MAX_PREFIX_BYTES);
   const prefix = readPrefix(start);
@@ -23,46 +31,53 @@ export function scanTickPage(json: Uint8Array): DecodedPage<IndexTick> | undefin
   if (!shape) return undefined;
 
   const reader = new ByteReader(bytes, prefix.length);
-  const records: IndexTick[] = [];
-  do {
-    const tick = readTick(reader, shape);
-    if (tick === undefined) return undefined;
-    records.push(tick);
-  } while (reader.consume(comma));
-
-  const suffix = readSuffix(reader.readRest());
+  const columns = readColumns(reader, shape, bytes.length);
+  const suffix = columns && readSuffix(reader.readRest());
   if (!suffix || (prefix.nextId !== undefined && suffix.nextId !== undefined)) return undefined;
-  const nextId = (prefix.nextId ?? suffix.nextId) || undefined;
-  return { records, rejects: [], ahead: 0, unknownFields: [], nextId, rawCount: records.length };
+  return { columns, nextId: (prefix.nextId ?? suffix.nextId) || undefined };
 }
 
-function readTick(reader: ByteReader, { indexType, indexId, parts, end }: TickShape): IndexTick | undefined {
-  let ts: Micros = 0;
-  let price: Decimal | null = null;
-  let volume: Decimal | null = null;
-  let tickVolume: Decimal | null = null;
-  for (let i = 0; i < parts.length; i++) {
-    const { before, field } = parts[i] as TickShape["parts"][number];
-    if (!reader.consume(before)) return undefined;
-    if (field === "id") {
-      if (!reader.skipText()) return undefined;
-    } else if (field === "timestamp") {
-      ts = reader.readTimestamp();
-      if (!isPlausible(ts)) return undefined;
-    } else {
-      const decimal = reader.readDecimal();
-      if (decimal === undefined) return undefined;
-      if (field === "price") price = decimal;
-      else if (field === "volume") volume = decimal;
-      else tickVolume = decimal;
+function readColumns(reader: ByteReader, shape: TickShape, maxBytes: number): TickColumns | undefined {
+  const { indexType, indexId, parts, end } = shape;
+  const columns = allocateColumns(Math.ceil(maxBytes / shape.minBytes));
+  const exact = new Map<number, ExactDigits>();
+  let row = 0;
+  do {
+    for (let i = 0; i < parts.length; i++) {
+      const { before, field } = parts[i] as TickShape["parts"][number];
+      if (!reader.consume(before)) return undefined;
+      if (field === "id") {
+        if (!reader.skipText()) return undefined;
+      } else if (field === "timestamp") {
+        const ts = reader.readTimestamp();
+        if (!isPlausible(ts)) return undefined;
+        columns.ts[row] = ts;
+      } else {
+        const real = reader.readDecimal();
+        if (Number.isNaN(real)) return undefined;
+        columns[field][row] = real;
+        if (reader.exact !== null) exact.set(row, { ...exact.get(row), [field]: reader.exact });
+      }
     }
-  }
-  if (!reader.consume(end)) return undefined;
-  return { indexType, indexId, ts, price, volume, tickVolume, name: null, quality: null, extra: null };
+    if (!reader.consume(end)) return undefined;
+    row++;
+  } while (reader.consume(comma));
+
+  const columnOf = (name: DecimalColumn) =>
+    parts.some(({ field }) => field === name) ? columns[name].subarray(0, row) : undefined;
+  return {
+    indexType,
+    indexId,
+    ts: columns.ts.subarray(0, row),
+    price: columns.price.subarray(0, row),
+    volume: columnOf("volume"),
+    tickVolume: columnOf("tickVolume"),
+    exact,
+  };
 }
 
 /** The fields whose values differ between the records of a page. */
-type VaryingField = "id" | "price" | "volume" | "tickVolume" | "timestamp";
+type VaryingField = "id" | "timestamp" | DecimalColumn;
 
 /** The layout of the page's first record; all others must have the same. */
 interface TickShape {
@@ -72,6 +87,8 @@ interface TickShape {
   readonly parts: readonly { readonly before: ExpectedText; readonly field: VaryingField }[];
   /** The constant text from the last value's closing quote to the end of the record. */
   readonly end: ExpectedText;
+  /** No record is shorter. */
+  readonly minBytes: number;
 }
 
 /** The text before the records. */
@@ -129,7 +146,8 @@ function readShape(text: string, start: number): TickShape | undefined {
   const indexId = seen.get("indexId");
   const indexType = indexTypes.find((known) => known === seen.get("indexType"));
   if (!indexId || !indexType || !seen.has("price") || !seen.has("timestamp")) return undefined;
-  return { indexType, indexId, parts, end };
+  const minBytes = parts.reduce((sum, { before }) => sum + before.length, end.length);
+  return { indexType, indexId, parts, end, minBytes };
 }
 
 const varyingFields: ReadonlySet<string> = new Set<VaryingField>([

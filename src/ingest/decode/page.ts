@@ -97,7 +97,7 @@ function readRecords<R>(
 }
 
 /** Whether a record is from beyond `latest`. A record of a lookup has no timestamp. */
-export function isAhead(record: unknown, latest: Micros): boolean {
+function isAhead(record: unknown, latest: Micros): boolean {
   const { ts } = record as { readonly ts?: Micros };
   return ts !== undefined && ts > latest;
 }

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { deserialiseFailure, Failure, threadStartFailure } from "../../model/failure.ts";
+import { deserialiseFailure, threadStartFailure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
@@ -7,8 +7,20 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { finishesWithin, raceAbort } from "../../runtime/timeouts.ts";
 import { isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
-import { type IngestCall, type IngestReply, stoppedFailure, transferListOf } from "./messages.ts";
+import type { PendingPageSummary, ReadPageOptions } from "../decode/scanned-page.ts";
+
+import {
+  columnMemory,
+  type IngestCall,
+  type IngestReply,
+  type ScanCall,
+  type ScannedPageMessage,
+  type ScanReply,
+  stoppedFailure,
+  transferListOf,
+} from "./messages.ts";
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
+import { WorkerCalls } from "./worker-calls.ts";
 
 interface IngestThreadOptions {
   /** The warehouse file. */
@@ -42,55 +54,46 @@ const TERMINATE_TIMEOUT_MS = 500;
 
 const noSecrets: readonly string[] = [];
 
-/** The main thread's handle of the ingest thread, which decodes and commits bodies, one call at a time. */
+/**
+ * The main thread's handle of the ingest thread, which decodes and commits bodies, one call at a time. A second thread
+ * decompresses and scans the pages of ticks beside it: that takes almost as long as committing them.
+ */
 export class IngestThread {
-  readonly #worker: Worker;
+  readonly #writer: WorkerCalls<IngestCall, IngestReply>;
+  readonly #scanner: WorkerCalls<ScanCall, ScanReply>;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #readSecrets: () => readonly string[];
   /** As the thread knows them. */
   #sentSecrets: readonly string[] = noSecrets;
-  /** In the order in which the calls were sent. */
-  readonly #pending = new Map<number, { settle: (reply: IngestReply) => void; sentAt: number }>();
   readonly #slotWaiters: (() => void)[] = [];
   #queuedCalls = 0;
-  #replyCount = 0;
-  #nextId = 1;
+  /** Negative: the ingest thread numbers the pages that it decodes from 1. */
+  #nextScannedId = -1;
   #state: IngestState = "working";
   #blockedBy: string | undefined;
-  #fatalFailure: Failure | undefined;
   #isChecked = true;
   readonly #closing = new AbortController();
   /** Shared with the thread: once set, it rejects queued calls without running them. */
-  readonly #stopFlag: Int32Array;
-  /** Resolves when the thread has exited. */
-  readonly #exited: Promise<void>;
+  readonly #stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
-  private constructor(worker: Worker, stopFlag: Int32Array, { clock, log, secrets }: IngestThreadOptions) {
-    this.#worker = worker;
-    this.#stopFlag = stopFlag;
+  private constructor({ clock, log, secrets }: IngestThreadOptions) {
+    const scanner = startThread("scan");
+    try {
+      this.#writer = new WorkerCalls(startThread("ingest", this.#stopFlag), { name: "ingest", clock });
+    } catch (error) {
+      void scanner.terminate();
+      throw error;
+    }
+    this.#scanner = new WorkerCalls(scanner, { name: "scan", clock });
     this.#clock = clock;
     this.#log = log;
     this.#readSecrets = secrets ?? (() => noSecrets);
-    worker.on("message", (reply: IngestReply) => {
-      const pending = this.#pending.get(reply.id);
-      this.#pending.delete(reply.id);
-      this.#replyCount++;
-      pending?.settle(reply);
-    });
-    worker.on("error", (error) => this.#failPendingCalls(`the ingest thread failed: ${error.message}`));
-    this.#exited = new Promise((resolve) => {
-      worker.on("exit", () => {
-        this.#failPendingCalls("the ingest thread has exited");
-        resolve();
-      });
-    });
   }
 
-  /** Starts the thread; resolves when it has opened and migrated the warehouse. */
+  /** Starts the threads; resolves when the warehouse is open and migrated. */
   static async start(options: IngestThreadOptions): Promise<IngestThread> {
-    const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-    const ingest = new IngestThread(startThread(stopFlag), stopFlag, options);
+    const ingest = new IngestThread(options);
     try {
       const { path, mayDeferCheck = false, signal } = options;
       options.onOpening?.(ingest);
@@ -124,15 +127,14 @@ export class IngestThread {
     return this.#queuedCalls;
   }
 
-  /** Replies so far, failures included: while it grows, the thread is alive. */
+  /** Replies so far, failures included: while it grows, the ingest thread is alive. */
   get replyCount(): number {
-    return this.#replyCount;
+    return this.#writer.replyCount;
   }
 
   /** The age of the oldest call without a reply; 0 if there is none. */
   get oldestCallAgeMs(): number {
-    const [oldest] = this.#pending.values();
-    return oldest ? this.#clock.monotonic() - oldest.sentAt : 0;
+    return Math.max(this.#writer.oldestCallAgeMs, this.#scanner.oldestCallAgeMs);
   }
 
   /**
@@ -148,14 +150,48 @@ export class IngestThread {
     this.#closing.signal.throwIfAborted();
     const release = this.#clock.beginWork();
     try {
-      // The calls that hold the slots count as work, or as waiting for storage; a queued call is neither.
-      const resume = this.#clock.beginWait();
-      await this.#acquireSlot().finally(resume);
+      if (operation !== "readPage") return await this.#callInOrder(operation, args, bodies, signal);
+      const scanned = await this.#scan(args as ReadPageOptions, bodies);
+      if ("pageId" in scanned) return scanned as OperationResult<N>;
+      return await this.#callInOrder(operation, args, scanned.bodies, signal);
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * Lets the scan thread decode a page of ticks, and sends the page to the ingest thread, where it waits for its commit.
+   * Returns the bodies if they must be decoded there. Needs no slot: each walk reads one page at a time.
+   */
+  async #scan(
+    options: ReadPageOptions,
+    bodies: readonly ResponseBody[],
+  ): Promise<PendingPageSummary | { readonly bodies: readonly ResponseBody[] }> {
+    const [body] = bodies;
+    if (options.stream !== "index_ticks" || !options.series || !body) return { bodies };
+    const reply = await this.#scanner
+      .call({ options, body }, transferListOf(bodies))
+      .finally(() => this.#closing.signal.throwIfAborted());
+    if (reply.page === undefined) return { bodies: [reply.body] };
+    const message: ScannedPageMessage = { pageId: this.#nextScannedId--, page: reply.page };
+    this.#writer.post(message, columnMemory(reply.page));
+    return { pageId: message.pageId, ...reply.summary };
+  }
+
+  async #callInOrder<N extends OperationName>(
+    operation: N,
+    args: OperationArgs<N>,
+    bodies: readonly ResponseBody[],
+    signal: AbortSignal | undefined,
+  ): Promise<OperationResult<N>> {
+    // The calls that hold the slots count as work, or as waiting for storage; a queued call is neither.
+    const resume = this.#clock.beginWait();
+    await this.#acquireSlot().finally(resume);
+    try {
       this.#closing.signal.throwIfAborted();
       return (await this.#callUntilStored(operation, args, bodies, signal)) as OperationResult<N>;
     } finally {
       this.#releaseSlot();
-      release();
     }
   }
 
@@ -175,7 +211,7 @@ export class IngestThread {
     Atomics.store(this.#stopFlag, 0, 1);
     // On a manual clock the timeout must not expire while the thread works.
     const release = this.#clock.beginWork();
-    const closed = this.#fatalFailure === undefined ? this.#send("close", closeArgs, []) : Promise.resolve();
+    const closed = this.#send("close", closeArgs, []);
     // A stuck thread must not block the exit. Terminating it is like a crash, which the file survives.
     await finishesWithin(
       this.#clock,
@@ -185,7 +221,7 @@ export class IngestThread {
     await finishesWithin(
       this.#clock,
       TERMINATE_TIMEOUT_MS,
-      this.#worker.terminate().then(() => this.#exited),
+      Promise.all([this.#writer.terminate(), this.#scanner.terminate()]),
     );
     release();
   }
@@ -225,22 +261,11 @@ export class IngestThread {
   }
 
   #send(operation: string, args: unknown, bodies: readonly ResponseBody[]): Promise<IngestReply> {
-    return new Promise((resolve, reject) => {
-      if (this.#fatalFailure) return reject(this.#fatalFailure);
-      const id = this.#nextId++;
-      const secrets = this.#readSecrets();
-      const call: IngestCall = {
-        id,
-        operation,
-        args,
-        bodies,
-        ...(secrets === this.#sentSecrets ? {} : { secrets }),
-        now: Math.floor(this.#clock.now() * MICROS_PER_MS),
-      };
-      this.#pending.set(id, { settle: resolve, sentAt: this.#clock.monotonic() });
-      this.#worker.postMessage(call, transferListOf(bodies));
-      this.#sentSecrets = secrets;
-    });
+    const secrets = this.#readSecrets();
+    const newSecrets = secrets === this.#sentSecrets ? {} : { secrets };
+    this.#sentSecrets = secrets;
+    const now = Math.floor(this.#clock.now() * MICROS_PER_MS);
+    return this.#writer.call({ operation, args, bodies, now, ...newSecrets }, transferListOf(bodies));
   }
 
   async #acquireSlot(): Promise<void> {
@@ -255,20 +280,12 @@ export class IngestThread {
     if (next) next();
     else this.#queuedCalls--;
   }
-
-  #failPendingCalls(message: string): void {
-    if (this.#fatalFailure) return;
-    this.#fatalFailure = new Failure(message, { code: "ingest_died" });
-    const failure = { message, code: "ingest_died" } as const;
-    for (const [id, { settle }] of this.#pending) settle({ id, failure, bodies: [] });
-    this.#pending.clear();
-  }
 }
 
-function startThread(stopFlag: Int32Array): Worker {
+function startThread(name: "ingest" | "scan", stopFlag?: Int32Array): Worker {
   try {
-    return new Worker(resolveSiblingModule("./ingest-worker", import.meta.url), {
-      name: "ingest",
+    return new Worker(resolveSiblingModule(`./${name}-worker`, import.meta.url), {
+      name,
       workerData: stopFlag,
       resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
     });

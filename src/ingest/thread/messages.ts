@@ -2,6 +2,7 @@ import type { SerialisedFailure } from "../../model/failure.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import type { Micros } from "../../model/time.ts";
+import type { PendingPageSummary, ReadPageOptions, ScannedPage } from "../decode/scanned-page.ts";
 
 /** A call from the main thread. The memory of its bodies is transferred, not copied. */
 export interface IngestCall {
@@ -24,6 +25,32 @@ export type IngestReply =
       readonly hasCommitted: boolean;
     }
   | { readonly id: number; readonly failure: SerialisedFailure; readonly bodies: readonly ResponseBody[] };
+
+/** A page that the scan thread has decoded: the main thread passes it on to the ingest thread. There is no reply. */
+export interface ScannedPageMessage {
+  readonly pageId: number;
+  readonly page: ScannedPage;
+}
+
+export interface ScanCall {
+  readonly id: number;
+  readonly options: ReadPageOptions;
+  readonly body: ResponseBody;
+}
+
+/** Without a page, the scanner cannot decode the body, and returns it. */
+export type ScanReply =
+  | {
+      readonly id: number;
+      readonly page: ScannedPage;
+      readonly summary: Omit<PendingPageSummary, "pageId">;
+    }
+  | { readonly id: number; readonly page: undefined; readonly body: ResponseBody };
+
+/** The memory of a page, to be transferred instead of copied: its columns share it. */
+export function columnMemory({ columns }: ScannedPage): ArrayBuffer[] {
+  return [columns.ts.buffer];
+}
 
 /** The buffers of the bodies, to be transferred instead of copied. */
 export function transferListOf(bodies: readonly ResponseBody[]): ArrayBuffer[] {

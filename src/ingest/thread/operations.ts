@@ -1,8 +1,10 @@
+import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { createBufferingLog, type LogEntry } from "../../runtime/log.ts";
 import { hasNoContracts, type NoContractsEntry } from "../../warehouse/coverage/rechecks.ts";
+import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
 import { truncateWal } from "../../warehouse/sqlite/wal.ts";
 import { openWriter, type WarehouseWriter } from "../../warehouse/writer.ts";
 import {
@@ -21,20 +23,23 @@ import {
   optimizeDatabase,
   pruneBatch,
 } from "../commit/bookkeeping.ts";
+import { CommittedPages } from "../commit/committed-pages.ts";
 import { commitLiveMessages, commitUnknownEvents } from "../commit/live.ts";
 import { LiveCoverage, type LiveFeedChange } from "../commit/live-coverage.ts";
-import { commitLookup, type LookupPages } from "../commit/lookup.ts";
+import { commitLookup, commitService, type LookupPages } from "../commit/lookup.ts";
 import {
   type CollectedSnapshot,
+  commitForbiddenSnapshot,
   commitSnapshot,
   type SnapshotPage,
   SnapshotValidator,
 } from "../commit/snapshot.ts";
-import { commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
-import { CommittedPages, commitWalkPage, type WalkPage } from "../commit/walk-page.ts";
+import { commitEndedTargets, commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
+import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
 import { BodyRedactor } from "../decode/body-redactor.ts";
-import { PendingPages, type ReadPageOptions } from "../decode/pending-pages.ts";
-import type { IngestCall } from "./messages.ts";
+import { PendingPages } from "../decode/pending-pages.ts";
+import type { ReadPageOptions } from "../decode/scanned-page.ts";
+import type { IngestCall, ScannedPageMessage } from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
@@ -65,6 +70,11 @@ const operations = {
     pages.drop(lookup.pageIds);
     return result;
   },
+  commitService({ warehouse, pages }: OperationContext, assets: Parameters<typeof commitService>[2]) {
+    const result = commitService(warehouse, pages, assets);
+    pages.drop(assets.pageIds);
+    return result;
+  },
   commitLiveMessages: (
     { warehouse, liveCoverage, redactor }: OperationContext,
     messages: readonly string[],
@@ -93,10 +103,12 @@ const operations = {
     pages.drop([page.pageId]);
     return result;
   },
+  commitForbiddenSnapshot: onWarehouse(commitForbiddenSnapshot),
   /** Settles a snapshot, or returns why it does not count. */
   commitSnapshotCoverage: ({ warehouse, snapshotValidator }: OperationContext, snapshot: CollectedSnapshot) =>
     snapshotValidator.commit(warehouse, snapshot),
   commitTargets: onWarehouse(commitTargets),
+  commitEndedTargets: onWarehouse(commitEndedTargets),
   commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
   commitLostRanges: onWarehouse(commitLostRanges),
   commitIndexNotFound: onWarehouse(commitIndexNotFound),
@@ -145,6 +157,9 @@ export type OperationName = keyof Operations;
 export type OperationArgs<N extends OperationName> = Parameters<Operations[N]>[1];
 export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>;
 
+/** About ten milliseconds of work, so that the next call hardly waits. */
+const MAX_BARS_PER_STEP = 250;
+
 /** Owns the warehouse and runs calls, one at a time. */
 export class OperationRunner {
   #warehouse: WarehouseWriter | undefined;
@@ -155,29 +170,54 @@ export class OperationRunner {
   readonly #snapshotValidator = new SnapshotValidator();
   #now: Micros = 0;
 
-  run({ operation, args, bodies, secrets, now }: IngestCall): { value: unknown; hasCommitted: boolean } {
-    this.#now = now;
-    if (secrets) this.#redactor.setSecrets(secrets);
+  setSecrets(secrets: readonly string[]): void {
+    this.#redactor.setSecrets(secrets);
+  }
+
+  /** Keeps a page that was scanned in another thread until its commit. */
+  addPage({ pageId, page }: ScannedPageMessage): void {
+    this.#pages.add(pageId, page);
+  }
+
+  run(call: IngestCall): { value: unknown; hasCommitted: boolean } {
+    const { operation, args, bodies } = call;
+    this.#now = call.now;
     // Opening commits: it registers this process as the writer.
     if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
     if (operation === "close")
       return { value: this.#close(args as OperationArgs<"close">), hasCommitted: false };
-    const warehouse = this.#warehouse;
-    if (!warehouse) throw new Error("the warehouse is not open");
     const run = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!run) throw new Error(`unknown ingest operation: ${operation}`);
-    const context: OperationContext = {
-      warehouse,
-      pages: this.#pages,
-      redactor: this.#redactor,
-      committedPages: this.#committedPages,
-      liveCoverage: this.#liveCoverage,
-      snapshotValidator: this.#snapshotValidator,
-      now,
-    };
+    const warehouse = this.#openWarehouse();
+    const context = this.#contextOf(call);
     const before = warehouse.commitCount;
     const value = warehouse.runGuarded(() => run(context, args as never, bodies));
     return { value, hasCommitted: warehouse.commitCount > before };
+  }
+
+  /**
+   * Commits the pages of `commitWalkPage` calls in one transaction. Throws if storage fails. Undefined if one of the pages
+   * fails; in both cases none is committed.
+   */
+  runPageCommits(calls: readonly IngestCall[]): readonly WalkPageCommitResult[] | undefined {
+    const warehouse = this.#openWarehouse();
+    const pages = calls.map(({ args }) => args as WalkPage);
+    let isPageFailure = false;
+    try {
+      const results = warehouse.groupTransactions(() => {
+        isPageFailure = true;
+        const committed = calls.map((call, i) =>
+          commitWalkPage(warehouse, this.#contextOf(call), pages[i] as WalkPage),
+        );
+        isPageFailure = false;
+        return committed;
+      });
+      this.#pages.drop(pages.map(({ pageId }) => pageId));
+      return results;
+    } catch (error) {
+      if (isPageFailure) return undefined;
+      throw error;
+    }
   }
 
   /** Runs after the reply, so that no caller waits for it. */
@@ -185,8 +225,45 @@ export class OperationRunner {
     this.#warehouse?.checkpointWal(walPages);
   }
 
+  /**
+   * Computes some of the stale bars, and returns whether there may be more. Nobody waits for them: after a failure, which
+   * the next call will meet as well, the views go on computing them from the ticks.
+   */
+  computeStaleBars(): boolean {
+    const warehouse = this.#warehouse;
+    if (!warehouse) return false;
+    try {
+      return (
+        warehouse.runGuarded(() => hasStaleBars(warehouse.connection, this.#now)) &&
+        warehouse.transaction((transaction) => computeStaleBars(transaction, MAX_BARS_PER_STEP)) ===
+          MAX_BARS_PER_STEP
+      );
+    } catch (error) {
+      if (error instanceof Failure) return false;
+      throw error;
+    }
+  }
+
+  #openWarehouse(): WarehouseWriter {
+    if (!this.#warehouse) throw new Error("the warehouse is not open");
+    return this.#warehouse;
+  }
+
+  /** Transactions use the time of the call: this thread has no clock of its own. */
+  #contextOf({ now }: IngestCall): OperationContext {
+    this.#now = now;
+    return {
+      warehouse: this.#openWarehouse(),
+      pages: this.#pages,
+      redactor: this.#redactor,
+      committedPages: this.#committedPages,
+      liveCoverage: this.#liveCoverage,
+      snapshotValidator: this.#snapshotValidator,
+      now,
+    };
+  }
+
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<LifecycleOperations["open"]> {
-    // Transactions use the time of the call: this thread has no clock of its own.
     const clock = { now: () => this.#now / MICROS_PER_MS };
     const logEntries: LogEntry[] = [];
     const warehouse = openWriter(path, { clock, log: createBufferingLog(logEntries), mayDeferCheck });

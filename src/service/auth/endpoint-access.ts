@@ -1,7 +1,8 @@
 import { exitCode, Failure } from "../../model/failure.ts";
+import { hasHistory, streamOfEndpoint } from "../../model/streams.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { requiredScope, type ServiceRequest } from "../http/request.ts";
+import { describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
 import type { AccessToken } from "./access-tokens.ts";
 import { REJECTED_TOKEN_BACKOFF } from "./token-endpoint.ts";
 
@@ -13,7 +14,7 @@ export interface ParkedEndpoint {
 }
 
 interface Parking extends ParkedEndpoint {
-  /** 403: a scope is missing, retried hourly. 401: it rejects tokens that others accept, probed at growing intervals. */
+  /** 403: access is missing. 401: it rejects tokens that others accept, probed at growing intervals. */
   readonly status: 401 | 403;
   readonly failure: Failure;
   /** Monotonic. */
@@ -21,9 +22,15 @@ interface Parking extends ParkedEndpoint {
   readonly failedProbes: number;
   /** On the boot clock. */
   retryAt: number;
+  /** When a retry takes a new token, which may have newly granted scopes. */
+  newTokenAt: number;
 }
 
-const FORBIDDEN_RETRY_INTERVAL_MS = 3_600_000;
+/** A history can be fetched later; what else is missed is lost. */
+const FORBIDDEN_RETRY = {
+  history: { intervalMs: 3_600_000, newTokenMs: 3_600_000 },
+  snapshot: { intervalMs: 60_000, newTokenMs: 600_000 },
+};
 /** No record has this id: a 404 shows that the endpoint accepts the token. */
 const UNKNOWN_ID = "00000000-0000-0000-0000-000000000000";
 const crossCheckLookups = ["/asset/{id}", "/market/{id}"] as const;
@@ -35,6 +42,16 @@ function endpointScopeKey(request: ServiceRequest): string {
   return `${request.endpoint} ${requiredScope(request) ?? ""}`;
 }
 
+/** A 403 may concern one derivative type only. */
+function accessKey(request: ServiceRequest): string {
+  return `${endpointScopeKey(request)} ${request.params?.derivativeType ?? ""}`;
+}
+
+function isHistory({ endpoint }: ServiceRequest): boolean {
+  const stream = streamOfEndpoint(endpoint);
+  return stream !== undefined && hasHistory(stream);
+}
+
 /**
  * Knows which endpoints accept the client's token, and parks the others: a missing scope or one broken endpoint must not make
  * the client drop every token.
@@ -42,8 +59,11 @@ function endpointScopeKey(request: ServiceRequest): string {
 export class EndpointAccess {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #parked = new Map<string, Parking>();
-  /** The last successful request per key, the latest last. Sent again, it shows whether an endpoint still works. */
+  /** By `endpointScopeKey`. */
+  readonly #unauthorized = new Map<string, Parking>();
+  /** By `accessKey`. */
+  readonly #forbidden = new Map<string, Parking>();
+  /** The last successful request per `accessKey`, the latest last. Sent again, it shows whether an endpoint still works. */
   readonly #succeeded = new Map<string, ServiceRequest>();
   readonly #crossChecks = new WeakMap<AccessToken, Promise<boolean>>();
 
@@ -53,52 +73,65 @@ export class EndpointAccess {
   }
 
   get parked(): readonly ParkedEndpoint[] {
-    return [...this.#parked.values()];
+    return [...this.#forbidden.values(), ...this.#unauthorized.values()];
   }
 
   isUnauthorized(request: ServiceRequest): boolean {
-    return this.#parked.get(endpointScopeKey(request))?.status === 401;
+    return this.#unauthorized.has(endpointScopeKey(request));
   }
 
-  /** Throws while the request is parked. If its retry is due, returns the status that parked it. */
+  isForbidden(request: ServiceRequest): boolean {
+    return this.#forbidden.has(accessKey(request));
+  }
+
+  /** Throws while the request is parked. If its retry is due and needs a new token, returns the status that parked it. */
   claimRetry(request: ServiceRequest): 401 | 403 | undefined {
-    const parked = this.#parked.get(endpointScopeKey(request));
+    const parked =
+      this.#forbidden.get(accessKey(request)) ?? this.#unauthorized.get(endpointScopeKey(request));
     if (!parked) return undefined;
     const now = this.#clock.boottime();
     if (now < parked.retryAt) throw parked.failure;
     // Set before the request: one caller probes; the others fail at once until the probe has its response.
     if (parked.status === 401) parked.retryAt = now + this.#probeDelayMs(parked.failedProbes + 1);
-    return parked.status;
+    return now < parked.newTokenAt ? undefined : parked.status;
   }
 
-  /** `scopes`: those that the 403 is most likely about. */
-  parkForbidden(request: ServiceRequest, scopes: readonly string[]): Failure {
-    const failure = forbiddenFailure(request, scopes);
-    return this.#park(
-      request,
-      { status: 403, scopes, failure, failedProbes: 0 },
-      FORBIDDEN_RETRY_INTERVAL_MS,
+  /** `likelyScopes`: those that the 403 is most likely about. */
+  parkForbidden(request: ServiceRequest, likelyScopes: readonly string[]): Failure {
+    const parked = this.#forbidden.get(accessKey(request));
+    this.#succeeded.delete(accessKey(request));
+    // If the endpoint serves another derivative type under the same scope, the scope is not what is missing.
+    const hasScope = [...this.#succeeded.values()].some(
+      (other) => other.endpoint === request.endpoint && requiredScope(other) === requiredScope(request),
     );
+    const scopes = hasScope ? [] : likelyScopes;
+    const failure = forbiddenFailure(request, scopes);
+    const { intervalMs, newTokenMs } = isHistory(request)
+      ? FORBIDDEN_RETRY.history
+      : FORBIDDEN_RETRY.snapshot;
+    const now = this.#clock.boottime();
+    const newTokenAt = parked && now < parked.newTokenAt ? parked.newTokenAt : now + newTokenMs;
+    return this.#park(request, { status: 403, scopes, failure, failedProbes: 0, newTokenAt }, intervalMs);
   }
 
   /** `startedAt` (monotonic): when the rejected request started. */
   parkUnauthorized(request: ServiceRequest, startedAt: number): Failure {
-    const parked = this.#parked.get(endpointScopeKey(request));
-    const previous = parked?.status === 401 ? parked : undefined;
+    const previous = this.#unauthorized.get(endpointScopeKey(request));
     // A request that was in flight when the endpoint was parked is no failed probe.
     if (previous && startedAt <= previous.parkedAt) return previous.failure;
     const failedProbes = previous ? previous.failedProbes + 1 : 0;
     const failure = unauthorizedFailure(request);
     return this.#park(
       request,
-      { status: 401, scopes: [], failure, failedProbes },
+      { status: 401, scopes: [], failure, failedProbes, newTokenAt: 0 },
       this.#probeDelayMs(failedProbes),
     );
   }
 
   recordSuccess(request: ServiceRequest): void {
-    const key = endpointScopeKey(request);
-    this.#parked.delete(key);
+    const key = accessKey(request);
+    this.#forbidden.delete(key);
+    this.#unauthorized.delete(endpointScopeKey(request));
     // A cursor may expire, so sending such a request again proves nothing.
     if (request.query?.startAfter !== undefined) return;
     this.#succeeded.delete(key);
@@ -114,10 +147,11 @@ export class EndpointAccess {
     token: AccessToken,
     isAcceptedBy: (crossCheck: ServiceRequest) => Promise<boolean>,
     rejected: ServiceRequest,
+    isFailing: (endpoint: string) => boolean,
   ): Promise<boolean> {
     const existing = this.#crossChecks.get(token);
     if (existing) return existing;
-    const check = anyTrue(this.#crossCheckRequests(rejected), isAcceptedBy);
+    const check = anyTrue(this.crossCheckRequests(rejected.endpoint, isFailing), isAcceptedBy);
     this.#crossChecks.set(token, check);
     // Cache only the negative result: an accepted token may be revoked later, and a failed check must be repeated.
     const forget = () => this.#crossChecks.delete(token);
@@ -127,15 +161,17 @@ export class EndpointAccess {
 
   #park(
     request: ServiceRequest,
-    parking: Pick<Parking, "status" | "scopes" | "failure" | "failedProbes">,
+    parking: Pick<Parking, "status" | "scopes" | "failure" | "failedProbes" | "newTokenAt">,
     delayMs: number,
   ): Failure {
-    this.#parked.set(endpointScopeKey(request), {
+    const parked: Parking = {
       ...parking,
       endpoint: request.endpoint,
       parkedAt: this.#clock.monotonic(),
       retryAt: this.#clock.boottime() + delayMs,
-    });
+    };
+    if (parking.status === 403) this.#forbidden.set(accessKey(request), parked);
+    else this.#unauthorized.set(endpointScopeKey(request), parked);
     return parking.failure;
   }
 
@@ -143,17 +179,22 @@ export class EndpointAccess {
     return backoffDelay(failedProbes, REJECTED_TOKEN_BACKOFF, this.#random);
   }
 
-  /** Requests to other endpoints: the last successful ones, and a lookup that needs only a valid token. */
-  #crossCheckRequests({ endpoint }: ServiceRequest): ServiceRequest[] {
+  /**
+   * Requests to other endpoints, the best first: the last successful ones, and a lookup that needs only a valid token.
+   * None to an endpoint that fails at present, unless all do.
+   */
+  crossCheckRequests(endpoint: string, isFailing: (endpoint: string) => boolean): ServiceRequest[] {
     const others = new Map<string, ServiceRequest>();
     for (const succeeded of [...this.#succeeded.values()].reverse())
       if (
         succeeded.endpoint !== endpoint &&
+        !isFailing(succeeded.endpoint) &&
         !this.isUnauthorized(succeeded) &&
         !others.has(succeeded.endpoint)
       )
         others.set(succeeded.endpoint, succeeded);
-    const lookup = endpoint.startsWith("/asset") ? crossCheckLookups[1] : crossCheckLookups[0];
+    const lookups = crossCheckLookups.filter((lookup) => !endpoint.startsWith(lookup.replace("/{id}", "")));
+    const lookup = lookups.find((each) => !isFailing(each)) ?? lookups[0] ?? crossCheckLookups[0];
     return [
       ...[...others.values()].slice(0, MAX_CROSS_CHECKS),
       { endpoint: lookup, params: { id: UNKNOWN_ID } },
@@ -178,11 +219,19 @@ export function findMissingScopes(
   return scope === undefined || !scopes || scopes.has(scope) ? [] : [scope];
 }
 
-function forbiddenFailure({ endpoint }: ServiceRequest, scopes: readonly string[]): Failure {
-  const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${endpoint}`;
-  return new Failure(`the service denies access to ${endpoint}: ${what} is missing`, {
+/** `isFinal`: the 403 is believed; else it is retried. */
+export function forbiddenFailure(
+  request: ServiceRequest,
+  scopes: readonly string[],
+  isFinal = true,
+): Failure {
+  const path = describePath(request);
+  const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${path}`;
+  const interval = isHistory(request) ? "hourly" : "every minute";
+  return new Failure(`the service denies access to ${path} (403): ${what} is missing`, {
     code: "forbidden",
-    remedy: `ask the provider to add ${what} to the client's profile; the client retries hourly`,
+    family: isFinal ? "operator" : "retry",
+    remedy: `ask the provider to add ${what} to the client's profile; the client retries ${interval}`,
     exit: exitCode.incomplete,
   });
 }

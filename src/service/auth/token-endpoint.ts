@@ -4,6 +4,7 @@ import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { CircuitBreaker } from "../http/circuit-breaker.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
+import { addressOf } from "../http/network-failures.ts";
 import { documentedScopes } from "../http/request.ts";
 import { unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
@@ -34,6 +35,8 @@ export function createTokenEndpoint(
   const path = `${authUrl.pathname.replace(/\/+$/, "")}/v3/oauth/token`;
   /** Per audience: the last rejected secret, and the time before which it is not sent again. */
   const rejectedSecrets = new Map<string, { secret: string; retryAt: number; failure: Failure }>();
+
+  let lastFailure: Failure | undefined;
 
   async function readSecret(): Promise<string> {
     try {
@@ -71,7 +74,13 @@ export function createTokenEndpoint(
   async function attempt(audience: string, secret: string): Promise<GrantedToken> {
     const deadline = clock.monotonic() + MAX_BREAKER_WAIT_MS;
     const permit = await breaker.enterWhenAvailable(deadline, undefined, () => breaker.tryAcquire());
-    if (!permit) throw unreachableFailure("token", MAX_BREAKER_WAIT_MS);
+    if (!permit)
+      throw unreachableFailure({
+        setting: "service.authUrl",
+        address: addressOf(authUrl),
+        waitedMs: MAX_BREAKER_WAIT_MS,
+        lastFailure,
+      });
     const startedAt = clock.monotonic();
     let response: TransportResponse | undefined;
     let outcome = "ok";
@@ -85,6 +94,7 @@ export function createTokenEndpoint(
       return grant;
     } catch (error) {
       outcome = error instanceof Failure ? error.code : "unexpected";
+      if (error instanceof Failure) lastFailure = error;
       if (error instanceof Failure && error.family === "retry")
         permit.recordFailure(response?.retryAfterMs ?? 0);
       else permit.recordSuccess();

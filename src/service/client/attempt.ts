@@ -1,15 +1,18 @@
 import { Failure } from "../../model/failure.ts";
-import type { ResponseBody } from "../../model/response-body.ts";
+import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import type { LoadSign } from "../http/bulkhead.ts";
 import { requestEvent } from "../http/client-events.ts";
+import type { EndpointPermit } from "../http/endpoint-breakers.ts";
+import { addressOf } from "../http/network-failures.ts";
 import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
 import {
   type Attempt,
   type AttemptContext,
+  createRetryState,
   decideOnErrorStatus,
   decideOnNetworkFailure,
   decideOnTokenFailure,
@@ -98,8 +101,38 @@ function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attempt): Pr
       code: "auth_undecided",
     });
   };
-  const isAccepted = context.endpointAccess.isAcceptedElsewhere(token, isAcceptedBy, request);
+  const isFailing = (endpoint: string) => context.breakers.isOpen(endpoint);
+  const isAccepted = context.endpointAccess.isAcceptedElsewhere(token, isAcceptedBy, request, isFailing);
   return raceAbort(isAccepted, request.signal);
+}
+
+/** Requests another endpoint once, to see whether the service answers while `endpoint` fails. */
+export async function requestAnotherEndpoint(context: AttemptContext, endpoint: string): Promise<void> {
+  const { clock, tokens, audience, breakers, endpointAccess } = context;
+  const [other] = endpointAccess.crossCheckRequests(endpoint, (each) => breakers.isOpen(each));
+  if (!other || breakers.isOpen(other.endpoint)) return;
+  const token = await tokens.get(audience);
+  // It does not wait for a breaker: the answer is wanted now.
+  const state = createRetryState(clock.monotonic());
+  const request = { ...other, signal: undefined, priority: requestPriority.head };
+  const { attempt, response } = await exchange(context, request, state, token);
+  const hasAnswered =
+    response !== undefined && tokenAcceptedStatuses.has(response.status) && isJson(response.body);
+  if (hasAnswered) attempt.permit.recordSuccess();
+  else attempt.permit.recordHostFailure();
+  const ms = clock.monotonic() - attempt.startedAt;
+  const outcome = hasAnswered ? "ok" : "no_witness";
+  context.onEvent(requestEvent({ endpoint: other.endpoint, outcome, ms, attempt: 1 }, response));
+}
+
+/** A page in another format comes from a portal or proxy on the way, which may answer for every endpoint. */
+function isJson(body: ResponseBody): boolean {
+  try {
+    JSON.parse(new TextDecoder().decode(decodeBody(body)));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Sends another request with the same token. Returns the status; undefined without a response. */
@@ -149,12 +182,15 @@ async function exchange(
   token: AccessToken,
 ): Promise<Exchange> {
   const { breakers, bulkhead, transport, clock, baseUrl } = context;
-  let attempt: Attempt | undefined;
-  const inSlot = async (): Promise<Exchange | undefined> => {
-    const permit = breakers.tryAcquire(request.endpoint);
-    if (!permit) return undefined;
-    const started = { request, state, token, permit, startedAt: clock.monotonic() };
-    attempt = started;
+  let permit: EndpointPermit | undefined;
+  /** Called when it is the request's turn: the breaker may have opened while the request waited for a slot. */
+  const admit = () => {
+    permit = breakers.tryAcquire(request.endpoint);
+    return permit !== undefined;
+  };
+  const inSlot = async (): Promise<Exchange> => {
+    if (!permit) throw new Error("a request started without a permit");
+    const attempt = { request, state, token, permit, startedAt: clock.monotonic() };
     try {
       const response = await transport.send({
         method: "GET",
@@ -165,25 +201,30 @@ async function exchange(
         maxTimeoutMs: MAX_REQUEST_TIMEOUT_MS,
         signal: request.signal,
       });
-      bulkhead.recordSign(toLoadSign(response.status), started.startedAt, response.retryAfterMs);
-      return { attempt: started, response };
+      bulkhead.recordSign(toLoadSign(response.status), attempt.startedAt, response.retryAfterMs);
+      return { attempt, response };
     } catch (failure) {
-      return { attempt: started, response: undefined, failure };
+      return { attempt, response: undefined, failure };
     }
   };
   const { signal, priority = requestPriority.history } = request;
   try {
     const exchanged = await breakers.enterWhenAvailable(request.endpoint, state.waitUntil, signal, () =>
-      bulkhead.run(priority, signal, inSlot),
+      bulkhead.run(priority, signal, inSlot, admit),
     );
     if (typeof exchanged === "object") return exchanged;
     state.decision = noRetry;
     throw exchanged === "dead"
       ? deadEndpointFailure(request.endpoint)
-      : unreachableFailure("data", MAX_REQUEST_WAIT_MS);
+      : unreachableFailure({
+          setting: "service.baseUrl",
+          address: addressOf(baseUrl),
+          waitedMs: MAX_REQUEST_WAIT_MS,
+          lastFailure: context.lastFailure(),
+        });
   } catch (error) {
     // The queue rejects an aborted caller at once; a probe without a report would keep the breaker open forever.
-    attempt?.permit.release();
+    permit?.release();
     throw error;
   }
 }

@@ -2,7 +2,7 @@ import pRetry from "p-retry";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import type { LimitReason, ServiceCondition } from "../../model/service-condition.ts";
-import { parseServiceUrl } from "../../model/service-url.ts";
+import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -13,16 +13,23 @@ import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
 import { type BreakerState, CircuitBreaker } from "../http/circuit-breaker.ts";
 import type { AuthState, ClientEventListener } from "../http/client-events.ts";
 import { EndpointBreakers } from "../http/endpoint-breakers.ts";
-import type { ServiceRequest } from "../http/request.ts";
+import { addressOf } from "../http/network-failures.ts";
+import { requestPriority, type ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
-import { attemptRequest } from "./attempt.ts";
+import { attemptRequest, requestAnotherEndpoint } from "./attempt.ts";
+import { FailureCounts } from "./failure-counts.ts";
 import { ListHealth } from "./list-health.ts";
 import { NotFoundJudge } from "./not-found-judge.ts";
 import { ParameterLimits } from "./parameter-limits.ts";
 import { RetryBudget } from "./retry-budget.ts";
-import { type AttemptContext, MAX_REQUEST_WAIT_MS, noRetry, type RetryState } from "./retry-policy.ts";
+import {
+  type AttemptContext,
+  createRetryState,
+  MAX_REQUEST_WAIT_MS,
+  type RetryState,
+} from "./retry-policy.ts";
 
 export interface ServiceClientOptions {
   readonly baseUrl: string;
@@ -46,6 +53,7 @@ interface ServiceHealth {
   readonly condition: ServiceCondition;
   /** On the boot clock; undefined before the first success. */
   readonly lastSuccessAt: number | undefined;
+  /** The last failed attempt of a request. */
   readonly lastFailure: Failure | undefined;
   readonly parkedEndpoints: readonly ParkedEndpoint[];
   /** How far the local wall clock is ahead of the service's. */
@@ -65,6 +73,8 @@ export interface RequestSender {
 }
 
 export interface ServiceClient extends RequestSender {
+  /** The REST address, in one spelling. */
+  readonly address: string;
   readonly tokens: AccessTokens;
   /** The client secret and the tokens; a new array after each change. */
   secrets(): readonly string[];
@@ -79,6 +89,8 @@ const DEFAULT_MAX_ATTEMPTS = 16;
 /** Fewer than for data: only one token request is in flight at a time. */
 const TOKEN_FAILURES_TO_OPEN = 8;
 const TOKEN_ENDPOINT = "/oauth/token";
+/** They follow from earlier failures, and do not say what failed. */
+const breakerFailures: ReadonlySet<string> = new Set(["endpoint_failing", "service_unreachable"]);
 
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clock, random, log, onEvent } = options;
@@ -89,13 +101,21 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   const transport = createTransport({ clock, server });
   const redactor = new SecretRedactor();
   const onStateChange = (scope: string, state: BreakerState) => {
-    log.warn(
-      { endpoint: scope, state },
-      state === "open" ? "circuit breaker opened" : "circuit breaker closed",
-    );
+    const address = addressOf(scope === TOKEN_ENDPOINT ? authUrl : baseUrl);
+    if (state === "closed") log.warn({ endpoint: scope, address, state }, "circuit breaker closed");
+    else {
+      const { message: cause, remedy } = lastFailure ?? {};
+      log.warn({ endpoint: scope, address, state, cause, remedy }, "circuit breaker opened");
+    }
     onEvent({ kind: "breaker", endpoint: scope, state });
   };
-  const breakers = new EndpointBreakers({ clock, random, onStateChange });
+  const breakers = new EndpointBreakers({
+    clock,
+    random,
+    onStateChange,
+    // A failure shows in the breakers.
+    askAnother: (endpoint) => void requestAnotherEndpoint(context, endpoint).catch(() => {}),
+  });
   // Not one of them: an outage of the token endpoint alone must not stop the data requests.
   const tokenBreaker = new CircuitBreaker({
     clock,
@@ -146,6 +166,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     endpointAccess,
     notFoundJudge: new NotFoundJudge(),
     redactor,
+    lastFailure: () => lastFailure,
   };
 
   let lastReason: LimitReason = "settings";
@@ -160,22 +181,22 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   function describeCondition(): ServiceCondition {
     const { concurrency, perSecond = null, reason } = bulkhead.limits;
     const open = [...breakers.open, ...(tokenBreaker.isOpen ? [TOKEN_ENDPOINT] : [])];
-    return { concurrency, per_second: perSecond, reason, open_breakers: open };
+    return {
+      concurrency,
+      per_second: perSecond,
+      reason,
+      throttled: reason === "rate_limited" || reason === "paused",
+      open_breakers: open,
+      recent_failures: failureCounts.recent,
+    };
   }
 
+  const failureCounts = new FailureCounts(clock, log);
   let lastSuccessAt: number | undefined;
   let lastFailure: Failure | undefined;
 
   async function send<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T> {
-    const state: RetryState = {
-      waitUntil: clock.monotonic() + MAX_REQUEST_WAIT_MS,
-      hasRefreshedToken: false,
-      hasReconnected: false,
-      conflicts: 0,
-      noLists: 0,
-      tokenFailures: 0,
-      decision: noRetry,
-    };
+    const state = createRetryState(clock.monotonic() + MAX_REQUEST_WAIT_MS);
     // p-retry only counts: its own waits would use the system clock.
     const page = await pRetry((attempt) => attemptRequest(context, request, read, state, attempt), {
       retries: (request.maxAttempts ?? DEFAULT_MAX_ATTEMPTS) - 1,
@@ -183,11 +204,13 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       signal: request.signal,
       shouldConsumeRetry: () => !state.decision.isImmediate,
       onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
-        if (error instanceof Failure) lastFailure = error;
+        if (error instanceof Failure && !breakerFailures.has(error.code)) lastFailure = error;
+        if (error instanceof Failure && error.family === "retry") failureCounts.record(error);
         if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
         // The only delay between two attempts. The bulkhead adds what the rate of all requests demands.
         const { minDelayMs, isSlow } = state.decision;
-        const waitMs = Math.max(minDelayMs, retryBudget.spend(retriesConsumed, isSlow));
+        const isUrgent = request.priority === requestPriority.snapshot;
+        const waitMs = Math.max(minDelayMs, retryBudget.spend(retriesConsumed, { isSlow, isUrgent }));
         const code = error instanceof Failure ? error.code : "unexpected";
         log.debug(
           { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },
@@ -199,11 +222,13 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     });
     retryBudget.recordSuccess();
     lastSuccessAt = clock.boottime();
+    failureCounts.logFinishedMinute();
     return page;
   }
 
   const limits = new ParameterLimits(log, () => server.now() ?? clock.now());
   return {
+    address: normaliseAddress(baseUrl),
     request: (request, read) => limits.send(request, (reduced) => send(reduced, read)),
     onEvent,
     listHealth: new ListHealth(clock),
@@ -218,7 +243,10 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       parkedEndpoints: endpointAccess.parked,
       skewMs: server.skewMs(),
     }),
-    close: () => transport.close(),
+    async close() {
+      failureCounts.logFinishedMinute(true);
+      await transport.close();
+    },
   };
 }
 

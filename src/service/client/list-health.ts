@@ -6,9 +6,9 @@ import type { ServiceRequest } from "../http/request.ts";
 const MAX_NO_LISTS = 20;
 const PROBE_INTERVAL_MS = 60_000;
 
-/** Index types count as different kinds: one may be broken while the others are served. */
-function listKind({ endpoint, query }: ServiceRequest): string {
-  return `${endpoint} ${query?.indexType ?? ""}`;
+/** Index and derivative types count as different kinds: one may be broken while the others are served. */
+function listKind({ endpoint, params, query }: ServiceRequest): string {
+  return `${endpoint} ${query?.indexType ?? params?.derivativeType ?? ""}`;
 }
 
 interface MissingLists {

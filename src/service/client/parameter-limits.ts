@@ -8,6 +8,8 @@ const MIN_PAGE_SIZE = 10;
 /** The service's time is known to about a second. */
 const CLOCK_UNCERTAINTY_MS = 1_000;
 const MAX_LIMIT_AGE_MS = 3_600_000;
+/** So many 400s in a row to timestamps in the future show that a service which accepted them refuses them now. */
+const MAX_REFUSED_FUTURES = 3;
 
 /**
  * What this service refuses although the specification allows it: large pages and timestamps in the future. Learned from
@@ -21,8 +23,11 @@ export class ParameterLimits {
   readonly #acceptedSizes = new Map<string, number>();
   /** By endpoint: the largest size to ask for, because larger ones are refused. */
   readonly #maxSizes = new Map<string, { readonly size: number; readonly learnedAt: number }>();
+  /** Endpoints with a 400 that no smaller request avoided: a single small request decides about the next one. */
+  readonly #otherCauses = new Set<string>();
   /** Undefined: not known yet. */
   #acceptsFuture: boolean | undefined;
+  #refusedFutures = 0;
 
   constructor(log: Log, now: () => number) {
     this.#log = log;
@@ -33,21 +38,53 @@ export class ParameterLimits {
   async send<T>(given: ServiceRequest, send: (request: ServiceRequest) => Promise<T>): Promise<T> {
     const request = this.#applyKnownLimits(given);
     let query = request.query ?? {};
-    let refusal: unknown;
+    let refusal: RejectedFailure | undefined;
     for (;;) {
       try {
         const result = await send({ ...request, query });
         this.#recordAccepted(request, query);
         return result;
       } catch (error) {
-        refusal ??= error;
-        const smaller =
-          error instanceof RejectedFailure ? this.#reduce(request, query, error.fields) : undefined;
         // Only a 400 is explained by the first one; an abort, a 401 or a 5xx is a failure of its own.
-        if (!smaller) throw error instanceof RejectedFailure ? refusal : error;
+        if (!(error instanceof RejectedFailure)) throw error;
+        if (!refusal) this.#recordRefusal(request, error.fields);
+        refusal ??= error;
+        const smaller = this.#reduce(request, query, error.fields);
+        if (!smaller) {
+          if (query !== request.query) this.#otherCauses.add(request.endpoint);
+          throw refusal;
+        }
+        if (query === request.query && !(await this.#mayBeAvoided(request, smaller, send))) throw refusal;
         query = smaller;
       }
     }
+  }
+
+  /** If the endpoint has answered 400 whatever the parameters, asks for the smallest page before it tries all others. */
+  async #mayBeAvoided<T>(
+    request: ServiceRequest,
+    smaller: RequestQuery,
+    send: (request: ServiceRequest) => Promise<T>,
+  ): Promise<boolean> {
+    if (!this.#otherCauses.has(request.endpoint)) return true;
+    const present = this.#clampToPresent(smaller) ?? smaller;
+    const size = typeof present.size === "number" ? Math.min(present.size, MIN_PAGE_SIZE) : undefined;
+    try {
+      await send({ ...request, query: { ...present, ...(size === undefined ? {} : { size }) } });
+    } catch (error) {
+      if (error instanceof RejectedFailure) return false;
+      throw error;
+    }
+    this.#otherCauses.delete(request.endpoint);
+    return true;
+  }
+
+  /** A service that accepted the future may refuse it from some day on. */
+  #recordRefusal({ query = {} }: ServiceRequest, fields: ReadonlySet<string>): void {
+    if (this.#acceptsFuture !== true || !this.#clampToPresent(query)) return;
+    const isNamed = fields.has("timestamp");
+    if (fields.size > 0 && !isNamed) return;
+    if (isNamed || ++this.#refusedFutures >= MAX_REFUSED_FUTURES) this.#acceptsFuture = undefined;
   }
 
   #applyKnownLimits(request: ServiceRequest): ServiceRequest {
@@ -102,14 +139,15 @@ export class ParameterLimits {
         if (known !== accepted) this.#log.warn({ endpoint, size: accepted }, "service refuses larger pages");
       }
     }
+    const isFuture = (readTimestamp(sent) ?? 0) > (this.#now() + CLOCK_UNCERTAINTY_MS) * MICROS_PER_MS;
+    if (isFuture) this.#refusedFutures = 0;
     if (this.#acceptsFuture !== undefined) return;
     if (sent.timestamp !== full.timestamp) {
       // If the size was reduced too, that alone may have helped.
       if (sent.size !== full.size) return;
       this.#acceptsFuture = false;
       this.#log.warn({ endpoint }, "service refuses timestamps in the future");
-    } else if ((readTimestamp(sent) ?? 0) > (this.#now() + CLOCK_UNCERTAINTY_MS) * MICROS_PER_MS)
-      this.#acceptsFuture = true;
+    } else if (isFuture) this.#acceptsFuture = true;
   }
 }
 

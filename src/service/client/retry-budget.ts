@@ -7,6 +7,8 @@ const MAX_RETRIES = 30;
 const FAST_BACKOFF = { baseMs: 10, maxMs: 160 };
 /** Nearly everything fails. */
 const SLOW_BACKOFF = { baseMs: 1_000, maxMs: 60_000 };
+/** A snapshot must not miss its period because history has spent the budget. */
+const URGENT_BACKOFF = { baseMs: 500, maxMs: 5_000 };
 
 /**
  * Bounds retries as a share of all requests, not their number per time: retries wait only milliseconds while successes pay
@@ -25,9 +27,10 @@ export class RetryBudget {
   }
 
   /** Takes one retry from the budget and returns how long it must wait. `retries`: of the same request so far. */
-  spend(retries: number, isSlow = false): number {
+  spend(retries: number, { isSlow = false, isUrgent = false } = {}): number {
     const isPaid = this.#available >= 1;
     if (isPaid) this.#available--;
-    return backoffDelay(retries, isPaid && !isSlow ? FAST_BACKOFF : SLOW_BACKOFF, this.#random);
+    const unpaid = isUrgent && !isSlow ? URGENT_BACKOFF : SLOW_BACKOFF;
+    return backoffDelay(retries, isPaid && !isSlow ? FAST_BACKOFF : unpaid, this.#random);
   }
 }

@@ -1,12 +1,11 @@
 import { Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
-import type { EndpointAccess } from "../auth/endpoint-access.ts";
+import { type EndpointAccess, forbiddenFailure } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
-import type { Permit } from "../http/circuit-breaker.ts";
 import type { ClientEventListener } from "../http/client-events.ts";
-import type { EndpointBreakers } from "../http/endpoint-breakers.ts";
+import type { EndpointBreakers, EndpointPermit } from "../http/endpoint-breakers.ts";
 import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
 import type { SecretRedactor } from "../http/secret-redactor.ts";
 import { failureFromStatus } from "../http/status-errors.ts";
@@ -26,6 +25,8 @@ export interface AttemptContext {
   readonly endpointAccess: EndpointAccess;
   readonly notFoundJudge: NotFoundJudge;
   readonly redactor: SecretRedactor;
+  /** Of any attempt. */
+  readonly lastFailure: () => Failure | undefined;
 }
 
 /** State that one request carries from attempt to attempt. */
@@ -36,9 +37,24 @@ export interface RetryState {
   hasReconnected: boolean;
   conflicts: number;
   noLists: number;
+  denials: number;
   tokenFailures: number;
   /** Made after the last failed attempt. */
   decision: RetryDecision;
+}
+
+/** `waitUntil` (monotonic): how long the request may wait for an open breaker. */
+export function createRetryState(waitUntil: number): RetryState {
+  return {
+    waitUntil,
+    hasRefreshedToken: false,
+    hasReconnected: false,
+    conflicts: 0,
+    noLists: 0,
+    denials: 0,
+    tokenFailures: 0,
+    decision: noRetry,
+  };
 }
 
 interface RetryDecision {
@@ -56,7 +72,7 @@ export interface Attempt {
   readonly request: ServiceRequest;
   readonly state: RetryState;
   readonly token: AccessToken;
-  readonly permit: Permit;
+  readonly permit: EndpointPermit;
   /** Monotonic. */
   readonly startedAt: number;
 }
@@ -74,8 +90,11 @@ export const MAX_REQUEST_WAIT_MS = 20 * 60_000;
 /** A timeout blocks a slot for a minute: an endpoint that hangs must be stopped after fewer failures. */
 const TIMEOUT_WEIGHT = 8;
 const MAX_CONFLICT_RETRIES = 3;
-/** Few: a service that answers without a list will do so again. */
-const MAX_NO_LIST_RETRIES = 2;
+/** A single 403 may be a mistake of the service: if the token has the scope, it must repeat. */
+const MIN_DENIALS = 3;
+const DENIAL_RETRY_DELAY_MS = 2_000;
+/** A service that answers without a list will do so again; the caller looks once more later. */
+const MAX_NO_LIST_RETRIES = 1;
 
 /** For a response that cannot be read as a page. Sets the decision. */
 export function decideOnUnreadableBody({ state, permit }: Attempt, error: unknown): void {
@@ -162,7 +181,13 @@ export function decideOnErrorStatus(
   state.decision = noRetry;
   if (response.status === 403) {
     permit.recordSuccess();
-    return context.endpointAccess.parkForbidden(request, guessMissingScope(request, token.scopes));
+    const scopes = guessMissingScope(request, token.scopes);
+    const isLacking = scopes.some((scope) => token.scopes?.has(scope) === false);
+    const isKnown = context.endpointAccess.isForbidden(request);
+    if (isLacking || isKnown || ++state.denials >= MIN_DENIALS)
+      return context.endpointAccess.parkForbidden(request, scopes);
+    state.decision = retryLater(DENIAL_RETRY_DELAY_MS);
+    return forbiddenFailure(request, scopes, false);
   }
   const failure = failureFromStatus(request.endpoint, response, context.redactor);
   if (failure.family === "operator") {

@@ -27,26 +27,29 @@ export type LoadSign = "success" | "failure" | "timeout" | "rejected";
 
 interface WaitingRequest {
   readonly priority: RequestPriority;
+  /** Called when it is the request's turn; false: it leaves the queue without a start. */
+  readonly admit: () => boolean;
   readonly start: () => void;
+  readonly dismiss: () => void;
 }
 
 /** A poll that waits longer is late, because slow history pages occupy every slot. It then reserves one slot. */
 const MAX_POLL_WAIT_MS = 2_000;
 /** How long after the last poll one slot stays reserved for the next. */
 const RESERVATION_MS = 120_000;
-/** If polls alone exceed the rate limit, every fourth request is still a history request. */
+/** If polls of heads alone exceed the rate limit, every fourth request is still a history request. */
 const POLLS_PER_HISTORY_REQUEST = 3;
 
 /**
- * Orders the requests, and limits how many are in flight and how many start per second. Polls go before history, because a
- * missed snapshot cannot be fetched later.
+ * Orders the requests, and limits how many are in flight and how many start per second. A snapshot goes before everything
+ * else, always: if it is missed, it cannot be fetched later.
  */
 export class Bulkhead {
   readonly #options: BulkheadOptions;
   readonly #rate: AdaptiveRate;
   readonly #concurrency: AdaptiveConcurrency;
+  /** Both with the most urgent first. */
   readonly #polls: WaitingRequest[] = [];
-  /** The most urgent first. */
   readonly #history: WaitingRequest[] = [];
   #running = 0;
   #runningHistory = 0;
@@ -82,14 +85,15 @@ export class Bulkhead {
     return { concurrency: this.#concurrency.limit, perSecond, reason };
   }
 
-  /** Runs `work` in a slot, as soon as it is its turn. */
+  /** Runs `work` in a slot, as soon as it is its turn. Returns undefined if `admit` refuses it then. */
   async run<T>(
     priority: RequestPriority,
     signal: AbortSignal | undefined,
     work: () => Promise<T>,
-  ): Promise<T> {
-    const isPoll = priority === requestPriority.head;
-    await this.#takeSlot(priority, signal);
+    admit: () => boolean = () => true,
+  ): Promise<T | undefined> {
+    const isPoll = priority >= requestPriority.head;
+    if (!(await this.#takeSlot(priority, signal, admit))) return undefined;
     try {
       return await work();
     } finally {
@@ -110,10 +114,14 @@ export class Bulkhead {
     this.#startWaiting();
   }
 
-  /** Resolves when the request holds a slot. */
-  #takeSlot(priority: RequestPriority, signal: AbortSignal | undefined): Promise<void> {
+  /** Resolves when the request holds a slot, or is dismissed (false). */
+  #takeSlot(
+    priority: RequestPriority,
+    signal: AbortSignal | undefined,
+    admit: () => boolean,
+  ): Promise<boolean> {
     const { clock } = this.#options;
-    const isPoll = priority === requestPriority.head;
+    const isPoll = priority >= requestPriority.head;
     // Only history requests make a poll late: if polls wait for each other, a reservation does not help.
     const lateAt = this.#runningHistory > 0 ? clock.monotonic() + MAX_POLL_WAIT_MS : Number.POSITIVE_INFINITY;
     return new Promise((resolve, reject) => {
@@ -124,9 +132,13 @@ export class Bulkhead {
         this.#running++;
         if (isPoll) this.#extendReservation(lateAt);
         else this.#runningHistory++;
-        resolve();
+        resolve(true);
       };
-      const request = { priority, start };
+      const dismiss = () => {
+        signal?.removeEventListener("abort", abort);
+        resolve(false);
+      };
+      const request = { priority, admit, start, dismiss };
       const abort = () => {
         queue.splice(queue.indexOf(request), 1);
         this.#startWaiting();
@@ -151,10 +163,16 @@ export class Bulkhead {
         this.#cancelTimer = clock.after(startAt - now, () => this.#startWaiting());
         return;
       }
+      const request = queue.shift();
+      if (request?.admit() === false) {
+        // It takes neither a slot nor a start of the rate: those are for requests that are sent.
+        request.dismiss();
+        continue;
+      }
       this.#rate.recordStart(this.#isWaitingForRate);
       this.#isWaitingForRate = false;
       this.#pollsInARow = queue === this.#polls ? this.#pollsInARow + 1 : 0;
-      queue.shift()?.start();
+      request?.start();
     }
   }
 
@@ -165,8 +183,10 @@ export class Bulkhead {
     const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
     const historySlots = isReserved ? Math.max(1, slots - 1) : slots;
     const hasHistory = this.#history.length > 0 && this.#runningHistory < historySlots;
-    const isHistoryDue = this.#pollsInARow >= POLLS_PER_HISTORY_REQUEST;
-    if (this.#polls.length > 0 && !(hasHistory && isHistoryDue)) return this.#polls;
+    const [poll] = this.#polls;
+    const isHistoryDue =
+      this.#pollsInARow >= POLLS_PER_HISTORY_REQUEST && poll?.priority !== requestPriority.snapshot;
+    if (poll && !(hasHistory && isHistoryDue)) return this.#polls;
     return hasHistory ? this.#history : undefined;
   }
 

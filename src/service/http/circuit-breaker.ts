@@ -22,6 +22,8 @@ export interface CircuitBreakerOptions {
   readonly random: Random;
   /** Failures in a row that open the breaker. While one request in four succeeds, forty in a row are very rare. */
   readonly failuresToOpen: number;
+  /** Fewer open it too, if there was no success for `ms`: backoff makes the failures of few callers rare. */
+  readonly longFailure?: { readonly failures: number; readonly ms: number };
   readonly onStateChange: (state: BreakerState) => void;
 }
 
@@ -39,6 +41,7 @@ export class CircuitBreaker {
   #probeAt: number | undefined;
   #isProbing = false;
   #openedAt: number | undefined;
+  #failingSince: number | undefined;
 
   constructor(options: CircuitBreakerOptions) {
     this.#options = options;
@@ -48,6 +51,16 @@ export class CircuitBreaker {
   /** Monotonic; undefined while the breaker is closed. */
   get openedAt(): number | undefined {
     return this.#openedAt;
+  }
+
+  /** The first failure since the last success (monotonic); undefined: none. */
+  get failingSince(): number | undefined {
+    return this.#failingSince;
+  }
+
+  /** A request that was alone has failed too, so the load is not the cause. */
+  get hasFailedProbe(): boolean {
+    return this.#failedProbes > 1;
   }
 
   get isOpen(): boolean {
@@ -120,6 +133,7 @@ export class CircuitBreaker {
 
   #onSuccess(): void {
     this.#failures = 0;
+    this.#failingSince = undefined;
     if (!this.isOpen) return;
     this.#probeAt = undefined;
     this.#openedAt = undefined;
@@ -130,9 +144,15 @@ export class CircuitBreaker {
   #onFailure(pauseMs: number, weight: number, isProbe: boolean): void {
     this.#failures += weight;
     const now = this.#clock.monotonic();
+    this.#failingSince ??= now;
     this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs);
+    const { failuresToOpen, longFailure } = this.#options;
+    const hasFailedLong =
+      longFailure !== undefined &&
+      this.#failures >= longFailure.failures &&
+      now - this.#failingSince >= longFailure.ms;
     // Requests that were in flight when the breaker opened must not delay the probe further.
-    const opensNow = !this.isOpen && this.#failures >= this.#options.failuresToOpen;
+    const opensNow = !this.isOpen && (this.#failures >= failuresToOpen || hasFailedLong);
     if (!opensNow && !isProbe) return;
     this.#probeAt = now + backoffDelay(this.#failedProbes++, PROBE_BACKOFF, this.#options.random);
     if (!opensNow) return;

@@ -8,14 +8,22 @@ interface EndpointBreakersOptions {
   readonly random: Random;
   /** `scope`: the endpoint, or `host` for the breaker over all endpoints. */
   readonly onStateChange: (scope: string, state: BreakerState) => void;
+  /** The endpoint keeps failing and no other one has been requested since: asks one of them whether the service answers. */
+  readonly askAnother: (endpoint: string) => void;
 }
 
 /** More for the host: the failures of one dead endpoint must not stop the others. */
 const FAILURES_TO_OPEN = { endpoint: 40, host: 48 };
+/** If one request in four succeeds, so many failures without a success for so long are very rare too. */
+const LONG_FAILURE = { failures: 16, ms: 15_000 };
 /** An endpoint that has only failed for this long, while others answered, counts as dead until a probe succeeds. */
-export const DEAD_ENDPOINT_MS = 120_000;
-/** Others answered, if one did at most this long before the endpoint began to fail. */
-const RECENT_SUCCESS_MS = 300_000;
+const DEAD_ENDPOINT_MS = 60_000;
+
+/** A permit of an endpoint and of the host. */
+export interface EndpointPermit extends Permit {
+  /** A request that only asked whether the service answers failed: nobody else may request this endpoint to close it. */
+  recordHostFailure(): void;
+}
 
 /** The outcome of a wait: a permit may be available, there is none in time, or the endpoint is dead. */
 type WaitResult = "available" | "timeout" | "dead";
@@ -65,7 +73,11 @@ export class EndpointBreakers {
     }
   }
 
-  tryAcquire(endpoint: string): Permit | undefined {
+  isOpen(endpoint: string): boolean {
+    return this.#host.isOpen || this.#breakerOf(endpoint).isOpen;
+  }
+
+  tryAcquire(endpoint: string): EndpointPermit | undefined {
     const breaker = this.#breakerOf(endpoint);
     if (!breaker.canAcquire) return undefined;
     const hostPermit = this.#host.tryAcquire();
@@ -84,6 +96,12 @@ export class EndpointBreakers {
         // Probes of a dead endpoint say nothing about the others.
         if (isHostProbe || !isEndpointOpen) hostPermit.recordFailure(0);
         else hostPermit.release();
+        if (breaker.isOpen && !this.#host.isOpen && !this.#haveOthersAnswered(endpoint, breaker))
+          this.#options.askAnother(endpoint);
+      },
+      recordHostFailure: () => {
+        permit?.release();
+        hostPermit.recordFailure(0);
       },
       release: () => {
         permit?.release();
@@ -110,12 +128,16 @@ export class EndpointBreakers {
   }
 
   /** When the endpoint counts as dead; infinite if all endpoints may be affected. */
-  #deadAt(endpoint: string, { openedAt }: CircuitBreaker): number {
-    if (openedAt === undefined || this.#host.isOpen) return Number.POSITIVE_INFINITY;
-    const haveOthersAnswered = [...this.#successes].some(
-      ([other, at]) => other !== endpoint && at >= openedAt - RECENT_SUCCESS_MS,
-    );
-    return haveOthersAnswered ? openedAt + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
+  #deadAt(endpoint: string, breaker: CircuitBreaker): number {
+    const { failingSince } = breaker;
+    if (!breaker.isOpen || failingSince === undefined || this.#host.isOpen) return Number.POSITIVE_INFINITY;
+    const isAlone = breaker.hasFailedProbe && this.#haveOthersAnswered(endpoint, breaker);
+    return isAlone ? failingSince + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether another endpoint has answered since this one stopped: an earlier answer may be older than an outage. */
+  #haveOthersAnswered(endpoint: string, { openedAt = Number.POSITIVE_INFINITY }: CircuitBreaker): boolean {
+    return [...this.#successes].some(([other, at]) => other !== endpoint && at >= openedAt);
   }
 
   #breakerOf(endpoint: string): CircuitBreaker {
@@ -132,6 +154,7 @@ export class EndpointBreakers {
       clock,
       random,
       failuresToOpen,
+      ...(scope === HOST_SCOPE ? {} : { longFailure: LONG_FAILURE }),
       onStateChange: (state) => {
         this.#options.onStateChange(scope, state);
         if (scope !== HOST_SCOPE || state === "open") return;

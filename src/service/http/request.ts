@@ -1,7 +1,10 @@
 import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
 
-/** The higher priority goes first: the head, then gaps about to leave the window, then the rest of the history. */
-export const requestPriority = { head: 2, expiring: 1, history: 0 } as const;
+/**
+ * The higher priority goes first: snapshots, which cannot be fetched later, then heads and lookups, then gaps about to
+ * leave the window, then the rest of the history.
+ */
+export const requestPriority = { snapshot: 3, head: 2, expiring: 1, history: 0 } as const;
 export type RequestPriority = (typeof requestPriority)[keyof typeof requestPriority];
 
 export type RequestQuery = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -62,6 +65,11 @@ function endpointScope(endpoint: string): string | undefined {
  */
 export function requiredScope({ endpoint, query }: ServiceRequest): string | undefined {
   return query?.indexType === "LX" ? LX_SCOPE : endpointScope(endpoint);
+}
+
+/** The path without ids, for messages. */
+export function describePath({ endpoint, params }: ServiceRequest): string {
+  return endpoint.replace("{derivativeType}", params?.derivativeType ?? "{derivativeType}");
 }
 
 /** Returns the scope that a 403 is most likely about: preferably one that the token does not list. */

@@ -115,16 +115,22 @@ export function deadEndpointFailure(endpoint: string): Failure {
   });
 }
 
+interface UnreachableOptions {
+  readonly setting: "service.baseUrl" | "service.authUrl";
+  /** `host:port` */
+  readonly address: string;
+  readonly waitedMs: number;
+  /** The last failure of any request, which has the cause. */
+  readonly lastFailure: Failure | undefined;
+}
+
 /** The circuit breaker stayed open for as long as a request may wait. */
-export function unreachableFailure(host: "data" | "token", maxWaitMs: number): Failure {
-  const minutes = maxWaitMs / 60_000;
-  return host === "data"
-    ? new Failure(`the service has not responded for ${minutes} minutes`, {
-        code: "service_unreachable",
-        remedy: "check the network and service.baseUrl; the sync retries automatically",
-      })
-    : new Failure(`the token endpoint has not responded for ${minutes} minutes`, {
-        code: "auth_unreachable",
-        remedy: "check the network and service.authUrl; the sync retries automatically",
-      });
+export function unreachableFailure({ setting, address, waitedMs, lastFailure }: UnreachableOptions): Failure {
+  const isData = setting === "service.baseUrl";
+  const who = isData ? `the service at ${address}` : `the token endpoint at ${address}`;
+  const why = lastFailure ? `; last failure: ${lastFailure.message}` : "";
+  return new Failure(`${who} has not responded for ${waitedMs / 60_000} minutes${why}`, {
+    code: isData ? "service_unreachable" : "auth_unreachable",
+    remedy: `${lastFailure?.remedy ?? `check the network and ${setting}`}; the sync retries automatically`,
+  });
 }

@@ -1,9 +1,10 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
-import { Failure, type FailureCode } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { MAX_BODY_BYTES, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import { isLoopback } from "../../model/service-url.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import { parseHttpDate, parseRetryAfter } from "./http-headers.ts";
+import { findRoute, timeoutFailure, toNetworkFailure } from "./network-failures.ts";
 import type { ServerClock } from "./server-clock.ts";
 
 interface TransportRequest {
@@ -57,7 +58,8 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
     const abort = () => exchangeAbort.abort(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
     const { timeoutMs, maxTimeoutMs = timeoutMs } = request;
-    const onTimeout = (failure: Failure) => exchangeAbort.abort(failure);
+    const route = findRoute(new URL(request.origin), process.env);
+    const onTimeout = (ms: number) => exchangeAbort.abort(timeoutFailure(ms, route));
     const timeout = new ExchangeTimeout({ clock, timeoutMs, maxTimeoutMs, onTimeout });
     const release = clock.beginWork();
     const startedAt = clock.monotonic();
@@ -98,11 +100,12 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
     } catch (error) {
       if (exchangeAbort.signal.aborted) throw exchangeAbort.signal.reason;
       if (error instanceof Failure) throw error;
-      const failure = toNetworkFailure(error);
+      const failure = toNetworkFailure(error, route);
       // After the headers arrived, a lost connection means a truncated body, not a stale keep-alive connection.
       throw hasResponse && failure.code === "connection_lost"
-        ? new Failure("the connection broke in the middle of the response", {
+        ? new Failure(`the connection to ${route.address} broke in the middle of the response`, {
             code: "answer_cut",
+            remedy: failure.remedy,
           })
         : failure;
     } finally {
@@ -165,12 +168,14 @@ interface ExchangeTimeoutOptions {
   readonly timeoutMs: number;
   /** Upper bound of the extended timeout. */
   readonly maxTimeoutMs: number;
-  readonly onTimeout: (failure: Failure) => void;
+  /** Called with the time that has passed. */
+  readonly onTimeout: (ms: number) => void;
 }
 
 /** Aborts an exchange after its timeout, but extends the timeout as long as every window brings enough bytes. */
 class ExchangeTimeout {
   readonly #options: ExchangeTimeoutOptions;
+  readonly #startedAt: number;
   readonly #deadline: number;
   #received = 0;
   #receivedBefore = 0;
@@ -179,7 +184,8 @@ class ExchangeTimeout {
   constructor(options: ExchangeTimeoutOptions) {
     this.#options = options;
     const { clock, timeoutMs, maxTimeoutMs } = options;
-    this.#deadline = clock.monotonic() + Math.max(timeoutMs, maxTimeoutMs);
+    this.#startedAt = clock.monotonic();
+    this.#deadline = this.#startedAt + Math.max(timeoutMs, maxTimeoutMs);
     const first = Math.min(THROUGHPUT_WINDOW_MS, timeoutMs);
     this.#cancel = clock.after(timeoutMs - first, () => this.#startWindow(first));
   }
@@ -203,72 +209,6 @@ class ExchangeTimeout {
     const isFastEnough =
       maxTimeoutMs > timeoutMs && this.#received - this.#receivedBefore >= MIN_BYTES_PER_WINDOW;
     if (isFastEnough && remainingMs > 0) this.#startWindow(Math.min(THROUGHPUT_WINDOW_MS, remainingMs));
-    else onTimeout(new Failure("the request timed out", { code: "timeout" }));
+    else onTimeout(clock.monotonic() - this.#startedAt);
   }
-}
-
-interface NetworkFailureKind {
-  code: FailureCode;
-  message: string;
-  remedy?: string;
-}
-
-const noFileDescriptors: NetworkFailureKind = {
-  code: "too_many_files",
-  message: "the process has no file descriptor left",
-  remedy: "raise the limit of open files (ulimit -n, LimitNOFILE)",
-};
-const connectionLost: NetworkFailureKind = { code: "connection_lost", message: "the connection broke" };
-const kindByErrorCode: Record<string, NetworkFailureKind> = {
-  ECONNREFUSED: { code: "connection_refused", message: "the service refused the connection" },
-  ENOTFOUND: {
-    code: "dns_failed",
-    message: "the host name of the service cannot be resolved",
-    remedy: "check the address and the DNS server",
-  },
-  EAI_AGAIN: { code: "dns_failed", message: "the DNS server did not answer" },
-  UND_ERR_CONNECT_TIMEOUT: { code: "connect_timeout", message: "connecting to the service timed out" },
-  ETIMEDOUT: { code: "connect_timeout", message: "connecting to the service timed out" },
-  EHOSTUNREACH: { code: "network_unreachable", message: "no route to the service" },
-  ENETUNREACH: { code: "network_unreachable", message: "the network is unreachable" },
-  EMFILE: noFileDescriptors,
-  ENFILE: noFileDescriptors,
-  ECONNRESET: connectionLost,
-  EPIPE: connectionLost,
-  UND_ERR_SOCKET: connectionLost,
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: connectionLost,
-};
-
-const tlsFailure: NetworkFailureKind = {
-  code: "tls_failed",
-  message: "the TLS handshake or the certificate check failed",
-  remedy: "check the certificate, the clock, and NODE_EXTRA_CA_CERTS if a proxy intercepts TLS",
-};
-const tlsErrorCode =
-  /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|EPROTO)/;
-
-/** Collects the codes of the error and of everything it wraps: undici and happy eyeballs nest errors. */
-function errorCodes(error: unknown, depth = 0): string[] {
-  if (typeof error !== "object" || error === null || depth > 4) return [];
-  const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown };
-  const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
-  return [
-    ...(typeof code === "string" ? [code] : []),
-    ...inner.flatMap((each) => errorCodes(each, depth + 1)),
-  ];
-}
-
-/** Converts a network or TLS error into a `retry` failure. The client never falls back to weaker security. */
-export function toNetworkFailure(error: unknown): Failure {
-  const codes = errorCodes(error);
-  const known = codes
-    .map((code) => (tlsErrorCode.test(code) ? tlsFailure : kindByErrorCode[code]))
-    .find((kind) => kind !== undefined);
-  const kind: NetworkFailureKind = known ?? {
-    code: "network_failed",
-    message: "the request to the service failed",
-  };
-  // Pass on only the codes, never the error object: it could hold a secret.
-  const suffix = codes.length > 0 ? ` (${[...new Set(codes)].join(", ")})` : "";
-  return new Failure(`${kind.message}${suffix}`, { family: "retry", code: kind.code, remedy: kind.remedy });
 }

@@ -1,10 +1,12 @@
 import { parseHttpDate, parseRetryAfter } from "../http/http-headers.ts";
+import { findRoute, toNetworkFailure } from "../http/network-failures.ts";
 
 /** Why a connection closed or never opened: one word for metrics and logs, never a text from the service. */
 export interface CloseReason {
   readonly reason: string;
-  /** What the operator can do, if the cause is on this machine. */
-  readonly remedy?: string;
+  /** What failed, with the address, and what the operator can do about it. */
+  readonly cause?: string;
+  readonly remedy?: string | undefined;
   /** The service rejected the token: request a new one before the next attempt. */
   readonly isTokenRejected?: boolean;
   /** A quick retry will not help: the next attempts are minutes apart. */
@@ -40,14 +42,14 @@ export function classifyCloseCode(code: number, hasReceivedGreeting: boolean): C
 }
 
 /** Uses the error's code only: its message may quote the URL and with it the token. */
-export function classifySocketError(error: unknown): CloseReason {
+export function classifySocketError(error: unknown, url: URL): CloseReason {
   const code =
     typeof error === "object" && error !== null && "code" in error ? String(error.code).slice(0, 60) : "";
-  if (code === "EMFILE" || code === "ENFILE")
-    return { reason: "too_many_files", remedy: "raise the limit of open files" };
+  const { message: cause, remedy } = toNetworkFailure(error, findRoute(url, process.env));
+  if (code === "EMFILE" || code === "ENFILE") return { reason: "too_many_files", cause, remedy };
   const isTls = /CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO/.test(code);
   const reason = /^[A-Z][A-Z0-9_]+$/.test(code) ? code.toLowerCase() : "socket_error";
-  return isTls ? { reason, shouldRetrySlowly: true } : { reason };
+  return { reason, cause, remedy, ...(isTls ? { shouldRetrySlowly: true } : {}) };
 }
 
 /**

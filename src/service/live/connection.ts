@@ -172,7 +172,7 @@ export class LiveConnection {
     });
     this.#socket.on("error", (error) => {
       if (this.#state === "closed") return;
-      const closeReason = classifySocketError(error);
+      const closeReason = classifySocketError(error, new URL(this.#options.url));
       if (isProtocolError(error))
         this.#options.listener.onUnexpectedMessage({
           kind: "unknown",

@@ -6,6 +6,7 @@ import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
+import { addressOf } from "../http/network-failures.ts";
 import { percentEncode } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import type { CloseReason } from "./close-reason.ts";
@@ -147,13 +148,15 @@ class LiveFeed {
         closeReason.shouldRetrySlowly ? rejections : attempt,
         random,
       );
-      const { reason, remedy } = closeReason;
+      const { reason, cause, remedy } = closeReason;
       this.#watchdog.suspendAll();
       if (last?.hasReceivedGreeting) {
         this.#subscriptions.disconnect();
         this.queue.push({ kind: "disconnected", reason, since: last.lastReceivedTs });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
-      const fields = { reason, ...(remedy === undefined ? {} : { remedy }), attempt, inMs: Math.round(inMs) };
+      const address = addressOf(this.#url);
+      const told = { ...(cause === undefined ? {} : { cause }), ...(remedy === undefined ? {} : { remedy }) };
+      const fields = { reason, address, ...told, attempt, inMs: Math.round(inMs) };
       log.warn(fields, "live feed down, reconnecting");
       if (await this.#waitToReconnect(inMs, closeReason, signal)) rejections = 0;
     }

@@ -27,8 +27,8 @@ interface CrossCheckOptions {
   readonly spacing: RowSpacing;
   /** The walk claims no coverage from this timestamp on. */
   readonly coverageEnd: Micros;
-  /** Requests a small page by timestamp alone. */
-  readonly probe: (ts: Micros, size: number) => Promise<PageSummary>;
+  /** Requests a small page by timestamp alone, or the one after `startAfter`. */
+  readonly probe: (ts: Micros, size: number, startAfter?: string) => Promise<PageSummary>;
   /** The service's time at its last response; undefined if it sends none. */
   readonly responseTime: () => Micros | undefined;
 }
@@ -110,16 +110,21 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
       return false;
     },
 
-    async isEndOfHistory({ anchor, oldestTs }) {
+    async isEndOfHistory({ anchor: walkAnchor, oldestTs }) {
       // No row can confirm an empty history, so three responses must agree.
       if (oldestTs === undefined)
         return (
-          isEmptyLastPage(await probe(anchor, PROBE_SIZE)) &&
-          isEmptyLastPage(await probe(anchor, PROBE_SIZE + 1))
+          isEmptyLastPage(await probe(walkAnchor, PROBE_SIZE)) &&
+          isEmptyLastPage(await probe(walkAnchor, PROBE_SIZE + 1))
         );
       // Rows with the oldest timestamp may fill a whole page: probe below it.
       if (!isOneIndex) return isEmptyLastPage(await probe(floorToMillisecond(oldestTs - 1), PROBE_SIZE));
-      const { rows, nextId, oldest } = await probe(anchorForRow(endpoint, oldestTs), PROBE_SIZE);
+      const anchor = anchorForRow(endpoint, oldestTs);
+      let probed = await probe(anchor, PROBE_SIZE);
+      // The anchor of a daily bar includes the bar after it, and a service may send one row a page.
+      if (probed.oldest !== undefined && probed.oldest > oldestTs && probed.nextId !== undefined)
+        probed = await probe(anchor, PROBE_SIZE, probed.nextId);
+      const { rows, nextId, oldest } = probed;
       if (rows === 0) return nextId === undefined && hasLeftWindow(oldestTs);
       // A failing service may return empty pages, but not a page that ends with exactly the oldest row.
       return oldest === oldestTs && rows < PROBE_SIZE;

@@ -102,7 +102,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     isOneIndex,
     spacing: options.spacing ?? createRowSpacing(cadence),
     coverageEnd,
-    probe: (ts, pageSize) => requestRows(ts, undefined, pageSize),
+    probe: (ts, pageSize, startAfter) => requestRows(ts, startAfter, pageSize),
     responseTime: () => responseTime,
   });
   const state = new WalkState({

@@ -30,7 +30,7 @@ FROM parts s WHERE s.from_ts < s.to_ts`;
 
 /** Translates the SQL of the ledger's rules. */
 export function toPostgres(sql: string): string {
-  const flags = sql.replaceAll(/\bWHEN (\w+\.observed) THEN/g, "WHEN $1 = 1 THEN");
+  const flags = sql.replaceAll(/\bWHEN (\w+\.observed) (THEN|OR)\b/g, "WHEN $1 = 1 $2");
   return renameExtremes(flags.replaceAll(presentTs, sharedPresentTs));
 }
 

@@ -263,6 +263,13 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "serves no records of [since, until), as if they had never been published; the page is filled with older ones",
   ),
   defineFault(
+    "retention",
+    "paging",
+    requestEvents,
+    { age: durationParameter("30d") },
+    "serves no records older than this, as a service that stores them for a shorter time",
+  ),
+  defineFault(
     "duplicate-row",
     "paging",
     requestEvents,

@@ -192,6 +192,8 @@ export class PagingFaults {
           isWithdrawn: isBetween(line.textOf("since"), line.textOf("until")),
           fetchAfter: (id) => fetchOriginal(new Map([...query, ["startAfter", id]]), nowMs),
         });
+      case "retention":
+        return cutOldRecords(response, nowMs - line.numberOf("age"));
       case "next-id":
         return this.#setCycleCursor(
           line.textOf("is") === "same" ? 1 : line.numberOf("length"),
@@ -227,10 +229,24 @@ export class PagingFaults {
 function isBetween(since: string, until: string): (row: JsonFields) => boolean {
   const [sinceMs, untilMs] = [Date.parse(since), Date.parse(until)];
   return (row) => {
-    const text = row.find(([name]) => name === "timestamp" || name === "startTimestamp")?.[1];
-    const ms = text === undefined ? Number.NaN : Date.parse(text.replaceAll('"', ""));
+    const ms = readTimeMs(row);
     return ms >= sinceMs && ms < untilMs;
   };
+}
+
+/** NaN without a timestamp. */
+function readTimeMs(row: JsonFields): number {
+  const text = row.find(([name]) => name === "timestamp" || name === "startTimestamp")?.[1];
+  return text === undefined ? Number.NaN : Date.parse(text.replaceAll('"', ""));
+}
+
+/** Ends the history at `oldestMs`: the page that reaches it is the last. */
+function cutOldRecords(response: PlainResponse, oldestMs: number): PlainResponse | undefined {
+  const page = parsePage(response);
+  const rows = page?.rows.filter((row) => !(readTimeMs(row) < oldestMs)) ?? [];
+  if (!page?.isList || rows.length === page.rows.length) return undefined;
+  const envelope = page.envelope.filter(([name]) => name !== "nextId");
+  return replacePage(response, { ...page, rows, envelope: [...envelope, ["nextId", "null"]] });
 }
 
 /** Leaves out the withdrawn records and fills the page with older ones. */

@@ -1,7 +1,8 @@
+import { type DayGrid, DayGrids } from "./day-grid.ts";
 import { chooseFractionDigits, DAY_MS, formatDecimal } from "./format.ts";
 import { hashNumbers, isAffected, mixBits } from "./hash.ts";
-import type { Extremes } from "./price-extremes.ts";
 import type { PriceModel } from "./price-model.ts";
+import { MAX_DAY_LEVEL } from "./price-path.ts";
 import type { Quirks } from "./quirks.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 
@@ -107,58 +108,100 @@ function createSeries(
 }
 
 const LX_DEVIATION_RANGE = 0.0001;
-const BLOCK_TICKS = 4096;
+export const TICK_VOLUME_DIGITS = 8;
 const VOLUME_CELL_TICKS = 720;
+const MAX_CACHED_DAYS = 4096;
+const MAX_ANCHORS = (1 << MAX_DAY_LEVEL) + 1;
+
+/** The prices of one index at the anchors of a day, as logarithms. */
+interface DayPath {
+  readonly day: number;
+  readonly grid: DayGrid;
+  readonly anchors: Float64Array;
+}
+
+/** The first, highest, lowest and last price of some ticks of one day, as logarithms, and where the two extremes are. */
+export interface DaySummary {
+  readonly open: number;
+  readonly high: number;
+  readonly low: number;
+  readonly close: number;
+  readonly highTick: number;
+  readonly lowTick: number;
+  readonly lastTick: number;
+}
 
 /** The final prices and volumes of the indexes, by tick. */
 export class IndexValues {
   readonly #model: PriceModel;
+  readonly #grids: DayGrids;
   readonly #seed: number;
+  readonly #days = new Map<number, DayPath>();
+  readonly #anchors = new Float64Array(MAX_ANCHORS);
+  readonly #quoteAnchors = new Float64Array(MAX_ANCHORS);
 
-  constructor(model: PriceModel, seed: number) {
+  constructor(model: PriceModel, seed: number, tickMs: number) {
     this.#model = model;
+    this.#grids = new DayGrids(seed, tickMs);
     this.#seed = seed;
   }
 
   /** GWA is the asset's USD price, MWA the ratio of two, LX the asset's price with a small deviation. */
   logPriceAt(series: IndexSeries, tick: number): number {
-    const { base, quote } = series;
-    const log = this.#model.logPriceAt(base.ordinal, tick);
-    if (quote) return log - this.#model.logPriceAt(quote.ordinal, tick);
-    return series.type === "LX" ? log + this.#lxDeviation(series, tick) : log;
+    const path = this.#dayPath(series, this.#grids.dayOf(tick));
+    return this.#logAt(path, tick - path.grid.first);
   }
 
   usdLogPriceAt(asset: SimulatedAsset, tick: number): number {
-    return this.#model.logPriceAt(asset.ordinal, tick);
+    const day = this.#grids.dayOf(tick);
+    const grid = this.#grids.of(day);
+    this.#model.readAnchors(asset.ordinal, day, grid.segments, this.#anchors);
+    return this.#logAt({ day, grid, anchors: this.#anchors }, tick - grid.first);
   }
 
-  /** `logPriceAt` for consecutive ticks. Reads whole blocks of the model: much cheaper for thousands of ticks. */
+  /** `logPriceAt` for consecutive ticks. Much cheaper for thousands of ticks. */
   logPrices(series: IndexSeries, fromTick: number, count: number): Float64Array {
     const found = new Float64Array(count);
-    const { base, quote } = series;
     for (let done = 0; done < count; ) {
-      const tick = fromTick + done;
-      const offset = tick % BLOCK_TICKS;
-      const run = Math.min(count - done, BLOCK_TICKS - offset);
-      const logs = this.#model.block(base.ordinal, tick).subarray(offset, offset + run);
-      found.set(logs, done);
-      if (quote) {
-        const quoteLogs = this.#model.block(quote.ordinal, tick);
-        for (let at = 0; at < run; at++)
-          found[done + at] = (found[done + at] as number) - (quoteLogs[offset + at] as number);
-      }
-      done += run;
+      const path = this.#dayPath(series, this.#grids.dayOf(fromTick + done));
+      const { first, count: ticks } = path.grid;
+      const from = fromTick + done - first;
+      const end = Math.min(ticks, from + count - done);
+      this.#copyLogs(path, from, found.subarray(done, done + end - from));
+      done += end - from;
     }
-    if (series.type === "LX")
-      for (let at = 0; at < count; at++)
-        found[at] = (found[at] as number) + this.#lxDeviation(series, fromTick + at);
     return found;
   }
 
-  /** The extremes of `logPriceAt` over [first, end). Reads every tick only for LX. */
-  extremes(series: IndexSeries, first: number, end: number): Extremes {
-    if (series.type === "LX") return findExtremes(this.logPrices(series, first, end - first));
-    return this.#model.extremes(series.base.ordinal, series.quote?.ordinal, first, end);
+  /** Summarises the ticks of a day before `endTick`, which is after the first. Reads anchors, and few ticks besides. */
+  summarizeDay(series: IndexSeries, day: number, endTick: number): DaySummary {
+    const path = this.#readDayPath(series, day, this.#anchors);
+    const { anchors, grid } = path;
+    const { first, anchorOffsets } = grid;
+    const last = Math.min(grid.count, endTick - first) - 1;
+    const lastAnchor = grid.segmentOf[last] as number;
+    let highest = 0;
+    let lowest = 0;
+    for (let at = 1; at <= lastAnchor; at++) {
+      if ((anchors[at] as number) > (anchors[highest] as number)) highest = at;
+      else if ((anchors[at] as number) < (anchors[lowest] as number)) lowest = at;
+    }
+    let high = anchors[highest] as number;
+    let low = anchors[lowest] as number;
+    let highTick = first + (anchorOffsets[highest] as number);
+    let lowTick = first + (anchorOffsets[lowest] as number);
+    for (let offset = (anchorOffsets[lastAnchor] as number) + 1; offset <= last; offset++) {
+      const log = this.#logAt(path, offset);
+      if (log > high) {
+        high = log;
+        highTick = first + offset;
+      } else if (log < low) {
+        low = log;
+        lowTick = first + offset;
+      }
+    }
+    const close = this.#logAt(path, last);
+    return { open: anchors[0] as number, high, low, close, highTick, lowTick, lastTick: first + last };
   }
 
   formatPrice(series: IndexSeries, log: number): string {
@@ -182,25 +225,75 @@ export class IndexValues {
   }
 
   /** The volume since the previous tick. Only LX records have it. */
-  formatTickVolume(series: IndexSeries, tick: number): string {
+  tickVolumeAt(series: IndexSeries, tick: number): number {
     const part = (hashNumbers(this.#seed, 51, series.ordinal, tick) / 2 ** 32) * 2;
-    return formatDecimal((this.volumeAt(series, tick) * part) / 2880, 8);
+    return (this.volumeAt(series, tick) * part) / 2880;
   }
 
-  #lxDeviation(series: IndexSeries, tick: number): number {
+  formatTickVolume(series: IndexSeries, tick: number): string {
+    return formatDecimal(this.tickVolumeAt(series, tick), TICK_VOLUME_DIGITS);
+  }
+
+  #dayPath(series: IndexSeries, day: number): DayPath {
+    const key = series.rank * 2 ** 20 + day;
+    const cached = this.#days.get(key);
+    if (cached) return cached;
+    const path = this.#readDayPath(series, day, new Float64Array(MAX_ANCHORS));
+    if (this.#days.size >= MAX_CACHED_DAYS) this.#days.clear();
+    this.#days.set(key, path);
+    return path;
+  }
+
+  /** Only anchors may differ from series to series: `DayGrids` tells why. */
+  #readDayPath(series: IndexSeries, day: number, anchors: Float64Array): DayPath {
+    const grid = this.#grids.of(day);
+    const { segments } = grid;
+    const { base, quote } = series;
+    this.#model.readAnchors(base.ordinal, day, segments, anchors);
+    if (quote) {
+      const quoteAnchors = this.#quoteAnchors;
+      this.#model.readAnchors(quote.ordinal, day, segments, quoteAnchors);
+      for (let at = 0; at <= segments; at++)
+        anchors[at] = (anchors[at] as number) - (quoteAnchors[at] as number);
+    } else if (series.type === "LX")
+      for (let at = 0; at <= segments; at++)
+        anchors[at] = (anchors[at] as number) + this.#lxDeviation(series, day, at);
+    return { day, grid, anchors };
+  }
+
+  #logAt({ day, grid, anchors }: DayPath, offset: number): number {
+    const segment = grid.segmentOf[offset] as number;
+    const start = anchors[segment] as number;
+    if (offset === grid.anchorOffsets[segment]) return start;
+    const shape = this.#grids.shape(day, segment, grid);
+    const fraction = shape[offset - (grid.anchorOffsets[segment] as number)] as number;
+    return start + ((anchors[segment + 1] as number) - start) * fraction;
+  }
+
+  /** `#logAt` for consecutive ticks. */
+  #copyLogs(path: DayPath, from: number, logs: Float64Array): void {
+    const { day, grid, anchors } = path;
+    const end = from + logs.length;
+    for (let segment = grid.segmentOf[from] as number, offset = from; offset < end; segment++) {
+      const segmentStart = grid.anchorOffsets[segment] as number;
+      const start = anchors[segment] as number;
+      if (segment === grid.segments) {
+        logs[offset - from] = start;
+        return;
+      }
+      const shape = this.#grids.shape(day, segment, grid);
+      const step = (anchors[segment + 1] as number) - start;
+      const segmentEnd = Math.min(end, grid.anchorOffsets[segment + 1] as number);
+      for (; offset < segmentEnd; offset++)
+        logs[offset - from] = start + step * (shape[offset - segmentStart] as number);
+    }
+  }
+
+  #lxDeviation(series: IndexSeries, day: number, anchor: number): number {
+    const cell = (day << MAX_DAY_LEVEL) + anchor;
     const hash = mixBits(
-      this.#seed ^ Math.imul(series.ordinal + 7, 0x2c1b3c6d) ^ Math.imul(tick, 0x9e3779b1),
+      this.#seed ^ Math.imul(series.ordinal + 7, 0x2c1b3c6d) ^ Math.imul(cell, 0x9e3779b1),
     );
     return (hash / 2 ** 32 - 0.5) * LX_DEVIATION_RANGE;
   }
-}
-
-export function findExtremes(logs: Float64Array): Extremes {
-  let high = Number.NEGATIVE_INFINITY;
-  let low = Number.POSITIVE_INFINITY;
-  for (const log of logs) {
-    if (log > high) high = log;
-    if (log < low) low = log;
-  }
-  return { high, low };
 }

@@ -12,56 +12,49 @@ export interface PriceParameters {
   readonly meanReversionDays: number;
 }
 
-const YEAR_MS = 31_557_600_000;
-const REFERENCE_MS = Date.UTC(2026, 0, 1);
+const DAYS_PER_YEAR = 365.25;
+const REFERENCE_DAY = Date.UTC(2026, 0, 1) / 86_400_000;
 /** Scales the sum of two uniform 12-bit draws to unit variance: bounded and bell-shaped. */
 const DRAW_UNIT = Math.sqrt(6) / 4095;
 
-/** Each cell multiplies the volatility of its parent by one of these. Over twenty levels this produces calm and volatile weeks. */
+/** A block of days is the largest cell; a day is divided into at most this many halvings. */
+export const BLOCK_LEVEL = 9;
+export const BLOCK_DAYS = 1 << BLOCK_LEVEL;
+export const MAX_DAY_LEVEL = 6;
+
+/** Each cell multiplies the volatility of its parent by one of these. Over fifteen levels this produces calm and volatile weeks. */
 export const VOLATILITY_FACTORS = Float64Array.from(
   { length: 256 },
   (_, at) => Math.exp((at / 255 - 0.5) * 0.46) / 1.009,
 );
 
-const MAX_DRAW = 4095 * DRAW_UNIT;
-const MAX_VOLATILITY_FACTOR = VOLATILITY_FACTORS[255] ?? 1;
-
 /** The price path of one asset, as precomputed coefficients. */
 export interface PricePath {
   readonly salt: number;
   readonly baseLog: number;
-  readonly logGrowthPerTick: number;
-  /** Standard deviation of a cell's middle, by level (a cell of level L has 2^L ticks). */
+  readonly logGrowthPerDay: number;
+  /** Standard deviation of the middle of a cell of 2^level days, at index `MAX_DAY_LEVEL + level`. */
   readonly deviation: Float64Array;
-  /** By level: how far a price inside a cell can lie beyond its ends, in units of the cell's volatility. */
-  readonly maxExcursion: Float64Array;
+  /** Standard deviation between the last tick of a day and the first of the next. */
+  readonly tickDeviation: number;
   /** Standard deviation of the values at the ends of the largest cells. */
   readonly endDeviation: number;
 }
 
-export function createPricePath(
-  parameters: PriceParameters,
-  salt: number,
-  tickMs: number,
-  topLevel: number,
-): PricePath {
-  const years = (level: number) =>
-    Math.min((2 ** level * tickMs) / YEAR_MS, parameters.meanReversionDays / 365.25);
-  const deviation = Float64Array.from({ length: topLevel + 1 }, (_, level) => {
-    return (parameters.yearlyVolatility * Math.sqrt(years(level))) / 2;
-  });
-  const maxExcursion = new Float64Array(topLevel + 1);
-  for (let level = 1; level <= topLevel; level++)
-    maxExcursion[level] =
-      MAX_VOLATILITY_FACTOR * ((deviation[level] ?? 0) * MAX_DRAW + (maxExcursion[level - 1] ?? 0));
-  const logGrowthPerTick = (parameters.yearlyGrowth * tickMs) / YEAR_MS;
+export function createPricePath(parameters: PriceParameters, salt: number, tickMs: number): PricePath {
+  const { usd, yearlyVolatility, yearlyGrowth, meanReversionDays } = parameters;
+  const deviationOver = (days: number) =>
+    yearlyVolatility * Math.sqrt(Math.min(days, meanReversionDays) / DAYS_PER_YEAR);
+  const logGrowthPerDay = yearlyGrowth / DAYS_PER_YEAR;
   return {
     salt,
-    logGrowthPerTick,
-    baseLog: Math.log(parameters.usd) - (logGrowthPerTick * REFERENCE_MS) / tickMs,
-    deviation,
-    maxExcursion,
-    endDeviation: parameters.yearlyVolatility * Math.sqrt(years(topLevel)) * 0.4,
+    logGrowthPerDay,
+    baseLog: Math.log(usd) - logGrowthPerDay * REFERENCE_DAY,
+    deviation: Float64Array.from({ length: MAX_DAY_LEVEL + BLOCK_LEVEL + 1 }, (_, at) => {
+      return deviationOver(2 ** (at - MAX_DAY_LEVEL)) / 2;
+    }),
+    tickDeviation: deviationOver(tickMs / 86_400_000),
+    endDeviation: deviationOver(BLOCK_DAYS) * 0.4,
   };
 }
 

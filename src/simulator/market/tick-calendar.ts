@@ -48,13 +48,18 @@ export class TickCalendar {
     return { first: this.firstTickOfDay(series.firstDay), end: this.firstTickOfDay(series.endDay) };
   }
 
+  /** Whether the tick is on a day without ticks. */
+  isClosed(tick: number): boolean {
+    return Math.floor((tick * this.tickMs) / DAY_MS) % 7 < this.#quirks.closedDays;
+  }
+
   /** Whether the service has published the tick by `nowMs`. Ignores the window. */
   isPublished(series: IndexSeries, tick: number, nowMs: number): boolean {
     if (!this.hasChangingTicks) return tick * this.tickMs <= nowMs;
     if (isAffected(this.#quirks.missingPerMille, this.#seed, 61, series.rank, tick)) return false;
-    const { late, everyNthTick, closedDays } = this.#quirks;
+    const { late, everyNthTick } = this.#quirks;
     if (tick % everyNthTick !== 0) return false;
-    if (Math.floor((tick * this.tickMs) / DAY_MS) % 7 < closedDays) return false;
+    if (this.isClosed(tick)) return false;
     const delay = isAffected(late.perMille, this.#seed, 62, series.rank, tick) ? late.seconds * 1000 : 0;
     return tick * this.tickMs + delay <= nowMs;
   }

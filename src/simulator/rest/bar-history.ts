@@ -1,11 +1,11 @@
 import { DAY_MS, formatDecimal, UtcFormatter } from "../market/format.ts";
-import type { IndexSeries, SimulatedIndexType } from "../market/indexes.ts";
-import { findExtremes, type IndexValues } from "../market/indexes.ts";
+import type { DaySummary, IndexSeries, IndexValues, SimulatedIndexType } from "../market/indexes.ts";
 import type { Quirks } from "../market/quirks.ts";
-import type { RecordIds } from "../market/record-ids.ts";
+import { type RecordIds, scrambleStep } from "../market/record-ids.ts";
 import type { TickCalendar } from "../market/tick-calendar.ts";
 import type { History, PageRecords } from "./history.ts";
 import type { JsonWriter } from "./json-writer.ts";
+import { createAffixes, type PageWriter, type RecordAffixes, writeFigure } from "./page-writer.ts";
 
 export interface DailyBarRecord {
   readonly id: string;
@@ -24,16 +24,11 @@ export interface DailyBarRecord {
   readonly timestamp?: string;
 }
 
-/** The summary of the ticks of one day; prices are logarithms. */
-interface DaySummary {
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-  readonly lastTick: number;
-}
+type PriceSummary = Pick<DaySummary, "open" | "high" | "low" | "close" | "lastTick">;
 
-const MAX_CACHED_DAYS = 200_000;
+const VOLUME_USD_DIGITS = 2;
+/** More than a bar has without its ids. */
+const MAX_BAR_BYTES = 1024;
 
 /** End-of-day bars: one step is one day. Each bar is computed from the ticks of its day. */
 export class BarHistory implements History {
@@ -43,22 +38,21 @@ export class BarHistory implements History {
   readonly #indexValues: IndexValues;
   readonly #ids: RecordIds;
   readonly #quirks: Quirks;
-  readonly #writer: JsonWriter;
+  readonly #jsonWriter: JsonWriter;
   readonly #utc: UtcFormatter;
-  readonly #summaries = new Map<number, DaySummary | undefined>();
 
   constructor(
     calendar: TickCalendar,
     indexValues: IndexValues,
     ids: RecordIds,
     quirks: Quirks,
-    writer: JsonWriter,
+    jsonWriter: JsonWriter,
   ) {
     this.#calendar = calendar;
     this.#indexValues = indexValues;
     this.#ids = ids;
     this.#quirks = quirks;
-    this.#writer = writer;
+    this.#jsonWriter = jsonWriter;
     this.#utc = new UtcFormatter(quirks.fractionDigits);
   }
 
@@ -81,7 +75,7 @@ export class BarHistory implements History {
 
   isPublished(series: IndexSeries, day: number, nowMs: number): boolean {
     const isFinished = (day + 1) * DAY_MS <= nowMs;
-    return isFinished || this.#getSummary(series, day, nowMs) !== undefined;
+    return isFinished || this.#summarize(series, day, nowMs) !== undefined;
   }
 
   isSettled(day: number, nowMs: number): boolean {
@@ -93,82 +87,143 @@ export class BarHistory implements History {
   }
 
   record(series: IndexSeries, day: number, nowMs: number): DailyBarRecord | undefined {
-    const summary = this.#getSummary(series, day, nowMs);
+    const summary = this.#summarize(series, day, nowMs);
     if (!summary) return undefined;
-    const price = (log: number) => this.#indexValues.formatPrice(series, log);
-    const volume = this.#indexValues.volumeAt(series, summary.lastTick);
-    const quoteUsd = series.quote
-      ? Math.exp(this.#indexValues.usdLogPriceAt(series.quote, summary.lastTick))
-      : 1;
-    // Approximations of the averages, always between low and high.
-    const twap = (summary.open + summary.high + summary.low + summary.close) / 4;
-    const vwap = (twap * 3 + summary.close) / 4;
+    const { prices, volume, volumeUsd } = this.#computeFigures(series, summary);
+    const [open = "", high = "", low = "", close = "", vwap = "", twap = ""] = prices.map((price) =>
+      formatDecimal(price, series.priceDigits),
+    );
     return {
       id: this.#ids.encode(this.recordKind(series.type), series.ordinal, day),
       indexId: series.id,
       indexType: series.type,
-      open: price(summary.open),
-      high: price(summary.high),
-      low: price(summary.low),
-      close: price(summary.close),
-      volume: this.#indexValues.formatVolume(series, summary.lastTick),
-      volumeUsd: formatDecimal(volume * Math.exp(vwap) * quoteUsd, 2),
-      vwap: price(vwap),
-      twap: price(twap),
+      open,
+      high,
+      low,
+      close,
+      volume: formatDecimal(volume, series.volumeDigits),
+      volumeUsd: formatDecimal(volumeUsd, VOLUME_USD_DIGITS),
+      vwap,
+      twap,
       startTimestamp: this.#utc.format(day * DAY_MS),
       endTimestamp: this.#utc.format(day * DAY_MS + this.#endOffset()),
       ...(this.#quirks.barTimestamp ? { timestamp: this.#utc.format(day * DAY_MS) } : {}),
     };
   }
 
-  render({ series, steps }: PageRecords, nowMs: number): string {
-    const texts = steps.flatMap((day, at) => {
-      const record = this.record(series[at] as IndexSeries, day, nowMs);
-      return record ? [this.#writer.formatRecord(record)] : [];
-    });
-    return texts.join(",");
+  write({ series: seriesList, steps }: PageRecords, nowMs: number, writer: PageWriter): void {
+    const { extraProperties, reorderedProperties, decimals } = this.#quirks;
+    const isPlain = !extraProperties && !reorderedProperties;
+    const quote = decimals === "string" ? '"' : "";
+    let affixes: RecordAffixes | undefined;
+    let isFirst = true;
+    for (let at = 0; at < steps.length; at++) {
+      const series = seriesList[at] as IndexSeries;
+      const day = steps[at] as number;
+      const summary = this.#summarize(series, day, nowMs);
+      if (!summary) continue;
+      if (series !== seriesList[at - 1] || !affixes)
+        affixes = createAffixes(this.#ids, this.recordKind(series.type), series);
+      writer.reserve(MAX_BAR_BYTES + affixes.bytes);
+      if (!isFirst) writer.writeAscii(",");
+      isFirst = false;
+      if (isPlain) this.#writePlain(writer, affixes, quote, series, day, summary);
+      else writer.writeText(this.#jsonWriter.formatRecord(this.record(series, day, nowMs) ?? {}));
+    }
+  }
+
+  /** Writes the same text as JsonWriter would. */
+  #writePlain(
+    writer: PageWriter,
+    { start, afterId }: RecordAffixes,
+    quote: string,
+    series: IndexSeries,
+    day: number,
+    summary: PriceSummary,
+  ): void {
+    const { prices, volume, volumeUsd } = this.#computeFigures(series, summary);
+    const { priceDigits, volumeDigits } = series;
+    const [open = 0, high = 0, low = 0, close = 0, vwap = 0, twap = 0] = prices;
+    const startText = this.#utc.format(day * DAY_MS);
+    writer.writeBytes(start);
+    writer.writeAscii(scrambleStep(day));
+    writer.writeBytes(afterId);
+    writeFigure(writer, ',"open":', open, priceDigits, quote);
+    writeFigure(writer, ',"high":', high, priceDigits, quote);
+    writeFigure(writer, ',"low":', low, priceDigits, quote);
+    writeFigure(writer, ',"close":', close, priceDigits, quote);
+    writeFigure(writer, ',"volume":', volume, volumeDigits, quote);
+    writeFigure(writer, ',"volumeUsd":', volumeUsd, VOLUME_USD_DIGITS, quote);
+    writeFigure(writer, ',"vwap":', vwap, priceDigits, quote);
+    writeFigure(writer, ',"twap":', twap, priceDigits, quote);
+    writer.writeAscii(',"startTimestamp":"');
+    writer.writeAscii(startText);
+    writer.writeAscii('","endTimestamp":"');
+    writer.writeAscii(this.#utc.format(day * DAY_MS + this.#endOffset()));
+    if (this.#quirks.barTimestamp) {
+      writer.writeAscii('","timestamp":"');
+      writer.writeAscii(startText);
+    }
+    writer.writeAscii('"}');
+  }
+
+  /** Prices are in the order open, high, low, close, vwap, twap. */
+  #computeFigures(series: IndexSeries, { open, high, low, close, lastTick }: PriceSummary) {
+    // Approximations of the averages, always between low and high.
+    const twap = (open + high + low + close) / 4;
+    const vwap = (twap * 3 + close) / 4;
+    const volume = this.#indexValues.volumeAt(series, lastTick);
+    const quoteLog = series.quote ? this.#indexValues.usdLogPriceAt(series.quote, lastTick) : 0;
+    const prices = [open, high, low, close, vwap, twap].map(Math.exp);
+    return { prices, volume, volumeUsd: volume * Math.exp(vwap + quoteLog) };
   }
 
   #endOffset(): number {
     return this.#quirks.barEnd === "midnight" ? DAY_MS : DAY_MS - 1;
   }
 
-  #getSummary(series: IndexSeries, day: number, nowMs: number): DaySummary | undefined {
-    if (!this.isSettled(day, nowMs)) return this.#computeSummary(series, day, nowMs);
-    const key = series.rank * 2 ** 20 + day;
-    if (this.#summaries.has(key)) return this.#summaries.get(key);
-    if (this.#summaries.size >= MAX_CACHED_DAYS) this.#summaries.clear();
-    const summary = this.#computeSummary(series, day, nowMs);
-    this.#summaries.set(key, summary);
-    return summary;
-  }
-
-  #computeSummary(series: IndexSeries, day: number, nowMs: number): DaySummary | undefined {
+  #summarize(series: IndexSeries, day: number, nowMs: number): PriceSummary | undefined {
     const first = this.#calendar.firstTickOfDay(day);
     const end = Math.min(this.#calendar.firstTickOfDay(day + 1), this.#calendar.newestTick(nowMs) + 1);
     if (end <= first) return undefined;
-    if (!this.#calendar.hasChangingTicks) {
-      const open = this.#indexValues.logPriceAt(series, first);
-      const close = this.#indexValues.logPriceAt(series, end - 1);
-      return { open, close, ...this.#indexValues.extremes(series, first, end), lastTick: end - 1 };
-    }
-    const { logs, lastTick } = this.#publishedLogPrices(series, first, end, nowMs);
-    const open = logs[0];
-    const close = logs.at(-1);
-    if (open === undefined || close === undefined) return undefined;
-    return { open, close, ...findExtremes(logs), lastTick };
+    if (this.#calendar.isClosed(first)) return undefined;
+    const summary = this.#indexValues.summarizeDay(series, day, end);
+    return this.#isPublishedAsIs(series, first, summary, day, nowMs)
+      ? summary
+      : this.#summarizePublished(series, first, end, nowMs);
   }
 
-  /** The prices of the ticks that are published by `nowMs`, with their uncorrected errors. */
-  #publishedLogPrices(series: IndexSeries, first: number, end: number, nowMs: number) {
+  /** Whether the four ticks that a summary names are published, and no tick of the day still has an error. */
+  #isPublishedAsIs(
+    series: IndexSeries,
+    first: number,
+    { highTick, lowTick, lastTick }: DaySummary,
+    day: number,
+    nowMs: number,
+  ): boolean {
+    if (!this.#calendar.hasChangingTicks) return true;
+    const isPublished = (tick: number) => this.#calendar.isPublished(series, tick, nowMs);
+    return (
+      this.isSettled(day, nowMs) && [first, highTick, lowTick, lastTick].every((tick) => isPublished(tick))
+    );
+  }
+
+  /** Reads every tick that is published by `nowMs`, with its uncorrected error. */
+  #summarizePublished(
+    series: IndexSeries,
+    first: number,
+    end: number,
+    nowMs: number,
+  ): PriceSummary | undefined {
     const logs = this.#indexValues.logPrices(series, first, end - first);
-    const found: number[] = [];
-    let lastTick = first;
+    let summary: PriceSummary | undefined;
     for (let at = 0; at < logs.length; at++) {
-      if (!this.#calendar.isPublished(series, first + at, nowMs)) continue;
-      found.push((logs[at] as number) + this.#calendar.priceError(series, first + at, nowMs));
-      lastTick = first + at;
+      const tick = first + at;
+      if (!this.#calendar.isPublished(series, tick, nowMs)) continue;
+      const log = (logs[at] as number) + this.#calendar.priceError(series, tick, nowMs);
+      const { open, high, low } = summary ?? { open: log, high: log, low: log };
+      summary = { open, high: Math.max(high, log), low: Math.min(low, log), close: log, lastTick: tick };
     }
-    return { logs: Float64Array.from(found), lastTick };
+    return summary;
   }
 }

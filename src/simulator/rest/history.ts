@@ -10,6 +10,7 @@ import { HttpError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import type { CachedPage, PageCache } from "./page-cache.ts";
+import { PageWriter } from "./page-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** The records of a page, newest first. Two parallel arrays, because pages are long. */
@@ -34,8 +35,8 @@ export interface History {
   isReachable(step: number, nowMs: number): boolean;
   /** Whether the oldest record never changes, so that the last page can be cached. */
   readonly hasFixedEnd: boolean;
-  /** Renders the records as the elements of a JSON array. */
-  render(records: PageRecords, nowMs: number): string;
+  /** Writes the records as the elements of a JSON array. */
+  write(records: PageRecords, nowMs: number, writer: PageWriter): void;
 }
 
 /** Where a walk begins: at this step, with the first index of at least this rank. */
@@ -116,6 +117,7 @@ export class HistoryPages {
   readonly #history: History;
   readonly #options: HistoryPagesOptions;
   readonly #scope: string;
+  readonly #pageWriter = new PageWriter();
   readonly #allSeries: Readonly<Record<"withLX" | "withoutLX", readonly IndexSeries[]>>;
 
   constructor(history: History, scope: string, options: HistoryPagesOptions) {
@@ -148,7 +150,7 @@ export class HistoryPages {
         undefined,
         quirks.lastPage === "own-id" ? this.#lastId(records) : undefined,
       );
-      return new Payload(`{"content":[${this.#history.render(records, nowMs)}]${end}}`);
+      return new Payload(this.#render(records, end, nowMs));
     }
     const start =
       startAfter !== undefined
@@ -253,14 +255,21 @@ export class HistoryPages {
     const isFinal = hasMore || this.#history.hasFixedEnd;
     // A fault may serve another page instead: do not render this one before it is needed.
     const payload = new Payload(() => {
-      const text = `{"content":[${this.#history.render(records, nowMs)}]${end}}`;
-      if (isFinal && isSettled) cache.set(key, page, text.length);
-      return text;
+      const body = this.#render(records, end, nowMs);
+      if (isFinal && isSettled) cache.set(key, page, body.length);
+      return body;
     });
     const count = records.steps.length;
     const last = { step: records.steps[count - 1] ?? 0, rank: records.series[count - 1]?.rank ?? 0 };
     const page: CachedPage = { payload, oldest, last: count > 0 ? last : undefined, rows: count };
     return page;
+  }
+
+  #render(records: PageRecords, end: string, nowMs: number): Buffer {
+    this.#pageWriter.writeText('{"content":[');
+    this.#history.write(records, nowMs, this.#pageWriter);
+    this.#pageWriter.writeText(`]${end}}`);
+    return this.#pageWriter.take();
   }
 
   #lastId({ series, steps }: PageRecords): string | undefined {

@@ -16,11 +16,11 @@ export interface SimulatorRequest {
 
 /** The body of a response, rendered when it is first read. Caches its compressed form. */
 export class Payload {
-  readonly #content: string | Buffer | (() => string);
+  readonly #content: string | Buffer | (() => Buffer);
   #bytes: Buffer | undefined;
   #gzipped: Buffer | undefined;
 
-  constructor(content: string | Buffer | (() => string)) {
+  constructor(content: string | Buffer | (() => Buffer)) {
     this.#content = content;
   }
 

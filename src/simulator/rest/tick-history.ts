@@ -1,10 +1,16 @@
 import { UtcFormatter } from "../market/format.ts";
-import type { IndexSeries, IndexValues, SimulatedIndexType } from "../market/indexes.ts";
+import {
+  type IndexSeries,
+  type IndexValues,
+  type SimulatedIndexType,
+  TICK_VOLUME_DIGITS,
+} from "../market/indexes.ts";
 import type { Quirks } from "../market/quirks.ts";
 import { type RecordIds, scrambleStep } from "../market/record-ids.ts";
 import type { TickCalendar } from "../market/tick-calendar.ts";
 import type { History, PageRecords } from "./history.ts";
 import type { JsonWriter } from "./json-writer.ts";
+import { createAffixes, type PageWriter, type RecordAffixes, writeFigure } from "./page-writer.ts";
 
 export interface IndexTickRecord {
   readonly id: string;
@@ -17,6 +23,9 @@ export interface IndexTickRecord {
   readonly timestamp: string;
 }
 
+/** More than a tick has without its ids. */
+const MAX_TICK_BYTES = 512;
+
 /** Intraday index ticks: one step is one refresh of the service. */
 export class TickHistory implements History {
   readonly name = "index-ticker";
@@ -25,7 +34,7 @@ export class TickHistory implements History {
   readonly #indexValues: IndexValues;
   readonly #ids: RecordIds;
   readonly #quirks: Quirks;
-  readonly #writer: JsonWriter;
+  readonly #jsonWriter: JsonWriter;
   readonly #utc: UtcFormatter;
 
   constructor(
@@ -33,13 +42,13 @@ export class TickHistory implements History {
     indexValues: IndexValues,
     ids: RecordIds,
     quirks: Quirks,
-    writer: JsonWriter,
+    jsonWriter: JsonWriter,
   ) {
     this.#calendar = calendar;
     this.#indexValues = indexValues;
     this.#ids = ids;
     this.#quirks = quirks;
-    this.#writer = writer;
+    this.#jsonWriter = jsonWriter;
     this.#utc = new UtcFormatter(quirks.fractionDigits);
   }
 
@@ -83,16 +92,18 @@ export class TickHistory implements History {
     return ticks.map((tick, at) => this.#record(series, tick, logs[ticks.length - 1 - at] as number, nowMs));
   }
 
-  render(records: PageRecords, nowMs: number): string {
+  write(records: PageRecords, nowMs: number, writer: PageWriter): void {
     const { extraProperties, reorderedProperties } = this.#quirks;
     const logs = this.#logPrices(records);
-    if (!extraProperties && !reorderedProperties) return this.#renderFast(records, logs, nowMs);
-    return records.steps
-      .map((tick, at) => {
-        const series = records.series[at] as IndexSeries;
-        return this.#writer.formatRecord(this.#record(series, tick, logs[at] as number, nowMs));
-      })
-      .join(",");
+    if (!extraProperties && !reorderedProperties) {
+      this.#writePlain(records, logs, nowMs, writer);
+      return;
+    }
+    const texts = records.steps.map((tick, at) => {
+      const series = records.series[at] as IndexSeries;
+      return this.#jsonWriter.formatRecord(this.#record(series, tick, logs[at] as number, nowMs));
+    });
+    writer.writeText(texts.join(","));
   }
 
   #record(series: IndexSeries, tick: number, log: number, nowMs: number): IndexTickRecord {
@@ -128,39 +139,41 @@ export class TickHistory implements History {
     );
   }
 
-  /** Renders the same text as JsonWriter, without creating an object per record. */
-  #renderFast({ series: seriesList, steps }: PageRecords, logs: Float64Array, nowMs: number): string {
+  /** Writes the same text as JsonWriter would, without creating an object per record. */
+  #writePlain(
+    { series: seriesList, steps }: PageRecords,
+    logs: Float64Array,
+    nowMs: number,
+    writer: PageWriter,
+  ): void {
     const quote = this.#quirks.decimals === "string" ? '"' : "";
     const calendar = this.#calendar;
     const indexValues = this.#indexValues;
-    let series: IndexSeries | undefined;
-    let before = "";
-    let middle = "";
-    let text = "";
+    let affixes: RecordAffixes | undefined;
     for (let at = 0; at < steps.length; at++) {
-      const current = seriesList[at] as IndexSeries;
-      if (current !== series) {
-        series = current;
-        const affixes = this.#ids.affixes(this.recordKind(current.type), current.ordinal);
-        before = `{"id":${quotedPrefix(affixes.prefix)}`;
-        middle = `${quotedSuffix(affixes.suffix)},"indexId":${JSON.stringify(current.id)},"indexType":"${current.type}","price":${quote}`;
-      }
+      const series = seriesList[at] as IndexSeries;
+      if (series !== seriesList[at - 1] || !affixes)
+        affixes = createAffixes(this.#ids, this.recordKind(series.type), series);
       const tick = steps[at] as number;
-      const log = (logs[at] as number) + calendar.priceError(current, tick, nowMs);
-      const tickVolume =
-        current.type === "LX"
-          ? `,"tickVolume":${quote}${indexValues.formatTickVolume(current, tick)}${quote}`
-          : "";
-      text += `${at === 0 ? "" : ","}${before}${scrambleStep(tick)}${middle}${indexValues.formatPrice(current, log)}${quote},"volume":${quote}${indexValues.formatVolume(current, tick)}${quote}${tickVolume},"timestamp":"${this.#utc.format(tick * calendar.tickMs)}"}`;
+      const log = (logs[at] as number) + calendar.priceError(series, tick, nowMs);
+      writer.reserve(MAX_TICK_BYTES + affixes.bytes);
+      if (at > 0) writer.writeAscii(",");
+      writer.writeBytes(affixes.start);
+      writer.writeAscii(scrambleStep(tick));
+      writer.writeBytes(affixes.afterId);
+      writeFigure(writer, ',"price":', Math.exp(log), series.priceDigits, quote);
+      writeFigure(writer, ',"volume":', indexValues.volumeAt(series, tick), series.volumeDigits, quote);
+      if (series.type === "LX")
+        writeFigure(
+          writer,
+          ',"tickVolume":',
+          indexValues.tickVolumeAt(series, tick),
+          TICK_VOLUME_DIGITS,
+          quote,
+        );
+      writer.writeAscii(',"timestamp":"');
+      writer.writeAscii(this.#utc.format(tick * calendar.tickMs));
+      writer.writeAscii('"}');
     }
-    return text;
   }
-}
-
-function quotedPrefix(text: string): string {
-  return JSON.stringify(text).slice(0, -1);
-}
-
-function quotedSuffix(text: string): string {
-  return JSON.stringify(text).slice(1);
 }

@@ -1,4 +1,4 @@
-import type { ReadPageOptions } from "../../ingest/decode/pending-pages.ts";
+import type { ReadPageOptions } from "../../ingest/decode/scanned-page.ts";
 import type { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import type { Selector } from "../../model/selector.ts";
 import type { DerivativeType } from "../../model/streams.ts";
@@ -106,6 +106,8 @@ export interface SyncSettings {
   readonly concurrency: number;
   /** A series without new records is covered up to this many seconds before now. */
   readonly quietMargin: number;
+  /** How often REST confirms what the live feed has covered, in seconds. */
+  readonly confirmEvery: number;
   /** Rate limit over all requests; 0: none. */
   readonly maxRequestsPerSecond: number;
   readonly withdrawals: WithdrawalRules;

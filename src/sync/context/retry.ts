@@ -3,16 +3,19 @@ import { Failure } from "../../model/failure.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
-import { classifyError, isInvalidResponse } from "./error-policy.ts";
+import { classifyError, isAskedTwice, isInvalidResponse } from "./error-policy.ts";
 
 const MAX_TRIES = 4;
 const RETRY_BACKOFF = { baseMs: 5_000, maxMs: 60_000 };
+const MAX_LOOKS = 2;
+const SECOND_LOOK_DELAY_MS = 1_000;
 export const SILENCE_TIMEOUT_MS = 15 * 60_000;
 /** After this time, count every success since the start: the other requests may be done, so no recent one may exist. */
 const COUNT_ALL_SUCCESSES_AFTER_MS = 120_000;
 
-/** The delay before a retry: never zero, growing, jittered. */
-export function retryDelayMs(attempt: number, random: Random): number {
+/** The delay before a retry: never zero, growing, jittered; short if all failures need only a second look. */
+export function retryDelayMs(attempt: number, random: Random, errors: readonly unknown[] = []): number {
+  if (errors.length > 0 && errors.every(isAskedTwice)) return SECOND_LOOK_DELAY_MS;
   return RETRY_BACKOFF.baseMs / 2 + backoffDelay(attempt, RETRY_BACKOFF, random);
 }
 
@@ -42,16 +45,16 @@ export async function retryUntilDone<T>(options: SyncRetryOptions, work: () => P
     } catch (error) {
       if (classifyError(error, successCount()) !== "retry") throw error;
       if (isInvalidResponse(error) || othersSucceeded(successesBefore)) tries++;
-      if (tries >= MAX_TRIES) throw error;
+      if (isOutOfTries(tries, error)) throw error;
       onRetry?.(error);
-      await clock.sleep(retryDelayMs(attempt, random), signal);
+      await clock.sleep(retryDelayMs(attempt, random, [error]), signal);
     }
   }
 }
 
-/** `failureCount`: failures while the service was answering. */
-export function isOutOfTries(failureCount: number): boolean {
-  return failureCount >= MAX_TRIES;
+/** `failureCount`: failures while the service was answering, `error` the last one. */
+export function isOutOfTries(failureCount: number, error: unknown): boolean {
+  return failureCount >= (isAskedTwice(error) ? MAX_LOOKS : MAX_TRIES);
 }
 
 /** Ends a run when no request has succeeded for a quarter of an hour. */
@@ -59,13 +62,21 @@ export class SilenceTimeout {
   readonly #clock: Clock;
   readonly #timeout = new AbortController();
   readonly #findCause: () => Failure | undefined;
+  readonly #findLastFailure: () => Failure | undefined;
   #lastSuccessAt: number;
   #cancel: () => void = () => {};
 
-  /** `findCause`: returns the cause if it is not the service, for example a full disk. */
-  constructor(clock: Clock, findCause: () => Failure | undefined = () => undefined) {
+  /**
+   * `findCause`: returns the cause if it is not the service, for example a full disk. `findLastFailure`: of the requests.
+   */
+  constructor(
+    clock: Clock,
+    findCause: () => Failure | undefined = () => undefined,
+    findLastFailure: () => Failure | undefined = () => undefined,
+  ) {
     this.#clock = clock;
     this.#findCause = findCause;
+    this.#findLastFailure = findLastFailure;
     this.#lastSuccessAt = clock.monotonic();
     this.#startTimer();
   }
@@ -88,15 +99,17 @@ export class SilenceTimeout {
     const remainingMs = Math.ceil(this.#lastSuccessAt + SILENCE_TIMEOUT_MS - this.#clock.monotonic());
     this.#cancel = this.#clock.after(remainingMs, () => {
       if (this.#clock.monotonic() - this.#lastSuccessAt < SILENCE_TIMEOUT_MS) this.#startTimer();
-      else this.#timeout.abort(this.#findCause() ?? silenceFailure());
+      else this.#timeout.abort(this.#findCause() ?? silenceFailure(this.#findLastFailure()));
     });
   }
 }
 
-function silenceFailure(): Failure {
-  return new Failure(`the service has not answered for ${SILENCE_TIMEOUT_MS / 60_000} minutes`, {
+function silenceFailure(lastFailure: Failure | undefined): Failure {
+  const why = lastFailure ? `; last failure: ${lastFailure.message}` : "";
+  const remedy = lastFailure?.remedy ?? "check the network and service.baseUrl";
+  return new Failure(`the service has not answered for ${SILENCE_TIMEOUT_MS / 60_000} minutes${why}`, {
     code: "gave_up",
-    remedy: "check the network and service.baseUrl, then run again: what was fetched stays stored",
+    remedy: `${remedy}; then run again: what was fetched stays stored`,
   });
 }
 

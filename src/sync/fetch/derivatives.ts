@@ -5,7 +5,7 @@ import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
 import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
-import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
+import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const { endpoint: contractEndpoint } = streamTable.derivative_contracts;
 const { endpoint: tickerEndpoint } = streamTable.derivative_ticks;
@@ -52,38 +52,54 @@ export async function refreshContracts(
   return rows > 0;
 }
 
-/** Fetches the tickers of all derivative types of an exchange and records them as one snapshot. */
+/**
+ * Fetches the tickers of all derivative types of an exchange and records them as one snapshot. If the service denies one
+ * type, the others are stored all the same, but the period is lost: not all that the settings select was observed.
+ */
 export async function fetchDerivativeTicks(
   context: SyncContext,
   exchangeId: string,
   types: readonly DerivativeType[],
   cadenceSeconds: number,
 ): Promise<void> {
+  const cadence = cadenceSeconds * MICROS_PER_SECOND;
+  await fetchIfAllowed(context, { stream: "derivative_ticks", exchangeId, cadence }, async () => {
+    const askedAt = serviceNow(context);
+    const parts: SnapshotPart[] = [];
+    let denial: unknown;
+    for (const derivativeType of types) {
+      try {
+        parts.push(await fetchTicksOfType(context, exchangeId, derivativeType));
+      } catch (error) {
+        if (failureCode(error) !== "forbidden") throw error;
+        denial ??= error;
+      }
+    }
+    if (denial !== undefined) throw denial;
+    await recordSnapshot(context, { stream: "derivative_ticks", exchangeId, cadence, parts, askedAt });
+  });
+}
+
+async function fetchTicksOfType(
+  context: SyncContext,
+  exchangeId: string,
+  derivativeType: DerivativeType,
+): Promise<SnapshotPart> {
   const { ingest, stats, signal } = context;
   const stream = "derivative_ticks";
-  const cadence = cadenceSeconds * MICROS_PER_SECOND;
-  const parts: SnapshotPart[] = [];
-  for (const derivativeType of types) {
-    const counter = new SnapshotCounter();
-    const filters = { exchangeId };
-    const list: ListWalkOptions = {
-      endpoint: tickerEndpoint,
-      params: { derivativeType },
-      filters,
-      priority: requestPriority.head,
-    };
-    for await (const { page } of fetchListPages(context, list, { stream, derivativeType })) {
-      const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
-      const commit = await ingest.call(
-        "commitSnapshot",
-        { stream, pageId: page.pageId, request },
-        [],
-        signal,
-      );
-      stats.addRows(stream, commit.written, commit);
-      counter.add(commit);
-    }
-    parts.push(counter.toResult(derivativeType));
+  const counter = new SnapshotCounter();
+  const filters = { exchangeId };
+  const list: ListWalkOptions = {
+    endpoint: tickerEndpoint,
+    params: { derivativeType },
+    filters,
+    priority: requestPriority.snapshot,
+  };
+  for await (const { page } of fetchListPages(context, list, { stream, derivativeType })) {
+    const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
+    const commit = await ingest.call("commitSnapshot", { stream, pageId: page.pageId, request }, [], signal);
+    stats.addRows(stream, commit.written, commit);
+    counter.add(commit);
   }
-  await recordSnapshot(context, { stream, exchangeId, cadence, parts });
+  return counter.toResult(derivativeType);
 }

@@ -1,10 +1,10 @@
 import type { SnapshotPart } from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
 import { streamTable } from "../../model/streams.ts";
-import { MICROS_PER_SECOND } from "../../model/time.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
-import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
+import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
+import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const stream = "exchange_ticks";
 const { endpoint } = streamTable[stream];
@@ -27,13 +27,31 @@ interface ExchangeTicksOptions {
  * correct, and users who filter by `quality` would discard correct prices.
  */
 export async function fetchExchangeTicks(context: SyncContext, options: ExchangeTicksOptions): Promise<void> {
-  const { log } = context;
   const cadence = options.refreshSeconds * MICROS_PER_SECOND;
+  const { exchangeId } = options;
+  await fetchIfAllowed(context, { stream, exchangeId, cadence }, () =>
+    pollUntilWhole(context, options, cadence),
+  );
+}
+
+async function pollUntilWhole(
+  context: SyncContext,
+  options: ExchangeTicksOptions,
+  cadence: Micros,
+): Promise<void> {
+  const { log } = context;
   for (let poll = 1; poll <= MAX_POLLS; poll++) {
+    const askedAt = serviceNow(context);
     const list = await pollOnce(context, options);
     const periods = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence)));
     if (periods.size <= 1)
-      return recordSnapshot(context, { stream, exchangeId: options.exchangeId, cadence, parts: [list] });
+      return recordSnapshot(context, {
+        stream,
+        exchangeId: options.exchangeId,
+        cadence,
+        parts: [list],
+        askedAt,
+      });
     log.debug({ exchangeId: options.exchangeId, poll }, "ticker list torn by a refresh");
   }
   throw new Failure(
@@ -53,7 +71,7 @@ async function pollOnce(
   const { ingest, stats, signal } = context;
   const filters = exchangeId === null ? {} : { exchangeId };
   const counter = new SnapshotCounter();
-  const list = { endpoint, filters, priority: requestPriority.head };
+  const list = { endpoint, filters, priority: requestPriority.snapshot };
   for await (const { page } of fetchListPages(context, list, { stream })) {
     const snapshot = {
       stream,

@@ -3,7 +3,7 @@ import { failureCode } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { SelectorCandidate } from "../../model/selector.ts";
 import { type HistoryStream, streamTable } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { readStoredIndices } from "../../warehouse/lookups/lookup-queries.ts";
@@ -12,29 +12,160 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 /** Large enough for a record of each liquid index, since there are only a few. */
 const PAGE_SIZE = 100;
 
-/** Fetches the ids of the liquid indices from their latest records, because no lookup lists them. */
+/** A liquid index that the service has shown. */
+export interface LiquidIndex {
+  readonly id: string;
+  /** Its newest tick; undefined if only bars may be read. */
+  readonly newest: { readonly ts: Micros; readonly price: number } | undefined;
+}
+
+/** Fetches the liquid indices from their latest records, because no lookup lists them. */
 export async function fetchLiquidIndices(
   client: RequestSender,
   now: Micros,
   signal: AbortSignal,
-): Promise<string[]> {
-  const fetchFrom = (stream: HistoryStream) => {
-    const { endpoint } = streamTable[stream];
-    const timestamp = `${formatTimestamp(now + MICROS_PER_DAY).slice(0, 19)}Z`;
-    const query = { indexType: "LX", timestamp, size: PAGE_SIZE };
-    return client.request({ endpoint, query, priority: requestPriority.head, signal }, async (body) => {
-      const { records } = decodePage(stream, decodeBody(body));
-      const liquid = records.filter(({ indexType }) => indexType === "LX");
-      return [...new Set(liquid.map(({ indexId }) => indexId))];
-    });
+): Promise<LiquidIndex[]> {
+  const query = { indexType: "LX", timestamp: formatSecond(now + MICROS_PER_DAY), size: PAGE_SIZE };
+  const request = (stream: HistoryStream) => ({
+    endpoint: streamTable[stream].endpoint,
+    query,
+    priority: requestPriority.head,
+    signal,
+  });
+  const readIndices = async <R extends { readonly indexType: string; readonly indexId: string }>(
+    records: readonly R[],
+    newestOf: (record: R) => LiquidIndex["newest"],
+  ) => {
+    // The newest record of each index comes first.
+    const indices = new Map<string, LiquidIndex>();
+    for (const record of records)
+      if (record.indexType === "LX" && !indices.has(record.indexId))
+        indices.set(record.indexId, { id: record.indexId, newest: newestOf(record) });
+    return [...indices.values()];
   };
   try {
-    return await fetchFrom("index_ticks");
+    return await client.request(request("index_ticks"), async (body) =>
+      readIndices(decodePage("index_ticks", decodeBody(body)).records, ({ ts, price }) =>
+        price === null ? undefined : { ts, price: price.real },
+      ),
+    );
   } catch (error) {
     // A profile without access to ticks may still have access to bars.
     if (failureCode(error) !== "forbidden") throw error;
-    return fetchFrom("ohlcv");
+    return client.request(request("ohlcv"), async (body) =>
+      readIndices(decodePage("ohlcv", decodeBody(body)).records, () => undefined),
+    );
   }
+}
+
+function formatSecond(ts: Micros): string {
+  return `${formatTimestamp(ts).slice(0, 19)}Z`;
+}
+
+/** The liquid indices that the service defines, and the asset whose price each follows. */
+export const liquidIndexSymbols: Readonly<Record<string, string>> = { BLX: "BTC", ELX: "ETH", XRPLX: "XRP" };
+
+/** A price of the asset that a liquid index follows. */
+export interface NamedPrice {
+  readonly name: string;
+  readonly price: number;
+}
+
+/** A liquid index follows the price of its asset more closely than this. */
+const MAX_PRICE_DEVIATION = 0.02;
+/** The price of any other asset must be further away than this. */
+const MIN_PRICE_DISTANCE = 0.2;
+
+/**
+ * Names the indices whose price matches the price of exactly one asset at the same moment. A name that two indices match,
+ * and an index that is close to a second asset, stay without.
+ */
+export function matchLiquidNames(
+  indices: readonly {
+    readonly id: string;
+    readonly candidates: readonly NamedPrice[];
+    readonly price: number;
+  }[],
+): Map<string, string> {
+  const matches = indices.flatMap(({ id, price, candidates }) => {
+    const distances = candidates
+      .filter((candidate) => candidate.price > 0)
+      .map((candidate) => ({ name: candidate.name, distance: Math.abs(Math.log(price / candidate.price)) }));
+    const near = new Set(
+      distances.filter(({ distance }) => distance <= MIN_PRICE_DISTANCE).map(({ name }) => name),
+    );
+    const [best] = distances.toSorted((a, b) => a.distance - b.distance);
+    return best && best.distance <= MAX_PRICE_DEVIATION && near.size === 1 ? [{ id, name: best.name }] : [];
+  });
+  const byName = Map.groupBy(matches, ({ name }) => name);
+  return new Map(
+    [...byName.values()].flatMap((own) => (own.length === 1 ? own : [])).map(({ id, name }) => [id, name]),
+  );
+}
+
+/** A symbol may be shared by several assets: the price tells which one the index follows. */
+const MAX_ASSETS_PER_SYMBOL = 4;
+const MAX_PRICE_AGE: Micros = 600 * MICROS_PER_SECOND;
+
+interface NameLiquidOptions {
+  readonly indices: readonly LiquidIndex[];
+  /** Names that are known already. */
+  readonly knownNames: ReadonlySet<string>;
+  readonly assets: readonly SelectorCandidate[];
+  readonly signal: AbortSignal;
+}
+
+/** Concludes the names of liquid indices from the prices of their assets at the same moment. */
+export async function fetchLiquidNames(
+  client: RequestSender,
+  { indices, knownNames, assets, signal }: NameLiquidOptions,
+): Promise<Map<string, string>> {
+  const { endpoint } = streamTable.index_ticks;
+  const fetchPrice = (indexId: string, at: Micros) => {
+    const query = { indexType: "GWA", indexId, timestamp: formatSecond(at + MICROS_PER_SECOND), size: 1 };
+    const request = {
+      endpoint,
+      query,
+      priority: requestPriority.head,
+      signal,
+      maxAttempts: 2,
+      mayBeMissing: true,
+    };
+    return client
+      .request(request, async (body) => {
+        const [newest] = decodePage("index_ticks", decodeBody(body)).records;
+        return newest?.indexId === indexId && at - newest.ts <= MAX_PRICE_AGE
+          ? newest.price?.real
+          : undefined;
+      })
+      .catch((error: unknown) => {
+        if (failureCode(error) === "not_found") return undefined;
+        throw error;
+      });
+  };
+  // The newest ticks of the indices usually have the same timestamp: each price is then requested once.
+  const prices = new Map<string, Promise<number | undefined>>();
+  const priceAt = (indexId: string, at: Micros) => {
+    const key = `${at} ${indexId}`;
+    const price = prices.get(key) ?? fetchPrice(indexId, at);
+    prices.set(key, price);
+    return price;
+  };
+  const symbols = Object.entries(liquidIndexSymbols).filter(([name]) => !knownNames.has(name));
+  const priced = [];
+  for (const { id, newest } of indices) {
+    if (!newest || newest.price <= 0) continue;
+    const candidates: NamedPrice[] = [];
+    for (const [name, symbol] of symbols) {
+      const shared = assets.filter(({ labels }) => labels[0] === symbol).slice(0, MAX_ASSETS_PER_SYMBOL);
+      for (const asset of shared) {
+        const price = await priceAt(asset.id, newest.ts);
+        if (price !== undefined) candidates.push({ name, price });
+      }
+    }
+    priced.push({ id, price: newest.price, candidates });
+  }
+  return matchLiquidNames(priced);
 }
 
 /** The liquid indices from the settings, the warehouse and the service, as selector candidates. */
@@ -42,6 +173,7 @@ export function liquidCandidates(
   configured: Readonly<Record<string, string>>,
   reader: Connection | undefined,
   fetchedIds: readonly string[],
+  matchedNames: ReadonlyMap<string, string> = new Map(),
 ): SelectorCandidate[] {
   const labels = new Map<string, Set<string>>();
   const add = (id: string, label?: string) => {
@@ -51,6 +183,6 @@ export function liquidCandidates(
   };
   for (const [name, id] of Object.entries(configured)) add(id, name);
   for (const { id, name } of reader ? readStoredIndices(reader, "LX") : []) add(id, name ?? undefined);
-  for (const id of fetchedIds) add(id);
+  for (const id of fetchedIds) add(id, matchedNames.get(id));
   return [...labels].map(([id, names]) => ({ id, labels: [...names] }));
 }

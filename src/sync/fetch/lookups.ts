@@ -1,4 +1,5 @@
 import type { LookupCommitResult } from "../../ingest/commit/lookup.ts";
+import { failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
@@ -7,22 +8,39 @@ import { describeRequest, fetchListPages, type SyncContext } from "../context/co
 export const wholeLookups = ["assets", "markets", "exchanges"] as const satisfies readonly Stream[];
 export type LookupStream = (typeof wholeLookups)[number];
 
-/** Refreshes one lookup. Uses no filter, because a filter by status would miss entries in MAINTENANCE. */
+/** Refreshes one lookup. */
 export async function refreshLookup(context: SyncContext, stream: LookupStream): Promise<LookupCommitResult> {
   const { ingest, log, stats, signal } = context;
-  const { endpoint } = streamTable[stream];
-  const pageIds: number[] = [];
-  const list = { endpoint, priority: requestPriority.head };
-  for await (const { page } of fetchListPages(context, list, { stream })) pageIds.push(page.pageId);
-  const commit = await ingest.call(
-    "commitLookup",
-    { stream, pageIds, request: describeRequest(endpoint) },
-    [],
-    signal,
+  const request = describeRequest(streamTable[stream].endpoint);
+  const { address: serviceUrl } = context.client;
+  const commit = await withWholeList(context, stream, (pageIds) =>
+    ingest.call("commitLookup", { stream, pageIds, request, serviceUrl }, [], signal),
   );
   stats.addLookup(stream, commit);
   if (commit.incident) {
     log.error({ stream, ...commit.incident }, "lookup shrank too much, nothing delisted");
   }
   return commit;
+}
+
+/**
+ * Fetches all pages of a lookup and commits them. A list of another service is fetched twice: one wrong answer must not end
+ * a daemon. Uses no filter, because a filter by status would miss entries in MAINTENANCE.
+ */
+export async function withWholeList<T>(
+  context: SyncContext,
+  stream: LookupStream,
+  commit: (pageIds: readonly number[]) => Promise<T>,
+): Promise<T> {
+  const list = { endpoint: streamTable[stream].endpoint, priority: requestPriority.head };
+  for (let isRepeated = false; ; isRepeated = true) {
+    const pageIds: number[] = [];
+    for await (const { page } of fetchListPages(context, list, { stream })) pageIds.push(page.pageId);
+    try {
+      return await commit(pageIds);
+    } catch (error) {
+      if (isRepeated || failureCode(error) !== "other_service") throw error;
+      await context.ingest.call("dropPages", pageIds, [], context.signal);
+    }
+  }
 }

@@ -5,8 +5,8 @@ import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { walkListPages } from "../../service/pagination/list-walk.ts";
-import { describeRequest, type SyncContext } from "../context/context.ts";
-import { recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
+import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
+import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
 
 const { endpoint } = streamTable.market_caps;
 const filters = { percentChange: true };
@@ -19,10 +19,22 @@ export async function fetchMarketCaps(
   context: SyncContext,
   cadenceSeconds: number | undefined,
 ): Promise<string[]> {
+  if (cadenceSeconds === undefined) return fetchRankedIds(context, undefined);
+  const snapshot = {
+    stream: "market_caps",
+    exchangeId: null,
+    cadence: cadenceSeconds * MICROS_PER_SECOND,
+  } as const;
+  return fetchIfAllowed(context, snapshot, () => fetchRankedIds(context, cadenceSeconds));
+}
+
+async function fetchRankedIds(context: SyncContext, cadenceSeconds: number | undefined): Promise<string[]> {
   const { client, ingest, stats, signal } = context;
+  const askedAt = serviceNow(context);
   const caps: MarketCap[] = [];
   const counter = new SnapshotCounter();
-  const list = { endpoint, filters, priority: requestPriority.head, signal };
+  const priority = cadenceSeconds === undefined ? requestPriority.head : requestPriority.snapshot;
+  const list = { endpoint, filters, priority, signal };
   const pages = walkListPages(client, list, async (body) => {
     const { records } = decodePage("market_caps", decodeBody(body));
     return { records, ...(await ingest.call("readPage", { stream: "market_caps" }, [body], signal)) };
@@ -49,6 +61,7 @@ export async function fetchMarketCaps(
       exchangeId: null,
       cadence,
       parts: [counter.toResult()],
+      askedAt,
     });
   }
   return rankByMarketCap(caps);

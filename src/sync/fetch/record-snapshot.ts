@@ -1,10 +1,11 @@
 import type {
   CollectedSnapshot,
+  ForbiddenSnapshot,
   SnapshotCommitResult,
   SnapshotPart,
   SnapshotProblem,
 } from "../../ingest/commit/snapshot.ts";
-import { Failure } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import type { Micros } from "../../model/time.ts";
 import type { SyncContext } from "../context/context.ts";
 
@@ -31,6 +32,21 @@ export class SnapshotCounter {
   toResult(part = ""): SnapshotPart {
     const { listed, rejected, timestamps, storedTimestamps } = this;
     return { part, listed, rejected, timestamps, storedTimestamps };
+  }
+}
+
+/** Runs the fetch of a snapshot. If the service denies access to it, records the present period as lost. */
+export async function fetchIfAllowed<T>(
+  { ingest, signal }: SyncContext,
+  snapshot: ForbiddenSnapshot,
+  fetch: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await fetch();
+  } catch (error) {
+    if (failureCode(error) === "forbidden")
+      await ingest.call("commitForbiddenSnapshot", snapshot, [], signal);
+    throw error;
   }
 }
 

@@ -1,6 +1,4 @@
-import { findClosestWord } from "../../model/did-you-mean.ts";
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
-import { resolveSelector } from "../../model/selector.ts";
 import { hasHistory, type Stream, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -8,13 +6,20 @@ import type { Random } from "../../runtime/backoff.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
-import type { Problem } from "../context/error-policy.ts";
+import { classifyError, type Problem } from "../context/error-policy.ts";
 import { toStreamHealth } from "../context/problem-log.ts";
 import type { StreamStats } from "../context/run-stats.ts";
 import { fetchSnapshots } from "../polling/fetch-snapshots.ts";
 import type { Directory } from "../selection/directory.ts";
 import { endDeselectedSnapshots } from "../selection/exchanges.ts";
-import { refreshSelection } from "../selection/refresh.ts";
+import {
+  declareUnselected,
+  findUnselectedSeries,
+  resolveIndexNames,
+  type UnselectedSeries,
+} from "../selection/named-series.ts";
+import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
+import { needsRanking } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
 import { findOpenGaps, type GapFilter, planTiming } from "./gap-planner.ts";
 
@@ -24,6 +29,8 @@ export interface BackfillFilter {
   /** Symbols, pairs, names or ids of indices. */
   readonly series?: readonly string[];
   readonly range?: TimeRange;
+  /** Fetch the named series once even where the settings do not select them. */
+  readonly fetchesUnselected?: boolean;
 }
 
 interface BackfillOptions {
@@ -51,6 +58,8 @@ export interface BackfillReport {
   /** Only the streams of this run. */
   readonly streams: readonly BackfillStreamReport[];
   readonly problems: readonly Problem[];
+  /** Named series that the settings do not select for some streams of this run; none if they were fetched once. */
+  readonly notSelected: readonly UnselectedSeries[];
   readonly exit: ExitCode;
 }
 
@@ -64,30 +73,62 @@ export async function backfill(
     filter.streams?.has(stream) ?? (!isFiltered || hasHistory(stream));
   const startedAt = context.clock.monotonic();
 
-  const { directory, problems: selectionProblems } = await refreshSelection(context, {
+  const refreshed = await refreshSelection(context, {
     settings,
     reader,
     random,
     storeMarketCaps: includesStream("market_caps"),
   });
-  await endDeselectedSnapshots(context, settings, directory);
+  const { pendingRanking } = refreshed;
+  const named = filter.series && resolveIndexNames(filter.series, refreshed.directory);
+  /** The streams of this run whose series may be named. */
+  const selectableStreams = ({ targets }: SelectionResult) =>
+    targets.streams.filter(
+      ({ stream }) => filter.streams?.has(stream) ?? settings.streams[streamTable[stream].setting] !== false,
+    );
+  let selected: SelectionResult = refreshed;
+  if (filter.fetchesUnselected) {
+    const selectable = selectableStreams(selected);
+    const unselected = findUnselectedSeries(named ?? [], selectable);
+    await declareUnselected(context, unselected, selectable, filter.range);
+  }
   const gapFilter: GapFilter = {
     streams: new Set(streams.filter(includesStream)),
-    indexIds: filter.series && resolveIndexNames(filter.series, directory),
+    indexIds: named && new Set(named.map(({ indexId }) => indexId)),
     range: filter.range,
   };
-  const { concurrency } = settings;
-  const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
-  const fillResult = await fillGaps(context, fillOptions);
-  const snapshotProblems = await fetchSnapshots(context, {
-    settings,
-    directory,
-    random,
-    includesStream,
-  });
+  /** Fills the gaps, and fetches the snapshots of these streams. */
+  const fetchSelected = async (directory: Directory, includesSnapshot: (stream: Stream) => boolean) => {
+    await endDeselectedSnapshots(context, settings, directory);
+    const { concurrency } = settings;
+    const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
+    const fillResult = await fillGaps(context, fillOptions);
+    const snapshotOptions = { settings, directory, reader, random, includesStream: includesSnapshot };
+    return { ...fillResult, snapshotProblems: await fetchSnapshots(context, snapshotOptions) };
+  };
+  let result: Awaited<ReturnType<typeof fetchSelected>>;
+  try {
+    result = await fetchSelected(refreshed.directory, includesStream);
+    const ranking = await pendingRanking?.waitForLastTry().catch((error: unknown) => {
+      if (error instanceof Failure && classifyError(error, context.stats.successCount) !== "stop")
+        return error;
+      throw error;
+    });
+    if (ranking !== undefined) {
+      selected = await refreshed.selectAgain(ranking);
+      if (!(ranking instanceof Failure) && needsRanking(settings)) {
+        const isAffected = (stream: Stream) => stream === "exchange_ticks" && includesStream(stream);
+        const again = await fetchSelected(selected.directory, isAffected);
+        const unaffected = result.snapshotProblems.filter(({ stream }) => !isAffected(stream));
+        result = { ...again, snapshotProblems: [...unaffected, ...again.snapshotProblems] };
+      }
+    }
+  } finally {
+    pendingRanking?.cancel();
+  }
 
-  const openGaps = findOpenGaps(reader, fillResult.asOf, gapFilter);
-  const problems = [...selectionProblems, ...fillResult.problems, ...snapshotProblems];
+  const openGaps = findOpenGaps(reader, result.asOf, gapFilter);
+  const problems = [...selected.problems, ...result.problems, ...result.snapshotProblems];
   const { parkedEndpoints } = context.client.health();
   const streamHealth = streams
     .filter(includesStream)
@@ -107,13 +148,19 @@ export async function backfill(
       unpublishedMicros,
     };
   });
-  const isComplete = problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
+  const notSelected = filter.fetchesUnselected
+    ? []
+    : findUnselectedSeries(named ?? [], selectableStreams(selected));
+  const isSelected = notSelected.every(({ isSelectedElsewhere }) => isSelectedElsewhere);
+  const isComplete =
+    isSelected && problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
   return {
     finishedAt: serviceNow(context),
-    asOf: fillResult.asOf,
+    asOf: result.asOf,
     seconds: (context.clock.monotonic() - startedAt) / 1000,
     streams: reports,
     problems,
+    notSelected,
     exit: isComplete ? exitCode.ok : exitCode.incomplete,
   };
 }
@@ -124,23 +171,4 @@ function isStreamActive(
   includesStream: (stream: Stream) => boolean,
 ): boolean {
   return includesStream(stream) && settings[streamTable[stream].setting] !== false;
-}
-
-/** Resolves names to index ids. An unknown name is a usage error, raised before anything is filled. */
-function resolveIndexNames(names: readonly string[], { GWA, MWA, LX }: Directory): ReadonlySet<string> {
-  const candidates = [...GWA, ...MWA, ...LX];
-  const { ids, unknownNames } = resolveSelector({ kind: "list", names }, candidates, undefined);
-  const [first] = unknownNames;
-  if (first !== undefined) {
-    const suggestion = findClosestWord(
-      first,
-      candidates.flatMap(({ labels }) => labels),
-    );
-    throw new Failure(`--series: no index is called ${first}`, {
-      code: "usage",
-      remedy: suggestion ? `did you mean ${suggestion}?` : "give a symbol, a pair, a name or an id",
-      exit: exitCode.usage,
-    });
-  }
-  return new Set(ids);
 }

@@ -11,6 +11,7 @@ import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { Directory } from "../selection/directory.ts";
+import { collectNotices } from "../selection/exchanges.ts";
 import { resolveTargets, type SelectorNotice, type StreamTargets } from "../selection/targets.ts";
 import { RECHECK_MICROS } from "./gap-planner.ts";
 import type { HistoryExtent, SampledSeries } from "./sample-histories.ts";
@@ -66,7 +67,7 @@ export async function estimateBackfill(options: EstimateOptions): Promise<Backfi
       historyEstimates.push(await estimateHistory(options, stream));
   return {
     streams: [...estimateLookups(options), ...historyEstimates, ...estimateSnapshots(options)],
-    notices: targets.notices,
+    notices: collectNotices(settings, directory, now),
   };
 }
 

@@ -112,7 +112,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
         failure.count++;
       }
       failure.isGivenUp ||=
-        classifyError(error, stats.successCount) === "give_up" || isOutOfTries(failure.count);
+        classifyError(error, stats.successCount) === "give_up" || isOutOfTries(failure.count, error);
       failures.set(key, failure);
     }
     for (const { key } of walks) openProblems.delete(ledgerKeyText(key));
@@ -133,7 +133,8 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       lastRoundMs = roundMs;
       failedRounds = 0;
     } else {
-      const delayMs = retryDelayMs(failedRounds++, random);
+      const errors = failed.map(({ error }) => error);
+      const delayMs = retryDelayMs(failedRounds++, random, errors);
       log.warn({ failed: failed.length, delayMs: Math.round(delayMs) }, "some gaps stayed open, retrying");
       await clock.sleep(delayMs, signal);
     }

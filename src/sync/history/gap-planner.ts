@@ -226,8 +226,8 @@ function toWalks(
 
 type OpenSeries = Pick<
   SeriesGaps,
-  "key" | "indexType" | "indexId" | "name" | "open" | "serviceWindow" | "blockedReason"
->;
+  "indexType" | "indexId" | "name" | "open" | "serviceWindow" | "blockedReason"
+> & { readonly key: LedgerKey };
 
 function addRecheck(series: OpenSeries | undefined, due: DueRecheck, targetEnd: Micros): OpenSeries {
   const range = { from: Math.max(due.targetFrom, targetEnd - RECHECK_MICROS), to: targetEnd };
@@ -241,7 +241,7 @@ export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter)
   const clip = (ranges: TimeRanges) => (range ? intersect(ranges, [range]) : ranges);
   return (["index_ticks", "ohlcv"] as const)
     .flatMap((stream) => readGaps(reader, stream, now))
-    .filter(({ key, indexId }) => matchesFilter(filter, key.stream as HistoryStream, indexId))
+    .filter(({ key, indexId }) => matchesFilter(filter, key.stream, indexId))
     .map((series) => ({
       ...series,
       open: clip(series.open),

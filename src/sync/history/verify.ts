@@ -4,10 +4,11 @@ import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
+import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readUnconfirmedRanges } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import { readSeriesCoverage } from "../../warehouse/coverage/series-queries.ts";
-import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
+import { countStoredRows, findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
@@ -43,9 +44,19 @@ export interface SliceDifference extends SliceResult {
   readonly to: Micros;
 }
 
+/** Rows of a series that are older than everything that the service still serves: they stay. */
+export interface UnservedRows {
+  readonly stream: string;
+  readonly name: string;
+  readonly indexType: string;
+  readonly before: Micros;
+  readonly rows: number;
+}
+
 export interface VerifyResult {
   readonly sliceCount: number;
   readonly rows: number;
+  readonly unserved: readonly UnservedRows[];
   readonly differences: readonly SliceDifference[];
   readonly problems: readonly Problem[];
 }
@@ -67,10 +78,11 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
         ? allSlices
         : pickRandom(allSlices, sample, random);
   // A difference that stands is reported every time.
-  const selected = new Set([...sampled, ...allSlices.filter(({ isDoubted }) => isDoubted)]);
+  const selected = new Set([...sampled, ...allSlices.filter(({ isUnconfirmed }) => isUnconfirmed)]);
   const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
+  const historyEnds = new Map<string, { readonly walk: SliceWalk; readonly before: Micros }>();
   let rows = 0;
   const findRow = ({ key }: SliceWalk) => findOldestRow(options.reader, key);
   const queue = new WalkQueue({ walks: [...selected], rank: () => 0, findOldestRow: findRow });
@@ -82,6 +94,9 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
       const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk, walkOptions));
       queue.finish(active, { kind: result.isUnexplored ? "empty" : "filled", ...result });
       rows += result.received;
+      const { endsAt: before = 0 } = result;
+      if (before > (historyEnds.get(ledgerKeyText(key))?.before ?? 0))
+        historyEnds.set(ledgerKeyText(key), { walk, before });
       if (!result.differing) return;
       differences.push({ stream: key.stream, name, indexType, ...result.differing, ...result });
       if (result.unconfirmed > 0)
@@ -107,16 +122,23 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
     }
   });
   differences.sort((a, b) => a.stream.localeCompare(b.stream) || b.to - a.to);
-  return { sliceCount: selected.size, rows, differences, problems };
+  const unserved = [...historyEnds.values()].map(
+    ({ walk: { key, name, indexType, serviceWindow }, before }) => {
+      const from = computeWindowStart(serviceWindow, serviceNow(context));
+      const count = countStoredRows(options.reader, key, { from, to: before });
+      return { stream: key.stream, name, indexType, before, rows: count };
+    },
+  );
+  return { sliceCount: selected.size, rows, unserved, differences, problems };
 }
 
-/** Everything that is covered or in doubt, and still served, in slices of one walk each. */
+/** Everything that is covered or unconfirmed, and still served, in slices of one walk each. */
 function coveredSlices(
   { reader, refreshSeconds, acceptsWithdrawals = false }: VerifyOptions,
   now: Micros,
-): (SliceWalk & { readonly isDoubted: boolean })[] {
+): (SliceWalk & { readonly isUnconfirmed: boolean })[] {
   return historyStreams.flatMap((stream) => {
-    const doubtedRanges = readUnconfirmedRanges(reader, stream);
+    const unconfirmedRanges = readUnconfirmedRanges(reader, stream);
     const cadence = cadenceOf(stream, refreshSeconds);
     // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
     const rules = { settleDelay: settleDelay(refreshSeconds), step: cadence };
@@ -124,8 +146,8 @@ function coveredSlices(
     return readSeriesCoverage(reader, stream).flatMap((series) => {
       const { covered, beforeHistory, key, serviceWindow, ...named } = series;
       const windowStart = computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
-      const doubted = doubtedRanges.get(key.series) ?? [];
-      const open = subtract(dropExpired(normalise([...covered, ...doubted]), windowStart), [
+      const unconfirmed = unconfirmedRanges.get(key.series) ?? [];
+      const open = subtract(dropExpired(normalise([...covered, ...unconfirmed]), windowStart), [
         { from: newestSettled, to: Number.POSITIVE_INFINITY },
       ]);
       const grid = gridCadence(cadence, readRowSpacing(reader, key));
@@ -142,7 +164,7 @@ function coveredSlices(
         isHead: false,
         quietMargin: 0,
         isComparison: true,
-        isDoubted: doubted.some(({ from, to }) => from < range.to && range.from < to),
+        isUnconfirmed: unconfirmed.some(({ from, to }) => from < range.to && range.from < to),
         acceptsWithdrawals,
         cadence: grid,
         blockedReason: null,

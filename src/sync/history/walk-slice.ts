@@ -91,6 +91,8 @@ export interface SliceResult {
   readonly isUnpublished: boolean;
   /** The service confirmed that nothing is older: everything below is settled. */
   readonly hasFoundEnd: boolean;
+  /** Set if stored rows are older than everything that the service still serves: its oldest record. */
+  readonly endsAt: Micros | undefined;
   /** An exploring walk found nothing; the range is still open. */
   readonly isUnexplored: boolean;
 }
@@ -130,6 +132,7 @@ export async function walkSlice(
     hasReopened: false,
     isUnpublished: false,
     hasFoundEnd: false,
+    endsAt: undefined as Micros | undefined,
   };
 
   const read = async (body: ResponseBody) => {
@@ -182,7 +185,10 @@ export async function walkSlice(
     counts.hasReopened ||= committed.hasReopened;
     counts.isUnpublished ||= committed.isUnpublished;
     if (committed.proven) stats.forStream(stream).doneMicros += committed.proven.to - committed.proven.from;
+    // The end of the history has moved up; it must be repeated like a mass withdrawal.
+    if (committed.alarm === "false_end" && unconfirmed > 0) throw unconfirmedFailure(slice, unconfirmed);
     if (committed.alarm) throw alarmFailure(committed.alarm, walk.endpoint);
+    counts.endsAt = committed.endsAt ?? counts.endsAt;
     if (committed.isComplete || from >= to) {
       provenFrom = Number.NEGATIVE_INFINITY;
       counts.hasFoundEnd ||= position.isEndConfirmed;
@@ -208,7 +214,7 @@ export async function walkSlice(
 function reportWithdrawals(
   { log }: SyncContext,
   { key, indexType, name }: SliceWalk,
-  { unconfirmed, believed, learnedOffset }: WalkPageCommitResult,
+  { unconfirmed, believed, movedEnd, learnedOffset }: WalkPageCommitResult,
 ): void {
   const describe = ({ from, to, rows, answers }: MassWithdrawal) => ({
     stream: key.stream,
@@ -222,10 +228,11 @@ function reportWithdrawals(
   for (const withdrawal of unconfirmed)
     if (withdrawal.answers === 1) log.warn(describe(withdrawal), "mass withdrawal unconfirmed");
   for (const withdrawal of believed) log.warn(describe(withdrawal), "mass withdrawal believed");
+  if (movedEnd) log.warn(describe(movedEnd), "service dropped its oldest records");
   if (learnedOffset !== undefined)
     log.warn(
       { stream: key.stream, offset_ms: learnedOffset / MICROS_PER_MS },
-      "live ticks are stamped off REST",
+      "websocket and REST timestamps differ",
     );
 }
 

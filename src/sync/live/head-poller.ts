@@ -32,8 +32,8 @@ interface HeadPollerOptions {
   readonly timing: PlanTiming;
   /** Of all requests. */
   readonly maxConcurrency: number;
-  /** Of all requests; 0: no limit. */
-  readonly maxRequestsPerSecond: number;
+  /** How often REST confirms what the live feed has covered. */
+  readonly confirmEvery: Micros;
   readonly coverage: SubscriptionCoverage;
   readonly onProblems: (problems: readonly Problem[]) => void;
   /** A poll failed and will be retried. Must not throw. */
@@ -64,7 +64,7 @@ const MIN_RELOAD_INTERVAL_MS = 250;
 const RESCHEDULE_DELAY_MS = 5_000;
 
 /**
- * Polls the head of each selected series over REST: at once what the live feed missed, hourly what it
+ * Polls the head of each selected series over REST: at once what the live feed missed, at intervals what it
  * covered. Series are independent: one that fails or hangs does not delay the others.
  */
 export class HeadPoller {
@@ -293,7 +293,7 @@ export class HeadPoller {
   }
 
   #schedule(entry: HeadEntry): void {
-    const { timing, maxRequestsPerSecond } = this.#options;
+    const { timing, confirmEvery } = this.#options;
     const { refreshSeconds } = timing;
     const { head, skips } = entry;
     const liveSince = this.#silence.liveSince(head);
@@ -301,11 +301,13 @@ export class HeadPoller {
     const rules = {
       cadence: refreshSeconds * MICROS_PER_SECOND,
       settleDelay: delay,
+      confirmEvery,
       liveSince,
       seriesCount: this.#entries.size,
       polledCount: this.#polledCount,
       recheckCount: this.#recheckCount,
-      pollsPerSecond: pollsPerSecond(maxRequestsPerSecond),
+      tickSeriesCount: this.#entriesByIndex.size,
+      pollsPerSecond: pollsPerSecond(this.#context.client.health().condition.per_second),
       recheckFrom: skips.recheckFrom(
         confirmedTo(head, delay),
         lastPolledAt(head, delay),

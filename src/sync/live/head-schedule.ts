@@ -10,11 +10,15 @@ import { HEAD_BARS } from "../history/gap-planner.ts";
 export interface HeadScheduleRules {
   readonly cadence: Micros;
   readonly settleDelay: Micros;
+  /** How often REST confirms what the live feed has covered. */
+  readonly confirmEvery: Micros;
   /** The start of the series' live span; undefined: the live feed does not cover it. */
   readonly liveSince: Micros | undefined;
   readonly seriesCount: number;
   /** Series that the live feed does not cover. */
   readonly polledCount: number;
+  /** Series with ticks, covered live or not: one round of confirmations polls them all. */
+  readonly tickSeriesCount: number;
   readonly pollsPerSecond: number;
   /** When a poll may check whether the live feed skipped a tick; undefined: no tick seems missing. */
   readonly recheckFrom?: Micros | undefined;
@@ -30,16 +34,14 @@ const UNPUBLISHED_BAR_INTERVAL = 600 * MICROS_PER_SECOND;
 /** Polls and rechecks of a large selection must fit into its request budget. */
 const MAX_POLLS_PER_SECOND = 5;
 
-/** Leaves half of the configured limit (0: none) to history and to snapshot polls. */
-export function pollsPerSecond(maxRequestsPerSecond: number): number {
-  return maxRequestsPerSecond === 0
-    ? MAX_POLLS_PER_SECOND
-    : Math.min(MAX_POLLS_PER_SECOND, maxRequestsPerSecond / 2);
+/** Leaves half of the limit, configured or learned, to history and to snapshot polls. Null: there is no limit. */
+export function pollsPerSecond(requestsPerSecond: number | null): number {
+  return Math.min(MAX_POLLS_PER_SECOND, (requestsPerSecond ?? Number.POSITIVE_INFINITY) / 2);
 }
 
 /**
  * When to poll the head of a series next:
- * - covered live, confirmed by REST: hourly, each series at its own time;
+ * - covered live, confirmed by REST: every `confirmEvery` or as often as the budget allows, each series at its own time;
  * - ticks missed: at once, and again when the settle delay has passed;
  * - a tick possibly skipped: after the settle delay, all such series in turn;
  * - not covered live: at cadence or as often as the budget allows, the longest wait first.
@@ -61,13 +63,14 @@ export function nextHeadPoll(head: SeriesHead, rules: HeadScheduleRules): Micros
     // If REST lags behind the live feed, wait until it can have new records.
     return polledAt < first ? first : polledAt + Math.max(cadence, roundOf(seriesCount));
   }
-  const earliest = polledAt + HOUR / 2;
-  const hourly = (Math.ceil(earliest / HOUR - phase) + phase) * HOUR;
-  if (recheckFrom === undefined) return hourly;
+  const interval = Math.max(rules.confirmEvery, roundOf(rules.tickSeriesCount));
+  const earliest = polledAt + interval / 2;
+  const confirmation = (Math.ceil(earliest / interval - phase) + phase) * interval;
+  if (recheckFrom === undefined) return confirmation;
   // One round after the last poll on average; the phase spreads series that were all polled at once.
   const round = roundOf(recheckCount);
   return Math.min(
-    hourly,
+    confirmation,
     Math.max(recheckFrom + settleDelay + phase * round, polledAt + (phase + 0.5) * round),
   );
 }
@@ -128,7 +131,7 @@ function phaseOf({ key, indexType, indexId }: SeriesHead): number {
 }
 
 const MINUTE = 60 * MICROS_PER_SECOND;
-/** With more false alarms the hourly poll is due before the recheck anyway. */
+/** With more false alarms the confirmation is due before the recheck anyway. */
 const MAX_FALSE_ALARMS = 7;
 /**
  * Bounds the memory while REST fails. Beyond it a new skip replaces the newest one: the oldest decides when

@@ -1,6 +1,8 @@
+import { failureCode } from "../../model/failure.ts";
 import { resolveSelector, type Selection } from "../../model/selector.ts";
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncContext, SyncSettings } from "../context/context.ts";
 import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "../context/error-policy.ts";
 import { retryUntilDone, runConcurrently } from "../context/retry.ts";
@@ -15,11 +17,12 @@ import { findDerivativeExchanges } from "./supported-derivatives.ts";
 interface FetchSnapshotsOptions {
   readonly settings: SyncSettings;
   readonly directory: Directory;
+  readonly reader: Connection;
   readonly random: Random;
   readonly includesStream: (stream: Stream) => boolean;
 }
 
-/** Runs a task for each exchange; stops after an error that affects the whole endpoint. */
+/** Runs a task for each exchange; stops if the endpoint fails as a whole. */
 type RunForExchanges = <Id extends string | null>(
   stream: Stream,
   exchangeIds: readonly Id[],
@@ -44,11 +47,15 @@ export async function fetchSnapshots(
       } catch (error) {
         if (classifyError(error, stats.successCount) === "stop") throw error;
         const concernsEndpoint = affectsWholeEndpoint(error);
-        if (concernsEndpoint && isStopped) return;
-        isStopped ||= concernsEndpoint;
+        // A denial may concern one derivative type only; the client does not send further requests that it parks.
+        isStopped ||= concernsEndpoint && failureCode(error) !== "forbidden";
         const what =
           concernsEndpoint || exchangeId === null ? undefined : exchangeName(directory, exchangeId);
-        problems.push(toProblem(stream, what, error));
+        const problem = toProblem(stream, what, error);
+        const isReported = problems.some(
+          (each) => each.stream === stream && each.message === problem.message,
+        );
+        if (!concernsEndpoint || !isReported) problems.push(problem);
       }
     });
   };
@@ -80,7 +87,7 @@ async function fetchExchangeTickers(
 
 async function fetchDerivatives(
   context: SyncContext,
-  { settings, directory, includesStream }: FetchSnapshotsOptions,
+  { settings, directory, reader, includesStream }: FetchSnapshotsOptions,
   run: RunForExchanges,
   reportNotices: ReportNotices,
 ): Promise<void> {
@@ -90,13 +97,11 @@ async function fetchDerivatives(
   const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);
   reportNotices("derivative_contracts", "sync.derivatives.exchanges", exchanges);
   const exchangeTypes = new Map<string, readonly DerivativeType[]>();
-  await findDerivativeExchanges(
-    exchangeTypes,
-    selectors,
-    directory,
-    (exchangeId, type) => refreshContracts(context, exchangeId, type),
-    (ids, task) => run("derivative_contracts", ids, task),
-  );
+  await findDerivativeExchanges(exchangeTypes, selectors, directory, {
+    reader,
+    refresh: (exchangeId, type) => refreshContracts(context, exchangeId, type),
+    forEachExchange: (ids, task) => run("derivative_contracts", ids, task),
+  });
   if (!includesStream(stream)) return;
   await run(stream, [...exchangeTypes.keys()], (exchangeId) =>
     fetchDerivativeTicks(context, exchangeId, exchangeTypes.get(exchangeId) ?? [], selectors.every),

@@ -1,6 +1,7 @@
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { runLoop } from "../../runtime/loop.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncStreamSettings } from "../context/context.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "../context/error-policy.ts";
@@ -12,6 +13,7 @@ import { findDerivativeExchanges } from "./supported-derivatives.ts";
 
 interface SnapshotPollerOptions {
   readonly streams: SyncStreamSettings;
+  readonly reader: Connection;
   /** The current directory; undefined until the first selection. */
   readonly directory: () => Directory | undefined;
   /** Called with all problems of a part whenever they change. */
@@ -91,15 +93,14 @@ export class SnapshotPoller {
     const directory = this.#options.directory();
     if (!directory) return false;
     let isComplete = true;
-    const refresh = (exchangeId: string, type: DerivativeType) =>
-      refreshContracts(this.#context, exchangeId, type);
-    await findDerivativeExchanges(this.#exchangeTypes, settings, directory, refresh, async (ids, task) => {
-      this.#contractPart.problems.retainOnly([WHOLE_STREAM, ...ids]);
-      for (const id of ids) {
-        const outcome = await this.#attempt(this.#contractPart, id, () => task(id));
-        if (outcome !== "done") isComplete = false;
-        if (outcome === "forbidden") return;
-      }
+    await findDerivativeExchanges(this.#exchangeTypes, settings, directory, {
+      reader: this.#options.reader,
+      refresh: (exchangeId, type) => refreshContracts(this.#context, exchangeId, type),
+      forEachExchange: async (ids, task) => {
+        this.#contractPart.problems.retainOnly(ids);
+        for (const id of ids)
+          if (!(await this.#attempt(this.#contractPart, id, () => task(id)))) isComplete = false;
+      },
     });
     return isComplete;
   }
@@ -109,7 +110,7 @@ export class SnapshotPoller {
     if (derivatives === false) return;
     const part = this.#derivativePart;
     await this.#repeat(part, delayToNextPeriod(this.#context, derivatives.every), async () => {
-      part.problems.retainOnly([WHOLE_STREAM, ...this.#exchangeTypes.keys()]);
+      part.problems.retainOnly([...this.#exchangeTypes.keys()]);
       const polls = [...this.#exchangeTypes].map(([exchangeId, types]) =>
         this.#attempt(part, exchangeId, () =>
           fetchDerivativeTicks(this.#context, exchangeId, types, derivatives.every),
@@ -119,26 +120,24 @@ export class SnapshotPoller {
     });
   }
 
-  /** A failure concerns one exchange only, except a missing scope, which concerns all of them. */
+  /** Returns whether the work succeeded. `key`: the exchange that a failure concerns. */
   async #attempt(
     { name, stream, problems }: PollerPart,
     key: string,
     work: () => Promise<void>,
-  ): Promise<"done" | "failed" | "forbidden"> {
+  ): Promise<boolean> {
     try {
       await work();
       problems.clear(key);
-      problems.clear(WHOLE_STREAM);
-      return "done";
+      return true;
     } catch (error) {
       if (this.#context.signal.aborted) throw error;
-      const isForbidden = affectsWholeEndpoint(error);
+      const isWhole = affectsWholeEndpoint(error) || key === WHOLE_STREAM;
+      const what = isWhole ? undefined : exchangeName(this.#options.directory(), key);
       if (classifyError(error, this.#context.stats.successCount) === "stop")
         this.#options.onFailure(name, error);
-      else if (isForbidden || key === WHOLE_STREAM)
-        problems.report(WHOLE_STREAM, toProblem(stream, undefined, error));
-      else problems.report(key, toProblem(stream, exchangeName(this.#options.directory(), key), error));
-      return isForbidden ? "forbidden" : "failed";
+      else problems.report(key, toProblem(stream, what, error));
+      return false;
     }
   }
 

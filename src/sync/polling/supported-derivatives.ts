@@ -1,5 +1,8 @@
+import { failureCode } from "../../model/failure.ts";
 import { resolveSelector } from "../../model/selector.ts";
 import type { DerivativeType } from "../../model/streams.ts";
+import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncStreamSettings } from "../context/context.ts";
 import type { Directory } from "../selection/directory.ts";
 
@@ -9,16 +12,23 @@ type ForEachExchange = (
   task: (exchangeId: string) => Promise<void>,
 ) => Promise<void>;
 
+interface FindDerivativesOptions {
+  readonly reader: Connection;
+  /** Refreshes the contracts of one type; returns whether there are any. */
+  readonly refresh: (exchangeId: string, type: DerivativeType) => Promise<boolean>;
+  readonly forEachExchange: ForEachExchange;
+}
+
 /**
  * Fetches the contracts of every selected exchange, because no endpoint lists the few exchanges that have derivatives.
- * Updates `exchangeTypes` after each exchange; an exchange whose fetch fails keeps its previous entry.
+ * Updates `exchangeTypes` after each exchange; an exchange whose fetch fails keeps its previous entry. A type that the
+ * service denies counts as present where other types or stored contracts show that the exchange has derivatives.
  */
 export async function findDerivativeExchanges(
   exchangeTypes: Map<string, readonly DerivativeType[]>,
   settings: Exclude<SyncStreamSettings["derivatives"], false>,
   { exchanges }: Directory,
-  refresh: (exchangeId: string, type: DerivativeType) => Promise<boolean>,
-  forEachExchange: ForEachExchange,
+  { reader, refresh, forEachExchange }: FindDerivativesOptions,
 ): Promise<void> {
   const { ids } = resolveSelector(settings.exchanges, exchanges, undefined);
   const selected = new Set(ids);
@@ -26,8 +36,21 @@ export async function findDerivativeExchanges(
     if (!selected.has(exchangeId)) exchangeTypes.delete(exchangeId);
   await forEachExchange(ids, async (exchangeId) => {
     const types: DerivativeType[] = [];
-    for (const type of settings.types) if (await refresh(exchangeId, type)) types.push(type);
+    const deniedTypes: DerivativeType[] = [];
+    let denial: unknown;
+    for (const type of settings.types) {
+      try {
+        if (await refresh(exchangeId, type)) types.push(type);
+      } catch (error) {
+        if (failureCode(error) !== "forbidden") throw error;
+        deniedTypes.push(type);
+        denial ??= error;
+      }
+    }
+    const stored = deniedTypes.length > 0 ? readDerivativeTypes(reader, exchangeId) : [];
+    types.push(...deniedTypes.filter((type) => types.length > 0 || stored.includes(type)));
     if (types.length > 0) exchangeTypes.set(exchangeId, types);
     else exchangeTypes.delete(exchangeId);
+    if (denial !== undefined) throw denial;
   });
 }

@@ -13,6 +13,8 @@ export interface Directory {
   /** Markets. */
   readonly MWA: readonly SelectorCandidate[];
   readonly LX: readonly SelectorCandidate[];
+  /** Names of liquid indices that were concluded from prices, by id. */
+  readonly matchedNames?: ReadonlyMap<string, string>;
   readonly exchanges: readonly SelectorCandidate[];
   /** Asset ids by market capitalisation, largest first; undefined if no ranking is known. */
   readonly ranking: readonly string[] | undefined;

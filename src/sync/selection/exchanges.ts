@@ -1,6 +1,8 @@
 import { resolveSelector, type Selection } from "../../model/selector.ts";
+import type { Micros } from "../../model/time.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
 import type { Directory } from "./directory.ts";
+import { resolveTargets, type SelectorNotice, selectorNotices } from "./targets.ts";
 
 /** The selected exchange tickers. */
 export interface ExchangeSelection {
@@ -54,4 +56,18 @@ export async function endDeselectedSnapshots(
     if (exchangeIds === undefined) continue;
     await ingest.call("commitSnapshotTargets", { stream, exchangeIds, at }, [], signal);
   }
+}
+
+/** What is wrong with any selector in the settings. */
+export function collectNotices(settings: SyncSettings, directory: Directory, now: Micros): SelectorNotice[] {
+  const { derivatives } = settings.streams;
+  const selections = [...selectExchanges(settings, directory).selections];
+  if (derivatives !== false) {
+    const chosen = resolveSelector(derivatives.exchanges, directory.exchanges, undefined);
+    selections.push(["sync.derivatives.exchanges", chosen]);
+  }
+  return [
+    ...resolveTargets(settings, directory, now).notices,
+    ...selections.flatMap(([setting, chosen]) => selectorNotices(setting, chosen)),
+  ];
 }

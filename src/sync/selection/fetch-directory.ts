@@ -7,7 +7,7 @@ import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
-import { fetchLiquidIndices, liquidCandidates } from "../fetch/liquid-indices.ts";
+import { fetchLiquidIndices, fetchLiquidNames, liquidCandidates } from "../fetch/liquid-indices.ts";
 import { rankByMarketCap } from "../fetch/market-caps.ts";
 import {
   type Directory,
@@ -59,7 +59,12 @@ export async function fetchDirectory(
   const caps = storedIds === undefined && needsRanking(settings) ? await fetchList("market_caps") : [];
   let liquid = liquidCandidates(settings.lxIndexIds, reader, []);
   if (liquid.length === 0 && needsLiquidIndices(settings) && client) {
-    liquid = liquidCandidates({}, undefined, await fetchLiquidIndices(client, now(), signal));
+    const indices = await fetchLiquidIndices(client, now(), signal);
+    const options = { indices, knownNames: new Set<string>(), assets: lookups.GWA, signal };
+    // Without the prices the indices have no names, and an estimate by id is as good.
+    const names = await fetchLiquidNames(client, options).catch(() => new Map<string, string>());
+    const ids = indices.map(({ id }) => id);
+    liquid = liquidCandidates({}, undefined, ids, names);
   }
   return {
     ...lookups,
@@ -68,7 +73,7 @@ export async function fetchDirectory(
   };
 }
 
-async function fetchAllRecords<S extends ListedStream>(
+export async function fetchAllRecords<S extends ListedStream>(
   client: ServiceClient,
   stream: S,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-import { failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
@@ -14,11 +14,18 @@ import { classifyError, type Problem, toProblem } from "../context/error-policy.
 import { ProblemLog } from "../context/problem-log.ts";
 import { retryUntilDone } from "../context/retry.ts";
 import { SHRUNKEN_LIST_CODE } from "../context/run-stats.ts";
-import { fetchLiquidIndices, liquidCandidates } from "../fetch/liquid-indices.ts";
-import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
-import { fetchMarketCaps } from "../fetch/market-caps.ts";
-import { type Directory, readStoredDirectory } from "./directory.ts";
 import {
+  fetchLiquidIndices,
+  fetchLiquidNames,
+  type LiquidIndex,
+  liquidCandidates,
+  liquidIndexSymbols,
+} from "../fetch/liquid-indices.ts";
+import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
+import { type Directory, readStoredDirectory } from "./directory.ts";
+import { RankingFetch } from "./ranking.ts";
+import {
+  describeNotice,
   neededDirectoryLists,
   needsLiquidIndices,
   needsRanking,
@@ -75,15 +82,25 @@ interface RefreshOptions {
   readonly onProblems?: (problems: readonly Problem[]) => void;
 }
 
-interface RefreshResult {
+export interface SelectionResult {
   readonly directory: Directory;
   readonly targets: SelectedTargets;
   readonly problems: readonly Problem[];
-  /** Something failed that may work soon: retry before the regular interval. */
-  readonly shouldRetrySoon: boolean;
 }
 
-/** Refreshes the lookups and the ranking, and declares the targets that the settings select. */
+interface RefreshResult extends SelectionResult {
+  /** Something failed that may work soon: retry before the regular interval. */
+  readonly shouldRetrySoon: boolean;
+  /** Set if the ranking is still being fetched; the stored one was used so far. The caller waits for it or cancels it. */
+  readonly pendingRanking: RankingFetch | undefined;
+  /** Declares the targets again, with the ranking that came late or the reason why there is none. */
+  readonly selectAgain: (ranking: readonly string[] | Failure) => Promise<SelectionResult>;
+}
+
+/**
+ * Refreshes the lookups and the ranking, and declares the targets that the settings select. A ranking that fails or is slow
+ * is fetched in the background.
+ */
 export async function refreshSelection(
   context: SyncContext,
   options: RefreshOptions,
@@ -131,42 +148,91 @@ export async function refreshSelection(
   const storedIds = readRanking(reader);
   const { marketCap } = settings.streams;
   const cadenceSeconds = options.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
-  const fetchedIds =
+  const rankingFetch =
     cadenceSeconds !== undefined || needsRanking(settings)
-      ? await attempt("market_caps", undefined, () => fetchMarketCaps(context, cadenceSeconds))
+      ? new RankingFetch(context, { random, cadenceSeconds })
       : undefined;
-  if (fetchedIds && storedIds && isSuspiciouslyShort(fetchedIds.length, storedIds.length))
-    problems.push(shrunkenRankingProblem(fetchedIds.length, storedIds.length));
+  const fetchedIds = await rankingFetch?.waitForFirstTry().catch((error: unknown) => {
+    const errorClass = classifyError(error, stats.successCount);
+    if (errorClass === "stop" || !(error instanceof Failure)) throw error;
+    shouldRetrySoon ||= errorClass === "retry";
+    return error;
+  });
+  const pendingRanking = fetchedIds === undefined ? rankingFetch : undefined;
+  shouldRetrySoon ||= pendingRanking !== undefined;
   const areLiquidIdsConfigured = Object.keys(settings.lxIndexIds).length >= LIQUID_INDEX_COUNT;
-  const liquidIds =
+  const liquidIndices =
     needsLiquidIndices(settings) && !areLiquidIdsConfigured
       ? await attempt("index_ticks", "LX", () => fetchLiquidIndices(client, serviceNow(context), signal))
       : [];
+  const lookups = readStoredDirectory(reader);
+  const matchedNames = await matchNames(context, options, liquidIndices ?? [], lookups.GWA);
+  const liquidIds = (liquidIndices ?? []).map(({ id }) => id);
 
-  const directory: Directory = {
-    ...readStoredDirectory(reader),
-    LX: liquidCandidates(settings.lxIndexIds, reader, liquidIds ?? []),
-    ranking: chooseRanking(fetchedIds ?? [], storedIds),
-  };
-  const targets = await storeTargets(context, settings, directory);
-  for (const notice of targets.notices) {
-    if (notice.kind === "shared") {
-      log.warn({ setting: notice.setting, names: notice.names }, "ambiguous names, all matches selected");
+  const select = async (ranking: readonly string[] | Failure | undefined): Promise<SelectionResult> => {
+    const rankedIds = ranking instanceof Failure || ranking === undefined ? [] : ranking;
+    const directory: Directory = {
+      ...lookups,
+      LX: liquidCandidates(settings.lxIndexIds, reader, liquidIds, matchedNames),
+      matchedNames,
+      ranking: chooseRanking(rankedIds, storedIds),
+    };
+    const targets = await storeTargets(context, settings, directory);
+    for (const notice of targets.notices) {
+      if (notice.kind === "shared") {
+        log.warn({ setting: notice.setting, names: notice.names }, "ambiguous names, all matches selected");
+      }
     }
-  }
-  const selectorProblems = targets.streams.flatMap(({ stream }) => {
-    const key = `sync.${streamTable[stream].setting}.`;
-    return noticesToProblems(
-      stream,
-      targets.notices.filter(({ setting }) => setting.startsWith(key)),
-    );
-  });
-  return {
-    directory,
-    targets,
-    problems: [...problems, ...selectorProblems],
-    shouldRetrySoon,
+    const selectorProblems = targets.streams.flatMap(({ stream }) => {
+      const key = `sync.${streamTable[stream].setting}.`;
+      return noticesToProblems(
+        stream,
+        targets.notices.filter(({ setting }) => setting.startsWith(key)),
+        directory.LX,
+      );
+    });
+    return {
+      directory,
+      targets,
+      problems: [...problems, ...rankingProblems(ranking, storedIds), ...selectorProblems],
+    };
   };
+  const selected = await select(fetchedIds ?? pendingRanking?.failure);
+  return { ...selected, shouldRetrySoon, pendingRanking, selectAgain: select };
+}
+
+function rankingProblems(
+  ranking: readonly string[] | Failure | undefined,
+  storedIds: readonly string[] | undefined,
+): Problem[] {
+  if (ranking instanceof Failure) return [toProblem("market_caps", undefined, ranking)];
+  if (!ranking || !storedIds || !isSuspiciouslyShort(ranking.length, storedIds.length)) return [];
+  return [shrunkenRankingProblem(ranking.length, storedIds.length)];
+}
+
+/**
+ * Concludes the names of liquid indices that neither the settings nor the live feed have named. Without the prices they
+ * keep their ids until the next refresh.
+ */
+async function matchNames(
+  { client, signal, log }: SyncContext,
+  { settings, reader }: RefreshOptions,
+  indices: readonly LiquidIndex[],
+  assets: Directory["GWA"],
+): Promise<ReadonlyMap<string, string>> {
+  const known = liquidCandidates(settings.lxIndexIds, reader, []).filter(({ labels }) => labels.length > 0);
+  const unnamed = indices.filter(({ id }) => !known.some((candidate) => candidate.id === id));
+  if (unnamed.length === 0) return new Map();
+  const knownNames = new Set(known.flatMap(({ labels }) => labels));
+  try {
+    const names = await fetchLiquidNames(client, { indices: unnamed, knownNames, assets, signal });
+    for (const [indexId, name] of names) log.info({ indexId, name }, "liquid index named by its price");
+    return names;
+  } catch (error) {
+    if (signal.aborted) throw error;
+    log.warn({ code: failureCode(error) }, "naming liquid indices failed, will retry");
+    return new Map();
+  }
 }
 
 /** Declares the targets that the settings select; targets that are no longer selected end now. */
@@ -213,14 +279,30 @@ function shrunkenRankingProblem(listed: number, known: number): Problem {
   return { stream: "market_caps", code: SHRUNKEN_LIST_CODE, message };
 }
 
-/** Problems of selectors that could not be resolved. */
-export function noticesToProblems(stream: Stream, notices: readonly SelectorNotice[]): Problem[] {
-  return notices.flatMap(({ setting, kind, names }): Problem[] => {
+/** Problems of selectors that could not be resolved. `liquid`: the liquid indices that are known. */
+export function noticesToProblems(
+  stream: Stream,
+  notices: readonly SelectorNotice[],
+  liquid: Directory["LX"] = [],
+): Problem[] {
+  return notices.flatMap((notice): Problem[] => {
+    const { setting, kind, names } = notice;
     if (kind === "shared") return [];
     const message =
-      kind === "unknown"
-        ? `${setting} names ${names.join(", ")}, which the service does not list: check the spelling`
-        : `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`;
+      kind === "unknown" && setting.endsWith(".LX")
+        ? `${setting} names ${names.join(", ")}, ${describeUnknownLiquid(names, liquid)}`
+        : describeNotice(notice);
     return [{ stream, what: setting, code: `selector_${kind}`, message }];
   });
+}
+
+/** No lookup lists the liquid indices, so an unknown name may be right: then the remedy is its id. */
+function describeUnknownLiquid(names: readonly string[], liquid: Directory["LX"]): string {
+  const [first = ""] = names.filter((name) => Object.hasOwn(liquidIndexSymbols, name));
+  if (first === "")
+    return `but the liquid indices are ${Object.keys(liquidIndexSymbols).join(", ")}: check the spelling`;
+  const unnamed = liquid.filter(({ labels }) => labels.length === 0).map(({ id }) => id);
+  if (unnamed.length === 0)
+    return "which the service has not shown: it needs the scope read:LX, or its id in service.lxIndexIds";
+  return `but which index that is, neither a price nor the live feed has shown: set service.lxIndexIds, { ${first}: … } with one of ${unnamed.join(", ")}`;
 }

@@ -1,7 +1,7 @@
 import type { SeriesTarget } from "../../ingest/commit/targets.ts";
-import { resolveSelector, type Selection, type Selector } from "../../model/selector.ts";
+import { formatUnknownNames, resolveSelector, type Selection, type Selector } from "../../model/selector.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
-import { type HistoryStream, INTRADAY_BEGINS, INTRADAY_WINDOW } from "../../model/streams.ts";
+import { type HistoryStream, INTRADAY_BEGINS, INTRADAY_DAYS, INTRADAY_WINDOW } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import type { TargetRules } from "../../warehouse/coverage/targets.ts";
 import type { IndexSelectors, SyncSettings } from "../context/context.ts";
@@ -15,6 +15,8 @@ export interface StreamTargets {
   readonly stream: HistoryStream;
   readonly targets: readonly SeriesTarget[];
   readonly rules: TargetRules;
+  /** Where the target of a series of this stream begins. */
+  readonly from: Micros;
   /** Index types whose selector cannot be resolved now. */
   readonly unresolved: readonly IndexType[];
 }
@@ -26,6 +28,8 @@ export interface SelectorNotice {
   /** `shared`: several candidates have the name. `unresolved`: the selector needs a ranking and none is known. */
   readonly kind: "unknown" | "shared" | "unresolved";
   readonly names: readonly string[];
+  /** The closest known name of each unknown one that has one. */
+  readonly suggestions: Readonly<Record<string, string>>;
 }
 
 export interface SelectedTargets {
@@ -59,17 +63,20 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
       notices.push(...selectorNotices(`sync.${key}.${indexType}`, selection));
       if (!selection.isResolved) unresolved.push(indexType);
       for (const indexId of selection.ids)
-        targets.push({ indexType, indexId, from, ...configuredName(indexType, indexId) });
+        targets.push({ indexType, indexId, from, ...liquidName(indexType, indexId) });
     }
-    return { stream, targets, rules, unresolved };
+    return { stream, targets, rules, from, unresolved };
   };
-  const configuredName = (indexType: IndexType, indexId: string) => {
+  const liquidName = (indexType: IndexType, indexId: string) => {
+    if (indexType !== "LX") return {};
     const name = Object.entries(settings.lxIndexIds).find(([, id]) => id === indexId)?.[0];
-    return indexType === "LX" && name !== undefined ? { name } : {};
+    if (name !== undefined) return { name };
+    const matchedName = directory.matchedNames?.get(indexId);
+    return matchedName === undefined ? {} : { matchedName };
   };
   const intradayFrom = Math.max(
     INTRADAY_BEGINS,
-    now - Math.min(INTRADAY_WINDOW, (intraday === false ? 0 : intraday.days) * MICROS_PER_DAY),
+    now - Math.min(INTRADAY_WINDOW, (intraday === false ? INTRADAY_DAYS : intraday.days) * MICROS_PER_DAY),
   );
   return {
     streams: [
@@ -90,13 +97,29 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
 
 export function selectorNotices(
   setting: string,
-  { unknownNames, ambiguousNames, isResolved }: Selection,
+  { unknownNames, ambiguousNames, suggestions, isResolved }: Selection,
 ): SelectorNotice[] {
   const notices: SelectorNotice[] = [];
-  if (unknownNames.length > 0) notices.push({ setting, kind: "unknown", names: unknownNames });
-  if (ambiguousNames.length > 0) notices.push({ setting, kind: "shared", names: ambiguousNames });
-  if (!isResolved) notices.push({ setting, kind: "unresolved", names: [] });
+  if (unknownNames.length > 0) notices.push({ setting, kind: "unknown", names: unknownNames, suggestions });
+  if (ambiguousNames.length > 0)
+    notices.push({ setting, kind: "shared", names: ambiguousNames, suggestions: {} });
+  if (!isResolved) notices.push({ setting, kind: "unresolved", names: [], suggestions: {} });
   return notices;
+}
+
+/** What is wrong with a selector, in one line with its remedy. */
+export function describeNotice({ setting, kind, names, suggestions }: SelectorNotice): string {
+  switch (kind) {
+    case "unknown": {
+      const known = Object.keys(suggestions).length === names.length;
+      const list = formatUnknownNames({ unknownNames: names, suggestions });
+      return `${setting} names ${list}, which the service does not list${known ? "" : ": check the spelling"}`;
+    }
+    case "shared":
+      return `${setting}: several have the name ${names.join(", ")}, and all of them are selected`;
+    case "unresolved":
+      return `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`;
+  }
 }
 
 /** Whether any selector needs the ranking by market capitalisation. */
@@ -117,9 +140,9 @@ export function needsLiquidIndices({ streams }: SyncSettings): boolean {
 /** The lists of the directory that the selectors use. */
 export function neededDirectoryLists({
   streams,
-}: SyncSettings): readonly Exclude<keyof Directory, "ranking">[] {
+}: SyncSettings): readonly Exclude<keyof Directory, "ranking" | "matchedNames">[] {
   const { ohlcv, intraday, exchangeTickers, derivatives } = streams;
-  const pairs: [Exclude<keyof Directory, "ranking">, Selector][] = [];
+  const pairs: [Exclude<keyof Directory, "ranking" | "matchedNames">, Selector][] = [];
   for (const each of [ohlcv, intraday])
     if (each !== false) pairs.push(...indexTypes.map((type): [IndexType, Selector] => [type, each[type]]));
   if (exchangeTickers !== false)

@@ -2,6 +2,7 @@ import type { Micros } from "../../model/time.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, readAuditedKeys } from "./audited-key.ts";
+import { checkKeptBars } from "./check-kept-bars.ts";
 import { checkClaims, checkOrder } from "./check-ranges.ts";
 import { checkRows } from "./check-rows.ts";
 import { checkSettledFlag } from "./check-settled-flag.ts";
@@ -24,7 +25,7 @@ export interface AuditResult {
 
 /**
  * Checks the whole ledger against itself, against the rows and against the views, without the service. Only reads, in
- * one transaction, and seeks rows instead of scanning them. `now`: the present by the service's clock.
+ * one transaction, and seeks rows instead of scanning them, except for the kept bars. `now`: the present by the service's clock.
  */
 export function auditLedger(connection: Connection, now?: Micros): AuditResult {
   return connection.database.transaction(() => {
@@ -61,5 +62,6 @@ function checkKey(
     ...checkClaims(context, audited),
     ...checkRows(context, audited),
     ...checkSettledFlag(context, audited),
+    ...checkKeptBars(context, audited),
   ];
 }

@@ -22,6 +22,8 @@ export type AuditRule =
   | "lost_in_reach"
   /** `is_settled` agrees with the ledger. */
   | "is_settled"
+  /** Kept bars agree with the ticks. */
+  | "kept_bars"
   /** The view `coverage` agrees with its table. */
   | "views"
   /** Remark: a long time without a row in a range called `rows`. */

@@ -1,5 +1,6 @@
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange, totalDuration } from "../../model/time-range.ts";
+import { computeTargetStart } from "../coverage/gaps.ts";
 import { namedKeyText } from "../coverage/ledger-keys.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { presentTs } from "../views/sql-fragments.ts";
@@ -37,7 +38,12 @@ function readViewBody(connection: Connection, view: string): string {
  */
 export function checkTiling(now: Micros, audited: AuditedKey, viewGaps: GapsByKey): AuditFinding[] {
   const { key, names, targets, settled } = audited;
-  const past = targets.map(({ from, to }) => ({ from, to: Math.min(to ?? now, now) }));
+  const past = targets
+    .map((target) => ({
+      from: computeTargetStart(target, settled[0]?.from, now),
+      to: Math.min(target.to ?? now, now),
+    }))
+    .filter(({ from, to }) => from < to);
   const expected = [
     ...subtract(normalise(past), normalise(settled)),
     ...settled.filter(({ proof }) => proof === "lost"),

@@ -129,6 +129,6 @@ export function readChanges(
 }
 
 /** Gives the sequence another name, so that every reader compares everything: the file is a copy of another. */
-export function renameChanges(transaction: Transaction): void {
-  transaction.statement("UPDATE warehouse_state SET changes_id = abs(random() % 9007199254740991)").run([]);
+export function renameChanges(file: Pick<Connection, "statement">): void {
+  file.statement("UPDATE warehouse_state SET changes_id = abs(random() % 9007199254740991)").run([]);
 }

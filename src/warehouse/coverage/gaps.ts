@@ -39,6 +39,29 @@ export function computeWindowStart(serviceWindow: Micros | null, now: Micros): M
   return serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow;
 }
 
+/** The service's clock is known from its responses, and better after more of them: the window's start may seem to move back. */
+const MAX_CLOCK_ERROR = 60 * MICROS_PER_SECOND;
+
+/**
+ * Where a target begins at `now`. Until REST has proven its oldest part, it begins where the service's window does: the first
+ * walk takes time, and what leaves the window meanwhile was never promised. `firstSettled`: where the ledger of the key begins.
+ */
+export function computeTargetStart(
+  { from, serviceWindow, isSnapshot }: Pick<StoredTarget, "from" | "serviceWindow" | "isSnapshot">,
+  firstSettled: Micros | undefined,
+  now: Micros,
+): Micros {
+  if (isSnapshot) return from;
+  const windowStart = computeWindowStart(serviceWindow, now);
+  const isReached = firstSettled !== undefined && firstSettled <= windowStart + MAX_CLOCK_ERROR;
+  return Math.max(from, isReached ? firstSettled : windowStart);
+}
+
+/** `computeTargetStart` of the target `w` in SQL. */
+export const targetStartSql = (now: string) =>
+  `CASE WHEN w.observed OR w.kept_for IS NULL THEN w.from_ts ELSE max(w.from_ts, coalesce((SELECT min(f.from_ts) FROM settled_ranges f
+    WHERE f.stream = w.stream AND f.series = w.series AND f.from_ts <= ${now} - w.kept_for + ${MAX_CLOCK_ERROR}), ${now} - w.kept_for)) END`;
+
 /** A stored target of one ledger key. */
 export interface StoredTarget extends TargetRules {
   readonly from: Micros;
@@ -83,7 +106,9 @@ export function findGaps(targets: readonly StoredTarget[], settled: TimeRanges, 
         ? { from: publication.publishedTo, to: publication.askedTo }
         : { from: now, to: now };
     const lostUntil = target.isSnapshot ? targetEnd : computeWindowStart(target.serviceWindow, now);
-    const range = { from: target.from, to: Math.min(target.to ?? now, now) };
+    const start = computeTargetStart(target, settled[0]?.from, now);
+    const range = { from: start, to: Math.min(target.to ?? now, now) };
+    if (range.from >= range.to) continue;
     for (const { from, to } of subtract([range], settled)) {
       add("lost", from, Math.min(to, lostUntil));
       const [openFrom, openTo] = [Math.max(from, lostUntil), Math.min(to, quietFrom)];
@@ -138,7 +163,7 @@ const gapFrom = (
       t.end_ts)) AS gap_to,
     min(t.quiet_from, coalesce(${liveSettlingFrom(start)}, t.target_end),
       coalesce(${notFoundSettlingFrom(start)}, t.target_end)) AS settling_from,
-    ${unconfirmedFrom(start)} AS doubted_from
+    ${unconfirmedFrom(start)} AS unconfirmed_from
   FROM targets t CROSS JOIN series s`;
 
 /**
@@ -149,13 +174,13 @@ const gapFrom = (
  */
 export const gapPartsSql = `present AS (SELECT ${presentTs} AS now),
 delays AS (
-  SELECT w.*, p.now, max(w.settle_delay, ${decayedLatenessSql("p.now")}) AS delay, coalesce(u.quiet_margin, 0) AS quiet_margin,
+  SELECT w.*, p.now, ${targetStartSql("p.now")} AS start_ts, max(w.settle_delay, ${decayedLatenessSql("p.now")}) AS delay, coalesce(u.quiet_margin, 0) AS quiet_margin,
     u.published_to, u.asked_to, CASE WHEN u.quiet_margin > 0 THEN ${quietTimeSql("p.now")} ELSE p.now END AS quiet_at
   FROM present p CROSS JOIN wanted_ranges w LEFT JOIN stream_states h ON h.stream = w.stream
     LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
 ),
 targets AS (
-  SELECT d.stream, d.series, d.from_ts, d.delay AS settle_delay, d.kept_for, d.observed, d.hindrance,
+  SELECT d.stream, d.series, d.start_ts AS from_ts, d.delay AS settle_delay, d.kept_for, d.observed, d.hindrance,
     CASE WHEN d.to_ts < d.now THEN d.to_ts ELSE d.now END AS end_ts,
     (d.now - d.delay) / d.step * d.step AS target_end,
     (d.quiet_at - max(d.delay, d.quiet_margin)) / d.step * d.step AS quiet_from,
@@ -190,7 +215,7 @@ parts AS (
     CASE k.kind WHEN 'lost' THEN 'lost' ELSE 'open' END AS state,
     CASE k.kind WHEN 'lost' THEN CASE WHEN j.observed THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
       WHEN 'settling' THEN 'settling' WHEN 'unpublished' THEN coalesce(j.hindrance, '${NOT_PUBLISHED_REASON}')
-      ELSE CASE WHEN j.doubted_from < j.gap_to THEN '${UNCONFIRMED_WITHDRAWAL_REASON}'
+      ELSE CASE WHEN j.unconfirmed_from < j.gap_to THEN '${UNCONFIRMED_WITHDRAWAL_REASON}'
         ELSE coalesce(j.hindrance, 'pending') END END AS reason
   FROM judged j CROSS JOIN kinds k
   UNION ALL
@@ -216,7 +241,7 @@ export interface GapRow {
 
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {
-  readonly key: LedgerKey;
+  readonly key: LedgerKey & { readonly stream: HistoryStream };
   /** To be requested: `missing`, `unpublished`, and what is too young to be final for a quiet series. */
   readonly open: TimeRanges;
   /** REST may have records in these ranges. */

@@ -1,6 +1,8 @@
 import { historyStreams, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { presentTs } from "../views/sql-fragments.ts";
+import { targetStartSql } from "./gaps.ts";
 import type { LedgerKey } from "./ledger.ts";
 
 /** SQL condition on `stream`. The ledger of a history stream has few ranges, that of a snapshot stream may have many. */
@@ -48,7 +50,8 @@ const ledgerKeysSql = `SELECT l.stream, l.series, nullif(s.index_type, '') AS in
     nullif(s.name, '') AS name, min(l.from_ts) AS firstTs,
     CASE max(l.followed) WHEN 0 THEN max(l.to_ts) END AS endTs,
     max(l.followed) AS isSelected, max(l.observed) AS isSnapshot, max(l.kept_for) AS serviceWindow
-  FROM (SELECT stream, series, from_ts, to_ts, to_ts IS NULL AS followed, observed, kept_for FROM wanted_ranges
+  FROM (SELECT w.stream, w.series, ${targetStartSql(presentTs)} AS from_ts, w.to_ts, w.to_ts IS NULL AS followed, w.observed,
+      w.kept_for FROM wanted_ranges w
     UNION ALL SELECT stream, series, min(from_ts), max(to_ts), 0, 0, NULL FROM settled_ranges GROUP BY stream, series) l
   JOIN series s ON s.series = l.series
   GROUP BY l.stream, l.series ORDER BY l.stream, index_type, name, index_id`;

@@ -38,10 +38,15 @@ export function readSettledRanges(
   return ranges;
 }
 
-/** Whether a range of the key contains the timestamp: covered or lost. */
-export function isSettledAt(transaction: Transaction, { stream, series }: LedgerKey, ts: Micros): boolean {
-  const sql = `SELECT to_ts > ? FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
-  return transaction.statement(sql).pluck().get([ts, stream, series, ts]) === 1;
+/** How the range that contains the timestamp is settled; undefined: it is open. */
+export function findProofAt(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  ts: Micros,
+): LedgerProof | undefined {
+  const sql = `SELECT CASE WHEN to_ts > ? THEN proof END FROM settled_ranges
+    WHERE ${matchesKey} AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
+  return transaction.statement<LedgerProof | null>(sql).pluck().get([ts, stream, series, ts]) ?? undefined;
 }
 
 /**
@@ -210,19 +215,30 @@ export function hasRowsInRange(
   return transaction.statement(sql).get([series, storedTime(from), storedTime(to)]) !== undefined;
 }
 
+/** Reason of ranges below the end of the service's history that were open when that end moved up. */
+export const NO_LONGER_SERVED_REASON = "no longer served";
+
 /**
- * The service served a row with timestamp `rowTs`. Retracts every later range that was settled as "nothing older", and
- * returns whether there was one.
+ * The service served a row with timestamp `rowTs`. Retracts every later range that was settled as "nothing older", and all
+ * that is "no longer served" if a later range is. Returns whether there was one.
  */
 export function retractNothingOlder(transaction: Transaction, key: LedgerKey, rowTs: Micros): boolean {
-  const disproved = transaction
-    .statement<TimeRange>(
-      `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
-        WHERE stream = ? AND series = ? AND to_ts > ? AND reason = ?`,
-    )
-    .all([key.stream, key.series, rowTs, NOTHING_OLDER_REASON]);
+  const find = transaction.statement<TimeRange>(
+    `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
+      WHERE stream = ? AND series = ? AND to_ts > ? AND reason = ?`,
+  );
+  const findLater = (ts: Micros, reason: string) => find.all([key.stream, key.series, ts, reason]);
+  const disproved = findLater(rowTs, NOTHING_OLDER_REASON);
+  if (findLater(rowTs, NO_LONGER_SERVED_REASON).length > 0)
+    disproved.push(...findLater(Number.MIN_SAFE_INTEGER, NO_LONGER_SERVED_REASON));
   for (const range of disproved) retract(transaction, key, range);
   return disproved.length > 0;
+}
+
+/** Where the oldest target of the key begins; undefined: the settings never selected it. */
+export function findTargetStart(transaction: Transaction, { stream, series }: LedgerKey): Micros | undefined {
+  const sql = `SELECT min(from_ts) FROM wanted_ranges WHERE ${matchesKey}`;
+  return transaction.value<Micros | null>(sql, [stream, series]) ?? undefined;
 }
 
 /**
@@ -234,9 +250,7 @@ export function settleNothingOlder(
   key: LedgerKey,
   { floor, to }: { readonly floor: Micros; readonly to: Micros },
 ): void {
-  const sql = `SELECT min(from_ts) FROM wanted_ranges WHERE ${matchesKey}`;
-  const targetFrom = transaction.value<Micros | null>(sql, [key.stream, key.series]);
-  const rest = { from: Math.max(targetFrom ?? to, floor), to };
+  const rest = { from: Math.max(findTargetStart(transaction, key) ?? to, floor), to };
   if (rest.from >= rest.to) return;
   for (const part of subtract([rest], normalise(findTouching(transaction, key, rest))))
     if (!hasRowsInRange(transaction, key, part))

@@ -20,6 +20,11 @@ export const UNCONFIRMED_WITHDRAWAL_REASON = "withdrawal unconfirmed";
 /** Many rows that REST once served and now lacks. */
 export type MassWithdrawal = Readonly<Omit<MassWithdrawalRow, "stream" | "series">>;
 
+/** In the column `digest`: the rows are older than everything that the service still serves (see moved-ends.ts). */
+export const MOVED_END_DIGEST = "moved end";
+/** In the column `digest`: the oldest of the rows have left the window since the last answer. */
+export const TRIMMED_DIGEST = "trimmed";
+
 const columns = `withdrawal, from_ts AS "from", to_ts AS "to", rows, digest, answers, first_at AS firstAt,
   last_at AS lastAt, believed_at AS believedAt`;
 const isUnconfirmed = "stream = ? AND series = ? AND believed_at IS NULL";
@@ -31,7 +36,7 @@ export function findUnconfirmedWithdrawals(
   { from, to }: TimeRange,
 ): MassWithdrawal[] {
   const sql = `SELECT ${columns} FROM mass_withdrawals
-    WHERE ${isUnconfirmed} AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
+    WHERE ${isUnconfirmed} AND digest <> '${MOVED_END_DIGEST}' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
   return connection.statement<MassWithdrawal>(sql).all([stream, series, to, from]);
 }
 
@@ -44,6 +49,17 @@ export function dropUnconfirmedWithdrawals(
   transaction
     .statement(`DELETE FROM mass_withdrawals WHERE ${isUnconfirmed} AND from_ts < ? AND to_ts > ?`)
     .run([stream, series, to, from]);
+}
+
+/** The oldest rows of an unconfirmed withdrawal have left the service's window: the rest keeps its answers. */
+export function trimUnconfirmedWithdrawal(
+  transaction: Transaction,
+  { withdrawal }: MassWithdrawal,
+  { from, rows }: Pick<MassWithdrawal, "from" | "rows">,
+): void {
+  transaction
+    .statement("UPDATE mass_withdrawals SET from_ts = ?, rows = ?, digest = ? WHERE withdrawal = ?")
+    .run([from, rows, TRIMMED_DIGEST, withdrawal]);
 }
 
 /** Stores one more answer, or the first. `isBelieved`: the caller withdraws the rows in the same transaction. */
@@ -119,7 +135,7 @@ export function readReportedWithdrawals(connection: Connection, now: Micros): Wi
     .statement<MassWithdrawal & SeriesNames & { readonly stream: Stream }>(
       `SELECT m.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, ${columns}
       FROM mass_withdrawals m JOIN series s ON s.series = m.series
-      WHERE believed_at IS NULL OR believed_at > ? ORDER BY m.withdrawal`,
+      WHERE believed_at IS NULL OR (believed_at > ? AND digest <> '${MOVED_END_DIGEST}') ORDER BY m.withdrawal`,
     )
     .all([now - REPORTED_MICROS]);
   return rows.map((row) => ({

@@ -87,6 +87,17 @@ export function recordLateness(
     .run([stream, lateBy, lateAt]);
 }
 
+/** Whether the service has served the bar of a day that had not ended: then its newest bar may not be final. */
+export function servesRunningDay(connection: Pick<Connection, "statement">, stream: HistoryStream): boolean {
+  const sql = "SELECT 1 FROM stream_states WHERE stream = ? AND serves_running_day = 1";
+  return connection.statement(sql).get([stream]) !== undefined;
+}
+
+export function recordRunningDay(transaction: Transaction, stream: HistoryStream): void {
+  const sql = "UPDATE stream_states SET serves_running_day = 1 WHERE stream = ?";
+  transaction.statement(sql).run([stream]);
+}
+
 export function readPublication(
   connection: Pick<Connection, "statement">,
   { stream, series }: LedgerKey,

@@ -75,7 +75,7 @@ export function readSelectedIndices(
   return connection.statement<Pick<SeriesNames, "indexType" | "indexId">>(sql).all([stream]);
 }
 
-/** The covered ranges of a series whose target has no end. */
+/** The covered ranges of a series. */
 interface SeriesCoverage
   extends Readonly<SeriesNames>,
     Readonly<Pick<TargetRow, "serviceWindow" | "settleDelay">> {
@@ -90,13 +90,15 @@ type CoveredRow = SeriesNames &
   Pick<SettledRangeRow, "series" | "from" | "to" | "reason"> &
   Pick<TargetRow, "serviceWindow" | "settleDelay">;
 
+/** Every series that has coverage, whether the settings still select it or not. */
 export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
   const rows = connection
     .statement<CoveredRow>(
       `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to", g.reason
       FROM settled_ranges g JOIN series s ON s.series = g.series
-        JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.to_ts IS NULL
+        JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
+          (SELECT max(l.from_ts) FROM wanted_ranges l WHERE l.stream = g.stream AND l.series = g.series)
       WHERE g.stream = ? AND g.proof <> 'lost' ORDER BY g.series, g.from_ts`,
     )
     .all([stream]);

@@ -11,6 +11,8 @@ interface SnapshotCoverage {
   /** Null: the subscription is to all exchanges. */
   readonly exchangeId: string | null;
   readonly at: Micros;
+  /** Where the coverage ends; default: one cadence after `at`. */
+  readonly to?: Micros;
   /** How long one snapshot is valid: the refresh period, or the stream's setting `every`. */
   readonly cadence: Micros;
   /** The snapshot had no record that the settings select: no row was stored. */
@@ -18,17 +20,17 @@ interface SnapshotCoverage {
 }
 
 /** Reason of a range that an empty snapshot covers. */
-const NOTHING_LISTED_REASON = "nothing listed";
+export const NOTHING_LISTED_REASON = "nothing listed";
 
 /**
- * Settles `[at, at + cadence)`, and opens the target at the first snapshot. Pass `at` rounded down to the cadence:
+ * Settles `[at, to)`, and opens the target at the first snapshot. Pass `at` rounded down to the cadence:
  * ranges merge only where they touch, and jitter leaves a short `lost` range per snapshot.
  */
 export function settleSnapshot(transaction: Transaction, snapshot: SnapshotCoverage): void {
-  const { stream, at, cadence } = snapshot;
+  const { stream, at, cadence, to = at + cadence } = snapshot;
   const key = subscriptionKey(transaction, stream, snapshot.exchangeId);
   openTarget(transaction, { key, from: at, settleDelay: cadence * 2, step: 1, serviceWindow: null }, true);
-  const range = { from: at, to: at + cadence };
+  const range = { from: at, to };
   if (snapshot.isEmpty) {
     // Keep `rows` of the same range: a market may have been deselected or delisted within it.
     for (const rest of subtract([range], readRowRanges(transaction, key, range)))
@@ -37,6 +39,19 @@ export function settleSnapshot(transaction: Transaction, snapshot: SnapshotCover
   }
   transaction.markWritten(stream, key.series);
   settle(transaction, key, range, "rows");
+}
+
+/** Reason of a range in which the service denied access to a part of what the settings select. */
+const FORBIDDEN_REASON = "forbidden";
+
+/** Settles `[at, at + cadence)` as lost, unless it is covered, and opens the target: the settings select it. */
+export function settleForbidden(
+  transaction: Transaction,
+  { stream, exchangeId, at, cadence }: Omit<SnapshotCoverage, "isEmpty">,
+): void {
+  const key = subscriptionKey(transaction, stream, exchangeId);
+  openTarget(transaction, { key, from: at, settleDelay: cadence * 2, step: 1, serviceWindow: null }, true);
+  settle(transaction, key, { from: at, to: at + cadence }, "lost", FORBIDDEN_REASON);
 }
 
 /** Whether any snapshot of the subscription had rows. */

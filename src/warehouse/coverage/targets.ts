@@ -79,6 +79,39 @@ export function openTarget(transaction: Transaction, target: Target, isSnapshot:
     .run([stream, series, start, target.settleDelay, target.step, target.serviceWindow, isSnapshot ? 1 : 0]);
 }
 
+/**
+ * Adds a target that ends at `to`, merged with the targets of the same key that it overlaps or touches. An open-ended one
+ * stays open-ended, and keeps its rules.
+ */
+export function addTarget(transaction: Transaction, target: Target, to: Micros, isSnapshot: boolean): void {
+  const { stream, series } = target.key;
+  if (target.from >= to) return;
+  const touched = transaction
+    .statement<Omit<TargetRow, "stream" | "series" | "isSnapshot">>(
+      `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step, kept_for AS serviceWindow,
+        hindrance AS blockedReason
+      FROM wanted_ranges WHERE ${matchesKey} AND from_ts <= ? AND coalesce(to_ts, ?) >= ? ORDER BY from_ts`,
+    )
+    .all([stream, series, to, to, target.from]);
+  const [first] = touched;
+  const isOpenEnded = touched.some((range) => range.to === null);
+  const end = isOpenEnded ? null : Math.max(to, ...touched.map((range) => range.to ?? to));
+  const from = Math.min(target.from, first?.from ?? target.from);
+  if (touched.length === 1 && first?.from === from && first.to === end) return;
+  const remove = transaction.statement(`DELETE FROM wanted_ranges WHERE ${matchesKey} AND from_ts = ?`);
+  for (const range of touched) remove.run([stream, series, range.from]);
+  const { settleDelay, step, serviceWindow, blockedReason } = touched.at(-1) ?? {
+    ...target,
+    blockedReason: null,
+  };
+  transaction
+    .statement(
+      `INSERT INTO wanted_ranges (stream, series, from_ts, to_ts, settle_delay, step, kept_for, observed, hindrance)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    .run([stream, series, from, end, settleDelay, step, serviceWindow, isSnapshot ? 1 : 0, blockedReason]);
+}
+
 /** Stores why the open gaps of a key cannot be filled now (`forbidden`, …), for the view `gaps`; null: no obstacle. */
 export function recordBlockedReason(transaction: Transaction, key: LedgerKey, reason: string | null): void {
   transaction

@@ -28,6 +28,14 @@ export function countContracts(connection: Connection): number {
   return connection.value<number>("SELECT count(*) FROM derivative_contracts");
 }
 
+/** The derivative types of which the exchange has stored contracts. */
+export function readDerivativeTypes(connection: Connection, exchangeId: string): string[] {
+  return connection
+    .statement<string>("SELECT DISTINCT derivative_type FROM derivative_contracts WHERE exchange_id = ?")
+    .pluck()
+    .all([exchangeId]);
+}
+
 /** Indices of a type that have stored records, for index types that no lookup lists. */
 export function readStoredIndices(connection: Connection, indexType: string): StoredIndex[] {
   return connection

@@ -164,7 +164,7 @@ function exactAside(contract: DerivativeContract): string | null {
 const decimals = derivativeContractColumns.filter(({ type }) => type === "decimal");
 
 /** Copies symbols, pairs and exchange names into the dictionaries, so that a query by name is an index seek. */
-function refreshNames(transaction: Transaction): void {
+export function refreshNames(transaction: Transaction): void {
   for (const sql of [
     `UPDATE series SET name = a.symbol FROM assets a
       WHERE series.index_type = 'GWA' AND a.id = series.index_id AND a.symbol <> series.name`,

@@ -1,6 +1,10 @@
-import { findClosestWord } from "../../model/did-you-mean.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
-import { resolveSelector, type SelectorCandidate } from "../../model/selector.ts";
+import {
+  formatUnknownNames,
+  resolveSelector,
+  type Selection,
+  type SelectorCandidate,
+} from "../../model/selector.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /** An asset (as its GWA index), a market (as its MWA index), an LX index, or an exchange. */
@@ -35,29 +39,25 @@ export function resolveNames(
   const candidates = [...byId].map(
     ([id, rows]): SelectorCandidate => ({ id, labels: rows.flatMap(({ label }) => label ?? []) }),
   );
-  const {
-    ids,
-    unknownNames: unknown,
-    ambiguousNames: ambiguous,
-  } = resolveSelector({ kind: "list", names }, candidates, undefined);
-  const [first] = unknown;
-  if (first !== undefined) throw unknownName(first, candidates);
-  return { found: ids.flatMap((id) => byId.get(id)?.slice(0, 1) ?? []), ambiguous };
+  const selection = resolveSelector({ kind: "list", names }, candidates, undefined);
+  if (selection.unknownNames.length > 0) throw unknownSeries(selection, candidates.length > 0);
+  const found = selection.ids.flatMap((id) => byId.get(id)?.slice(0, 1) ?? []);
+  return { found, ambiguous: selection.ambiguousNames };
 }
 
-function unknownName(name: string, candidates: readonly SelectorCandidate[]): Failure {
-  if (candidates.length === 0) {
-    return new Failure(`the warehouse has no series yet: ${name} is unknown`, {
+function unknownSeries(selection: Selection, hasSeries: boolean): Failure {
+  const { unknownNames, suggestions } = selection;
+  if (!hasSeries) {
+    return new Failure(`the warehouse has no series yet: ${unknownNames.join(", ")} is unknown`, {
       code: "nothing_synced",
       remedy: "run `mds-sync backfill` first",
       exit: exitCode.incomplete,
     });
   }
-  const suggestion = findClosestWord(
-    name,
-    candidates.flatMap(({ labels }) => labels),
-  );
-  return new Failure(`the warehouse has no series ${name}`, {
+  const [first = "", ...others] = unknownNames;
+  const suggestion = others.length === 0 ? suggestions[first] : undefined;
+  const names = others.length === 0 ? first : formatUnknownNames(selection);
+  return new Failure(`the warehouse has no series ${names}`, {
     code: "unknown_series",
     remedy: suggestion
       ? `did you mean ${suggestion}?`

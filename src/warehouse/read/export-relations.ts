@@ -56,7 +56,7 @@ function lookupRelation(name: string, columns: readonly Column[], key: string): 
   return { name, columns: { ...Object.fromEntries(own), ...added }, from: `${name} ORDER BY ${key}` };
 }
 
-/** Every public relation that is not partitioned by month, except `coverage` and `gaps`. */
+/** Every public relation that is not partitioned by time, except `coverage` and `gaps`. */
 export const exportRelations: readonly ExportRelation[] = [
   lookupRelation("assets", assetColumns, "id"),
   lookupRelation("markets", marketColumns, "id"),

@@ -17,7 +17,7 @@ import type { Connection } from "../sqlite/connection.ts";
 import { rowColumns, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import { refreshPeriod } from "../views/data-views.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";
-import { type ExportMonth, labelColumns, monthOf } from "./export-months.ts";
+import { type ExportPeriod, labelColumns, type PeriodUnit, periodOf } from "./export-periods.ts";
 
 const ROWS_PER_BLOCK = 8_192;
 
@@ -26,15 +26,15 @@ type ExportedRow = readonly [time: number, ...columns: SqlValue[]];
 
 /** Rows of one series in order of time. */
 export interface RowBlock {
-  /** The position of the series in the month's `keys`. */
+  /** The position of the series in the period's `keys`. */
   readonly at: number;
   readonly rows: readonly ExportedRow[];
   /** Computed for each row: whether the ledger covers it, or whether a ticker repeats the previous price. */
   readonly flags: readonly (boolean | null)[] | undefined;
 }
 
-/** A month as the connection's open read transaction sees it. */
-export interface MonthContent {
+/** A period as the connection's open read transaction sees it. */
+export interface PeriodContent {
   /** Changes whenever the content of the file would change. */
   readonly fingerprint: string;
   readonly rows: number;
@@ -46,33 +46,33 @@ export interface MonthContent {
 }
 
 /**
- * Reads everything about a month except its rows. The caller keeps a read transaction open until it has read the blocks,
+ * Reads everything about a period except its rows. The caller keeps a read transaction open until it has read the blocks,
  * so that rows, ledger and fingerprint agree.
  *
  * The fingerprint covers per series: the number of rows, the first and last time, the sum and count of each column, every
- * `aside`, the corrections, the covered ranges of the month, and the labels. A correction that leaves the sums equal still
+ * `aside`, the corrections, the covered ranges of the period, and the labels. A correction that leaves the sums equal still
  * adds to `revisions`; a replacement without a revision (a quality note, an unknown property, a provisional bar) changes
  * texts or sums.
  */
-export function readMonth(
+export function readPeriod(
   connection: Connection,
-  month: ExportMonth,
+  period: ExportPeriod,
   corrections: ReadonlyMap<string, string>,
-): MonthContent {
-  const { stream, keys } = month;
+): PeriodContent {
+  const { stream, keys } = period;
   const labels = keys.map((key) => labelsOf(connection, stream, key));
-  const ledger = hasHistory(stream) ? provenRanges(connection, month) : undefined;
+  const ledger = hasHistory(stream) ? provenRanges(connection, period) : undefined;
   const hash = createHash("sha256");
   const digest = connection.statement<readonly [rows: number, ...SqlValue[]]>(digestSql(stream)).raw();
-  const [from, to] = bounds(month);
+  const [from, to] = bounds(period);
   let rows = 0;
   let hasAside = false;
   keys.forEach((key, at) => {
     const figures = digest.get([key, from, to]) ?? [0, null];
     rows += figures[0];
     if (figures.at(-1) !== null) hasAside = true;
-    const corrected = corrections.get(`${key} ${month.month}`) ?? null;
-    const before = comparesPrices(stream) ? tickerBefore(connection, key, month.from) : undefined;
+    const corrected = corrections.get(`${key} ${period.period}`) ?? null;
+    const before = comparesPrices(stream) ? tickerBefore(connection, key, period.from) : undefined;
     hash.update(JSON.stringify([labels[at], figures, corrected, ledger?.get(key) ?? [], before]));
   });
   if (comparesPrices(stream)) hash.update(String(readRefreshPeriods(connection).exchange_ticks));
@@ -81,12 +81,16 @@ export function readMonth(
     rows,
     hasAside,
     labels,
-    blocks: () => readBlocks(connection, month, ledger),
+    blocks: () => readBlocks(connection, period, ledger),
   };
 }
 
-/** Maps `KEY YYYY-MM` to `COUNT/LAST`: the number of corrections of a series in a month, and the last revision. */
-export function readCorrections(connection: Connection, stream: RowStream): Map<string, string> {
+/** Maps `KEY PERIOD` to `COUNT/LAST`: the number of corrections of a series in a period, and the last revision. */
+export function readCorrections(
+  connection: Connection,
+  stream: RowStream,
+  unit: PeriodUnit,
+): Map<string, string> {
   const found = new Map<string, { count: number; last: number }>();
   const all = connection
     .statement<Pick<RevisionRow, "key" | "ts" | "revision">>(
@@ -94,7 +98,7 @@ export function readCorrections(connection: Connection, stream: RowStream): Map<
     )
     .iterate([stream]);
   for (const { key, ts, revision } of all) {
-    const name = `${key} ${monthOf(ts)}`;
+    const name = `${key} ${periodOf(unit, ts)}`;
     found.set(name, { count: (found.get(name)?.count ?? 0) + 1, last: revision });
   }
   return new Map([...found].map(([name, { count, last }]) => [name, `${count}/${last}`]));
@@ -127,7 +131,7 @@ function labelsOf(connection: Connection, stream: RowStream, key: number): reado
   return labels ?? [];
 }
 
-function bounds({ stream, from, to }: ExportMonth): [number | string, number | string] {
+function bounds({ stream, from, to }: ExportPeriod): [number | string, number | string] {
   const { storedTime } = rowTables[stream];
   return [storedTime(from), storedTime(to)];
 }
@@ -142,8 +146,8 @@ function digestSql(stream: RowStream): string {
     FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
 }
 
-/** The covered ranges by series, clipped to the month: coverage of other months must not change the fingerprint. */
-function provenRanges(connection: Connection, { stream, from, to }: ExportMonth): Map<number, TimeRange[]> {
+/** The covered ranges by series, clipped to the period: coverage of other periods must not change the fingerprint. */
+function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod): Map<number, TimeRange[]> {
   // A bar of a day that is not over is never final, even if the ledger covers it.
   const end = isDaily(stream) ? Math.min(to, startOfDay(readPresentTs(connection))) : to;
   const ranges = connection
@@ -165,10 +169,10 @@ const startOfDay = (ts: Micros) => Math.floor(ts / MICROS_PER_DAY) * MICROS_PER_
 
 function* readBlocks(
   connection: Connection,
-  month: ExportMonth,
+  period: ExportPeriod,
   ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined,
 ): Generator<RowBlock> {
-  const { stream, keys } = month;
+  const { stream, keys } = period;
   const { table, keyColumn, timeColumn, columns, storedTime } = rowTables[stream];
   const read = connection
     .statement<ExportedRow>(
@@ -176,13 +180,13 @@ function* readBlocks(
       WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ${ROWS_PER_BLOCK}`,
     )
     .raw();
-  const [first, end] = bounds(month);
+  const [first, end] = bounds(period);
   const unit = isDaily(stream) ? MICROS_PER_DAY : 1;
-  const period = comparesPrices(stream) ? readRefreshPeriods(connection).exchange_ticks : undefined;
+  const tickerPeriod = comparesPrices(stream) ? readRefreshPeriods(connection).exchange_ticks : undefined;
   const lastAt = columns.indexOf("last") + 1;
   const flagOf = (key: number): ((row: ExportedRow) => boolean | null) | undefined => {
-    if (period !== undefined) {
-      const repeats = repetitions(tickerBefore(connection, key, month.from), period);
+    if (tickerPeriod !== undefined) {
+      const repeats = repetitions(tickerBefore(connection, key, period.from), tickerPeriod);
       return (row) => repeats({ ts: row[0], last: row[lastAt] as number | null });
     }
     const isProven = ledger && coverageTest(ledger.get(key) ?? [], unit);

@@ -1,3 +1,4 @@
+import { findClosestWords } from "../../model/did-you-mean.ts";
 import { isDaily } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -53,14 +54,20 @@ interface HeatmapGroup {
   readonly whole: number;
   /** The average of all keys. */
   readonly summary: readonly CellRun[];
+  /** How many ledger keys the options select. */
+  readonly matches: number;
   /** The best market cap rank first. */
   readonly rows: readonly HeatmapRow[];
 }
 
-/** How many rows of each group the result contains. */
-interface HeatmapRowLimits {
+/** Which ledger keys the result contains, and how many rows of each group. */
+interface HeatmapOptions {
   readonly defaultLimit: number;
   readonly byGroup: ReadonlyMap<string, number>;
+  /** Only keys whose name or id contains this text. */
+  readonly name?: string;
+  /** Only keys with gaps. */
+  readonly onlyProblems?: boolean;
 }
 
 /** The heat map as the dashboard's API serves it. */
@@ -76,6 +83,8 @@ export interface SeriesMatch {
   readonly index_type: string;
   readonly index_id: string;
   readonly name: string;
+  /** The name is only similar to what was searched. */
+  readonly is_similar?: true;
 }
 
 interface StateRange extends TimeRange {
@@ -112,6 +121,7 @@ export class Heatmap {
   readonly #steps: ReadonlyMap<string, HeatmapStep>;
   readonly #summaries: ReadonlyMap<string, { readonly runs: readonly CellRun[]; readonly whole: number }>;
   readonly #gapSummaries: readonly GapSummary[];
+  readonly #incompleteKeys = new Set<string>();
 
   constructor(connection: Connection, now: Micros) {
     const read = () => {
@@ -151,7 +161,7 @@ export class Heatmap {
     return this.#tickSeries().slice(0, count);
   }
 
-  /** Tick series whose name contains the text: exact matches first, then prefixes, then by rank. */
+  /** Tick series whose name contains the text: exact matches first, then prefixes, then by rank. Else similar names. */
   findSeries(text: string, limit: number): SeriesMatch[] {
     const needle = text.trim().toLowerCase();
     const matchQuality = ({ name, index_id }: SeriesMatch) => {
@@ -159,12 +169,23 @@ export class Heatmap {
       if (at === 0) return name.length === needle.length ? 0 : 1;
       return at > 0 || index_id === text ? 2 : 3;
     };
-    return this.#tickSeries()
+    const series = this.#tickSeries();
+    const found = series
       .map((series) => ({ series, quality: matchQuality(series) }))
       .filter(({ quality }) => quality < 3)
       .sort((a, b) => a.quality - b.quality)
       .slice(0, limit)
       .map(({ series }) => series);
+    if (found.length > 0) return found;
+    const similar = findClosestWords(
+      needle,
+      series.map(({ name }) => name),
+    );
+    return series
+      .filter(({ name }) => similar.includes(name))
+      .sort((a, b) => similar.indexOf(a.name) - similar.indexOf(b.name))
+      .slice(0, limit)
+      .map((one) => ({ ...one, is_similar: true }));
   }
 
   #tickSeries(): SeriesMatch[] {
@@ -178,7 +199,14 @@ export class Heatmap {
       }));
   }
 
-  toResult({ defaultLimit, byGroup }: HeatmapRowLimits): HeatmapResult {
+  toResult({ defaultLimit, byGroup, name = "", onlyProblems = false }: HeatmapOptions): HeatmapResult {
+    const needle = name.trim().toLowerCase();
+    const isSelected = (key: KnownLedgerKey) =>
+      (!onlyProblems || this.#incompleteKeys.has(ledgerKeyText(key))) &&
+      (needle === "" || [key.name, key.index_id].some((text) => text?.toLowerCase().includes(needle)));
+    const groups = this.#groups.map(([key, members]) =>
+      this.#group(key, members, members.filter(isSelected), byGroup.get(key) ?? defaultLimit),
+    );
     return {
       generated_at: formatTimestamp(this.#now),
       columns: {
@@ -186,9 +214,7 @@ export class Heatmap {
         day: this.#grids.day.labels,
         month: this.#grids.month.labels,
       },
-      groups: this.#groups.map(([key, members]) =>
-        this.#group(key, members, byGroup.get(key) ?? defaultLimit),
-      ),
+      groups: groups.filter(({ matches }) => matches > 0),
     };
   }
 
@@ -199,22 +225,31 @@ export class Heatmap {
     return { generated_at: formatTimestamp(this.#now), ...totals, parts: this.#gapSummaries.slice(0, limit) };
   }
 
-  #group(key: string, members: readonly KnownLedgerKey[], limit: number): HeatmapGroup {
+  #group(
+    key: string,
+    members: readonly KnownLedgerKey[],
+    selected: readonly KnownLedgerKey[],
+    limit: number,
+  ): HeatmapGroup {
     const [{ stream, index_type }] = members as [KnownLedgerKey];
     const { runs, whole } = this.#summaries.get(key) ?? { runs: [], whole: 0 };
     const step = this.#steps.get(key) ?? "day";
-    const rows = members.slice(0, limit).map((member): HeatmapRow => {
+    const rows = selected.slice(0, limit).map((member): HeatmapRow => {
       const cells = new CellSums(this.#grids[step]);
       this.#addRanges(member, cells);
       return { index_id: member.index_id, name: member.name, runs: cells.runs() };
     });
     const lines = members.length;
-    return { key, stream, index_type, step, lines, whole, summary: runs, rows };
+    return { key, stream, index_type, step, lines, whole, summary: runs, matches: selected.length, rows };
   }
 
   #summarise(key: string, members: readonly KnownLedgerKey[]) {
     const cells = new CellSums(this.#grids[this.#steps.get(key) ?? "day"]);
-    const whole = members.filter((member) => this.#addRanges(member, cells)).length;
+    const whole = members.filter((member) => {
+      const isWhole = this.#addRanges(member, cells);
+      if (!isWhole) this.#incompleteKeys.add(ledgerKeyText(member));
+      return isWhole;
+    }).length;
     return { runs: cells.runs(members.length), whole };
   }
 

@@ -3,6 +3,7 @@ import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "
 import { isHistoryStreamSql } from "../coverage/ledger-keys.ts";
 import { readReportedWithdrawals, type WithdrawalStatus } from "../coverage/mass-withdrawals.ts";
 import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
+import { readServiceUrl } from "../lookups/service-identity.ts";
 import type { SettledRangeRow, StreamStateRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type LastCrash, readLastCrash } from "../sqlite/crash-marker.ts";
@@ -51,6 +52,8 @@ interface JobStatus {
 export interface WarehouseStatus {
   readonly generated_at: string;
   readonly warehouse: string;
+  /** The REST address of the service that the data is from; null: nothing is stored yet, or by an older version. */
+  readonly service_url: string | null;
   readonly streams: readonly StreamStatus[];
   readonly disk: DiskStatus;
   /** The last run of each scheduled job; empty if no daemon ever ran. */
@@ -126,6 +129,7 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
         .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
       withdrawals: readReportedWithdrawals(connection, now),
       last_crash: readLastCrash(connection.path) ?? null,
+      service_url: readServiceUrl(connection),
     };
   })();
 }

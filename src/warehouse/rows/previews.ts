@@ -1,7 +1,7 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { ChangedRows } from "../coverage/changed-ranges.ts";
-import type { LedgerKey } from "../coverage/ledger.ts";
+import { findProofAt, type LedgerKey } from "../coverage/ledger.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { addRowCount } from "./stream-stats.ts";
 
@@ -11,10 +11,9 @@ import { addRowCount } from "./stream-stats.ts";
  */
 
 /** Whether a row with source `live` is a preview: no REST page has covered it. */
-export function isPreview(transaction: Transaction, { stream, series }: LedgerKey, ts: Micros): boolean {
-  const sql = `SELECT to_ts > ? AND proof <> 'lost' FROM settled_ranges
-    WHERE stream = ? AND series = ? AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
-  return transaction.statement(sql).pluck().get([ts, stream, series, ts]) !== 1;
+export function isPreview(transaction: Transaction, key: LedgerKey, ts: Micros): boolean {
+  const proof = findProofAt(transaction, key, ts);
+  return proof === undefined || proof === "lost";
 }
 
 /** The timestamps of the live rows of index ticks in the range. Call it before a page is written. */

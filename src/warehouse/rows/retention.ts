@@ -10,6 +10,9 @@ import { addRowCount } from "./stream-stats.ts";
 /** Streams that grow without bound and have a retention setting. */
 export type PrunableStream = "exchange_ticks" | "derivative_ticks";
 
+/** Reason of ranges whose rows were deleted because they are older than the retention. */
+export const RETENTION_REASON = "retention";
+
 /** About ten milliseconds of work, so that other commits hardly wait. */
 const MAX_ROWS_PER_CALL = 5_000;
 
@@ -29,7 +32,7 @@ export function prune(
     )
     .all([stream]);
   for (const { series, from } of ledgerKeys) {
-    settleAsLost(transaction, { stream, series }, { from, to: before }, "retention");
+    settleAsLost(transaction, { stream, series }, { from, to: before }, RETENTION_REASON);
   }
   const { table, keyColumn } = rowTables[stream];
   const { dictionary } = streamTable[stream];

@@ -1,5 +1,5 @@
 import type { StreamRecords } from "../../model/records.ts";
-import type { HistoryStream, RowStream } from "../../model/streams.ts";
+import { type HistoryStream, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { readSettledRanges } from "../coverage/ledger.ts";
@@ -57,6 +57,30 @@ export function countStoredRows(
   const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
   const sql = `SELECT count(*) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
   return connection.value<number>(sql, [series, storedTime(range.from), storedTime(range.to)]);
+}
+
+/** A row that REST has served: from REST itself, or from the websocket and covered since. Only ticks have a live feed. */
+const isServedSql = (stream: HistoryStream) =>
+  streamTable[stream].event === null
+    ? "1"
+    : `(r.source <> 1 OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.stream = '${stream}' AND g.series = r.series
+        AND g.from_ts <= r.ts AND g.to_ts > r.ts AND g.proof <> 'lost'))`;
+
+/** The newest row of the range that REST has served: no preview. */
+export function findNewestServedRow(
+  connection: Pick<Connection, "statement">,
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+  { from, to }: TimeRange,
+): Micros | undefined {
+  if (from >= to) return undefined;
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT r.${timeColumn} FROM ${table} r WHERE r.${keyColumn} = ? AND r.${timeColumn} >= ? AND r.${timeColumn} < ?
+    AND ${isServedSql(stream)} ORDER BY r.${timeColumn} DESC LIMIT 1`;
+  const newest = connection
+    .statement<StoredTime>(sql)
+    .pluck()
+    .get([series, storedTime(from), storedTime(to)]);
+  return newest === undefined ? undefined : tsOfStored(newest);
 }
 
 /** The timestamps of the stored rows in the range. */

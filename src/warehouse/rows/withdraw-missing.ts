@@ -2,6 +2,7 @@ import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { ChangedRows } from "../coverage/changed-ranges.ts";
+import type { LedgerKey } from "../coverage/ledger.ts";
 import {
   digestTimestamps,
   dropUnconfirmedWithdrawals,
@@ -9,6 +10,8 @@ import {
   type MassWithdrawal,
   recordWithdrawalAnswer,
   shouldBelieve,
+  TRIMMED_DIGEST,
+  trimUnconfirmedWithdrawal,
   type WithdrawalRules,
 } from "../coverage/mass-withdrawals.ts";
 import type { StoredTime } from "../schema/rows.ts";
@@ -16,6 +19,7 @@ import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts
 import type { Transaction } from "../tables/transaction.ts";
 import { isPreview } from "./previews.ts";
 import { storeRevision } from "./revisions.ts";
+import { countStoredRows } from "./row-queries.ts";
 import { addRowCount } from "./stream-stats.ts";
 
 export interface WithdrawResult {
@@ -42,6 +46,10 @@ interface ProvenPage {
   readonly timestamps: readonly Micros[];
   /** Absent: no mass withdrawal is believed. */
   readonly rules?: WithdrawalRules;
+  /** The service has nothing older. Rows that it served before stay: they only fell off the end of its history. */
+  readonly servedFrom?: Micros | undefined;
+  /** The service may have dropped rows below this, since they leave its window; absent: it has no window. */
+  readonly windowStart?: Micros | undefined;
 }
 
 interface StoredRow {
@@ -63,13 +71,13 @@ export function withdrawMissing(transaction: Transaction, page: ProvenPage): Wit
   }
   const standing = findUnconfirmedWithdrawals(transaction, page, page.range);
   const { sourceAt }: RowTable<never> = rowTables[page.stream];
-  const [previews, served] = partition(
+  const isStanding = (ts: Micros) => standing.some((range) => includes(range, ts));
+  const [previews, others] = partition(
     missing,
-    ({ ts, values }) =>
-      values[sourceAt] === 1 &&
-      !standing.some((range) => includes(range, ts)) &&
-      isPreview(transaction, page, ts),
+    ({ ts, values }) => values[sourceAt] === 1 && !isStanding(ts) && isPreview(transaction, page, ts),
   );
+  const { servedFrom = page.range.from } = page;
+  const served = others.filter(({ ts }) => ts >= servedFrom || isStanding(ts));
   const { rest, unconfirmed, believed, believedRows } = judgeStanding(transaction, page, standing, served);
   const limit = Math.max(MIN_MISSING_LIMIT, page.timestamps.length * MAX_MISSING_SHARE);
   const gone = [...previews, ...believedRows];
@@ -130,13 +138,17 @@ function judgeStanding(
   let rest = served;
   for (const withdrawal of standing) {
     const [rows, others] = partition(rest, ({ ts }) => includes(withdrawal, ts));
-    const isWhole = page.range.from <= withdrawal.from && withdrawal.to <= page.range.to;
+    const part = { from: Math.max(withdrawal.from, page.range.from), to: withdrawal.to };
+    // What has left the window does not count.
+    const isWhole =
+      page.range.from <= Math.max(withdrawal.from, page.windowStart ?? withdrawal.from) &&
+      withdrawal.to <= page.range.to;
     if (!isWhole && rows.length > 0) {
       // The page shows only a part of it.
       unconfirmed.push(withdrawal);
       rest = others;
-    } else if (isWhole && digestRows(rows) === withdrawal.digest) {
-      const answer = recordAnswer(transaction, page, withdrawal, rows, withdrawal);
+    } else if (isWhole && rows.length > 0 && isSameWithdrawal(transaction, page, withdrawal, rows)) {
+      const answer = recordAnswer(transaction, page, part, rows, withdrawal);
       rest = others;
       if (answer.believedAt === null) unconfirmed.push(answer);
       else {
@@ -146,6 +158,19 @@ function judgeStanding(
     } else dropUnconfirmedWithdrawals(transaction, page, withdrawal);
   }
   return { rest, unconfirmed, believed, believedRows };
+}
+
+/** Whether the page lacks the same rows as the answers before, apart from those that have left the window. */
+function isSameWithdrawal(
+  transaction: Transaction,
+  page: ProvenPage,
+  { from, rows: before, digest }: MassWithdrawal,
+  rows: readonly StoredRow[],
+): boolean {
+  const isCut = page.range.from > from;
+  if (!isCut && digest !== TRIMMED_DIGEST) return digestRows(rows) === digest;
+  const gone = isCut ? countStoredRows(transaction, page, { from, to: page.range.from }) : 0;
+  return rows.length <= before && before - rows.length <= gone;
 }
 
 function recordAnswer(
@@ -165,6 +190,21 @@ function recordAnswer(
   };
   const isBelieved = page.rules !== undefined && shouldBelieve(answer, page.rules, transaction.now);
   return recordWithdrawalAnswer(transaction, page, answer, isBelieved);
+}
+
+/** The range has left the service's window, which can no longer confirm there what it has withdrawn. */
+export function trimWithdrawals(
+  transaction: Transaction,
+  key: LedgerKey & { readonly stream: HistoryStream },
+  agedOut: TimeRange,
+): void {
+  for (const withdrawal of findUnconfirmedWithdrawals(transaction, key, agedOut)) {
+    if (withdrawal.to <= agedOut.to) continue;
+    const gone = countStoredRows(transaction, key, { from: withdrawal.from, to: agedOut.to });
+    const rows = Math.max(1, withdrawal.rows - gone);
+    trimUnconfirmedWithdrawal(transaction, withdrawal, { from: agedOut.to, rows });
+  }
+  dropUnconfirmedWithdrawals(transaction, key, agedOut);
 }
 
 function withdrawRows(

@@ -1,4 +1,4 @@
-import type { Column } from "../../model/column.ts";
+import { type Column, isSlim } from "../../model/column.ts";
 
 type SqlType = "TEXT" | "INTEGER" | "REAL";
 
@@ -43,6 +43,15 @@ export function viewDocs(columns: readonly Column[]): ColumnDoc[] {
   return columns.flatMap(({ name, type, meaning }) =>
     type === "decimal" ? decimalDocs(name, meaning) : [{ name, type: viewTypes[type], meaning }],
   );
+}
+
+/** The columns of a stream as its `…_slim` view shows them. */
+export function slimDocs(columns: readonly Column[]): ColumnDoc[] {
+  return columns.filter(isSlim).map(({ name, type, meaning }) => ({
+    name,
+    type: type === "decimal" ? "REAL" : viewTypes[type],
+    meaning,
+  }));
 }
 
 /** The columns of a table as it stores them. `view`: the view that documents their meaning. */

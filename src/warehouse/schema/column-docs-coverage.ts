@@ -30,7 +30,7 @@ reason TEXT why the range is empty or lost; NULL if proof is rows`,
     `${ledgerKey}
 ${range}
 state TEXT open: the sync will fetch it; lost: the service no longer has it
-reason TEXT pending, settling (only awaits confirmation), not published yet, withdrawal unconfirmed, forbidden, aged out, not observed, retention …
+reason TEXT pending, settling (only awaits confirmation), not published yet, withdrawal unconfirmed, forbidden, aged out, no longer served, not observed, retention …
 lost_at TEXT when an open range leaves the service's window; NULL: never`,
   ),
   revisions: relation(

@@ -6,7 +6,7 @@ import {
   lookupColumns,
 } from "../../model/stream-columns.ts";
 import { type Stream, streamDefinition, streams } from "../../model/streams.ts";
-import { index, quality, type RelationDoc, relation, viewDocs } from "./column-doc.ts";
+import { index, quality, type RelationDoc, relation, slimDocs, viewDocs } from "./column-doc.ts";
 
 /** A lookup with the columns that the warehouse adds; views omit the count of absences. */
 function lookupDoc(summary: string, columns: readonly Column[], isView = false): RelationDoc {
@@ -19,10 +19,16 @@ function streamDocs(stream: Stream): [string, RelationDoc][] {
   if (kind === "lookup") return [[stream, lookupDoc(summary, columns, table !== stream)]];
   const relations: [string, RelationDoc][] = [[stream, { summary, columns: viewDocs(columns) }]];
   if (latestSummary !== null)
-    relations.push([
-      `latest_${stream}`,
-      { summary: latestSummary, columns: viewDocs([...columns, ...latestColumns]) },
-    ]);
+    relations.push(
+      [`latest_${stream}`, { summary: latestSummary, columns: viewDocs([...columns, ...latestColumns]) }],
+      [
+        `${stream}_slim`,
+        {
+          summary: `${stream}, the stored columns only: fast`,
+          columns: slimDocs(columns),
+        },
+      ],
+    );
   return relations;
 }
 
@@ -38,6 +44,14 @@ export const dataDocs = {
   exchange_symbols: lookupDoc("an exchange's own symbol for an asset", exchangeSymbolColumns),
   derivative_contracts,
   ...rows,
+  index_tick_spans: relation(
+    "the first and the last tick of each series",
+    `${index}
+first_ts INTEGER the first tick, microseconds since 1970 UTC
+first_time TEXT first_ts as text, YYYY-MM-DDTHH:MM:SS.ffffffZ
+last_ts INTEGER the last tick, microseconds since 1970 UTC
+last_time TEXT last_ts as text`,
+  ),
   index_tick_versions: relation(
     "every version of a tick, and when it was valid",
     `${index}

@@ -59,7 +59,8 @@ export const internalDocs = {
     `series INTEGER the key
 index_type TEXT GWA, MWA or LX; empty for a ledger key of a snapshot stream
 index_id TEXT the asset, market or liquid index; in a snapshot stream the exchange
-name TEXT its readable name`,
+name TEXT its readable name
+name_from TEXT price: the name was concluded from a price; NULL: the service or the settings gave it`,
   ),
   listings: relation(
     "the markets on exchanges and their keys",
@@ -81,6 +82,19 @@ pair TEXT the market's pair`,
   },
   market_rows: { summary: "the rows of markets", columns: lookupTableDocs(marketColumns) },
   ...rowTableDocs,
+  kept_bars: relation(
+    "the hourly bars of the index ticks, kept for bars_1h, bars_4h and bars_1d",
+    `${series}
+ts INTEGER the start of the hour, microseconds since 1970 UTC
+open REAL the first tick of the hour
+high REAL its highest tick
+low REAL its lowest tick
+close REAL its last tick
+volume_24h REAL the rolling 24-hour volume at the last tick
+n_ticks INTEGER number of ticks; NULL: a tick has changed since, and the views read the ticks instead
+n_doubtful INTEGER how many of them have a quality
+aside TEXT JSON object of rare values: exact digits`,
+  ),
   revision_rows: relation(
     "the rows of revisions",
     `revision INTEGER sequence number of the revision
@@ -141,7 +155,7 @@ stream TEXT the stream
 ${series}
 ${range}
 rows INTEGER how many rows the service lacks
-digest TEXT digest of their timestamps
+digest TEXT digest of their timestamps; "moved end": they are older than what the service still serves, and stay
 answers INTEGER how many answers lacked them
 first_at INTEGER the first of these answers, microseconds since 1970 UTC
 last_at INTEGER the last of these answers, microseconds since 1970 UTC
@@ -165,7 +179,8 @@ last_error_at TEXT when it happened
 missing_scopes TEXT scopes that the token lacks, a JSON array
 late_by INTEGER how long after their timestamps records appeared, microseconds; 0: in time
 late_at INTEGER when that was last seen, microseconds since 1970 UTC
-live_offset INTEGER how much later the websocket stamps a tick than REST, microseconds; NULL: equal, or unknown`,
+live_offset INTEGER how much later the websocket stamps a tick than REST, microseconds; NULL: equal, or unknown
+serves_running_day INTEGER 1: the service serves the bar of a day that has not ended; NULL: it never did so far`,
   ),
   warehouse_state: relation(
     "one row: the state of the file",
@@ -174,7 +189,13 @@ epoch INTEGER raised by each process that becomes the writer
 clock_skew INTEGER the service's clock minus this machine's, microseconds
 views TEXT digest of the stored view definitions
 request_rate REAL history requests a second of the last long backfill; NULL: not measured yet
-changes_id INTEGER a random number that names the sequence of changed_ranges`,
+changes_id INTEGER a random number that names the sequence of changed_ranges
+service_url TEXT the REST address of the service that the data is from; NULL: nothing is stored yet`,
+  ),
+  service_ids: relation(
+    "the ids of everything that the warehouse's service has listed: they tell it from another service",
+    `stream TEXT assets, markets or exchanges
+id TEXT the id`,
   ),
   job_runs: relation(
     "the last run of each scheduled job",

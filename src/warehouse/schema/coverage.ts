@@ -170,6 +170,8 @@ export const streamStates = sqliteTable("stream_states", {
   lateAt: integer("late_at").notNull().default(0),
   /** How much later the websocket stamps a tick than REST, in microseconds; null: equal, or unknown. */
   liveOffset: integer("live_offset"),
+  /** 1: the service serves the bar of a day that has not ended; null: it never did so far. */
+  servesRunningDay: integer("serves_running_day"),
 });
 export type StreamStateRow = typeof streamStates.$inferSelect;
 
@@ -186,8 +188,21 @@ export const warehouseState = sqliteTable("warehouse_state", {
   requestRate: real("request_rate"),
   /** A random number that names the sequence of `changed_ranges`: another file has another sequence. */
   changesId: integer("changes_id").notNull().default(0),
+  /** The REST address of the service that the data is from; null: unknown, nothing is stored yet. */
+  serviceUrl: text("service_url"),
 });
 export type WarehouseStateRow = typeof warehouseState.$inferSelect;
+
+/** The ids of everything that the warehouse's service has listed: they tell it from another service. */
+export const serviceIds = sqliteTable(
+  "service_ids",
+  {
+    /** assets, markets or exchanges */
+    stream: text("stream").$type<Stream>().notNull(),
+    id: text("id").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.id] })],
+);
 
 /** Powers of ten with which the `*_exact` columns turn a REAL into digits by integer arithmetic; constant. */
 export const decimalScales = sqliteTable("decimal_scales", {

@@ -99,6 +99,8 @@ export const series = sqliteTable(
     indexId: text("index_id").notNull(),
     /** Readable name: BTC, BTC/USD, BLX; the id while no name is known. Updated with the lookups. */
     name: text("name").notNull(),
+    /** `price`: the name was concluded from a price, and any other source replaces it; null: the service or the settings gave it. */
+    nameFrom: text("name_from").$type<"price">(),
   },
   (table) => [
     uniqueIndex("series_by_index").on(table.indexType, table.indexId),

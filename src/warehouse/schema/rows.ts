@@ -1,4 +1,5 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import {
   derivativeTickColumns,
   exchangeTickColumns,
@@ -32,6 +33,36 @@ export const indexTickRows = sqliteTable(
     aside,
   },
   (table) => [primaryKey({ columns: [table.series, table.ts] })],
+);
+
+/**
+ * The hourly bars of the index ticks; every hour with ticks has a row. Views: `bars_1h`, `bars_4h`, `bars_1d`. The key is
+ * `ts DESC` in the file: a backfill goes back in time, and so fills each page of the file (74 bytes a bar instead of 103).
+ */
+export const keptBars = sqliteTable(
+  "kept_bars",
+  {
+    /** → series.series */
+    series: integer("series").notNull(),
+    /** The start of the hour. */
+    ts,
+    open: real("open"),
+    high: real("high"),
+    low: real("low"),
+    close: real("close"),
+    /** Of the last tick. */
+    volume: real("volume_24h"),
+    /** Null: the bar is stale, and the views compute it from the ticks. */
+    ticks: integer("n_ticks"),
+    /** How many of the ticks have a quality remark. */
+    doubtful: integer("n_doubtful"),
+    /** Exact digits, as in the rows. */
+    aside,
+  },
+  (table) => [
+    primaryKey({ columns: [table.series, table.ts] }),
+    index("stale_bars").on(table.ts).where(sql`n_ticks IS NULL`),
+  ],
 );
 
 /** View: `ohlcv`. */

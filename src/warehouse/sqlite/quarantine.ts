@@ -32,13 +32,19 @@ function salvageListPath(path: string): string {
  * in place.
  */
 export function quarantine(path: string, reason: string, now: Micros, which: "all" | "wal" = "all"): void {
+  const name = findAsideName(path, now);
+  const others = readSalvageList(path).filter((entry) => entry.name !== name);
+  writeSalvageList(path, [...others, { reason, name }]);
+  renameFiles(path, name, which === "all" ? databaseSuffixes : walSuffixes);
+}
+
+/** A dated name for a database that is replaced, which neither it nor its WAL and `-shm` file have yet. */
+export function findAsideName(path: string, now: Micros): string {
   const stamp = formatTimestamp(now).slice(0, 19).replaceAll(":", "");
   let name = `${path}.aside-${stamp}Z`;
   for (let n = 2; databaseSuffixes.some((suffix) => fileExists(name + suffix)); n++)
     name = `${path}.aside-${stamp}Z.${n}`;
-  const others = readSalvageList(path).filter((entry) => entry.name !== name);
-  writeSalvageList(path, [...others, { reason, name }]);
-  renameFiles(path, name, which === "all" ? databaseSuffixes : walSuffixes);
+  return name;
 }
 
 /** Quarantined files whose losses are not in the ledger yet, oldest first. */

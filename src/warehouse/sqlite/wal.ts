@@ -24,10 +24,10 @@ export function readWalBytes(path: string): number {
 export const walSuffixes = ["-wal", "-shm"] as const;
 
 /**
- * Leaves empty `-wal` and `-shm` files beside a closed database. SQLite removes both on close, and a user who may not
+ * Creates empty `-wal` and `-shm` files beside a closed database. SQLite removes both on close, and a user who may not
  * create them again (on a read-only mount, a snapshot, as another user) could not read the database.
  */
-export function leaveReadable(path: string): void {
+export function createEmptyWalFiles(path: string): void {
   for (const suffix of walSuffixes) closeSync(openSync(path + suffix, "a"));
 }
 

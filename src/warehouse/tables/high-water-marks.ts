@@ -17,6 +17,8 @@ interface RowLocation {
  * thousands of ticks arrive at once, every 30 seconds.
  */
 export class HighWaterMarks {
+  /** The last hour of each series whose kept bar is known to be stale: see kept-bars.ts. */
+  readonly staleHours = new Map<number, Micros>();
   readonly #connection: Connection;
   readonly #marks = new Map<Stream, Map<number, Micros>>();
 
@@ -48,6 +50,7 @@ export class HighWaterMarks {
 
   clear(): void {
     this.#marks.clear();
+    this.staleHours.clear();
   }
 
   #readMark(stream: Stream, { table, keyColumn, timeColumn, tsOfStored }: RowLocation, key: number): Micros {

@@ -33,9 +33,18 @@ export class KeyDictionary {
   nameSeries(series: number, name: string): void {
     if (this.#names.get(series) === name) return;
     this.#connection
-      .statement("UPDATE series SET name = ? WHERE series = ? AND name <> ?")
+      .statement(
+        "UPDATE series SET name = ?, name_from = NULL WHERE series = ? AND (name <> ? OR name_from IS NOT NULL)",
+      )
       .run([name, series, name]);
     this.#names.set(series, name);
+  }
+
+  /** Stores a name that was concluded from a price, unless the series has a name. */
+  nameSeriesByPrice(series: number, name: string): void {
+    this.#connection
+      .statement("UPDATE series SET name = ?, name_from = 'price' WHERE series = ? AND name = index_id")
+      .run([name, series]);
   }
 
   /** The key of a snapshot stream's subscription: to one exchange, or to everything (null). */

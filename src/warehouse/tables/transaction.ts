@@ -16,6 +16,7 @@ export class Transaction {
   readonly dictionary: KeyDictionary;
   readonly highWaterMarks: HighWaterMarks;
   readonly #connection: Connection;
+  readonly #undoOnRollback: (() => void)[];
   readonly #writtenKeys = new Set<string>();
   readonly #filledRanges = new Map<string, FilledRange>();
   #hasReopened = false;
@@ -23,13 +24,18 @@ export class Transaction {
 
   constructor(
     connection: Connection,
-    caches: { dictionary: KeyDictionary; highWaterMarks: HighWaterMarks },
-    now: Micros,
+    options: {
+      dictionary: KeyDictionary;
+      highWaterMarks: HighWaterMarks;
+      undoOnRollback: (() => void)[];
+      now: Micros;
+    },
   ) {
     this.#connection = connection;
-    this.dictionary = caches.dictionary;
-    this.highWaterMarks = caches.highWaterMarks;
-    this.now = now;
+    this.dictionary = options.dictionary;
+    this.highWaterMarks = options.highWaterMarks;
+    this.#undoOnRollback = options.undoOnRollback;
+    this.now = options.now;
   }
 
   statement<Row = unknown>(sql: string): Statement<Row> {
@@ -67,6 +73,11 @@ export class Transaction {
 
   get hasReopened(): boolean {
     return this.#hasReopened;
+  }
+
+  /** `undo` restores what the caller changed in memory, if this transaction is rolled back. */
+  onRollback(undo: () => void): void {
+    this.#undoOnRollback.push(undo);
   }
 
   end(): void {

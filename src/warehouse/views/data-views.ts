@@ -1,4 +1,4 @@
-import type { Column } from "../../model/column.ts";
+import { type Column, isSlim } from "../../model/column.ts";
 import { keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./sql-fragments.ts";
@@ -53,6 +53,24 @@ function allRows(stream: RowStream, added: readonly string[] = []): string {
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }
 
+/** The rows without what must be computed: `time`, exact digits, flags. */
+function slimRows(stream: RowStream): string {
+  const { columns, table, dictionary } = streamTable[stream];
+  const key = keyColumns[dictionary];
+  const selected = columns
+    .filter(isSlim)
+    .map((column) => (column.type === "decimal" ? `r.${column.name}` : columnSql(column)))
+    .join(", ");
+  return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
+}
+
+/** The first and the last tick of each series: two seeks, where min and max of a view would read every tick. */
+const spans = `SELECT s.index_type, s.index_id, s.name, a.ts AS first_ts, ${timeText("a.ts")} AS first_time,
+  z.ts AS last_ts, ${timeText("z.ts")} AS last_time
+FROM series s CROSS JOIN index_tick_rows a CROSS JOIN index_tick_rows z
+WHERE a.series = s.series AND a.ts = (SELECT min(n.ts) FROM index_tick_rows n WHERE n.series = s.series)
+  AND z.series = s.series AND z.ts = (SELECT max(n.ts) FROM index_tick_rows n WHERE n.series = s.series)`;
+
 /** A row from further in the future never counts as the latest: the longest period of a stream. */
 export const MAX_AHEAD_MICROS = 300 * MICROS_PER_SECOND;
 
@@ -76,10 +94,12 @@ function latestRows(stream: RowStream): string {
   AND r.ts = ${newestTs("s")}`;
 }
 
-/** A stream has a `latest_…` view if the stream table has a summary for that view. */
+/** Streams whose rows are ticks: the stream table has a summary for their `latest_…` view. */
+const tickStreams = rowStreams.filter((stream) => streamTable[stream].latestSummary !== null);
+
 export const rowViews: Record<string, string> = Object.fromEntries([
   ...rowStreams.map((stream) => [stream, allRows(stream)]),
-  ...rowStreams
-    .filter((stream) => streamTable[stream].latestSummary !== null)
-    .map((stream) => [`latest_${stream}`, latestRows(stream)]),
+  ...tickStreams.map((stream) => [`latest_${stream}`, latestRows(stream)]),
+  ...tickStreams.map((stream) => [`${stream}_slim`, slimRows(stream)]),
+  ["index_tick_spans", spans],
 ]);

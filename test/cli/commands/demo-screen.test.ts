@@ -16,7 +16,7 @@ describe("the screen of the demo", () => {
   it("shows only progress until the backfill is done, then three queries that fit the terminal", () => {
     const { screen, path, output } = setUp(true);
     screen.showIntroduction();
-    screen.showLiveTicks(12);
+    screen.showLiveTicks({ indexTicks: 12, exchangeTicks: 0 });
     expect(output()).toBe("demo: the data comes from a built-in simulator; nothing leaves this machine\n");
     screen.showExampleQueries();
     const lines = output().split("\n");
@@ -30,12 +30,12 @@ describe("the screen of the demo", () => {
     const { clock, screen, output } = setUp(true);
     screen.showExampleQueries();
     output();
-    screen.showLiveTicks(5);
-    screen.showLiveTicks(1);
-    expect(output()).toMatch(/^\r.\[2Klive: 5 ticks on disk, BTC [\d.,]+\r$/);
+    screen.showLiveTicks({ indexTicks: 5, exchangeTicks: 0 });
+    screen.showLiveTicks({ indexTicks: 1, exchangeTicks: 2 });
+    expect(output()).toMatch(/^\r.\[2Klive: 5 index and 0 exchange ticks, BTC [\d.,]+\r$/);
     await clock.advance(1_000);
-    screen.showLiveTicks(1);
-    expect(output()).toMatch(/^\r.\[2Klive: 7 ticks on disk/);
+    screen.showLiveTicks({ indexTicks: 1, exchangeTicks: 3_000 });
+    expect(output()).toMatch(/^\r.\[2Klive: 7 index and 3,002 exchange ticks/);
     screen.end();
     expect(output()).toBe("\n");
   });
@@ -45,11 +45,11 @@ describe("the screen of the demo", () => {
     screen.showExampleQueries();
     output();
     for (let second = 0; second < 25; second++) {
-      screen.showLiveTicks(2);
+      screen.showLiveTicks({ indexTicks: 2, exchangeTicks: 1 });
       await clock.advance(1_000);
     }
     screen.end();
     const lines = output().trimEnd().split("\n");
-    expect(lines.map((line) => /^live: (\d+) ticks/.exec(line)?.[1])).toEqual(["2", "22", "42"]);
+    expect(lines.map((line) => /^live: (\d+) index/.exec(line)?.[1])).toEqual(["2", "22", "42"]);
   });
 });

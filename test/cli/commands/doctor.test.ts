@@ -5,6 +5,7 @@ import { worstExit } from "../../../src/cli/commands/doctor/finding.ts";
 import { checkWarehouse } from "../../../src/cli/commands/doctor/warehouse-checks.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
+import { recordService } from "../../../src/warehouse/lookups/service-identity.ts";
 import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -44,7 +45,15 @@ async function doctor(env: Record<string, string>, clock?: Clock) {
   };
 }
 
-const okService = ["ok REST token", "ok live token", "ok REST", "ok live feed", "ok scopes", "ok clock"];
+const okService = [
+  "ok REST token",
+  "ok live token",
+  "ok REST",
+  "ok live feed",
+  "ok scopes",
+  "ok clock",
+  "ok selectors",
+];
 const okWarehouse = ["ok warehouse", "ok directory", "ok disk"];
 
 describe("mds-sync doctor", () => {
@@ -123,8 +132,8 @@ describe("mds-sync doctor", () => {
     const env = await startService();
     const refused = await doctor({ ...env, MDS_AUTH_URL: "http://127.0.0.1:9" });
     expect(refused.notOk).toEqual([
-      "problem REST token: the service refused the connection (ECONNREFUSED)",
-      "problem live token: the service refused the connection (ECONNREFUSED)",
+      "problem REST token: 127.0.0.1:9 refused the connection (ECONNREFUSED)",
+      "problem live token: 127.0.0.1:9 refused the connection (ECONNREFUSED)",
     ]);
     expect(refused.status).toBe(75);
   });
@@ -177,5 +186,51 @@ describe("mds-sync doctor", () => {
       expect.stringMatching(message),
     ]);
     expect(worstExit(findings)).toBe(exit);
+  });
+
+  it("names every selector that the service does not list, with suggestions, and names that several have", async () => {
+    const env = await startService();
+    const folder = temporaryFolder();
+    const file = join(folder, "mds-sync.yaml");
+    writeFileSync(
+      file,
+      `sync:
+  ohlcv: { GWA: [BCT, LUNA], MWA: [SOL/UDS], LX: none }
+  exchangeTickers: { exchanges: [Krakne], markets: all }
+  derivatives: { exchanges: [Xyzzyplugh] }
+`,
+    );
+    const { status, notOk } = await doctor({ ...env, MDS_CONFIG: file });
+    expect(status).toBe(4);
+    expect(notOk).toEqual([
+      "problem selectors: sync.ohlcv.GWA names BCT (did you mean BTC?), which the service does not list",
+      "warning selectors: sync.ohlcv.GWA: several have the name LUNA, and all of them are selected",
+      "problem selectors: sync.ohlcv.MWA names SOL/UDS (did you mean SOL/USD?), which the service does not list",
+      "problem selectors: sync.exchangeTickers.exchanges names Krakne (did you mean Kraken?), which the service does not list",
+      "problem selectors: sync.derivatives.exchanges names Xyzzyplugh, which the service does not list: check the spelling",
+    ]);
+    const { stdout } = await runInProcess(["plan", "--offline"], { env: { ...env, MDS_CONFIG: file } });
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain("names Krakne (did you mean Kraken?)");
+  });
+
+  it("F19: tells the service of the warehouse, and refuses another one with exit 2", async () => {
+    const env = await startService();
+    const path = createWarehouse((transaction) => {
+      standardContent(transaction);
+      recordService(transaction, "", {
+        url: "https://prod.test",
+        stream: "assets",
+        ids: ["btc-id", "eth-id"],
+      });
+    });
+    const { status, notOk } = await doctor({ ...env, MDS_WAREHOUSE: path });
+    expect(status).toBe(2);
+    expect(notOk).toContainEqual(
+      expect.stringMatching(/^problem identity: .* has the data of https:\/\/prod\.test/),
+    );
+    const { checks } = await doctor({ MDS_WAREHOUSE: path });
+    expect(checks).toContain("ok identity");
+    const { stdout } = await runInProcess(["status"], { env: { MDS_WAREHOUSE: path } });
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain(`${path} of https://prod.test`);
   });
 });

@@ -57,7 +57,9 @@ describe("mds-sync status", () => {
       "jobs",
       "withdrawals",
       "last_crash",
+      "service_url",
       "service",
+      "problem",
       "shared",
     ]);
     expect(report.warehouse).toBe(path);
@@ -86,16 +88,32 @@ describe("mds-sync status", () => {
       concurrency: 8,
       per_second: 9.2,
       reason: "rate_limited",
+      throttled: true,
       open_breakers: ["/market-cap"],
+      recent_failures: { malformed_body: 22, too_many_requests: 12 },
     };
     const { stdout } = await status(path, "--http-port", port);
     expect(stdout.replaceAll(/\s+/g, " ")).toContain(
       "service /market-cap keeps failing at the service, and the service limits the sync to 9.2 requests per second (429)",
     );
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain(
+      "service requests retried in the last 10 minutes: 22 unreadable, 12 answered 429",
+    );
     const json = await status(path, "--http-port", port, "--json");
     expect(JSON.parse(json.stdout).service).toEqual(daemon.service);
     const other = await status(createWarehouse(standardContent), "--http-port", port, "--json");
-    expect(JSON.parse(other.stdout).service).toBeNull();
+    expect(JSON.parse(other.stdout)).toMatchObject({ service: null, problem: null });
+  });
+
+  it("says why a running daemon is unhealthy", async () => {
+    const path = createWarehouse(standardContent);
+    const { daemon, address } = await serveDashboard(path);
+    const { port } = new URL(address);
+    daemon.problem = "no useful answer from https://api.example.com since 2026-03-01 12:07:10 UTC";
+    const { stdout } = await status(path, "--http-port", port);
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain(`daemon ${daemon.problem}`);
+    const json = await status(path, "--http-port", port, "--json");
+    expect(JSON.parse(json.stdout).problem).toBe(daemon.problem);
   });
 
   it("reports that a warehouse has no history yet", async () => {

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { computeProgress, formatBar } from "../../../src/cli/output/progress-bar.ts";
+import { formatBar } from "../../../src/cli/output/progress-bar.ts";
+import { computeBackfillProgress, computeProgress, countsOf } from "../../../src/sync/context/progress.ts";
+import { RunStats } from "../../../src/sync/context/run-stats.ts";
 
 describe("progress", () => {
   it("is one line of at most 80 columns: share, rows, rows per second, time left", () => {
@@ -9,6 +11,28 @@ describe("progress", () => {
       "index_ticks ██████████░░░░░░░░░░  50 %    3,168,000 rows   70,400/s  0:45 left",
     );
     expect(formatBar("ohlcv", { rows: 9, done: 5, planned: 5 }, 1_000)).toMatch(/ 100 % .* done$/);
+  });
+
+  it("counts rows that are received twice once, so that the bars add up to the rows of the report", () => {
+    const stats = new RunStats();
+    stats.addRows("index_ticks", { inserted: 2_000, changed: 0, unchanged: 0, outranked: 0 });
+    stats.addRows("index_ticks", { inserted: 1_500, changed: 0, unchanged: 500, outranked: 0 });
+    expect(countsOf(stats, "index_ticks").rows).toBe(3_500);
+  });
+
+  it("of a whole backfill is that of the stream that needs longest", () => {
+    const stats = new RunStats();
+    expect(computeBackfillProgress(stats, 1_000)).toBeUndefined();
+    stats.addRows("index_ticks", { inserted: 3_000, changed: 0, unchanged: 0, outranked: 0 });
+    Object.assign(stats.forStream("index_ticks"), { plannedMicros: 1_000, doneMicros: 250 });
+    Object.assign(stats.forStream("ohlcv"), { plannedMicros: 1_000, doneMicros: 0 });
+    expect(computeBackfillProgress(stats, 10_000)).toMatchObject({ percent: 0, secondsLeft: undefined });
+    Object.assign(stats.forStream("ohlcv"), { doneMicros: 500 });
+    expect(computeBackfillProgress(stats, 10_000)).toEqual({
+      percent: 25,
+      rowsPerSecond: 300,
+      secondsLeft: 30,
+    });
   });
 
   it("never exceeds 100 %, shows 100 % only when done, and always gives finite numbers", () => {

@@ -52,9 +52,12 @@ function openWithTarget(from = noon - HOUR) {
 describe("the ledger's bookkeeping", () => {
   it("marks what left the service's window as lost", () => {
     const { warehouse, coverage } = openWithTarget(noon - 12 * MICROS_PER_DAY);
+    const oldest = { from: noon - 12 * MICROS_PER_DAY, to: noon - 11 * MICROS_PER_DAY };
+    warehouse.transaction((transaction) => settle(transaction, key, oldest, "empty"));
     commitLostRanges(warehouse, readGaps(warehouse.connection, "index_ticks", noon));
     expect(coverage()).toEqual([
-      [noon - 12 * MICROS_PER_DAY, noon - 10 * MICROS_PER_DAY, "lost", "aged out"],
+      [oldest.from, oldest.to, "empty", null],
+      [oldest.to, noon - 10 * MICROS_PER_DAY, "lost", "aged out"],
     ]);
     expect(readGaps(warehouse.connection, "index_ticks", noon)).toMatchObject([{ agedOut: [] }]);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CommittedPages } from "../../../src/ingest/commit/walk-page.ts";
+import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
 
 describe("recently committed pages", () => {
   it("supersede a page of the same series that overlaps and was requested earlier", () => {
@@ -17,6 +17,16 @@ describe("recently committed pages", () => {
     expect([isSuperseded(100, 200, 50), isSuperseded(100, 200, 51)]).toEqual([false, false]);
     expect(pages.isSuperseded("index_ticks", 2, { from: 100, to: 200 }, 49)).toBe(false);
     expect(pages.isSuperseded("ohlcv", 1, { from: 100, to: 200 }, 49)).toBe(false);
+  });
+
+  it("do not count if their transaction was rolled back", () => {
+    const pages = new CommittedPages();
+    pages.add("index_ticks", 1, { from: 0, to: 100 }, 50);
+    const undo = pages.add("index_ticks", 1, { from: 100, to: 200 }, 60);
+    pages.add("index_ticks", 1, { from: 200, to: 300 }, 70);
+    undo();
+    const isSuperseded = (at: number) => pages.isSuperseded("index_ticks", 1, { from: at, to: at + 1 }, 0);
+    expect([isSuperseded(50), isSuperseded(150), isSuperseded(250)]).toEqual([true, false, true]);
   });
 
   it("are forgotten ten minutes after their request, when no older page can be pending", () => {

@@ -25,7 +25,7 @@ async function startHarness() {
         at: at("18:00:00"),
       }),
     /** Commits the only page of a walk. */
-    async commit(gap: TimeRange, body: ResponseBody, windowStart?: number, emptyFrom?: number) {
+    async commit(gap: TimeRange, body: ResponseBody, windowStart?: number, emptyFrom?: number, answers = 3) {
       const { stream } = btc;
       const { pageId, nextId } = await ingest.call("readPage", { stream, series: btc }, [body]);
       return ingest.call("commitWalkPage", {
@@ -40,6 +40,7 @@ async function startHarness() {
         quietMargin: 3600 * SECOND,
         request: "GET /index-ticker",
         emptyFrom,
+        withdrawals: { answers, over: 0 },
         ...(windowStart === undefined ? {} : { windowStart: windowStart }),
       });
     },
@@ -122,5 +123,61 @@ describe("a last page (the service has nothing older)", () => {
       hasReopened: false,
     });
     expect(coverage()).toHaveLength(2);
+  });
+
+  it("H14: gives up what is open below a moved end after enough answers, until an older record appears", async () => {
+    const { declareTarget, commit, coverage } = await startHarness();
+    const half = at("11:30:00");
+    await declareTarget(at("09:00:00"));
+    await commit(morning, tickPage(makeTicks(ten - 30 * SECOND, eleven), "more"));
+    const before = coverage();
+    const [rows, floor] = [makeTicks(half, twelve), at("08:00:00")];
+    for (let answer = 1; answer <= 2; answer++) {
+      expect(await commit(noon, tickPage(rows), undefined, floor)).toMatchObject({
+        alarm: "false_end",
+        unconfirmed: [{ from: eleven, to: half, rows: 121, answers: answer, believedAt: null }],
+      });
+      expect(coverage()).toEqual(before);
+    }
+    expect(await commit(noon, tickPage(rows), undefined, floor)).toMatchObject({
+      alarm: undefined,
+      isComplete: true,
+      endsAt: half,
+      movedEnd: { answers: 3 },
+    });
+    const given = [
+      [at("09:00:00"), ten, "lost", "no longer served"],
+      [ten, eleven, "rows", null],
+      [eleven, half, "lost", "no longer served"],
+      [half, twelve, "rows", null],
+    ];
+    expect(coverage()).toEqual(given);
+    // A comparison of what is covered needs no answer, and changes nothing.
+    expect(await commit(morning, tickPage([]), undefined, floor)).toMatchObject({
+      alarm: undefined,
+      isComplete: true,
+      withdrawn: 0,
+      endsAt: eleven,
+      movedEnd: undefined,
+    });
+    expect(coverage()).toEqual(given);
+    expect(await commit(noon, tickPage(makeTicks(ten, twelve), "more"))).toMatchObject({ hasReopened: true });
+    expect(coverage()).toEqual([[ten, twelve, "rows", null]]);
+  });
+
+  it("H14: needs no claim where no record fits between the oldest one and the gap's start", async () => {
+    const { commit, coverage } = await startHarness();
+    await commit(morning, tickPage(makeTicks(ten, eleven)));
+    const rows = [...makeTicks(eleven + 10 * SECOND, twelve), { ts: eleven + 20 * SECOND }];
+    expect(await commit(noon, tickPage(rows))).toMatchObject({ alarm: undefined, isComplete: true });
+    expect(coverage()).toEqual([[ten, twelve, "rows", null]]);
+  });
+
+  it("H14: rows that have just left the window stay", async () => {
+    const { commit, coverage } = await startHarness();
+    await commit(morning, tickPage(makeTicks(ten, eleven)));
+    const later = makeTicks(at("10:05:00"), eleven);
+    expect(await commit(morning, tickPage(later), at("10:10:00"))).toMatchObject({ withdrawn: 0 });
+    expect(coverage()).toEqual([[ten, eleven, "rows", null]]);
   });
 });

@@ -14,7 +14,12 @@ function openLookups() {
       const pageIds = contents.map(
         (content) => pages.read(list as LookupPages, jsonBody({ content })).pageId,
       );
-      return commitLookup(warehouse, pages, { ...list, pageIds, request: "GET /list" } as LookupPages);
+      return commitLookup(warehouse, pages, {
+        ...list,
+        pageIds,
+        request: "GET /list",
+        serviceUrl: "https://service.test",
+      } as LookupPages);
     },
   };
 }

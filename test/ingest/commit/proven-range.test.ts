@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   findProvenRange,
-  isQuiet,
+  findQuietMargin,
   type PageEvidence,
   type PageProof,
   type SilenceEvidence,
@@ -204,8 +204,8 @@ describe("coverage never exceeds what the pages prove", () => {
 describe("silence above the newest record", () => {
   const HOUR = 3600 * MICROS_PER_SECOND;
   const asOf = 100 * 24 * HOUR;
-  const silentFor = (duration: number, more: Partial<SilenceEvidence> = {}) =>
-    isQuiet({
+  const marginOf = (duration: number, more: Partial<SilenceEvidence> = {}) =>
+    findQuietMargin({
       nextDue: asOf - duration,
       asOf,
       quietMargin: HOUR,
@@ -213,22 +213,30 @@ describe("silence above the newest record", () => {
       hasOtherPublished: () => true,
       ...more,
     });
+  const silentFor = (...silence: Parameters<typeof marginOf>) => marginOf(...silence) === HOUR;
 
   it("counts once it is longer than the margin and REST has newer records of another series", () => {
     expect(silentFor(HOUR)).toBe(false);
     expect(silentFor(HOUR + 1)).toBe(true);
-    expect(silentFor(HOUR + 1, { quietMargin: 2 * HOUR })).toBe(false);
+    expect(marginOf(HOUR + 1, { quietMargin: 2 * HOUR })).toBeUndefined();
   });
 
   it("counts only after a day if REST as a whole may lag", () => {
     const hasOtherPublished = () => false;
     expect(silentFor(24 * HOUR, { hasOtherPublished })).toBe(false);
     expect(silentFor(24 * HOUR + 1, { hasOtherPublished })).toBe(true);
-    expect(silentFor(0, { nextDue: undefined, hasOtherPublished })).toBe(true);
+  });
+
+  it("H1: of a series without any record counts up to a day before if REST as a whole may lag", () => {
+    expect(marginOf(0, { nextDue: undefined })).toBe(HOUR);
+    const late = { nextDue: undefined, hasOtherPublished: () => false };
+    expect(marginOf(0, late)).toBe(24 * HOUR);
+    expect(marginOf(0, { ...late, quietMargin: 30 * HOUR })).toBe(30 * HOUR);
+    expect(marginOf(0, { ...late, quietMargin: 0 })).toBe(24 * HOUR);
   });
 
   it("never counts without a second response", () => {
     expect(silentFor(48 * HOUR, { isConfirmed: false })).toBe(false);
-    expect(silentFor(0, { nextDue: undefined, isConfirmed: false })).toBe(false);
+    expect(marginOf(0, { nextDue: undefined, isConfirmed: false })).toBeUndefined();
   });
 });

@@ -158,7 +158,12 @@ describe("a lookup from a cache", () => {
       const content = Object.entries(assets).map(([id, status]) => ({ id, symbol: id, name: id, status }));
       const body = { ...jsonBody({ content }), ageMs };
       const { pageId } = await ingest.call("readPage", { stream: "assets" }, [body]);
-      return ingest.call("commitLookup", { stream: "assets", pageIds: [pageId], request: "GET /asset" });
+      return ingest.call("commitLookup", {
+        stream: "assets",
+        pageIds: [pageId],
+        request: "GET /asset",
+        serviceUrl: "https://service.test",
+      });
     };
     await list({ BTC: "INACTIVE", ETH: "ACTIVE" }, 0);
     for (let run = 0; run < 3; run++) {

@@ -67,7 +67,8 @@ describe("a page of a walk", () => {
   it("settles as empty the range below the oldest record, and a gap without records", async () => {
     const { ingest, query } = await startIngestThread();
     await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to)));
-    await commitPage(ingest, { ...onlyPage, series: { ...btc, indexId: "none" } }, tickPage([]));
+    const nothing = { ...tickPage([]), asOf: (at("12:00:00") + 86_400 * SECOND) / 1000 };
+    await commitPage(ingest, { ...onlyPage, series: { ...btc, indexId: "none" } }, nothing);
     expect(
       query(
         `SELECT index_id, substr(from_time, 12, 5) AS "from", substr(to_time, 12, 5) AS "to", proof FROM coverage ORDER BY 1, 2`,
@@ -154,10 +155,11 @@ describe("a page of a walk", () => {
       { time: "2026-03-01T11:00:00.000000Z", after: null },
     ]);
 
-    const few = await commitPage(ingest, onlyPage, tickPage(rows.slice(0, 100)));
-    expect(few).toMatchObject({ withdrawn: 0, unconfirmed: [{ rows: 139, answers: 1 }], alarm: undefined });
+    const few = await commitPage(ingest, onlyPage, tickPage(rows.toSpliced(100, 139)));
+    expect(few).toMatchObject({ withdrawn: 0, unconfirmed: [{ rows: 138, answers: 1 }], alarm: undefined });
     // The page proves only what lies between its own records, and no empty range.
     expect(query("SELECT substr(from_time, 12, 8) AS since, proof FROM coverage")).toEqual([
+      { since: "10:00:00", proof: "rows" },
       { since: "11:10:00", proof: "rows" },
     ]);
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 239 }]);
@@ -305,17 +307,50 @@ describe("the thread", () => {
 
   it("makes callers wait when the queue is full, and runs all calls in order", async () => {
     const { ingest, query } = await startIngestThread();
-    let maxQueued = 0;
+    const pings = Array.from({ length: 40 }, () => ingest.call("ping", undefined));
+    expect(ingest.queuedCalls).toBe(6);
     const commits = Array.from({ length: 40 }, (_, i) => {
       const from = gap.from + i * 180 * SECOND;
       const slice = { from, to: from + 180 * SECOND };
       const page = { ...onlyPage, position: { gap: slice, provenFrom: slice.to } };
-      maxQueued = Math.max(maxQueued, ingest.queuedCalls);
       return commitPage(ingest, page, tickPage(makeTicks(slice.from - 30 * SECOND, slice.to), "more"));
     });
-    maxQueued = Math.max(maxQueued, ingest.queuedCalls);
-    await Promise.all(commits);
-    expect(maxQueued).toBe(6);
+    await Promise.all([...pings, ...commits]);
     expect(query(coverageSql)).toEqual(wholeCoverage);
+  });
+});
+
+describe("stale bars", () => {
+  const stale = "SELECT count(*) AS n FROM kept_bars WHERE n_ticks IS NULL";
+  const bars = "SELECT ts, open, high, low, close, n_ticks, coverage, quality FROM bars_1h ORDER BY ts";
+
+  /** Until only so many are left. */
+  async function computed(ingest: IngestThread, query: (sql: string) => unknown[], left: number) {
+    const isLeft = () => JSON.stringify(query(stale)) === JSON.stringify([{ n: left }]);
+    for (let turn = 0; turn < 200 && !isLeft(); turn++) await ingest.call("ping", undefined);
+    expect(query(stale)).toEqual([{ n: left }]);
+  }
+
+  it("are right at once, and computed between two calls after some commits", async () => {
+    const { ingest, query } = await startIngestThread();
+    // So that the opening's own turn is over.
+    for (let commit = 0; commit < 20; commit++) await ingest.call("commitClockSkew", 0);
+    await commitPage(ingest, onlyPage, tickPage(makeTicks(at("10:20:00"), gap.to)));
+    const before = query(bars);
+    expect(before).toHaveLength(2);
+    expect(query(stale)).toEqual([{ n: 2 }]);
+    for (let commit = 0; commit < 50; commit++) await ingest.call("commitClockSkew", 0);
+    await computed(ingest, query, 0);
+    expect(query(bars)).toEqual(before);
+  });
+
+  it("that the last process left are computed after a start, except those of an hour that is not over", async () => {
+    const first = await startIngestThread();
+    await commitPage(first.ingest, onlyPage, tickPage(makeTicks(at("10:20:00"), gap.to)));
+    await first.ingest.call("commitLiveMessages", [liveMessage({ ts: at("18:00:00") })]);
+    await first.ingest.close();
+    const { ingest, query } = await startIngestThread({ path: first.path });
+    await computed(ingest, query, 1);
+    expect(query(bars)).toHaveLength(3);
   });
 });

@@ -176,7 +176,9 @@ describe("credentials", () => {
 describe("scopes", () => {
   const caps = { endpoint: "/market-cap" };
 
-  it("A11: a 403 parks only that stream, is retried hourly, and recovers when the scope is granted", async () => {
+  const bars = { endpoint: "/ohlcv" };
+
+  it("A11: a 403 that repeats parks only that stream, is retried hourly, and recovers when the scope is granted", async () => {
     let profile = "narrow";
     let isDown = false;
     const stub = await start({
@@ -186,29 +188,87 @@ describe("scopes", () => {
           ? sendJson(response, {}, 503)
           : sendJson(response, { access_token: `${profile}-${count}`, expires_in: 86_400 }),
       respond: ({ path, token }, response) =>
-        path === "/v3/market-cap" && token?.startsWith("narrow")
+        path === "/v3/ohlcv" && token?.startsWith("narrow")
           ? sendJson(response, {}, 403)
           : sendGzip(response, { content: [] }),
     });
     const { client } = createTestClient(stub.baseUrl, clock);
-    const failure = await failureOf(client.request(caps, readPage));
-    expect(failure).toMatchObject({ code: "forbidden", exit: exitCode.incomplete });
-    expect(failure?.message).toContain("read:market-cap");
-    expect(client.health().parkedEndpoints.map(({ scopes }) => scopes)).toEqual([["read:market-cap"]]);
+    const failure = await failureOf(client.request(bars, readPage));
+    expect(failure).toMatchObject({ code: "forbidden", family: "operator", exit: exitCode.incomplete });
+    expect(failure?.message).toContain("read:ohlcv");
+    expect(client.health().parkedEndpoints.map(({ scopes }) => scopes)).toEqual([["read:ohlcv"]]);
     for (let at = 0; at < 59; at++) {
-      expect((await failureOf(client.request(caps, readPage)))?.code).toBe("forbidden");
+      expect((await failureOf(client.request(bars, readPage)))?.code).toBe("forbidden");
       expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
       await clock.advance(minute);
     }
-    expect(stub.requests.filter(({ path }) => path === "/v3/market-cap")).toHaveLength(1);
+    expect(stub.requests.filter(({ path }) => path === "/v3/ohlcv")).toHaveLength(3);
     profile = "wide";
     isDown = true;
     await clock.advance(2 * minute);
-    expect((await failureOf(client.request(caps, readPage)))?.code).toBe("auth_unreachable");
+    expect((await failureOf(client.request(bars, readPage)))?.code).toBe("auth_unreachable");
     // The refresh failed, so the request was not parked for another hour.
     isDown = false;
-    expect(await failureOf(client.request(caps, readPage))).toBeUndefined();
+    expect(await failureOf(client.request(bars, readPage))).toBeUndefined();
     expect(client.health().parkedEndpoints).toEqual([]);
+  });
+
+  it.each([
+    ["lists the scope", allScopes],
+    ["lists no scopes", undefined],
+  ])("A11: a single 403 parks nothing, if the token %s", async (_, scope) => {
+    const stub = await start({
+      respondToTokenRequest: (_request, response) =>
+        sendJson(response, { access_token: "token-1", expires_in: 86_400, scope }),
+      respond: (_request, response, count) =>
+        count === 1 ? sendJson(response, {}, 403) : sendGzip(response, { content: [] }),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    expect(await failureOf(client.request(caps, readPage))).toBeUndefined();
+    expect(clock.monotonic()).toBeLessThan(5_000);
+    expect(client.health().parkedEndpoints).toEqual([]);
+    expect(stub.tokenRequests).toHaveLength(1);
+  });
+
+  it("A11: what cannot be fetched later is probed every minute, with a new token every ten", async () => {
+    const scope = allScopes.replace("read:market-cap ", "");
+    const stub = await start({
+      respondToTokenRequest: (_, response, count) =>
+        sendJson(response, { access_token: `token-${count}`, expires_in: 86_400, scope }),
+      respond: (_, response) => sendJson(response, {}, 403),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    // The token lacks the scope, so the first 403 decides.
+    const failure = await failureOf(client.request(caps, readPage));
+    expect(failure?.summary).toMatch(
+      /\/market-cap \(403\): the scope read:market-cap is missing: .* every minute$/,
+    );
+    expect(stub.requests).toHaveLength(1);
+    for (let second = 0; second < 3600; second += 5) {
+      await clock.advance(5_000);
+      expect((await failureOf(client.request(caps, readPage)))?.code).toBe("forbidden");
+    }
+    expect(stub.requests).toHaveLength(61);
+    expect(stub.tokenRequests).toHaveLength(7);
+  });
+
+  it("A11: a derivative type that is denied parks neither the others nor the scope", async () => {
+    const stub = await start({
+      respond: ({ path }, response) =>
+        path.endsWith("/options") ? sendJson(response, {}, 403) : sendGzip(response, { content: [] }),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const send = (derivativeType: string) =>
+      failureOf(
+        client.request(
+          { endpoint: "/derivatives/ticker/{derivativeType}", params: { derivativeType } },
+          readPage,
+        ),
+      );
+    expect(await send("futures")).toBeUndefined();
+    expect((await send("options"))?.message).toContain("access to /derivatives/ticker/options is missing");
+    expect(await send("perpetuals")).toBeUndefined();
+    expect(client.health().parkedEndpoints).toMatchObject([{ scopes: [] }]);
   });
 
   it.each([

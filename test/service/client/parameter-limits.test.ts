@@ -97,6 +97,41 @@ describe("a service that refuses", () => {
     expect(sent("size")).toEqual(["2000"]);
   });
 
+  it("H12: everything is asked twice for each further index: no parameter is the cause", async () => {
+    const { send, sent } = await startService(() => "");
+    expect(await send({ timestamp: future, size: 2000, indexId: "a" })).toBe("rejected");
+    expect(sent("size").length).toBeLessThanOrEqual(10);
+    for (const indexId of ["b", "c", "d"]) {
+      expect(await send({ timestamp: future, size: 2000, indexId })).toBe("rejected");
+      expect(sent("size")).toEqual(["2000", "10"]);
+    }
+  });
+
+  it("H12: one index, then large pages of all others, is asked for the largest that it accepts", async () => {
+    const { send, sent } = await startService(({ indexId, size }) =>
+      indexId === "fiat" || Number(size) > 600 ? "" : undefined,
+    );
+    expect(await send({ timestamp: past, size: 2000, indexId: "fiat" })).toBe("rejected");
+    sent("size");
+    expect(await send({ timestamp: past, size: 2000, indexId: "btc" })).toBeUndefined();
+    expect(sent("size")).toEqual(["2000", "10", "1000", "500"]);
+  });
+
+  it.each([
+    ["timestamp", 0],
+    ["", 2],
+  ])("H12: the future (naming %j) from some day on is not asked for it again", async (named, lost) => {
+    let isRefusing = false;
+    const { send, sent } = await startService((query) => (isRefusing && isFuture(query) ? named : undefined));
+    expect(await send({ timestamp: future, size: 10 })).toBeUndefined();
+    isRefusing = true;
+    for (let at = 0; at < lost; at++) expect(await send({ timestamp: future, size: 10 })).toBe("rejected");
+    expect(await send({ timestamp: future, size: 10 })).toBeUndefined();
+    sent("timestamp");
+    expect(await send({ timestamp: future, size: 10 })).toBeUndefined();
+    expect(sent("timestamp")).toEqual(["2026-03-01T11:59:59.000Z"]);
+  });
+
   it("H12: everything is asked a bounded number of times, and nothing is learned from it", async () => {
     let isBroken = true;
     const { send, sent } = await startService(() => (isBroken ? "" : undefined));

@@ -3,7 +3,12 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { requestPriority } from "../../../src/service/http/request.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import { type StubService, sendGzip, startStubService } from "../../support/service/stub-service.ts";
+import {
+  type StubService,
+  sendGzip,
+  sendJson,
+  startStubService,
+} from "../../support/service/stub-service.ts";
 
 const asset = { endpoint: "/asset" };
 let clock: ManualClock;
@@ -141,17 +146,39 @@ describe("bulkhead", () => {
     expect(stub.requests.length).toBeLessThan(40);
   });
 
-  it("C18: orders head requests first, then expiring gaps, then history", async () => {
+  it("H8: requests that an open breaker holds back take no turn from the others", async () => {
+    stub = await startStubService({
+      clock,
+      respond: ({ path }, response) =>
+        path === "/v3/market" ? sendJson(response, {}, 500) : sendGzip(response, { content: [] }),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 4 });
+    // All wait for the rate when the breaker opens; those left over must not be counted as started.
+    const failing = Array.from({ length: 200 }, () =>
+      client.request({ endpoint: "/market", maxAttempts: 1, priority: requestPriority.head }, readPage),
+    );
+    const failed = Promise.allSettled(failing);
+    await clock.runUntil(clock.sleep(10_300));
+    const sentBefore = stub.requests.length;
+    expect(sentBefore).toBeGreaterThanOrEqual(40);
+    const startedAt = clock.monotonic();
+    await clock.runUntil(client.request({ ...asset, priority: requestPriority.head }, readPage));
+    expect(clock.monotonic() - startedAt).toBeLessThan(1_000);
+    await clock.runUntil(failed);
+  });
+
+  it("C18: orders snapshots first, then heads, then expiring gaps, then history", async () => {
     const { stub } = await slowServer((response) => sendGzip(response, { content: [] }));
     const { client } = createTestClient(stub.baseUrl, clock, { concurrency: 1 });
     await clock.runUntil(client.request(asset, readPage));
     const send = (name: keyof typeof requestPriority) =>
       client.request({ endpoint: `/${name}`, priority: requestPriority[name] }, readPage);
-    const order = ["history", "history", "expiring", "head", "expiring", "head"] as const;
+    const order = ["history", "history", "expiring", "head", "expiring", "head", "snapshot"] as const;
     const first = [client.request({ endpoint: "/first" }, readPage)];
     await clock.advance(0);
     await clock.runUntil(Promise.all([...first, ...order.map(send)]));
     expect(stub.requests.slice(2).map(({ path }) => path.slice(4))).toEqual([
+      "snapshot",
       "head",
       "head",
       "expiring",
@@ -175,7 +202,46 @@ describe("bulkhead", () => {
     expect(times.at(-1)).toBeLessThan(11_000);
   });
 
-  it("leaves every fourth turn to history, however fast polls fall due", async () => {
+  it("B17: snapshots go before history always, even if they use the whole rate, and so do their retries", async () => {
+    let rejected = 0;
+    stub = await startStubService({
+      clock,
+      respond: ({ path }, response) => {
+        // Rejects history and a few polls: the retries of history must not spend the budget of the polls.
+        const isRejected = path === "/v3/asset" || (path === "/v3/market-cap" && ++rejected % 5 === 0);
+        if (isRejected) sendJson(response, {}, 503);
+        else sendGzip(response, { content: [] });
+      },
+    });
+    const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 2 });
+    const ended = new AbortController();
+    const { signal } = ended;
+    const pages = Array.from({ length: 30 }, () =>
+      client.request({ ...asset, signal }, readPage).catch(() => {}),
+    );
+    await clock.runUntil(clock.sleep(5_000));
+    const waits: number[] = [];
+    const poll = async () => {
+      const startedAt = clock.monotonic();
+      const request = { endpoint: "/market-cap", priority: requestPriority.snapshot, signal };
+      await client.request(request, readPage);
+      waits.push(clock.monotonic() - startedAt);
+    };
+    for (let second = 0; second < 60; second++) {
+      const polls = [poll(), poll()];
+      await clock.runUntil(clock.sleep(1_000));
+      await clock.runUntil(Promise.all(polls));
+    }
+    ended.abort();
+    await clock.runUntil(Promise.all(pages));
+    expect(waits).toHaveLength(120);
+    expect(Math.max(...waits)).toBeLessThan(10_000);
+    const during = stub.requests.filter(({ at }) => at > 6_000);
+    const history = during.filter(({ path }) => path === "/v3/asset").length;
+    expect(history / during.length).toBeLessThan(0.25);
+  });
+
+  it("leaves every fourth turn to history, however fast polls of heads fall due", async () => {
     stub = await startStubService({ clock });
     const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 1 });
     const ended = new AbortController();

@@ -106,7 +106,15 @@ describe("the breakers of the endpoints", () => {
   });
 
   it("H8: an endpoint is not dead while no other has answered", async () => {
-    const breakers = new EndpointBreakers({ clock, random: seededRandom(7), onStateChange: () => {} });
+    const breakers = new EndpointBreakers({
+      clock,
+      random: seededRandom(7),
+      onStateChange: () => {},
+      askAnother: () => {},
+    });
+    // An answer from before says nothing: the whole service may have failed since.
+    breakers.tryAcquire("/market")?.recordSuccess();
+    await clock.advance(1);
     for (let at = 0; at < 40; at++) breakers.tryAcquire("/asset")?.recordFailure(0);
     expect(breakers.open).toEqual(["/asset"]);
     const enter = () =>
@@ -117,6 +125,28 @@ describe("the breakers of the endpoints", () => {
     expect(await clock.runUntil(enter())).toBe("timeout");
     breakers.tryAcquire("/market")?.recordSuccess();
     expect(await clock.runUntil(enter())).toBe("dead");
+  });
+
+  it("H8: an endpoint that few callers request is dead after little more than a minute", async () => {
+    stub = await startStubService({
+      clock,
+      respond: ({ path }, response) =>
+        path.endsWith("/asset") ? sendGzip(response, { content: [] }) : sendJson(response, {}, 500),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    await clock.runUntil(client.request({ endpoint: "/asset" }, readPage));
+    const requestUntilDead = async () => {
+      for (;;) {
+        const code = await client
+          .request({ endpoint: "/market-cap" }, readPage)
+          .then(() => "ok")
+          .catch((error: { code: string }) => error.code);
+        if (code === "endpoint_failing") return;
+      }
+    };
+    await clock.runUntil(Promise.all([requestUntilDead(), requestUntilDead()]));
+    expect(clock.monotonic()).toBeGreaterThanOrEqual(minute);
+    expect(clock.monotonic()).toBeLessThan(1.4 * minute);
   });
 
   it("B1: 503 with Retry-After pauses its endpoint alone", async () => {

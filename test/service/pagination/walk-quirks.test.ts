@@ -118,6 +118,27 @@ describe("a walk receives the same rows with every quirk", () => {
     },
   );
 
+  it("C7: the end of daily bars is confirmed with one bar a page", async () => {
+    const { client, indexId, simulator } = await start({ ohlcvTimestamp: "start", barTimestamp: true });
+    simulator.setFaults("GET /ohlcv size-cap 1\nGET /ohlcv retention 8d");
+    const received = new Set<number>();
+    const read = readTicks(indexId, (ts) => void received.add(ts / 1000));
+    const walk = {
+      endpoint: "/ohlcv",
+      filters: { indexType: "GWA", indexId },
+      from: (clock.now() - 30 * day) * 1000,
+      until: clock.now() * 1000,
+    } as const;
+    const ends: unknown[] = [];
+    const run = async () => {
+      for await (const { position } of walkHistoryPages(client, walk, read))
+        ends.push([position.end, position.isEndConfirmed]);
+    };
+    await clock.runUntil(run());
+    expect(ends.at(-1)).toEqual(["exhausted", true]);
+    expect(received.size).toBe(8);
+  });
+
   it("exchange tickers are complete across pages", async () => {
     const { client, oracle } = await start({ exchangeTickerPage: 4, lastPage: "own-id" });
     const ids: string[] = [];

@@ -195,6 +195,18 @@ describe("faults of paging", () => {
     expect(ids(second as Page)).toEqual(right.slice(8, 13));
   });
 
+  it("retention ends the history at an age", async () => {
+    client.simulator.setFaults("GET /index-ticker retention 2m");
+    const first = await client.getPage(client.pagePath(5));
+    expect(times(first)).toEqual([
+      "2026-03-01T12:00:00.000Z",
+      "2026-03-01T11:59:30.000Z",
+      "2026-03-01T11:59:00.000Z",
+      "2026-03-01T11:58:30.000Z",
+    ]);
+    expect(first.nextId).toBeNull();
+  });
+
   it.each(["first", "last"])("duplicate-row sends the %s row twice", async (row) => {
     client.simulator.setFaults(`GET /index-ticker duplicate-row ${row}`);
     const page = await client.getPage(client.pagePath(5));

@@ -42,6 +42,34 @@ describe("the streams agree with each other", () => {
     }
   });
 
+  it.each([
+    ["missing", { missingPerMille: 400 }],
+    ["rare", { everyNthTick: 7 }],
+    ["late", { late: { perMille: 300, seconds: 7200 } }],
+    ["corrected", { corrections: { perMille: 200, minutes: 600 } }],
+    ["on open days only", { closedDays: 2 }],
+  ])("a daily bar claims no extreme that no tick has: ticks are %s", async (_, quirks) => {
+    const { simulator, now } = await startRestClient({ quirks });
+    const { oracle, universe } = simulator;
+    const indexes = [
+      ["GWA", universe.assets[1]?.id],
+      ["MWA", universe.markets[2]?.id],
+      ["LX", universe.liquidIndexes[0]?.id],
+    ] as const;
+    for (const [type, id = ""] of indexes) {
+      for (let day = 0; day < 12; day++) {
+        const start = MIDNIGHT - day * DAY_MS;
+        const ticks = oracle.indexTicks(type, id, start, start + DAY_MS, now);
+        const [bar] = oracle.dailyBars(type, id, start, start + DAY_MS, now);
+        const prices = ticks.map(({ price }) => Number(price));
+        expect(bar?.open).toBe(ticks[0]?.price);
+        expect(bar?.close).toBe(ticks.at(-1)?.price);
+        if (bar) expect(Number(bar.high)).toBe(Math.max(...prices));
+        if (bar) expect(Number(bar.low)).toBe(Math.min(...prices));
+      }
+    }
+  });
+
   it("today's bar summarises the ticks so far", () => {
     const { oracle, universe } = client.simulator;
     const id = universe.assets[2]?.id ?? "";

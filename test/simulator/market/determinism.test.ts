@@ -1,8 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatIsoDay, parseUtcMs, UtcFormatter } from "../../../src/simulator/market/format.ts";
+import {
+  formatDecimal,
+  formatIsoDay,
+  parseUtcMs,
+  UtcFormatter,
+} from "../../../src/simulator/market/format.ts";
+import { IndexTable, IndexValues } from "../../../src/simulator/market/indexes.ts";
 import { PriceModel } from "../../../src/simulator/market/price-model.ts";
+import { defaultQuirks } from "../../../src/simulator/market/quirks.ts";
 import { RecordIds, recordKinds } from "../../../src/simulator/market/record-ids.ts";
+import { createUniverse } from "../../../src/simulator/market/universe.ts";
+import { PageWriter } from "../../../src/simulator/rest/page-writer.ts";
 import {
   DAY_MS,
   iso,
@@ -30,6 +39,38 @@ async function fetchAllEndpoints(client: RestClient): Promise<string[]> {
   return answers.map(({ text }) => text);
 }
 
+function createMarket({ seed, tickMs }: { seed: number; tickMs: number }) {
+  const universe = createUniverse(seed, "demo", "uuid");
+  const model = new PriceModel(
+    seed,
+    tickMs,
+    universe.assets.map(({ priceParameters }) => priceParameters),
+  );
+  const values = new IndexValues(model, seed, tickMs);
+  return { seed, tickMs, values, table: new IndexTable(universe, defaultQuirks, seed) };
+}
+
+function firstTickOfDay({ tickMs }: { tickMs: number }, day: number): number {
+  return Math.ceil((day * DAY_MS) / tickMs);
+}
+
+/** An index, a day, and a tick of that day; also with refresh periods that do not divide a day, and very long ones. */
+const anyIndexRun = fc
+  .record({
+    seed: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+    seconds: fc.constantFrom(5, 30, 30, 7, 60, 900, 3600, 7 * 3600, 86_400),
+    rank: fc.nat(),
+    day: fc.integer({ min: 16_161, max: 21_900 }),
+    part: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+  })
+  .map(({ seed, seconds, rank, day, part }) => {
+    const market = createMarket({ seed, tickMs: seconds * 1000 });
+    const series = market.table.all[rank % market.table.all.length];
+    if (!series) throw new Error("no index");
+    const count = firstTickOfDay(market, day + 1) - firstTickOfDay(market, day);
+    return { market, series, day, offset: Math.floor(part * count) };
+  });
+
 describe("the simulator is deterministic", () => {
   it("serves the same bytes for the same seed and time, whatever was requested before", async () => {
     const first = await startRestClient({ seed: 5 });
@@ -55,44 +96,86 @@ describe("the simulator is deterministic", () => {
     expect((await client.get("/index-ticker", query)).text).toBe(before.text);
   });
 
-  it("computes the same value for a tick alone and in a block", () => {
-    const parameters = { usd: 100, yearlyVolatility: 0.8, yearlyGrowth: 0.1, meanReversionDays: 700 };
+  it("computes the same price for a tick alone and in a run of ticks", () => {
     fc.assert(
-      fc.property(fc.integer({ min: 45_000_000, max: 70_000_000 }), fc.integer(), (tick, seed) => {
-        const alone = new PriceModel(seed, 30_000, [parameters]).logPriceAt(0, tick);
-        expect(new PriceModel(seed, 30_000, [parameters]).block(0, tick)[tick % 4096]).toBe(alone);
+      fc.property(anyIndexRun, ({ market, series, day, offset }) => {
+        const first = firstTickOfDay(market, day) + offset;
+        const run = market.values.logPrices(series, first, 3000);
+        const alone = createMarket(market).values;
+        for (const at of [0, 1, 17, 1500, 2999]) expect(alone.logPriceAt(series, first + at)).toBe(run[at]);
       }),
       { numRuns: 40 },
     );
   });
 });
 
-describe("the extremes of a run of ticks", () => {
-  it("equal the extremes over every tick, to the last bit", () => {
-    const calm = { usd: 1, yearlyVolatility: 0.012, yearlyGrowth: 0, meanReversionDays: 1 };
-    const wild = { usd: 100, yearlyVolatility: 1.1, yearlyGrowth: 0.3, meanReversionDays: 700 };
-    const run = fc.record({
-      seed: fc.integer(),
-      first: fc.integer({ min: 45_000_000, max: 70_000_000 }),
-      length: fc.integer({ min: 1, max: 6000 }),
-      hasQuote: fc.boolean(),
-    });
+describe("the summary of a day", () => {
+  it("equals the summary of all its ticks, to the last bit, on finished and unfinished days", () => {
     fc.assert(
-      fc.property(run, ({ seed, first, length, hasQuote }) => {
-        const model = new PriceModel(seed, 30_000, [wild, calm]);
-        let high = Number.NEGATIVE_INFINITY;
-        let low = Number.POSITIVE_INFINITY;
-        for (let tick = first; tick < first + length; tick++) {
-          const place = tick % 4096;
-          const base = model.block(0, tick)[place] ?? 0;
-          const log = hasQuote ? base - (model.block(1, tick)[place] ?? 0) : base;
-          high = Math.max(high, log);
-          low = Math.min(low, log);
+      fc.property(anyIndexRun, ({ market, series, day, offset }) => {
+        const first = firstTickOfDay(market, day);
+        for (const end of [first + 1 + offset, firstTickOfDay(market, day + 1)]) {
+          const summary = market.values.summarizeDay(series, day, end);
+          const logs = [...market.values.logPrices(series, first, end - first)];
+          const high = Math.max(...logs);
+          const low = Math.min(...logs);
+          expect(summary).toMatchObject({ open: logs[0], high, low, close: logs.at(-1), lastTick: end - 1 });
+          expect(logs[summary.highTick - first]).toBe(high);
+          expect(logs[summary.lowTick - first]).toBe(low);
         }
-        expect(model.extremes(0, hasQuote ? 1 : undefined, first, first + length)).toEqual({ high, low });
       }),
-      { numRuns: 60 },
+      { numRuns: 150 },
     );
+  });
+
+  it("continues the day before: the step at midnight is as small as any other", () => {
+    const market = createMarket({ seed: 4, tickMs: 30_000 });
+    const [bitcoin] = market.table.ofType("GWA");
+    if (!bitcoin) throw new Error("no index");
+    const stepSize = (tick: number) => {
+      const [before = 0, after = 0] = market.values.logPrices(bitcoin, tick - 1, 2);
+      return Math.abs(after - before);
+    };
+    const midnights = Array.from({ length: 3000 }, (_, at) => stepSize(firstTickOfDay(market, 17_000 + at)));
+    const others = Array.from({ length: 3000 }, (_, at) =>
+      stepSize(firstTickOfDay(market, 17_000) + at * 997),
+    );
+    const average = (steps: number[]) => steps.reduce((sum, step) => sum + step, 0) / steps.length;
+    expect(average(midnights) / average(others)).toBeGreaterThan(0.2);
+    expect(average(midnights) / average(others)).toBeLessThan(3);
+  });
+});
+
+describe("a page", () => {
+  it("writes decimals like formatDecimal", () => {
+    const writer = new PageWriter();
+    fc.assert(
+      fc.property(
+        fc.double({ min: -1e12, max: 1e17, noNaN: true }),
+        fc.integer({ min: -12, max: 0 }),
+        fc.integer({ min: 0, max: 20 }),
+        (value, exponent, digits) => {
+          writer.reserve(100);
+          writer.writeDecimal(value * 10 ** exponent, digits);
+          expect(writer.take().toString()).toBe(formatDecimal(value * 10 ** exponent, digits));
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("has the same text with and without the slower way that reordered properties need", async () => {
+    const query = { timestamp: iso(Date.UTC(2026, 1, 2)), size: 40 };
+    for (const ids of ["uuid", "opaque"] as const) {
+      const plain = await startRestClient({ quirks: { ids, barTimestamp: true } });
+      const slow = await startRestClient({ quirks: { ids, barTimestamp: true, extraProperties: true } });
+      for (const path of ["/ohlcv", "/index-ticker"])
+        for (const indexType of ["GWA", "MWA", "LX"]) {
+          const expected = (await slow.get(path, { ...query, indexType })).text;
+          const extra = ',"venueTier":2,"audit":{"source":"simulator","flags":[]}';
+          expect((await plain.get(path, { ...query, indexType })).text).toBe(expected.replaceAll(extra, ""));
+        }
+    }
   });
 });
 

@@ -124,6 +124,12 @@ export function standardContent(transaction: Transaction): void {
     ],
   });
   addSeries(transaction, "index_ticks", "eth-id", { from: midnight - 300 * DAY });
+  // An earlier target reached down to here, so that what left the window since then is lost.
+  const eth = {
+    stream: "index_ticks",
+    series: transaction.dictionary.getSeriesKey("GWA", "eth-id"),
+  } as const;
+  settle(transaction, eth, { from: midnight - 301 * DAY, to: midnight - 300 * DAY }, "empty");
   settleSnapshot(transaction, {
     stream: "exchange_ticks",
     exchangeId: "kraken-id",

@@ -13,6 +13,7 @@ import { hostileName } from "./filled-warehouse.ts";
 interface DaemonStub {
   isReady: boolean;
   problem: string | undefined;
+  backfill: ReturnType<NonNullable<DaemonView["backfill"]>>;
   activity: string;
   service: ServiceCondition;
 }
@@ -21,7 +22,9 @@ const unlimited: ServiceCondition = {
   concurrency: 8,
   per_second: null,
   reason: "settings",
+  throttled: false,
   open_breakers: [],
+  recent_failures: {},
 };
 
 /** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. */
@@ -29,6 +32,7 @@ export async function serveDashboard(path: string, clock: Clock = systemClock) {
   const daemon: DaemonStub = {
     isReady: true,
     problem: undefined,
+    backfill: undefined,
     activity: "following the live feed",
     service: unlimited,
   };
@@ -41,6 +45,7 @@ export async function serveDashboard(path: string, clock: Clock = systemClock) {
     now,
     isReady: () => daemon.isReady,
     problem: () => daemon.problem,
+    backfill: () => daemon.backfill,
     activity: () => daemon.activity,
     service: () => daemon.service,
     requestsPerSecond: () => rate.perSecond(),

@@ -17,7 +17,7 @@ import {
   writeExchanges,
   writeMarkets,
 } from "../../../src/warehouse/lookups/lookup-writer.ts";
-import { monthOf, monthRange } from "../../../src/warehouse/read/export-months.ts";
+import { periodOf, periodRange } from "../../../src/warehouse/read/export-periods.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
@@ -33,10 +33,12 @@ export const midnight = startOfDay(present);
 
 /** The first moment of the month that lies so many months back. */
 export function monthStart(back: number): Micros {
-  let { from } = monthRange(monthOf(present));
-  for (let i = 0; i < back; i++) from = monthRange(monthOf(from - DAY)).from;
+  let { from } = periodRange(monthOf(present));
+  for (let i = 0; i < back; i++) from = periodRange(monthOf(from - DAY)).from;
   return from;
 }
+
+const monthOf = (ts: Micros) => periodOf("month", ts);
 export const month = (back: number) => monthOf(monthStart(back));
 
 export function openAt(folder: string): WarehouseWriter {

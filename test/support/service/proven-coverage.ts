@@ -1,12 +1,6 @@
 import { findProvenRange } from "../../../src/ingest/commit/proven-range.ts";
 import type { Micros } from "../../../src/model/time.ts";
-import {
-  containsTimestamp,
-  intersect,
-  subtract,
-  type TimeRange,
-  union,
-} from "../../../src/model/time-range.ts";
+import { intersect, subtract, type TimeRange, union } from "../../../src/model/time-range.ts";
 import type { PagePosition } from "../../../src/service/pagination/history-walk.ts";
 import { toWalkPosition } from "../../../src/sync/history/walk-slice.ts";
 
@@ -40,7 +34,7 @@ export class ProvenCoverage {
   }
 
   covers(ts: Micros): boolean {
-    return containsTimestamp(this.#settled, ts);
+    return this.#settled.some(({ from, to }) => from <= ts && ts < to);
   }
 
   get openRanges(): readonly TimeRange[] {

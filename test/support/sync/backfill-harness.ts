@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import { toSyncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
@@ -47,7 +48,13 @@ export interface BackfillHarness {
   /** Replaces the settings file. */
   configure(yaml: string): void;
   /** Runs one backfill on the manual clock. */
-  run(scope?: BackfillFilter, stopping?: AbortSignal): Promise<BackfillReport>;
+  run(
+    scope?: BackfillFilter,
+    stopping?: AbortSignal,
+    options?: { readonly mayAdopt?: boolean },
+  ): Promise<BackfillReport>;
+  /** Changes the warehouse with plain SQL. */
+  write(sql: string): void;
   /** Verifies everything. */
   verify(options?: { readonly acceptsWithdrawals?: boolean }): Promise<VerifyResult>;
   /** Compares the warehouse with the service, as of the latest run. */
@@ -105,13 +112,21 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     query: (sql) => withReader((reader) => reader.database.prepare(sql).all() as Record<string, unknown>[]),
     expectMatchesService: () =>
       withReader((reader) => expectWarehouseMatches(reader, simulator, clock.now(), asOf)),
-    async run(scope = {}, stopping = new AbortController().signal) {
+    write(sql) {
+      const database = new Database(path);
+      database.exec(sql);
+      database.close();
+    },
+    async run(scope = {}, stopping = new AbortController().signal, options = {}) {
       const loaded = loadSettings({ env, directory: folder, file });
       const settings = toSyncSettings(loaded);
       const random = seededRandom(seed);
       const report = await clock.runUntil(
-        withSyncSession(loaded, { clock: machineClock, stopping, random }, log, ({ syncContext, reader }) =>
-          backfill(syncContext, { settings, reader, random, filter: scope }),
+        withSyncSession(
+          loaded,
+          { clock: machineClock, stopping, random, ...options },
+          log,
+          ({ syncContext, reader }) => backfill(syncContext, { settings, reader, random, filter: scope }),
         ),
       );
       asOf = report.asOf;

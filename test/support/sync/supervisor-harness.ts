@@ -30,6 +30,8 @@ export interface SupervisorHarnessOptions {
   /** A longer period makes simulated hours faster, because there are fewer ticks. */
   readonly refreshSeconds?: number;
   readonly maxRequestsPerSecond?: number;
+  /** Seconds between confirmations. Hourly by default: few enough for a test to count the other polls. */
+  readonly confirmEvery?: number;
   /** How far time moves on at each reading of the clock. Default: not at all. */
   readonly creepMs?: () => number;
 }
@@ -57,7 +59,7 @@ export class SupervisorHarness {
   private constructor(
     clock: ManualClock,
     simulator: Simulator,
-    { sync, refreshSeconds = 30, maxRequestsPerSecond = 0 }: SupervisorHarnessOptions,
+    { sync, refreshSeconds = 30, maxRequestsPerSecond = 0, confirmEvery = 3600 }: SupervisorHarnessOptions,
   ) {
     this.clock = clock;
     this.simulator = simulator;
@@ -74,6 +76,7 @@ export class SupervisorHarness {
       ...toSyncSettings(loaded),
       refreshSeconds,
       maxRequestsPerSecond,
+      confirmEvery,
       streams: { ...toSyncSettings(loaded).streams, ...sync },
     };
   }

@@ -73,7 +73,8 @@ describe("derivatives", () => {
     ]);
     expect(harness.failures).toEqual([]);
     expect(harness.logged.length).toBeLessThan(10);
-    expect(harness.requestsTo("/derivatives/contract/futures").length).toBeLessThan(3);
+    // Probed every minute, because the ticks of the meantime are lost.
+    expect(harness.requestsTo("/derivatives/contract/futures").length).toBeLessThan(32);
     const streamErrors = new StreamErrors();
     for (const [part, problems] of harness.problems) streamErrors.setProblems(part, problems);
     const state = streamErrors.takeChanges([])?.find(({ stream }) => stream === "derivative_contracts");
@@ -82,9 +83,62 @@ describe("derivatives", () => {
     harness.simulator.grantScopes(allScopes);
     await harness.runUntil(
       () => harness.query("SELECT 1 FROM derivative_ticks LIMIT 1").length === 1,
-      2 * 3600,
-      300,
+      20 * 60,
+      60,
     );
+    await harness.advance(120);
     expect([...harness.problems.values()].flat()).toEqual([]);
+  });
+
+  const threeTypes = { types: ["futures", "perpetuals", "options"], every: 60 };
+  const typesStored = "SELECT DISTINCT derivative_type AS type FROM derivative_ticks ORDER BY 1";
+
+  it("A11: of a type that is denied do not stop the other types; the period is lost, reason forbidden", async () => {
+    const harness = await SupervisorHarness.start({
+      sync: {
+        ...{ ohlcv: false, intraday: false, exchangeTickers: false, marketCap: false },
+        derivatives: { exchanges: { kind: "list", names: ["Deribit", "Kraken"] }, ...threeTypes },
+      },
+      simulator: {
+        faults: ["contract", "ticker"]
+          .map((what) => `GET /derivatives/${what}/options status 403 to=10m`)
+          .join("\n"),
+      },
+    });
+    await harness.advance(8 * 60);
+    expect(harness.query(typesStored)).toEqual([{ type: "futures" }, { type: "perpetuals" }]);
+    const deribit = "name = 'Deribit' AND state = 'lost'";
+    const lost = harness.readGaps(deribit);
+    expect(lost).toMatchObject([{ stream: "derivative_ticks", reason: "forbidden" }]);
+    expect(lost[0]?.seconds).toBeGreaterThanOrEqual(5 * 60);
+    const problems = [...harness.problems.values()].flat();
+    expect(problems.map(({ stream, code }) => `${stream} ${code}`)).toEqual([
+      "derivative_contracts forbidden",
+      "derivative_ticks forbidden",
+    ]);
+    expect(problems[1]?.message).toContain("/derivatives/ticker/options");
+    // Access returns after ten minutes: the next minute's probe notices it.
+    await harness.advance(5 * 60);
+    expect(harness.query(typesStored)).toContainEqual({ type: "options" });
+    await harness.advance(10 * 60);
+    expect([...harness.problems.values()].flat()).toEqual([]);
+    expect(harness.readGaps(`${deribit} AND age < 540`)).toEqual([]);
+  });
+
+  it("A11: of a denied type leave a backfill with exit 4 that names it, and the others fetched", async () => {
+    const engine = await startBackfillHarness({
+      settings: `sync: { ohlcv: false, exchangeTickers: false, marketCap: false, intraday: false,
+        derivatives: { exchanges: [Deribit] } }`,
+      simulator: { faults: "GET /derivatives/ticker/options status 403" },
+    });
+    const { exit, problems } = await engine.run();
+    expect(exit).toBe(4);
+    expect(problems).toMatchObject([
+      { stream: "derivative_ticks", code: "forbidden", message: expect.stringContaining("/ticker/options") },
+    ]);
+    expect(engine.query(typesStored)).toEqual([{ type: "futures" }, { type: "perpetuals" }]);
+    expect(engine.query("SELECT proof, reason FROM coverage")).toEqual([
+      { proof: "lost", reason: "forbidden" },
+    ]);
   });
 });

@@ -24,6 +24,7 @@ const settings: SyncSettings = {
   concurrency: 4,
   quietMargin: 3600,
   maxRequestsPerSecond: 0,
+  confirmEvery: 600,
   withdrawals: { answers: 3, over: 600_000_000 },
 };
 const directory = {

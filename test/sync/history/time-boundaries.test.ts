@@ -1,4 +1,6 @@
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const DAY_MS = 86_400_000;
@@ -6,19 +8,57 @@ const DAY_MS = 86_400_000;
 const otherStreamsOff = "exchangeTickers: false, derivatives: false, ohlcv: false";
 
 describe("time boundaries", () => {
-  it("C9: a range that leaves the window during the fetch is recorded as lost, not as empty", async () => {
-    const engine = await startBackfillHarness({
-      settings: `service: { refreshSeconds: 600 }
+  const wholeWindow = {
+    settings: `service: { refreshSeconds: 600 }
 sync: { ${otherStreamsOff}, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 200 } }`,
-      // Slow enough for the window to move.
-      simulator: { refreshSeconds: 600, faults: "GET /index-ticker latency 50s" },
-    });
+    // Slow enough for the window to move.
+    simulator: { refreshSeconds: 600, faults: "GET /index-ticker latency 50s" },
+  };
+
+  it("a first fill loses nothing, however slow it is: what leaves the window under way was never promised", async () => {
+    const engine = await startBackfillHarness(wholeWindow);
     const report = await engine.run();
     expect(report).toMatchObject({ exit: 0, problems: [] });
     const { lostMicros, rows } = engine.expectMatchesService();
     expect(rows).toBeGreaterThan(80_000);
+    expect(lostMicros).toBe(0);
+    const agedOut = () =>
+      engine.withReader((reader) =>
+        readGaps(reader, "index_ticks", engine.clock.now() * 1000).flatMap((series) => series.agedOut),
+      );
+    expect(agedOut()).toEqual([]);
+    // Only ranges between two ticks may be empty.
+    expect(
+      engine.query("SELECT * FROM coverage WHERE proof = 'empty' AND to_ts - from_ts >= 600000000"),
+    ).toEqual([]);
+    // A day later nothing has been lost either.
+    await engine.clock.advance(DAY_MS);
+    expect((await engine.run()).exit).toBe(0);
+    expect(engine.expectMatchesService().lostMicros).toBe(0);
+    expect(agedOut()).toEqual([]);
+  });
+
+  it("C9: a range that leaves the window during the fetch is recorded as lost, not as empty", async () => {
+    const engine = await startBackfillHarness(wholeWindow);
+    await engine.run();
+    // Take back an hour at the edge of the window, above what the first fill has proven.
+    const edge = Math.floor(engine.clock.now() * 1000) - 200 * DAY_MS * 1000;
+    const database = new Database(engine.path);
+    const insert = database.prepare(
+      `INSERT INTO settled_ranges SELECT stream, series, ?, to_ts, proof, reason FROM settled_ranges
+        WHERE stream = 'index_ticks' AND from_ts <= ? AND to_ts > ?`,
+    );
+    const oldest = [edge + 20e6, edge + 3620e6];
+    insert.run(oldest[1], oldest[0], oldest[1]);
+    const shorten =
+      "UPDATE settled_ranges SET to_ts = ? WHERE stream = 'index_ticks' AND from_ts < ? AND to_ts > ?";
+    database.prepare(shorten).run(oldest[0], oldest[0], oldest[0]);
+    database.close();
+    const report = await engine.run();
+    expect(report).toMatchObject({ exit: 0, problems: [] });
+    const { lostMicros } = engine.expectMatchesService();
     const minutes = lostMicros / 60_000_000;
-    expect(minutes).toBeGreaterThan(3);
+    expect(minutes).toBeGreaterThan(1);
     expect(minutes).toBeLessThan(3 * 30);
     // Only ranges between two ticks may be empty.
     expect(

@@ -69,6 +69,35 @@ describe("a service whose REST lags", () => {
     harness.expectMatchesService();
   });
 
+  it("H1: serves an earlier state of yesterday's bar: the bar is final once a newer one is shown", async () => {
+    const harness = await startBackfillHarness({ settings: bars("[BTC, ETH]") });
+    expect((await harness.run()).exit).toBe(0);
+    const midnight = Date.parse("2026-03-02T00:00:00Z");
+    await harness.clock.advance(midnight - harness.clock.now() + 1_800_000);
+    harness.simulator.setFaults("GET /ohlcv lag 3h");
+    for (let hour = 0; hour < 2; hour++) {
+      expect(await harness.run()).toMatchObject({ exit: 0, problems: [] });
+      expectNothingFalse(harness);
+      expect(coveredTo(harness, "BTC", "ohlcv")).toBe((midnight - 86_400_000) * 1000);
+      await harness.clock.advance(3_600_000);
+    }
+    harness.simulator.setFaults("");
+    expect((await harness.run()).exit).toBe(0);
+    expect(coveredTo(harness, "BTC", "ohlcv")).toBe(midnight * 1000);
+    harness.expectMatchesService();
+  });
+
+  it("H1: has shown no record of the only series: the last day stays open", async () => {
+    const harness = await startBackfillHarness({ settings: ticks("[BTC]") });
+    harness.simulator.setFaults("GET /index-ticker retention 0s");
+    expect((await harness.run()).exit).toBe(0);
+    expectNothingFalse(harness);
+    await harness.clock.advance(2 * 3_600_000);
+    harness.simulator.setFaults("");
+    expect((await harness.run()).exit).toBe(0);
+    harness.expectMatchesService();
+  });
+
   it("H1: has not published a range that a run is limited to: it stays open, not empty", async () => {
     const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
     harness.simulator.setFaults("GET /index-ticker lag 3h");

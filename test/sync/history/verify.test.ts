@@ -39,6 +39,21 @@ describe("verify", () => {
   });
 });
 
+describe("a series that is not selected any more", () => {
+  it("is compared, and repaired, up to where it was selected", async () => {
+    const engine = await startBackfillHarness({ settings });
+    await engine.run();
+    engine.configure(settings.replace("[BTC, LIBRA]", "[ETH]"));
+    await engine.run();
+    const database = new Database(engine.path);
+    database.exec("UPDATE index_tick_rows SET price = price + 1 WHERE ts = 1772309100000000 AND series = 1");
+    database.close();
+    expect(engine.query("SELECT name FROM series WHERE series = 1")).toEqual([{ name: "BTC" }]);
+    expect(await engine.verify()).toMatchObject({ differences: [{ name: "BTC", changed: 1 }], problems: [] });
+    expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
+  });
+});
+
 describe("an index that gets a 404", () => {
   it("is covered as empty, without exit 4, and is filled once the service has it", async () => {
     const engine = await startBackfillHarness({ settings });

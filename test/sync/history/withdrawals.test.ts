@@ -46,7 +46,7 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
     const first = await engine.run();
     expect(first).toMatchObject({ exit: 4, problems: [{ what: "GWA BTC", code: "withdrawal_unconfirmed" }] });
     expect(storedRows(engine)).toBe(WITHDRAWN_ROWS);
-    // Only the doubted range is open, not the day around it.
+    // Only the unconfirmed range is open, not the day around it.
     expect(openRanges(engine)).toEqual([
       { name: "BTC", since: "00:00", until: "08:00", reason: "withdrawal unconfirmed" },
     ]);

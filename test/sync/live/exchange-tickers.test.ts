@@ -60,6 +60,32 @@ describe("exchange tickers", () => {
     harness.expectMatchesService(harness.clock.now() - 300_000);
   });
 
+  it("A11: survive a single 403, and are lost while it repeats, reason forbidden, for a minute more at most", async () => {
+    const harness = await SupervisorHarness.start({
+      sync: {
+        ...{ ohlcv: false, intraday: false, derivatives: false },
+        marketCap: { every: 300 },
+        exchangeTickers: { exchanges: list("Kraken"), markets: all },
+      },
+      simulator: { faults: "ws upgrade-status 503\nGET /exchange-ticker status 403 total=1" },
+    });
+    await harness.advance(300);
+    expect(harness.readGaps("state = 'lost'")).toEqual([]);
+    expect([...harness.problems.values()].flat()).toEqual([]);
+
+    const denied = ["/exchange-ticker", "/market-cap"].map((path) => `GET ${path} status 403 to=12m`);
+    harness.simulator.setFaults(["ws upgrade-status 503", ...denied].join("\n"));
+    await harness.advance(1800);
+    const lost = harness.readGaps("state = 'lost'");
+    expect(lost.map(({ stream, reason }) => `${stream} ${reason}`)).toEqual([
+      "exchange_ticks forbidden",
+      "market_caps forbidden",
+    ]);
+    expect(lost[0]?.seconds).toBeLessThanOrEqual(13 * 60 + 30);
+    expect(lost[1]?.seconds).toBeLessThanOrEqual(15 * 60);
+    expect([...harness.problems.values()].flat()).toEqual([]);
+  });
+
   it("without their scope do not stop other streams, and start once the scope is granted", async () => {
     const scopes = ["read:index-ticker", "read:ohlcv"];
     const exchangeTickers = { exchanges: all, markets: list("BTC/USD") };

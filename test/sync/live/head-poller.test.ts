@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { loadSettings } from "../../../src/config/load-settings.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const all = { kind: "all" } as const;
 const none = { kind: "none" } as const;
@@ -44,6 +46,31 @@ describe("polling the heads of live series", () => {
     expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
     harness.expectMatchesService(harness.clock.now() - 5_400_000);
     expect(harness.failures).toEqual([]);
+  });
+
+  it("proves a finished hour within minutes by default, each series at its own time", async () => {
+    const harness = await SupervisorHarness.start({
+      sync: { ...sync, ohlcv: false },
+      refreshSeconds: 60,
+      confirmEvery: loadSettings({ env: {}, directory: temporaryFolder() }).settings.sync.confirmEvery,
+    });
+    await harness.runUntilSettled();
+    const from = harness.requestCount;
+    await harness.advance(3600);
+    const unproven = () =>
+      harness.query(
+        `SELECT series FROM (SELECT series, max(to_ts) AS proven FROM settled_ranges WHERE stream = 'index_ticks' GROUP BY series)
+          WHERE proven < ${harness.clock.now() * 1000 - 17 * 60e6}`,
+      );
+    for (let minute = 0; minute < 60; minute += 5) {
+      await harness.advance(300);
+      expect(unproven()).toEqual([]);
+    }
+    const polls = harness.requestsTo("/index-ticker", from).filter(({ target }) => idOf(target) !== null);
+    const bySeries = Map.groupBy(polls, ({ target }) => idOf(target));
+    expect(bySeries.size).toBe(6);
+    for (const requests of bySeries.values()) expect(requests.length).toBeLessThanOrEqual(14);
+    harness.expectMatchesService(harness.clock.now() - 5_400_000);
   });
 
   it("C12: the hourly page also finds corrected and late records, without another request", async () => {

@@ -14,10 +14,12 @@ const now = parseTimestamp("2026-03-01T12:34:56Z") ?? 0;
 const rules: HeadScheduleRules = {
   cadence: 30 * SECOND,
   settleDelay: 60 * SECOND,
+  confirmEvery: HOUR,
+  tickSeriesCount: 1,
   liveSince: now - 5 * HOUR,
   seriesCount: 50,
   polledCount: 0,
-  pollsPerSecond: pollsPerSecond(0),
+  pollsPerSecond: pollsPerSecond(null),
 };
 const head = (more: Partial<SeriesHead> = {}): SeriesHead => ({
   key: { stream: "index_ticks", series: 1 },
@@ -42,6 +44,20 @@ describe("a head", () => {
         expect(Math.abs(second - first - HOUR)).toBeLessThan(SECOND);
       }),
     );
+  });
+
+  it("that is covered live is confirmed as often as the settings say and the requests allow", () => {
+    const often = { ...rules, confirmEvery: 600 * SECOND };
+    const dueAfter = (more: Partial<HeadScheduleRules>) => nextHeadPoll(head(), { ...often, ...more }) - now;
+    expect(dueAfter({ tickSeriesCount: 53 })).toBeLessThanOrEqual(900 * SECOND);
+    // 6,000 series at five polls a second take 20 minutes; throttled to one request a second, three hours.
+    expect(dueAfter({ tickSeriesCount: 6_000 })).toBeGreaterThanOrEqual(599 * SECOND);
+    expect(dueAfter({ tickSeriesCount: 6_000 })).toBeLessThanOrEqual(1_800 * SECOND);
+    const throttled = { tickSeriesCount: 6_000, pollsPerSecond: pollsPerSecond(1) };
+    expect(dueAfter(throttled)).toBeGreaterThanOrEqual(6_000 * SECOND - SECOND);
+    const dues = Array.from({ length: 1_000 }, (_, n) => nextHeadPoll(head({ indexId: `id-${n}` }), often));
+    const perMinute = Map.groupBy(dues, (due) => Math.floor(due / (60 * SECOND)));
+    for (const own of perMinute.values()) expect(own.length).toBeLessThan(150);
   });
 
   it("has its own minute: five thousand heads cause no burst", () => {

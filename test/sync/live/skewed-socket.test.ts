@@ -33,7 +33,7 @@ describe("a socket that stamps ticks off REST's moment", () => {
       harness.expectMatchesService(harness.clock.now() - 75 * 60_000);
       // A preview that REST confirms at another moment is replaced, not revised.
       expect(harness.query("SELECT * FROM revisions")).toEqual([]);
-      const told = harness.logged.filter(({ message }) => message === "live ticks are stamped off REST");
+      const told = harness.logged.filter(({ message }) => message === "websocket and REST timestamps differ");
       expect(told.map(({ fields }) => fields)).toEqual([
         { stream: "index_ticks", offset_ms: by === "137ms" ? 137 : -137 },
       ]);

@@ -6,6 +6,7 @@ import { repairLedger } from "../../../src/warehouse/audit/repair-ledger.ts";
 import { settle, settleAsLost } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
+import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -165,8 +166,29 @@ describe("the audit of a damaged ledger", () => {
     damage(warehouse, "UPDATE settled_ranges SET proof = 'empty' WHERE stream = 'ohlcv'");
     expect(audit(warehouse).findings).toEqual([
       ["row_in_empty", "index_ticks", now - 2 * HOUR, now - HOUR],
+      ["kept_bars", "index_ticks", now - 2 * HOUR, now - HOUR],
       ["row_in_empty", "ohlcv", midnight - 30 * DAY, midnight],
     ]);
+  });
+
+  it.each(["open", "high", "low", "close", "volume_24h", "n_ticks", "n_doubtful"])(
+    "kept_bars: finds a bar whose %s differs from its ticks",
+    (column) => {
+      const { warehouse } = fillSoundly();
+      warehouse.transaction((transaction) => computeStaleBars(transaction, 100));
+      expect(audit(warehouse).findings).toEqual([]);
+      damage(warehouse, `UPDATE kept_bars SET ${column} = ${column} + 1 WHERE ts = ?`, now - 3 * HOUR);
+      const findings = [["kept_bars", "index_ticks", now - 3 * HOUR, now - 2 * HOUR]];
+      expect(audit(warehouse).findings).toEqual(findings);
+    },
+  );
+
+  it("kept_bars: finds hours with ticks that have no bar, and believes no stale one", () => {
+    const { warehouse } = fillSoundly();
+    damage(warehouse, "UPDATE kept_bars SET n_ticks = NULL, open = 77");
+    expect(audit(warehouse).findings).toEqual([]);
+    damage(warehouse, "DELETE FROM kept_bars");
+    expect(audit(warehouse).findings).toEqual([["kept_bars", "index_ticks", now - 4 * HOUR, now - 2 * HOUR]]);
   });
 
   it("no_rows: finds a range covered as rows without any, of history and of snapshots", () => {

@@ -9,6 +9,7 @@ import {
   settleAgedOut,
 } from "../../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
 import {
   beginLiveSpans,
   clearLiveSpans,
@@ -23,42 +24,15 @@ import {
   readPresentTs,
   recordBlockedReason,
   recordClockSkew,
-  type Target,
   type TargetRules,
 } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
-const DELAY = 60 * MICROS_PER_SECOND;
-
-/** In units of 20 seconds: the view reads SQLite's clock, which moves on during a test. */
-const present = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
-const toUnits = (ts: number) => Math.round((ts - present) / (20 * MICROS_PER_SECOND));
-
-function declareTarget(warehouse: WarehouseWriter, from: number, more: Partial<Target> = {}): void {
-  warehouse.transaction((transaction) => {
-    const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
-    const key = { stream: "index_ticks", series } as const;
-    declareTargets(
-      transaction,
-      "index_ticks",
-      [{ key, from, settleDelay: DELAY, step: 1, serviceWindow: 200 * MICROS_PER_DAY, ...more }],
-      present,
-    );
-  });
-}
 
 const key = { stream: "index_ticks", series: 1 } as const;
-const gapsOf = (warehouse: WarehouseWriter) =>
-  queryRows(warehouse, "SELECT state, reason, from_ts, to_ts FROM gaps ORDER BY from_ts").map(
-    ({ state, reason, from_ts, to_ts }) => [
-      state,
-      reason,
-      toUnits(from_ts as number),
-      toUnits(to_ts as number),
-    ],
-  );
 
 describe("the view gaps", () => {
   it("shows a head that grows while no daemon runs, and its youngest part as settling", () => {
@@ -89,20 +63,42 @@ describe("the view gaps", () => {
   it("shows what left the service's window as lost before settleAgedOut records it", () => {
     const warehouse = openTestWarehouse();
     declareTarget(warehouse, present - 300 * MICROS_PER_DAY);
+    const covered = { from: present - 299 * MICROS_PER_DAY, to: present - 298 * MICROS_PER_DAY };
+    warehouse.transaction((t) => settle(t, key, covered, "empty", "no records"));
     expect(gapsOf(warehouse).slice(0, 2)).toEqual([
-      ["lost", "aged out", -300 * 4320, -200 * 4320],
+      ["lost", "aged out", -298 * 4320, -200 * 4320],
       ["open", "pending", -200 * 4320, -3],
     ]);
     const [found] = readGaps(warehouse.connection, "index_ticks", present);
     if (!found) throw new Error("no gaps found");
-    expect(found.agedOut).toEqual([
-      { from: present - 300 * MICROS_PER_DAY, to: present - 200 * MICROS_PER_DAY },
-    ]);
+    expect(found.agedOut).toEqual([{ from: covered.to, to: present - 200 * MICROS_PER_DAY }]);
     expect(found.open).toEqual([{ from: present - 200 * MICROS_PER_DAY, to: present - DELAY }]);
     warehouse.transaction((t) => settleAgedOut(t, found));
     expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.agedOut).toEqual([]);
-    expect(queryRows(warehouse, "SELECT proof, reason FROM coverage")).toEqual([
+    expect(queryRows(warehouse, "SELECT proof, reason FROM coverage ORDER BY from_ts")).toEqual([
+      { proof: "empty", reason: "no records" },
       { proof: "lost", reason: "aged out" },
+    ]);
+  });
+
+  it("begins a target where the window begins until its oldest part is settled: what was never promised is not lost", () => {
+    const warehouse = openTestWarehouse();
+    declareTarget(warehouse, present - 300 * MICROS_PER_DAY);
+    const firstTs = () => readLedgerKeys(warehouse.connection)[0]?.firstTs ?? 0;
+    expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -200 * 4320, -3]);
+    expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.agedOut).toEqual([]);
+    expect(Math.abs(firstTs() - (present - 200 * MICROS_PER_DAY))).toBeLessThan(HOUR);
+    // The first walk proves the newest part, then the oldest one; it ends where the window began at that time.
+    warehouse.transaction((t) => settle(t, key, { from: present - HOUR, to: present }, "empty"));
+    expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.agedOut).toEqual([]);
+    const oldest = { from: present - 201 * MICROS_PER_DAY, to: present - 199 * MICROS_PER_DAY };
+    warehouse.transaction((t) => settle(t, key, oldest, "empty"));
+    expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -199 * 4320, -180]);
+    expect(firstTs()).toBe(oldest.from);
+    // From then on everything above is promised.
+    const later = present + 2 * MICROS_PER_DAY;
+    expect(readGaps(warehouse.connection, "index_ticks", later)[0]?.agedOut).toEqual([
+      { from: oldest.to, to: later - 200 * MICROS_PER_DAY },
     ]);
   });
 

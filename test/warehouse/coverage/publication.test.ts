@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import {
@@ -11,34 +11,12 @@ import {
   recordLateness,
   recordLowerPage,
 } from "../../../src/warehouse/coverage/publication.ts";
-import { declareTargets, recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
-import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
+import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
-const DELAY = 60 * MICROS_PER_SECOND;
-/** In units of 20 seconds: the view reads SQLite's clock, which moves on during a test. */
-const present = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
-const toUnits = (ts: number) => Math.round((ts - present) / (20 * MICROS_PER_SECOND));
 const key = { stream: "index_ticks", series: 1 } as const;
-
-function declareTarget(warehouse: WarehouseWriter, from: number): void {
-  warehouse.transaction((transaction) => {
-    const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
-    const rules = { settleDelay: DELAY, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
-    declareTargets(transaction, "index_ticks", [{ key: { ...key, series }, from, ...rules }], present);
-  });
-}
-
-const gapsOf = (warehouse: WarehouseWriter) =>
-  queryRows(warehouse, "SELECT state, reason, from_ts, to_ts FROM gaps ORDER BY from_ts").map(
-    ({ state, reason, from_ts, to_ts }) => [
-      state,
-      reason,
-      toUnits(from_ts as number),
-      toUnits(to_ts as number),
-    ],
-  );
 
 describe("the view gaps of a series whose newest records REST lacks", () => {
   const settled = { from: present - 5 * HOUR, to: present - HOUR };

@@ -59,9 +59,9 @@ describe("the heads", () => {
   });
 });
 
-describe("the coverage of selected series", () => {
-  it("has what is covered, without what is lost", () => {
-    const { warehouse, btc } = openLedger();
+describe("the coverage of all series", () => {
+  it("has what is covered, without what is lost, also of a series that is not selected any more", () => {
+    const { warehouse, btc, doge } = openLedger();
     expect(readSeriesCoverage(warehouse.connection, "index_ticks")).toEqual([
       {
         key: btc,
@@ -74,6 +74,16 @@ describe("the coverage of selected series", () => {
           { from: 50, to: 200 },
           { from: 300, to: 400 },
         ],
+        beforeHistory: [],
+      },
+      {
+        key: doge,
+        indexType: "GWA",
+        indexId: "doge",
+        name: "doge",
+        serviceWindow: 1000,
+        settleDelay: 60,
+        covered: [{ from: 90, to: 600 }],
         beforeHistory: [],
       },
     ]);
@@ -118,7 +128,15 @@ describe("the keys of the ledger", () => {
     expect(readLedgerKeys(warehouse.connection)).toEqual([
       { ...btc, ...series, index_id: "btc", name: "btc", firstTs: 50, endTs: null, isSelected: true },
       { ...doge, ...series, index_id: "doge", name: "doge", firstTs: 90, endTs: 600, isSelected: false },
-      { ...eth, ...series, index_id: "eth", name: "eth", firstTs: 100, endTs: null, isSelected: true },
+      {
+        ...eth,
+        ...series,
+        index_id: "eth",
+        name: "eth",
+        firstTs: expect.any(Number) as number,
+        endTs: null,
+        isSelected: true,
+      },
       {
         stream: "market_caps",
         series: expect.any(Number) as number,

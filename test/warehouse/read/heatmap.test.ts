@@ -145,6 +145,28 @@ describe("the heat map", () => {
     expect(heatmap.summarizeGaps(0)).toMatchObject({ open: 1, parts: [] });
   });
 
+  it("selects by name, and only what has gaps", () => {
+    const { heatmap } = fill();
+    const select = (options: { name?: string; onlyProblems?: boolean }) =>
+      heatmap
+        .toResult({ ...everything, ...options })
+        .groups.filter(({ stream }) => stream === "index_ticks")
+        .map(({ lines, matches, rows }) => [lines, matches, ...rows.map(({ name }) => name)]);
+    expect(select({})).toEqual([[2, 2, "btc-id", "eth-id"]]);
+    expect(select({ name: "BTC" })).toEqual([[2, 1, "btc-id"]]);
+    expect(select({ onlyProblems: true })).toEqual([[2, 1, "eth-id"]]);
+    expect(select({ name: "btc", onlyProblems: true })).toEqual([]);
+  });
+
+  it("finds series with a similar name if none has that name", () => {
+    const { heatmap } = fill();
+    expect(heatmap.findSeries("btc", 5)).toEqual([{ index_type: "GWA", index_id: "btc-id", name: "btc-id" }]);
+    expect(heatmap.findSeries("btx-id", 1)).toEqual([
+      { index_type: "GWA", index_id: "btc-id", name: "btc-id", is_similar: true },
+    ]);
+    expect(heatmap.findSeries("something else", 5)).toEqual([]);
+  });
+
   it("limits the rows per group, and returns the top series", () => {
     const { warehouse, heatmap } = fill();
     const rows = (limits: Parameters<Heatmap["toResult"]>[0]) =>

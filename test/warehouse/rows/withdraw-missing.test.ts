@@ -5,7 +5,7 @@ import { retract, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import type { WithdrawalRules } from "../../../src/warehouse/coverage/mass-withdrawals.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { withdrawMissing } from "../../../src/warehouse/rows/withdraw-missing.ts";
+import { trimWithdrawals, withdrawMissing } from "../../../src/warehouse/rows/withdraw-missing.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
@@ -17,7 +17,11 @@ const T = parseTs("2026-03-01T11:00:00Z");
 function commitPage(
   warehouse: WarehouseWriter,
   offsets: readonly number[],
-  { rules, range = { from: T, to: T + 100 } }: { rules?: WithdrawalRules; range?: TimeRange } = {},
+  {
+    rules,
+    range = { from: T, to: T + 100 },
+    ...edge
+  }: { rules?: WithdrawalRules; range?: TimeRange; windowStart?: number; servedFrom?: number } = {},
 ) {
   return warehouse.transaction((transaction) => {
     const ticks = offsets.map((offset) => tick(T + offset, "1"));
@@ -28,6 +32,7 @@ function commitPage(
       range,
       timestamps: ticks.map(({ ts }) => ts),
       ...(rules ? { rules } : {}),
+      ...edge,
     });
   });
 }
@@ -174,7 +179,7 @@ describe("many rows that a page lacks", () => {
     expect(commitPage(warehouse, pageOffsets)).toMatchObject({ withdrawn: 0, unconfirmed: [{ answers: 3 }] });
   });
 
-  it("H5: are doubted anew if another answer lacks other rows of the range", () => {
+  it("H5: are unconfirmed anew if another answer lacks other rows of the range", () => {
     const { warehouse } = startWithdrawal();
     commitPage(warehouse, pageOffsets);
     commitPage(warehouse, pageOffsets);
@@ -209,5 +214,66 @@ describe("many rows that a page lacks", () => {
       withdrawn: 0,
       unconfirmed: [{ from: T, answers: 1 }],
     });
+  });
+
+  describe("at the edge of the window", () => {
+    it("H5: keep their answers while the oldest leave the window, and go in time", async () => {
+      const { warehouse, clock } = startWithdrawal();
+      for (let answers = 1; answers <= 5; answers++) {
+        const windowStart = T + answers;
+        const range = { from: windowStart, to: T + 100 };
+        expect(commitPage(warehouse, pageOffsets, { rules, range, windowStart })).toMatchObject({
+          withdrawn: 0,
+          unconfirmed: [{ answers, rows: 7 - Math.ceil(answers / 2) }],
+        });
+        await clock.advance(2 * MINUTE_MS);
+      }
+      const range = { from: T + 6, to: T + 100 };
+      expect(commitPage(warehouse, pageOffsets, { rules, range, windowStart: range.from })).toMatchObject({
+        withdrawn: 4,
+        unconfirmed: [],
+        believed: [{ from: T + 6, rows: 4, answers: 6 }],
+      });
+      expect(storedOffsets(warehouse).slice(0, 4)).toEqual([0, 2, 4, 21]);
+    });
+
+    it("H5: are judged anew if the service has some of them again", () => {
+      const { warehouse } = startWithdrawal();
+      commitPage(warehouse, pageOffsets, { rules });
+      const edge = { range: { from: T + 1, to: T + 100 }, windowStart: T + 1 };
+      expect(commitPage(warehouse, [...pageOffsets, 8], { rules, ...edge })).toMatchObject({
+        unconfirmed: [{ answers: 1, rows: 5 }],
+      });
+    });
+
+    it("H5: keep the answers of the rest when a part is lost", () => {
+      const { warehouse } = startWithdrawal();
+      commitPage(warehouse, pageOffsets, { rules });
+      const trim = (to: number) =>
+        warehouse.transaction((transaction) =>
+          trimWithdrawals(transaction, key, { from: T - 50, to: T + to }),
+        );
+      trim(5);
+      const trimmed = "SELECT from_ts - ? AS since, to_ts - ? AS until, rows, answers FROM mass_withdrawals";
+      const stored = () => warehouse.connection.statement(trimmed).all([T, T]);
+      expect(stored()).toEqual([{ since: 5, until: 21, rows: 4, answers: 1 }]);
+      const edge = { range: { from: T + 7, to: T + 100 }, windowStart: T + 7 };
+      expect(commitPage(warehouse, pageOffsets, { rules, ...edge })).toMatchObject({
+        unconfirmed: [{ from: T + 7, rows: 3, answers: 2 }],
+      });
+      trim(21);
+      expect(stored()).toEqual([]);
+    });
+  });
+
+  it("H14: stay if the service has nothing older than the page, unless they are previews", () => {
+    const { warehouse } = startWithdrawal();
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(T + 5, "7")], "live"));
+    expect(commitPage(warehouse, pageOffsets, { rules, servedFrom: T + 21 })).toEqual({
+      withdrawn: 1,
+      unconfirmed: [],
+      believed: [],
+    });
+    expect(storedOffsets(warehouse).slice(0, 8)).toEqual([...withdrawnOffsets, 21]);
   });
 });

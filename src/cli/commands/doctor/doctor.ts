@@ -3,6 +3,8 @@ import type { LoadedSettings } from "../../../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../../../config/service-settings.ts";
 import { type ExitCode, exitCode, Failure } from "../../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
+import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
+import type { ServiceClient } from "../../../service/client/client.ts";
 import { pluralize, wrapText } from "../../output/text.ts";
 import type { CommandContext } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsFromFlags } from "../../support/flags.ts";
@@ -12,10 +14,10 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
   addSettingsFlags(program.command("doctor"))
     .summary("check settings, credentials, scopes, reachability, clock, warehouse and disk")
     .description(
-      "Checks what a sync needs: settings, secret, credentials, scopes, REST and websocket, clock, warehouse file and disk " +
-        "space. Prints a remedy for each problem. Changes nothing, and takes at most about fifteen seconds. " +
+      "Checks what a sync needs: settings, secret, credentials, scopes, REST and websocket, clock, the names that the settings " +
+        "select, whether the warehouse belongs to this service, its file and disk space. Prints a remedy for each problem. Changes nothing, and takes at most about fifteen seconds. " +
         "Exits 0 if there is no problem, else with the first of these that applies: 2 settings, 3 credentials, 75 unreachable " +
-        "or disk full, 4 scopes missing. Warnings do not change the exit code.",
+        "or disk full, 4 scopes missing or names unknown. Warnings do not change the exit code.",
     )
     .option("--json", "one JSON object: generated_at, checks")
     .action(async (options: { json?: boolean }, command: Command) => {
@@ -49,8 +51,21 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
   const { checkService } = await import("./service-checks.ts");
   const { checkWarehouse } = await import("./warehouse-checks.ts");
   const { checkSharedWarehouse } = await import("./shared-checks.ts");
+  const { checkSelection } = await import("./selection-checks.ts");
+  const { toSyncSettings } = await import("../../support/session.ts");
+  const checkWithClient = (client: ServiceClient | undefined, runWithTimeout: TimeoutRunner) =>
+    checkSelection({
+      settings: toSyncSettings(loaded),
+      warehousePath: settings.warehouse.path,
+      client,
+      now: () => context.clock.now(),
+      runWithTimeout,
+    });
+  const offline: TimeoutRunner = (work) => work(context.stopping);
   const [serviceFindings, warehouseFindings, sharedFindings] = await Promise.all([
-    service ? checkService(service, settings.sync, context) : [],
+    service
+      ? checkService(service, settings.sync, context, checkWithClient)
+      : checkWithClient(undefined, offline),
     checkWarehouse(settings.warehouse.path, context.clock),
     checkSharedWarehouse(loaded, context.clock),
   ]);

@@ -27,6 +27,8 @@ export async function checkService(
   service: ServiceSettings,
   sync: Settings["sync"],
   { clock, stopping }: ServiceCheckContext,
+  /** More checks; without a client if the service grants no token. */
+  checkWithClient: (client: ServiceClient | undefined, runWithTimeout: TimeoutRunner) => Promise<Finding[]>,
 ): Promise<Finding[]> {
   const client = createServiceClient({
     ...service,
@@ -42,10 +44,11 @@ export async function checkService(
       checkToken("REST token", service.baseUrl, client, runWithTimeout),
       checkToken("live token", service.wsUrl, client, runWithTimeout),
     ]);
-    const [restFindings, scopeFindings, feedFindings] = await Promise.all([
+    const [restFindings, scopeFindings, feedFindings, otherFindings] = await Promise.all([
       rest.token ? checkRest(service.baseUrl, client, runWithTimeout) : [],
       rest.token ? checkScopes(client, sync, rest.token, feed.token, runWithTimeout) : [],
       feed.token ? checkFeed(service, client, clock, runWithTimeout) : [],
+      checkWithClient(rest.token && client, runWithTimeout),
     ]);
     return [
       rest.finding,
@@ -54,6 +57,7 @@ export async function checkService(
       ...feedFindings,
       ...scopeFindings,
       ...checkClock(client),
+      ...otherFindings,
     ];
   } finally {
     await client.close();

@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { deserialiseFailure, Failure } from "../../model/failure.ts";
-import { resolveSiblingModule, runChildProcess } from "../../runtime/child-process.ts";
-import { removePartialCopyOf } from "../../warehouse/backup.ts";
-import { formatBytes } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
+import { deserialiseFailure, Failure } from "../../../model/failure.ts";
+import { resolveSiblingModule, runChildProcess } from "../../../runtime/child-process.ts";
+import { removePartialCopyOf } from "../../../warehouse/backup.ts";
+import { formatBytes } from "../../output/text.ts";
+import type { CommandContext } from "../../support/context.ts";
+import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
 import type { BackupProcessReport } from "./backup-process.ts";
 
 interface BackupFlags {

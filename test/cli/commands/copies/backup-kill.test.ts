@@ -2,10 +2,10 @@ import { readdirSync, readFileSync, statSync, watch, writeFileSync } from "node:
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../../src/runtime/clock.ts";
-import { openWriter } from "../../../src/warehouse/writer.ts";
-import { startProgram } from "../../support/program-process.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { systemClock } from "../../../../src/runtime/clock.ts";
+import { openWriter } from "../../../../src/warehouse/writer.ts";
+import { startProgram } from "../../../support/program-process.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const MEBIBYTE = 1024 * 1024;
 

@@ -17,14 +17,14 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
-import { systemClock } from "../../../src/runtime/clock.ts";
-import { silentLog } from "../../../src/runtime/log.ts";
-import { backUp, openForBackup } from "../../../src/warehouse/backup.ts";
-import { commitHour, ROWS_PER_HOUR } from "../../support/cli/backup-pages.ts";
-import { startProgram } from "../../support/program-process.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { catchFailure } from "../../support/warehouse/open-warehouse.ts";
+import { IngestThread } from "../../../../src/ingest/thread/ingest-thread.ts";
+import { systemClock } from "../../../../src/runtime/clock.ts";
+import { silentLog } from "../../../../src/runtime/log.ts";
+import { backUp, openForBackup } from "../../../../src/warehouse/backup.ts";
+import { commitHour, ROWS_PER_HOUR } from "../../../support/cli/backup-pages.ts";
+import { startProgram } from "../../../support/program-process.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+import { catchFailure } from "../../../support/warehouse/open-warehouse.ts";
 
 /** A closed warehouse with three hours of ticks, created once and copied for each test. */
 let original = "";
@@ -85,7 +85,7 @@ describe("mds-sync backup", () => {
     const path = join(folder, "mds.sqlite");
     const writer = spawn(
       process.execPath,
-      [join(import.meta.dirname, "../../support/cli/backup-writer.ts"), path],
+      [join(import.meta.dirname, "../../../support/cli/backup-writer.ts"), path],
       {
         stdio: ["ignore", "pipe", "inherit"],
       },

@@ -1,6 +1,6 @@
-import { type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
-import { sendMessageAndExit } from "../../runtime/child-process.ts";
-import { backUp, openForBackup } from "../../warehouse/backup.ts";
+import { type SerialisedFailure, serialiseFailure } from "../../../model/failure.ts";
+import { sendMessageAndExit } from "../../../runtime/child-process.ts";
+import { backUp, openForBackup } from "../../../warehouse/backup.ts";
 
 /** The one message that this process sends before it exits. */
 export type BackupProcessReport = { readonly bytes: number } | { readonly failure: SerialisedFailure };

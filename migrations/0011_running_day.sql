@@ -1,0 +1,1 @@
+ALTER TABLE `stream_states` ADD `serves_running_day` integer;

@@ -1,0 +1,115 @@
+import { exitCode, Failure } from "../../../model/failure.ts";
+import { MICROS_PER_MS } from "../../../model/time.ts";
+import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
+import type { ServiceClient } from "../../../service/client/client.ts";
+import type { SyncSettings } from "../../../sync/context/context.ts";
+import { collectNotices } from "../../../sync/selection/exchanges.ts";
+import { fetchAllRecords, fetchDirectory } from "../../../sync/selection/fetch-directory.ts";
+import { describeNotice, type SelectorNotice } from "../../../sync/selection/targets.ts";
+import {
+  countShared,
+  isSameService,
+  otherServiceFailure,
+  readServiceIdentity,
+} from "../../../warehouse/lookups/service-identity.ts";
+import { openReader } from "../../../warehouse/reader.ts";
+import type { Connection } from "../../../warehouse/sqlite/connection.ts";
+import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
+
+interface SelectionCheckOptions {
+  readonly settings: SyncSettings;
+  readonly warehousePath: string;
+  /** Undefined if the service is not configured or refuses a token. */
+  readonly client: ServiceClient | undefined;
+  readonly now: () => number;
+  readonly runWithTimeout: TimeoutRunner;
+}
+
+/** Checks that the warehouse belongs to the service, and that the selectors name what the service lists. */
+export async function checkSelection(options: SelectionCheckOptions): Promise<Finding[]> {
+  const reader = openIfReadable(options.warehousePath);
+  try {
+    const [identity, selectors] = [
+      await checkIdentity(options, reader),
+      await checkSelectors(options, reader),
+    ];
+    return [...identity, ...selectors];
+  } finally {
+    reader?.close();
+  }
+}
+
+/** The checks of the warehouse report why it cannot be read. */
+function openIfReadable(path: string): Connection | undefined {
+  try {
+    return openReader(path);
+  } catch (error) {
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
+}
+
+async function checkIdentity(
+  { client, warehousePath, runWithTimeout }: SelectionCheckOptions,
+  reader: Connection | undefined,
+): Promise<Finding[]> {
+  if (!reader) return [];
+  const known = readServiceIdentity(reader, "assets");
+  if (known.ids.size === 0) return [];
+  const belongs = okFinding(
+    "identity",
+    `the data is from ${known.url ?? "a service whose address is unknown"}`,
+  );
+  const listed =
+    client &&
+    (await fetchIfPossible(() => runWithTimeout((signal) => fetchAllRecords(client, "assets", signal))));
+  if (!client || !listed) return [belongs];
+  const ids = new Set(listed.map(({ id }) => id));
+  if (isSameService(known.ids, ids)) return [belongs];
+  const evidence = `it lists ${countShared(known.ids, ids)} of ${known.ids.size} known assets`;
+  return [
+    problemFinding(
+      "identity",
+      otherServiceFailure(warehousePath, known.url, { url: client.address, evidence }),
+    ),
+  ];
+}
+
+async function checkSelectors(
+  { settings, client, now, runWithTimeout }: SelectionCheckOptions,
+  reader: Connection | undefined,
+): Promise<Finding[]> {
+  const at = () => Math.floor((client?.serverNow() ?? now()) * MICROS_PER_MS);
+  const directory = await fetchIfPossible(() =>
+    runWithTimeout((signal) => fetchDirectory(settings, reader, client, at, signal)),
+  );
+  if (!directory || directory.GWA.length === 0) return [];
+  const notices = collectNotices(settings, directory, at());
+  return notices.length > 0
+    ? notices.map(noticeFinding)
+    : [okFinding("selectors", "the service lists every name under `sync`")];
+}
+
+function noticeFinding(notice: SelectorNotice): Finding {
+  const message = describeNotice(notice);
+  if (notice.kind === "shared")
+    return warningFinding("selectors", message, "give the id instead of the name to select one");
+  const remedy =
+    notice.kind === "unknown"
+      ? "correct the name under `sync`: everything else is synced meanwhile"
+      : "select `marketCap` too, or list the names";
+  return problemFinding(
+    "selectors",
+    new Failure(message, { code: "incomplete", remedy, exit: exitCode.incomplete }),
+  );
+}
+
+/** The other checks report why the service does not answer. */
+async function fetchIfPossible<T>(fetch: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await fetch();
+  } catch (error) {
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
+}

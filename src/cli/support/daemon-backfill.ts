@@ -1,0 +1,94 @@
+import { existsSync, readFileSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
+import { createInterface } from "node:readline";
+import {
+  type BackfillLine,
+  type BackfillRequest,
+  CONTROL_PATH,
+  type ControlAddress,
+  controlFileOf,
+} from "../../daemon/control-server.ts";
+import { deserialiseFailure, exitCode, Failure } from "../../model/failure.ts";
+import type { BackfillReport } from "../../sync/history/backfill.ts";
+
+interface DaemonBackfillOptions {
+  readonly warehousePath: string;
+  readonly request: BackfillRequest;
+  /** Aborts when the operator stops the command: the daemon then stops this work too. */
+  readonly stopping: AbortSignal;
+  readonly onProgress: (rows: number, percent: number) => void;
+}
+
+/** Asks the running daemon of the warehouse to fill the gaps now. Returns undefined if none runs. */
+export async function backfillThroughDaemon(
+  options: DaemonBackfillOptions,
+): Promise<BackfillReport | undefined> {
+  const address = readControlAddress(controlFileOf(options.warehousePath));
+  const response = address && (await send(address, options));
+  if (!response) return undefined;
+  if (response.statusCode !== 200) {
+    response.resume();
+    // A killed daemon leaves its file, and another program may have its port.
+    return undefined;
+  }
+  try {
+    for await (const text of createInterface({ input: response })) {
+      const line = JSON.parse(text) as BackfillLine;
+      if ("report" in line) return line.report;
+      if ("failure" in line) throw deserialiseFailure(line.failure);
+      options.onProgress(line.progress.rows, line.progress.percent);
+    }
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+  }
+  throw unfinishedWork(options.stopping);
+}
+
+function readControlAddress(file: string): ControlAddress | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as ControlAddress;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "EACCES") return undefined;
+    throw new Failure(`cannot read ${file}, which tells how to reach the daemon (${code})`, {
+      code: "not_readable",
+      remedy: "run this command as the daemon's user",
+      exit: exitCode.tryLater,
+    });
+  }
+}
+
+/** Returns undefined if nothing listens there. */
+function send(
+  { port, token }: ControlAddress,
+  { request: body, stopping }: DaemonBackfillOptions,
+): Promise<IncomingMessage | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const options = {
+      host: "127.0.0.1",
+      port,
+      method: "POST",
+      path: CONTROL_PATH,
+      headers,
+      agent: false,
+      signal: stopping,
+    };
+    const sent = request(options, resolve);
+    sent.on("error", (error: NodeJS.ErrnoException) =>
+      error.code === "ECONNREFUSED" ? resolve(undefined) : reject(unfinishedWork(stopping)),
+    );
+    sent.end(JSON.stringify(body));
+  });
+}
+
+function unfinishedWork(stopping: AbortSignal): Failure {
+  const { aborted, reason } = stopping;
+  const why = aborted && reason instanceof Error ? reason.message : "the daemon ended";
+  return new Failure(`${why} before its work was done`, {
+    family: "retry",
+    code: "stopped",
+    remedy: "run it again: it resumes where it stopped",
+  });
+}

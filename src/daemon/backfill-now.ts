@@ -1,0 +1,84 @@
+import { Failure } from "../model/failure.ts";
+import type { Random } from "../runtime/backoff.ts";
+import type { SyncContext, SyncSettings } from "../sync/context/context.ts";
+import { SilenceTimeout } from "../sync/context/retry.ts";
+import { type BackfillReport, backfill } from "../sync/history/backfill.ts";
+import type { SyncSupervisor } from "../sync/supervisor.ts";
+import type { Connection } from "../warehouse/sqlite/connection.ts";
+import type { BackfillRequest } from "./control-server.ts";
+import type { DaemonTelemetry } from "./daemon-telemetry.ts";
+
+interface BackfillNowOptions {
+  readonly settings: SyncSettings;
+  readonly reader: Connection;
+  readonly random: Random;
+  readonly telemetry: Pick<DaemonTelemetry, "observeRun">;
+  readonly supervisor: Pick<SyncSupervisor, "checkNow">;
+}
+
+const PROGRESS_INTERVAL_MS = 2_000;
+
+/** The work of the command `backfill`, done by the daemon beside its own. Both may fetch the same page: each commit is idempotent. */
+export async function backfillNow(
+  context: SyncContext,
+  options: BackfillNowOptions,
+  { streams, series, range, fetchesUnselected }: BackfillRequest,
+  signal: AbortSignal,
+  onProgress: (rows: number, percent: number) => void,
+): Promise<BackfillReport> {
+  const { clock, log } = context;
+  const { telemetry, supervisor, ...rest } = options;
+  const silence = new SilenceTimeout(clock);
+  const { stats, end } = telemetry.observeRun((event) => silence.onEvent(event));
+  const stopping = new AbortController();
+  const report = async () => {
+    while (!stopping.signal.aborted) {
+      await clock.sleep(PROGRESS_INTERVAL_MS, stopping.signal).catch(() => {});
+      const counts = [stats.forStream("index_ticks"), stats.forStream("ohlcv")];
+      const sum = (of: (each: (typeof counts)[number]) => number) =>
+        counts.reduce((total, each) => total + of(each), 0);
+      const planned = sum(({ plannedMicros }) => plannedMicros);
+      const percent = planned === 0 ? 0 : Math.floor((100 * sum(({ doneMicros }) => doneMicros)) / planned);
+      if (!stopping.signal.aborted)
+        onProgress(
+          sum(({ received }) => received),
+          Math.min(100, percent),
+        );
+    }
+  };
+  const reporting = report();
+  log.info({ streams, series }, "backfill requested");
+  try {
+    return await backfill(
+      { ...context, stats, signal: AbortSignal.any([context.signal, signal, silence.signal]) },
+      {
+        ...rest,
+        filter: {
+          ...(streams ? { streams: new Set(streams) } : {}),
+          ...(series ? { series } : {}),
+          ...(range ? { range } : {}),
+          ...(fetchesUnselected ? { fetchesUnselected } : {}),
+        },
+      },
+    );
+  } catch (error) {
+    // Exit code 0 would tell the caller that everything selected is synced.
+    throw context.signal.aborted ? daemonStoppedFailure(error) : error;
+  } finally {
+    stopping.abort();
+    silence.cancel();
+    end();
+    await reporting;
+    // The head poller reads again how far the heads are covered.
+    supervisor.checkNow();
+  }
+}
+
+function daemonStoppedFailure(cause: unknown): Failure {
+  return new Failure("the daemon stopped before the work was done", {
+    family: "retry",
+    code: "stopped",
+    remedy: "run it again: it resumes where it stopped",
+    cause,
+  });
+}

@@ -1,0 +1,67 @@
+import type { SnapshotStream } from "../../model/streams.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+
+/** One observation of a snapshot stream. */
+interface Observation {
+  /** What the records are about: the stream and the exchange. */
+  readonly key: string;
+  readonly stream: SnapshotStream;
+  /** The timestamp of the records. */
+  readonly ts: Micros;
+  /** When they were requested, by the service's clock; undefined: unknown. */
+  readonly askedAt: Micros | undefined;
+  /** How long one observation is valid by the settings. */
+  readonly cadence: Micros;
+}
+
+/** What the service documents. Other streams have no period until their records show one. */
+const documentedPeriods: Readonly<Partial<Record<SnapshotStream, Micros>>> = {
+  market_caps: 300 * MICROS_PER_SECOND,
+};
+/** A slower refresh is learned after this many; a faster one at once. None is learned while every poll returns a new one. */
+const PERIODS_REMEMBERED = 5;
+/** Two refreshes that are less than this many periods apart have none in between. */
+const MAX_PERIODS_APART = 1.5;
+
+/** Polls that are less than this many cadences apart have missed nothing. */
+const MAX_CADENCES_APART = 2;
+
+interface LastObservation {
+  readonly ts: Micros;
+  /** The last poll that returned it. */
+  readonly askedAt: Micros | undefined;
+  /** Several polls returned it, so the service refreshes the list less often than it is polled. */
+  readonly isRepeated: boolean;
+  readonly periods: readonly Micros[];
+}
+
+/**
+ * Learns from the timestamps of the records how often the service refreshes a list. If that is less often than the list is
+ * polled, a record stands until the next refresh: each poll that returns it again has observed it until then.
+ */
+export class RefreshPeriods {
+  readonly #last = new Map<string, LastObservation>();
+
+  /** What the observation covers, on the grid of the cadence: at least `[ts, ts + cadence)`. */
+  observe({ key, stream, ts, askedAt, cadence }: Observation): TimeRange {
+    const last = this.#last.get(key);
+    const known = last?.periods ?? [];
+    const period = known.length > 0 ? Math.min(...known) : documentedPeriods[stream];
+    if (last?.ts === ts) this.#last.set(key, { ...last, askedAt, isRepeated: true });
+    else if (!last || ts > last.ts) {
+      const isSlow = last?.isRepeated || known.length > 0;
+      const isPeriod =
+        last && isSlow && (askedAt ?? ts) - (last.askedAt ?? ts) <= MAX_CADENCES_APART * cadence;
+      const periods = isPeriod ? [...known, ts - last.ts].slice(-PERIODS_REMEMBERED) : known;
+      this.#last.set(key, { ts, askedAt, isRepeated: false, periods });
+    }
+    const floor = (at: Micros) => Math.floor(at / cadence) * cadence;
+    const at = floor(ts);
+    const reach = period === undefined ? 0 : MAX_PERIODS_APART * period;
+    const isNextRefresh = last !== undefined && ts > last.ts && ts - last.ts <= reach;
+    // No further than the period of the poll: after it, nothing is known.
+    const observedTo = Math.min(floor(askedAt ?? ts) + cadence, at + floor(reach));
+    return { from: isNextRefresh ? floor(last.ts) : at, to: Math.max(at + cadence, observedTo) };
+  }
+}

@@ -1,0 +1,111 @@
+import { exitCode, Failure } from "../../model/failure.ts";
+import { formatTimestamp } from "../../model/time.ts";
+import type { WarehouseStateRow } from "../schema/coverage.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import type { Transaction } from "../tables/transaction.ts";
+
+/** A list of a service that tells it from another one. Contracts come and go too fast for that. */
+type IdentifyingStream = "assets" | "markets" | "exchanges";
+
+/** Which service the data of a warehouse is from. */
+export interface ServiceIdentity {
+  /** Its REST address; null: unknown. */
+  readonly url: string | null;
+  /** The ids of everything that its list has contained; none: the warehouse takes any service. */
+  readonly ids: ReadonlySet<string>;
+}
+
+export function readServiceIdentity(
+  connection: Pick<Connection, "statement" | "value">,
+  stream: IdentifyingStream,
+): ServiceIdentity {
+  const ids = connection.statement<string>("SELECT id FROM service_ids WHERE stream = ?").pluck();
+  return { url: readServiceUrl(connection), ids: new Set(ids.all([stream])) };
+}
+
+/** The REST address of the service that the data is from; null: unknown. */
+export function readServiceUrl(connection: Pick<Connection, "value">): WarehouseStateRow["serviceUrl"] {
+  return connection.value("SELECT service_url FROM warehouse_state");
+}
+
+export function countShared(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
+  return [...a].filter((id) => b.has(id)).length;
+}
+
+/**
+ * Whether two lists of ids are of the same service: they share at least half of the shorter one. A service adds entries, and
+ * a list may be incomplete, so neither must contain the other. An empty list fits every service.
+ */
+export function isSameService(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  return countShared(a, b) * 2 >= Math.min(a.size, b.size);
+}
+
+interface ServiceList {
+  readonly url: string;
+  readonly stream: IdentifyingStream;
+  /** The ids on its list. */
+  readonly ids: readonly string[];
+  /** Whether the operator lets the warehouse change to another service. */
+  readonly mayAdopt?: boolean;
+}
+
+/** What `recordService` has changed. */
+export type ServiceChange = "none" | "moved" | "adopted";
+
+/**
+ * Stores which service the warehouse belongs to. Throws if the data of another one is already stored: the ids of both, and
+ * two series of each name, would be mixed for ever.
+ */
+export function recordService(
+  transaction: Transaction,
+  warehouse: string,
+  { url, stream, ids, mayAdopt = false }: ServiceList,
+): ServiceChange {
+  const known = readServiceIdentity(transaction, stream);
+  const listed = new Set(ids);
+  const isSame = isSameService(known.ids, listed);
+  if (!isSame && !mayAdopt) {
+    const shared = countShared(known.ids, listed);
+    throw otherServiceFailure(warehouse, known.url, {
+      url,
+      evidence: `it lists ${shared} of ${known.ids.size} known ${stream}`,
+    });
+  }
+  if (!isSame) forgetService(transaction);
+  const insert = transaction.statement("INSERT INTO service_ids (stream, id) VALUES (?, ?)");
+  for (const id of listed) if (!isSame || !known.ids.has(id)) insert.run([stream, id]);
+  if (known.url === url && isSame) return "none";
+  transaction.statement("UPDATE warehouse_state SET service_url = ?").run([url]);
+  return isSame ? "moved" : "adopted";
+}
+
+/** The new service does not list what the old one listed: that is no fault of its lists. */
+function forgetService(transaction: Transaction): void {
+  transaction.statement("DELETE FROM service_ids").run();
+  for (const table of [
+    "assets",
+    "market_rows",
+    "exchanges",
+    "exchange_markets",
+    "exchange_symbols",
+    "contracts",
+  ])
+    transaction
+      .statement(`UPDATE ${table} SET delisted_at = ? WHERE delisted_at IS NULL`)
+      .run([formatTimestamp(transaction.now)]);
+}
+
+export function otherServiceFailure(
+  warehouse: string,
+  knownUrl: string | null,
+  { url, evidence }: { readonly url: string; readonly evidence: string },
+): Failure {
+  const origin = knownUrl ?? "an earlier service";
+  const which = knownUrl === url ? "another service now answers there" : `${url} is another one`;
+  return new Failure(`${warehouse} has the data of ${origin}, and ${which} (${evidence})`, {
+    code: "other_service",
+    remedy:
+      "set service.baseUrl to that service, or warehouse.path to another file; --adopt moves the warehouse on purpose",
+    exit: exitCode.usage,
+  });
+}

@@ -1,0 +1,128 @@
+import type { HistoryStream } from "../../model/streams.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { findTouching, hasRowsInRange, NOTHING_OLDER_REASON, settle } from "../coverage/ledger.ts";
+import { findUnconfirmedWithdrawals } from "../coverage/mass-withdrawals.ts";
+import { addTarget } from "../coverage/targets.ts";
+import { type RowTable, rowTables } from "../tables/row-tables.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import {
+  findLedgerEnd,
+  type KeyMergePlan,
+  type MergeCounts,
+  type MergePiece,
+  type MergeStep,
+  planKeyMerge,
+} from "./merge-plan.ts";
+import {
+  addMissingRows,
+  countNewRows,
+  cutIntoChunks,
+  type KeyPair,
+  type MergeReader,
+  type OurKeyPair,
+  readKeyPairs,
+  readRanges,
+  readTheirTargets,
+  replaceDifferingRows,
+  withdrawForeignRows,
+} from "./merge-tables.ts";
+
+type Counts = MergeCounts[HistoryStream];
+
+/** Merges a history stream, series by series: every step is one transaction with rows and their proof. */
+export function* mergeHistory(
+  reader: MergeReader,
+  stream: HistoryStream,
+  counts: Counts,
+): Generator<MergeStep> {
+  const table: RowTable<never> = rowTables[stream];
+  for (const pair of readKeyPairs(reader, stream)) {
+    const { pieces, unproven } = planSeries(reader, stream, pair);
+    yield { stream, rows: 0, work: (transaction) => mergeTargets(transaction, stream, asOurs(pair)) };
+    for (const piece of pieces) {
+      if (piece.reason === NOTHING_OLDER_REASON && hasOlderRows(reader, table, pair, piece)) continue;
+      counts.micros += piece.to - piece.from;
+      for (const chunk of cutIntoChunks(reader, table, pair.theirs, piece)) {
+        counts.rows += countNewRows(reader, table, pair, chunk);
+        yield {
+          stream,
+          rows: chunk.rows,
+          work: (transaction) => mergePiece(transaction, table, asOurs(pair), { ...piece, ...chunk }, counts),
+        };
+      }
+    }
+    for (const range of unproven)
+      for (const chunk of cutIntoChunks(reader, table, pair.theirs, range)) {
+        if (chunk.rows === 0) continue;
+        counts.rows += countNewRows(reader, table, pair, chunk);
+        yield {
+          stream,
+          rows: chunk.rows,
+          work: (transaction) => void addMissingRows(transaction, table, asOurs(pair), chunk),
+        };
+      }
+  }
+}
+
+/** The dictionaries are merged before the rows, except in a dry run, which does no work. */
+export function asOurs(pair: KeyPair): OurKeyPair {
+  const { ours } = pair;
+  if (ours === null) throw new Error("the dictionary lacks a key: merge the dictionaries first");
+  return { ...pair, ours };
+}
+
+function planSeries(reader: MergeReader, stream: HistoryStream, { theirs, ours }: KeyPair): KeyMergePlan {
+  const theirRanges = readRanges(reader, "other", { stream, series: theirs });
+  if (ours === null) return planKeyMerge([], theirRanges);
+  const key = { stream, series: ours };
+  const all = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER };
+  return planKeyMerge(
+    readRanges(reader, "main", key),
+    theirRanges,
+    findUnconfirmedWithdrawals(reader, key, all),
+  );
+}
+
+/** One older row of ours disproves that the service has nothing older. */
+function hasOlderRows(
+  reader: MergeReader,
+  table: RowTable<never>,
+  { ours }: KeyPair,
+  { to }: TimeRange,
+): boolean {
+  const sql = `SELECT 1 FROM main.${table.table} WHERE ${table.keyColumn} = ? AND ${table.timeColumn} < ? LIMIT 1`;
+  return reader.statement(sql).get([ours ?? -1, table.storedTime(to)]) !== undefined;
+}
+
+/** The targets of the other warehouse as far as its ledger reaches: what it lacks there is open or lost here too. */
+function mergeTargets(transaction: Transaction, stream: HistoryStream, { theirs, ours }: OurKeyPair): void {
+  const end = findLedgerEnd(readRanges(transaction, "other", { stream, series: theirs }));
+  if (end === undefined) return;
+  for (const { from, to, settleDelay, step, serviceWindow } of readTheirTargets(transaction, {
+    stream,
+    series: theirs,
+  })) {
+    const key = { stream, series: ours };
+    addTarget(transaction, { key, from, settleDelay, step, serviceWindow }, Math.min(to ?? end, end), false);
+  }
+}
+
+function mergePiece(
+  transaction: Transaction,
+  table: RowTable<never>,
+  pair: OurKeyPair,
+  piece: MergePiece & { readonly rows: number },
+  counts: Counts,
+): void {
+  const key = { stream: table.stream, series: pair.ours };
+  if (hasRowsInRange(transaction, key, piece)) {
+    counts.withdrawn += withdrawForeignRows(transaction, table, pair, piece);
+    counts.replaced += replaceDifferingRows(transaction, table, pair, piece, () => true);
+  }
+  addMissingRows(transaction, table, pair, piece);
+  transaction.markWritten(table.stream, pair.ours);
+  // A part of a range with rows may have none; then it must continue one of ours with rows, or it is empty.
+  const continuesRows = findTouching(transaction, key, piece).some(({ proof }) => proof === "rows");
+  const hasRows = piece.rows > 0 || (piece.proof === "rows" && continuesRows);
+  settle(transaction, key, piece, hasRows ? "rows" : "empty", hasRows ? null : piece.reason);
+}

@@ -1,0 +1,240 @@
+import { type Dictionary, type RowStream, streamTable } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { ChangedRows, recordRowChange } from "../coverage/changed-ranges.ts";
+import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
+import { markRangeStale } from "../rows/kept-bars.ts";
+import { hasSameValues, storeRevision } from "../rows/revisions.ts";
+import { addRowCount } from "../rows/stream-stats.ts";
+import type { TargetRow } from "../schema/coverage.ts";
+import type { StoredTime } from "../schema/rows.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import type { Transaction } from "../tables/transaction.ts";
+
+/*
+ * The rows of both warehouses. The other one is attached to the connection as `other`. Its keys differ from ours, so every
+ * statement has both.
+ */
+
+export type MergeReader = Pick<Connection, "statement" | "value">;
+
+/** A key of a dictionary in both warehouses. */
+export interface KeyPair {
+  readonly theirs: number;
+  /** Null: our dictionary lacks it, so we have no rows of it. */
+  readonly ours: number | null;
+  /** The exchange of a market or contract; empty for an index. */
+  readonly exchangeId: string;
+}
+
+/** What names a key of a dictionary in every warehouse. */
+export const identityColumns: Readonly<Record<Dictionary, readonly [string, string]>> = {
+  series: ["index_type", "index_id"],
+  listings: ["exchange_id", "market_id"],
+  contracts: ["derivative_type", "id"],
+};
+
+/** About a tenth of a second of work. */
+const ROWS_PER_CHUNK = 20_000;
+
+/** The keys of the other warehouse that have rows of a stream, or a part of its ledger. */
+export function readKeyPairs(reader: MergeReader, stream: RowStream): KeyPair[] {
+  const { table, keyColumn }: RowTable<never> = rowTables[stream];
+  const { dictionary, kind } = streamTable[stream];
+  const [first, second] = identityColumns[dictionary];
+  const ledger =
+    kind === "history"
+      ? `OR o.${keyColumn} IN (SELECT series FROM other.settled_ranges WHERE stream = '${stream}')`
+      : "";
+  return reader
+    .statement<KeyPair>(
+      `SELECT o.${keyColumn} AS theirs, m.${keyColumn} AS ours,
+        ${dictionary === "series" ? "''" : "coalesce(o.exchange_id, '')"} AS exchangeId
+      FROM other.${dictionary} o LEFT JOIN main.${dictionary} m ON m.${first} = o.${first} AND m.${second} = o.${second}
+      WHERE EXISTS (SELECT 1 FROM other.${table} r WHERE r.${keyColumn} = o.${keyColumn}) ${ledger} ORDER BY o.${keyColumn}`,
+    )
+    .all();
+}
+
+/** The settled ranges of a ledger key in one of both warehouses, ascending. */
+export function readRanges(
+  reader: MergeReader,
+  side: "main" | "other",
+  { stream, series }: LedgerKey,
+): SettledRange[] {
+  const sql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM ${side}.settled_ranges
+    WHERE stream = ? AND series = ? ORDER BY from_ts`;
+  return reader.statement<SettledRange>(sql).all([stream, series]);
+}
+
+/** The targets of a ledger key in the other warehouse. */
+export function readTheirTargets(
+  reader: MergeReader,
+  { stream, series }: LedgerKey,
+): Omit<TargetRow, "stream" | "series">[] {
+  const sql = `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step, kept_for AS serviceWindow,
+      observed AS isSnapshot, hindrance AS blockedReason
+    FROM other.wanted_ranges WHERE stream = ? AND series = ? ORDER BY from_ts`;
+  return reader.statement<Omit<TargetRow, "stream" | "series">>(sql).all([stream, series]);
+}
+
+/** Cuts a range so that the other warehouse has about `ROWS_PER_CHUNK` rows in each part; the last part has a row too. */
+export function* cutIntoChunks(
+  reader: MergeReader,
+  table: RowTable<never>,
+  theirs: number,
+  range: TimeRange,
+): Generator<TimeRange & { readonly rows: number }> {
+  const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
+  const where = `FROM other.${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
+  const next = reader
+    .statement<StoredTime>(
+      `SELECT ${timeColumn} ${where} ORDER BY ${timeColumn} LIMIT 1 OFFSET ${ROWS_PER_CHUNK}`,
+    )
+    .pluck();
+  const count = reader.statement<number>(`SELECT count(*) ${where}`).pluck();
+  for (let from = range.from; ; ) {
+    const bounds = [theirs, storedTime(from), storedTime(range.to)];
+    const cut = next.get(bounds);
+    if (cut === undefined) {
+      yield { from, to: range.to, rows: count.get(bounds) ?? 0 };
+      return;
+    }
+    const to = tsOfStored(cut);
+    yield { from, to, rows: ROWS_PER_CHUNK };
+    from = to;
+  }
+}
+
+/** How many rows of the other warehouse are new to ours in the range. */
+export function countNewRows(
+  reader: MergeReader,
+  table: RowTable<never>,
+  pair: KeyPair,
+  range: TimeRange,
+): number {
+  const { keyColumn, timeColumn, storedTime } = table;
+  const sql = `SELECT count(*) FROM other.${table.table} o WHERE o.${keyColumn} = ? AND o.${timeColumn} >= ? AND o.${timeColumn} < ?
+    AND NOT EXISTS (SELECT 1 FROM main.${table.table} m WHERE m.${keyColumn} = ? AND m.${timeColumn} = o.${timeColumn})`;
+  return reader.value<number>(sql, [
+    pair.theirs,
+    storedTime(range.from),
+    storedTime(range.to),
+    pair.ours ?? -1,
+  ]);
+}
+
+/** Adds the rows of the other warehouse for whose timestamps we have none. Returns how many. */
+export function addMissingRows(
+  transaction: Transaction,
+  table: RowTable<never>,
+  { theirs, ours }: OurKeyPair,
+  range: TimeRange,
+): number {
+  const { stream, keyColumn, timeColumn, columns, storedTime } = table;
+  const values = [timeColumn, ...columns].join(", ");
+  const { changes } = transaction
+    .statement(
+      `INSERT INTO main.${table.table} (${keyColumn}, ${values}) SELECT ?, ${values} FROM other.${table.table}
+      WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} ON CONFLICT DO NOTHING`,
+    )
+    .run([ours, theirs, storedTime(range.from), storedTime(range.to)]);
+  if (changes > 0) {
+    const added = findHull(transaction, table, theirs, range);
+    transaction.markWritten(stream, ours);
+    addRowCount(transaction, stream, changes, added.to - 1);
+    recordRowChange(transaction, stream, ours, added);
+    if (stream === "index_ticks") markRangeStale(transaction, ours, range);
+  }
+  return changes;
+}
+
+/** A key that our dictionary has. */
+export type OurKeyPair = KeyPair & { readonly ours: number };
+
+/** From the first to the last row of the other warehouse in a range that has some. */
+function findHull(reader: MergeReader, table: RowTable<never>, theirs: number, range: TimeRange): TimeRange {
+  const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
+  const find = (extreme: "min" | "max") =>
+    reader.value<StoredTime>(
+      `SELECT ${extreme}(${timeColumn}) FROM other.${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
+      [theirs, storedTime(range.from), storedTime(range.to)],
+    );
+  return { from: tsOfStored(find("min")), to: tsOfStored(find("max")) + 1 };
+}
+
+type StoredRow = readonly [time: StoredTime, ...values: SqlValue[]];
+
+/**
+ * Replaces our rows that differ from the other warehouse's at the same timestamp, and stores ours in `revisions`. `isProven`:
+ * whether the other warehouse has proven that timestamp and we have not. Returns how many.
+ */
+export function replaceDifferingRows(
+  transaction: Transaction,
+  table: RowTable<never>,
+  { theirs, ours }: OurKeyPair,
+  range: TimeRange,
+  isProven: (ts: Micros) => boolean,
+): number {
+  const { keyColumn, timeColumn, columns, storedTime, tsOfStored } = table;
+  const differs = columns.map((column) => `o.${column} IS NOT m.${column}`).join(" OR ");
+  const both = [...columns.map((column) => `o.${column}`), ...columns.map((column) => `m.${column}`)];
+  const rows = transaction
+    .statement<StoredRow>(
+      `SELECT o.${timeColumn}, ${both.join(", ")} FROM other.${table.table} o JOIN main.${table.table} m
+        ON m.${keyColumn} = ? AND m.${timeColumn} = o.${timeColumn}
+      WHERE o.${keyColumn} = ? AND o.${timeColumn} >= ? AND o.${timeColumn} < ? AND (${differs})`,
+    )
+    .raw()
+    .all([ours, theirs, storedTime(range.from), storedTime(range.to)]);
+  const replace = transaction.statement(
+    `REPLACE INTO main.${table.table} (${[keyColumn, timeColumn, ...columns].join(", ")})
+      VALUES (${["?", "?", ...columns.map(() => "?")].join(", ")})`,
+  );
+  let replaced = 0;
+  const changed = new ChangedRows();
+  for (const [time, ...values] of rows) {
+    const ts = tsOfStored(time);
+    if (!isProven(ts)) continue;
+    const [after, before] = [values.slice(0, columns.length), values.slice(columns.length)];
+    if (!hasSameValues(table, before, after))
+      storeRevision(transaction, table, { key: ours, ts, before, after });
+    replace.run([ours, time, ...after]);
+    changed.replace(ts);
+    replaced++;
+  }
+  changed.record(transaction, table.stream, ours);
+  if (replaced > 0 && table.stream === "index_ticks") markRangeStale(transaction, ours, range);
+  return replaced;
+}
+
+/** Deletes our rows that the other warehouse proves not to exist, and stores them in `revisions`. Returns how many. */
+export function withdrawForeignRows(
+  transaction: Transaction,
+  table: RowTable<never>,
+  { theirs, ours }: OurKeyPair,
+  range: TimeRange,
+): number {
+  const { stream, keyColumn, timeColumn, columns, storedTime, tsOfStored } = table;
+  const rows = transaction
+    .statement<StoredRow>(
+      `SELECT m.${timeColumn}, ${columns.map((column) => `m.${column}`).join(", ")} FROM main.${table.table} m
+      WHERE m.${keyColumn} = ? AND m.${timeColumn} >= ? AND m.${timeColumn} < ? AND NOT EXISTS
+        (SELECT 1 FROM other.${table.table} o WHERE o.${keyColumn} = ? AND o.${timeColumn} = m.${timeColumn})`,
+    )
+    .raw()
+    .all([ours, storedTime(range.from), storedTime(range.to), theirs]);
+  const remove = transaction.statement(
+    `DELETE FROM main.${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
+  );
+  const changed = new ChangedRows();
+  for (const [time, ...before] of rows) {
+    storeRevision(transaction, table, { key: ours, ts: tsOfStored(time), before, after: null });
+    remove.run([ours, time]);
+    changed.replace(tsOfStored(time));
+  }
+  changed.record(transaction, stream, ours);
+  addRowCount(transaction, stream, -rows.length);
+  return rows.length;
+}

@@ -1,0 +1,134 @@
+import type { Column } from "../../model/column.ts";
+import { type Dictionary, isDaily, type RowStream, streamTable } from "../../model/streams.ts";
+import { formatTimestamp, MICROS_PER_MS, type Micros, parseTimestamp } from "../../model/time.ts";
+import type { StoredTime } from "../schema/rows.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { rowTables } from "../tables/row-tables.ts";
+
+/** Files contain one series after another, sorted by name, so that readers can skip row groups by name. */
+const seriesOrder: Readonly<Record<Dictionary, string>> = {
+  series: "name, index_id",
+  listings: "exchange, pair, exchange_id, market_id",
+  contracts: "id",
+};
+
+/** The columns of the dictionary of keys that every row of a file repeats. */
+export function labelColumns(stream: RowStream): readonly Column[] {
+  const columns: readonly Column[] = streamTable[stream].columns;
+  return columns.filter(({ source, isPartition }) => source === "label" && !isPartition);
+}
+
+/** The column that partitions the files of a stream besides the period; undefined if only the period does. */
+export function partitionColumn(stream: RowStream): string | undefined {
+  const columns: readonly Column[] = streamTable[stream].columns;
+  return columns.find(({ isPartition }) => isPartition)?.name;
+}
+
+/** What one file of a stream spans; `whole`: all its rows. */
+export type PeriodUnit = "whole" | "year" | "month" | "day";
+
+/** One period of one partition of a stream, and the keys of the series that have rows in it. */
+export interface ExportPeriod {
+  readonly stream: RowStream;
+  /** The index type or derivative type; null for a stream without a partition column. */
+  readonly part: string | null;
+  readonly unit: PeriodUnit;
+  /** `YYYY`, `YYYY-MM` or `YYYY-MM-DD`; empty: everything. */
+  readonly period: string;
+  readonly from: Micros;
+  readonly to: Micros;
+  readonly keys: readonly number[];
+}
+
+/** Fewer daily bars than this are written again within a second or two, so they need no periods. */
+const MAX_WHOLE_ROWS = 1_000_000;
+/** About 250 MiB. A month with more rows is cut into days. */
+const MAX_ROWS_PER_MONTH = 16_000_000;
+
+/** Files of the same stream have the same unit, because readers of a folder expect the same partitions everywhere. */
+export function choosePeriodUnit(connection: Connection, stream: RowStream): PeriodUnit {
+  const rows = storedRows(connection, [stream]);
+  if (isDaily(stream)) return rows <= MAX_WHOLE_ROWS ? "whole" : "year";
+  if (rows <= MAX_ROWS_PER_MONTH) return "month";
+  const months = new Set(exportPeriods(connection, stream, "month").map(({ period }) => period));
+  return rows / months.size <= MAX_ROWS_PER_MONTH ? "month" : "day";
+}
+
+/** The periods with rows, starting with the one of `since`. Takes one index seek per series and period. */
+export function exportPeriods(
+  connection: Connection,
+  stream: RowStream,
+  unit: PeriodUnit,
+  since = Number.NEGATIVE_INFINITY,
+): ExportPeriod[] {
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
+  const { dictionary } = streamTable[stream];
+  const entries = connection
+    .statement<readonly [key: number, part: string | null]>(
+      `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
+    )
+    .raw()
+    .all();
+  const first = connection
+    .statement<StoredTime | null>(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
+    .pluck();
+  const next = connection
+    .statement<StoredTime | null>(
+      `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ?`,
+    )
+    .pluck();
+  const bounded = Number.isFinite(since);
+  const found = new Map<string, ExportPeriod & { keys: number[] }>();
+  for (const [key, part] of entries) {
+    let at = bounded ? next.get([key, storedTime(since)]) : first.get([key]);
+    while (at !== null && at !== undefined) {
+      const period = periodOf(unit, tsOfStored(at));
+      const name = `${part ?? ""} ${period}`;
+      let exportPeriod = found.get(name);
+      if (!exportPeriod) {
+        exportPeriod = { stream, part, unit, period, ...periodRange(period), keys: [] };
+        found.set(name, exportPeriod);
+      }
+      exportPeriod.keys.push(key);
+      if (unit === "whole") break;
+      at = next.get([key, storedTime(exportPeriod.to)]);
+    }
+  }
+  return [...found.values()].sort(
+    (a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.period, b.period),
+  );
+}
+
+/** The number of stored rows by the writer's own count: an upper bound for the rows of an export. */
+export function storedRows(
+  connection: Connection,
+  streams: readonly string[] = Object.keys(rowTables),
+): number {
+  const names = streams.map((stream) => `'${stream}'`);
+  const sql = `SELECT coalesce(sum(rows), 0) FROM stream_states WHERE stream IN (${names.join(", ")})`;
+  return connection.value<number>(sql);
+}
+
+const PERIOD_LENGTHS: Readonly<Record<PeriodUnit, number>> = { whole: 0, year: 4, month: 7, day: 10 };
+
+export function periodOf(unit: PeriodUnit, ts: Micros): string {
+  return formatTimestamp(ts).slice(0, PERIOD_LENGTHS[unit]);
+}
+
+/** The ends of everything are times that can be formatted as days. */
+export function periodRange(period: string): { from: Micros; to: Micros } {
+  if (period === "") return { from: MIN_TS, to: MAX_TS };
+  const [year = 0, month = 1, day = 1] = period.split("-").map(Number);
+  const next = [
+    year + (period.length === PERIOD_LENGTHS.year ? 1 : 0),
+    month - 1 + (period.length === PERIOD_LENGTHS.month ? 1 : 0),
+    day + (period.length === PERIOD_LENGTHS.day ? 1 : 0),
+  ] as const;
+  // `Date.UTC` takes the years 0 to 99 for 1900 to 1999.
+  const toTs = (y: number, m: number, d: number) => new Date(0).setUTCFullYear(y, m, d) * MICROS_PER_MS;
+  return { from: toTs(year, month - 1, day), to: Math.min(toTs(...next), MAX_TS) };
+}
+
+const MIN_TS = parseTimestamp("0000-01-01T00:00:00Z") ?? Number.MIN_SAFE_INTEGER;
+const MAX_TS = parseTimestamp("9999-12-31T00:00:00Z") ?? Number.MAX_SAFE_INTEGER;
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,137 @@
+import { linkSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { exitCode, Failure } from "../model/failure.ts";
+import type { Micros } from "../model/time.ts";
+import { backUp, openForBackup } from "./backup.ts";
+import { renameChanges } from "./coverage/changed-ranges.ts";
+import { migrate } from "./migrate.ts";
+import type { WarehouseStateRow } from "./schema/coverage.ts";
+import { type Connection, connectWriter } from "./sqlite/connection.ts";
+import { resolvePath, syncToDisk } from "./sqlite/disk.ts";
+import { findAsideName } from "./sqlite/quarantine.ts";
+import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
+import { translateErrors } from "./sqlite/sqlite-errors.ts";
+import { createEmptyWalFiles, truncateWal, walSuffixes } from "./sqlite/wal.ts";
+import { acquireWriterLock } from "./sqlite/writer-lock.ts";
+
+interface RestoreResult {
+  readonly warehouse: string;
+  readonly bytes: number;
+  /** The new name of the earlier warehouse; null: there was none. */
+  readonly setAside: string | null;
+}
+
+/**
+ * Puts a copy in the place of the warehouse. Everything is copied, checked and migrated before the one rename that changes
+ * the warehouse, so a killed restore leaves the earlier one in place.
+ */
+export function restoreWarehouse(copy: string, given: string, now: Micros): RestoreResult {
+  const warehouse = translateErrors(given, () => resolvePath(given));
+  translateErrors(warehouse, () => mkdirSync(dirname(warehouse), { recursive: true }));
+  const lock = acquireWriterLock(warehouse);
+  const restored = `${warehouse}.restored`;
+  try {
+    const reader = openCopy(copy, warehouse);
+    try {
+      removeFiles(restored);
+      backUp(reader, restored, { replace: true });
+    } finally {
+      reader.close();
+    }
+    const epoch = migrateFile(restored);
+    const setAside = setWarehouseAside(warehouse, now);
+    translateErrors(warehouse, () => {
+      removeShutdownMarker(warehouse);
+      renameSync(restored, warehouse);
+      syncToDisk(dirname(warehouse));
+      createEmptyWalFiles(warehouse);
+      writeShutdownMarker(warehouse, "clean", { epoch });
+    });
+    return { warehouse, bytes: statSync(warehouse).size, setAside };
+  } finally {
+    removeFiles(restored);
+    lock.release();
+  }
+}
+
+/** Opens a copy for `restore` and `merge`, and checks it: throws for a damaged one, a newer one, and another program's. */
+export function openCopy(given: string, warehouse: string): Connection {
+  const file = translateErrors(given, () => resolvePath(given));
+  const [copy, target] = [file, warehouse].map((path) => statSync(path, { throwIfNoEntry: false }));
+  if (copy && target && copy.ino === target.ino && copy.dev === target.dev) {
+    const options = { code: "usage", remedy: "give the file of another copy", exit: exitCode.usage } as const;
+    throw new Failure(`${given} is the warehouse itself`, options);
+  }
+  if (!copy?.isFile() || copy.size === 0) {
+    const options = {
+      code: "no_warehouse",
+      remedy: "give a file that `mds-sync backup` made",
+      exit: exitCode.usage,
+    } as const;
+    throw new Failure(`there is no warehouse at ${given}`, options);
+  }
+  const reader = openForBackup(file);
+  try {
+    assertSound(reader, given);
+    return reader;
+  } catch (error) {
+    reader.close();
+    throw error;
+  }
+}
+
+function assertSound({ database }: Connection, file: string): void {
+  const verdict = translateErrors(file, () => database.pragma("quick_check(1)", { simple: true }));
+  if (verdict === "ok") return;
+  throw new Failure(`${file} is damaged (${String(verdict).split("\n")[0]})`, {
+    code: "copy_damaged",
+    remedy: "use another copy; the warehouse is unchanged",
+  });
+}
+
+/** Migrates a copy that nobody else uses, and makes it a file of its own. Returns its epoch. */
+export function migrateFile(path: string): number {
+  const connection = connectWriter(path);
+  try {
+    return translateErrors(path, () => {
+      migrate(connection);
+      renameChanges(connection);
+      return connection.value<WarehouseStateRow["epoch"]>("SELECT epoch FROM warehouse_state");
+    });
+  } finally {
+    connection.close();
+  }
+}
+
+/** Gives the warehouse a second, dated name; the caller then replaces the first. */
+function setWarehouseAside(warehouse: string, now: Micros): string | null {
+  if (!statSync(warehouse, { throwIfNoEntry: false })) return null;
+  // Its WAL must not be applied to the copy. If the file is damaged, the WAL is set aside beside it.
+  try {
+    const connection = connectWriter(warehouse);
+    try {
+      truncateWal(connection);
+    } finally {
+      connection.close();
+    }
+  } catch (error) {
+    if (!(error instanceof Failure || isSqliteError(error))) throw error;
+  }
+  const aside = findAsideName(warehouse, now);
+  translateErrors(warehouse, () => {
+    linkSync(warehouse, aside);
+    for (const suffix of walSuffixes)
+      if (statSync(warehouse + suffix, { throwIfNoEntry: false }))
+        renameSync(warehouse + suffix, aside + suffix);
+    syncToDisk(dirname(warehouse));
+  });
+  return aside;
+}
+
+function isSqliteError(error: unknown): boolean {
+  return error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_");
+}
+
+function removeFiles(path: string): void {
+  for (const suffix of ["", ...walSuffixes]) rmSync(path + suffix, { force: true });
+}

@@ -1,0 +1,99 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { recordService } from "../../../src/warehouse/lookups/service-identity.ts";
+import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
+import { runInChild } from "../../support/cli/run-command.ts";
+import { type ProgramProcess, startProgram } from "../../support/program-process.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const DEFAULT_PORT = 9464;
+
+/** Waits until the demo has written a line, and returns its first group. */
+async function waitForLine({ child, output }: ProgramProcess, pattern: RegExp): Promise<string> {
+  while (child.exitCode === null) {
+    const found = pattern.exec(output.stderr)?.[1];
+    if (found !== undefined) return found;
+    await once(child.stderr, "data");
+  }
+  throw new Error(`the demo ended: ${output.stderr}`);
+}
+
+function childrenOf(parent: number | undefined): number[] {
+  const processes = execFileSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" }).trim().split("\n");
+  return processes
+    .map((line) => line.trim().split(/\s+/).map(Number))
+    .flatMap(([pid, ppid]) => (pid !== undefined && ppid === parent ? [pid] : []));
+}
+
+const isRunning = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+/** The port belongs to this test, or to another program: either way it is taken. */
+async function takeDefaultPort(): Promise<void> {
+  const server = createServer();
+  const isListening = new Promise<void>((resolve) => {
+    server.once("error", () => resolve());
+    server.listen(DEFAULT_PORT, "127.0.0.1", () => resolve());
+  });
+  await isListening;
+  onTestFinished(() => void server.close());
+}
+
+describe("mds-sync run --demo", () => {
+  it("takes a free port and says so if the usual one is in use, and leaves no simulator when it is killed", async () => {
+    await takeDefaultPort();
+    const demo = startProgram(["run", "--demo"], { cwd: temporaryFolder() });
+    const port = await waitForLine(demo, /^dashboard: http:\/\/127\.0\.0\.1:(\d+)\/$/m);
+    expect(Number(port)).not.toBe(DEFAULT_PORT);
+    expect(demo.output.stderr).toContain(
+      `demo: port ${DEFAULT_PORT} is in use, so the dashboard takes another\n`,
+    );
+    const [simulator = 0, ...others] = childrenOf(demo.child.pid);
+    expect(others).toEqual([]);
+    expect(isRunning(simulator)).toBe(true);
+    demo.child.kill("SIGKILL");
+    await demo.result;
+    while (isRunning(simulator)) await sleep(20);
+  });
+
+  it("does not replace a port that the operator chose: one line, exit 75", async () => {
+    await takeDefaultPort();
+    const demo = startProgram(["run", "--demo", "--http-port", String(DEFAULT_PORT)], {
+      cwd: temporaryFolder(),
+    });
+    const { status, stderr } = await demo.result;
+    expect(status).toBe(75);
+    expect(stderr.trimEnd().split("\n").slice(1)).toEqual([
+      `mds-sync: the dashboard cannot listen on 127.0.0.1:${DEFAULT_PORT} (EADDRINUSE): choose another http.port (MDS_HTTP_PORT), or 0 for any free one`,
+    ]);
+  });
+
+  it("F19: refuses the warehouse of another service with exit 2, and stores nothing in it", async () => {
+    const path = createWarehouse((transaction) => {
+      standardContent(transaction);
+      recordService(transaction, "", {
+        url: "https://prod.test",
+        stream: "assets",
+        ids: ["btc-id", "eth-id"],
+      });
+    });
+    const { stderr, status } = await runInChild(["run", "--demo", "--warehouse", path, "--http-port", "0"]);
+    expect(stderr).toContain(`${path} has the data of https://prod.test`);
+    expect(status).toBe(2);
+    const database = new Database(path, { readonly: true });
+    expect(database.prepare("SELECT count(*) FROM assets").pluck().get()).toBe(5);
+    expect(database.prepare("SELECT service_url FROM warehouse_state").pluck().get()).toBe(
+      "https://prod.test",
+    );
+    database.close();
+  });
+});

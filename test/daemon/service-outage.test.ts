@@ -1,0 +1,139 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const ticks = `
+  ohlcv: false
+  intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
+  exchangeTickers: false
+  marketCap: false
+  derivatives: false
+`;
+const bars = `
+  ohlcv: { GWA: [BTC], MWA: none, LX: none }
+  intraday: false
+  exchangeTickers: false
+  marketCap: false
+  derivatives: false
+`;
+const NO_SOCKET = "ws upgrade-status 503\nws drop-connection 1006 on=tick";
+
+async function startHeartbeatServer(): Promise<{ count: () => number; url: string }> {
+  let count = 0;
+  const server = createServer((_, response) => {
+    count++;
+    response.end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return { count: () => count, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+}
+
+describe("a daemon whose service does not answer", () => {
+  it.each([
+    ["fails", "GET * status 500", /the service failed|server_failure/],
+    ["sends no JSON", "GET * html", /malformed_body/],
+    ["hangs", "GET * stall", /timeout/],
+  ])("is unhealthy after five minutes while it %s, and sends no heartbeat", async (_, fault, cause) => {
+    const heartbeat = await startHeartbeatServer();
+    const daemon = await createDaemonHarness({
+      settings: `telemetry: { heartbeatUrl: "${heartbeat.url}" }\nsync: {${ticks.trim().replaceAll("\n", ",")}}`,
+    });
+    const { clock, simulator } = daemon;
+    const running = await daemon.startFilled();
+    const health = () => running.getPage("/healthz");
+    const outageAt = clock.now();
+    simulator.setFaults(`${fault}\n${NO_SOCKET}`);
+    await running.runUntil(() => clock.now() > outageAt + 4 * MINUTE);
+    expect(await health()).toEqual({ status: 200, text: "ok\n" });
+    await running.runUntil(() => clock.now() > outageAt + 10 * MINUTE);
+    const { status, text } = await health();
+    expect(status).toBe(503);
+    const { origin } = new URL(simulator.baseUrl);
+    expect(text).toMatch(
+      new RegExp(`^no useful answer from ${origin} since 2026-03-01 12:\\d\\d:\\d\\d UTC: `),
+    );
+    expect(text).toMatch(cause);
+    expect(text.trim().split("\n")).toHaveLength(1);
+    expect(await running.readMetric("healthy")).toBe(0);
+    const { tone, sentence } = JSON.parse((await running.getPage("/api/daemon")).text);
+    expect({ tone, sentence }).toEqual({ tone: "ill", sentence: `Stuck: ${text.trim()}.` });
+    expect(JSON.parse((await running.getPage("/api/status")).text).problem).toBe(text.trim());
+
+    const sent = heartbeat.count();
+    await running.runUntil(() => clock.now() > outageAt + 20 * MINUTE);
+    expect(heartbeat.count()).toBe(sent);
+    simulator.setFaults("");
+    await running.runUntil(async () => (await health()).status === 200);
+    await running.runUntil(() => heartbeat.count() > sent);
+    await running.stop();
+  });
+
+  it("is healthy while ticks arrive live, and while REST fails for less than the setting", async () => {
+    const daemon = await createDaemonHarness({
+      settings: `telemetry: { unhealthyAfter: 30m }\nsync: {${ticks.trim().replaceAll("\n", ",")}}`,
+    });
+    const { clock, simulator } = daemon;
+    const running = await daemon.startFilled();
+    const passed = async (ms: number) => {
+      const end = clock.now() + ms;
+      await running.runUntil(() => clock.now() > end);
+    };
+    simulator.setFaults("GET * status 500");
+    await passed(2 * HOUR);
+    expect((await running.getPage("/healthz")).status).toBe(200);
+    simulator.setFaults(`GET * status 500\n${NO_SOCKET}`);
+    await passed(25 * MINUTE);
+    expect((await running.getPage("/healthz")).status).toBe(200);
+    await passed(15 * MINUTE);
+    expect((await running.getPage("/healthz")).status).toBe(503);
+    await running.stop();
+  });
+
+  it("is healthy while nothing is due, and while a single request fails", async () => {
+    const daemon = await createDaemonHarness({ settings: `sync: {${bars.trim().replaceAll("\n", ",")}}` });
+    const { clock, simulator } = daemon;
+    const running = await daemon.startFilled();
+    const unhealthy: number[] = [];
+    const watch = async (ms: number) => {
+      const end = clock.now() + ms;
+      await running.runUntil(async () => {
+        if ((await running.getPage("/healthz")).status !== 200) unhealthy.push(clock.now());
+        return clock.now() > end;
+      });
+    };
+    await watch(50 * MINUTE);
+    simulator.setFaults("GET * status 500 total=2");
+    await watch(2 * HOUR);
+    expect(unhealthy).toEqual([]);
+    simulator.setFaults("GET * status 500");
+    await watch(90 * MINUTE);
+    expect(unhealthy.length).toBeGreaterThan(0);
+    await running.stop();
+  });
+
+  it("is not ready before the first answer, and says which address it waits for, and why", async () => {
+    const daemon = await createDaemonHarness({ settings: `sync: {${ticks.trim().replaceAll("\n", ",")}}` });
+    const { clock, simulator } = daemon;
+    simulator.setFaults("port refuse from=0s to=1200s");
+    await clock.advance(1_000);
+    const running = await daemon.startServing();
+    const { origin } = new URL(simulator.baseUrl);
+    const waits = `not ready: waiting for the service at ${origin}: `;
+    await running.runUntil(async () => (await running.getPage("/readyz")).text.startsWith(waits));
+    const ready = await running.getPage("/readyz");
+    expect(ready.status).toBe(503);
+    expect(ready.text).toMatch(/connection_refused|auth_unreachable/);
+    const { sentence } = JSON.parse((await running.getPage("/api/daemon")).text);
+    expect(sentence).toContain(`Starting: waiting for the service at ${origin}: `);
+    await running.runUntil(async () => (await running.getPage("/healthz")).status === 503);
+    expect((await running.getPage("/healthz")).text).toContain(`${origin} since the start at 2026-03-01`);
+    await running.runUntil(async () => (await running.getPage("/readyz")).status === 200);
+    expect((await running.getPage("/healthz")).status).toBe(200);
+    await running.stop();
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import { RefreshPeriods } from "../../../src/ingest/commit/refresh-periods.ts";
+import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { createDaemonHarness } from "../../support/daemon/daemon-harness.ts";
+
+/** All times in seconds. */
+function observer(stream: "market_caps" | "derivative_ticks", cadence: number) {
+  const periods = new RefreshPeriods();
+  return (ts: number, askedAt?: number) => {
+    const { from, to } = periods.observe({
+      key: "k",
+      stream,
+      ts: ts * MICROS_PER_SECOND,
+      askedAt: askedAt === undefined ? undefined : askedAt * MICROS_PER_SECOND,
+      cadence: cadence * MICROS_PER_SECOND,
+    });
+    return [from / MICROS_PER_SECOND, to / MICROS_PER_SECOND];
+  };
+}
+
+describe("what an observation covers", () => {
+  it("is one cadence if the service refreshes as often as it is polled", () => {
+    const observe = observer("market_caps", 300);
+    expect(observe(600, 601)).toEqual([600, 900]);
+    expect(observe(900, 901)).toEqual([600, 1200]);
+    expect(observe(907, 1201)).toEqual([900, 1200]);
+  });
+
+  it("lasts until the poll that returns it again, and until the next refresh", () => {
+    const observe = observer("market_caps", 30);
+    expect(observe(600, 601)).toEqual([600, 630]);
+    expect(observe(600, 691)).toEqual([600, 720]);
+    // Polls that failed in between change nothing: the service had nothing newer.
+    expect(observe(900, 902)).toEqual([600, 930]);
+  });
+
+  it("does not last longer than the refresh period, whatever a stale answer returns", () => {
+    const observe = observer("market_caps", 30);
+    observe(600, 601);
+    expect(observe(600, 7_000)).toEqual([600, 1050]);
+    // A refresh was missed.
+    expect(observe(1_200, 1_201)).toEqual([1200, 1230]);
+  });
+
+  it("is learned where nothing is documented: a faster refresh at once, a slower one after a while", () => {
+    const observe = observer("derivative_ticks", 10);
+    /** Polls every cadence, and returns what the last poll covers. */
+    const poll = (period: number, from: number, to: number) => {
+      let covered: number[] = [];
+      for (let at = from; at < to; at += 10) covered = observe(Math.floor(at / period) * period, at + 1);
+      return covered;
+    };
+    expect(poll(60, 600, 660)).toEqual([600, 610]);
+    expect(observe(660, 661)).toEqual([660, 670]);
+    expect(poll(60, 670, 720)).toEqual([660, 720]);
+    // Polls fail for half a minute.
+    expect(observe(720, 751)).toEqual([660, 760]);
+    expect(poll(20, 760, 810)).toEqual([780, 810]);
+    expect(observe(840, 841)).toEqual([840, 850]);
+    poll(60, 850, 1_200);
+    expect(observe(1_200, 1_231)).toEqual([1_140, 1_240]);
+  });
+
+  it("is one cadence if every poll returns a new one: there may be more in between", () => {
+    const observe = observer("derivative_ticks", 60);
+    for (let at = 0; at < 600; at += 60) observe(at + 30, at + 59);
+    // The service is down for ten minutes, twice.
+    expect(observe(1_200, 1_201)).toEqual([1_200, 1_260]);
+    expect(observe(1_800, 1_801)).toEqual([1_800, 1_860]);
+  });
+
+  it("ends with its cadence if it is not known when it was requested, or if an older answer comes late", () => {
+    const observe = observer("market_caps", 30);
+    expect(observe(600)).toEqual([600, 630]);
+    expect(observe(300, 310)).toEqual([300, 330]);
+    expect(observe(900, 905)).toEqual([600, 930]);
+  });
+});
+
+it("market caps polled more often than the service refreshes them are covered without a gap", async () => {
+  const daemon = await createDaemonHarness({
+    settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: { every: 30s },
+      intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+  });
+  const { clock } = daemon;
+  const running = await daemon.startFilled();
+  const startedAt = clock.now();
+  await running.runUntil(() => clock.now() > startedAt + 33 * 60_000);
+  const covered = daemon.query("SELECT from_ts, to_ts, proof FROM coverage WHERE stream = 'market_caps'");
+  expect(covered).toHaveLength(1);
+  expect(covered[0]?.proof).toBe("rows");
+  expect(clock.now() * 1000 - Number(covered[0]?.to_ts)).toBeLessThan(60e6);
+  expect(daemon.query("SELECT count(DISTINCT ts) AS n FROM market_caps")[0]?.n).toBeLessThan(9);
+  await running.stop();
+  daemon.expectMatchesService();
+}, 60_000);

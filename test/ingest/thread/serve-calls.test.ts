@@ -1,0 +1,128 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { MessageChannel } from "node:worker_threads";
+import Database from "better-sqlite3";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
+import { type IngestCall, type IngestReply, transferListOf } from "../../../src/ingest/thread/messages.ts";
+import { serveCalls } from "../../../src/ingest/thread/serve-calls.ts";
+import type { ResponseBody } from "../../../src/model/response-body.ts";
+import { coverageSql, gap, onlyPage } from "../../support/ingest/ingest-harness.ts";
+import { at, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+/** Serves calls in this thread, so that a test decides which of them wait together. */
+async function startServing() {
+  const path = join(temporaryFolder(), "mds.sqlite");
+  const { port1: server, port2: client } = new MessageChannel();
+  const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  serveCalls(server, stopFlag);
+  let id = 0;
+  /** Sends all calls before any of them is served, and returns the replies in the order of arrival. */
+  async function call(...calls: (readonly [operation: string, args: unknown, body?: ResponseBody])[]) {
+    const replies: IngestReply[] = [];
+    for (const [operation, args, body] of calls) {
+      const bodies = body ? [body] : [];
+      const sent: IngestCall = { id: ++id, operation, args, bodies, now: at("18:00:00") };
+      client.postMessage(sent, transferListOf(bodies));
+    }
+    while (replies.length < calls.length) replies.push((await once(client, "message"))[0] as IngestReply);
+    return replies;
+  }
+  const query = (sql: string) => {
+    const database = new Database(path, { readonly: true });
+    try {
+      return database.prepare(sql).all();
+    } finally {
+      database.close();
+    }
+  };
+  await call(["open", { path, mayDeferCheck: false }]);
+  onTestFinished(async () => {
+    await call(["close", { isSuspect: false }]);
+    client.close();
+  });
+  return { call, query, stopFlag, countCommits: () => countWalCommits(`${path}-wal`) };
+}
+
+/** The commits in a WAL: each ends with a frame that states the size of the database. */
+function countWalCommits(path: string): number {
+  const wal = readFileSync(path);
+  const pageSize = wal.readUInt32BE(8);
+  const salt = wal.readBigUInt64BE(16);
+  let commits = 0;
+  for (let at = 32; at + 24 <= wal.length && wal.readBigUInt64BE(at + 8) === salt; at += 24 + pageSize)
+    if (wal.readUInt32BE(at + 4) > 0) commits++;
+  return commits;
+}
+
+/** A page of an hour that ends at `to`, and the call that commits it. */
+function hourBefore(to: number, pageId: number) {
+  const slice = { from: to - 3600 * SECOND, to };
+  const page: WalkPage = {
+    ...onlyPage,
+    pageId,
+    position: { gap: slice, provenFrom: slice.to },
+    isLast: false,
+  };
+  return { slice, page };
+}
+
+const hours = [gap.to, gap.to - 3600 * SECOND, gap.to - 7200 * SECOND].map((to, i) => hourBefore(to, i + 1));
+const commits = hours.map(({ page }) => ["commitWalkPage", page] as const);
+const whole = [
+  { from_time: "2026-03-01T09:00:00.000000Z", to_time: "2026-03-01T12:00:00.000000Z", proof: "rows" },
+];
+
+async function readHours(call: Awaited<ReturnType<typeof startServing>>["call"]): Promise<void> {
+  for (const { slice } of hours) {
+    const body = tickPage(makeTicks(slice.from - 30 * SECOND, slice.to), "more");
+    await call(["readPage", { stream: "index_ticks", series: onlyPage.series }, body]);
+  }
+}
+
+describe("pages that wait together", () => {
+  it("are committed with one sync, and each is answered after it", async () => {
+    const { call, query, countCommits } = await startServing();
+    await readHours(call);
+    const before = countCommits();
+    const replies = await call(...commits);
+    expect(countCommits() - before).toBe(1);
+    expect(replies.map((reply) => "value" in reply && reply.value)).toMatchObject(
+      hours.map(({ slice }) => ({ proven: slice, isComplete: true })),
+    );
+    expect(query(coverageSql)).toEqual(whole);
+  });
+
+  it("are committed before a call of another kind that came after them", async () => {
+    const { call, countCommits } = await startServing();
+    await readHours(call);
+    const before = countCommits();
+    const replies = await call(...commits.slice(0, 2), ["commitClockSkew", 5_000], ...commits.slice(2));
+    expect(replies.map(({ id }) => id)).toEqual([...replies.map(({ id }) => id)].sort((a, b) => a - b));
+    expect(replies.every((reply) => "value" in reply)).toBe(true);
+    expect(countCommits() - before).toBe(3);
+  });
+
+  it("do not fail because one of them does", async () => {
+    const { call, query } = await startServing();
+    await readHours(call);
+    const unknown = { ...onlyPage, pageId: 99 };
+    const replies = await call(...commits, ["commitWalkPage", unknown]);
+    expect(replies.filter((reply) => "value" in reply)).toHaveLength(3);
+    expect(replies.find((reply) => "failure" in reply)).toMatchObject({
+      failure: { code: "page_forgotten" },
+    });
+    expect(query(coverageSql)).toEqual(whole);
+  });
+
+  it("are rejected unrun once the thread stops", async () => {
+    const { call, query, stopFlag } = await startServing();
+    await readHours(call);
+    stopFlag[0] = 1;
+    const replies = await call(...commits);
+    expect(replies).toMatchObject(hours.map(() => ({ failure: { code: "stopped" } })));
+    expect(query(coverageSql)).toEqual([]);
+  });
+});

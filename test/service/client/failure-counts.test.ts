@@ -1,0 +1,55 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
+import {
+  type StubService,
+  sendGzip,
+  sendJson,
+  startStubService,
+} from "../../support/service/stub-service.ts";
+
+let stub: StubService | undefined;
+afterEach(async () => stub?.stop());
+
+describe("requests that fail and are retried", () => {
+  it("B17: are counted by their cause, and told in the log once a minute at most", async () => {
+    const clock = new ManualClock();
+    let isFaulty = true;
+    stub = await startStubService({
+      clock,
+      respond: (_, response, count) => {
+        if (!isFaulty || count % 3 === 0) return sendGzip(response, { content: [] });
+        return count % 3 === 1 ? sendJson(response, {}, 429) : void response.end("<html>");
+      },
+    });
+    const { client, logLines } = createTestClient(stub.baseUrl, clock);
+    const told = () => logLines.filter(({ message }) => message === "requests failed and were retried");
+    const runMinutes = async (minutes: number) => {
+      for (let second = 0; second < minutes * 60; second += 5) {
+        await clock.runUntil(client.request({ endpoint: "/asset" }, readPage));
+        await clock.runUntil(clock.sleep(5_000));
+      }
+    };
+    await runMinutes(5);
+    expect(told().length).toBeGreaterThanOrEqual(4);
+    expect(told().length).toBeLessThanOrEqual(5);
+    expect(told()[0]?.fields).toMatchObject({
+      failures: { too_many_requests: expect.any(Number), malformed_body: expect.any(Number) },
+      lastFailure: expect.any(String),
+    });
+    const { too_many_requests: rejected = 0, malformed_body: unreadable = 0 } =
+      client.health().condition.recent_failures;
+    expect(rejected).toBeGreaterThan(30);
+    expect(unreadable).toBeGreaterThan(30);
+
+    isFaulty = false;
+    await runMinutes(12);
+    expect(client.health().condition.recent_failures).toEqual({});
+    const before = told().length;
+    isFaulty = true;
+    await clock.runUntil(client.request({ endpoint: "/asset" }, readPage));
+    await client.close();
+    // A run that ends tells what is left.
+    expect(told().length).toBe(before + 1);
+  });
+});

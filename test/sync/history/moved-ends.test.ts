@@ -1,0 +1,107 @@
+import { describe, expect, it } from "vitest";
+import { parseTimestamp } from "../../../src/model/time.ts";
+import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+
+const settings = `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
+  intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 2 } }`;
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+
+function micros(text: string): number {
+  const ts = parseTimestamp(text);
+  if (ts === undefined) throw new Error(`not a timestamp: ${text}`);
+  return ts;
+}
+
+/** BTC is served for no longer than `age`, as of now. */
+function setRetention(engine: BackfillHarness, age: string): void {
+  const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
+  engine.simulator.setFaults(`GET /index-ticker retention ${age} query=indexId=${btc}`);
+}
+
+const countRows = (engine: BackfillHarness) =>
+  engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'")[0]?.n;
+const coverage = (engine: BackfillHarness) =>
+  engine.query(`SELECT substr(from_time, 6, 11) AS since, substr(to_time, 6, 11) AS until, proof, reason
+    FROM coverage WHERE name = 'BTC' ORDER BY from_ts`);
+
+describe("H14: the service drops its oldest records", () => {
+  it("H14: rows and coverage stay, and verify tells of it without an alarm", async () => {
+    const engine = await startBackfillHarness({ settings });
+    await engine.run();
+    const [rows, before] = [countRows(engine), coverage(engine)];
+    setRetention(engine, "6h");
+    for (let night = 0; night < 2; night++) {
+      const verified = await engine.verify();
+      expect(verified).toMatchObject({ differences: [], problems: [], unserved: [{ name: "BTC" }] });
+      expect(Number(verified.unserved[0]?.rows)).toBeGreaterThan(4900);
+    }
+    expect(countRows(engine)).toBe(rows);
+    expect(coverage(engine)).toEqual(before);
+    expect(engine.query("SELECT * FROM revisions")).toEqual([]);
+  });
+
+  const oldDay = { from: micros("2026-02-27T12:01:00Z"), to: micros("2026-02-28T12:00:00Z") };
+  async function startWithOpenRange(): Promise<BackfillHarness> {
+    const engine = await startBackfillHarness({ settings });
+    await engine.run({ range: oldDay });
+    setRetention(engine, "6h");
+    return engine;
+  }
+  it("H14: what was not fetched is lost once enough answers agree, and the rows below stay", async () => {
+    const engine = await startWithOpenRange();
+    const first = await engine.run();
+    expect(first).toMatchObject({ exit: 4, problems: [{ what: "GWA BTC", code: "withdrawal_unconfirmed" }] });
+    const rows = Number(countRows(engine));
+    await engine.clock.advance(HOUR_MS);
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    expect(Number(countRows(engine))).toBeGreaterThan(rows);
+    expect(engine.query("SELECT * FROM revisions")).toEqual([]);
+    expect(coverage(engine).slice(1)).toMatchObject([
+      { proof: "rows" },
+      { since: "02-28T12:00", proof: "lost", reason: "no longer served" },
+      { proof: "rows" },
+    ]);
+    expect(
+      engine.logged.filter(({ message }) => message === "service dropped its oldest records"),
+    ).toHaveLength(1);
+
+    // It serves them again: what was lost is fetched.
+    engine.simulator.setFaults("");
+    await engine.verify();
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectMatchesService();
+  });
+
+  it("H14: verify with accept believes it at once", async () => {
+    const engine = await startWithOpenRange();
+    expect((await engine.run()).exit).toBe(4);
+    expect(await engine.verify({ acceptsWithdrawals: true })).toMatchObject({ problems: [] });
+    const proofs = () => coverage(engine).map(({ since, proof, reason }) => [since, proof, reason]);
+    const accepted = [
+      ["02-27T12:00", "lost", "no longer served"],
+      ["02-27T12:01", "rows", null],
+      ["02-28T12:00", "lost", "no longer served"],
+    ];
+    expect(proofs()).toEqual(accepted);
+    expect((await engine.run()).exit).toBe(0);
+    // The end has moved on meanwhile.
+    expect(proofs()).toEqual([...accepted, ["03-01T06:01", "rows", null]]);
+  });
+
+  it("H14: a series of which nothing is served any more keeps its rows, and is quiet after two nights", async () => {
+    const engine = await startBackfillHarness({ settings });
+    await engine.run();
+    const rows = countRows(engine);
+    setRetention(engine, "0s");
+    const exits: number[] = [];
+    for (let night = 0; night < 5; night++) {
+      await engine.clock.advance(DAY_MS);
+      exits.push((await engine.run()).exit);
+    }
+    expect(exits).toEqual([4, 0, 0, 0, 0]);
+    expect(countRows(engine)).toBe(rows);
+    expect(coverage(engine).at(-1)).toMatchObject({ proof: "empty" });
+    expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
+  });
+});
