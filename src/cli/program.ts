@@ -24,6 +24,7 @@ const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   verify: async () => (await import("./commands/verify.ts")).addVerifyCommand,
   query: async () => (await import("./commands/query.ts")).addQueryCommand,
   export: async () => (await import("./commands/export.ts")).addExportCommand,
+  share: async () => (await import("./commands/share/share.ts")).addShareCommand,
   backup: async () => (await import("./commands/copies/backup.ts")).addBackupCommand,
   restore: async () => (await import("./commands/copies/restore.ts")).addRestoreCommand,
   merge: async () => (await import("./commands/copies/merge.ts")).addMergeCommand,

@@ -1,5 +1,7 @@
 import { INTRADAY_DAYS } from "../model/streams.ts";
 import {
+  anyTextOption,
+  choiceOption,
   cronOption,
   derivativeTypesOption,
   durationOption,
@@ -8,6 +10,7 @@ import {
   lxIndexIdsOption,
   type Option,
   optionalTextOption,
+  postgresUrlOption,
   retentionOption,
   selectorOption,
   serviceUrlOption,
@@ -180,6 +183,24 @@ export const optionTable = {
       { help: "how long requests may only fail before the daemon counts as unhealthy" },
       "5m",
       "1m",
+    ),
+  },
+  shared: {
+    url: postgresUrlOption({
+      env: "MDS_SHARED_URL",
+      help: "the PostgreSQL database that the warehouse is forwarded to, without the password; empty: none",
+    }),
+    passwordFile: optionalTextOption({
+      env: "MDS_SHARED_PASSWORD_FILE",
+      help: "the file that holds its password (or set MDS_SHARED_PASSWORD to the password itself)",
+    }),
+    role: choiceOption({ help: "alone: this daemon alone forwards" }, ["alone"]),
+    name: anyTextOption({ help: "the name of this daemon there; empty: the host's name" }),
+    leaseSeconds: integerOption(
+      { help: "after this many seconds without a sign of life another daemon may forward" },
+      15,
+      3,
+      3600,
     ),
   },
 };

@@ -107,6 +107,47 @@ export function httpUrlOption(description: OptionDescription): Option<string> {
   );
 }
 
+const postgresUrlExample = "postgres://user@host:5432/database?sslmode=verify-full";
+const postgresUrlParameters: readonly string[] = ["sslmode", "sslrootcert"];
+
+/** The address of a PostgreSQL database. The password is a secret, so it must not be part of it. */
+export function postgresUrlOption(description: OptionDescription): Option<string> {
+  return makeScalarOption(
+    description,
+    "",
+    `an address such as ${postgresUrlExample}, without the password, or ""`,
+    (raw) => {
+      if (raw === "") return raw;
+      const url = URL.canParse(raw) ? new URL(raw) : undefined;
+      if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.password !== "" || url.hash !== "")
+        return undefined;
+      const hasPlace = url.username !== "" && url.hostname !== "" && url.pathname.length > 1;
+      const isKnown = [...url.searchParams.keys()].every((name) => postgresUrlParameters.includes(name));
+      return hasPlace && isKnown ? raw : undefined;
+    },
+    { format: formatText },
+  );
+}
+
+/** One of a few words. */
+export function choiceOption<const Choice extends string>(
+  description: OptionDescription,
+  choices: readonly [Choice, ...Choice[]],
+): Option<Choice> {
+  return makeScalarOption<Choice>(
+    description,
+    choices[0],
+    choices.join(" or "),
+    (raw) => choices.find((choice) => choice === raw),
+    { schema: { enum: choices } },
+  );
+}
+
+/** A text that may be empty. */
+export function anyTextOption(description: OptionDescription): Option<string> {
+  return makeScalarOption(description, "", "a text", (raw) => raw, { format: formatText });
+}
+
 export function optionalTextOption(description: OptionDescription): Option<string | undefined> {
   return makeScalarOption<string | undefined>(
     description,

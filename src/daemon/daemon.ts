@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { dirname, join } from "node:path";
 import type { LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
+import { findSharedSettings } from "../config/shared-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
@@ -17,6 +18,7 @@ import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
+import { ShareThread } from "../share/thread/share-thread.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
@@ -81,6 +83,7 @@ class Daemon {
   readonly #view: DaemonView;
   readonly #dashboardReader: ReaderThread;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
+  readonly #share: ShareThread | undefined;
   readonly #outage: ServiceOutage;
   #server: DashboardServer | undefined;
   #controlServer: { close(): Promise<void> } | undefined;
@@ -136,9 +139,20 @@ class Daemon {
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
+      shared: () => this.#share?.status(),
     };
     const { warehouse, telemetry: telemetrySettings } = loaded.settings;
     this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
+    const shared = findSharedSettings(loaded);
+    this.#share =
+      shared &&
+      new ShareThread({
+        ...shared,
+        warehouse: warehouse.path,
+        clock,
+        log,
+        onFailure: telemetry.recordShareFailure,
+      });
     const { heartbeatUrl } = telemetrySettings;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
@@ -204,6 +218,7 @@ class Daemon {
     if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
     process.on("uncaughtExceptionMonitor", this.#recordCrash);
+    this.#share?.start();
     const { withdrawals } = this.#options.settings;
     return { context: { client, ingest, clock, log, stats, withdrawals, signal }, reader };
   }
@@ -233,6 +248,8 @@ class Daemon {
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
       metrics.setFeed(supervisor.subscriptions);
+      const shared = this.#share?.status();
+      if (shared) metrics.setShared(shared);
     });
 
     // The service manager starts its watchdog at READY. READY does not wait for the market-data service.
@@ -349,6 +366,7 @@ class Daemon {
       this.#server?.close(),
       this.#controlServer?.close(),
       this.#dashboardReader.close(),
+      this.#share?.close(),
       this.#heartbeat?.close(),
       this.#client.close(),
       this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),

@@ -17,11 +17,13 @@ const ALLOWED_IMPORTS: Record<string, string[]> = {
   ingest: ["warehouse", "model", "runtime"],
   sync: ["ingest", "service", "warehouse", "model", "runtime"],
   export: ["warehouse", "model", "runtime"],
+  share: ["warehouse", "model", "runtime"],
   dashboard: ["warehouse", "telemetry", "model", "runtime"],
   daemon: [
     "dashboard",
     "sync",
     "export",
+    "share",
     "simulator",
     "ingest",
     "service",
@@ -36,6 +38,7 @@ const ALLOWED_IMPORTS: Record<string, string[]> = {
     "dashboard",
     "sync",
     "export",
+    "share",
     "simulator",
     "ingest",
     "service",
@@ -63,6 +66,8 @@ const IMPORTERS: Record<string, string[]> = {
   yaml: ["config"],
   "@duckdb": ["export"],
   "node-cron": ["config", "daemon"],
+  pg: ["share"],
+  "pg-copy-streams": ["share"],
 };
 
 /** `response.setTimeout` is not a timer: it limits how long a socket may be idle. */

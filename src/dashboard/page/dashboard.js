@@ -15,11 +15,19 @@ function showDaemon(daemon) {
   setText("sentence", daemon.sentence);
   setText("version", daemon.version);
   const running = duration(secondsBetween(daemon.started_at, daemon.generated_at));
-  setText("since", `Running for ${running}${describeBackfill(daemon.backfill)}`);
+  const details = `${describeBackfill(daemon.backfill)}${describeShared(daemon.shared)}`;
+  setText("since", `Running for ${running}${details}`);
   document.title = daemon.tone === "ill" ? "✕ mds-sync" : "mds-sync";
   showRate(daemon.requests_per_second);
   showLimit(daemon.service);
   showErrors(daemon.errors, daemon.generated_at);
+}
+
+function describeShared(shared) {
+  if (!shared) return "";
+  const lag =
+    shared.lag_seconds === null ? "nothing forwarded yet" : `${duration(shared.lag_seconds)} behind`;
+  return ` · shared warehouse ${shared.state}, ${lag}`;
 }
 
 function describeBackfill(backfill) {
