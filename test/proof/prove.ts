@@ -11,10 +11,10 @@ import { backfill } from "../../src/sync/history/backfill.ts";
 import { verify } from "../../src/sync/history/verify.ts";
 import { SyncSupervisor } from "../../src/sync/supervisor.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
+import { withInProcessIngest } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { isFault } from "./fault-lines.ts";
-import { withInProcessIngest } from "./in-process-ingest.ts";
 import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts";
 import { type CrashedFiles, captureFiles, copyEmptyWarehouse, makeScratchFolder } from "./scratch-folder.ts";
 

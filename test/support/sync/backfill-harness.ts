@@ -12,6 +12,7 @@ import { type BackfillFilter, type BackfillReport, backfill } from "../../../src
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
+import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
@@ -66,6 +67,7 @@ export interface BackfillHarness {
 
 /** The simulator and the sync engine on one manual clock, with a warehouse on a real disk. */
 export async function startBackfillHarness(options: BackfillHarnessOptions = {}): Promise<BackfillHarness> {
+  onTestFinished(serveIngestInProcess());
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   const simulator = await startSimulator({ clock, ...options.simulator });
   onTestFinished(() => simulator.stop());
