@@ -16,9 +16,11 @@ import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { presentTs } from "../../../src/warehouse/views/sql-fragments.ts";
+import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
@@ -64,6 +66,7 @@ export class SupervisorHarness {
     this.clock = clock;
     this.simulator = simulator;
     this.path = join(temporaryFolder(), "mds.sqlite");
+    copyEmptyWarehouse(this.path);
     this.#env = {
       MDS_BASE_URL: simulator.baseUrl,
       MDS_WS_URL: simulator.wsUrl,
@@ -82,6 +85,7 @@ export class SupervisorHarness {
   }
 
   static async start(options: SupervisorHarnessOptions): Promise<SupervisorHarness> {
+    onTestFinished(serveIngestInProcess());
     const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z", options.creepMs);
     const { refreshSeconds = 30 } = options;
     const simulator = await startSimulator({ clock, refreshSeconds, ...options.simulator });
