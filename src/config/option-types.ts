@@ -175,7 +175,7 @@ export function integerOption(
 
 const secondsPerUnit = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 
-function parseDuration(raw: string): number | undefined {
+export function parseDuration(raw: string): number | undefined {
   const match = /^(\d{1,9})([smhd])$/.exec(raw);
   return match ? Number(match[1]) * secondsPerUnit[match[2] as keyof typeof secondsPerUnit] : undefined;
 }

@@ -39,3 +39,10 @@ export function exportStopped(folder: string): Failure {
     remedy: "start it again; the previous export is untouched",
   });
 }
+
+export function tableContended(place: string): Failure {
+  return new Failure(`another program keeps writing to the table log ${place}`, {
+    code: "export_elsewhere",
+    remedy: "stop it: only mds-sync may write to an exported table",
+  });
+}

@@ -2,11 +2,13 @@ import { createHash } from "node:crypto";
 import {
   closeSync,
   copyFileSync,
+  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   readSync,
   renameSync,
   rmSync,
@@ -17,6 +19,8 @@ import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
 import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
+import type { LogFiles } from "./delta/delta-log.ts";
+import { tableFolder } from "./delta/delta-table.ts";
 import { folderRefused } from "./errors.ts";
 import {
   CATALOGUE,
@@ -33,6 +37,7 @@ import { openDuckDb } from "./parquet-writer.ts";
  * DIR/<relation>/…/data.parquet            the files for tools that read folders; each replaced atomically
  * DIR/versions/<relation>/…/<sha>.parquet  the same files (hard links) under names that are never reused. Manifest and
  *                                          catalogue name these, so a reader of an old one sees the whole old export
+ * DIR/versions/<relation>/_delta_log/      makes that folder a Delta table; an entry is created as a whole, or not at all
  * DIR/versions/generations/                earlier manifests and catalogues that readers may still use
  * DIR/.mds-sync/                           the lock, and unfinished files; readers of folders skip names with a dot
  */
@@ -44,6 +49,7 @@ const LOCK = `${OWN}/export`;
 /** Where earlier versions had the lock. */
 const OLD_LOCK = "export.lock";
 const DATA = "data.parquet";
+const TABLE_LOG = "_delta_log";
 
 /** Locks the folder for one export. Rejects a folder that contains other files. */
 export function openExportFolder(folder: string): { readonly work: string; release(): void } {
@@ -148,7 +154,57 @@ export function publishFiles(folder: string, { files }: Manifest, relations: rea
 /** Removes the versions that no manifest lists any more. */
 export function removeUnlistedVersions(folder: string, listed: ReadonlySet<string>): void {
   for (const path of filesBelow(folder, VERSIONS))
-    if (path.endsWith(".parquet") && !listed.has(path)) removeWithFolders(folder, path);
+    if (path.endsWith(".parquet") && !listed.has(path) && !path.includes(`/${TABLE_LOG}/`))
+      removeWithFolders(folder, path);
+}
+
+/** The log of a relation's Delta table. */
+export function tableLog(folder: string, relation: string): LogFiles {
+  const place = join(folder, tableFolder(relation), TABLE_LOG);
+  mkdirSync(place, { recursive: true });
+  return {
+    place,
+    async list() {
+      return readdirSync(place).map((name) => ({ name, modifiedMs: statSync(join(place, name)).mtimeMs }));
+    },
+    async read(name) {
+      return readFileSync(join(place, name), "utf8");
+    },
+    async create(name, text) {
+      const unfinished = join(folder, WORK, name);
+      writeSynced(unfinished, text);
+      const isCreated = linkUnlessExists(unfinished, join(place, name));
+      // Otherwise the next entry of that name would be written into the linked file.
+      rmSync(unfinished, { force: true });
+      sync(place);
+      return isCreated;
+    },
+    async store(name, file) {
+      sync(file);
+      renameSync(file, join(place, name));
+      sync(place);
+    },
+    async locate(name) {
+      return join(place, name);
+    },
+    async remove(name) {
+      rmSync(join(place, name), { force: true });
+    },
+  };
+}
+
+/** Whether the file got the new name. */
+function linkUnlessExists(file: string, name: string): boolean {
+  try {
+    linkSync(file, name);
+  } catch (error) {
+    if (errorCode(error) === "EEXIST") return false;
+    if (!isWithoutLinks(error)) throw error;
+    // A rename is atomic but replaces; the folder's lock keeps other exports away.
+    if (existsSync(name)) return false;
+    renameSync(file, name);
+  }
+  return true;
 }
 
 /** The names of the stored generations, oldest first. */
@@ -193,12 +249,15 @@ function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    if (!/^(EPERM|ENOTSUP|EOPNOTSUPP|ENOSYS|EMLINK|EXDEV)$/.test(code)) throw error;
+    if (!isWithoutLinks(error)) throw error;
     copyFileSync(from, to);
     sync(to);
   }
 }
+
+const errorCode = (error: unknown) => (error instanceof Error && "code" in error ? String(error.code) : "");
+const isWithoutLinks = (error: unknown) =>
+  /^(EPERM|ENOTSUP|EOPNOTSUPP|ENOSYS|EMLINK|EXDEV)$/.test(errorCode(error));
 
 function manifestText(manifest: Manifest): string {
   return `${JSON.stringify(manifest, null, 1)}\n`;
@@ -232,17 +291,21 @@ function sync(path: string): void {
   }
 }
 
-/** Readers that use the file list of a manifest hold no lock, so the export keeps old files this long. */
-const READER_GRACE_MICROS: Micros = 3600 * MICROS_PER_SECOND;
+/** Readers that use the file list of a manifest or a table's log hold no lock, so the export keeps old files this long. */
+export const DEFAULT_KEEP_MICROS: Micros = 3600 * MICROS_PER_SECOND;
 
 /** Removes the files of older exports, except those that readers may still use. */
-export async function removeOldGenerations(folder: string, current: Manifest, now: Micros): Promise<void> {
+export async function removeOldGenerations(
+  folder: string,
+  current: Manifest,
+  { now, keep }: { now: Micros; keep: Micros },
+): Promise<void> {
   const listed = new Set(current.files.map(({ version }) => version));
   let supersededAt = parseTimestamp(current.exported_at) ?? now;
   for (const generation of generationsOf(folder).reverse()) {
     if (generation === current.generation) continue;
     const manifest = readAnyManifest(folder, generationManifest(generation));
-    const isRecent = now - supersededAt < READER_GRACE_MICROS;
+    const isRecent = now - supersededAt < keep;
     if (manifest && (isRecent || (await isOpen(generationCatalogue(folder, generation)))))
       for (const { version } of manifest.files) listed.add(version);
     else removeGeneration(folder, generation);

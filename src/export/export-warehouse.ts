@@ -7,6 +7,7 @@ import {
   choosePeriodUnit,
   exportPeriods,
   type PeriodUnit,
+  partitionColumn,
   periodOf,
   periodRange,
   storedRows,
@@ -25,8 +26,12 @@ import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, resolvePath } from "../warehouse/sqlite/disk.ts";
 import { type CatalogueOptions, columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
 import { type Claim, coverageRow, exportableClaims, gapRow } from "./coverage-files.ts";
+import { CheckpointFormat } from "./delta/checkpoint.ts";
+import { type CommitOptions, commitTable } from "./delta/delta-log.ts";
+import type { DeltaTable } from "./delta/delta-table.ts";
 import { asExportFailure, exportStopped } from "./errors.ts";
 import {
+  DEFAULT_KEEP_MICROS,
   generationsOf,
   hasFile,
   openExportFolder,
@@ -36,6 +41,7 @@ import {
   storeGeneration,
   switchCatalogue,
   switchManifest,
+  tableLog,
 } from "./export-folder.ts";
 import { FileWriter } from "./file-writer.ts";
 import {
@@ -47,14 +53,16 @@ import {
   readManifest,
 } from "./manifest.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
-import { exportStreams } from "./stream-files.ts";
+import { relationColumns } from "./relation-files.ts";
+import { exportStreams, fileColumns } from "./stream-files.ts";
 
-/** An export reaches each step once, in this order; `file stored` once per written file. */
+/** An export reaches each step once, in this order; `file stored` once per file, `table committed` once per relation. */
 export type ExportStep =
   | "started"
   | "file stored"
   | "catalogue written"
   | "generation stored"
+  | "table committed"
   | "catalogue switched"
   | "manifest switched"
   | "published"
@@ -71,6 +79,8 @@ export interface ExportOptions {
   readonly to: string;
   /** The export does not read the files before the one of this timestamp; it reuses those of the previous export. */
   readonly since?: Micros | undefined;
+  /** How long files that this export replaces stay for readers that hold no lock; an hour by default. */
+  readonly keep?: Micros | undefined;
   /** The program's version, for the manifest. */
   readonly program: string;
   readonly clock: Pick<Clock, "now" | "monotonic">;
@@ -168,18 +178,59 @@ async function exportTo(
     if (options.stopping?.aborted) throw exportStopped(folder);
     storeGeneration(folder, manifest, catalogue);
     onStep("generation stored");
+    const keep = options.keep ?? DEFAULT_KEEP_MICROS;
+    const tables = await commitTables(folder, manifest, {
+      checkpoints: new CheckpointFormat(writer, work),
+      program: options.program,
+      generation: manifest.generation,
+      now: Math.round(clock.now()),
+      keepMs: keep / MICROS_PER_MS,
+      onCommit: () => onStep("table committed"),
+    });
     switchCatalogue(folder, catalogue);
     onStep("catalogue switched");
-    switchManifest(folder, manifest);
+    switchManifest(folder, { ...manifest, tables });
     onStep("manifest switched");
     publishFiles(folder, manifest, [...exportStreams, ...wholeRelations.map(({ name }) => name)]);
     onStep("published");
-    await removeOldGenerations(folder, manifest, clock.now() * MICROS_PER_MS);
+    await removeOldGenerations(folder, manifest, { now: clock.now() * MICROS_PER_MS, keep });
     onStep("old generations removed");
     return resultOf(folder, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000);
   } finally {
     writer.close();
   }
+}
+
+/**
+ * Commits a version of each relation's table that has changed. Coverage and gaps come last, so that the newest coverage
+ * never claims rows that the newest version of a table lacks.
+ */
+async function commitTables(
+  folder: string,
+  { files }: Manifest,
+  { onCommit, ...options }: CommitOptions & { readonly onCommit: () => void },
+): Promise<Record<string, number>> {
+  const of = (relation: string) => files.filter((file) => file.relation === relation);
+  const deltaTables: DeltaTable[] = [
+    ...exportStreams.map((stream) => ({
+      relation: stream,
+      columns: fileColumns(stream),
+      partitionColumn: partitionColumn(stream),
+      files: of(stream),
+    })),
+    ...wholeRelations.map((relation) => ({
+      relation: relation.name,
+      columns: relationColumns(relation),
+      partitionColumn: undefined,
+      files: of(relation.name),
+    })),
+  ];
+  const versions: Record<string, number> = {};
+  for (const table of deltaTables) {
+    versions[table.relation] = await commitTable(tableLog(folder, table.relation), table, options);
+    onCommit();
+  }
+  return versions;
 }
 
 /** The previous export, if its warehouse and columns are the same: then this export may reuse its files. */

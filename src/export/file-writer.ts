@@ -63,9 +63,9 @@ export class FileWriter {
       const content = readPeriod(connection, period, corrections);
       // The last rows of the period were removed after the periods were listed.
       if (content.rows === 0) return;
-      const { fingerprint, rows } = content;
+      const { fingerprint, rows, times } = content;
       const isWritten = await this.#writeIfChanged(
-        { relation: stream, partition, fingerprint, rows },
+        { relation: stream, partition, fingerprint, rows, times },
         async () => {
           await writer.setLabels(labelSource(stream, content));
           return periodSource(stream, content, onRows);
@@ -84,14 +84,14 @@ export class FileWriter {
   }
 
   async #writeIfChanged(
-    facts: Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows">,
+    facts: Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows" | "times">,
     make: () => FileContent | Promise<FileContent>,
   ): Promise<boolean> {
     const { folder, work, writer, onFile } = this.#options;
     const place = [facts.relation, partitionPath(facts.partition)].filter((part) => part !== "").join("/");
     const old = this.#previousFiles.get(`${place}/data.parquet`);
     if (old && old.fingerprint === facts.fingerprint && hasFile(folder, old)) {
-      this.files.push(old);
+      this.files.push({ ...old, times: facts.times });
       return false;
     }
     this.#assertRoom(facts.rows);
