@@ -17,9 +17,11 @@ const ALLOWED_IMPORTS: Record<string, string[]> = {
   ingest: ["warehouse", "model", "runtime"],
   sync: ["ingest", "service", "warehouse", "model", "runtime"],
   export: ["warehouse", "model", "runtime"],
+  serve: ["warehouse", "model", "runtime"],
   dashboard: ["warehouse", "telemetry", "model", "runtime"],
   daemon: [
     "dashboard",
+    "serve",
     "sync",
     "export",
     "simulator",
@@ -34,6 +36,7 @@ const ALLOWED_IMPORTS: Record<string, string[]> = {
   cli: [
     "daemon",
     "dashboard",
+    "serve",
     "sync",
     "export",
     "simulator",
