@@ -12,23 +12,11 @@ import { findWindowStart } from "./rest/page-coverage.ts";
 import { serveRequest } from "./rest/router.ts";
 import { ServeError } from "./rest/serve-error.ts";
 import type { ServeResponse } from "./rest/serve-response.ts";
-import { type Audience, type ServeClient, ServeTokens } from "./serve-tokens.ts";
+import { assertServable, type ServeSettings } from "./serve-settings.ts";
+import { type Audience, ServeTokens } from "./serve-tokens.ts";
 import { ServedWarehouse } from "./served-warehouse.ts";
 
 const compress = promisify<Buffer, { level: number }, Buffer>(gzip);
-
-/** What `mds-sync serve` and `run` are told. It can be passed to a thread. */
-export interface ServeSettings {
-  readonly warehouse: string;
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
-  readonly clients: readonly ServeClient[];
-  readonly tls: { readonly certFile?: string | undefined; readonly keyFile?: string | undefined };
-  /** A proxy in front of the server speaks TLS, under names of its own. */
-  readonly isBehindProxy: boolean;
-  readonly version: string;
-}
 
 interface ServeServerOptions extends ServeSettings {
   readonly clock: Clock;
@@ -64,31 +52,10 @@ const MIN_COMPRESSED_BYTES = 1_024;
 
 /** Serves the warehouse with the service's own interface. It only reads. */
 export async function startServeServer(options: ServeServerOptions): Promise<ServeServer> {
-  assertSafe(options);
+  await assertServable(options);
   const server = new WarehouseServer(options);
   await server.listen();
   return server;
-}
-
-/** Without TLS a token can be read on the way; without clients everybody may read the warehouse. */
-export function assertSafe({ host, clients, tls, isBehindProxy }: ServeSettings): void {
-  const refuse = (message: string, remedy: string): never => {
-    throw new Failure(message, { code: "settings", remedy, exit: exitCode.usage });
-  };
-  if ((tls.certFile === undefined) !== (tls.keyFile === undefined))
-    refuse("serve.tls has only one of certFile and keyFile", "set both");
-  if (isLoopback(host)) return;
-  if (clients.length === 0)
-    refuse(`serve.host ${host} can be reached from elsewhere, and serve.clients is empty`, "add a client");
-  if (tls.certFile === undefined && !isBehindProxy)
-    refuse(
-      `serve.host ${host} can be reached from elsewhere, and serve.tls is not set`,
-      "set serve.tls.certFile and keyFile, or serve.behindProxy: true if a proxy speaks TLS",
-    );
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
 class WarehouseServer implements ServeServer {
@@ -175,7 +142,7 @@ class WarehouseServer implements ServeServer {
   #findAudience(address: string, host: string | undefined): Audience | undefined {
     const url = URL.canParse(address) ? new URL(address) : undefined;
     if (!url) return undefined;
-    const isOurs = this.#options.isBehindProxy || url.host === host || url.host === this.#authority;
+    const isOurs = this.#options.behindProxy || url.host === host || url.host === this.#authority;
     if (!isOurs) return undefined;
     if (/^https?:$/.test(url.protocol)) return "rest";
     return /^wss?:$/.test(url.protocol) ? "websocket" : undefined;

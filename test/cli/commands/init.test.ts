@@ -30,6 +30,8 @@ const given: Record<string, string> = {
   "warehouse.path": "/srv/100% data/mds.sqlite",
   "http.host": "::1",
   "http.port": "8080",
+  "serve.host": "::1",
+  "serve.port": "8081",
 };
 
 describe("mds-sync init", () => {

@@ -6,7 +6,8 @@ import { streams as allStreams, hasHistory, historyStreams } from "../../../src/
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
-import { type ServeServer, type ServeSettings, startServeServer } from "../../../src/serve/serve-server.ts";
+import { type ServeServer, startServeServer } from "../../../src/serve/serve-server.ts";
+import type { ServeSettings } from "../../../src/serve/serve-settings.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { type BackfillFilter, backfill } from "../../../src/sync/history/backfill.ts";
 import { ManualClock } from "../manual-clock.ts";
@@ -69,7 +70,7 @@ export function serveWarehouse(
     port: 0,
     clients: [],
     tls: {},
-    isBehindProxy: false,
+    behindProxy: false,
     version: "1.2.3",
     clock,
     log: silentLog,
