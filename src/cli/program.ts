@@ -28,6 +28,7 @@ const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   backup: async () => (await import("./commands/copies/backup.ts")).addBackupCommand,
   restore: async () => (await import("./commands/copies/restore.ts")).addRestoreCommand,
   merge: async () => (await import("./commands/copies/merge.ts")).addMergeCommand,
+  serve: async () => (await import("./commands/serve.ts")).addServeCommand,
   doctor: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
   settings: async () => (await import("./commands/settings.ts")).addSettingsCommand,
   simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,

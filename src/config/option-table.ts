@@ -5,6 +5,7 @@ import {
   cronOption,
   derivativeTypesOption,
   durationOption,
+  flagOption,
   httpUrlOption,
   integerOption,
   lxIndexIdsOption,
@@ -13,6 +14,7 @@ import {
   postgresUrlOption,
   retentionOption,
   selectorOption,
+  serveClientsOption,
   serviceUrlOption,
   textListOption,
   textOption,
@@ -175,6 +177,36 @@ export const optionTable = {
     ),
     allowedHosts: textListOption({
       help: "host names accepted in the Host header besides localhost and IP addresses",
+    }),
+  },
+  serve: {
+    host: textOption(
+      {
+        env: "MDS_SERVE_HOST",
+        flag: "--serve-host <host>",
+        help: "the address on which `mds-sync serve` listens, and `run` if this section is set",
+      },
+      "127.0.0.1",
+    ),
+    port: integerOption(
+      {
+        env: "MDS_SERVE_PORT",
+        flag: "--serve-port <port>",
+        help: "the port of the service's own API from the warehouse; 0: any free port",
+      },
+      9465,
+      0,
+      65_535,
+    ),
+    clients: serveClientsOption({
+      help: "who may request tokens: { id, secretHashFile, scopes }; none: no token is needed, on loopback only",
+    }),
+    tls: {
+      certFile: optionalTextOption({ help: "the certificate (PEM); without one, plain HTTP" }),
+      keyFile: optionalTextOption({ help: "the private key of the certificate (PEM)" }),
+    },
+    behindProxy: flagOption({
+      help: "true: a proxy in front speaks TLS, so plain HTTP is allowed beyond loopback",
     }),
   },
   telemetry: {

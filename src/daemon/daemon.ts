@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { dirname, join } from "node:path";
-import type { LoadedSettings } from "../config/load-settings.ts";
+import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
 import { findSharedSettings } from "../config/shared-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
@@ -16,6 +16,7 @@ import type { Random } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
+import { ServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
 import { ShareThread } from "../share/thread/share-thread.ts";
@@ -87,6 +88,7 @@ class Daemon {
   readonly #outage: ServiceOutage;
   #server: DashboardServer | undefined;
   #controlServer: { close(): Promise<void> } | undefined;
+  #serveThread: ServeThread | undefined;
   #openingIngest: IngestThread | undefined;
   #ingest: IngestThread | undefined;
   #reader: Connection | undefined;
@@ -214,6 +216,9 @@ class Daemon {
     this.#setActivity(this.#outage.describeWait());
     const reader = openReader(path, SMALL_CACHE_KIB);
     this.#reader = reader;
+    const serve = { ...loaded.settings.serve, warehouse: path, version: this.#options.version };
+    if (isSectionSet(loaded, "serve"))
+      this.#serveThread = await ServeThread.start({ settings: serve, clock, log });
     const lastCrash = readLastCrash(reader.path);
     if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
@@ -365,6 +370,7 @@ class Daemon {
     const closing = [
       this.#server?.close(),
       this.#controlServer?.close(),
+      this.#serveThread?.close(),
       this.#dashboardReader.close(),
       this.#share?.close(),
       this.#heartbeat?.close(),

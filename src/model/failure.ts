@@ -130,6 +130,7 @@ const failurePolicies = {
   not_readable: { family: "retry", sync: "retry" },
   not_whole: { family: "operator", sync: "give_up" },
   nothing_synced: { family: "operator", sync: "give_up" },
+  serve_bug: { family: "bug", sync: "stop" },
   service_unset: { family: "operator", sync: "give_up" },
   settings: { family: "operator", sync: "give_up" },
   settings_file: { family: "operator", sync: "give_up" },
