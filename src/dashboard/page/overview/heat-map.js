@@ -27,7 +27,7 @@ export function summarize(cells) {
  * Draws at the resolution of the canvas. Every state that occurs gets at least one pixel: one lost minute in a day must not
  * vanish by rounding.
  */
-export function draw(canvas, cells) {
+export function draw(canvas, cells, paint) {
   const ratio = globalThis.devicePixelRatio || 1;
   const width = Math.round(canvas.clientWidth * ratio);
   const height = Math.round(canvas.clientHeight * ratio);
@@ -35,8 +35,6 @@ export function draw(canvas, cells) {
   canvas.width = width;
   canvas.height = height;
   const pen = canvas.getContext("2d");
-  const style = getComputedStyle(canvas);
-  const paint = (name) => style.getPropertyValue(`--${name}`);
   const colours = states.map(paint);
   const none = paint("none");
   const minPixels = Math.ceil(1.5 * ratio);

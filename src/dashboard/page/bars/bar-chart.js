@@ -1,14 +1,13 @@
-// Candles with their gaps, drawn by lightweight-charts. The daemon serves that library itself.
+// Candles with their gaps, drawn by lightweight-charts.
 
+import { CandlestickSeries, ColorType, CrosshairMode, createChart } from "lightweight-charts";
+import { cssColour } from "../shared/layout.js";
+import { price } from "../shared/text-format.js";
 import { stateOf, widths } from "./bar-slots.js";
-import { CandlestickSeries, ColorType, CrosshairMode, createChart } from "./lightweight-charts.js";
-import { price } from "./text-format.js";
 
 const MIN_BAND_PX = 2;
 const LABEL_PX = 11;
 const HATCH_PX = 7;
-
-const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /** Shaded ranges behind the candles, each labelled with its reason if there is room. */
 class Bands {

@@ -1,21 +1,13 @@
 // One series as candles. The URL holds the selection, so that it can be shared.
 
+import { watchTheme } from "../shared/layout.js";
+import { byId, element, fetchJson, repeatWhileVisible, setText } from "../shared/page-base.js";
+import { describeUnknown, seriesBox } from "../shared/series-box.js";
+import { count, countNoun, duration, price } from "../shared/text-format.js";
+import { timePicker } from "../shared/time-picker.js";
 import { barChart } from "./bar-chart.js";
 import { buildSlots, listGaps, MAX_BARS, merge, precisionOf, stateOf, widths } from "./bar-slots.js";
-import { byId, element, fetchJson, repeatWhileVisible, setText } from "./page-base.js";
-import { describeUnknown, seriesBox } from "./series-box.js";
-import { count, countNoun, duration, price } from "./text-format.js";
 
-const DAY = 86_400;
-const ranges = {
-  "6h": ["6 hours", DAY / 4],
-  "1d": ["1 day", DAY],
-  "3d": ["3 days", 3 * DAY],
-  "1w": ["1 week", 7 * DAY],
-  "1mo": ["30 days", 30 * DAY],
-  "3mo": ["90 days", 90 * DAY],
-  "200d": ["200 days", 200 * DAY],
-};
 const TABLE_ROWS = 200;
 const GAPS_SHOWN = 12;
 const TAIL_BARS = 3;
@@ -29,9 +21,6 @@ const view = {
     ? { index_type: params.get("type"), index_id: params.get("id"), name: "" }
     : undefined,
   width: params.get("width") in widths ? params.get("width") : "1h",
-  range: params.get("range") in ranges || params.get("range") === "days" ? params.get("range") : "1w",
-  from: params.get("from") ?? "",
-  to: params.get("to") ?? "",
 };
 /** The daemon's clock minus the browser's clock, in seconds. */
 let clockOffset = 0;
@@ -41,20 +30,12 @@ let polls = 0;
 let pointedAt;
 const chart = barChart(byId("chart"), showBar);
 
-const day = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
 const minute = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
 const now = () => Date.now() / 1000 + clockOffset;
+const picker = timePicker(byId("picker"), { params, now, onChange: () => void reload() });
+const selectedRange = picker.range;
 
 // ---- selection and requests
-
-/** The range in seconds; `to` is undefined if the range ends now. */
-function selectedRange() {
-  if (view.range !== "days") return { from: now() - ranges[view.range][1] };
-  const from = Date.parse(view.from) / 1000;
-  // The last day is included.
-  const to = Date.parse(view.to) / 1000 + DAY;
-  return to > now() ? { from } : { from, to };
-}
 
 function barsIn(width) {
   const { from, to = now() } = selectedRange();
@@ -80,16 +61,18 @@ function oldestShown() {
   return Math.max(loaded.from, from, now() - (MAX_BARS - 2) * widths[view.width]);
 }
 
+const currentView = () => JSON.stringify([view, picker.params()]);
+
 async function refresh() {
   const isTail =
     loaded !== undefined && selectedRange().to === undefined && polls % POLLS_PER_FULL_READ !== 0;
   const request = isTail
     ? barsPath({ from: loaded.to - TAIL_BARS * widths[view.width] })
     : barsPath(loaded ? { ...selectedRange(), from: oldestShown() } : selectedRange());
-  const current = JSON.stringify(view);
+  const current = currentView();
   const response = await fetchJson(request);
   // The selection has changed while the request was running.
-  if (current !== JSON.stringify(view)) return;
+  if (current !== currentView()) return;
   const isNew = loaded === undefined;
   loaded = isTail ? merge(loaded, response) : response;
   polls++;
@@ -109,9 +92,13 @@ async function reload() {
 }
 
 function saveToUrl() {
-  const { series, width, range, from, to } = view;
-  const query = new URLSearchParams({ type: series.index_type, id: series.index_id, width, range });
-  if (range === "days") for (const [key, value] of Object.entries({ from, to })) query.set(key, value);
+  const { series, width } = view;
+  const query = new URLSearchParams({
+    type: series.index_type,
+    id: series.index_id,
+    width,
+    ...picker.params(),
+  });
   history.replaceState(null, "", `/bars?${query}`);
 }
 
@@ -298,14 +285,6 @@ function fillControls() {
       ),
     ),
   );
-  byId("range").append(
-    ...Object.entries(ranges).map(([value, [label]]) => element("option", { value }, label)),
-    element("option", { value: "days" }, "Days …"),
-  );
-  byId("range").value = view.range;
-  byId("dates").hidden = view.range !== "days";
-  byId("from").value = view.from;
-  byId("to").value = view.to;
 }
 
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
@@ -313,23 +292,8 @@ byId("widths").addEventListener("change", (event) => {
   view.width = event.target.value;
   void reload();
 });
-byId("range").addEventListener("change", () => {
-  const { from, to = now() } = selectedRange();
-  if (byId("range").value === "days") [view.from, view.to] = [day(from), day(to)];
-  view.range = byId("range").value;
-  byId("dates").hidden = view.range !== "days";
-  byId("from").value = view.from;
-  byId("to").value = view.to;
-  void reload();
-});
-byId("dates").addEventListener("change", () => {
-  const [from, to] = [byId("from").value, byId("to").value];
-  if (!from || !to) return;
-  [view.from, view.to] = [from, to];
-  void reload();
-});
 byId("as-table").addEventListener("toggle", () => loaded && showTable());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chart.applyTheme());
+watchTheme(() => chart.applyTheme());
 seriesBox(byId("series"), byId("series-list"), (series) => {
   view.series = series;
   byId("series").dataset.name = series.name;
@@ -358,7 +322,7 @@ let hasStarted = false;
 
 async function start() {
   if (hasStarted) return reload();
-  if (byId("range").options.length === 0) fillControls();
+  if (byId("widths").childElementCount === 0) fillControls();
   const daemon = await fetchJson("/api/daemon");
   clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
   if (!view.series) view.series = await findSeries(params.get("name") ?? "");

@@ -1,8 +1,18 @@
 // The page polls the daemon every few seconds and shows the results.
 
+import { cssColour, watchTheme } from "../shared/layout.js";
+import { byId, element, poll, setText } from "../shared/page-base.js";
+import {
+  brief,
+  count,
+  countNoun,
+  duration,
+  minuteOf,
+  price,
+  secondsBetween,
+  title,
+} from "../shared/text-format.js";
 import { axis, describeCell, draw, expand, summarize } from "./heat-map.js";
-import { byId, element, poll, setText } from "./page-base.js";
-import { brief, count, countNoun, duration, minuteOf, price, secondsBetween, title } from "./text-format.js";
 
 // ---- the daemon
 
@@ -216,7 +226,7 @@ function missingRow(part) {
 const requestedRows = new Map();
 const strips = new Map();
 const resized = new ResizeObserver((entries) => {
-  for (const { target } of entries) draw(target, strips.get(target).cells);
+  for (const { target } of entries) draw(target, strips.get(target).cells, cssColour);
 });
 
 const filter = { name: "", onlyProblems: false };
@@ -230,7 +240,7 @@ function showCoverage({ columns, groups }) {
   strips.clear();
   byId("coverage").replaceChildren(...groups.map((group) => coverageGroup(group, columns[group.step])));
   for (const [canvas, { cells }] of strips) {
-    draw(canvas, cells);
+    draw(canvas, cells, cssColour);
     resized.observe(canvas);
   }
 }
@@ -377,6 +387,6 @@ byId("more-missing").addEventListener("click", () => {
 document.addEventListener("pointermove", showTip, { passive: true });
 document.addEventListener("pointerdown", showTip, { passive: true });
 document.addEventListener("scroll", () => (byId("tip").hidden = true), { passive: true });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  for (const [canvas, { cells }] of strips) draw(canvas, cells);
+watchTheme(() => {
+  for (const [canvas, { cells }] of strips) draw(canvas, cells, cssColour);
 });
