@@ -118,6 +118,8 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
   const decimals = new Set(decimalsOf(stream));
   const columns = fileColumns(stream).flatMap(({ name }) => {
     if (name.endsWith("_digits") || name === "repeats_price") return [];
+    if (name === "day")
+      return [name, "epoch_us(CAST(day AS TIMESTAMP)) AS ts", "CAST(day AS TIMESTAMP) AS time"];
     if (name === "last_moved") return [name, ...staleness(tickerPeriod)];
     if (!decimals.has(name)) return [quotedName(name)];
     const exact = `coalesce(${name}_digits, exact_digits(${name}))`;

@@ -1,5 +1,5 @@
 import { type Column, isSlim } from "../../model/column.ts";
-import { keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
+import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./sql-fragments.ts";
 import { repeatsPrice } from "./stale-price.ts";
@@ -25,12 +25,18 @@ const computed: Readonly<Record<string, string>> = {
   is_stale: `CASE WHEN r.last_moved IS NULL THEN ${repeatsPrice("r", tickerPeriod)} ELSE r.ts - r.last_moved > ${tickerPeriod} END`,
 };
 
-function columnSql({ name, type, source, from }: Column): string {
+/** The timestamps of a daily bar, which is stored by its day. */
+const computedFromDay: Readonly<Record<string, string>> = {
+  ts: dayTs,
+  time: "r.day || 'T00:00:00.000000Z'",
+};
+
+function columnSql({ name, type, source, from }: Column, stream: RowStream): string {
   const as = (sql: string) => (sql.endsWith(`.${name}`) ? sql : `${sql} AS ${name}`);
   if (source === "label") return as(`s.${from}`);
   if (source === "aside") return as(`CAST(${fromAside("r", name)} AS TEXT)`);
   if (source === "computed") {
-    const sql = computed[name];
+    const sql = (isDaily(stream) ? computedFromDay[name] : undefined) ?? computed[name];
     if (sql === undefined) throw new Error(`no view computes ${name}`);
     return as(`CAST(${sql} AS ${type.toUpperCase()})`);
   }
@@ -49,7 +55,7 @@ function columnSql({ name, type, source, from }: Column): string {
 function allRows(stream: RowStream, added: readonly string[] = []): string {
   const { columns, table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  const selected = [...columns.map(columnSql), ...added].join(",\n  ");
+  const selected = [...columns.map((column) => columnSql(column, stream)), ...added].join(",\n  ");
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }
 
@@ -59,7 +65,7 @@ function slimRows(stream: RowStream): string {
   const key = keyColumns[dictionary];
   const selected = columns
     .filter(isSlim)
-    .map((column) => (column.type === "decimal" ? `r.${column.name}` : columnSql(column)))
+    .map((column) => (column.type === "decimal" ? `r.${column.name}` : columnSql(column, stream)))
     .join(", ");
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }
