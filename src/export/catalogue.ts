@@ -10,6 +10,7 @@ import {
   gapsRelation,
 } from "../warehouse/read/export-relations.ts";
 import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../warehouse/views/data-views.ts";
+import { catalogueResearchViews } from "./catalogue-research.ts";
 import { barMacro, catalogueBarViews, comparisonViews } from "./catalogue-views.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
@@ -97,6 +98,7 @@ function catalogueSql(options: CatalogueOptions): string[] {
     ...catalogueBarViews(present),
     barMacro(present),
     ...comparisonViews,
+    ...catalogueResearchViews(refreshPeriods.exchange_ticks),
   ];
 }
 
