@@ -132,8 +132,8 @@ describe("where settings come from", () => {
     const ofServe = ["host", "port", "clients", "tls.certFile", "tls.keyFile", "behindProxy"];
     expect(unlisted).toEqual([
       ...["baseUrl", "authUrl", "wsUrl", "clientId", "clientSecretFile"].map((key) => `service.${key}`),
-      "shared.passwordFile",
       ...ofServe.map((key) => `serve.${key}`),
+      "shared.passwordFile",
     ]);
     expect(isSectionSet(example, "serve")).toBe(false);
     expect(isSectionSet(load("serve: { port: 9465 }"), "serve")).toBe(true);

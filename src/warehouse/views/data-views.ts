@@ -1,5 +1,5 @@
 import { type Column, isSlim } from "../../model/column.ts";
-import { keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
+import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import {
   decimalColumns,
@@ -32,12 +32,22 @@ const computed: Readonly<Record<string, string>> = {
   is_stale: `CASE WHEN r.last_moved IS NULL THEN ${repeatsPrice("r", tickerPeriod)} ELSE r.ts - r.last_moved > ${tickerPeriod} END`,
 };
 
-function columnSql({ name, type, source, from }: Column, decimal = decimalColumns): string {
+/** The timestamps of a daily bar, which is stored by its day. */
+const computedFromDay: Readonly<Record<string, string>> = {
+  ts: dayTs,
+  time: "r.day || 'T00:00:00.000000Z'",
+};
+
+function columnSql(
+  { name, type, source, from }: Column,
+  stream: RowStream,
+  decimal = decimalColumns,
+): string {
   const as = (sql: string) => (sql.endsWith(`.${name}`) ? sql : `${sql} AS ${name}`);
   if (source === "label") return as(`s.${from}`);
   if (source === "aside") return as(`CAST(${fromAside("r", name)} AS TEXT)`);
   if (source === "computed") {
-    const sql = computed[name];
+    const sql = (isDaily(stream) ? computedFromDay[name] : undefined) ?? computed[name];
     if (sql === undefined) throw new Error(`no view computes ${name}`);
     return as(`CAST(${sql} AS ${type.toUpperCase()})`);
   }
@@ -56,7 +66,7 @@ function columnSql({ name, type, source, from }: Column, decimal = decimalColumn
 function allRows(stream: RowStream, added: readonly string[] = [], decimal = decimalColumns): string {
   const { columns, table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  const selected = [...columns.map((column) => columnSql(column, decimal)), ...added].join(",\n  ");
+  const selected = [...columns.map((column) => columnSql(column, stream, decimal)), ...added].join(",\n  ");
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }
 
@@ -66,7 +76,7 @@ function slimRows(stream: RowStream): string {
   const key = keyColumns[dictionary];
   const selected = columns
     .filter(isSlim)
-    .map((column) => (column.type === "decimal" ? `r.${column.name}` : columnSql(column)))
+    .map((column) => (column.type === "decimal" ? `r.${column.name}` : columnSql(column, stream)))
     .join(", ");
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }

@@ -4,6 +4,7 @@ import { barViews } from "./bar-views.ts";
 import { reconcileViews, versionViews } from "./comparison-views.ts";
 import { ledgerViews, lookupViews } from "./coverage-views.ts";
 import { rowViews } from "./data-views.ts";
+import { researchViews } from "./research-views.ts";
 
 /** The public relations that are views, by name. */
 export const views: Readonly<Record<string, string>> = {
@@ -13,6 +14,7 @@ export const views: Readonly<Record<string, string>> = {
   ...versionViews,
   ...ledgerViews,
   ...lookupViews,
+  ...researchViews,
 };
 
 /**
