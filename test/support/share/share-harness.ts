@@ -55,10 +55,15 @@ export async function bothStores(
     [relation],
   );
   const selected = typed.map(({ name, type }) => `${plainSql(`"${name}"`, type)} AS "${name}"`).join(", ");
-  const shared = await server.query<Row>(
-    database,
-    `SELECT ${selected} FROM mds.${relation} WHERE ${condition}`,
-  );
+  // Ages and open gaps count whole seconds: both stores must be read in the same one.
+  let shared: Row[];
+  let stored: Row[];
+  let second: number;
+  do {
+    second = Math.floor(Date.now() / 1000);
+    shared = await server.query<Row>(database, `SELECT ${selected} FROM mds.${relation} WHERE ${condition}`);
+    stored = file.prepare(`SELECT * FROM "${relation}" WHERE ${condition}`).all() as Row[];
+  } while (Math.floor(Date.now() / 1000) !== second);
   const numbers = new Set(typed.filter(({ type }) => type === "bigint").map(({ name }) => name));
   const sort = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort();
   const order = (row: Row) =>
@@ -68,7 +73,7 @@ export async function bothStores(
   return {
     sqliteColumns: names,
     postgresColumns: typed.map(({ name }) => name),
-    sqlite: sort((file.prepare(`SELECT * FROM "${relation}" WHERE ${condition}`).all() as Row[]).map(order)),
+    sqlite: sort(stored.map(order)),
     postgres: sort(shared.map(order)),
   };
 }
