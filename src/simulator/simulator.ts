@@ -112,11 +112,14 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       tokenSettings.clientSecret = secret;
     },
   };
-  const server = new SimulatorHttpServer(clock, requests, (request, remoteAddress) => {
-    return isControlRequest(request)
-      ? handleControlRequest(controls, request, remoteAddress)
-      : handleServiceRequest(world, tokens, request);
-  });
+  const server = new SimulatorHttpServer(
+    { clock, log: requests, mayCompress: quirks.compression },
+    (request, remoteAddress) => {
+      return isControlRequest(request)
+        ? handleControlRequest(controls, request, remoteAddress)
+        : handleServiceRequest(world, tokens, request);
+    },
+  );
   const live = new LiveServer({
     clock,
     source: createLiveMessageSource(world),

@@ -58,6 +58,8 @@ export interface Quirks {
   tokenReissue: "new" | "same";
   /** Tokens contain characters that must be encoded in a URL. */
   awkwardTokens: boolean;
+  /** Whether bodies are compressed for a client that accepts it. */
+  compression: boolean;
 }
 
 export const defaultQuirks: Quirks = {
@@ -90,4 +92,5 @@ export const defaultQuirks: Quirks = {
   corrections: { perMille: 0, minutes: 0 },
   tokenReissue: "new",
   awkwardTokens: false,
+  compression: true,
 };

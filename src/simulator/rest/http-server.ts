@@ -21,12 +21,17 @@ export class SimulatorHttpServer {
   onUpgrade: UpgradeHandler = (_request, socket) => socket.destroy();
   readonly #clock: Clock;
   readonly #log: RequestLog;
+  readonly #mayCompress: boolean;
   readonly #handler: RequestHandler;
   readonly #server: Server;
 
-  constructor(clock: Clock, log: RequestLog, handler: RequestHandler) {
-    this.#clock = clock;
-    this.#log = log;
+  constructor(
+    options: { readonly clock: Clock; readonly log: RequestLog; readonly mayCompress: boolean },
+    handler: RequestHandler,
+  ) {
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#mayCompress = options.mayCompress;
     this.#handler = handler;
     this.#server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
       this.#read(request, response),
@@ -84,7 +89,9 @@ export class SimulatorHttpServer {
       path: queryStart < 0 ? target : target.slice(0, queryStart),
       target,
       query: new URLSearchParams(queryStart < 0 ? "" : target.slice(queryStart + 1)),
-      headers: rawRequest.headers,
+      headers: this.#mayCompress
+        ? rawRequest.headers
+        : { ...rawRequest.headers, "accept-encoding": undefined },
       body,
       nowMs: this.#clock.now(),
     };
