@@ -24,7 +24,7 @@ const SECRET = "kestrel-secret/with+signs=&yes";
 const WAREHOUSE_FILE = "mds.sqlite";
 /** Views that no part of the sync reads. */
 const unusedViews =
-  /^bars_|^reconcile_|_versions$|_slim$|_spans$|^latest_|^(exchange|derivative)_ticks$|^market_caps$/;
+  /^bars_|^reconcile_|_versions$|_slim$|_spans$|^latest_(?!market)|^(exchange|derivative)_ticks$|^market_caps$/;
 const DAY_MS = 86_400_000;
 /** No run may take longer, whatever faults the service has. */
 const MAX_RUN_MS = 12 * 3_600_000;

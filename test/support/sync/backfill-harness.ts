@@ -70,7 +70,9 @@ export interface BackfillHarness {
 export async function startBackfillHarness(options: BackfillHarnessOptions = {}): Promise<BackfillHarness> {
   onTestFinished(serveIngestInProcess());
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
-  const simulator = await startSimulator({ clock, ...options.simulator });
+  // Compressing takes longer than rendering. The tests of the client and of whole processes have compressed bodies.
+  const quirks = { compression: "none" as const, ...options.simulator?.quirks };
+  const simulator = await startSimulator({ clock, ...options.simulator, quirks });
   onTestFinished(() => simulator.stop());
   const folder = options.folder ?? temporaryFolder();
   const path = join(folder, "mds.sqlite");
