@@ -17,7 +17,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
-import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
+import { type Micros, parseTimestamp } from "../model/time.ts";
 import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
 import type { LogFiles } from "./delta/delta-log.ts";
 import { tableFolder } from "./delta/delta-table.ts";
@@ -267,7 +267,7 @@ function writeSynced(file: string, text: string): void {
   writeFileSync(file, text, { flush: true });
 }
 
-function digestOf(file: string): string {
+export function digestOf(file: string): string {
   const hash = createHash("sha256");
   const buffer = Buffer.allocUnsafe(1024 * 1024);
   const descriptor = openSync(file, "r");
@@ -290,9 +290,6 @@ function sync(path: string): void {
     closeSync(descriptor);
   }
 }
-
-/** Readers that use the file list of a manifest or a table's log hold no lock, so the export keeps old files this long. */
-export const DEFAULT_KEEP_MICROS: Micros = 3600 * MICROS_PER_SECOND;
 
 /** Removes the files of older exports, except those that readers may still use. */
 export async function removeOldGenerations(
