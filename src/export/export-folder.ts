@@ -15,6 +15,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
 import { type Micros, parseTimestamp } from "../model/time.ts";
@@ -22,6 +23,7 @@ import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
 import type { LogFiles } from "./delta/delta-log.ts";
 import { tableFolder } from "./delta/delta-table.ts";
 import { folderRefused } from "./errors.ts";
+import type { StoredFile } from "./export-store.ts";
 import {
   CATALOGUE,
   hasManifest,
@@ -89,21 +91,28 @@ function lockFolder(folder: string): { release(): void } {
   }
 }
 
-/** Moves a finished file to its permanent name. */
-export function storeVersion(
-  folder: string,
-  unfinished: string,
-  place: string,
-): Pick<ManifestFile, "version" | "path" | "bytes" | "sha256"> {
-  sync(unfinished);
+/** Moves a finished file to its permanent name. The caller syncs it before anything refers to it. */
+export function storeVersion(folder: string, unfinished: string, place: string): StoredFile {
   const sha256 = digestOf(unfinished);
   const { size: bytes } = statSync(unfinished);
   const version = `${VERSIONS}/${place}/${sha256.slice(0, 24)}.parquet`;
   const target = join(folder, version);
   mkdirSync(dirname(target), { recursive: true });
   renameSync(unfinished, target);
-  sync(dirname(target));
   return { version, path: `${place}/${DATA}`, bytes, sha256 };
+}
+
+/** Syncs a stored file and its folder without blocking: the export writes the next file meanwhile. */
+export async function syncVersion(folder: string, version: string): Promise<void> {
+  const file = join(folder, version);
+  for (const path of [file, dirname(file)]) {
+    const handle = await open(path, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  }
 }
 
 /** Whether a file of a manifest still exists with the same size. */

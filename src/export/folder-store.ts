@@ -13,6 +13,7 @@ import {
   storeVersion,
   switchCatalogue,
   switchManifest,
+  syncVersion,
   tableLog,
 } from "./export-folder.ts";
 import type { ExportStore } from "./export-store.ts";
@@ -33,6 +34,7 @@ export function openFolderStore(target: string): ExportStore {
     release();
     throw error;
   }
+  const syncs: Promise<void>[] = [];
   return {
     place: folder,
     work,
@@ -45,10 +47,18 @@ export function openFolderStore(target: string): ExportStore {
       return `${stamp}-${generationsOf(folder).filter((name) => name.startsWith(stamp)).length}`;
     },
     hasFile: (file) => hasFile(folder, file),
-    storeVersion: async (unfinished, place) => storeVersion(folder, unfinished, place),
+    async storeVersion(unfinished, place) {
+      const file = storeVersion(folder, unfinished, place);
+      const synced = syncVersion(folder, file.version);
+      // Its failure counts when the export refers to the file.
+      synced.catch(() => {});
+      syncs.push(synced);
+      return file;
+    },
     locate: async ({ version }) => join(folder, version),
     tableLog: (relation) => tableLog(folder, relation),
     async storeGeneration(manifest, catalogue) {
+      await Promise.all(syncs);
       storeGeneration(folder, manifest, catalogue ?? "");
     },
     // The folder is locked, so only an earlier export can have written it.
@@ -63,6 +73,9 @@ export function openFolderStore(target: string): ExportStore {
     },
     removeOld: (current, options) => removeOldGenerations(folder, current, options),
     removeLeftovers: async () => removeLeftovers(folder),
-    close: async () => release(),
+    async close() {
+      await Promise.allSettled(syncs);
+      release();
+    },
   };
 }
