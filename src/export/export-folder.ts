@@ -15,13 +15,15 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
-import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
+import { type Micros, parseTimestamp } from "../model/time.ts";
 import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
 import type { LogFiles } from "./delta/delta-log.ts";
 import { tableFolder } from "./delta/delta-table.ts";
 import { folderRefused } from "./errors.ts";
+import type { StoredFile } from "./export-store.ts";
 import {
   CATALOGUE,
   hasManifest,
@@ -89,21 +91,28 @@ function lockFolder(folder: string): { release(): void } {
   }
 }
 
-/** Moves a finished file to its permanent name. */
-export function storeVersion(
-  folder: string,
-  unfinished: string,
-  place: string,
-): Pick<ManifestFile, "version" | "path" | "bytes" | "sha256"> {
-  sync(unfinished);
+/** Moves a finished file to its permanent name. The caller syncs it before anything refers to it. */
+export function storeVersion(folder: string, unfinished: string, place: string): StoredFile {
   const sha256 = digestOf(unfinished);
   const { size: bytes } = statSync(unfinished);
   const version = `${VERSIONS}/${place}/${sha256.slice(0, 24)}.parquet`;
   const target = join(folder, version);
   mkdirSync(dirname(target), { recursive: true });
   renameSync(unfinished, target);
-  sync(dirname(target));
   return { version, path: `${place}/${DATA}`, bytes, sha256 };
+}
+
+/** Syncs a stored file and its folder without blocking: the export writes the next file meanwhile. */
+export async function syncVersion(folder: string, version: string): Promise<void> {
+  const file = join(folder, version);
+  for (const path of [file, dirname(file)]) {
+    const handle = await open(path, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  }
 }
 
 /** Whether a file of a manifest still exists with the same size. */
@@ -267,7 +276,7 @@ function writeSynced(file: string, text: string): void {
   writeFileSync(file, text, { flush: true });
 }
 
-function digestOf(file: string): string {
+export function digestOf(file: string): string {
   const hash = createHash("sha256");
   const buffer = Buffer.allocUnsafe(1024 * 1024);
   const descriptor = openSync(file, "r");
@@ -290,9 +299,6 @@ function sync(path: string): void {
     closeSync(descriptor);
   }
 }
-
-/** Readers that use the file list of a manifest or a table's log hold no lock, so the export keeps old files this long. */
-export const DEFAULT_KEEP_MICROS: Micros = 3600 * MICROS_PER_SECOND;
 
 /** Removes the files of older exports, except those that readers may still use. */
 export async function removeOldGenerations(

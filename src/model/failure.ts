@@ -124,6 +124,7 @@ const failurePolicies = {
   export_bug: { family: "bug", sync: "stop" },
   export_elsewhere: { family: "retry", sync: "retry" },
   export_refused: { family: "operator", sync: "give_up" },
+  export_unreachable: { family: "retry", sync: "retry" },
   http_port: { family: "operator", sync: "give_up" },
   incomplete: { family: "operator", sync: "give_up" },
   no_greeting: { family: "retry", sync: "retry" },

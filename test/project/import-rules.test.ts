@@ -64,7 +64,7 @@ const ALLOWED_TYPE_IMPORTS: Record<string, string[]> = {
 const IMPORTERS: Record<string, string[]> = {
   "better-sqlite3": ["warehouse"],
   "drizzle-orm": ["warehouse"],
-  undici: ["service"],
+  undici: ["service", "export"],
   "p-queue": ["service", "sync"],
   "p-retry": ["service"],
   commander: ["cli"],

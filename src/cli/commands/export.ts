@@ -27,7 +27,9 @@ interface ExportFlags {
 }
 
 export function addExportCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("export").requiredOption("--to <dir>", "the folder to write"))
+  addSettingsFlags(
+    program.command("export").requiredOption("--to <dir>", "the folder to write, or s3://BUCKET/PREFIX"),
+  )
     .summary("write Parquet files, and a DuckDB file whose views read them")
     .description(
       "Writes the warehouse as Parquet files, by stream, index type and month (daily bars: in one file or by year), and " +
@@ -40,7 +42,7 @@ export function addExportCommand(program: Command, context: CommandContext): voi
     )
     .option(
       "--keep <duration>",
-      "how long replaced files stay for readers of earlier versions, such as 7d (default: 1h)",
+      "how long replaced files stay for readers of earlier versions, such as 7d (default: 1h, in a bucket 1d)",
     )
     .option("--json", "one JSON object: folder, files, rows and bytes (total and written), seconds")
     .option("--no-progress", "no progress bar")
@@ -54,12 +56,14 @@ export function addExportCommand(program: Command, context: CommandContext): voi
       const log = createCommandLogger(flags.logLevel ?? (showsBar ? "warn" : "info"), context.stderr);
       // Loaded lazily, so that other commands do not load SQLite and DuckDB.
       const { exportWarehouse } = await import("../../export/export-warehouse.ts");
+      const { isBucketUrl } = await import("../../export/s3/s3-target.ts");
       let counts: ProgressCounts = { rows: 0, done: 0, planned: 0 };
       const bar = showsBar ? drawBars(context.clock, context.stderr, () => [["export", counts]]) : undefined;
       try {
         const result = await exportWarehouse({
           warehouse,
-          to: resolve(context.directory, flags.to),
+          to: isBucketUrl(flags.to) ? flags.to : resolve(context.directory, flags.to),
+          env: context.env,
           since: flags.since === undefined ? undefined : readTimestamp("--since", flags.since, context.clock),
           keep: readKeep(flags.keep),
           program: programVersion(),

@@ -29,6 +29,8 @@ export interface CommitOptions {
   readonly program: string;
   /** The export that the entry belongs to. */
   readonly generation: string;
+  /** Whether a newer export than this one wrote an entry. */
+  readonly isNewer: (entry: string, generation: string) => boolean;
   readonly now: number;
   /** How long readers may use an earlier version. */
   readonly keepMs: number;
@@ -53,9 +55,10 @@ export async function commitTable(
   table: DeltaTable,
   options: CommitOptions,
 ): Promise<number> {
-  const { program, generation, now } = options;
+  const { program, generation, isNewer, now } = options;
   for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts++) {
     const state = await readTable(files, options.checkpoints);
+    if (isNewer(state.generation ?? "", generation)) return state.version;
     const changes = tableChanges(state, table, now);
     if (changes.length === 0) return state.version;
     const version = state.version + 1;

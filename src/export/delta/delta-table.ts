@@ -57,6 +57,8 @@ export interface TableState {
   readonly protocol: Protocol | undefined;
   readonly metaData: TableMetadata | undefined;
   readonly files: ReadonlyMap<string, AddFile>;
+  /** The export that wrote the newest entry; undefined if another program or a checkpoint did. */
+  readonly generation: string | undefined;
 }
 
 export const emptyTable: TableState = {
@@ -64,6 +66,7 @@ export const emptyTable: TableState = {
   protocol: undefined,
   metaData: undefined,
   files: new Map(),
+  generation: undefined,
 };
 
 const types: Readonly<Record<string, string>> = {
@@ -107,14 +110,16 @@ export function tableChanges(state: TableState, table: DeltaTable, now: number):
 
 export function applyActions(state: TableState, version: number, actions: readonly Action[]): TableState {
   let { protocol, metaData } = state;
+  let generation: string | undefined;
   const files = new Map(state.files);
   for (const action of actions) {
-    if ("protocol" in action && action.protocol) protocol = action.protocol;
+    if ("commitInfo" in action && action.commitInfo) generation = String(action.commitInfo.generation ?? "");
+    else if ("protocol" in action && action.protocol) protocol = action.protocol;
     else if ("metaData" in action && action.metaData) metaData = action.metaData;
     else if ("add" in action && action.add) files.set(action.add.path, action.add);
     else if ("remove" in action && action.remove) files.delete(action.remove.path);
   }
-  return { version, protocol, metaData, files };
+  return { version, protocol, metaData, files, generation };
 }
 
 /** The versions that every reader knows, unless the table has a timestamp without a zone, which is a feature by name. */

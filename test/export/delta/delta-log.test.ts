@@ -6,6 +6,7 @@ import { commitTable } from "../../../src/export/delta/delta-log.ts";
 import { openExportFolder, tableLog } from "../../../src/export/export-folder.ts";
 import { type Manifest, readManifest } from "../../../src/export/manifest.ts";
 import { ParquetWriter } from "../../../src/export/parquet-writer.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import {
@@ -26,7 +27,7 @@ const versionOf = async (folder: string, relation: string) =>
   (await readSnapshot(table(folder, relation))).version;
 
 /** A clock that stands still, so that the open heads among the gaps do not grow. */
-const at = (ms: number) => ({ clock: { now: () => ms, monotonic: () => 0 } });
+const at = (ms: number) => ({ clock: { ...systemClock, now: () => ms } });
 
 function filled(): { folder: string; warehouse: WarehouseWriter } {
   const folder = temporaryFolder();
@@ -207,6 +208,7 @@ describe("the log of a table", () => {
           checkpoints: new CheckpointFormat(writer, work),
           program: "0",
           generation: String(i),
+          isNewer: () => false,
           now,
           keepMs: 3_600_000,
         },
