@@ -41,17 +41,21 @@ const average = recent("w", "price");
 const crossRate = `${recent("b", "price")} / ${ifUsd("1.0", `nullif(${recent("q", "price")}, 0)`)}`;
 const quoteTs = ifUsd(recent("b", "ts"), recent("q", "ts"));
 
-/** The newest quotes of each exchange as of each ticker, and the best of them. */
+/**
+ * The newest quotes of each exchange as of each ticker, and the best of them. The pair adds nothing to the market, but DuckDB
+ * passes a condition on it down to every scan.
+ */
 function bestQuotes(ticks: string, tickerPeriod: Micros): string {
+  const isSame = (a: string, b: string) => `${a}.pair = ${b}.pair AND ${a}.market_id = ${b}.market_id`;
   return `LEFT JOIN (
-    SELECT moments.market_id, moments.ts, max(o.bid) AS bid, min(o.ask) AS ask,
+    SELECT moments.pair, moments.market_id, moments.ts, max(o.bid) AS bid, min(o.ask) AS ask,
       arg_min(o.exchange, (-o.bid, o.exchange)) FILTER (o.bid IS NOT NULL) AS bid_exchange,
       arg_min(o.exchange, (o.ask, o.exchange)) FILTER (o.ask IS NOT NULL) AS ask_exchange
-    FROM (SELECT DISTINCT market_id, ts FROM ${ticks}) moments
-      JOIN (SELECT DISTINCT market_id, exchange_id FROM exchange_ticks) x ON x.market_id = moments.market_id
-      ASOF JOIN exchange_ticks o ON o.exchange_id = x.exchange_id AND o.market_id = x.market_id AND o.ts <= moments.ts
+    FROM (SELECT DISTINCT pair, market_id, ts FROM ${ticks}) moments
+      JOIN (SELECT DISTINCT pair, market_id, exchange_id FROM exchange_ticks) x ON ${isSame("x", "moments")}
+      ASOF JOIN exchange_ticks o ON ${isSame("o", "x")} AND o.exchange_id = x.exchange_id AND o.ts <= moments.ts
     WHERE o.ts > moments.ts - ${MAX_QUOTE_PERIODS * tickerPeriod} AND coalesce(o.unmoved_seconds, 0) <= ${MAX_UNMOVED_SECONDS}
-    GROUP BY ALL) best ON best.market_id = t.market_id AND best.ts = t.ts`;
+    GROUP BY moments.pair, moments.market_id, moments.ts) best ON ${isSame("best", "t")} AND best.ts = t.ts`;
 }
 
 const duckDb = (tickerPeriod: Micros): ResearchDialect => ({
