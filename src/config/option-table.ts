@@ -226,10 +226,15 @@ export const optionTable = {
       env: "MDS_SHARED_PASSWORD_FILE",
       help: "the file that holds its password (or set MDS_SHARED_PASSWORD to the password itself)",
     }),
-    role: choiceOption({ help: "alone: this daemon alone forwards" }, ["alone"]),
+    role: choiceOption(
+      {
+        help: "alone: this daemon alone forwards; pair: one of several that sync everything",
+      },
+      ["alone", "pair"],
+    ),
     name: anyTextOption({ help: "the name of this daemon there; empty: the host's name" }),
     leaseSeconds: integerOption(
-      { help: "after this many seconds without a sign of life another daemon may forward" },
+      { help: "after this many seconds without a sign of life another daemon may take over" },
       15,
       3,
       3600,

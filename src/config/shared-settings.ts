@@ -1,11 +1,12 @@
 import { hostname } from "node:os";
 import { exitCode, Failure } from "../model/failure.ts";
+import type { ShareRole } from "../model/share-status.ts";
 import type { LoadedSettings } from "./load-settings.ts";
 
 /** The settings of the shared warehouse, all of them set. */
 export interface SharedSettings {
   readonly url: string;
-  readonly role: string;
+  readonly role: ShareRole;
   readonly name: string;
   readonly leaseSeconds: number;
   /** Reads the password each time, so that a rotated one needs no restart; undefined: none is set. */

@@ -1,73 +1,95 @@
 import { randomUUID } from "node:crypto";
+import { failureCode } from "../model/failure.ts";
+import type { ShareRole } from "../model/share-status.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { readChangePosition } from "../warehouse/coverage/changed-ranges.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
-import { Forwarder, type ForwardProgress, type ForwardResult } from "./forwarder.ts";
+import { Forwarder, type ForwardResult } from "./forwarder.ts";
 import { migrateShared } from "./schema/migrate.ts";
-import { type Lease, returnLease, takeLease } from "./server/lease.ts";
+import { Leases } from "./server/leases.ts";
+import { heldBy } from "./server/postgres-errors.ts";
 import { parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
-import { type ComparisonResult, verifyShared } from "./verify.ts";
+import type { ForwardProgress } from "./share-writer.ts";
+import { type ComparisonResult, compareShared, verifyShared } from "./verify.ts";
 
 export interface ShareOptions {
   /** The SQLite file. */
   readonly warehouse: string;
   readonly url: string;
   readonly readPassword: () => string | undefined;
+  readonly role: ShareRole;
   /** What a person calls this daemon. */
   readonly name: string;
   readonly leaseSeconds: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;
+  /** Called with the name of the daemon that forwards: this one waits until it may. Without it, it gives up. */
+  readonly onStandby?: (name: string) => void;
 }
 
-/** Connected to both stores, with the lease. */
+/** Connected to both stores, with the leases. */
 export interface OpenShare {
   readonly forwarder: Forwarder;
   readonly connection: Connection;
-  /** What `load` had to compare, because the changes since the last state were unknown. */
-  readonly compared: ComparisonResult | undefined;
+  readonly leases: Leases;
+  /** The changes since the last state are unknown: every covered range is to be compared, after what is lacking. */
+  readonly comparison: AsyncGenerator<ComparisonResult> | undefined;
   close(): Promise<void>;
 }
 
-/** Connects, creates or upgrades the schema, takes the lease, and reads what PostgreSQL has. */
+/** Connects, creates or upgrades the schema, takes the leases, and reads what PostgreSQL has. */
 export async function openShare(options: ShareOptions): Promise<OpenShare> {
-  const { warehouse, url, readPassword, name, leaseSeconds, clock, signal, onProgress } = options;
+  const { warehouse, url, readPassword, role, name, leaseSeconds, clock, signal, onProgress } = options;
   const address = parseServerAddress(url);
   const connection = openReader(warehouse, SMALL_CACHE_KIB);
   let session: SharedSession | undefined;
-  let lease: Lease | undefined;
+  let leases: Leases | undefined;
   const close = async () => {
-    if (session && lease) await returnLease(session, lease).catch(() => {});
+    await leases?.giveBack().catch(() => {});
     await session?.close();
     connection.close();
   };
   try {
-    // Short and ASCII: PostgreSQL would change any other name, and the lease compares it.
+    // Short and ASCII: PostgreSQL would change any other name, and the leases compare it.
     const holder = `mds-sync ${randomUUID()}`;
     session = await SharedSession.connect({ address, readPassword, holder, clock });
     await migrateShared(session);
-    lease = await takeLease(session, { holder, name, seconds: leaseSeconds, clock });
+    leases = new Leases({ session, holder, name, seconds: leaseSeconds, clock });
+    await takeWhenFree(leases, options);
     const forwarder = new Forwarder({
       connection,
       session,
-      lease,
+      leases,
+      role,
       clock,
       signal,
       ...(onProgress && { onProgress }),
     });
-    const position = readChangePosition(connection);
-    let compared: ComparisonResult | undefined;
-    if (!(await forwarder.load())) {
-      compared = await verifyShared(forwarder, connection);
-      await forwarder.storePosition(position);
-    }
-    return { forwarder, connection, compared, close };
+    const isKnown = await forwarder.load();
+    const comparison = isKnown ? undefined : compareShared(forwarder.writer, connection);
+    return { forwarder, connection, leases, comparison, close };
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** A standby looks this often, or four times in a lease. */
+const MAX_STANDBY_INTERVAL_MS = 1_000;
+
+async function takeWhenFree(leases: Leases, options: ShareOptions): Promise<void> {
+  const { clock, signal, leaseSeconds, onStandby } = options;
+  for (;;) {
+    try {
+      return await leases.takeAll({ isPatient: onStandby === undefined });
+    } catch (error) {
+      const code = failureCode(error);
+      if (!onStandby || (code !== "share_held" && code !== "share_fenced")) throw error;
+      onStandby(heldBy(error));
+      await clock.sleep(Math.min(MAX_STANDBY_INTERVAL_MS, leaseSeconds * 250), signal);
+    }
   }
 }
 
@@ -80,16 +102,13 @@ export interface ShareResult extends ForwardResult {
 /** Forwards everything that the shared warehouse lacks. With `verify` it also compares every covered range. */
 export async function shareOnce(options: ShareOptions & { readonly verify?: boolean }): Promise<ShareResult> {
   const startedAt = options.clock.monotonic();
-  const { forwarder, connection, compared: comparedFirst, close } = await openShare(options);
+  const { forwarder, connection, comparison, close } = await openShare(options);
   try {
     const forwarded = await forwarder.forward();
-    const verified = options.verify ? await verifyShared(forwarder, connection) : undefined;
-    return {
-      ...forwarded,
-      compared: (comparedFirst?.compared ?? 0) + (verified?.compared ?? 0),
-      mended: (comparedFirst?.mended ?? 0) + (verified?.mended ?? 0),
-      seconds: (options.clock.monotonic() - startedAt) / 1000,
-    };
+    const isCompared = options.verify || comparison !== undefined;
+    const found = isCompared ? await verifyShared(forwarder.writer, connection) : { compared: 0, mended: 0 };
+    if (comparison) await forwarder.endComparison();
+    return { ...forwarded, ...found, seconds: (options.clock.monotonic() - startedAt) / 1000 };
   } finally {
     await close();
   }

@@ -10,7 +10,8 @@ import {
   readWholeLedger,
 } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import type { Forwarder } from "./forwarder.ts";
+import type { ShareWriter } from "./share-writer.ts";
+import { splitCopy } from "./tables/copy-format.ts";
 
 const MAX_ROWS_PER_COMPARISON = 20_000;
 
@@ -23,39 +24,53 @@ export interface ComparisonResult {
 
 /**
  * Compares the rows of every range that the SQLite file covers with those in PostgreSQL, byte by byte, and replaces the
- * ranges that differ. Ranges without local proof are left alone: PostgreSQL may have the only copy.
+ * ranges that differ. Ranges without local proof are left alone: PostgreSQL may have the only copy. A snapshot proves no
+ * absence, so rows that another daemon has observed stay. Yields what each step has done.
  */
-export async function verifyShared(
-  forwarder: Forwarder,
+export async function* compareShared(
+  writer: ShareWriter,
   connection: Connection,
-  onProgress?: (compared: number) => void,
-): Promise<ComparisonResult> {
-  let compared = 0;
-  let mended = 0;
+): AsyncGenerator<ComparisonResult> {
   for (const stream of rowStreams) {
     const covered = readCoverage(connection, stream);
+    const mayHaveMore = !hasHistory(stream) && !writer.isSole;
+    const isEqual = mayHaveMore ? containsRows : (found: Buffer, expected: Buffer) => found.equals(expected);
     for (const key of readRowKeys(connection, stream)) {
+      if (!writer.owns(stream, key)) continue;
       for (const range of covered(key)) {
         for (let { from } = range; from < range.to; ) {
           const rest = { from, to: range.to };
           const content = readRange(connection, { stream, key }, rest, MAX_ROWS_PER_COMPARISON);
           const part = { from, to: content.to };
-          if (forwarder.knows(stream, key)) {
-            const expected = forwarder.rows.encode(stream, content.rows);
-            const found = await forwarder.rows.readRows(stream, key, part);
-            if (!found.equals(expected)) {
-              await forwarder.replaceRanges(stream, [{ key, range: part, kind: "rows" }]);
-              mended++;
-            }
-          }
-          compared += content.rows.length;
-          onProgress?.(compared);
+          const expected = writer.rows.encode(stream, content.rows);
+          const found = await writer.rows.readRows(stream, key, part);
+          const isWrong = !isEqual(found, expected);
+          if (isWrong)
+            await writer.replaceRanges(stream, [{ key, range: part, kind: mayHaveMore ? "lost" : "rows" }]);
+          await writer.renewIfDue();
+          yield { compared: content.rows.length, mended: isWrong ? 1 : 0 };
           from = content.to;
         }
       }
     }
   }
+}
+
+/** Compares everything at once. */
+export async function verifyShared(writer: ShareWriter, connection: Connection): Promise<ComparisonResult> {
+  let [compared, mended] = [0, 0];
+  for await (const step of compareShared(writer, connection)) {
+    compared += step.compared;
+    mended += step.mended;
+  }
   return { compared, mended };
+}
+
+function containsRows(found: Buffer, expected: Buffer): boolean {
+  if (found.equals(expected)) return true;
+  const rows = new Set([...splitCopy(found)].map(({ bytes }) => bytes.toString("latin1")));
+  for (const { bytes } of splitCopy(expected)) if (!rows.has(bytes.toString("latin1"))) return false;
+  return true;
 }
 
 /** The covered ranges of a row key: of its series, or of the subscriptions that deliver it. */

@@ -164,6 +164,11 @@ export const metricTable = {
     labels: [],
     meaning: "How far the shared warehouse is behind; 0 without one, NaN until everything was forwarded once",
   },
+  shared_leases: {
+    type: "gauge",
+    labels: [],
+    meaning: "Leases of the shared warehouse that this daemon holds, of 64; 0 on standby",
+  },
   shared_rows_forwarded: {
     type: "gauge",
     labels: [],

@@ -32,6 +32,7 @@ export async function benchShare(print: (line: string) => void, seriesCount = 1)
         warehouse,
         url: server.url(database),
         readPassword: () => PASSWORD,
+        role: "alone",
         name: "bench",
         leaseSeconds: 15,
         clock: systemClock,

@@ -200,7 +200,7 @@ it("I8: equals the file after every forward, whatever was corrected, withdrawn, 
             warehouse.transaction((transaction) => apply(transaction, step));
           else {
             share ??= await openShare(shareOptions(server, database, warehouse));
-            expect(share.compared).toBeUndefined();
+            expect(share.comparison).toBeUndefined();
             await share.forwarder.forward();
             await expectEqual(warehouse, database);
             expect(await share.forwarder.forward()).toMatchObject({ rows: 0, ranges: 0, commits: 0 });

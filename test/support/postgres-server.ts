@@ -117,14 +117,7 @@ export class PostgresServer implements TestPostgres {
     sql: string,
     values: unknown[] = [],
   ): Promise<Row[]> {
-    const client = new pg.Client({
-      host: "127.0.0.1",
-      port: this.port,
-      user: SUPERUSER,
-      password: PASSWORD,
-      database,
-    });
-    client.on("error", () => {});
+    const client = this.#createClient(database);
     try {
       await client.connect();
       return (await client.query<Row>(sql, values)).rows;
@@ -133,10 +126,43 @@ export class PostgresServer implements TestPostgres {
     }
   }
 
+  #createClient(database: string): pg.Client {
+    const place = { host: "127.0.0.1", port: this.port, database };
+    const client = new pg.Client({ ...place, user: SUPERUSER, password: PASSWORD });
+    client.on("error", () => {});
+    return client;
+  }
+
   async createDatabase(template = "template1"): Promise<string> {
     const name = `test_${++this.#databases}`;
     await this.query("postgres", `CREATE DATABASE ${name} TEMPLATE ${template}`);
     return name;
+  }
+
+  /** A server that replays the log of this one, as it is now and becomes; its owner starts and removes it. */
+  async createStandby(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+    const standby = new PostgresServer({ ...this.#settings, ...settings });
+    standby.folder = mkdtempSync(join(tmpdir(), "mds-sync-postgres-data-"));
+    standby.port = await findFreePort();
+    const data = join(standby.folder, "data");
+    const client = this.#createClient("postgres");
+    await client.connect();
+    try {
+      await client.query("SELECT pg_backup_start('standby', true)");
+      execFileSync("cp", ["-a", join(this.folder, "data"), data]);
+      const { rows } = await client.query("SELECT labelfile FROM pg_backup_stop(false)");
+      writeFileSync(join(data, "backup_label"), rows[0].labelfile);
+    } finally {
+      await client.end();
+    }
+    rmSync(join(data, "postmaster.pid"));
+    writeFileSync(join(data, "standby.signal"), "");
+    writeFileSync(
+      join(data, "postgresql.auto.conf"),
+      `primary_conninfo = 'host=127.0.0.1 port=${this.port} user=${SUPERUSER} password=''${PASSWORD}'' application_name=standby'\n`,
+    );
+    giveAway(standby.folder);
+    return standby;
   }
 
   async stop(): Promise<void> {

@@ -3,7 +3,7 @@ import {
   describeServiceCondition,
   type ServiceCondition,
 } from "../../model/service-condition.ts";
-import type { ShareStatus } from "../../model/share-status.ts";
+import { describeShare, type ShareStatus } from "../../model/share-status.ts";
 import type { WithdrawalStatus } from "../../warehouse/coverage/mass-withdrawals.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
@@ -101,9 +101,9 @@ function remarkLines(status: StatusReport): string[] {
 
 function sharedLine(shared: ShareStatus | null): string[] {
   if (!shared) return [];
-  const { server, state, lag_seconds, last_error } = shared;
-  const lag = lag_seconds === null ? "nothing forwarded yet" : `${formatAge(lag_seconds)} behind`;
-  return [wrapText(`${server} ${state}, ${lag}${last_error === null ? "" : `: ${last_error}`}`, "shared  ")];
+  const { server, last_error } = shared;
+  const error = last_error === null ? "" : `: ${last_error}`;
+  return [wrapText(`${server} ${describeShare(shared, formatAge)}${error}`, "shared  ")];
 }
 
 /** Empty unless the disk will be full soon. */

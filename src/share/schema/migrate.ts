@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { BUCKET_COUNT } from "../server/leases.ts";
 import { newerSchemaFailure, tooOldFailure } from "../server/postgres-errors.ts";
 import type { SharedSession } from "../server/session.ts";
 import { gapFunctions } from "./gaps-view.ts";
@@ -35,7 +36,8 @@ export async function migrateShared(session: SharedSession): Promise<void> {
     await session.query(
       `CREATE TABLE IF NOT EXISTS mds.schema_version (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL, digest text NOT NULL);
       INSERT INTO mds.source VALUES (true, 0, statement_timestamp()) ON CONFLICT DO NOTHING;
-      INSERT INTO mds.leases VALUES (0, 0, '', '', '-infinity') ON CONFLICT DO NOTHING;
+      INSERT INTO mds.leases SELECT bucket, 0, '', '', '-infinity' FROM generate_series(0, ${BUCKET_COUNT - 1}) bucket
+        ON CONFLICT DO NOTHING;
       INSERT INTO mds.schema_version VALUES (true, ${SCHEMA_VERSION}, '${schemaDigest}')
         ON CONFLICT (one) DO UPDATE SET version = excluded.version, digest = excluded.digest`,
     );

@@ -108,8 +108,12 @@ export interface RelationLayout {
   readonly from: string;
   /** Columns that hold a key of `series`, which is another number in PostgreSQL. */
   readonly seriesColumn?: string;
-  /** Rows are only ever added, with ascending primary keys. */
+  /** Rows are only ever added, with ascending numbers. PostgreSQL also stores from which file each row is. */
   readonly isLog?: boolean;
+  /** When the event of a log's row was seen. */
+  readonly momentColumn?: string;
+  /** Rows without a series column that belong to a series all the same: SQL that finds it in `mds.series s`. */
+  readonly seriesCondition?: string;
 }
 
 const moments = new Set(["first_seen", "delisted_at"]);
@@ -133,17 +137,23 @@ export const relationLayouts: readonly RelationLayout[] = [
   lookup("exchange_markets", exchangeMarketColumns, ["exchange_id", "market_id"]),
   lookup("exchange_symbols", exchangeSymbolColumns, ["exchange_id", "asset_id"]),
   {
-    name: "status_changes",
-    columns: columns("change int8, entity text, id text, field text, old? text, new? text, seen_at moment"),
-    primaryKey: ["change"],
+    name: "status_change_rows",
+    columns: columns(
+      "source int8, change int8, entity text, id text, field text, old? text, new? text, seen_at moment",
+    ),
+    primaryKey: ["source", "change"],
     from: "status_changes",
+    momentColumn: "seen_at",
     isLog: true,
   },
   {
-    name: "rejects",
-    columns: columns("reject int8, stream text, received_at moment, reason text, raw text, request? text"),
-    primaryKey: ["reject"],
+    name: "reject_rows",
+    columns: columns(
+      "source int8, reject int8, stream text, received_at moment, reason text, raw text, request? text",
+    ),
+    primaryKey: ["source", "reject"],
     from: "rejects",
+    momentColumn: "received_at",
     isLog: true,
   },
   { name: "unknown_fields", columns: unknown, primaryKey: ["where", "name"], from: "unknown_fields" },
@@ -151,10 +161,11 @@ export const relationLayouts: readonly RelationLayout[] = [
   {
     name: "revision_rows",
     columns: columns(
-      "revision int8, stream text, key int4, ts int8, before text, after? text, changed_at int8",
+      "source int8, revision int8, stream text, key int4, ts int8, before text, after? text, changed_at int8",
     ),
-    primaryKey: ["revision"],
+    primaryKey: ["source", "revision"],
     from: "revision_rows",
+    momentColumn: "changed_at",
     isLog: true,
   },
   {
@@ -178,9 +189,9 @@ export const relationLayouts: readonly RelationLayout[] = [
   {
     name: "mass_withdrawals",
     columns: columns(
-      "withdrawal int8, stream text, series int4, from_ts int8, to_ts int8, believed_at? int8",
+      "stream text, series int4, withdrawal int8, from_ts int8, to_ts int8, believed_at? int8",
     ),
-    primaryKey: ["withdrawal"],
+    primaryKey: ["stream", "series", "withdrawal"],
     from: "mass_withdrawals",
     seriesColumn: "series",
   },
@@ -189,6 +200,7 @@ export const relationLayouts: readonly RelationLayout[] = [
     columns: columns("stream text, index_type text, index_id text, from_ts int8, to_ts int8"),
     primaryKey: ["stream", "index_type", "index_id"],
     from: "live_spans",
+    seriesCondition: "s.index_type = r.index_type AND s.index_id = r.index_id",
   },
   {
     name: "stream_states",

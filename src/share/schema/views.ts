@@ -104,6 +104,8 @@ FROM mds.revision_rows v
   LEFT JOIN mds.series s ON ${isKeyedBy("series")} AND s.series = v.key
   LEFT JOIN mds.listings l ON ${isKeyedBy("listings")} AND l.listing = v.key
   LEFT JOIN mds.contracts c ON ${isKeyedBy("contracts")} AND c.contract = v.key`,
+  status_changes: "SELECT change, entity, id, field, old, new, seen_at FROM mds.status_change_rows",
+  rejects: "SELECT reject, stream, received_at, reason, raw, request FROM mds.reject_rows",
   markets: `SELECT m.id, m.base_asset_id, m.quote_asset_id, b.symbol AS base_symbol, q.symbol AS quote_symbol,
   b.symbol || '/' || q.symbol AS pair, m.first_seen, m.delisted_at, m.quality, m.extra
 FROM mds.market_rows m LEFT JOIN mds.assets b ON b.id = m.base_asset_id LEFT JOIN mds.assets q ON q.id = m.quote_asset_id`,

@@ -17,6 +17,8 @@ export interface ServerInspection {
   readonly isEncrypted: boolean;
   readonly synchronousCommit: string;
   readonly hasFsync: boolean;
+  /** Who holds valid leases. */
+  readonly holders: readonly { readonly name: string; readonly leases: number }[];
 }
 
 /** Connects, looks, and changes nothing. */
@@ -59,8 +61,19 @@ export async function inspectServer(options: {
       isEncrypted: row.isEncrypted,
       synchronousCommit: row.synchronousCommit,
       hasFsync: row.hasFsync,
+      holders: await readHolders(session),
     };
   } finally {
     await session.close();
   }
+}
+
+async function readHolders(session: SharedSession): Promise<ServerInspection["holders"]> {
+  const [table] = await session.query<{ found: boolean }>(
+    "SELECT coalesce(has_table_privilege(to_regclass('mds.leases')::oid, 'SELECT'), false) AS found",
+  );
+  if (!table?.found) return [];
+  return session.query(
+    "SELECT name, count(*)::integer AS leases FROM mds.leases WHERE holder <> '' AND until > clock_timestamp() GROUP BY name ORDER BY name",
+  );
 }

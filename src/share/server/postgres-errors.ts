@@ -140,5 +140,12 @@ export function heldFailure(name: string): Failure {
   return new Failure(`the mds-sync named ${name} is forwarding to the shared warehouse now`, {
     code: "share_held",
     remedy: "a running daemon forwards by itself; stop it first, or try again later",
+    cause: { name },
   });
+}
+
+/** The name in a `heldFailure`; empty for any other. */
+export function heldBy(error: unknown): string {
+  const cause = error instanceof Failure ? error.cause : undefined;
+  return typeof cause === "object" && cause !== null && "name" in cause ? String(cause.name) : "";
 }

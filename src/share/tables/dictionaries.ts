@@ -2,6 +2,7 @@ import type { Dictionary } from "../../model/streams.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
+import type { Ownership } from "../ownership.ts";
 import { type DictionaryLayout, dictionaryLayouts } from "../schema/tables.ts";
 import type { SharedSession } from "../server/session.ts";
 import { CopyWriter, endOfField, splitCopy } from "./copy-format.ts";
@@ -18,11 +19,13 @@ interface SharedEntry {
 /** Maps the keys of the SQLite file to those of PostgreSQL, which assigns its own. */
 export class SharedDictionaries {
   readonly #session: SharedSession;
+  readonly #ownership: Ownership;
   readonly #keys = new Map<Dictionary, Map<number, number>>();
   readonly #entries = new Map<Dictionary, Map<string, SharedEntry>>();
 
-  constructor(session: SharedSession) {
+  constructor(session: SharedSession, ownership: Ownership) {
     this.#session = session;
+    this.#ownership = ownership;
   }
 
   /** Reads what PostgreSQL has. */
@@ -95,10 +98,12 @@ export class SharedDictionaries {
       const identity = row.toString("latin1", 2, endOfField(row, 1));
       const entry = entries.get(identity);
       if (entry) keys.set(Number(local), entry.key);
-      if (entry?.bytes !== row.toString("latin1", 2))
-        changed.push({ local: Number(local), values, identity });
+      const isMissing = !entry || (this.#ownership.ownsLookups && entry.bytes !== row.toString("latin1", 2));
+      if (isMissing) changed.push({ local: Number(local), values, identity });
     }
     if (changed.length === 0) return 0;
+    // In the same order in every daemon: two that add the same entries wait for each other only once.
+    changed.sort((a, b) => (a.identity < b.identity ? -1 : 1));
     await transaction(() =>
       this.#merge(
         layout,
@@ -126,7 +131,7 @@ export class SharedDictionaries {
     await this.#session.copyIn(`COPY pg_temp.incoming (${names}) FROM STDIN (FORMAT binary)`, copy.finish());
     await this.#session.query(
       `INSERT INTO mds.${name} (${names}) SELECT ${names} FROM pg_temp.incoming
-      ON CONFLICT (${identity.join(", ")}) DO UPDATE SET ${set.join(", ")}`,
+      ON CONFLICT (${identity.join(", ")}) ${this.#ownership.ownsLookups ? `DO UPDATE SET ${set.join(", ")}` : "DO NOTHING"}`,
     );
   }
 }

@@ -8,6 +8,8 @@ import type { ShareReport, ShareThreadSettings } from "./share-messages.ts";
 const PASS_INTERVAL_MS = 2_000;
 /** With very many series a comparison takes longer; it may take this part of the thread's time. */
 const MAX_BUSY_SHARE = 0.2;
+/** A comparison of everything may take hours: what is new goes first. */
+const MAX_COMPARISON_MS = 2_000;
 const backoff = { baseMs: 2_000, maxMs: 60_000 };
 const MIN_RETRY_MS = 500;
 /** The ingest thread creates or upgrades the warehouse a moment after this loop starts. */
@@ -30,7 +32,7 @@ export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
     let share: OpenShare | undefined;
     try {
       share = await connect(options);
-      report({ kind: "connected" });
+      report({ kind: "connected", leases: share.leases.count });
       attempt = 0;
       await forwardUntilAborted(share, options);
     } catch (error) {
@@ -48,8 +50,14 @@ export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
 async function connect({ askPassword, report, ...options }: ShareLoopOptions): Promise<OpenShare> {
   const password = await askPassword();
   let reported = 0;
+  let standbyFor: string | undefined;
+  const onStandby = (name: string) => {
+    if (name !== standbyFor) report({ kind: "standby", forwardedBy: name });
+    standbyFor = name;
+  };
   return openShare({
     ...options,
+    ...(options.role === "alone" ? {} : { onStandby }),
     readPassword: () => password,
     onProgress({ rows }) {
       report({ kind: "rows", rows: rows - reported });
@@ -58,15 +66,33 @@ async function connect({ askPassword, report, ...options }: ShareLoopOptions): P
   });
 }
 
-async function forwardUntilAborted({ forwarder }: OpenShare, options: ShareLoopOptions): Promise<void> {
+async function forwardUntilAborted(share: OpenShare, options: ShareLoopOptions): Promise<void> {
   const { clock, signal, report, leaseSeconds } = options;
+  const { forwarder } = share;
+  let { comparison } = share;
   while (!signal.aborted) {
     const startedAt = clock.now();
     const begun = clock.monotonic();
     const { rows, commits } = await forwarder.forward();
-    await forwarder.renewIfDue();
+    await forwarder.writer.renewIfDue();
     report({ kind: "forwarded", startedAt, rows, commits });
+    if (comparison) {
+      if (await compareFor(comparison, MAX_COMPARISON_MS, options)) continue;
+      comparison = undefined;
+      await forwarder.endComparison();
+    }
     const idleMs = Math.min((clock.monotonic() - begun) / MAX_BUSY_SHARE, (leaseSeconds * 1000) / 3);
     await clock.sleep(Math.max(PASS_INTERVAL_MS, idleMs), signal).catch(() => {});
   }
+}
+
+/** Compares for a while. Returns whether there is more to compare. */
+async function compareFor(
+  comparison: NonNullable<OpenShare["comparison"]>,
+  ms: number,
+  { clock, signal }: ShareLoopOptions,
+): Promise<boolean> {
+  const until = clock.monotonic() + ms;
+  while (clock.monotonic() < until && !signal.aborted) if ((await comparison.next()).done) return false;
+  return true;
 }

@@ -1,9 +1,11 @@
 import type { SerialisedFailure } from "../../model/failure.ts";
+import type { ShareRole } from "../../model/share-status.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
 export interface ShareThreadSettings {
   readonly warehouse: string;
   readonly url: string;
+  readonly role: ShareRole;
   readonly name: string;
   readonly leaseSeconds: number;
 }
@@ -16,7 +18,9 @@ export type ShareRequest =
 /** From the thread. */
 export type ShareReport =
   | { readonly kind: "ask-password" }
-  | { readonly kind: "connected" }
+  /** Another daemon forwards; this one waits. */
+  | { readonly kind: "standby"; readonly forwardedBy: string }
+  | { readonly kind: "connected"; readonly leases: number }
   /** A pass has ended. `startedAt`: what was committed before is in the shared warehouse, in milliseconds since 1970. */
   | {
       readonly kind: "forwarded";

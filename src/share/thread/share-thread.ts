@@ -9,7 +9,6 @@ import { parseServerAddress } from "../server/server-address.ts";
 import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-messages.ts";
 
 interface ShareThreadOptions extends ShareThreadSettings {
-  readonly role: string;
   /** Reads the password each time, so that a rotated one needs no restart. */
   readonly readPassword: () => string | undefined;
   readonly clock: Clock;
@@ -31,6 +30,8 @@ export class ShareThread {
   #forwardedAt: number | undefined;
   #rows = 0;
   #lastError: string | null = null;
+  #leases = 0;
+  #forwardedBy: string | null = null;
   #isClosed = false;
 
   constructor(options: ShareThreadOptions) {
@@ -40,11 +41,11 @@ export class ShareThread {
   }
 
   start(): void {
-    const { warehouse, url, name, leaseSeconds, clock } = this.#options;
+    const { warehouse, url, role, name, leaseSeconds, clock } = this.#options;
     if (this.#isClosed) return;
     const worker = new Worker(resolveSiblingModule("./share-worker", import.meta.url), {
       name: "share",
-      workerData: { warehouse, url, name, leaseSeconds } satisfies ShareThreadSettings,
+      workerData: { warehouse, url, role, name, leaseSeconds } satisfies ShareThreadSettings,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
     this.#worker = worker;
@@ -63,6 +64,8 @@ export class ShareThread {
       name,
       role,
       state: this.#state,
+      leases: this.#leases,
+      forwarded_by: this.#forwardedBy,
       lag_seconds:
         this.#forwardedAt === undefined ? null : Math.max(0, clock.now() - this.#forwardedAt) / 1000,
       rows_forwarded: this.#rows,
@@ -93,9 +96,18 @@ export class ShareThread {
         this.#send({ kind: "password", value: undefined });
       }
     } else if (report.kind === "connected") {
-      log.info({ server: this.#server }, "shared warehouse connected");
+      log.info({ server: this.#server, leases: report.leases }, "forwarding to the shared warehouse");
       this.#state = "forwarding";
       this.#lastError = null;
+      this.#leases = report.leases;
+      this.#forwardedBy = null;
+    } else if (report.kind === "standby") {
+      log.info({ server: this.#server, forwardedBy: report.forwardedBy }, "another daemon forwards");
+      this.#state = "standby";
+      this.#lastError = null;
+      this.#leases = 0;
+      this.#forwardedAt = undefined;
+      this.#forwardedBy = report.forwardedBy;
     } else if (report.kind === "rows") this.#rows += report.rows;
     else if (report.kind === "forwarded") {
       this.#forwardedAt = report.startedAt;
@@ -109,6 +121,7 @@ export class ShareThread {
     const { code, summary } = deserialiseFailure(serialised);
     if (code === "no_warehouse" || code === "older_warehouse") return;
     this.#state = "failing";
+    this.#leases = 0;
     if (this.#lastError !== summary)
       log.warn({ code, server: this.#server, message: summary }, "forwarding failed");
     this.#lastError = summary;

@@ -142,6 +142,17 @@ export function readSmallRelation(
     .all();
 }
 
+/** What names each series and each subscription, whose type is empty, in every warehouse. */
+export function readSeriesIdentities(
+  connection: Connection,
+): { readonly series: number; readonly indexType: string; readonly indexId: string }[] {
+  return connection
+    .statement<{ series: number; indexType: string; indexId: string }>(
+      "SELECT series, index_type AS indexType, index_id AS indexId FROM series",
+    )
+    .all();
+}
+
 /** The ledger keys whose snapshots contain the rows of a key of the stream's dictionary: its exchange, and all. */
 export function readSubscriptions(connection: Connection, stream: RowStream): Map<number, number[]> {
   const { dictionary } = streamTable[stream];

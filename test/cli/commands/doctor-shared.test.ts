@@ -22,12 +22,19 @@ it("doctor checks version, rights, durability and reachability of the shared war
   expect(await check(server.url(database))).toMatchObject([
     { verdict: "ok", message: expect.stringContaining("schema mds is created by the first run") },
     durability,
+    { verdict: "ok", message: expect.stringMatching(/^role alone, name \S+; forwarded by nobody now$/) },
   ]);
   await shareInto(server, database, openTestWarehouse());
   expect(await check(server.url(database))).toMatchObject([
     { verdict: "ok", message: expect.stringContaining("schema mds has version 1") },
     durability,
+    { verdict: "ok" },
   ]);
+  await server.query(database, "UPDATE mds.leases SET holder = 'x', name = 'south', until = 'infinity'");
+  expect((await check(server.url(database))).at(-1)).toMatchObject({
+    verdict: "warning",
+    message: expect.stringContaining("forwarded by south (64 leases) now"),
+  });
   await server.query(
     database,
     `CREATE ROLE guest LOGIN PASSWORD '${PASSWORD}'; GRANT SELECT ON mds.schema_version TO guest; GRANT USAGE ON SCHEMA mds TO guest`,
@@ -38,6 +45,7 @@ it("doctor checks version, rights, durability and reachability of the shared war
     { verdict: "problem", message: expect.stringContaining("newer mds-sync (99)"), exit: 2 },
     { verdict: "problem", message: "user guest may not create tables there", exit: 2 },
     durability,
+    { verdict: "ok" },
   ]);
   expect(await check("postgres://mds@127.0.0.1:1/market")).toMatchObject([{ verdict: "problem", exit: 75 }]);
 });

@@ -1,5 +1,5 @@
 import type { LoadedSettings } from "../../../config/load-settings.ts";
-import { findSharedSettings } from "../../../config/shared-settings.ts";
+import { findSharedSettings, type SharedSettings } from "../../../config/shared-settings.ts";
 import { exitCode } from "../../../model/failure.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { inspectServer, type ServerInspection } from "../../../share/server/inspect.ts";
@@ -12,10 +12,24 @@ export async function checkSharedWarehouse(loaded: LoadedSettings, clock: Clock)
   const shared = findSharedSettings(loaded);
   if (!shared) return [];
   try {
-    return judge(await inspectServer({ ...shared, clock }));
+    const server = await inspectServer({ ...shared, clock });
+    return [...judge(server), describeRole(shared, server)];
   } catch (error) {
     return [problemFinding(CHECK, error)];
   }
+}
+
+/** A daemon in role `alone` beside others would wait for ever. */
+function describeRole({ role, name }: SharedSettings, { holders }: ServerInspection): Finding {
+  const others = holders.filter((holder) => holder.name !== name);
+  const held = holders.map((holder) => `${holder.name} (${holder.leases} leases)`).join(", ") || "nobody";
+  const message = `role ${role}, name ${name}; forwarded by ${held} now`;
+  if (role !== "alone" || others.length === 0) return okFinding(CHECK, message);
+  return warningFinding(
+    CHECK,
+    message,
+    "set shared.role to pair or split in every daemon that forwards there, or stop the other one",
+  );
 }
 
 function problem(message: string, remedy: string): Finding {

@@ -28,7 +28,7 @@ export function addShareCommand(program: Command, context: CommandContext): void
     .action(async (flags: ShareFlags, command: Command) => {
       const { clock, directory, stdout, stderr, stopping } = context;
       const loaded = loadSettingsAndWarn(command, context);
-      const { role: _role, ...shared } = requireSharedSettings(loaded);
+      const shared = requireSharedSettings(loaded);
       // Loaded lazily, so that other commands do not load SQLite and the PostgreSQL client.
       const { shareOnce } = await import("../../../share/share-once.ts");
       let counts: ProgressCounts = { rows: 0, done: 0, planned: 0 };

@@ -35,9 +35,12 @@ function showDaemon(daemon) {
 
 function describeShared(shared) {
   if (!shared) return "";
-  const lag =
-    shared.lag_seconds === null ? "nothing forwarded yet" : `${duration(shared.lag_seconds)} behind`;
-  return ` · shared warehouse ${shared.state}, ${lag}`;
+  const { state, role, leases, forwarded_by, lag_seconds } = shared;
+  if (state === "standby")
+    return ` · shared warehouse: standby, ${forwarded_by || "another daemon"} forwards`;
+  const lag = lag_seconds === null ? "nothing forwarded yet" : `${duration(lag_seconds)} behind`;
+  const share = role === "alone" ? "" : ` (${role}, ${leases} of 64 leases)`;
+  return ` · shared warehouse ${state}${share}, ${lag}`;
 }
 
 function describeBackfill(backfill) {
