@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { dirname, join } from "node:path";
-import type { LoadedSettings } from "../config/load-settings.ts";
+import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
+import { findSharedSettings } from "../config/shared-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
@@ -15,8 +16,10 @@ import type { Random } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
+import { ServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
+import { ShareThread } from "../share/thread/share-thread.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
@@ -81,9 +84,11 @@ class Daemon {
   readonly #view: DaemonView;
   readonly #dashboardReader: ReaderThread;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
+  readonly #share: ShareThread | undefined;
   readonly #outage: ServiceOutage;
   #server: DashboardServer | undefined;
   #controlServer: { close(): Promise<void> } | undefined;
+  #serveThread: ServeThread | undefined;
   #openingIngest: IngestThread | undefined;
   #ingest: IngestThread | undefined;
   #reader: Connection | undefined;
@@ -136,9 +141,20 @@ class Daemon {
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
+      shared: () => this.#share?.status(),
     };
     const { warehouse, telemetry: telemetrySettings } = loaded.settings;
     this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
+    const shared = findSharedSettings(loaded);
+    this.#share =
+      shared &&
+      new ShareThread({
+        ...shared,
+        warehouse: warehouse.path,
+        clock,
+        log,
+        onFailure: telemetry.recordShareFailure,
+      });
     const { heartbeatUrl } = telemetrySettings;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
@@ -200,10 +216,14 @@ class Daemon {
     this.#setActivity(this.#outage.describeWait());
     const reader = openReader(path, SMALL_CACHE_KIB);
     this.#reader = reader;
+    const serve = { ...loaded.settings.serve, warehouse: path, version: this.#options.version };
+    if (isSectionSet(loaded, "serve"))
+      this.#serveThread = await ServeThread.start({ settings: serve, clock, log });
     const lastCrash = readLastCrash(reader.path);
     if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
     process.on("uncaughtExceptionMonitor", this.#recordCrash);
+    this.#share?.start();
     const { withdrawals } = this.#options.settings;
     return { context: { client, ingest, clock, log, stats, withdrawals, signal }, reader };
   }
@@ -233,6 +253,8 @@ class Daemon {
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
       metrics.setFeed(supervisor.subscriptions);
+      const shared = this.#share?.status();
+      if (shared) metrics.setShared(shared);
     });
 
     // The service manager starts its watchdog at READY. READY does not wait for the market-data service.
@@ -348,7 +370,9 @@ class Daemon {
     const closing = [
       this.#server?.close(),
       this.#controlServer?.close(),
+      this.#serveThread?.close(),
       this.#dashboardReader.close(),
+      this.#share?.close(),
       this.#heartbeat?.close(),
       this.#client.close(),
       this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),

@@ -40,10 +40,12 @@ export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): M
   const readStatus = () =>
     statuses.get("status", STATUS_TTL_MS, async () => {
       const status = await reader.query("status");
-      return {
-        status,
-        response: jsonResponse({ ...status, service: view.service(), problem: view.problem() ?? null }),
+      const daemon = {
+        service: view.service(),
+        problem: view.problem() ?? null,
+        shared: view.shared?.() ?? null,
       };
+      return { status, response: jsonResponse({ ...status, ...daemon }) };
     });
   const readStatusIfPossible = () =>
     readStatus().then(
@@ -128,8 +130,10 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
       disk: status?.disk,
       withdrawals: status?.withdrawals,
       service: view.service(),
+      shared: view.shared?.(),
     }),
     service: view.service(),
+    shared: view.shared?.() ?? null,
     backfill: backfillJson(view),
     requests_per_second: view.requestsPerSecond(),
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({

@@ -45,8 +45,8 @@ export async function writeCatalogue(file: string, options: CatalogueOptions): P
     const connection = await instance.connect();
     // The catalogue is in the work folder until it is complete, where `mds_folder()` would not find the files.
     await connection.run(`SET VARIABLE mds_export = ${quoted(`${options.folder}/`)}`);
-    for (const statement of catalogueSql(options)) await connection.run(statement);
-    await connection.run("CHECKPOINT");
+    // One transaction: DuckDB syncs its log at each commit.
+    await connection.run(["BEGIN", ...catalogueSql(options), "COMMIT", "CHECKPOINT"].join(";\n"));
     connection.closeSync();
   } finally {
     instance.closeSync();

@@ -5,7 +5,7 @@ import { readPeriod } from "../warehouse/read/export-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse/sqlite/disk.ts";
 import { outOfSpace } from "./errors.ts";
-import { hasFile, storeVersion } from "./export-folder.ts";
+import type { ExportStore } from "./export-store.ts";
 import { type Manifest, type ManifestFile, partitionPath } from "./manifest.ts";
 import type { ParquetWriter, RowSource } from "./parquet-writer.ts";
 import { relationFingerprint, relationSource } from "./relation-files.ts";
@@ -18,8 +18,7 @@ const MEBIBYTE = 1024 * 1024;
 interface FileWriterOptions {
   readonly connection: Connection;
   readonly writer: ParquetWriter;
-  readonly folder: string;
-  readonly work: string;
+  readonly store: ExportStore;
   readonly previous: Manifest | undefined;
   readonly fileSystem: FileSystemInfo | undefined;
   /** Called with the rows of files that are written, and of files that stay unchanged. */
@@ -33,6 +32,13 @@ interface FileContent {
   readonly select: string;
 }
 
+type FileFacts = Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows" | "times">;
+
+/** The folder of a file, relative to the export or to `versions`. */
+function filePlace({ relation, partition }: Pick<ManifestFile, "relation" | "partition">): string {
+  return [relation, partitionPath(partition)].filter((part) => part !== "").join("/");
+}
+
 /** Writes the files of an export, or reuses those of the previous export whose content has not changed. */
 export class FileWriter {
   readonly files: ManifestFile[] = [];
@@ -42,12 +48,12 @@ export class FileWriter {
 
   constructor(options: FileWriterOptions) {
     this.#options = options;
-    this.#previousFiles = new Map(options.previous?.files.map((file) => [file.path, file]));
+    this.#previousFiles = new Map(options.previous?.files.map((file) => [filePlace(file), file]));
   }
 
   /** Reuses a file of the previous export without reading its period from the warehouse. */
   reusePrevious(file: ManifestFile): void {
-    if (hasFile(this.#options.folder, file)) this.files.push(file);
+    if (this.#options.store.hasFile(file)) this.files.push(file);
   }
 
   /** Rows, ledger and fingerprint come from one snapshot. */
@@ -59,59 +65,66 @@ export class FileWriter {
       ...(folder ? { [folder]: part ?? "" } : {}),
       ...(unit === "whole" ? {} : { [unit]: period.period }),
     };
-    await inSnapshot(connection, async () => {
+    const change = await inSnapshot(connection, async () => {
       const content = readPeriod(connection, period, corrections);
       // The last rows of the period were removed after the periods were listed.
-      if (content.rows === 0) return;
-      const { fingerprint, rows } = content;
-      const isWritten = await this.#writeIfChanged(
-        { relation: stream, partition, fingerprint, rows },
-        async () => {
-          await writer.setLabels(labelSource(stream, content));
-          return periodSource(stream, content, onRows);
-        },
-      );
-      if (!isWritten) onRows(rows);
+      if (content.rows === 0) return undefined;
+      const { fingerprint, rows, times } = content;
+      const facts = { relation: stream, partition, fingerprint, rows, times };
+      if (this.#reuseUnchanged(facts)) {
+        onRows(rows);
+        return undefined;
+      }
+      await writer.setLabels(labelSource(stream, content));
+      await this.#write(facts, periodSource(stream, content, onRows));
+      return facts;
     });
+    if (change) await this.#store(change);
   }
 
   async writeRelation(relation: ExportRelation, rows: readonly RelationRow[]): Promise<void> {
     const fingerprint = relationFingerprint(relation, rows);
-    await this.#writeIfChanged(
-      { relation: relation.name, partition: {}, fingerprint, rows: rows.length },
-      () => relationSource(relation, rows),
-    );
+    const facts = { relation: relation.name, partition: {}, fingerprint, rows: rows.length };
+    if (this.#reuseUnchanged(facts)) return;
+    await this.#write(facts, relationSource(relation, rows));
+    await this.#store(facts);
   }
 
-  async #writeIfChanged(
-    facts: Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows">,
-    make: () => FileContent | Promise<FileContent>,
-  ): Promise<boolean> {
-    const { folder, work, writer, onFile } = this.#options;
-    const place = [facts.relation, partitionPath(facts.partition)].filter((part) => part !== "").join("/");
-    const old = this.#previousFiles.get(`${place}/data.parquet`);
-    if (old && old.fingerprint === facts.fingerprint && hasFile(folder, old)) {
-      this.files.push(old);
-      return false;
-    }
-    this.#assertRoom(facts.rows);
-    const unfinished = join(work, "unfinished.parquet");
-    const { source, select } = await make();
-    await writer.write(unfinished, source, select);
-    const file: ManifestFile = { ...facts, ...storeVersion(folder, unfinished, place) };
+  #reuseUnchanged(facts: FileFacts): boolean {
+    const old = this.#previousFiles.get(filePlace(facts));
+    if (!old || old.fingerprint !== facts.fingerprint || !this.#options.store.hasFile(old)) return false;
+    this.files.push({ ...old, times: facts.times });
+    return true;
+  }
+
+  async #write({ rows }: FileFacts, { source, select }: FileContent): Promise<void> {
+    this.#assertRoom(rows);
+    await this.#options.writer.write(this.#unfinished, source, select);
+  }
+
+  /** Outside of the snapshot: sending a file to a bucket takes time, and the writer could not truncate its WAL. */
+  async #store(facts: FileFacts): Promise<void> {
+    const { store, onFile } = this.#options;
+    const file: ManifestFile = {
+      ...facts,
+      ...(await store.storeVersion(this.#unfinished, filePlace(facts))),
+    };
     this.files.push(file);
     this.written.push(file);
     onFile(file);
-    return true;
+  }
+
+  get #unfinished(): string {
+    return join(this.#options.store.work, "unfinished.parquet");
   }
 
   /** Leaves a reserve free: the writer of a warehouse on the same disk stops when the reserve is used up. */
   #assertRoom(rows: number): void {
-    const { work, folder, fileSystem } = this.#options;
+    const { store, fileSystem } = this.#options;
     const needed = rows * MAX_BYTES_PER_ROW + MIN_FREE_BYTES;
-    const free = readFreeBytes(join(work, "file"), fileSystem);
+    const free = readFreeBytes(join(store.work, "file"), fileSystem);
     if (free >= needed) return;
     const size = (bytes: number) => `${Math.ceil(bytes / MEBIBYTE)} MiB`;
-    throw outOfSpace(folder, `${size(free)} are free, ${size(needed)} are needed`);
+    throw outOfSpace(store.place, `${size(free)} are free, ${size(needed)} are needed`);
   }
 }

@@ -6,18 +6,34 @@ import pandas as pd
 PRICES = ("open", "high", "low", "close")
 
 
+def _groups(ts, length):
+    """The starts of the bars, and the positions of the first and the last row of each. `ts` is ascending."""
+    starts = ts // length * length
+    if len(ts) == 0:
+        return starts, starts, starts
+    first = np.flatnonzero(np.r_[True, starts[1:] != starts[:-1]])
+    return starts[first], first, np.r_[first[1:], len(ts)] - 1
+
+
+def _extremes(values, first, last, find):
+    """The position of the first extreme of each bar. Equal prices may differ in their exact digits: the first one counts."""
+    if len(first) == len(values):
+        return first
+    return np.array([a + find(values[a : z + 1]) for a, z in zip(first, last)], dtype="int64")
+
+
 def bars_from_ticks(ticks, length):
     """Bars of `length` from ticks in the order of time, by start. Columns of `ticks`: ts, price, volume, quality, and
     price_exact and volume_exact if the bars shall have exact columns."""
     ticks = ticks[ticks["price"].notna()]
-    ts = ticks["ts"].to_numpy(dtype="int64")
-    starts = ts // length * length
-    first = np.flatnonzero(np.r_[True, starts[1:] != starts[:-1]]) if len(ts) else np.array([], dtype="int64")
-    last = np.r_[first[1:], len(ts)].astype("int64") - 1 if len(ts) else first
+    starts, first, last = _groups(ticks["ts"].to_numpy(dtype="int64"), length)
     price = ticks["price"].to_numpy(dtype="float64")
-    highest = np.array([a + price[a : z + 1].argmax() for a, z in zip(first, last)], dtype="int64")
-    lowest = np.array([a + price[a : z + 1].argmin() for a, z in zip(first, last)], dtype="int64")
-    at = dict(zip(PRICES, (first, highest, lowest, last)))
+    at = {
+        "open": first,
+        "high": _extremes(price, first, last, np.argmax),
+        "low": _extremes(price, first, last, np.argmin),
+        "close": last,
+    }
     doubtful = np.r_[0, ticks["quality"].notna().to_numpy().cumsum()]
     columns = {name: price[at[name]] for name in PRICES}
     columns["volume_24h"] = ticks["volume"].to_numpy(dtype="float64")[last]
@@ -27,29 +43,29 @@ def bars_from_ticks(ticks, length):
         digits = ticks["price_exact"].to_numpy()
         columns.update({f"{name}_exact": digits[at[name]] for name in PRICES})
         columns["volume_24h_exact"] = ticks["volume_exact"].to_numpy()[last]
-    return pd.DataFrame(columns, index=pd.Index(starts[first], name="ts", dtype="int64"))
+    return pd.DataFrame(columns, index=pd.Index(starts, name="ts", dtype="int64"))
 
 
 def bars_from_bars(bars, length):
-    """Longer bars from shorter ones, by start. Columns of `bars`: ts, those of a bar, and `doubtful`."""
-    starts = bars["ts"].to_numpy(dtype="int64") // length * length
-    groups = bars.reset_index(drop=True).groupby(starts, sort=True)
-    # Equal prices may differ in their exact digits: the first one counts.
-    rows = {
-        "open": groups.head(1).index,
-        "high": groups["high"].idxmax(),
-        "low": groups["low"].idxmin(),
-        "close": groups.tail(1).index,
+    """Longer bars from shorter ones in the order of time, by start. Columns of `bars`: ts, those of a bar, and `doubtful`."""
+    starts, first, last = _groups(bars["ts"].to_numpy(dtype="int64"), length)
+    values = {name: bars[name].to_numpy(dtype="float64") for name in (*PRICES, "volume_24h")}
+    at = {
+        "open": first,
+        "high": _extremes(values["high"], first, last, np.argmax),
+        "low": _extremes(values["low"], first, last, np.argmin),
+        "close": last,
+        "volume_24h": last,
     }
-    flat = bars.reset_index(drop=True)
-    columns = {name: flat[name].to_numpy()[rows[name]] for name in PRICES}
-    columns["volume_24h"] = flat["volume_24h"].to_numpy()[rows["close"]]
-    columns["n_ticks"] = groups["n_ticks"].sum().to_numpy()
-    columns["doubtful"] = groups["doubtful"].any().to_numpy()
-    if "open_exact" in flat:
-        columns.update({f"{name}_exact": flat[f"{name}_exact"].to_numpy()[rows[name]] for name in PRICES})
-        columns["volume_24h_exact"] = flat["volume_24h_exact"].to_numpy()[rows["close"]]
-    return pd.DataFrame(columns, index=pd.Index(sorted(set(starts)), name="ts", dtype="int64"))
+    counts = np.r_[0, bars["n_ticks"].to_numpy(dtype="int64").cumsum()]
+    doubtful = np.r_[0, bars["doubtful"].to_numpy(dtype=bool).cumsum()]
+    columns = {name: values[name][rows] for name, rows in at.items()}
+    columns["n_ticks"] = counts[last + 1] - counts[first]
+    columns["doubtful"] = doubtful[last + 1] > doubtful[first]
+    for name, rows in at.items():
+        if f"{name}_exact" in bars:
+            columns[f"{name}_exact"] = bars[f"{name}_exact"].to_numpy()[rows]
+    return pd.DataFrame(columns, index=pd.Index(starts, name="ts", dtype="int64"))
 
 
 def covered_micros(ranges, starts, ends):

@@ -141,9 +141,15 @@ function joinTick(part: Part, ts: string): string {
 }
 
 /** A price and its digits from the ticks if the bar is stale, else from a kept bar. */
-function eitherColumns(isStale: string, tick: [string, string], kept: [string, string], name: string) {
+function eitherColumns(
+  isStale: string,
+  tick: [string, string],
+  kept: [string, string],
+  name: string,
+  keptDigits = slowExactDigits(...kept),
+) {
   return `CAST(CASE WHEN ${isStale} THEN ${tick.join(".")} ELSE ${kept.join(".")} END AS REAL) AS ${name},
-  CAST(CASE WHEN ${isStale} THEN ${slowExactDigits(...tick)} ELSE ${exactDigits(...kept)} END AS TEXT) AS ${name}_exact`;
+  CAST(CASE WHEN ${isStale} THEN ${slowExactDigits(...tick)} ELSE ${keptDigits} END AS TEXT) AS ${name}_exact`;
 }
 
 /**
@@ -156,7 +162,7 @@ function keptBars(): string {
   const isStale = "b.n_ticks IS NULL";
   const ifStale = (sql: string) => `CASE WHEN ${isStale} THEN ${sql} END`;
   const either = (part: Part, column: string, name: string) =>
-    eitherColumns(isStale, [tickAliases[part], column], ["b", name], name);
+    eitherColumns(isStale, [tickAliases[part], column], ["b", name], name, exactDigits("b", name));
   return barsSql({
     start,
     length,

@@ -1,7 +1,14 @@
 import { type Column, isSlim } from "../../model/column.ts";
 import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
-import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./sql-fragments.ts";
+import {
+  decimalColumns,
+  fewDecimalColumns,
+  fromAside,
+  isSettled,
+  presentTs,
+  timeText,
+} from "./sql-fragments.ts";
 import { repeatsPrice } from "./stale-price.ts";
 
 const dayTs = "CAST(strftime('%s', r.day) AS INTEGER) * 1000000";
@@ -31,7 +38,11 @@ const computedFromDay: Readonly<Record<string, string>> = {
   time: "r.day || 'T00:00:00.000000Z'",
 };
 
-function columnSql({ name, type, source, from }: Column, stream: RowStream): string {
+function columnSql(
+  { name, type, source, from }: Column,
+  stream: RowStream,
+  decimal = decimalColumns,
+): string {
   const as = (sql: string) => (sql.endsWith(`.${name}`) ? sql : `${sql} AS ${name}`);
   if (source === "label") return as(`s.${from}`);
   if (source === "aside") return as(`CAST(${fromAside("r", name)} AS TEXT)`);
@@ -40,7 +51,7 @@ function columnSql({ name, type, source, from }: Column, stream: RowStream): str
     if (sql === undefined) throw new Error(`no view computes ${name}`);
     return as(`CAST(${sql} AS ${type.toUpperCase()})`);
   }
-  if (type === "decimal") return decimalColumns("r", name);
+  if (type === "decimal") return decimal("r", name);
   if (type === "timestamp") return as(timeText(`r.${name}`));
   if (type === "source") return as(`CAST(CASE r.${name} WHEN 0 THEN 'rest' ELSE 'live' END AS TEXT)`);
   return `r.${name}`;
@@ -52,10 +63,10 @@ function columnSql({ name, type, source, from }: Column, stream: RowStream): str
  * Without CROSS and without statistics the planner may scan all rows instead. The condition is a WHERE: DuckDB's parser
  * does not accept CROSS JOIN … ON.
  */
-function allRows(stream: RowStream, added: readonly string[] = []): string {
+function allRows(stream: RowStream, added: readonly string[] = [], decimal = decimalColumns): string {
   const { columns, table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  const selected = [...columns.map((column) => columnSql(column, stream)), ...added].join(",\n  ");
+  const selected = [...columns.map((column) => columnSql(column, stream, decimal)), ...added].join(",\n  ");
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }
 
@@ -93,10 +104,11 @@ function latestRows(stream: RowStream): string {
   const newestOfStream = `(SELECT max(${newestTs("k")}) FROM ${dictionary} k)`;
   const isRecent = `r.ts >= ${newestOfStream} - ${MAX_LIVE_PERIODS} * ${refreshPeriod(stream)}`;
   const isUnexpired = dictionary === "contracts" ? ` AND coalesce(s.expiration > ${presentTs}, 1)` : "";
-  return `${allRows(stream, [
+  const added = [
     `CAST((${presentTs} - r.ts) / 1000000.0 AS REAL) AS age_seconds`,
     `CAST(${isRecent}${isUnexpired} AS INTEGER) AS is_live`,
-  ])}
+  ];
+  return `${allRows(stream, added, fewDecimalColumns)}
   AND r.ts = ${newestTs("s")}`;
 }
 

@@ -17,12 +17,14 @@ export const views: Readonly<Record<string, string>> = {
   ...researchViews,
 };
 
+let digest: string | undefined;
+
 /**
  * Views hold no data, so no migration creates them: a program version with other definitions replaces them, in the
  * caller's transaction. Views that users have added stay.
  */
 export function replaceViews(database: Database.Database): void {
-  const digest = createHash("sha256").update(JSON.stringify(views)).digest("hex");
+  digest ??= createHash("sha256").update(JSON.stringify(views)).digest("hex");
   const inPlace = database.prepare("SELECT views FROM warehouse_state").pluck().get();
   if (inPlace === digest) return;
   for (const [name, select] of Object.entries(views)) {

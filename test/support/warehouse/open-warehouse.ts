@@ -1,20 +1,22 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
+import { makeMemoryFolder } from "../memory-folder.ts";
+import { copyEmptyWarehouse } from "./empty-warehouse.ts";
 
-/** A folder on a real disk that is removed after the test. */
+/** A folder that is removed after the test. */
 export function makeTempFolder(): string {
-  const directory = mkdtempSync(join(tmpdir(), "mds-warehouse-"));
+  const directory = makeMemoryFolder("mds-warehouse-");
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }
 
 export function openTestWarehouse(options: Partial<WriterOptions> & { path?: string } = {}): WarehouseWriter {
   const { path = join(makeTempFolder(), "mds.sqlite"), ...rest } = options;
+  if (Object.keys(options).length === 0) copyEmptyWarehouse(path);
   const warehouse = openWriter(path, { clock: new ManualClock(), ...rest });
   onTestFinished(() => warehouse.close());
   return warehouse;
