@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import { isIP } from "node:net";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { SERVE_PRODUCT, WINDOW_HEADER } from "../model/announced-coverage.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import { formatTimestamp } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -213,7 +214,7 @@ class WarehouseServer implements ServeServer {
     response.sendDate = false;
     response.writeHead(status, {
       ...headers,
-      server: `mds-sync/${this.#options.version}`,
+      server: `${SERVE_PRODUCT}${this.#options.version}`,
       date: new Date(this.#options.clock.now()).toUTCString(),
       "content-type": "application/json",
       "cache-control": "no-store",
@@ -265,7 +266,7 @@ class AnswerCache {
     );
     const answer = {
       body,
-      headers: this.#window === undefined ? headers : { ...headers, "x-mds-window": this.#window },
+      headers: this.#window === undefined ? headers : { ...headers, [WINDOW_HEADER]: this.#window },
     };
     if (!isPage && this.#answers.size < MAX_CACHED_ANSWERS) this.#answers.set(key, answer);
     return answer;
