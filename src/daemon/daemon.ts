@@ -5,8 +5,10 @@ import { requireServiceSettings, type ServiceSettings } from "../config/service-
 import { findSharedSettings } from "../config/shared-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
+import { createQueryPost } from "../dashboard/query-post.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
+import { QueryRunner } from "../export/query/query-runner.ts";
 import { exportInProcess } from "../export/run-export.ts";
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
@@ -83,6 +85,7 @@ class Daemon {
   readonly #client: ServiceClient;
   readonly #view: DaemonView;
   readonly #dashboardReader: ReaderThread;
+  readonly #queries: QueryRunner;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
   readonly #share: ShareThread | undefined;
   readonly #outage: ServiceOutage;
@@ -155,6 +158,7 @@ class Daemon {
         log,
         onFailure: telemetry.recordShareFailure,
       });
+    this.#queries = new QueryRunner({ path: warehouse.path, clock, now: () => this.#now() });
     const { heartbeatUrl } = telemetrySettings;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
@@ -194,6 +198,7 @@ class Daemon {
     this.#server = await startHttpServer({
       ...loaded.settings.http,
       routes: createRoutes({ view: this.#view, reader: this.#dashboardReader, metrics, clock }),
+      posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
       onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
     });
     onServing?.(this.#server.address);
@@ -367,6 +372,7 @@ class Daemon {
         : Math.max(0, this.#stopDeadline - clock.monotonic());
     // Keeps a manual clock from advancing while sockets and threads close.
     const release = clock.beginWork();
+    this.#queries.close();
     const closing = [
       this.#server?.close(),
       this.#controlServer?.close(),

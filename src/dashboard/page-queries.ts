@@ -3,6 +3,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { type ChartBarsOptions, type ChartBarsResult, readChartBars } from "../warehouse/read/chart-bars.ts";
 import type { GapSummaryResult } from "../warehouse/read/gap-summary.ts";
 import { Heatmap, type HeatmapResult, type SeriesMatch } from "../warehouse/read/heatmap.ts";
+import { readSchema, type SchemaResult } from "../warehouse/read/schema.ts";
 import { readStatus, type WarehouseStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/rows/row-queries.ts";
@@ -19,6 +20,8 @@ export interface QueryResults {
   bars: ChartBarsResult | undefined;
   /** Series whose name contains a text, the best-known first; if there is none, similar names. */
   series: readonly SeriesMatch[];
+  /** The relations and columns with their meaning. */
+  schema: SchemaResult;
 }
 
 export interface CoverageParams {
@@ -99,6 +102,8 @@ export class PageQueries {
       }
       case "series":
         return (await heatmap()).findSeries(query.params, MAX_SERIES_FOUND);
+      case "schema":
+        return readSchema(reader);
     }
   }
 }

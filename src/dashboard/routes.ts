@@ -94,6 +94,7 @@ export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): M
     ["/api/coverage", heatMap],
     ["/api/series", series],
     ["/api/bars", bars],
+    ["/api/schema", () => respond(pages.get("schema", HEATMAP_PAGE_TTL_MS, () => read("schema")))],
   ];
   return new Map([...createFileRoutes(), ...routes]);
 }
