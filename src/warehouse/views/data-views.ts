@@ -94,7 +94,7 @@ WHERE a.series = s.series AND a.ts = (SELECT min(n.ts) FROM index_tick_rows n WH
  * days costs what the same range of the key costs, in any SQLite tool.
  */
 const ticksByDay = `SELECT CAST(strftime('%Y-%m-%d', d.value / ${MICROS_PER_SECOND}, 'unixepoch') AS TEXT) AS day,
-  ${streamTable.index_ticks.columns.map(columnSql).join(",\n  ")}
+  ${streamTable.index_ticks.columns.map((column) => columnSql(column, "index_ticks")).join(",\n  ")}
 FROM series s CROSS JOIN json_each(${daysWithRows("index_tick_rows", "s.series")}) d CROSS JOIN index_tick_rows r
 WHERE r.series = s.series AND r.ts >= d.value AND r.ts < d.value + ${MICROS_PER_DAY}`;
 
