@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { dirname, join } from "node:path";
 import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
 import { findSharedSettings } from "../config/shared-settings.ts";
@@ -9,7 +8,6 @@ import { createQueryPost } from "../dashboard/query-post.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { QueryRunner } from "../export/query/query-runner.ts";
-import { exportInProcess } from "../export/run-export.ts";
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
@@ -38,6 +36,7 @@ import { readJobRuns } from "../warehouse/tables/job-runs.ts";
 import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
+import { exportJob } from "./export-job.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
@@ -359,7 +358,12 @@ class Daemon {
       onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
       onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
     });
-    return schedule.export ? [...jobs, exportJob(schedule.export, this.#options)] : jobs;
+    if (!schedule.export) return jobs;
+    const { version, clock, log } = this.#options;
+    return [
+      ...jobs,
+      exportJob(schedule.export, { path: loaded.settings.warehouse.path, version, clock, log }),
+    ];
   }
 
   async #stop(endError: unknown): Promise<void> {
@@ -422,21 +426,6 @@ class Daemon {
     const isWaiting = this.#ingest !== undefined && !this.#hasServiceAnswered();
     return isWaiting ? this.#outage.describeWait() : this.#activity;
   }
-}
-
-/** Exports Parquet files to a folder beside the warehouse, in a separate process. */
-function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions): ScheduledJob {
-  const { path } = loaded.settings.warehouse;
-  const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
-  return {
-    name: "export",
-    cron,
-    isSeparateProcess: true,
-    async work(stopping) {
-      const { files_written, rows_written, seconds } = await exportInProcess(request, { clock, stopping });
-      log.info({ files_written, rows_written, seconds }, "export done");
-    },
-  };
 }
 
 /** Whether the batch had ticks, new or not: a message that cannot be read is no data. */
