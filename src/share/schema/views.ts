@@ -10,6 +10,7 @@ import {
 import { MICROS_PER_DAY } from "../../model/time.ts";
 import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../../warehouse/views/data-views.ts";
 import { gapsView } from "./gaps-view.ts";
+import { sharedResearchViews } from "./research-views.ts";
 import { isCoveredThere, momentOf, readAside, sharedDecimals, sharedPresentTs } from "./view-fragments.ts";
 
 /*
@@ -84,14 +85,17 @@ function isKeyedBy(dictionary: Dictionary): string {
   return `v.stream IN (${names.map((name) => `'${name}'`).join(", ")})`;
 }
 
+const rowViews = Object.fromEntries([
+  ...rowStreams.map((stream) => [stream, allRows(stream)]),
+  ...rowStreams
+    .filter((stream) => streamTable[stream].latestSummary !== null)
+    .map((stream) => [`latest_${stream}`, latestRows(stream)]),
+]);
+
 /** The public relations that are views, by name. The others are tables. */
 export const sharedViews: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(rowStreams.map((stream) => [stream, allRows(stream)])),
-  ...Object.fromEntries(
-    rowStreams
-      .filter((stream) => streamTable[stream].latestSummary !== null)
-      .map((stream) => [`latest_${stream}`, latestRows(stream)]),
-  ),
+  ...rowViews,
+  ...sharedResearchViews(rowViews, refreshPeriod("exchange_ticks")),
   coverage: `SELECT g.stream, ${seriesColumns}, g.from_ts, g.to_ts,
   ${momentOf("g.from_ts")} AS from_time, ${momentOf("g.to_ts")} AS to_time, g.proof, g.reason
 FROM mds.settled_ranges g JOIN mds.series s ON s.series = g.series`,

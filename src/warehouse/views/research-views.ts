@@ -54,7 +54,7 @@ function contractView(
 ): string {
   const { real, text, names, expirationTs, index } = dialect;
   const indexPrice = `coalesce(t.index_price, ${index.price})`;
-  const days = `(${expirationTs} - t.ts) / ${MICROS_PER_DAY}.0`;
+  const days = `${real(`${expirationTs} - t.ts`)} / ${MICROS_PER_DAY}.0`;
   const premium = (price: string) => `${price} / nullif(${indexPrice}, 0) - 1`;
   const basis = premium("t.price");
   const expiry =
