@@ -138,6 +138,7 @@ class Daemon {
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
+      serve: () => this.#serveThread?.status,
     };
     const { warehouse, telemetry: telemetrySettings } = loaded.settings;
     this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
@@ -238,6 +239,7 @@ class Daemon {
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
       metrics.setFeed(supervisor.subscriptions);
+      metrics.setServe(this.#serveThread?.status);
     });
 
     // The service manager starts its watchdog at READY. READY does not wait for the market-data service.

@@ -1,3 +1,4 @@
+import type { ServeStatus } from "../model/serve-status.ts";
 import { describeServiceCondition, type ServiceCondition } from "../model/service-condition.ts";
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
@@ -130,4 +131,6 @@ export interface DaemonView {
   service(): ServiceCondition;
   /** Newest first. */
   recentErrors(): readonly RecentError[];
+  /** Who reads the warehouse through `serve`; undefined if the settings leave it out. */
+  serve?(): ServeStatus | undefined;
 }

@@ -13,10 +13,11 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { SERVE_PRODUCT, WINDOW_HEADER } from "../model/announced-coverage.ts";
 import { exitCode, Failure } from "../model/failure.ts";
+import type { ServeStatus } from "../model/serve-status.ts";
 import { formatTimestamp } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
-import { type ConnectedClient, ServeWebSocket } from "./live/websocket-server.ts";
+import { ServeWebSocket } from "./live/websocket-server.ts";
 import { findWindowStart } from "./rest/page-coverage.ts";
 import { serveRequest } from "./rest/router.ts";
 import { ServeError } from "./rest/serve-error.ts";
@@ -30,20 +31,6 @@ const compress = promisify<Buffer, { level: number }, Buffer>(gzip);
 interface ServeServerOptions extends ServeSettings {
   readonly clock: Clock;
   readonly log: Log;
-}
-
-/** What was served so far, for the dashboard and the metrics. */
-export interface ServeStatus {
-  readonly address: string;
-  readonly requests: number;
-  /** Requests that were answered with 5xx. */
-  readonly failures: number;
-  /** Websocket messages sent. */
-  readonly messages: number;
-  /** Websocket clients that were dropped because they read too slowly. */
-  readonly dropped: number;
-  /** The websocket clients that are connected now. */
-  readonly clients: readonly ConnectedClient[];
 }
 
 export interface ServeServer {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { ConnectedClient } from "../../model/serve-status.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -18,16 +19,6 @@ interface WebSocketServerOptions {
   readonly log: Log;
   /** Throws 401. */
   readonly identify: (token: string | undefined) => Caller;
-}
-
-/** A connected client, for the dashboard. */
-export interface ConnectedClient {
-  readonly client_id: string;
-  readonly address: string;
-  readonly connected_at: string;
-  readonly subscriptions: number;
-  readonly sent: number;
-  readonly is_replay: boolean;
 }
 
 const PING_INTERVAL_MS = 30_000;
