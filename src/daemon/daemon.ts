@@ -144,6 +144,7 @@ class Daemon {
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
       shared: () => this.#share?.status(),
+      serve: () => this.#serveThread?.status,
     };
     const { warehouse, telemetry: telemetrySettings } = loaded.settings;
     this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
@@ -259,6 +260,7 @@ class Daemon {
       metrics.setFeed(supervisor.subscriptions);
       const shared = this.#share?.status();
       if (shared) metrics.setShared(shared);
+      metrics.setServe(this.#serveThread?.status);
     });
 
     // The service manager starts its watchdog at READY. READY does not wait for the market-data service.

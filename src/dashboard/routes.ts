@@ -137,6 +137,7 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
     shared: view.shared?.() ?? null,
     backfill: backfillJson(view),
     requests_per_second: view.requestsPerSecond(),
+    serve: view.serve?.() ?? null,
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
       ...error,
       first_at: formatTimestamp(Math.floor(firstAt) * MICROS_PER_MS),
