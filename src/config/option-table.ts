@@ -1,3 +1,4 @@
+import { shareRoles } from "../model/share-status.ts";
 import { INTRADAY_DAYS } from "../model/streams.ts";
 import {
   anyTextOption,
@@ -228,9 +229,9 @@ export const optionTable = {
     }),
     role: choiceOption(
       {
-        help: "alone: this daemon alone forwards; pair: one of several that sync everything",
+        help: "alone: this daemon alone forwards; pair: one of several that sync everything; split: each syncs a share",
       },
-      ["alone", "pair"],
+      shareRoles,
     ),
     name: anyTextOption({ help: "the name of this daemon there; empty: the host's name" }),
     leaseSeconds: integerOption(

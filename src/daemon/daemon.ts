@@ -24,6 +24,7 @@ import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { computeBackfillProgress } from "../sync/context/progress.ts";
+import { SyncShare } from "../sync/context/sync-share.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { ServiceOutage } from "../telemetry/service-outage.ts";
 import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
@@ -87,6 +88,8 @@ class Daemon {
   readonly #queries: QueryRunner;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
   readonly #share: ShareThread | undefined;
+  readonly #syncShare: SyncShare | undefined;
+  #supervisor: SyncSupervisor | undefined;
   readonly #outage: ServiceOutage;
   #server: DashboardServer | undefined;
   #controlServer: { close(): Promise<void> } | undefined;
@@ -149,6 +152,7 @@ class Daemon {
     const { warehouse, telemetry: telemetrySettings } = loaded.settings;
     this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
     const shared = findSharedSettings(loaded);
+    this.#syncShare = shared?.role === "split" ? new SyncShare() : undefined;
     this.#share =
       shared &&
       new ShareThread({
@@ -157,6 +161,10 @@ class Daemon {
         clock,
         log,
         onFailure: telemetry.recordShareFailure,
+        onFollow: async (change) => {
+          this.#syncShare?.update(change);
+          await this.#supervisor?.applyShare();
+        },
       });
     this.#queries = new QueryRunner({ path: warehouse.path, clock, now: () => this.#now() });
     const { heartbeatUrl } = telemetrySettings;
@@ -230,7 +238,8 @@ class Daemon {
     process.on("uncaughtExceptionMonitor", this.#recordCrash);
     this.#share?.start();
     const { withdrawals } = this.#options.settings;
-    return { context: { client, ingest, clock, log, stats, withdrawals, signal }, reader };
+    const share = this.#syncShare;
+    return { context: { client, ingest, clock, log, stats, withdrawals, share, signal }, reader };
   }
 
   /** Starts every task. They run until the signal aborts; a task that fails stops the daemon. */
@@ -240,6 +249,7 @@ class Daemon {
     const { metrics, streamErrors } = this.#telemetry;
     const { path } = loaded.settings.warehouse;
     const supervisor = this.#createSupervisor(context, reader, onFilled);
+    this.#supervisor = supervisor;
     const jobs = this.#createJobs(context, reader, supervisor);
     const run = {
       settings: this.#options.settings,
