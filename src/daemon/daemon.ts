@@ -33,7 +33,7 @@ import { readJobRuns } from "../warehouse/tables/job-runs.ts";
 import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
-import { nightlyJobs } from "./nightly-jobs.ts";
+import { moveHeldDays, nightlyJobs, retentionStart } from "./nightly-jobs.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
@@ -332,7 +332,9 @@ class Daemon {
       onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
       onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
     });
-    return schedule.export ? [...jobs, exportJob(schedule.export, this.#options)] : jobs;
+    if (retention.indexTicks !== undefined && !schedule.export)
+      this.#options.log.warn({}, "retention.indexTicks has no effect without schedule.export");
+    return schedule.export ? [...jobs, exportJob(context, schedule.export, this.#options)] : jobs;
   }
 
   async #stop(endError: unknown): Promise<void> {
@@ -394,17 +396,30 @@ class Daemon {
   }
 }
 
-/** Exports Parquet files to a folder beside the warehouse, in a separate process. */
-function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions): ScheduledJob {
-  const { path } = loaded.settings.warehouse;
-  const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
+/** Exports in a separate process. Afterwards index ticks that are older than their retention may leave the warehouse. */
+function exportJob(
+  context: SyncContext,
+  cron: string,
+  { loaded, version, clock, log }: DaemonOptions,
+): ScheduledJob {
+  const { warehouse, schedule, retention } = loaded.settings;
+  const { path } = warehouse;
+  const request = {
+    warehouse: path,
+    to: schedule.exportTo || join(dirname(path), "export"),
+    program: version,
+  };
   return {
     name: "export",
     cron,
     isSeparateProcess: true,
     async work(stopping) {
-      const { files_written, rows_written, seconds } = await exportInProcess(request, { clock, stopping });
+      const moveBefore =
+        retention.indexTicks === undefined ? undefined : retentionStart(context, retention.indexTicks);
+      const result = await exportInProcess({ ...request, moveBefore }, { clock, stopping });
+      const { folder, files_written, rows_written, seconds, held_days = [] } = result;
       log.info({ files_written, rows_written, seconds }, "export done");
+      await moveHeldDays(context, { place: folder, days: held_days });
     },
   };
 }
