@@ -6,6 +6,7 @@ import {
   cronOption,
   derivativeTypesOption,
   durationOption,
+  exportTargetOption,
   flagOption,
   httpUrlOption,
   integerOption,
@@ -152,10 +153,16 @@ export const optionTable = {
       help: "how long to store exchange ticks; deleted ranges become `lost`, reason `retention`",
     }),
     derivativeTicks: retentionOption({ help: "how long to store derivative ticks" }),
+    indexTicks: retentionOption({
+      help: "how long to store index ticks that the scheduled export has; they stay covered, reason `moved to …`",
+    }),
   },
   schedule: {
     nightly: cronOption({ help: "the nightly backfill and audit: cron, UTC" }, "10 0 * * *"),
     export: cronOption({ help: "the Parquet export: cron, UTC; empty: never" }, ""),
+    exportTo: exportTargetOption({
+      help: "where it goes: a folder or s3://BUCKET/PREFIX; empty: the folder `export` beside the warehouse",
+    }),
   },
   http: {
     host: textOption(

@@ -20,8 +20,7 @@ import { ServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
 import { ShareThread } from "../share/thread/share-thread.ts";
-import type { SyncSettings } from "../sync/context/context.ts";
-import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
+import { type SyncContext, type SyncSettings, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { computeBackfillProgress } from "../sync/context/progress.ts";
 import { SyncShare } from "../sync/context/sync-share.ts";
@@ -370,12 +369,9 @@ class Daemon {
       onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
       onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
     });
-    if (!schedule.export) return jobs;
-    const { version, clock, log } = this.#options;
-    return [
-      ...jobs,
-      exportJob(schedule.export, { path: loaded.settings.warehouse.path, version, clock, log }),
-    ];
+    if (retention.indexTicks !== undefined && !schedule.export)
+      this.#options.log.warn({}, "retention.indexTicks has no effect without schedule.export");
+    return schedule.export ? [...jobs, exportJob(context, loaded.settings, this.#options.version)] : jobs;
   }
 
   async #stop(endError: unknown): Promise<void> {

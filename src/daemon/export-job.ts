@@ -1,27 +1,34 @@
 import { dirname, join } from "node:path";
+import type { Settings } from "../config/option-table.ts";
 import { exportInProcess } from "../export/run-export.ts";
-import type { Clock } from "../runtime/clock.ts";
-import type { Log } from "../runtime/log.ts";
+import type { SyncContext } from "../sync/context/context.ts";
+import { moveHeldDays, retentionStart } from "./nightly-jobs.ts";
 import type { ScheduledJob } from "./scheduler.ts";
 
-interface ExportJobOptions {
-  /** Of the warehouse. */
-  readonly path: string;
-  readonly version: string;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-/** Exports Parquet files to a folder beside the warehouse, in a separate process. */
-export function exportJob(cron: string, { path, version, clock, log }: ExportJobOptions): ScheduledJob {
-  const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
+/** Exports in a separate process. Afterwards index ticks that are older than their retention may leave the warehouse. */
+export function exportJob(
+  context: SyncContext,
+  { warehouse, schedule, retention }: Pick<Settings, "warehouse" | "schedule" | "retention">,
+  version: string,
+): ScheduledJob {
+  const { clock, log } = context;
+  const { path } = warehouse;
+  const request = {
+    warehouse: path,
+    to: schedule.exportTo || join(dirname(path), "export"),
+    program: version,
+  };
   return {
     name: "export",
-    cron,
+    cron: schedule.export,
     isSeparateProcess: true,
     async work(stopping) {
-      const { files_written, rows_written, seconds } = await exportInProcess(request, { clock, stopping });
+      const moveBefore =
+        retention.indexTicks === undefined ? undefined : retentionStart(context, retention.indexTicks);
+      const result = await exportInProcess({ ...request, moveBefore }, { clock, stopping });
+      const { folder, files_written, rows_written, seconds, held_days = [] } = result;
       log.info({ files_written, rows_written, seconds }, "export done");
+      await moveHeldDays(context, { place: folder, days: held_days });
     },
   };
 }
