@@ -82,6 +82,7 @@ class Daemon {
   readonly #client: ServiceClient;
   readonly #view: DaemonView;
   readonly #dashboardReader: ReaderThread;
+  readonly #marketReader: ReaderThread;
   readonly #queries: QueryRunner;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
   readonly #outage: ServiceOutage;
@@ -142,6 +143,7 @@ class Daemon {
     };
     const { warehouse, telemetry: telemetrySettings } = loaded.settings;
     this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
+    this.#marketReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
     this.#queries = new QueryRunner({ path: warehouse.path, clock, now: () => this.#now() });
     const { heartbeatUrl } = telemetrySettings;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
@@ -181,7 +183,13 @@ class Daemon {
     // Bind the port before opening the warehouse, so that the dashboard shows the progress of opening.
     this.#server = await startHttpServer({
       ...loaded.settings.http,
-      routes: createRoutes({ view: this.#view, reader: this.#dashboardReader, metrics, clock }),
+      routes: createRoutes({
+        view: this.#view,
+        reader: this.#dashboardReader,
+        marketReader: this.#marketReader,
+        metrics,
+        clock,
+      }),
       posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
       onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
     });
@@ -355,6 +363,7 @@ class Daemon {
       this.#server?.close(),
       this.#controlServer?.close(),
       this.#dashboardReader.close(),
+      this.#marketReader.close(),
       this.#heartbeat?.close(),
       this.#client.close(),
       this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),
