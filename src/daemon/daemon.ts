@@ -84,6 +84,7 @@ class Daemon {
   readonly #client: ServiceClient;
   readonly #view: DaemonView;
   readonly #dashboardReader: ReaderThread;
+  readonly #marketReader: ReaderThread;
   readonly #queries: QueryRunner;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
   readonly #share: ShareThread | undefined;
@@ -165,6 +166,7 @@ class Daemon {
           await this.#supervisor?.applyShare();
         },
       });
+    this.#marketReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
     this.#queries = new QueryRunner({ path: warehouse.path, clock, now: () => this.#now() });
     const { heartbeatUrl } = telemetrySettings;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
@@ -204,7 +206,13 @@ class Daemon {
     // Bind the port before opening the warehouse, so that the dashboard shows the progress of opening.
     this.#server = await startHttpServer({
       ...loaded.settings.http,
-      routes: createRoutes({ view: this.#view, reader: this.#dashboardReader, metrics, clock }),
+      routes: createRoutes({
+        view: this.#view,
+        reader: this.#dashboardReader,
+        marketReader: this.#marketReader,
+        metrics,
+        clock,
+      }),
       posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
       onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
     });
@@ -391,6 +399,7 @@ class Daemon {
       this.#serveThread?.close(),
       this.#dashboardReader.close(),
       this.#share?.close(),
+      this.#marketReader.close(),
       this.#heartbeat?.close(),
       this.#client.close(),
       this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),

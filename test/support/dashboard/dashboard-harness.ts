@@ -73,7 +73,7 @@ export async function serveDashboard(path: string, clock: Clock = systemClock) {
     port: 0,
     allowedHosts: [],
     onError: (error) => failures.push(error),
-    routes: createRoutes({ view, reader: countingReader, metrics, clock }),
+    routes: createRoutes({ view, reader: countingReader, marketReader: countingReader, metrics, clock }),
     posts: new Map([["/api/query", createQueryPost(queries)]]),
   });
   onTestFinished(async () => {
