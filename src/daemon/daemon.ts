@@ -3,11 +3,6 @@ import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
 import { findSharedSettings } from "../config/shared-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
-import { createQueryPost } from "../dashboard/query-post.ts";
-import { ReaderThread } from "../dashboard/reader-thread.ts";
-import { createRoutes } from "../dashboard/routes.ts";
-import { QueryRunner } from "../export/query/query-runner.ts";
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
@@ -38,6 +33,7 @@ import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { exportJob } from "./export-job.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
+import { PagesServer } from "./pages-server.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
@@ -83,15 +79,12 @@ class Daemon {
   readonly #telemetry: DaemonTelemetry;
   readonly #client: ServiceClient;
   readonly #view: DaemonView;
-  readonly #dashboardReader: ReaderThread;
-  readonly #marketReader: ReaderThread;
-  readonly #queries: QueryRunner;
+  readonly #pages: PagesServer;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
   readonly #share: ShareThread | undefined;
   readonly #syncShare: SyncShare | undefined;
   #supervisor: SyncSupervisor | undefined;
   readonly #outage: ServiceOutage;
-  #server: DashboardServer | undefined;
   #controlServer: { close(): Promise<void> } | undefined;
   #serveThread: ServeThread | undefined;
   #openingIngest: IngestThread | undefined;
@@ -149,8 +142,16 @@ class Daemon {
       shared: () => this.#share?.status(),
       serve: () => this.#serveThread?.status,
     };
-    const { warehouse, telemetry: telemetrySettings } = loaded.settings;
-    this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
+    const { warehouse, http, telemetry: telemetrySettings } = loaded.settings;
+    this.#pages = new PagesServer({
+      path: warehouse.path,
+      http,
+      view: this.#view,
+      metrics: telemetry.metrics,
+      clock,
+      now: () => this.#now(),
+      log,
+    });
     const shared = findSharedSettings(loaded);
     this.#syncShare = shared?.role === "split" ? new SyncShare() : undefined;
     this.#share =
@@ -166,8 +167,6 @@ class Daemon {
           await this.#supervisor?.applyShare();
         },
       });
-    this.#marketReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
-    this.#queries = new QueryRunner({ path: warehouse.path, clock, now: () => this.#now() });
     const { heartbeatUrl } = telemetrySettings;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
@@ -198,25 +197,14 @@ class Daemon {
   async #open(): Promise<{ context: SyncContext; reader: Connection }> {
     const { loaded, clock, log, onServing } = this.#options;
     const { path } = loaded.settings.warehouse;
-    const { metrics, stats } = this.#telemetry;
+    const { stats } = this.#telemetry;
     const client = this.#client;
     const signal = this.#signal;
     // Check the writer lock before the port: a running daemon holds both, and the lock failure explains more.
     assertNoWriter(path);
     // Bind the port before opening the warehouse, so that the dashboard shows the progress of opening.
-    this.#server = await startHttpServer({
-      ...loaded.settings.http,
-      routes: createRoutes({
-        view: this.#view,
-        reader: this.#dashboardReader,
-        marketReader: this.#marketReader,
-        metrics,
-        clock,
-      }),
-      posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
-      onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
-    });
-    onServing?.(this.#server.address);
+    const address = await this.#pages.listen();
+    onServing?.(address);
 
     // Request the token while the warehouse opens; the first request that needs it reports a failure.
     client.tokens.get(this.#service.baseUrl, signal).catch(() => {});
@@ -392,14 +380,11 @@ class Daemon {
         : Math.max(0, this.#stopDeadline - clock.monotonic());
     // Keeps a manual clock from advancing while sockets and threads close.
     const release = clock.beginWork();
-    this.#queries.close();
     const closing = [
-      this.#server?.close(),
+      this.#pages.close(),
       this.#controlServer?.close(),
       this.#serveThread?.close(),
-      this.#dashboardReader.close(),
       this.#share?.close(),
-      this.#marketReader.close(),
       this.#heartbeat?.close(),
       this.#client.close(),
       this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),
