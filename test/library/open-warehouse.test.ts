@@ -69,7 +69,8 @@ describe("rows", () => {
     const view = warehouse.query(
       `SELECT *, 'ticks' AS source FROM bars_${every} WHERE name = 'BTC' ORDER BY ts`,
     );
-    expect(warehouse.bars("BTC", { every })).toEqual(view);
+    // Bars of any length have no day; the view of daily ones does.
+    expect(warehouse.bars("BTC", { every })).toEqual(view.map(({ day: _, ...bar }) => bar));
   });
 
   it("of bars take the exact digits of the first highest tick", () => {
