@@ -34,6 +34,8 @@ A query pays for the columns that it selects, so \`SELECT *\` is dear. Of one ro
   \`bars_5m\` and \`bars_15m\` always are: select one series and a range of \`ts\`.
 - **Ranges of time.** Give them as \`ts\`, which is the key: \`ts >= strftime('%s', '2026-03-01') * 1000000\`. A condition on \`time\`
   computes the text of every row first, because SQLite cannot turn a text back into the key; an index on the text would double the file.
+- **Research views.** Give a pair (or a name, for \`returns_1h\`) and a range of \`ts\`: they seek the tickers by key, at a few microseconds a row.
+  \`best_bid\` and \`best_ask\` of \`spread\` read the newest quote of every exchange, about 1 µs each. \`latest_…\` has the newest state.
 - **First and last.** \`latest_…\` has the newest row of each series, \`index_tick_spans\` the first and the last timestamp: microseconds.
   \`max(time)\` and \`max(ts)\` of \`index_ticks\` read every tick.`;
 

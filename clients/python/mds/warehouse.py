@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from .aggregate import PRICES, bars_from_bars, bars_from_ticks, judge, uncovered
-from .errors import Incomplete
+from .errors import Incomplete, UnknownSeries
 from .names import Series, find_series
 from .times import to_index, to_length, to_micros, to_text
 
@@ -200,7 +200,12 @@ class Warehouse:
         names = [series] if isinstance(series, str) else list(series)
         if not names:
             raise ValueError("name at least one series")
-        return [find_series(name, self._series(), index_type) for name in names]
+        try:
+            return [find_series(name, self._series(), index_type) for name in names]
+        except UnknownSeries:
+            # The daemon may have added it since.
+            self._known = None
+            return [find_series(name, self._series(), index_type) for name in names]
 
     def _window(self, start, end, length=1):
         """The bounds in microseconds, moved up to the starts of bars."""
